@@ -1,0 +1,219 @@
+"""The configuration of every command: what stands here is its default, its type and its documentation.
+
+What is chosen by name (task, arch, loss, optim, schedule, search) is a `Choice`, whose fields stand beside the
+component; the rest is here. Interpolations may point anywhere in the same configuration: `${arch.d_model}`.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AverageConfig",
+    "CheckpointConfig",
+    "Config",
+    "DataConfig",
+    "GenerateConfig",
+    "LogConfig",
+    "PrepareConfig",
+    "ScoreConfig",
+    "TrainConfig",
+    "ValidConfig",
+]
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from s2s.registry import Choice
+
+
+@dataclass(kw_only=True)
+class DataConfig:
+    """From raw examples to batches."""
+
+    prepared: str = "runs/prepared"
+    """Folder of the prepared corpora; made when missing, rebuilt when its inputs change."""
+    max_len: int = 256
+    """Longest source or target, in symbols with the end symbol; longer pairs are dropped and counted."""
+    max_ratio: float | None = None
+    """Largest length ratio of the two sides, in symbols; null keeps every pair."""
+    workers: int = 0
+    """Processes that encode text during preparation; 0 takes one per core."""
+
+
+@dataclass(kw_only=True)
+class TrainConfig:
+    """One training run."""
+
+    steps: int = 100_000
+    """Updates in all (section 5.2)."""
+    tokens: int = 25_000
+    """Symbols on each side of one update's batch, over all devices (section 5.1)."""
+    micro_tokens: int | None = None
+    """Symbols on each side that one device takes at once; the rest is accumulated. null: all of them."""
+    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
+    """Arithmetic of forward and backward; master weights stay in fp32."""
+    compile: bool = False
+    """Compile the model with torch.compile."""
+    clip: float | None = None
+    """Largest norm of the gradient; null never clips (the paper does not)."""
+    ema: float | None = None
+    """Decay of an exponential moving average of the weights, used for validation; null keeps none."""
+    average: int = 0
+    """Checkpoints whose mean is written at the end of the run (base: 5, big: 20); 0 writes none."""
+    average_of: Literal["last", "best"] = "last"
+    """Which checkpoints are averaged."""
+    max_bad: int = 10
+    """Consecutive updates skipped for a loss or gradient that is not finite before the run is given up."""
+    device: str = "auto"
+    """Where to compute: auto, cpu, cuda, cuda:1."""
+    threads: int = 0
+    """Threads of torch on the CPU; 0 leaves its own choice."""
+
+
+@dataclass(kw_only=True)
+class ValidConfig:
+    """When and how a run is judged."""
+
+    every: int = 1000
+    """Updates between two validations; 0 validates at the end only."""
+    score: bool = True
+    """Decode the development set and score it, too; the loss is always computed."""
+    sentences: int = 500
+    """Sentences that are decoded for the score; 0 takes all."""
+    best: str = "nll"
+    """What decides the best checkpoint: nll, or the key of one of the task's scores, such as bleu."""
+    patience: int = 0
+    """Validations without a new best after which training stops; 0 never stops early."""
+
+
+@dataclass(kw_only=True)
+class CheckpointConfig:
+    """When a run is saved, and what is kept."""
+
+    every: int = 1000
+    """Updates between two checkpoints; 0 saves at the end only."""
+    minutes: float = 0.0
+    """Minutes between two checkpoints, beside `every`; 0 counts updates only."""
+    keep_last: int = 5
+    """Newest checkpoints that are kept."""
+    keep_best: int = 1
+    """Best checkpoints that are kept beside them."""
+
+
+@dataclass(kw_only=True)
+class LogConfig:
+    """What is shown and written."""
+
+    every: int = 50
+    """Updates between two lines of the log."""
+    format: Literal["text", "json"] = "text"
+    """What the screen gets; log.jsonl in the run directory is always written."""
+    tensorboard: bool = True
+    """Write TensorBoard's event files when it is installed."""
+
+
+@dataclass(kw_only=True)
+class Config:
+    """s2s-train: everything about a run."""
+
+    run: str = ""
+    """Run directory, or its name under runs/; empty: runs/<task>-<arch>."""
+    seed: int = 1
+    """Seed of initialisation, dropout and the order of the data."""
+    task: Choice = field(default_factory=Choice)
+    """What is learnt."""
+    arch: Choice = field(default_factory=Choice)
+    """The model."""
+    loss: Choice = field(default_factory=lambda: Choice(name="label_smoothed"))
+    """What is minimised."""
+    optim: Choice = field(default_factory=lambda: Choice(name="adam"))
+    """Who updates the weights."""
+    schedule: Choice = field(default_factory=lambda: Choice(name="noam"))
+    """The learning rate."""
+    search: Choice = field(default_factory=lambda: Choice(name="beam"))
+    """How outputs are found, at validation and by s2s-generate unless told otherwise."""
+    data: DataConfig = field(default_factory=DataConfig)
+    """From raw examples to batches."""
+    train: TrainConfig = field(default_factory=TrainConfig)
+    """The updates."""
+    valid: ValidConfig = field(default_factory=ValidConfig)
+    """When and how the run is judged."""
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    """When the run is saved."""
+    log: LogConfig = field(default_factory=LogConfig)
+    """What is shown and written."""
+
+
+@dataclass(kw_only=True)
+class PrepareConfig:
+    """s2s-prepare: train the tokeniser and encode the corpora, without training a model."""
+
+    seed: int = 1
+    """Seed of the built-in corpus."""
+    task: Choice = field(default_factory=Choice)
+    """What is prepared."""
+    data: DataConfig = field(default_factory=DataConfig)
+    """Where it is kept, and what is dropped."""
+
+
+@dataclass(kw_only=True)
+class GenerateConfig:
+    """s2s-generate: outputs for inputs, in their order."""
+
+    run: str = ""
+    """Run directory, its name under runs/, or last."""
+    checkpoint: str = "auto"
+    """auto (the average, else the best, else the last), average, best, last, or a checkpoint's name or path."""
+    input: str = "-"
+    """File to read; - is standard input."""
+    output: str = "-"
+    """File to write; - is standard output."""
+    format: Literal["text", "tsv", "jsonl"] = "text"
+    """text: one line in, one line out. tsv: source, output, score. jsonl: objects with `src`, other fields kept."""
+    nbest: int = 1
+    """Outputs per input; more than one needs tsv or jsonl."""
+    tokens: int = 4000
+    """Source symbols decoded at once, padding and beam not counted."""
+    device: str = "auto"
+    """Where to compute: auto, cpu, cuda, cuda:1."""
+    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
+    """Arithmetic."""
+    threads: int = 0
+    """Threads of torch on the CPU; 0 leaves its own choice."""
+    resume: bool = False
+    """Continue an output file that a killed run left behind."""
+    search: Choice = field(default_factory=Choice)
+    """How outputs are found; what is not given here is as in the run."""
+
+
+@dataclass(kw_only=True)
+class ScoreConfig:
+    """s2s-score: judge outputs against references."""
+
+    task: Choice = field(default_factory=Choice)
+    """Whose metrics are used."""
+    hyp: Any = ""
+    """File of outputs, one a line; a list of several compares them with the first."""
+    ref: Any = ""
+    """File of references, one a line; a list of several gives each sentence several references."""
+    metrics: Any = None
+    """Metrics by name, or as {name: bleu, tokenize: intl} with options; null takes the task's."""
+    format: Literal["text", "json"] = "text"
+    """What is printed."""
+    samples: int = 1000
+    """Bootstrap samples for the 95% interval and for comparisons; 0 gives none."""
+    seed: int = 12345
+    """Seed of the bootstrap."""
+
+
+@dataclass(kw_only=True)
+class AverageConfig:
+    """s2s-average: write the mean of several checkpoints of a run."""
+
+    run: str = ""
+    """Run directory, its name under runs/, or last."""
+    last: int = 0
+    """Average the newest this many."""
+    best: int = 0
+    """Average the best this many."""
+    output: str = "average"
+    """Name of the new checkpoint."""

@@ -1,0 +1,77 @@
+"""What can go wrong, as a tree: a command turns each of these into one line and an exit code.
+
+S2SError                 anything s2s raises on purpose                              exit 1
+├── UserError            the user can mend it: a file, an option, a name             exit 2
+│   ├── ConfigError      an option, a preset or a configuration file
+│   ├── DataError        a corpus, a tokeniser, an input file
+│   ├── CheckpointError  a run directory or a checkpoint
+│   └── PluginError      a plugin that is missing, broken or clashes
+└── Preempted            a signal asked for a stop; everything is saved              exit 75 or 130
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CheckpointError",
+    "ConfigError",
+    "DataError",
+    "PluginError",
+    "Preempted",
+    "S2SError",
+    "UserError",
+    "did_you_mean",
+]
+
+import difflib
+from collections.abc import Iterable
+
+
+class S2SError(Exception):
+    """Base of every error that s2s raises on purpose."""
+
+    exit_code = 1
+
+
+class UserError(S2SError):
+    """Something the user can mend; the message says what was given, what was expected, what to do."""
+
+    exit_code = 2
+
+
+class ConfigError(UserError):
+    """An option, a preset or a configuration file is wrong."""
+
+
+class DataError(UserError):
+    """A corpus, a tokeniser or an input file is wrong."""
+
+
+class CheckpointError(UserError):
+    """A run directory or a checkpoint cannot be used."""
+
+
+class PluginError(UserError):
+    """A plugin is missing, broken, or clashes with another."""
+
+
+class Preempted(S2SError):
+    """Training stopped at a step boundary because a signal asked for it; all is saved."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A suggestion to append to an error message, or the whole choice when it is short.
+
+    >>> did_you_mean("transfromer", ["transformer", "rnn"])
+    " Did you mean 'transformer'?"
+    """
+    choices = sorted(known)
+    near = difflib.get_close_matches(name, choices, n=1, cutoff=0.6)
+    if near:
+        return f" Did you mean '{near[0]}'?"
+    if not choices:
+        return ""
+    return f" Known: {', '.join(choices[:20])}{', …' if len(choices) > 20 else ''}."

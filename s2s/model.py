@@ -1,0 +1,116 @@
+"""The contract of an architecture.
+
+Shapes: B sentences, S source length, T target length, K hypotheses per sentence, D width, V target vocabulary.
+
+Write `encode` and `decode`, and every search already works. `start` and `step` are a speed-up, which
+`s2s.testing.assert_step_is_decode` holds equal to `decode`.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Memory", "Seq2Seq", "State", "Tree", "map_tensors"]
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+Tree = Any
+"""A tensor, None, or tuples, lists, dicts and dataclasses of these."""
+
+
+def map_tensors(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:
+    """The same tree with `function` applied to every tensor."""
+    if isinstance(tree, Tensor):
+        return function(tree)
+    if isinstance(tree, dict):
+        return {key: map_tensors(function, value) for key, value in tree.items()}
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*(map_tensors(function, value) for value in tree))
+    if isinstance(tree, tuple | list):
+        return type(tree)(map_tensors(function, value) for value in tree)
+    if is_dataclass(tree) and not isinstance(tree, type):
+        return replace(tree, **{f.name: map_tensors(function, getattr(tree, f.name)) for f in fields(tree)})
+    return tree
+
+
+@dataclass
+class Memory:
+    """What the encoder leaves to the decoder; every tensor's first dimension is the sentence.
+
+    An architecture that leaves more derives from it and adds fields.
+    """
+
+    hidden: Tensor
+    """[B, S, D]"""
+    pad: Tensor
+    """[B, S], True at padding"""
+
+    def keep(self, rows: Tensor) -> Self:
+        """The memory of the sentences `rows` [B']; a sentence may be named more than once."""
+        return map_tensors(lambda t: t.index_select(0, rows), self)
+
+
+@dataclass
+class State:
+    """Where decoding stands: what belongs to the sentence, kept apart from what belongs to the hypothesis.
+
+    Search reorders hypotheses at every step, so only `hypothesis` pays for it; `sentence` (encoder output,
+    cross-attention keys and values) is computed once and never copied for the beam.
+    """
+
+    sentence: Tree
+    """Tensors [B, ...]"""
+    hypothesis: Tree
+    """Tensors [B, K, ...]"""
+
+    def select(self, parents: Tensor) -> Self:
+        """Hypothesis k of sentence b continues hypothesis parents[b, k]: parents [B, K'] -> K' hypotheses."""
+        rows = torch.arange(parents.size(0), device=parents.device)[:, None]
+        return replace(self, hypothesis=map_tensors(lambda t: t[rows, parents], self.hypothesis))
+
+    def keep(self, rows: Tensor) -> Self:
+        """The state of the sentences `rows` [B']: how finished sentences leave the batch."""
+        pick = lambda t: t.index_select(0, rows)  # noqa: E731  the same for both halves
+        return replace(
+            self, sentence=map_tensors(pick, self.sentence), hypothesis=map_tensors(pick, self.hypothesis)
+        )
+
+
+class Seq2Seq(nn.Module, ABC):
+    """p(y | x), one symbol at a time."""
+
+    @abstractmethod
+    def encode(self, src: Tensor, pad: Tensor) -> Memory:
+        """src ids [B, S], each ending in eos; pad [B, S], True at padding."""
+
+    @abstractmethod
+    def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
+        """tgt [B, T], each beginning with bos -> [B, T, ·]: what `project` turns into logits of the next symbols."""
+
+    def project(self, hidden: Tensor) -> Tensor:
+        """[..., ·] -> logits [..., V]. Apart from `decode`, so that a loss need never hold logits of all positions.
+
+        The default is for a `decode` that returns logits itself.
+        """
+        return hidden
+
+    def forward(self, src: Tensor, pad: Tensor, tgt: Tensor) -> Tensor:
+        """Teacher forcing: src, pad [B, S], tgt [B, T] -> [B, T, ·], before `project`."""
+        return self.decode(tgt, self.encode(src, pad))
+
+    def start(self, memory: Memory) -> State:
+        """Before the first symbol, one hypothesis per sentence. Default: correct, and quadratic in the length."""
+        prefix = torch.empty(memory.pad.size(0), 1, 0, dtype=torch.long, device=memory.pad.device)
+        return State(sentence=memory, hypothesis=prefix)
+
+    def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
+        """Feed the newest symbol of every hypothesis: token [B, K] -> logits [B, K, V] of the next, new state."""
+        prefix = torch.cat([state.hypothesis, token[:, :, None]], dim=2)  # [B, K, t]
+        n_sentences, beam, _ = prefix.shape
+        rows = torch.arange(n_sentences, device=prefix.device).repeat_interleave(beam)
+        hidden = self.decode(prefix.flatten(0, 1), state.sentence.keep(rows))[:, -1]  # [B * K, ·]
+        return self.project(hidden).unflatten(0, (n_sentences, beam)), replace(state, hypothesis=prefix)

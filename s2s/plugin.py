@@ -1,0 +1,181 @@
+"""The plugin door: the hooks, and how plugins are found.
+
+What a configuration chooses by name is registered; what anybody may watch is a hook.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Hooks", "Plugins", "hookimpl", "load_plugins"]
+
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+from s2s.errors import PluginError
+from s2s.registry import Registry
+
+if TYPE_CHECKING:
+    from s2s.config import Config
+    from s2s.model import Seq2Seq
+    from s2s.task import Vocab
+    from s2s.trainer import Trainer
+
+GROUP = "s2s"
+hookspec = pluggy.HookspecMarker(GROUP)
+hookimpl = pluggy.HookimplMarker(GROUP)
+
+
+class Hooks:
+    """Every hook that a plugin may implement."""
+
+    @hookspec
+    def s2s_register(self, registry: Registry) -> None:
+        """Add architectures, tasks, losses, optimizers, schedules, searches, metrics and presets."""
+
+    @hookspec(firstresult=True)
+    def s2s_build_model(self, config: Config, vocab: Vocab, registry: Registry) -> Seq2Seq | None:
+        """Build the model; wrappers may freeze, compile or adapt what comes out."""
+
+    @hookspec
+    def s2s_train_start(self, trainer: Trainer) -> None:
+        """Called once, when all is built and a checkpoint, if any, is loaded."""
+
+    @hookspec
+    def s2s_step_end(self, trainer: Trainer, record: Mapping[str, Any]) -> None:
+        """Called after every update with what the log gets of it."""
+
+    @hookspec
+    def s2s_validation_end(self, trainer: Trainer, record: Mapping[str, Any]) -> None:
+        """Called after every validation with its scores."""
+
+    @hookspec
+    def s2s_checkpoint_saved(self, trainer: Trainer, path: Path) -> None:
+        """Called when a checkpoint is complete and verified on disk."""
+
+    @hookspec
+    def s2s_train_end(self, trainer: Trainer, record: Mapping[str, Any]) -> None:
+        """Called once, after the last update, with the summary."""
+
+
+class _Core:
+    """What happens when no plugin does better."""
+
+    @hookimpl(trylast=True)
+    def s2s_build_model(self, config: Config, vocab: Vocab, registry: Registry) -> Seq2Seq:
+        return registry.get("arch", config.arch.name).build(config.arch, vocab)
+
+
+@dataclass(frozen=True)
+class Plugins:
+    """What `load_plugins` found: the hooks to call and the names to choose from."""
+
+    hook: Any
+    registry: Registry
+    loaded: Mapping[str, str]
+    """Plugin name -> distribution and version, or the file it came from."""
+
+
+def load_plugins(local: Sequence[str] = ()) -> Plugins:
+    """Load shipped plugins, then installed ones, then `local` modules or files, each in the order of their names.
+
+    A broken installed plugin is kept in `registry.broken`; a broken local one, which the user has just asked
+    for, is an error.
+    """
+    manager, registry = pluggy.PluginManager(GROUP), Registry()
+    manager.add_hookspecs(Hooks)
+    manager.register(_Core(), name="core")
+    registry.presets_in(_configs())
+    loaded: dict[str, str] = {}
+    for point in _installed(registry):
+        try:
+            _register(manager, registry, point.name, point.load())
+        except Exception as error:  # a stranger's package may raise anything, and must not end the program
+            registry.broken[point.name] = f"{type(error).__name__}: {error} (from {_origin(point)})"
+        else:
+            loaded[point.name] = _origin(point)
+    for name in local:
+        _register(manager, registry, name, _import_local(name))
+        loaded[name] = f"plugins=[{name}]"
+    return Plugins(manager.hook, registry, loaded)
+
+
+def _register(manager: pluggy.PluginManager, registry: Registry, name: str, plugin: ModuleType) -> None:
+    """All or nothing: a plugin that fails half-way leaves no names and no hooks behind."""
+    before = dict(registry.entries), dict(registry.presets)
+    registry.plugin = name
+    manager.register(plugin, name=name)  # a second plugin of one name raises here, and the first stays
+    try:
+        _refuse_misspelt_hooks(name, plugin)
+        manager.check_pending()
+        if hasattr(plugin, "s2s_register"):
+            plugin.s2s_register(registry)
+    except BaseException:
+        registry.entries, registry.presets = before
+        manager.unregister(name=name)
+        raise
+
+
+def _refuse_misspelt_hooks(name: str, plugin: ModuleType) -> None:
+    """pluggy's check_pending sees only marked functions; a forgotten @hookimpl is as silent, and as wrong."""
+    for attribute in dir(plugin):
+        function = getattr(plugin, attribute)
+        if not attribute.startswith("s2s_") or not callable(function):
+            continue
+        if not hasattr(Hooks, attribute):
+            known = [n for n in dir(Hooks) if n.startswith("s2s_")]
+            raise PluginError(f"plugin '{name}': no hook '{attribute}'. Hooks: {', '.join(known)}")
+        if not hasattr(function, f"{GROUP}_impl"):
+            raise PluginError(f"plugin '{name}': '{attribute}' lacks @s2s.hookimpl")
+
+
+def _installed(registry: Registry) -> Iterable[EntryPoint]:
+    blocked = {n.strip() for n in os.environ.get("S2S_BLOCK_PLUGINS", "").split(",") if n.strip()}
+    only_shipped = os.environ.get("S2S_NO_PLUGINS", "") not in ("", "0")
+    points = sorted(entry_points(group=GROUP), key=lambda p: (not _shipped(p), p.name, _origin(p)))
+    for point in dict.fromkeys(points):
+        if point.name in blocked or (only_shipped and not _shipped(point)):
+            registry.blocked.append(point.name)
+        else:
+            yield point
+
+
+def _shipped(point: EntryPoint) -> bool:
+    return point.dist is not None and point.dist.name == "s2s-toolkit"
+
+
+def _origin(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+
+
+def _import_local(name: str) -> ModuleType:
+    """A module by its name, looked up from the working directory, or by its path if it ends in .py."""
+    try:
+        if not name.endswith(".py"):
+            if "" not in sys.path and str(Path.cwd()) not in sys.path:
+                sys.path.insert(0, str(Path.cwd()))
+            return importlib.import_module(name)
+        path = Path(name)
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        if spec is None or spec.loader is None or not path.is_file():
+            raise FileNotFoundError(f"no file {path}")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = module
+        spec.loader.exec_module(module)
+    except Exception as error:  # the user's own file may raise anything
+        raise PluginError(f"plugins=[{name}]: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _configs() -> Path:
+    """The shipped presets: beside the package in a wheel, beside its folder in an editable install."""
+    inside = Path(__file__).parent / "configs"
+    return inside if inside.is_dir() else Path(__file__).parent.parent / "configs"

@@ -1,0 +1,156 @@
+"""What a configuration can choose by name: architectures, tasks, losses, optimizers, …, and their presets.
+
+An entry is a name, a config dataclass and a factory. The dataclass is the only place where defaults stand;
+the factory builds the thing from it. A preset is a named set of values for an entry, as a YAML file or a dict.
+"""
+
+from __future__ import annotations
+
+__all__ = ["GROUPS", "Choice", "Entry", "Preset", "Registry"]
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from s2s.errors import PluginError, did_you_mean
+
+GROUPS = {
+    "task": "what is learnt: factory(config) -> s2s.task.Task",
+    "arch": "the model: factory(config, vocab) -> s2s.model.Seq2Seq",
+    "loss": "what is minimised: factory(config) -> s2s.nn.loss.Loss",
+    "optim": "who updates the weights: factory(config, parameters) -> torch.optim.Optimizer",
+    "schedule": "the learning rate: factory(config) -> (step -> float)",
+    "search": "how outputs are found: factory(config) -> s2s.decoding.Search",
+    "metric": "how outputs are judged: factory(config) -> s2s.metrics.Metric",
+}
+"""The groups of a configuration, in the order in which they are resolved, each with its factory's contract."""
+
+PRESET_GROUPS = (*GROUPS, "experiment")
+
+
+@dataclass(kw_only=True)
+class Choice:
+    """Base of every config that is chosen by name."""
+
+    name: str = ""
+    """The registered entry."""
+
+
+Factory = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing that a configuration can name.
+
+    `factory` is a callable, or "module:attribute", which is imported when first built: so that listing
+    plugins does not import torch.
+    """
+
+    group: str
+    name: str
+    config: type[Choice]
+    factory: Factory | str
+    plugin: str
+
+    def build(self, *args: Any) -> Any:
+        """What the factory makes of `args`, the first of which is the config."""
+        if isinstance(self.factory, str):
+            module, _, attribute = self.factory.partition(":")
+            return getattr(importlib.import_module(module), attribute)(*args)
+        return self.factory(*args)
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named set of values: a YAML file or a dict, for one group or, as an experiment, for all of them."""
+
+    group: str
+    name: str
+    source: Path | Mapping[str, Any]
+    plugin: str
+
+
+class Registry:
+    """All entries and presets, each with the plugin that brought it; made once, passed down."""
+
+    def __init__(self) -> None:
+        self.entries: dict[tuple[str, str], Entry] = {}
+        self.presets: dict[tuple[str, str], Preset] = {}
+        self.broken: dict[str, str] = {}
+        """Plugins that could not be loaded, with the reason in one line."""
+        self.blocked: list[str] = []
+        """Plugins left out because S2S_BLOCK_PLUGINS names them."""
+        self.plugin = "s2s"
+        """The plugin that is registering now; set by `load_plugins`."""
+
+    def add(self, group: str, name: str, config: type[Choice], factory: Factory | str) -> None:
+        """Register an entry; a second one of the same group and name is an error that names both plugins."""
+        if group not in GROUPS:
+            raise PluginError(f"plugin '{self.plugin}': no group '{group}'.{did_you_mean(group, GROUPS)}")
+        self._refuse_clash(self.entries, group, name)
+        self.entries[group, name] = Entry(group, name, config, factory, self.plugin)
+
+    def preset(self, group: str, name: str, source: Path | Mapping[str, Any]) -> None:
+        """Register a preset of `group`, or of "experiment"."""
+        if group not in PRESET_GROUPS:
+            raise PluginError(f"plugin '{self.plugin}': no group '{group}'.{did_you_mean(group, PRESET_GROUPS)}")
+        self._refuse_clash(self.presets, group, name)
+        self.presets[group, name] = Preset(group, name, source, self.plugin)
+
+    def presets_in(self, folder: Path) -> None:
+        """Register every `folder/<group>/<name>.yaml`, under its file name."""
+        for file in sorted(folder.glob("*/*.yaml")):
+            self.preset(file.parent.name, file.stem, file)
+
+    def task(self, name: str, config: type[Choice], factory: Factory | str) -> None:
+        """Register a task: factory(config) -> Task."""
+        self.add("task", name, config, factory)
+
+    def arch(self, name: str, config: type[Choice], factory: Factory | str) -> None:
+        """Register an architecture: factory(config, vocab) -> Seq2Seq."""
+        self.add("arch", name, config, factory)
+
+    def loss(self, name: str, config: type[Choice], factory: Factory | str) -> None:
+        """Register a loss: factory(config) -> Loss."""
+        self.add("loss", name, config, factory)
+
+    def optim(self, name: str, config: type[Choice], factory: Factory | str) -> None:
+        """Register an optimizer: factory(config, parameters) -> torch.optim.Optimizer."""
+        self.add("optim", name, config, factory)
+
+    def schedule(self, name: str, config: type[Choice], factory: Factory | str) -> None:
+        """Register a schedule: factory(config) -> (step, counted from 1 -> learning rate)."""
+        self.add("schedule", name, config, factory)
+
+    def search(self, name: str, config: type[Choice], factory: Factory | str) -> None:
+        """Register a search: factory(config) -> Search."""
+        self.add("search", name, config, factory)
+
+    def metric(self, name: str, config: type[Choice], factory: Factory | str) -> None:
+        """Register a metric: factory(config) -> Metric."""
+        self.add("metric", name, config, factory)
+
+    def get(self, group: str, name: str) -> Entry:
+        """The entry, or an error that suggests a name and lists what is broken."""
+        if (group, name) in self.entries:
+            return self.entries[group, name]
+        raise PluginError(self.unknown(group, name))
+
+    def unknown(self, group: str, name: str) -> str:
+        """What to say when nothing is registered under that name."""
+        hint = did_you_mean(name, self.names(group))
+        broken = "".join(f" Plugin '{p}' could not be loaded: {why}." for p, why in sorted(self.broken.items()))
+        blocked = f" Blocked by S2S_BLOCK_PLUGINS: {', '.join(self.blocked)}." if self.blocked else ""
+        return f"{group}={name}: no such {group}.{hint}{broken}{blocked}"
+
+    def names(self, group: str) -> list[str]:
+        """All that `group=` accepts: presets and entries, sorted."""
+        return sorted({n for g, n in (*self.presets, *self.entries) if g == group})
+
+    def _refuse_clash(self, table: Mapping[tuple[str, str], Entry | Preset], group: str, name: str) -> None:
+        if (group, name) in table:
+            other = table[group, name].plugin
+            raise PluginError(f"{group} '{name}' is registered by plugin '{other}' and by plugin '{self.plugin}'")

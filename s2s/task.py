@@ -1,0 +1,139 @@
+"""The contract of a task: what is learnt, in which symbols, and how an output is judged.
+
+A task knows no architecture; all that an architecture learns of it is `Vocab`.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Constraint", "Encoded", "Example", "Rejected", "Sources", "Task", "Vocab"]
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from s2s.registry import Choice
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vocab:
+    """All that a model knows of a task: sizes, and the ids that are special on both sides."""
+
+    src: int
+    """Source symbols, special ones included."""
+    tgt: int
+    """Target symbols, special ones included."""
+    pad: int = 0
+    unk: int = 1
+    bos: int = 2
+    eos: int = 3
+    joint: bool = False
+    """Both sides are one vocabulary, so that embeddings can be shared."""
+
+
+class Example(NamedTuple):
+    """One pair, as text in the task's own form."""
+
+    src: str
+    tgt: str
+
+
+class Rejected(NamedTuple):
+    """A pair that cannot be used; preparation counts these by reason."""
+
+    reason: str
+
+
+class Encoded(NamedTuple):
+    """One pair as ids, without bos and eos."""
+
+    src: list[int]
+    tgt: list[int]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a prepared corpus depends on: when any of it changes, the corpus is made anew."""
+
+    files: Sequence[Path] = ()
+    """Input files; their contents are hashed."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """All options that influence tokenisation or the examples."""
+
+
+class Constraint(Protocol):
+    """A batched automaton over hypotheses that says which symbol may come next."""
+
+    def start(self, src: Tensor, pad: Tensor) -> Tensor:
+        """States of the empty outputs: src, pad [B, S] -> [B, 1, ·]."""
+        ...
+
+    def allowed(self, state: Tensor) -> Tensor:
+        """State [B, K, ·] -> [B, K, V], True where the symbol may come next."""
+        ...
+
+    def advance(self, state: Tensor, token: Tensor) -> Tensor:
+        """The states after `token` [B, K]."""
+        ...
+
+
+class Task(ABC):
+    """What is learnt. Made from its config alone; `learn` or `load` then gives it its symbols.
+
+    A newcomer writes the abstract methods and names his metrics.
+    """
+
+    vocab: Vocab
+    """Known once `learn` or `load` has run."""
+    metrics: Sequence[str | dict[str, Any]] = ()
+    """Registered metrics that judge an output, the main one first; a dict gives options beside its `name`."""
+
+    def __init__(self, config: Choice) -> None:
+        self.config = config
+
+    @abstractmethod
+    def sources(self) -> Sources:
+        """What the prepared corpora depend on."""
+
+    @abstractmethod
+    def corpora(self, split: str) -> Sequence[tuple[str, float]]:
+        """Name and weight of every corpus of "train", "valid" or "test"; empty if the split is not given.
+
+        A weight is how often each pair is seen in one epoch: 2 twice, 0.5 every other epoch.
+        """
+
+    @abstractmethod
+    def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
+        """The raw pairs of one corpus, in order, and in their places those that cannot be used."""
+
+    @abstractmethod
+    def learn(self, directory: Path) -> None:
+        """Train the tokenisers from the training corpora and write them into `directory`; then `load` it."""
+
+    @abstractmethod
+    def load(self, directory: Path) -> None:
+        """Read the tokenisers that `learn` wrote, and set `vocab`."""
+
+    @abstractmethod
+    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+        """Ids of both sides, without bos and eos."""
+
+    @abstractmethod
+    def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
+        """Ids of new inputs, without bos and eos."""
+
+    @abstractmethod
+    def detokenize(self, ids: Sequence[int], src: str) -> str:
+        """The output text of target ids, without bos and eos, for the input `src`."""
+
+    def constraint(self) -> Constraint | None:
+        """What outputs are possible; None: any sequence of symbols."""
+        return None
+
+    def describe(self) -> Iterable[str]:
+        """Lines for the first screen, such as that a built-in corpus is used."""
+        return ()
