@@ -1,0 +1,127 @@
+"""Learning rates as functions of the step, which counts from 1. All of them begin with a linear warm-up.
+
+A schedule needs no state: resuming at a step gives that step's rate.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ConstantConfig",
+    "CosineConfig",
+    "InverseSqrtConfig",
+    "LinearConfig",
+    "NoamConfig",
+    "Schedule",
+    "constant",
+    "cosine",
+    "inverse_sqrt",
+    "linear",
+    "noam",
+    "s2s_register",
+]
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from omegaconf import II
+
+from s2s.plugin import hookimpl
+from s2s.registry import Choice, Registry
+
+Schedule = Callable[[int], float]
+
+
+@dataclass(kw_only=True)
+class NoamConfig(Choice):
+    """Linear warm-up, then decay with the inverse square root of the step (section 5.3, equation 3)."""
+
+    d_model: int = II("arch.d_model")
+    """Width of the model; follows the architecture."""
+    warmup: int = 4000
+    """Steps of linear increase."""
+    scale: float = 1.0
+    """Factor on the whole curve."""
+
+
+@dataclass(kw_only=True)
+class PeakConfig(Choice):
+    """A curve that is given by its peak."""
+
+    lr: float = 5e-4
+    """Learning rate at the end of the warm-up."""
+    warmup: int = 4000
+    """Steps of linear increase from 0; 0 starts at the peak."""
+
+
+@dataclass(kw_only=True)
+class InverseSqrtConfig(PeakConfig):
+    """Warm-up to `lr`, then lr * sqrt(warmup / step): noam's shape with its peak given."""
+
+
+@dataclass(kw_only=True)
+class ConstantConfig(PeakConfig):
+    """Warm-up to `lr`, then `lr`."""
+
+
+@dataclass(kw_only=True)
+class DecayConfig(PeakConfig):
+    """A curve that ends at a given step."""
+
+    steps: int = II("train.steps")
+    """Step at which `end` is reached; follows the run's length."""
+    end: float = 0.0
+    """Learning rate at the last step, and after it."""
+
+
+@dataclass(kw_only=True)
+class LinearConfig(DecayConfig):
+    """Warm-up to `lr`, then straight down to `end`."""
+
+
+@dataclass(kw_only=True)
+class CosineConfig(DecayConfig):
+    """Warm-up to `lr`, then down to `end` along half a cosine (Loshchilov and Hutter, 2017)."""
+
+
+def noam(config: NoamConfig) -> Schedule:
+    return lambda step: config.scale * config.d_model**-0.5 * min(step**-0.5, step * config.warmup**-1.5)
+
+
+def inverse_sqrt(config: InverseSqrtConfig) -> Schedule:
+    return _warm(config, lambda step: config.lr * (max(config.warmup, 1) / step) ** 0.5)
+
+
+def constant(config: ConstantConfig) -> Schedule:
+    return _warm(config, lambda _: config.lr)
+
+
+def linear(config: LinearConfig) -> Schedule:
+    return _warm(config, lambda step: config.end + (config.lr - config.end) * (1 - _share_done(config, step)))
+
+
+def cosine(config: CosineConfig) -> Schedule:
+    def decay(step: int) -> float:
+        half = (1 + math.cos(math.pi * _share_done(config, step))) / 2
+        return config.end + (config.lr - config.end) * half
+
+    return _warm(config, decay)
+
+
+def _warm(config: PeakConfig, after: Schedule) -> Schedule:
+    """`after`, but linear from 0 to the peak during the first `warmup` steps."""
+    return lambda step: config.lr * step / config.warmup if step < config.warmup else after(step)
+
+
+def _share_done(config: DecayConfig, step: int) -> float:
+    """How much of the way from the end of the warm-up to the last step lies behind, 0 to 1."""
+    return min((step - config.warmup) / max(config.steps - config.warmup, 1), 1.0)
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    registry.schedule("noam", NoamConfig, noam)
+    registry.schedule("inverse_sqrt", InverseSqrtConfig, inverse_sqrt)
+    registry.schedule("linear", LinearConfig, linear)
+    registry.schedule("cosine", CosineConfig, cosine)
+    registry.schedule("constant", ConstantConfig, constant)
