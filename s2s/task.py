@@ -8,9 +8,10 @@ from __future__ import annotations
 __all__ = ["Constraint", "Encoded", "Example", "Rejected", "Sources", "Task", "Vocab"]
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -91,6 +92,8 @@ class Task(ABC):
     """Known once `learn` or `load` has run."""
     metrics: Sequence[str | dict[str, Any]] = ()
     """Registered metrics that judge an output, the main one first; a dict gives options beside its `name`."""
+    metric_options: Mapping[str, Any] = MappingProxyType({})
+    """Options for every metric that has them and is not told otherwise, such as the outputs' language."""
 
     def __init__(self, config: Choice) -> None:
         self.config = config

@@ -1,0 +1,184 @@
+"""How outputs are judged: every score carries the signature that makes it comparable.
+
+A newcomer derives from `Metric`, writes `__call__`, and registers it like the four below; comparing systems
+then already works.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BleuConfig",
+    "BleuMosesConfig",
+    "ChrfConfig",
+    "Comparison",
+    "Metric",
+    "Score",
+    "TerConfig",
+    "build_metrics",
+    "compare",
+]
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from s2s.errors import ConfigError
+from s2s.metrics.build import build_metrics
+from s2s.plugin import hookimpl
+from s2s.registry import Choice, Registry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+@dataclass(frozen=True)
+class Score:
+    """One number that judges a set of outputs, and how it came about."""
+
+    name: str
+    """Key, such as "bleu"."""
+    value: float
+    signature: str
+    """Everything that must be equal for two such numbers to be comparable."""
+    low: float | None = None
+    """Lower end of the 95% interval."""
+    high: float | None = None
+    """Upper end of the 95% interval."""
+    higher_is_better: bool = True
+    detail: dict[str, Any] = field(default_factory=dict)
+    """Parts of the number, such as the brevity penalty."""
+
+
+class Metric(ABC):
+    """Judges outputs against one or several references per sentence."""
+
+    @abstractmethod
+    def __call__(
+        self, hyps: Sequence[str], refs: Sequence[Sequence[str]], samples: int = 0, seed: int = 12345
+    ) -> Score:
+        """Score, with a bootstrap interval of `samples` resamples, none if 0. refs: [n_refs][n_sentences]."""
+
+    def p_values(
+        self,
+        baseline: Sequence[str],
+        systems: Sequence[Sequence[str]],
+        refs: Sequence[Sequence[str]],
+        samples: int,
+        seed: int,
+    ) -> list[float]:
+        """How likely chance alone makes each system differ so much from the baseline: paired bootstrap.
+
+        The default scores every resample anew, which suits any metric and is slow.
+        """
+        from s2s.metrics.bootstrap import paired_p_value  # numpy, which listing plugins does without
+
+        return [paired_p_value(self, baseline, system, refs, samples, seed) for system in systems]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One system's score beside the baseline's."""
+
+    system: str
+    score: Score
+    difference: float | None = None
+    """Score minus the baseline's; None for the baseline itself."""
+    p_value: float | None = None
+    """Of the difference, by paired bootstrap; None for the baseline and without samples."""
+
+
+def compare(
+    metric: Metric,
+    systems: Mapping[str, Sequence[str]],
+    refs: Sequence[Sequence[str]],
+    samples: int = 1000,
+    seed: int = 12345,
+) -> list[Comparison]:
+    """Score every system, and test each but the first against the first."""
+    if samples < 0 or seed < 1:
+        # sacrebleu's paired test takes the seed 0 for none at all, so that no two runs agree
+        raise ConfigError(f"samples={samples} seed={seed}: give samples from 0 up and a seed from 1 up")
+    scores = {name: metric(hyps, refs, samples, seed) for name, hyps in systems.items()}
+    (first, baseline), *others = systems.items()
+    p_values: Sequence[float | None] = [None] * len(others)
+    if samples and others:
+        p_values = metric.p_values(baseline, [hyps for _, hyps in others], refs, samples, seed)
+    return [Comparison(first, scores[first])] + [
+        Comparison(name, scores[name], scores[name].value - scores[first].value, p)
+        for (name, _), p in zip(others, p_values, strict=True)
+    ]
+
+
+@dataclass(kw_only=True)
+class BleuConfig(Choice):
+    """BLEU as sacrebleu computes it, on detokenised text."""
+
+    tokenize: Literal["13a", "intl", "zh", "char", "none", "ja-mecab", "ko-mecab"] = "13a"
+    """sacrebleu's tokenisation; 13a is the one of WMT, none takes the text as it is."""
+    lowercase: bool = False
+    """Compare without regard to case."""
+    smooth: Literal["exp", "floor", "add-k", "none"] = "exp"
+    """What stands in for an n-gram precision of zero."""
+
+
+@dataclass(kw_only=True)
+class ChrfConfig(Choice):
+    """chrF2, the F-score of character n-grams, as sacrebleu computes it."""
+
+    char_order: int = 6
+    """Longest character n-gram."""
+    word_order: int = 0
+    """Longest word n-gram; 2 gives chrF++."""
+    beta: int = 2
+    """How much recall counts beside precision."""
+    lowercase: bool = False
+    """Compare without regard to case."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("char_order", 1), ("word_order", 0), ("beta", 1)):
+            if not least <= getattr(self, name) <= 100:
+                raise ConfigError(
+                    f"metric chrf: {name}={getattr(self, name)}: give a number from {least} to 100"
+                )
+
+
+@dataclass(kw_only=True)
+class TerConfig(Choice):
+    """Translation edit rate, as sacrebleu computes it; lower is better."""
+
+    lowercase: bool = True
+    """Compare without regard to case, as Tercom does."""
+    normalize: bool = False
+    """Split off punctuation and undo XML escapes first."""
+    punctuation: bool = True
+    """Count punctuation."""
+
+
+@dataclass(kw_only=True)
+class BleuMosesConfig(Choice):
+    """The paper's BLEU: Moses tokenisation, hyphens split, case kept, against the reference tokenised alike.
+
+    Multi30k's numbers are lowercase=true normalize=true split_hyphens=false.
+    """
+
+    lang: str = ""
+    """Language of the outputs, such as de, whose Moses rules are used; empty follows the task."""
+    split_hyphens: bool = True
+    """Write a hyphen between two symbols as ` ##AT##-##AT## `, as the paper's authors did on both sides."""
+    lowercase: bool = False
+    """Lower-case both sides before anything else."""
+    normalize: bool = False
+    """Make punctuation uniform (Moses' normalize-punctuation) before tokenising."""
+
+    def __post_init__(self) -> None:
+        if self.lang in ("False", "True"):
+            raise ConfigError(f"metric bleu_moses: lang={self.lang} is YAML for a switch; write lang: 'no'")
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    """The core's own metrics, through the same door as a stranger's."""
+    registry.metric("bleu", BleuConfig, "s2s.metrics.sacre:Bleu")
+    registry.metric("chrf", ChrfConfig, "s2s.metrics.sacre:Chrf")
+    registry.metric("ter", TerConfig, "s2s.metrics.sacre:Ter")
+    registry.metric("bleu_moses", BleuMosesConfig, "s2s.metrics.moses:BleuMoses")

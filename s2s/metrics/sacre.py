@@ -1,0 +1,185 @@
+"""BLEU, chrF and TER through sacrebleu, whose numbers and signatures are kept as they are.
+
+sacrebleu's statistics of a sentence add up, so that a bootstrap sample costs one sum. They are taken through
+the two methods that its own significance tests use.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Bleu", "Chrf", "SacreMetric", "Ter"]
+
+import os
+from abc import abstractmethod
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+from sacrebleu.significance import PairedTest
+
+from s2s.errors import ConfigError, DataError
+from s2s.metrics import BleuConfig, ChrfConfig, Metric, Score, TerConfig
+from s2s.metrics.bootstrap import bootstrap, interval
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sacrebleu.metrics.base import Metric as Scorer
+    from sacrebleu.metrics.base import Score as SacreScore
+    from sacrebleu.metrics.base import Signature
+
+
+class SacreMetric(Metric):
+    """What the metrics of sacrebleu have in common."""
+
+    higher_is_better = True
+
+    def __init__(self, name: str, scorer: Scorer) -> None:
+        self.name = name
+        self.scorer = scorer
+
+    @abstractmethod
+    def detail(self, score: Any) -> dict[str, Any]:
+        """Parts of sacrebleu's score that explain the number."""
+
+    def prepare(self, lines: Sequence[str]) -> Sequence[str]:
+        """What is done to outputs and references before sacrebleu sees them."""
+        return lines
+
+    def sign(self, signature: Signature) -> None:
+        """Add to sacrebleu's signature what `prepare` does."""
+
+    def signature(self, samples: int, seed: int) -> str:
+        """sacrebleu's own signature; known only after scoring, since it counts the references."""
+        signature = self.scorer.get_signature()
+        if samples:
+            signature.update("bs", samples)
+            signature.update("seed", seed)
+        self.sign(signature)
+        return signature.format()
+
+    def __call__(
+        self, hyps: Sequence[str], refs: Sequence[Sequence[str]], samples: int = 0, seed: int = 12345
+    ) -> Score:
+        """Score; the interval is sacrebleu's bootstrap, its two ends as they fall and not mean ± half."""
+        _check_aligned(hyps, refs)
+        prepared = [self.prepare(ref) for ref in refs]
+        stats = np.array(
+            self.scorer._extract_corpus_statistics(self.prepare(hyps), prepared), dtype=np.float64
+        )
+        score = self._score(stats.sum(0))
+        low = high = None
+        if samples:
+            low, high = interval(bootstrap(stats, lambda sums: self._score(sums).score, samples, seed))
+        return Score(
+            name=self.name,
+            value=float(score.score),
+            signature=self.signature(samples, seed),
+            low=low,
+            high=high,
+            higher_is_better=self.higher_is_better,
+            detail=self.detail(score),
+        )
+
+    def p_values(
+        self,
+        baseline: Sequence[str],
+        systems: Sequence[Sequence[str]],
+        refs: Sequence[Sequence[str]],
+        samples: int,
+        seed: int,
+    ) -> list[float]:
+        """sacrebleu's own paired bootstrap."""
+        named = [(str(i), self.prepare(lines)) for i, lines in enumerate([baseline, *systems])]
+        prepared = [self.prepare(ref) for ref in refs]
+        with _sacrebleu_seed(seed):
+            test = PairedTest(named, {self.name: self.scorer}, prepared, test_type="bs", n_samples=samples)
+            _, results = test()
+        (column,) = results.keys() - {"System"}
+        return [float(result.p_value) for result in results[column][1:]]  # type: ignore[union-attr, arg-type]
+
+    def _score(self, sums: np.ndarray[Any, Any]) -> SacreScore:
+        return self.scorer._compute_score_from_stats(sums)  # type: ignore[arg-type]  # takes arrays, says list
+
+
+class Bleu(SacreMetric):
+    """BLEU on detokenised text."""
+
+    def __init__(self, config: BleuConfig) -> None:
+        try:
+            scorer = BLEU(tokenize=config.tokenize, lowercase=config.lowercase, smooth_method=config.smooth)
+        except (ImportError, RuntimeError) as error:  # a tokeniser that needs a package of its own
+            raise ConfigError(f"metric bleu: tokenize={config.tokenize}: {error}") from error
+        super().__init__(config.name, scorer)
+
+    def detail(self, score: Any) -> dict[str, Any]:
+        """Precisions, brevity penalty and lengths."""
+        return bleu_detail(score)
+
+
+class Chrf(SacreMetric):
+    """chrF and chrF++."""
+
+    def __init__(self, config: ChrfConfig) -> None:
+        scorer = CHRF(
+            char_order=config.char_order,
+            word_order=config.word_order,
+            beta=config.beta,
+            lowercase=config.lowercase,
+        )
+        super().__init__(config.name, scorer)
+
+    def detail(self, score: Any) -> dict[str, Any]:
+        """The usual name of the variant, such as chrF2++."""
+        return {"variant": score.name}
+
+
+class Ter(SacreMetric):
+    """Translation edit rate."""
+
+    higher_is_better = False
+
+    def __init__(self, config: TerConfig) -> None:
+        scorer = TER(
+            case_sensitive=not config.lowercase,
+            normalized=config.normalize,
+            no_punct=not config.punctuation,
+        )
+        super().__init__(config.name, scorer)
+
+    def detail(self, score: Any) -> dict[str, Any]:
+        """Edits, and the mean length of the references that they are divided by."""
+        return {"edits": int(score.num_edits), "ref_len": float(score.ref_length)}
+
+
+def bleu_detail(score: Any) -> dict[str, Any]:
+    """Precisions, brevity penalty and lengths of sacrebleu's BLEU."""
+    return {
+        "precisions": [float(p) for p in score.precisions],
+        "brevity_penalty": float(score.bp),
+        "hyp_len": int(score.sys_len),
+        "ref_len": int(score.ref_len),
+    }
+
+
+def _check_aligned(hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> None:
+    if not hyps or not refs:
+        raise DataError(f"nothing to score: {len(hyps)} outputs, {len(refs)} references")
+    for number, ref in enumerate(refs, start=1):
+        if len(ref) != len(hyps):
+            raise DataError(f"{len(hyps)} outputs, but reference {number} has {len(ref)} lines")
+
+
+@contextmanager
+def _sacrebleu_seed(seed: int) -> Iterator[None]:
+    """sacrebleu takes the seed of its tests from the environment only."""
+    before = os.environ.get("SACREBLEU_SEED")
+    os.environ["SACREBLEU_SEED"] = str(seed)
+    try:
+        yield
+    finally:
+        del os.environ["SACREBLEU_SEED"]
+        if before is not None:
+            os.environ["SACREBLEU_SEED"] = before
