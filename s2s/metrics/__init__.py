@@ -52,6 +52,9 @@ class Score:
 class Metric(ABC):
     """Judges outputs against one or several references per sentence."""
 
+    name: str
+    """Key of its scores, such as "bleu"."""
+
     @abstractmethod
     def __call__(
         self, hyps: Sequence[str], refs: Sequence[Sequence[str]], samples: int = 0, seed: int = 12345

@@ -46,5 +46,5 @@ def _build(spec: Any, registry: Registry, defaults: Mapping[str, Any]) -> Metric
     try:
         config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(entry.config), options))
     except OmegaConfBaseException as error:
-        raise ConfigError(f"metric {entry.name}: {str(error).splitlines()[0]}") from error
+        raise ConfigError(f"metric {entry.name}: {error.full_key}: {str(error).splitlines()[0]}") from error
     return entry.build(config)

@@ -1,0 +1,362 @@
+"""Scores against sacrebleu's own command, against BLEU and the paper's pipeline written out, and by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import re
+import subprocess
+import sys
+from collections import Counter
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import sacremoses
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sacrebleu.metrics import BLEU, CHRF, TER
+
+from s2s.errors import ConfigError, DataError, PluginError
+from s2s.metrics import BleuConfig, BleuMosesConfig, ChrfConfig, Metric, Score, build_metrics, compare
+from s2s.metrics.bootstrap import paired_p_value, resamples
+from s2s.metrics.moses import BleuMoses, split_hyphens
+from s2s.metrics.sacre import Bleu
+from s2s.plugin import load_plugins
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+REF = [
+    "The well-known house, near the lake, was sold.",
+    "She can't see 3,000 birds today!",
+    "A man rides a red bicycle down the street.",
+    "Nobody knew why the old train stopped there.",
+    "It rains; the children stay at home.",
+]
+GOOD = [
+    "The well-known house near the lake was sold.",
+    "She cannot see 3,000 birds today!",
+    "A man rides the red bicycle down a street.",
+    "Nobody knew why the old train stopped.",
+    "It rains; the kids stay at home.",
+]
+BAD = [
+    "The house was.",
+    "She birds today",
+    "A bicycle man street",
+    "Nobody train old",
+    "It is children home.",
+]
+
+
+def metrics(wanted: Any, **options: Any) -> list[Metric]:
+    task = SimpleNamespace(metrics=["bleu", "chrf"], metric_options=options)
+    return build_metrics(task, load_plugins().registry, wanted)  # type: ignore[arg-type]
+
+
+def metric(name: str, **options: Any) -> Metric:
+    return metrics([{"name": name, **options}])[0]
+
+
+def slow_bleu(hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> float:
+    """Papineni et al. (2002), written out: no smoothing, closest reference length, the shorter of two."""
+
+    def ngrams(words: list[str], n: int) -> Counter[tuple[str, ...]]:
+        return Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
+
+    log_precision, hyp_len, ref_len = 0.0, 0, 0
+    for hyp, *line_refs in zip(hyps, *refs, strict=True):
+        hyp_len += len(hyp.split())
+        ref_len += min((abs(len(r.split()) - len(hyp.split())), len(r.split())) for r in line_refs)[1]
+    for n in range(1, 5):
+        correct = total = 0
+        for hyp, *line_refs in zip(hyps, *refs, strict=True):
+            for ngram, count in ngrams(hyp.split(), n).items():
+                total += count
+                correct += min(count, max(ngrams(r.split(), n)[ngram] for r in line_refs))
+        if not correct:
+            return 0.0
+        log_precision += math.log(correct / total) / 4
+    return 100 * math.exp(min(0.0, 1 - ref_len / hyp_len) + log_precision)
+
+
+sentence = st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=1, max_size=8).map(" ".join)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(sentence, sentence, sentence), min_size=1, max_size=6))
+def test_bleu_is_its_definition(rows: list[tuple[str, str, str]]) -> None:
+    hyps, *refs = (list(column) for column in zip(*rows, strict=True))
+    scorer = Bleu(BleuConfig(name="bleu", tokenize="none", smooth="none"))
+    assert scorer(hyps, refs).value == pytest.approx(slow_bleu(hyps, refs), abs=1e-9)
+
+
+def test_bleu_by_hand() -> None:
+    """`a b c d e` against `a b c d f g`: precisions 4/5, 3/4, 2/3, 1/2, brevity penalty exp(1 - 6/5)."""
+    score = Bleu(BleuConfig(name="bleu"))(["a b c d e"], [["a b c d f g"]])
+    assert score.value == pytest.approx(100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25 * math.exp(-0.2))
+    assert score.detail["precisions"] == pytest.approx([80, 75, 200 / 3, 50])
+    assert (score.detail["hyp_len"], score.detail["ref_len"]) == (5, 6)
+    assert score.detail["brevity_penalty"] == pytest.approx(math.exp(-0.2))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "theirs"),
+    [
+        ("bleu", {}, BLEU()),
+        ("bleu", {"tokenize": "intl", "lowercase": True}, BLEU(tokenize="intl", lowercase=True)),
+        ("bleu", {"smooth": "add-k", "tokenize": "char"}, BLEU(smooth_method="add-k", tokenize="char")),
+        ("chrf", {}, CHRF()),
+        ("chrf", {"word_order": 2, "lowercase": True}, CHRF(word_order=2, lowercase=True)),
+        ("ter", {}, TER()),
+        (
+            "ter",
+            {"lowercase": False, "normalize": True, "punctuation": False},
+            TER(case_sensitive=True, normalized=True, no_punct=True),
+        ),
+    ],
+    ids=str,
+)
+def test_score_signature_and_interval_are_sacrebleus(name: str, options: dict[str, Any], theirs: Any) -> None:
+    refs = [REF, GOOD[::-1]]
+    ours, expected = metric(name, **options)(BAD, refs, samples=300), theirs.corpus_score(BAD, refs, 300)
+    assert ours.value == pytest.approx(expected.score, abs=1e-9)
+    assert ours.signature == theirs.get_signature().format()
+    assert ours.low is not None
+    assert ours.high is not None
+    assert (ours.high - ours.low) / 2 == pytest.approx(expected._ci, abs=1e-4)  # theirs sums in float32
+    assert metric(name, **options)(BAD, refs).low is None
+
+
+def test_scores_are_those_of_sacrebleus_command(tmp_path: Path) -> None:
+    (tmp_path / "ref").write_text("\n".join(REF) + "\n")
+    (tmp_path / "hyp").write_text("\n".join(GOOD) + "\n")
+    command = f"{sys.executable} -m sacrebleu ref -i hyp -m bleu chrf ter -w 6".split()
+    out = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    expected = [(row["score"], row["signature"]) for row in json.loads(out)]
+    ours = [m(GOOD, [REF]) for m in metrics(["bleu", "chrf", "ter"])]
+    assert [(round(s.value, 6), s.signature) for s in ours] == expected
+
+
+def test_paired_test_is_that_of_sacrebleus_command(tmp_path: Path) -> None:
+    hyps = {"a": GOOD * 4, "b": BAD * 4, "c": (GOOD[:3] + BAD[3:]) * 4, "d": (GOOD[:4] + REF[4:]) * 4}
+    for name, lines in {"ref": REF * 4, **hyps}.items():
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    command = f"{sys.executable} -m sacrebleu ref -i a b c d -m bleu --paired-bs --paired-bs-n 200 -f json"
+    table = subprocess.run(command.split(), cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    for ours, theirs in zip(
+        compare(metric("bleu"), hyps, [REF * 4], samples=200), json.loads(table), strict=True
+    ):
+        assert ours.score.value == pytest.approx(theirs["BLEU"]["score"], abs=1e-4)
+        assert ours.p_value == theirs["BLEU"]["p_value"]
+        assert ours.score.low is not None
+        assert ours.score.high is not None
+        assert (ours.score.high - ours.score.low) / 2 == pytest.approx(theirs["BLEU"]["ci"], abs=1e-4)
+
+
+def test_a_metric_of_which_nothing_is_known_gets_the_same_paired_test() -> None:
+    hyps, refs = random.Random(1).sample(GOOD + BAD, 10), [REF * 2]
+    baseline = BAD + GOOD
+    for scorer in metrics(["bleu", "chrf"]):
+        (theirs,) = scorer.p_values(baseline, [hyps], refs, samples=60, seed=7)
+        assert paired_p_value(scorer, baseline, hyps, refs, samples=60, seed=7) == pytest.approx(theirs)
+
+
+class SameLength(Metric):
+    """A stranger's metric: share of outputs that are as long as a reference."""
+
+    name = "same_length"
+
+    def __call__(
+        self, hyps: Sequence[str], refs: Sequence[Sequence[str]], samples: int = 0, seed: int = 12345
+    ) -> Score:
+        hits = [any(len(h) == len(r) for r in line) for h, *line in zip(hyps, *refs, strict=True)]
+        return Score("same_length", 100 * sum(hits) / len(hits), "same_length")
+
+
+def test_a_strangers_metric_compares_systems() -> None:
+    perfect, useless = REF * 4, [""] * 20
+    first, second, third = compare(
+        SameLength(), {"ref": perfect, "nothing": useless, "again": perfect}, [REF * 4]
+    )
+    assert (first.difference, first.p_value) == (None, None)
+    assert (second.difference, second.p_value) == (-100.0, 1 / 1001)
+    assert (third.difference, third.p_value) == (0.0, 1 / 1001)  # as sacrebleu says of two equal systems
+
+
+def test_resamples_are_what_sacrebleu_draws_at_once() -> None:
+    at_once = np.random.default_rng(12345).choice(17, size=(50, 17), replace=True)
+    np.testing.assert_array_equal(np.stack(list(resamples(17, 50, 12345))), at_once)
+
+
+def test_a_comparison_leaves_the_environment_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SACREBLEU_SEED", "99")
+    compare(metric("bleu"), {"a": GOOD, "b": BAD}, [REF], samples=10, seed=3)
+    assert os.environ["SACREBLEU_SEED"] == "99"
+    monkeypatch.delenv("SACREBLEU_SEED")
+    compare(metric("bleu"), {"a": GOOD, "b": BAD}, [REF], samples=10, seed=3)
+    assert "SACREBLEU_SEED" not in os.environ
+
+
+def test_the_seed_decides_the_test_and_no_samples_mean_no_test() -> None:
+    systems = {"a": GOOD[:3] + BAD[3:], "b": BAD[:2] + GOOD[2:]}
+    p_values = [compare(metric("bleu"), systems, [REF], samples=50, seed=s)[1].p_value for s in (1, 1, 2, 3)]
+    assert p_values[0] == p_values[1]
+    assert len(set(p_values)) > 1
+    assert compare(metric("bleu"), systems, [REF], samples=0)[1].p_value is None
+
+
+@pytest.mark.parametrize(
+    ("line", "split"),
+    [
+        ("well-known", "well ##AT##-##AT## known"),
+        ("E-Mail-Schreiber", "E ##AT##-##AT## Mail ##AT##-##AT## Schreiber"),
+        ("A-B-C", "A ##AT##-##AT## B-C"),  # the neighbours are consumed, as in the authors' substitution
+        ("a - b", "a - b"),
+        ("-5 bis 3-", "-5 bis 3-"),
+        ("--", "--"),
+        ("a--b", "a ##AT##-##AT## -b"),
+        ("2000–2010", "2000–2010"),  # an en dash is no hyphen
+        ("", ""),
+    ],
+)
+def test_hyphens_are_split_as_the_authors_did(line: str, split: str) -> None:
+    assert split_hyphens(line) == split
+
+
+def paper_pipeline(lines: list[str], lang: str) -> list[str]:
+    """Moses, then every hyphen with a neighbour on either side that is not yet used up, by a loop."""
+    tokenizer = sacremoses.MosesTokenizer(lang=lang)
+    out = []
+    for line in lines:
+        tokens = tokenizer.tokenize(line, return_str=True)
+        done, at = "", 0
+        while at < len(tokens):
+            a, hyphen, b = (*tokens[at : at + 3], "", "", "")[:3]
+            if hyphen == "-" and not a.isspace() and b and not b.isspace():
+                done, at = f"{done}{a} ##AT##-##AT## {b}", at + 3
+            else:
+                done, at = done + a, at + 1
+        out.append(done)
+    return out
+
+
+@pytest.mark.parametrize("lang", ["en", "de", "fr"])
+def test_the_papers_bleu_is_its_pipeline(lang: str) -> None:
+    hyps = [
+        *GOOD,
+        "Der E-Mail-Schreiber, z. B. Dr. Müllers 15-jähriger Sohn, kam am 3. Mai.",
+        "L'homme a-t-il vu 3,5 % d'«oiseaux» ?",
+    ]
+    refs = [[*REF, hyps[6].replace("Sohn", "Hund"), hyps[5]], [*BAD, hyps[5], hyps[6].replace("vu", "eu")]]
+    expected = slow_bleu(paper_pipeline(hyps, lang), [paper_pipeline(ref, lang) for ref in refs])
+    score = metric("bleu_moses", lang=lang)(hyps, refs)
+    assert score.value == pytest.approx(expected, abs=1e-9)
+    assert 0 < score.value < 100
+
+
+def test_the_papers_bleu_states_what_was_done() -> None:
+    score = metric("bleu_moses", lang="de")(GOOD, [REF], samples=100)
+    assert re.fullmatch(
+        r"nrefs:1\|bs:100\|seed:12345\|case:mixed\|eff:no\|tok:moses\.de\|smooth:none"
+        r"\|hyphen:split\|punct:kept\|sacremoses:[\d.]+\|version:[\d.]+",
+        score.signature,
+    )
+
+
+def test_the_multi30k_convention_is_reachable() -> None:
+    """Lower-cased, punctuation normalised, tokenised: what the published Multi30k numbers are counted on."""
+    score = metric("bleu_moses", lang="de", lowercase=True, normalize=True, split_hyphens=False)
+    hyps, refs = ["Ein Mann in „BLAUEM“ T-Shirt steht da ."], ['ein Mann in "blauem" T-shirt steht da.']
+    assert score(hyps, [refs]).value == pytest.approx(100)
+    assert "case:lc" in score(hyps, [refs]).signature
+    assert "hyphen:kept|punct:normalized" in score(hyps, [refs]).signature
+
+
+def test_case_counts_in_the_papers_bleu() -> None:
+    assert metric("bleu_moses", lang="en")([REF[0].upper()], [[REF[0]]]).value < 50
+
+
+def test_the_language_follows_the_task() -> None:
+    (scorer,) = metrics(["bleu_moses"], lang="fr")
+    assert "tok:moses.fr" in scorer(GOOD, [REF]).signature
+    (scorer,) = metrics([{"name": "bleu_moses", "lang": "de"}], lang="fr")
+    assert "tok:moses.de" in scorer(GOOD, [REF]).signature
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("bleu_moses", "task.tgt_lang=de"),
+        ({"name": "bleu_moses", "lang": "xx"}, "lang=xx"),
+        ({"name": "bleu_moses", "lang": False}, "write lang: 'no'"),
+        ({"name": "bleu", "tokenise": "intl"}, "Did you mean 'tokenize'"),
+        ({"name": "bleu", "tokenize": "14a"}, "tokenize"),
+        ({"name": "chrf", "word_order": -1}, "word_order=-1"),
+        ({"name": "chrf", "beta": "x"}, "metric chrf"),
+        ({"tokenize": "intl"}, "name"),
+        (3, "give a name"),
+    ],
+    ids=str,
+)
+def test_a_wrong_metric_says_what_to_give(spec: Any, says: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(says)):
+        metrics([spec])
+
+
+def test_an_unknown_metric_suggests_a_name() -> None:
+    with pytest.raises(PluginError, match="Did you mean 'bleu'"):
+        metrics("bleuu")
+
+
+def test_metrics_are_one_or_several_and_default_to_the_tasks() -> None:
+    assert [m.name for m in metrics("ter")] == ["ter"]
+    assert [m.name for m in metrics({"name": "ter"})] == ["ter"]
+    assert [m.name for m in metrics(None)] == ["bleu", "chrf"]
+    with pytest.raises(ConfigError, match="give a list"):
+        metrics(3)
+
+
+def test_misaligned_or_missing_lines_are_refused() -> None:
+    with pytest.raises(DataError, match="5 outputs, but reference 2 has 4 lines"):
+        metric("bleu")(GOOD, [REF, REF[:4]])
+    with pytest.raises(DataError, match="nothing to score"):
+        metric("bleu")([], [[]])
+    with pytest.raises(ConfigError, match="seed=0"):
+        compare(metric("bleu"), {"a": GOOD}, [REF], seed=0)
+
+
+@pytest.mark.parametrize("name", ["bleu", "chrf", "ter", "bleu_moses"])
+def test_empty_lines_have_a_score(name: str) -> None:
+    (scorer,) = metrics([name], lang="en")
+    for hyps, refs in (([""], [""]), (["a b"], [""]), ([""], ["a b"])):
+        score = scorer(hyps, [refs], samples=3)
+        assert all(math.isfinite(v) for v in (score.value, score.low or 0.0, score.high or 0.0))
+
+
+lines = st.lists(st.tuples(st.text(max_size=12), st.text(max_size=12)), min_size=1, max_size=4)
+
+
+@settings(max_examples=100, deadline=None)
+@given(lines)
+def test_any_text_has_a_score(rows: list[tuple[str, str]]) -> None:
+    hyps, ref = (list(column) for column in zip(*rows, strict=True))
+    for scorer in (Bleu(BleuConfig(name="bleu", tokenize="intl")), MOSES, *metrics(["chrf", "ter"])):
+        assert math.isfinite(scorer(hyps, [ref], samples=2).value)
+        assert all(c.score.high is not None for c in compare(scorer, {"a": hyps, "b": ref}, [ref], 2))
+
+
+MOSES = BleuMoses(BleuMosesConfig(name="bleu_moses", lang="de", normalize=True))
+
+
+def test_a_metrics_config_has_the_documented_defaults() -> None:
+    assert (BleuConfig().tokenize, ChrfConfig().word_order, BleuMosesConfig().split_hyphens) == (
+        "13a",
+        0,
+        True,
+    )
