@@ -1,0 +1,76 @@
+"""MANIFEST.json: what a checkpoint consists of, so that whoever loads it can tell that it is whole."""
+
+from __future__ import annotations
+
+__all__ = ["STATE", "SUFFIX", "groups", "verify", "write_manifest"]
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from s2s.checkpoint import durable
+from s2s.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from pathlib import Path
+
+MANIFEST = "MANIFEST.json"
+STATE = "state.json"
+SUFFIX = ".safetensors"
+_FILE = re.compile(r"[A-Za-z0-9_]+\.(safetensors|json)")
+
+
+def write_manifest(path: Path, names: Sequence[str]) -> None:
+    """Write and sync the size and sha256 of each of the files `names` in `path`."""
+    assert all(map(_FILE.fullmatch, names)), f"not names of a checkpoint's files: {names}"
+    files = {name: ((path / name).stat().st_size, durable.digest(path / name)) for name in names}
+    durable.write_new(path / MANIFEST, _render(files))
+
+
+def groups(path: Path) -> list[str]:
+    """The groups of tensors that the manifest names, such as model and optim."""
+    return [name.removesuffix(SUFFIX) for name in _read(path) if name.endswith(SUFFIX)]
+
+
+def verify(path: Path, only: Collection[str] | None = None) -> None:
+    """Raise CheckpointError unless every file is what the manifest says; of tensors `only` these groups."""
+    files = _read(path)
+    for name, (n_bytes, sha256) in files.items():
+        if only is None or not name.endswith(SUFFIX) or name.removesuffix(SUFFIX) in only:
+            _verify_file(path / name, n_bytes, sha256)
+    # Notes, .nfs* and the like are no business of ours; weights that nobody vouches for are.
+    for file in path.glob(f"[!.]*{SUFFIX}"):
+        if file.name not in files:
+            raise CheckpointError(f"{file} is not in the manifest beside it: remove it")
+
+
+def _verify_file(file: Path, n_bytes: int, sha256: str) -> None:
+    try:
+        found = file.stat().st_size
+        if found != n_bytes:
+            raise CheckpointError(f"{file} is damaged: {found} bytes, and the manifest says {n_bytes}")
+        if durable.digest(file) != sha256:
+            raise CheckpointError(f"{file} is damaged: its sha256 is not the manifest's")
+    except OSError as error:
+        raise CheckpointError(f"{file} cannot be read: {error}") from error
+
+
+def _read(path: Path) -> dict[str, tuple[int, str]]:
+    """Name -> size and sha256. The manifest itself is checked to the byte: only one rendering is valid."""
+    file = path / MANIFEST
+    try:
+        raw = file.read_bytes()
+        files = {name: (entry["size"], entry["sha256"]) for name, entry in json.loads(raw).items()}
+    except FileNotFoundError:
+        raise CheckpointError(f"{path} is no complete checkpoint: it has no {MANIFEST}") from None
+    except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        raise CheckpointError(f"{file} is damaged: {error}") from None
+    if raw != _render(files).encode() or STATE not in files or not all(map(_FILE.fullmatch, files)):
+        raise CheckpointError(f"{file} is damaged")
+    return files
+
+
+def _render(files: Mapping[str, tuple[int, str]]) -> str:
+    entries = {name: {"size": n_bytes, "sha256": sha256} for name, (n_bytes, sha256) in files.items()}
+    return json.dumps(entries, indent=1)

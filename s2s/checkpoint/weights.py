@@ -1,0 +1,79 @@
+"""The weights of checkpoints: which ones are meant, their mean, and how they come into a model."""
+
+from __future__ import annotations
+
+__all__ = ["judged", "load_weights", "mean"]
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from s2s.checkpoint.folder import Checkpoint, load
+from s2s.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from torch import Tensor, nn
+
+WEIGHTS = ("model", "ema")
+
+
+def judged(checkpoint: Checkpoint) -> dict[str, Tensor]:
+    """The weights that validation judged, under all their names: the moving average where there is one."""
+    if "model" not in checkpoint.tensors:
+        raise CheckpointError(f"{checkpoint.path} holds no weights of a model")
+    model, ema = checkpoint.tensors["model"], checkpoint.tensors.get("ema", {})
+    averaged = {id(model[name]): t for name, t in ema.items() if name in model}  # tied names share one tensor
+    return {name: averaged.get(id(t), t) for name, t in model.items()}
+
+
+def mean(paths: Sequence[Path]) -> dict[str, Tensor]:
+    """The mean of the judged weights of several checkpoints (section 6.1), summed in float64.
+
+    What is not a real number, such as a counter, is taken from the last of them.
+    """
+    members = [judged(load(path, only=WEIGHTS)) for path in paths]
+    for path, member in zip(paths, members, strict=True):
+        wrong = _differences(member, members[0])
+        if wrong:
+            raise CheckpointError(f"{path} cannot be averaged with {paths[0]}: {wrong}")
+    done: dict[int, Tensor] = {}  # tied weights stay one tensor
+    for name, first in members[0].items():
+        if id(first) not in done:
+            done[id(first)] = _mean([member[name] for member in members])
+    return {name: done[id(first)] for name, first in members[0].items()}
+
+
+def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: Path) -> None:
+    """Copy the weights of the checkpoint `source` into `model`, or say in which they differ."""
+    wrong = _differences(tensors, model.state_dict())
+    if wrong:
+        raise CheckpointError(
+            f"{source} does not fit the model: {wrong}. It belongs to another configuration: use the one "
+            "that lies in its own run directory"
+        )
+    model.load_state_dict(tensors)
+
+
+def _mean(tensors: Sequence[Tensor]) -> Tensor:
+    if not tensors[0].is_floating_point():
+        return tensors[-1]
+    total = torch.zeros_like(tensors[0], dtype=torch.float64)
+    for tensor in tensors:
+        total += tensor
+    return (total / len(tensors)).to(tensors[0].dtype)
+
+
+def _differences(there: Mapping[str, Tensor], here: Mapping[str, Tensor]) -> str:
+    """In words, the names and shapes in which two sets of weights differ; empty if in none."""
+    shapes = [
+        f"'{name}' is {list(there[name].shape)} there and {list(here[name].shape)} here"
+        for name in here
+        if name in there and there[name].shape != here[name].shape
+    ]
+    lacking = [f"'{name}' is not there" for name in here if name not in there]
+    unknown = [f"'{name}' is not here" for name in there if name not in here]
+    words = shapes + lacking + unknown
+    return "; ".join(words[:3]) + (f"; and {len(words) - 3} more" if len(words) > 3 else "")
