@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from small_checkpoints import assert_same, save, tensors
+from torch import Tensor, nn
+
+from s2s import checkpoint
+from s2s.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def test_a_tied_model_fits_its_own_weights(tmp_path: Path) -> None:
+    def build() -> nn.Module:
+        model = nn.ModuleDict({"embed": nn.Embedding(9, 4), "out": nn.Linear(4, 9, bias=False)})
+        model["out"].weight = model["embed"].weight
+        return model
+
+    old, new = build(), build()
+    path = checkpoint.save(tmp_path, "x", {"model": old.state_dict()}, {})
+    checkpoint.load_weights(new, checkpoint.load(path).tensors["model"], path)
+    assert torch.equal(new["out"].weight, old["embed"].weight)
+    assert new["out"].weight is new["embed"].weight
+
+
+@pytest.mark.parametrize("build", [torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD, torch.optim.LBFGS])
+def test_an_optimizer_continues_as_if_never_stopped(build: Callable[..., Any], tmp_path: Path) -> None:
+    def run(n_steps: int, model: nn.Linear, optimizer: torch.optim.Optimizer) -> None:
+        for _ in range(n_steps):
+            x = torch.linspace(-1, 1, 12).reshape(4, 3)
+
+            def closure(x: Tensor = x) -> Tensor:
+                optimizer.zero_grad()
+                loss = (model(x) ** 2).sum()
+                loss.backward()
+                return loss
+
+            optimizer.step(closure)
+
+    def fresh() -> tuple[nn.Linear, torch.optim.Optimizer]:
+        torch.manual_seed(1)
+        model = nn.Linear(3, 2)
+        return model, build(
+            model.parameters(), lr=0.01, **({"momentum": 0.9} if build is torch.optim.SGD else {})
+        )
+
+    whole, first, second = fresh(), fresh(), fresh()
+    run(6, *whole)
+    run(3, *first)
+    described, packed = checkpoint.pack(first[1].state_dict())
+    groups = {"model": first[0].state_dict(), "optim": packed}
+    loaded = checkpoint.load(checkpoint.save(tmp_path, "x", groups, {"optim": described}))
+    second[0].load_state_dict(loaded.tensors["model"])
+    second[1].load_state_dict(checkpoint.unpack(loaded.state["optim"], loaded.tensors["optim"]))
+    run(3, *second)
+    assert_same(second[0].state_dict(), whole[0].state_dict())
+
+
+def test_unpack_is_the_inverse_of_pack() -> None:
+    tree = {
+        0: {"step": torch.tensor(1.0), "lr": 1e-300},
+        "groups": [{"betas": (0.9, 0.98)}, None, True, -1, "x"],
+    }
+    described, packed = checkpoint.pack(tree)
+    assert checkpoint.unpack(json.loads(json.dumps(described)), packed) == tree
+
+
+def test_pack_refuses_what_it_could_not_give_back() -> None:
+    with pytest.raises(CheckpointError, match=r"'groups\.0\.schedule' is of type builtin_function_or_method"):
+        checkpoint.pack({"groups": [{"schedule": abs}]})
+
+
+def test_the_mean_is_summed_in_float64(tmp_path: Path) -> None:
+    values = [1e8, 1.0, -1e8, 3.25, 0.1]  # in float32, 1.0 would be lost beside 1e8
+    exact = float(sum(Fraction(torch.tensor(v).item()) for v in values) / len(values))
+    paths = [
+        checkpoint.save(tmp_path, f"step-{i}", {"model": {"w": torch.tensor([v]), "n": torch.tensor(i)}}, {})
+        for i, v in enumerate(values)
+    ]
+    mean = checkpoint.mean(paths)
+    assert mean["w"].item() == torch.tensor(exact).item()
+    assert mean["n"].item() == 4
+
+
+def test_the_mean_keeps_tied_weights_tied(tmp_path: Path) -> None:
+    mean = checkpoint.mean([save(tmp_path, 1), save(tmp_path, 2)])
+    assert mean["tied"] is mean["weight"]
+    a, b = tensors(1)["model"]["weight"].double(), tensors(2)["model"]["weight"].double()
+    assert torch.equal(mean["weight"], ((a + b) / 2).float())
+
+
+def test_a_mean_of_models_that_differ_is_refused(tmp_path: Path) -> None:
+    one = checkpoint.save(tmp_path, "one", {"model": {"w": torch.zeros(2)}}, {})
+    two = checkpoint.save(tmp_path, "two", {"model": {"w": torch.zeros(3)}}, {})
+    with pytest.raises(
+        CheckpointError, match=r"two cannot be averaged with .*one: 'w' is \[3\] there and \[2\] here"
+    ):
+        checkpoint.mean([one, two])
+
+
+def test_a_moving_average_stands_in_for_its_weights_under_all_their_names(tmp_path: Path) -> None:
+    groups = tensors()
+    moving = {"weight": torch.ones(40, 50)}  # as in named_parameters, tied weights are named once
+    path = checkpoint.save(tmp_path, "x", {**groups, "ema": moving}, {})
+    judged = checkpoint.judged(checkpoint.load(path))
+    assert_same(
+        judged, {"weight": moving["weight"], "tied": moving["weight"], "bias": groups["model"]["bias"]}
+    )
+
+
+def test_weights_that_do_not_fit_say_where(tmp_path: Path) -> None:
+    given = {"weight": torch.zeros(2, 3), "extra": torch.zeros(1)}
+    with pytest.raises(CheckpointError) as caught:
+        checkpoint.load_weights(nn.Linear(4, 2), given, tmp_path)
+    message = str(caught.value)
+    assert "'weight' is [2, 3] there and [2, 4] here; 'bias' is not there; 'extra' is not here" in message
