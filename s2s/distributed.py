@@ -1,0 +1,149 @@
+"""Several processes that train one model, started by torchrun; or one, and then nothing here does anything.
+
+Gradients are summed, never averaged: each is already divided by the target symbols of the global batch.
+"""
+
+from __future__ import annotations
+
+__all__ = ["World", "init"]
+
+import os
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch import distributed as dist
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
+
+from s2s.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from torch import nn
+
+TIMEOUT = timedelta(minutes=10)
+"""After this a rank that waits for another gives up"""
+BUCKET = 32 * 2**20
+"""Bytes of gradients that travel together"""
+
+
+@dataclass(frozen=True)
+class World:
+    """The processes of a run, as one of them sees them."""
+
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0
+    """Rank among the processes of this machine"""
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the process that writes files and speaks to the user."""
+        return self.rank == 0
+
+    def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Replace every gradient by its sum over the ranks; a rank without one adds zeros."""
+        if self.size == 1:
+            return
+        for bucket in _buckets([p for p in parameters if p.requires_grad]):
+            gradients = [_gradient(p) for p in bucket]
+            flat = torch.cat([g.reshape(-1) for g in gradients])
+            dist.all_reduce(flat)
+            pieces = flat.split([g.numel() for g in gradients])
+            for gradient, piece in zip(gradients, pieces, strict=True):
+                gradient.copy_(piece.view_as(gradient))
+
+    def sum_scalars(self, values: Tensor) -> Tensor:
+        """[n] -> [n], summed over the ranks."""
+        if self.size == 1:
+            return values
+        total = values.clone()
+        dist.all_reduce(total)
+        return total
+
+    def any_true(self, flag: bool) -> bool:
+        """Whether the flag is true on any rank: how all of them take the same turn."""
+        if self.size == 1:
+            return flag
+        flags = torch.tensor([int(flag)], device=self.device)
+        dist.all_reduce(flags, op=dist.ReduceOp.MAX)
+        return bool(flags.item())
+
+    def barrier(self) -> None:
+        """Wait for all ranks."""
+        if self.size > 1:
+            dist.barrier()
+
+    def close(self) -> None:
+        """Leave the group, so that the other ranks need not wait for the timeout."""
+        if self.size > 1 and dist.is_initialized():
+            dist.destroy_process_group()
+
+
+def init(device: str = "auto", timeout: timedelta = TIMEOUT) -> World:
+    """Join the processes that torchrun started, or be alone; `device` is auto, cpu, cuda or cuda:1."""
+    if "RANK" not in os.environ:
+        return World(device=_device(device, local_rank=None))
+    local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+    place = _device(device, local_rank)
+    try:
+        store, rank, size = next(rendezvous("env://", timeout=timeout))
+    except ValueError as error:
+        raise ConfigError(f"RANK is set, and {error}: start with torchrun, or unset RANK") from error
+    if size == 1:
+        return World(rank, size, local_rank, place)
+    on_cuda = place.type == "cuda"
+    if on_cuda:
+        torch.cuda.set_device(place)
+    # After a restart the keys of the attempt before are still in the store; without a prefix of its own
+    # the new group may find them and hang.
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    dist.init_process_group(
+        "nccl" if on_cuda else "gloo",
+        store=PrefixStore(f"attempt{attempt}", store),
+        rank=rank,
+        world_size=size,
+        timeout=timeout,
+        device_id=place if on_cuda else None,
+    )
+    return World(rank, size, local_rank, place)
+
+
+def _device(name: str, local_rank: int | None) -> torch.device:
+    """The device that `name` means for this process; one GPU each where there are several processes."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ConfigError(f"train.device={name}: no such device; use auto, cpu, cuda or cuda:1") from None
+    if device.type != "cuda":
+        return device
+    index = device.index if device.index is not None else local_rank or 0
+    if index >= torch.cuda.device_count():
+        n_gpus = torch.cuda.device_count()
+        raise ConfigError(f"train.device={name}: cuda:{index} is asked for, and torch sees {n_gpus} GPUs")
+    return torch.device("cuda", index)
+
+
+def _gradient(parameter: nn.Parameter) -> Tensor:
+    if parameter.grad is None:
+        parameter.grad = torch.zeros_like(parameter)
+    return parameter.grad
+
+
+def _buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
+    """Neighbours of one dtype, up to BUCKET bytes: few messages, and little memory beside the gradients."""
+    bucket: list[nn.Parameter] = []
+    for p in parameters:
+        if bucket and (p.dtype != bucket[0].dtype or sum(b.nbytes for b in bucket) + p.nbytes > BUCKET):
+            yield bucket
+            bucket = []
+        bucket.append(p)
+    if bucket:
+        yield bucket

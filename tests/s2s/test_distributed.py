@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import os
+import socket
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from children import in_child, in_children
+from torch import Tensor, nn
+from torch.distributed import TCPStore
+
+from s2s.distributed import World, init
+from s2s.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def side_by_side(n_ranks: int, action: Callable[[World], object], **variables: str) -> list[int]:
+    """Exit codes of `n_ranks` processes that meet as torchrun lets them meet, and do `action`."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+
+    def process(rank: int) -> None:
+        os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(n_ranks)}
+        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), **variables}
+        world = init("cpu", timeout=timedelta(seconds=20))
+        action(world)
+        world.close()
+
+    return in_children([lambda rank=rank: process(rank) for rank in range(n_ranks)])
+
+
+def model() -> nn.Module:
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3))
+
+
+def loss(net: nn.Module, rows: Tensor) -> Tensor:
+    return (net(rows) ** 2).sum()
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.usefixtures("alone")
+def test_without_torchrun_the_world_is_one_process() -> None:
+    world = init("cpu")
+    assert world == World(0, 1, 0, torch.device("cpu"))
+    assert not torch.distributed.is_initialized()
+    assert not world.any_true(False)
+    net = model()
+    loss(net, torch.ones(2, 5)).backward()
+    before = [p.grad.clone() for p in net.parameters()]
+    world.sum_gradients(net.parameters())
+    world.barrier()
+    world.close()
+    assert all(torch.equal(a, p.grad) for a, p in zip(before, net.parameters(), strict=True))
+
+
+def test_two_processes_have_the_gradient_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("s2s.distributed.BUCKET", 90)  # several buckets, even here
+    rows = torch.randn(6, 5, generator=torch.Generator().manual_seed(2))
+    whole = model()
+    (loss(whole, rows[:3]) + loss(whole, rows[3:])).backward()
+
+    def action(world: World) -> None:
+        net = model()
+        loss(net, rows[world.rank * 3 : world.rank * 3 + 3]).backward()
+        world.sum_gradients(net.parameters())
+        for ours, theirs in zip(net.parameters(), whole.parameters(), strict=True):
+            torch.testing.assert_close(ours.grad, theirs.grad)
+
+    assert side_by_side(2, action) == [0, 0]
+
+
+def test_a_rank_without_work_adds_zeros_and_all_end_with_the_same_bytes(tmp_path: Path) -> None:
+    def action(world: World) -> None:
+        net = model()
+        if world.rank == 0:
+            loss(net, torch.ones(2, 5)).backward()
+        world.sum_gradients(net.parameters())
+        flat = torch.cat([p.grad.reshape(-1) for p in net.parameters()])
+        (tmp_path / str(world.rank)).write_bytes(flat.numpy().tobytes())
+
+    assert side_by_side(2, action) == [0, 0]
+    assert (tmp_path / "0").read_bytes() == (tmp_path / "1").read_bytes()
+
+
+def test_scalars_are_summed_and_one_flag_is_enough() -> None:
+    def action(world: World) -> None:
+        sums = torch.tensor([1.0, float(world.rank)])
+        assert world.sum_scalars(sums).tolist() == [2.0, 1.0]
+        assert sums.tolist() == [1.0, world.rank]
+        assert world.any_true(world.rank == 1)
+        assert not world.any_true(False)
+        world.barrier()
+        assert world.is_first == (world.rank == 0)
+
+    assert side_by_side(2, action) == [0, 0]
+
+
+def test_a_restarted_group_does_not_meet_the_keys_of_the_attempt_before() -> None:
+    """torchrun's store outlives a group that died: its keys lead to processes that are no more."""
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    under = {"MASTER_PORT": str(store.port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
+    died = side_by_side(2, lambda _: os._exit(9), **under, TORCHELASTIC_RESTART_COUNT="0")
+    assert died == [9, 9]
+
+    def action(world: World) -> None:
+        assert world.sum_scalars(torch.ones(1)).item() == 2
+
+    before = set(store.list_keys())
+    assert side_by_side(2, action, **under, TORCHELASTIC_RESTART_COUNT="1") == [0, 0]
+    assert {key.split("/")[0] for key in before} == {"attempt0"}
+    assert {key.split("/")[0] for key in set(store.list_keys()) - before} == {"attempt1"}
+
+
+def test_a_rank_whose_partner_is_gone_gives_up_after_the_timeout() -> None:
+    def action(world: World) -> None:
+        if world.rank == 1:
+            os._exit(0)
+        began = time.monotonic()
+        with pytest.raises(RuntimeError):
+            world.barrier()
+        assert time.monotonic() - began < 25
+        os._exit(0)
+
+    assert side_by_side(2, action) == [0, 0]
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("name", ["gpu", "cuda:99"])
+def test_a_device_that_is_not_there_is_one_clear_error(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"train.device={name}: "):
+        init(name)
+
+
+def test_half_of_the_variables_of_torchrun_is_one_clear_error() -> None:
+    def action() -> None:
+        os.environ["RANK"] = "0"
+        os.environ.pop("WORLD_SIZE", None)
+        with pytest.raises(ConfigError, match="start with torchrun, or unset RANK"):
+            init("cpu")
+
+    assert in_child(action) == 0
