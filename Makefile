@@ -1,0 +1,51 @@
+# Two commands do everything on a fresh machine with Python >= 3.11: `make demo` and `make test`.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+WORKERS ?= 2
+
+.PHONY: demo test test-long test-gpu test-wheel check format clean
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit("s2s needs Python 3.11 or newer: make PYTHON=python3.12 …" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,train,plots]'
+	touch $(READY)
+
+demo: $(READY)
+	$(BIN)/s2s-train experiment=demo
+	$(BIN)/python -m s2s.data.builtin 200 --split test --side en > runs/demo/unseen.en
+	$(BIN)/python -m s2s.data.builtin 200 --split test --side de > runs/demo/unseen.de
+	$(BIN)/s2s-generate run=demo input=runs/demo/unseen.en output=runs/demo/unseen.hyp
+	@echo; echo "Sentences it never saw: English, ours, reference"; echo
+	@paste -d '\n' runs/demo/unseen.en runs/demo/unseen.hyp runs/demo/unseen.de | awk '{ print } NR % 3 == 0 { print "" }' | head -24
+	$(BIN)/s2s-score task=translation hyp=runs/demo/unseen.hyp ref=runs/demo/unseen.de
+
+test: $(READY)
+	$(BIN)/python -m pytest -q -n $(WORKERS)
+
+test-long: $(READY)
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not gpu"
+
+test-gpu: $(READY)
+	$(BIN)/python -m pytest -q -m gpu
+
+# The same tests against the wheel as a user gets it: run from another folder, so that the sources are out of sight.
+test-wheel: $(READY)
+	rm -rf build/wheel && mkdir -p build/wheel
+	$(BIN)/python -m build --wheel --outdir build/wheel . > build/wheel.log 2>&1 || (cat build/wheel.log; exit 1)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target build/wheel/site build/wheel/*.whl
+	cd build && PYTHONPATH=$(CURDIR)/build/wheel/site ../$(BIN)/pytest -q -n $(WORKERS) -c ../pyproject.toml --rootdir .. ../tests
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,56 @@
+"""Exponential moving average of weights."""
+
+from __future__ import annotations
+
+__all__ = ["EMA"]
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from torch import Tensor, nn
+
+
+class EMA:
+    """mean <- decay * mean + (1 - decay) * weights, after every update.
+
+    Early means follow faster, with decay min(decay, (1 + t) / (10 + t)), so that they forget the initial
+    weights.
+    """
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self.decay = decay
+        self.live = dict(model.named_parameters())
+        self.mean = {name: p.detach().clone() for name, p in self.live.items()}
+
+    @torch.no_grad()
+    def update(self, step: int) -> None:
+        """Move towards the model's weights after update `step`, counted from 1."""
+        weight = 1 - min(self.decay, (1 + step) / (10 + step))
+        torch._foreach_lerp_(list(self.mean.values()), list(self.live.values()), weight)
+
+    @torch.no_grad()
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take the means that a checkpoint holds."""
+        for name, mean in self.mean.items():
+            mean.copy_(tensors[name])
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Inside the block the model computes with the means; the parameters stay the same objects."""
+        self._swap()
+        try:
+            yield
+        finally:
+            self._swap()
+
+    @torch.no_grad()
+    def _swap(self) -> None:
+        for name, p in self.live.items():
+            kept = p.detach().clone()
+            p.copy_(self.mean[name])
+            self.mean[name].copy_(kept)

@@ -1,0 +1,205 @@
+"""The story of a training run, top to bottom: batch, update, judge, save.
+
+Everything random is a function of (seed, step, micro-batch), and everything else is in the checkpoint: so a
+run that is killed and continued ends with the same bytes as one that never was.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Trainer"]
+
+import json
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from s2s import checkpoint
+from s2s.config import Config
+from s2s.data.batching import Batches
+from s2s.errors import S2SError
+from s2s.keeper import Keeper, Progress
+from s2s.log import Log
+from s2s.stopping import StopSignal
+from s2s.update import Updater
+from s2s.validation import Validation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from s2s.data.batching import Pair
+    from s2s.update import Updated
+
+
+@dataclass
+class Trainer:
+    """One run, from its newest checkpoint, if any, to its last update."""
+
+    config: Config
+    directory: Path
+    batches: Batches
+    updater: Updater
+    validation: Validation
+    keeper: Keeper
+    log: Log
+    hook: Any
+
+    def __post_init__(self) -> None:
+        self.world = self.updater.world
+        self.ema = self.keeper.ema
+        self.progress = Progress()
+        self.stop = StopSignal()
+        self.saved_at = time.monotonic()
+
+    def train(self) -> dict[str, Any]:
+        """Update until train.steps, until validation stops improving, or until a signal; the summary."""
+        self.resume()
+        self.hook.s2s_train_start(trainer=self)
+        with self.stop.listening():
+            for batch in self.upcoming():
+                self.update(batch)
+                improved = self.due(self.config.valid.every) and self.validate()
+                if improved or self.save_is_due():
+                    self.save()
+                if self.world.any_true(self.stop.received is not None):
+                    self.save()
+                    raise self.stop.error(self.progress.step)
+                if self.out_of_patience():
+                    break
+        return self.finish()
+
+    def resume(self) -> None:
+        """Continue from the newest valid checkpoint, or from the beginning."""
+        self.progress = self.keeper.restore() or self.progress
+        if self.progress.step:
+            self.log.line(f"continuing after update {self.progress.step:,}")
+        self.log.start(self.progress.step)
+
+    def upcoming(self) -> Iterator[Sequence[Pair]]:
+        """The global batches from where the run stands; `progress` counts each as it is handed out."""
+        progress, steps = self.progress, self.config.train.steps
+        while progress.step < steps and not self.out_of_patience():
+            for rows in self.batches.epoch(progress.epoch, start=progress.batch):
+                progress.step += 1
+                progress.batch += 1
+                yield self.batches.pairs(rows)
+                if progress.step >= steps:
+                    return
+            progress.epoch += 1
+            progress.batch = 0
+
+    def update(self, batch: Sequence[Pair]) -> None:
+        """Learn from one global batch, and tell the log and whoever watches."""
+        progress, began = self.progress, time.monotonic()
+        updated = self.updater(batch, progress.step)
+        if updated.finite:
+            progress.n_tokens += updated.n_tokens
+            progress.n_bad = 0
+            if self.ema:
+                self.ema.update(progress.step)
+        else:
+            self.skipped(batch, updated)
+        seconds = time.monotonic() - began
+        progress.seconds += seconds
+        record = {
+            "step": progress.step,
+            "epoch": progress.epoch,
+            "loss": updated.loss,
+            "nll": updated.nll,
+            "lr": updated.lr,
+            "gnorm": updated.gnorm,
+            "pairs": len(batch),
+            "tokens": updated.n_tokens,
+            "src_tokens": updated.n_src_tokens,
+            "seconds": seconds,
+        }
+        self.log.update(record)
+        self.hook.s2s_step_end(trainer=self, record=record)
+
+    def skipped(self, batch: Sequence[Pair], updated: Updated) -> None:
+        """Say so, keep the batch for whoever looks into it, and give up after train.max_bad in a row."""
+        progress, limit = self.progress, self.config.train.max_bad
+        progress.n_bad += 1
+        what = f"loss {updated.loss}, gradient norm {updated.gnorm}"
+        self.log.warn(f"update {progress.step:,} skipped: {what} ({progress.n_bad} in a row)")
+        if self.world.rank == 0:
+            pairs = [[[int(i) for i in side] for side in pair] for pair in batch]
+            with (self.directory / "bad_batches.jsonl").open("a") as file:
+                file.write(json.dumps({"step": progress.step, "what": what, "pairs": pairs}) + "\n")
+        if progress.n_bad >= limit:
+            good = checkpoint.newest(self.keeper.folder).path or "none"
+            raise S2SError(
+                f"{limit} updates in a row were not finite; the last good checkpoint is {good}. Try "
+                "a lower learning rate, a longer warm-up, train.clip=1, or train.precision=bf16, not fp16"
+            )
+
+    def validate(self) -> bool:
+        """Judge the model, or the mean of its weights where one is kept; whether it is the best so far."""
+        if not self.validation:
+            return False
+        progress = self.progress
+        with self.ema.applied() if self.ema else nullcontext():
+            verdict = self.validation()
+        better = not progress.best or verdict.goodness > progress.best[0][0]
+        progress.valid_step = progress.step
+        progress.n_stale = 0 if better else progress.n_stale + 1
+        ranked = sorted([*progress.best, (verdict.goodness, progress.step)], key=lambda b: (-b[0], b[1]))
+        progress.best = ranked[: self.keeper.n_best()]
+        record = {"step": progress.step, **verdict.values, "best": better, "signatures": verdict.signatures}
+        self.log.valid(record)
+        self.hook.s2s_validation_end(trainer=self, record=record)
+        return (verdict.goodness, progress.step) in progress.best
+
+    def save(self) -> None:
+        """Write a checkpoint; one rank does, all wait."""
+        if self.world.rank == 0:
+            path = self.keeper.save(self.progress)
+            if path is not None:
+                self.hook.s2s_checkpoint_saved(trainer=self, path=path)
+        self.saved_at = time.monotonic()
+        self.world.barrier()
+
+    def finish(self) -> dict[str, Any]:
+        """Judge and save the last update if that is not done yet, average, and sum up."""
+        progress = self.progress
+        if progress.valid_step != progress.step:
+            self.validate()
+        self.save()
+        averaged = self.keeper.average(progress) if self.world.rank == 0 else None
+        self.world.barrier()
+        summary: dict[str, Any] = {
+            "steps": progress.step,
+            "epochs": progress.epoch,
+            "tokens": progress.n_tokens,
+            "seconds": progress.seconds,
+            "best_step": progress.best[0][1] if progress.best else None,
+            "average": self.judge_average(averaged) if averaged else None,
+        }
+        self.hook.s2s_train_end(trainer=self, record=summary)
+        return summary
+
+    def judge_average(self, path: Path) -> dict[str, Any]:
+        """What validation says of the averaged weights; the model keeps its own."""
+        mean = checkpoint.load(path).tensors["model"]
+        own = {name: t.detach().clone() for name, t in self.updater.model.state_dict().items()}
+        checkpoint.load_weights(self.updater.model, mean, path)
+        verdict = self.validation() if self.validation else None
+        checkpoint.load_weights(self.updater.model, own, path)
+        return {"path": str(path), **(verdict.values if verdict else {})}
+
+    def due(self, every: int) -> bool:
+        """Whether the update just done is one of every `every`."""
+        return every > 0 and self.progress.step % every == 0
+
+    def save_is_due(self) -> bool:
+        """By updates or by minutes; the ranks agree on whose clock has run out."""
+        minutes = self.config.checkpoint.minutes
+        if self.due(self.config.checkpoint.every) or not minutes:
+            return self.due(self.config.checkpoint.every)
+        return self.world.any_true(time.monotonic() - self.saved_at > 60 * minutes)
+
+    def out_of_patience(self) -> bool:
+        """Whether valid.patience validations in a row brought nothing better."""
+        patience = self.config.valid.patience
+        return patience > 0 and self.progress.n_stale >= patience
