@@ -1,0 +1,113 @@
+"""Searches that a configuration can name, and the contract between a search and those who call it.
+
+A search knows a model only as `Seq2Seq.encode`, `start` and `step`, and its state only as `State.select` and
+`State.keep`: every architecture has every search.
+"""
+
+from __future__ import annotations
+
+__all__ = ["BeamConfig", "GreedyConfig", "Hypothesis", "Search", "s2s_register"]
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from s2s.errors import ConfigError
+from s2s.plugin import hookimpl
+from s2s.registry import Choice, Registry
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from s2s.model import Seq2Seq
+    from s2s.task import Constraint, Vocab
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One finished output."""
+
+    tokens: list[int]
+    """Symbols, without bos and eos"""
+    score: float
+    """What outputs are ranked by: the log-probability over the length penalty"""
+    log_prob: float
+    """log p(tokens, eos | src) under the model"""
+    token_log_probs: list[float]
+    """Its terms: one for each symbol, and the last for eos"""
+
+
+class Search(Protocol):
+    """Finds outputs of high probability."""
+
+    def __call__(
+        self,
+        model: Seq2Seq,
+        src: Tensor,
+        pad: Tensor,
+        vocab: Vocab,
+        constraint: Constraint | None = None,
+        nbest: int = 1,
+    ) -> list[list[Hypothesis]]:
+        """At most `nbest` outputs for each source, best first: src ids, each ending in eos, and pad [B, S].
+
+        A sentence gets fewer when its space holds no more, and none when nothing that `constraint` allows
+        ends within the length limit.
+        """
+        ...
+
+
+@dataclass(kw_only=True)
+class BeamConfig(Choice):
+    """Beam search as in section 6.1."""
+
+    beam: int = 4
+    """Unfinished outputs that are followed at once."""
+    alpha: float = 0.6
+    """Exponent of the length penalty; 0 ranks by log-probability alone."""
+    length_penalty: Literal["gnmt", "power", "none"] = "gnmt"
+    """What the log-probability is divided by: gnmt: ((5 + |Y|) / 6) ** alpha. power: |Y| ** alpha, as in many
+    other toolkits. none: 1, whatever alpha is. |Y| counts eos."""
+    stop: Literal["exact", "best", "first_k"] = "exact"
+    """When a sentence is done. exact: no unfinished output can enter the best `beam` any more. best: none can
+    enter those that are asked for, the one best or the n best: the same outputs, sooner. first_k: `beam`
+    outputs have ended, whatever the others could still reach."""
+    max_len_a: float = 1.0
+    """Longest output, in symbols without eos: max_len_a * length of its own source + max_len_b."""
+    max_len_b: int = 50
+    """See max_len_a; parsing takes 300 (section 6.3)."""
+    ban_unk: bool = False
+    """Never write the unknown symbol."""
+
+    def __post_init__(self) -> None:
+        if self.beam < 1:
+            raise ConfigError(f"search.beam={self.beam} must be at least 1")
+        _check_limit(self.max_len_a, self.max_len_b)
+
+
+@dataclass(kw_only=True)
+class GreedyConfig(Choice):
+    """The most probable symbol at every step."""
+
+    max_len_a: float = 1.0
+    """Longest output, in symbols without eos: max_len_a * length of its own source + max_len_b."""
+    max_len_b: int = 50
+    """See max_len_a."""
+    ban_unk: bool = False
+    """Never write the unknown symbol."""
+
+    def __post_init__(self) -> None:
+        _check_limit(self.max_len_a, self.max_len_b)
+
+
+def _check_limit(a: float, b: int) -> None:
+    if a < 0 or b < 0 or a + b == 0:
+        raise ConfigError(
+            f"search.max_len_a={a}, search.max_len_b={b}: neither may be negative, nor both zero, "
+            "or no output could hold a symbol"
+        )
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    registry.search("beam", BeamConfig, "s2s.decoding.search:BeamSearch")
+    registry.search("greedy", GreedyConfig, "s2s.decoding.search:greedy")

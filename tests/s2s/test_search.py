@@ -1,0 +1,431 @@
+"""Search against enumeration of all outputs, and against a slow beam search with lists, sentence by sentence.
+
+Shapes: B sentences, S source length, T target length, K hypotheses per sentence, V symbols, D width.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from s2s.decoding import BeamConfig, GreedyConfig, Hypothesis
+from s2s.decoding.hypotheses import top
+from s2s.decoding.search import BeamSearch, greedy
+from s2s.errors import ConfigError
+from s2s.model import Memory, Seq2Seq, State
+from s2s.task import Vocab
+
+EOS = 3
+
+
+class Table(Seq2Seq):
+    """Logits that are drawn anew for every source and every prefix: no search comes right by luck.
+
+    Only whole numbers lead to a row of the table, so the logits are the same to the bit in every batch.
+    """
+
+    def __init__(self, n_symbols: int, seed: int = 0) -> None:
+        super().__init__()
+        logits = torch.randn(997, n_symbols, generator=torch.Generator().manual_seed(seed)) * 1.5
+        self.logits = nn.Parameter(logits)
+
+    def encode(self, src: Tensor, pad: Tensor) -> Memory:
+        places = torch.arange(1, src.size(1) + 1)
+        return Memory(hidden=(src.masked_fill(pad, 0) * places).sum(1, keepdim=True), pad=pad[:, :1])
+
+    def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
+        place, rows = memory.hidden[:, 0] * 131, []
+        for token in tgt.unbind(1):
+            place = (place * 31 + token * 7 + 1) % 997
+            rows.append(self.logits[place])
+        return torch.stack(rows, dim=1)
+
+
+class Recurrent(Seq2Seq):
+    """A small recurrent model with attention, whose state is cached and in need of reordering."""
+
+    def __init__(self, n_symbols: int, width: int = 16) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.embedding = nn.Embedding(n_symbols, width)
+        self.encoder, self.decoder = nn.GRUCell(width, width), nn.GRUCell(2 * width, width)
+        self.output = nn.Linear(width, n_symbols)
+        for parameter in self.parameters():
+            nn.init.normal_(parameter, std=0.8)
+
+    def encode(self, src: Tensor, pad: Tensor) -> Memory:
+        h, hidden = torch.zeros(src.size(0), self.decoder.hidden_size), []
+        for x, at_pad in zip(self.embedding(src).unbind(1), pad.unbind(1), strict=True):
+            h = torch.where(at_pad[:, None], h, self.encoder(x, h))
+            hidden.append(h)
+        return Memory(hidden=torch.stack(hidden, dim=1), pad=pad)
+
+    def start(self, memory: Memory) -> State:
+        return State(sentence=memory, hypothesis={"h": memory.hidden[:, None, -1]})
+
+    def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
+        memory, h = state.sentence, state.hypothesis["h"]  # h [B, K, D]
+        scores = (h @ memory.hidden.mT).masked_fill(memory.pad[:, None], -torch.inf)  # [B, K, S]
+        x = torch.cat([self.embedding(token), scores.softmax(-1) @ memory.hidden], dim=-1)
+        h = self.decoder(x.flatten(0, 1), h.flatten(0, 1)).unflatten(0, token.shape)
+        return self.output(h), replace(state, hypothesis={"h": h})
+
+    def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
+        state, logits = self.start(memory), []
+        for token in tgt.split(1, dim=1):
+            output, state = self.step(token, state)
+            logits.append(output)
+        return torch.cat(logits, dim=1)
+
+
+def batch_of(sources: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    src = pad_sequence([torch.tensor([*source, EOS]) for source in sources], batch_first=True)
+    return src, src == 0
+
+
+def sources(n: int, longest: int, n_symbols: int, seed: int = 0) -> list[list[int]]:
+    draw = random.Random(seed)
+    return [[draw.randrange(4, n_symbols) for _ in range(draw.randint(1, longest))] for _ in range(n)]
+
+
+NextLogProbs = Callable[[list[int]], list[float]]
+
+
+def next_log_probs(model: Seq2Seq, source: Sequence[int]) -> NextLogProbs:
+    """Of one sentence alone, without any cache."""
+    memory = model.encode(*batch_of([source]))
+
+    def of(prefix: list[int]) -> list[float]:
+        with torch.no_grad():
+            logits = model.project(model.decode(torch.tensor([[2, *prefix]]), memory))[0, -1]
+        return logits.double().log_softmax(-1).tolist()
+
+    return of
+
+
+def penalty(config: BeamConfig, length: int) -> float:
+    return {
+        "gnmt": ((5 + length) / 6) ** config.alpha,
+        "power": float(length) ** config.alpha,
+        "none": 1.0,
+    }[config.length_penalty]
+
+
+def limit_of(config: BeamConfig | GreedyConfig, source: Sequence[int]) -> int:
+    return max(1, int(config.max_len_a * len(source)) + config.max_len_b)
+
+
+def banned(config: BeamConfig | GreedyConfig) -> set[int]:
+    return {0, 2, 1} if config.ban_unk else {0, 2}
+
+
+Scored = tuple[float, list[int]]
+
+
+def every_output(model: Seq2Seq, source: Sequence[int], config: BeamConfig, n_symbols: int) -> list[Scored]:
+    """Score and symbols of all that could come out, best first."""
+    of = next_log_probs(model, source)
+    symbols = [s for s in range(n_symbols) if s not in banned(config) and s != EOS]
+    found = []
+    for length in range(limit_of(config, source) + 1):
+        for output in itertools.product(symbols, repeat=length):
+            tokens = [*output, EOS]
+            log_prob = sum(of(tokens[:i])[token] for i, token in enumerate(tokens))
+            found.append((log_prob / penalty(config, length + 1), tokens[:-1]))
+    return sorted(found, reverse=True)
+
+
+def slow_beam(of: NextLogProbs, source: Sequence[int], config: BeamConfig, nbest: int) -> list[Scored]:
+    """Beam search of one sentence, with lists."""
+    limit = limit_of(config, source)
+    live: list[Scored] = [(0.0, [])]
+    ended: list[Scored] = []
+    for length in range(1, limit + 2):  # |Y| of what ends now
+        candidates = sorted(
+            (
+                (log_prob + p, [*prefix, symbol])
+                for log_prob, prefix in live
+                for symbol, p in enumerate(of(prefix))
+                if symbol not in banned(config) and (symbol == EOS or len(prefix) < limit)
+            ),
+            reverse=True,
+        )[: 2 * config.beam]
+        counted = candidates[: config.beam] if config.stop == "first_k" else candidates
+        ended += [(p / penalty(config, length), y[:-1]) for p, y in counted if y[-1] == EOS]
+        ended = sorted(ended, reverse=True)[: config.beam]
+        live = [(p, y) for p, y in candidates if y[-1] != EOS][: config.beam]
+        if not live or is_over(live[0][0], ended, range(length + 1, limit + 2), config, nbest):
+            break
+    return ended[:nbest]
+
+
+def is_over(
+    best_live: float, ended: list[Scored], lengths: Sequence[int], config: BeamConfig, nbest: int
+) -> bool:
+    if config.stop == "first_k":
+        return len(ended) == config.beam
+    n = nbest if config.stop == "best" else config.beam
+    reachable = max(best_live / penalty(config, length) for length in lengths)
+    return len(ended) >= n and ended[n - 1][0] >= reachable
+
+
+def assert_same(found: list[Hypothesis], expected: list[Scored]) -> None:
+    assert [h.tokens for h in found] == [tokens for _, tokens in expected]
+    assert [h.score for h in found] == pytest.approx([score for score, _ in expected], rel=1e-4)
+
+
+VOCAB = Vocab(src=12, tgt=7)
+
+
+@pytest.mark.parametrize("alpha", [-0.5, 0.0, 0.6, 1.0])
+@pytest.mark.parametrize("length_penalty", ["gnmt", "power", "none"])
+@pytest.mark.parametrize("stop", ["exact", "best"])
+def test_a_wide_beam_finds_all_outputs_in_order(alpha: float, length_penalty: Any, stop: Any) -> None:
+    """With a beam as wide as the space, search must equal exhaustive enumeration, down to the last."""
+    config = BeamConfig(
+        beam=85, alpha=alpha, length_penalty=length_penalty, stop=stop, max_len_a=1.0, max_len_b=1
+    )
+    model = Table(VOCAB.tgt, seed=3)
+    found = BeamSearch(config)(model, *batch_of([[5, 6], [7]]), VOCAB, nbest=85)
+    for hypotheses, source in zip(found, [[5, 6], [7]], strict=True):
+        assert_same(hypotheses, every_output(model, source, config, VOCAB.tgt))
+
+
+@pytest.mark.parametrize("alpha", [-1.0, 0.0, 0.6, 2.0])
+@pytest.mark.parametrize("length_penalty", ["gnmt", "power", "none"])
+@pytest.mark.parametrize("stop", ["exact", "best", "first_k"])
+@pytest.mark.parametrize(("beam", "nbest"), [(1, 1), (2, 1), (3, 3), (5, 2)])
+def test_search_is_the_slow_search(
+    alpha: float, length_penalty: Any, stop: Any, beam: int, nbest: int
+) -> None:
+    """A batch of mixed lengths gives what lists give, sentence by sentence, under every stop rule."""
+    config = BeamConfig(
+        beam=beam, alpha=alpha, length_penalty=length_penalty, stop=stop, max_len_a=0.5, max_len_b=3
+    )
+    model, inputs = Table(VOCAB.tgt, seed=beam), sources(6, 6, VOCAB.src, seed=beam)
+    found = BeamSearch(config)(model, *batch_of(inputs), VOCAB, nbest=nbest)
+    for hypotheses, source in zip(found, inputs, strict=True):
+        assert_same(hypotheses, slow_beam(next_log_probs(model, source), source, config, nbest))
+
+
+def test_exact_and_best_agree_but_best_stops_sooner() -> None:
+    """Both may stop only when what is returned can no longer change, so only the time differs."""
+
+    def steps_and_outputs(stop: Any) -> tuple[int, list[list[list[int]]]]:
+        model, steps = Table(VOCAB.tgt, seed=2), []
+        step = model.step
+        model.step = lambda *arguments: steps.append(1) or step(*arguments)  # type: ignore[method-assign]
+        found = BeamSearch(BeamConfig(stop=stop))(model, *batch_of(sources(8, 5, 12)), VOCAB)
+        return len(steps), [[h.tokens for h in hypotheses] for hypotheses in found]
+
+    exact_steps, exact = steps_and_outputs("exact")
+    best_steps, best = steps_and_outputs("best")
+    assert exact == best
+    assert best_steps < exact_steps < 50
+
+
+@pytest.mark.parametrize("ban_unk", [False, True])
+def test_greedy_takes_the_most_probable_symbol_every_time(ban_unk: bool) -> None:
+    config = GreedyConfig(max_len_a=1.0, max_len_b=3, ban_unk=ban_unk)
+    model, inputs = Table(VOCAB.tgt), sources(12, 6, VOCAB.src)
+    found = greedy(config)(model, *batch_of(inputs), VOCAB)
+    for hypotheses, source in zip(found, inputs, strict=True):
+        of, tokens, log_prob = next_log_probs(model, source), [], 0.0
+        while not tokens or tokens[-1] != EOS:
+            allowed = {s: p for s, p in enumerate(of(tokens)) if s not in banned(config)}
+            full = len(tokens) == limit_of(config, source)
+            tokens.append(EOS if full else max(allowed, key=lambda s: allowed[s]))
+            log_prob += allowed[tokens[-1]]
+        assert_same(hypotheses, [(log_prob, tokens[:-1])])
+
+
+def test_every_sentence_has_its_own_limit() -> None:
+    """A model that never wants to end fills each output to max_len_a * own length + max_len_b."""
+    model = Table(VOCAB.tgt)
+    model.logits.data[:, EOS] = -30.0
+    inputs = [[4] * n for n in (1, 2, 5, 9)]
+    config = BeamConfig(max_len_a=1.5, max_len_b=2)
+    found = BeamSearch(config)(model, *batch_of(inputs), VOCAB)
+    assert [len(hypotheses[0].tokens) for hypotheses in found] == [3, 5, 9, 15]
+
+
+def test_an_output_has_room_for_one_symbol_at_least() -> None:
+    model = Table(VOCAB.tgt)
+    model.logits.data[:, EOS] = -30.0
+    found = BeamSearch(BeamConfig(max_len_a=0.1, max_len_b=0))(model, *batch_of([[4]]), VOCAB, nbest=4)
+    assert sorted(len(h.tokens) for h in found[0]) == [0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("beam", [1, 4, 21])
+def test_an_output_does_not_depend_on_its_batch(beam: int) -> None:
+    """Alone, all together, in any order: the same symbols, though lengths and ends are mixed."""
+    vocab = Vocab(src=40, tgt=40)
+    model, inputs = Recurrent(40), sources(12, 14, 40)
+    search = BeamSearch(BeamConfig(beam=beam, max_len_b=10))
+
+    def outputs(lines: Sequence[Sequence[int]]) -> list[list[list[int]]]:
+        found = search(model, *batch_of(lines), vocab, nbest=beam)
+        return [[h.tokens for h in hypotheses] for hypotheses in found]
+
+    together = outputs(inputs)
+    assert len({len(hypotheses[0]) for hypotheses in together}) > 2  # they do end at different steps
+    assert together == [outputs([line])[0] for line in inputs]
+    assert together[::-1] == outputs(inputs[::-1])
+    assert together[::3] == outputs(inputs[::3])
+
+
+@pytest.mark.parametrize("beam", [1, 3, 6])
+def test_the_state_follows_the_hypotheses_it_belongs_to(beam: int) -> None:
+    """A cached model, searched with its cache, gives what the same gives when every prefix is run anew."""
+    vocab, inputs = Vocab(src=9, tgt=9), sources(5, 6, 9)
+    model, config = Recurrent(9), BeamConfig(beam=beam, max_len_b=4)
+    found = BeamSearch(config)(model, *batch_of(inputs), vocab, nbest=beam)
+    for hypotheses, source in zip(found, inputs, strict=True):
+        assert_same(hypotheses, slow_beam(next_log_probs(model, source), source, config, beam))
+
+
+def test_the_default_step_searches_as_the_cached_one() -> None:
+    class Uncached(Recurrent):
+        def start(self, memory: Memory) -> State:
+            return Seq2Seq.start(self, memory)
+
+        def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
+            if isinstance(state.hypothesis, dict):  # called from `decode`
+                return super().step(token, state)
+            return Seq2Seq.step(self, token, state)
+
+        def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
+            state, logits = Recurrent.start(self, memory), []
+            for token in tgt.split(1, dim=1):
+                output, state = Recurrent.step(self, token, state)
+                logits.append(output)
+            return torch.cat(logits, dim=1)
+
+    vocab, batch = Vocab(src=9, tgt=9), batch_of(sources(5, 6, 9))
+    search = BeamSearch(BeamConfig(max_len_b=6))
+    cached, uncached = (search(model(9), *batch, vocab) for model in (Recurrent, Uncached))
+    assert [h[0].tokens for h in cached] == [h[0].tokens for h in uncached]
+
+
+def test_the_n_best_are_sorted_and_all_different_and_add_up() -> None:
+    config = BeamConfig(beam=8, alpha=0.6)
+    found = BeamSearch(config)(Table(VOCAB.tgt), *batch_of(sources(6, 6, VOCAB.src)), VOCAB, nbest=8)
+    for hypotheses in found:
+        assert len(hypotheses) == 8
+        scores = [h.score for h in hypotheses]
+        assert scores == sorted(scores, reverse=True)
+        assert len({tuple(h.tokens) for h in hypotheses}) == 8
+        for h in hypotheses:
+            assert len(h.token_log_probs) == len(h.tokens) + 1
+            assert h.log_prob == pytest.approx(sum(h.token_log_probs))
+            assert h.score == pytest.approx(h.log_prob / penalty(config, len(h.tokens) + 1), rel=1e-5)
+            assert not set(h.tokens) & {VOCAB.pad, VOCAB.bos, VOCAB.eos}
+
+
+@pytest.mark.parametrize("nbest", [0, 5])
+def test_more_outputs_than_the_beam_holds_are_refused(nbest: int) -> None:
+    with pytest.raises(ConfigError, match=f"nbest={nbest} must lie between 1 and the beam, which is 4"):
+        BeamSearch(BeamConfig())(Table(7), *batch_of([[4]]), VOCAB, nbest=nbest)
+
+
+class Alternate:
+    """Outputs of the form (4 5)*, and never longer than `most` symbols: state [B, K, 1] counts."""
+
+    def __init__(self, most: int = 100) -> None:
+        self.most = most
+
+    def start(self, src: Tensor, pad: Tensor) -> Tensor:
+        return torch.zeros(src.size(0), 1, 1, dtype=torch.long)
+
+    def allowed(self, state: Tensor) -> Tensor:
+        allowed = torch.zeros(*state.shape[:2], VOCAB.tgt, dtype=torch.bool)
+        odd = state[..., 0] % 2 == 1
+        allowed[..., 4], allowed[..., 5], allowed[..., EOS] = ~odd, odd, ~odd
+        return allowed & (state < self.most)
+
+    def advance(self, state: Tensor, token: Tensor) -> Tensor:
+        return state + 1
+
+
+def test_a_constraint_is_kept_and_the_best_that_keeps_it_is_found() -> None:
+    config = BeamConfig(beam=4, max_len_a=0.0, max_len_b=7)
+    model, inputs = Table(VOCAB.tgt), sources(4, 5, VOCAB.src)
+    found = BeamSearch(config)(model, *batch_of(inputs), VOCAB, Alternate(), nbest=4)
+    for hypotheses, source in zip(found, inputs, strict=True):
+        of, expected = next_log_probs(model, source), []
+        for n in range(4):  # 8 symbols would pass the limit
+            tokens = [*([4, 5] * n), EOS]
+            log_prob = sum(of(tokens[:i])[token] for i, token in enumerate(tokens))
+            expected.append((log_prob / penalty(config, len(tokens)), tokens[:-1]))
+        assert_same(hypotheses, sorted(expected, reverse=True))
+
+
+def test_a_sentence_without_any_allowed_output_gets_none() -> None:
+    """Its neighbours lose nothing, and the search ends."""
+
+    class Picky(Alternate):
+        def start(self, src: Tensor, pad: Tensor) -> Tensor:
+            return torch.where(src[:, :1, None] == 6, 1000, 0)
+
+    for stop in ("exact", "best", "first_k"):
+        search = BeamSearch(BeamConfig(stop=stop))  # type: ignore[arg-type]
+        found = search(Table(VOCAB.tgt), *batch_of([[4], [6, 5], [7]]), VOCAB, Picky())
+        assert [len(hypotheses) for hypotheses in found] == [1, 0, 1]
+
+
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+def test_logits_that_are_not_finite_end_the_search_without_an_output(bad: float) -> None:
+    model = Table(VOCAB.tgt)
+    model.logits.data[:, 4] = bad
+    assert BeamSearch(BeamConfig())(model, *batch_of([[4], [5]]), VOCAB) == [[], []]
+
+
+def test_an_empty_batch_gives_no_outputs() -> None:
+    empty = torch.empty(0, 1, dtype=torch.long)
+    assert BeamSearch(BeamConfig())(Table(7), empty, empty == 0, VOCAB) == []
+
+
+def rows_with_ties() -> Iterator[Tensor]:
+    draw = torch.Generator().manual_seed(0)
+    yield torch.zeros(2, 9)
+    yield torch.full((1, 5), -torch.inf)
+    yield torch.tensor([[1.0, -torch.inf, 1.0, -0.0, 0.0, -3.0, -3.0, 1.0]])
+    for n in (3, 8, 50, 2000):
+        yield torch.randint(-4, 5, (3, 4, n), generator=draw) / 2
+
+
+@pytest.mark.parametrize("scores", list(rows_with_ties()), ids=lambda s: "x".join(map(str, s.shape)))
+def test_of_equal_scores_the_first_comes_first(scores: Tensor) -> None:
+    for n in (1, 3, 8):
+        values, index = top(scores, n)
+        expected = scores.sort(dim=-1, descending=True, stable=True)
+        finite = expected.values[..., :n] > -torch.inf
+        assert torch.equal(values, expected.values[..., :n])
+        assert torch.equal(index[finite], expected.indices[..., :n][finite])
+
+
+def test_ties_go_to_the_lower_symbol() -> None:
+    """A model that knows nothing: all that is decided is decided by the order of ids."""
+    model = Table(VOCAB.tgt)
+    model.logits.data.zero_()
+    found = BeamSearch(BeamConfig(beam=3, max_len_a=0.0, max_len_b=2))(
+        model, *batch_of([[4]]), VOCAB, nbest=3
+    )
+    # One symbol in seven each time. Of the six candidates of the second step five go on from [1], one from [4].
+    assert [h.tokens for h in found[0]] == [[], [1], [1, 1]]
+
+
+@pytest.mark.parametrize(
+    "options", [{"beam": 0}, {"max_len_a": -1.0}, {"max_len_b": -1}, {"max_len_a": 0.0, "max_len_b": 0}]
+)
+def test_impossible_options_are_refused_by_their_names(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=f"search.{next(iter(options))}="):
+        BeamConfig(**options)
