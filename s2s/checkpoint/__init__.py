@@ -35,7 +35,6 @@ __all__ = [
     "write_file",
 ]
 
-from s2s.checkpoint.durable import follow, point, write_file
 from s2s.checkpoint.folder import (
     Checkpoint,
     Newest,
@@ -52,3 +51,4 @@ from s2s.checkpoint.manifest import verify
 from s2s.checkpoint.tensors import size
 from s2s.checkpoint.trees import pack, unpack
 from s2s.checkpoint.weights import judged, load_weights, mean
+from s2s.durable import follow, point, write_file

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from safetensors import SafetensorError
 from torch import Tensor
 
-from s2s.checkpoint import durable
+from s2s import durable
 from s2s.checkpoint.manifest import STATE, SUFFIX, groups, verify, write_manifest
 from s2s.checkpoint.tensors import read_tensors, size, write_tensors
 from s2s.errors import CheckpointError

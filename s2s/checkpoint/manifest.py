@@ -8,7 +8,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from s2s.checkpoint import durable
+from s2s import durable
 from s2s.errors import CheckpointError
 
 if TYPE_CHECKING:

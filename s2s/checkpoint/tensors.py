@@ -16,7 +16,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from s2s.checkpoint import durable
+from s2s import durable
 from s2s.errors import CheckpointError
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from small_checkpoints import FILES, names, save
 
-from s2s import checkpoint
-from s2s.checkpoint import durable
+from s2s import checkpoint, durable
 from s2s.errors import CheckpointError
 
 if TYPE_CHECKING:
