@@ -141,7 +141,7 @@ class ChrfConfig(Choice):
         for name, least in (("char_order", 1), ("word_order", 0), ("beta", 1)):
             if not least <= getattr(self, name) <= 100:
                 raise ConfigError(
-                    f"metric chrf: {name}={getattr(self, name)}: give a number from {least} to 100"
+                    f"metrics.chrf.{name}={getattr(self, name)}: give a number from {least} to 100"
                 )
 
 
@@ -172,10 +172,6 @@ class BleuMosesConfig(Choice):
     """Lower-case both sides before anything else."""
     normalize: bool = False
     """Make punctuation uniform (Moses' normalize-punctuation) before tokenising."""
-
-    def __post_init__(self) -> None:
-        if self.lang in ("False", "True"):
-            raise ConfigError(f"metric bleu_moses: lang={self.lang} is YAML for a switch; write lang: 'no'")
 
 
 @hookimpl

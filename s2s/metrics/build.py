@@ -5,13 +5,11 @@ from __future__ import annotations
 __all__ = ["build_metrics"]
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-
+from s2s.describe import options
 from s2s.errors import ConfigError, did_you_mean
+from s2s.typed import typed
 
 if TYPE_CHECKING:
     from s2s.metrics import Metric
@@ -30,21 +28,18 @@ def build_metrics(task: Task, registry: Registry, wanted: Any = None) -> list[Me
 
 
 def _build(spec: Any, registry: Registry, defaults: Mapping[str, Any]) -> Metric:
-    options = {"name": spec} if isinstance(spec, str) else spec
-    if not isinstance(options, Mapping) or not isinstance(options.get("name"), str):
+    given = {"name": spec} if isinstance(spec, str) else spec
+    if not isinstance(given, Mapping) or not isinstance(given.get("name"), str):
         raise ConfigError(
             f"metrics=[{spec}]: give a name, or options with a name: {{name: bleu, tokenize: intl}}"
         )
-    entry = registry.get("metric", options["name"])
-    known = {field.name for field in fields(entry.config)}
-    for key in options:
+    entry = registry.get("metric", given["name"])
+    known = {option.field.name: option for option in options(entry.config, f"metrics.{entry.name}.")}
+    for key in given:
         if key not in known:
-            raise ConfigError(
-                f"metric {entry.name}: no option '{key}'.{did_you_mean(str(key), known - {'name'})}"
-            )
-    options = {k: v for k, v in defaults.items() if k in known} | dict(options)
-    try:
-        config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(entry.config), options))
-    except OmegaConfBaseException as error:
-        raise ConfigError(f"metric {entry.name}: {error.full_key}: {str(error).splitlines()[0]}") from error
-    return entry.build(config)
+            hint = did_you_mean(str(key), known.keys() - {"name"})
+            raise ConfigError(f"metrics.{entry.name}.{key}: no such option.{hint}")
+    chosen = {key: value for key, value in defaults.items() if key in known} | dict(given)
+    return entry.build(
+        entry.config(**{key: typed(known[key], v, "command line") for key, v in chosen.items()})
+    )

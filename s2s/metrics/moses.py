@@ -80,7 +80,7 @@ def _known(lang: str) -> str:
         )
     if lang not in known:
         raise ConfigError(
-            f"metric bleu_moses: lang={lang}: Moses has no rules for it; en gives its general ones."
+            f"metrics.bleu_moses.lang={lang}: Moses has no rules for it; en gives its general ones."
             + did_you_mean(lang, known)
         )
     return lang

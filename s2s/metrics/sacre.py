@@ -111,7 +111,7 @@ class Bleu(SacreMetric):
         try:
             scorer = BLEU(tokenize=config.tokenize, lowercase=config.lowercase, smooth_method=config.smooth)
         except (ImportError, RuntimeError) as error:  # a tokeniser that needs a package of its own
-            raise ConfigError(f"metric bleu: tokenize={config.tokenize}: {error}") from error
+            raise ConfigError(f"metrics.bleu.tokenize={config.tokenize}: {error}") from error
         super().__init__(config.name, scorer)
 
     def detail(self, score: Any) -> dict[str, Any]:
