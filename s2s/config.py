@@ -1,7 +1,7 @@
 """The configuration of every command: what stands here is its default, its type and its documentation.
 
-What is chosen by name (task, arch, loss, optim, schedule, search) is a `Choice`, whose fields stand beside the
-component; the rest is here. Interpolations may point anywhere in the same configuration: `${arch.d_model}`.
+What is chosen by name (task, arch, loss, optim, schedule, search) is a `Choice`, whose fields stand beside
+the component; the rest is here. A value may be another's, anywhere in the configuration: `${arch.d_model}`.
 """
 
 from __future__ import annotations
@@ -113,7 +113,12 @@ class LogConfig:
 
 @dataclass(kw_only=True)
 class Config:
-    """s2s-train: everything about a run."""
+    """s2s-train: train a model; run again, it continues.
+
+    s2s-train task=translation arch=transformer_tiny
+    s2s-train task=translation task.train=[corpus.en,corpus.de] arch=transformer_base run=my_run
+    s2s-train runs/my_run/config.yaml train.steps=200_000
+    """
 
     run: str = ""
     """Run directory, or its name under runs/; empty: runs/<task>-<arch>."""
@@ -145,7 +150,10 @@ class Config:
 
 @dataclass(kw_only=True)
 class PrepareConfig:
-    """s2s-prepare: train the tokeniser and encode the corpora, without training a model."""
+    """s2s-prepare: train the tokeniser and encode the corpora, without training a model.
+
+    s2s-prepare task=translation task.train=[corpus.en,corpus.de]
+    """
 
     seed: int = 1
     """Seed of the built-in corpus."""
@@ -157,18 +165,22 @@ class PrepareConfig:
 
 @dataclass(kw_only=True)
 class GenerateConfig:
-    """s2s-generate: outputs for inputs, in their order."""
+    """s2s-generate: outputs for inputs, in their order.
+
+    s2s-generate run=my_run < input.txt > output.txt
+    s2s-generate run=my_run input=in.jsonl output=out.jsonl format=jsonl nbest=4 search.beam=8
+    """
 
     run: str = ""
     """Run directory, its name under runs/, or last."""
     checkpoint: str = "auto"
-    """auto (the average, else the best, else the last), average, best, last, or a checkpoint's name or path."""
+    """auto (the average, else the best, else the last), average, best, last, or a name or path."""
     input: str = "-"
     """File to read; - is standard input."""
     output: str = "-"
     """File to write; - is standard output."""
     format: Literal["text", "tsv", "jsonl"] = "text"
-    """text: one line in, one line out. tsv: source, output, score. jsonl: objects with `src`, other fields kept."""
+    """text: one line in, one out. tsv: source, output, score. jsonl: objects with `src`; others are kept."""
     nbest: int = 1
     """Outputs per input; more than one needs tsv or jsonl."""
     tokens: int = 4000
@@ -181,13 +193,17 @@ class GenerateConfig:
     """Threads of torch on the CPU; 0 leaves its own choice."""
     resume: bool = False
     """Continue an output file that a killed run left behind."""
-    search: Choice = field(default_factory=Choice)
+    search: Choice = field(default_factory=Choice, metadata={"may_stay_open": True})
     """How outputs are found; what is not given here is as in the run."""
 
 
 @dataclass(kw_only=True)
 class ScoreConfig:
-    """s2s-score: judge outputs against references."""
+    """s2s-score: judge outputs against references.
+
+    s2s-score task=translation hyp=output.txt ref=reference.txt
+    s2s-score task=translation hyp=[a.txt,b.txt] ref=reference.txt format=json
+    """
 
     task: Choice = field(default_factory=Choice)
     """Whose metrics are used."""
@@ -207,7 +223,10 @@ class ScoreConfig:
 
 @dataclass(kw_only=True)
 class AverageConfig:
-    """s2s-average: write the mean of several checkpoints of a run."""
+    """s2s-average: write the mean of several checkpoints of a run.
+
+    s2s-average run=my_run last=5
+    """
 
     run: str = ""
     """Run directory, its name under runs/, or last."""

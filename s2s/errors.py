@@ -23,7 +23,10 @@ __all__ = [
 ]
 
 import difflib
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class S2SError(Exception):
@@ -54,7 +57,7 @@ class PluginError(UserError):
     """A plugin is missing, broken, or clashes with another."""
 
 
-class Preempted(S2SError):
+class Preempted(S2SError):  # noqa: N818  the state of a run, not a fault
     """Training stopped at a step boundary because a signal asked for it; all is saved."""
 
     def __init__(self, message: str, exit_code: int) -> None:

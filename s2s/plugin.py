@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pluggy
@@ -24,6 +23,8 @@ from s2s.errors import PluginError
 from s2s.registry import Registry
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from s2s.config import Config
     from s2s.model import Seq2Seq
     from s2s.task import Vocab
@@ -85,7 +86,7 @@ class Plugins:
 
 
 def load_plugins(local: Sequence[str] = ()) -> Plugins:
-    """Load shipped plugins, then installed ones, then `local` modules or files, each in the order of their names.
+    """Load shipped plugins, then installed ones, each in the order of their names, `local` ones as given.
 
     A broken installed plugin is kept in `registry.broken`; a broken local one, which the user has just asked
     for, is an error.

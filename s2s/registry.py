@@ -1,7 +1,7 @@
 """What a configuration can choose by name: architectures, tasks, losses, optimizers, …, and their presets.
 
-An entry is a name, a config dataclass and a factory. The dataclass is the only place where defaults stand;
-the factory builds the thing from it. A preset is a named set of values for an entry, as a YAML file or a dict.
+An entry is a name, a config dataclass and a factory. Defaults stand in the dataclass and nowhere else; the
+factory builds the thing from it. A preset is a named set of values for an entry, as a YAML file or a dict.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 __all__ = ["GROUPS", "Choice", "Entry", "Preset", "Registry"]
 
 import importlib
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ GROUPS = {
     "search": "how outputs are found: factory(config) -> s2s.decoding.Search",
     "metric": "how outputs are judged: factory(config) -> s2s.metrics.Metric",
 }
-"""The groups of a configuration, in the order in which they are resolved, each with its factory's contract."""
+"""The groups of a configuration, in the order in which they are chosen, each with its factory's contract."""
 
 PRESET_GROUPS = (*GROUPS, "experiment")
 
@@ -90,13 +91,18 @@ class Registry:
         """Register an entry; a second one of the same group and name is an error that names both plugins."""
         if group not in GROUPS:
             raise PluginError(f"plugin '{self.plugin}': no group '{group}'.{did_you_mean(group, GROUPS)}")
+        self._refuse_name(group, name)
+        self._refuse_config(group, name, config)
         self._refuse_clash(self.entries, group, name)
         self.entries[group, name] = Entry(group, name, config, factory, self.plugin)
 
     def preset(self, group: str, name: str, source: Path | Mapping[str, Any]) -> None:
         """Register a preset of `group`, or of "experiment"."""
         if group not in PRESET_GROUPS:
-            raise PluginError(f"plugin '{self.plugin}': no group '{group}'.{did_you_mean(group, PRESET_GROUPS)}")
+            raise PluginError(
+                f"plugin '{self.plugin}': no group '{group}'.{did_you_mean(group, PRESET_GROUPS)}"
+            )
+        self._refuse_name(group, name)
         self._refuse_clash(self.presets, group, name)
         self.presets[group, name] = Preset(group, name, source, self.plugin)
 
@@ -141,10 +147,19 @@ class Registry:
 
     def unknown(self, group: str, name: str) -> str:
         """What to say when nothing is registered under that name."""
-        hint = did_you_mean(name, self.names(group))
-        broken = "".join(f" Plugin '{p}' could not be loaded: {why}." for p, why in sorted(self.broken.items()))
+        return f"{group}={name}: no such {group}.{did_you_mean(name, self.names(group))}{self._absent()}"
+
+    def known(self, group: str) -> str:
+        """What to say when a choice is wanted."""
+        return f" Known: {', '.join(self.names(group)) or 'none'}.{self._absent()}"
+
+    def _absent(self) -> str:
+        """Plugins that might have brought it, had they been loaded."""
+        broken = "".join(
+            f" Plugin '{p}' could not be loaded: {why}." for p, why in sorted(self.broken.items())
+        )
         blocked = f" Blocked by S2S_BLOCK_PLUGINS: {', '.join(self.blocked)}." if self.blocked else ""
-        return f"{group}={name}: no such {group}.{hint}{broken}{blocked}"
+        return broken + blocked
 
     def names(self, group: str) -> list[str]:
         """All that `group=` accepts: presets and entries, sorted."""
@@ -153,4 +168,24 @@ class Registry:
     def _refuse_clash(self, table: Mapping[tuple[str, str], Entry | Preset], group: str, name: str) -> None:
         if (group, name) in table:
             other = table[group, name].plugin
-            raise PluginError(f"{group} '{name}' is registered by plugin '{other}' and by plugin '{self.plugin}'")
+            raise PluginError(
+                f"{group} '{name}' is registered by plugin '{other}' and by plugin '{self.plugin}'"
+            )
+
+    def _refuse_name(self, group: str, name: str) -> None:
+        """A name stands on the command line and in YAML: it must read as text there."""
+        if not re.fullmatch(r"[A-Za-z]\w*([.-]\w+)*", name, re.ASCII) or name in ("true", "false", "null"):
+            raise PluginError(
+                f"plugin '{self.plugin}': {group} '{name}': a name is letters, digits, _ . -, a letter first"
+            )
+
+    def _refuse_config(self, group: str, name: str, config: type[Choice]) -> None:
+        """A subclass that forgot its own @dataclass would silently have none of its options."""
+        what = f"plugin '{self.plugin}': {group} '{name}': {getattr(config, '__name__', config)}"
+        if not (isinstance(config, type) and issubclass(config, Choice)):
+            raise PluginError(f"{what} must be a dataclass that derives from s2s.Choice")
+        if "__dataclass_fields__" not in vars(config):
+            raise PluginError(f"{what} lacks @dataclass(kw_only=True)")
+        taken = {item.name for item in fields(config)} & {"base", "defaults"}
+        if taken:
+            raise PluginError(f"{what}: '{min(taken)}' has a meaning in presets; name the option otherwise")

@@ -1,0 +1,89 @@
+"""The command line: `[file.yaml …] group=choice dotted.key=value`, in any order."""
+
+from __future__ import annotations
+
+__all__ = ["Arguments", "local_plugins", "read_arguments"]
+
+import difflib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from s2s.errors import ConfigError
+from s2s.yaml12 import read_value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_KEY = re.compile(r"[A-Za-z_]\w*(\.\w+)*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What was asked for, each kind in the order in which it was given."""
+
+    files: tuple[Path, ...]
+    experiment: str
+    """A preset over the whole configuration; empty for none."""
+    plugins: tuple[str, ...]
+    """Local modules or files to load."""
+    overrides: tuple[tuple[tuple[str, ...], Any], ...]
+    """Dotted key, as a path, and value."""
+
+
+def read_arguments(arguments: Sequence[str]) -> Arguments:
+    """Sort the arguments into their kinds."""
+    files, overrides, plugins, experiment = [], [], [], ""
+    for argument in arguments:
+        _refuse_unprintable(argument)
+        key, equals, text = argument.partition("=")
+        if not equals or (_is_yaml(argument) and not _KEY.fullmatch(key)):
+            files.append(_file(argument))
+        elif not _KEY.fullmatch(key):
+            raise ConfigError(
+                f"{argument}: '{key}' is no option; write dotted.key=value, such as train.steps=1000"
+            )
+        elif key == "plugins":
+            plugins += _names(text)
+        elif key == "experiment":
+            experiment = text
+        else:
+            overrides.append((tuple(key.split(".")), read_value(text, key)))
+    return Arguments(tuple(files), experiment, tuple(plugins), tuple(overrides))
+
+
+def local_plugins(arguments: Sequence[str]) -> tuple[str, ...]:
+    """What `plugins=[…]` names: needed before anything else can be understood."""
+    texts = [a.partition("=")[2] for a in arguments if a.startswith("plugins=")]
+    return tuple(name for text in texts for name in _names(text))
+
+
+def _names(text: str) -> list[str]:
+    value = read_value(text, "plugins")
+    names = value if isinstance(value, list) else [value]
+    if not all(isinstance(name, str) and name for name in names):
+        raise ConfigError(f"plugins={text}: expected modules or files, such as plugins=[my_arch,./mine.py]")
+    return names
+
+
+def _is_yaml(argument: str) -> bool:
+    return argument.endswith((".yaml", ".yml"))
+
+
+def _file(argument: str) -> Path:
+    path = Path(argument)
+    if not _is_yaml(argument):
+        raise ConfigError(f"'{argument}' is neither a file.yaml nor key=value; write one of them")
+    if "\0" in argument or not path.exists():
+        folder = path.parent if path.parent.is_dir() else Path()
+        near = difflib.get_close_matches(str(path), [str(p) for p in folder.glob("*.y*ml")], n=1)
+        raise ConfigError(f"no file {argument}.{f' Did you mean {near[0]!r}?' if near else ''}")
+    return path
+
+
+def _refuse_unprintable(argument: str) -> None:
+    try:
+        argument.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"{argument!r}: not valid UTF-8; rename the file, or set a UTF-8 locale") from error

@@ -1,0 +1,143 @@
+"""What all commands share: flags, the configuration, and one line and an exit code for what goes wrong."""
+
+from __future__ import annotations
+
+__all__ = ["Options", "guard", "run_command"]
+
+import contextlib
+import importlib.metadata
+import os
+import platform
+import sys
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from s2s.arguments import local_plugins
+from s2s.cli.help import explain, overview
+from s2s.compose import Composed, compose, to_yaml
+from s2s.draft import command_of
+from s2s.errors import ConfigError, S2SError, did_you_mean
+from s2s.plugin import Plugins, load_plugins
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+T = TypeVar("T")
+
+FLAGS = {
+    "--help": "this text; with group=NAME, a section or an option: all about it",
+    "--version": "versions of s2s, Python and torch",
+    "--print-config": "the whole configuration, each value with where it comes from",
+    "--dry-run": "check everything, change nothing",
+    "--quiet": "warnings and errors only",
+}
+SHORT = {"-h": "--help", "-q": "--quiet", "-V": "--version"}
+BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
+
+
+@dataclass(frozen=True)
+class Options:
+    """Flags: how a command runs, as opposed to what it does, which is its configuration."""
+
+    dry_run: bool = False
+    """Check everything, change nothing."""
+    quiet: bool = False
+    """Warnings and errors only."""
+
+
+def run_command(
+    schema: type[T],
+    main: Callable[[Composed[T], Plugins, Options], int | None],
+    argv: Sequence[str] | None = None,
+) -> int:
+    """Run `main` with the configuration that `argv` asks for; the exit code."""
+    argv = sys.argv[1:] if argv is None else argv
+
+    def run() -> int:
+        flags, arguments = split_flags(argv)
+        if "--version" in flags:
+            print(version())
+            return 0
+        plugins = load_plugins(local_plugins(arguments))
+        if "--help" in flags:
+            print(explain(schema, arguments, plugins) if arguments else overview(schema, FLAGS, plugins))
+            return 0
+        composed = compose(schema, arguments, plugins)
+        if "--print-config" in flags:
+            print(to_yaml(composed.config, composed.origins), end="")
+            return 0
+        return main(composed, plugins, Options("--dry-run" in flags, "--quiet" in flags)) or 0
+
+    return guard(command_of(schema), run)
+
+
+def split_flags(argv: Sequence[str]) -> tuple[set[str], list[str]]:
+    """Flags, spelt out, and the other arguments."""
+    flags, arguments = set(), []
+    for argument in argv:
+        if not argument.startswith("-"):
+            arguments.append(argument)
+            continue
+        flag = SHORT.get(argument, argument)
+        if flag not in FLAGS:
+            name, equals, value = argument.lstrip("-").partition("=")
+            hint = (
+                f" Options are written without dashes: {name}={value}"
+                if equals
+                else did_you_mean(flag, FLAGS)
+            )
+            raise ConfigError(f"no flag {argument}.{hint}")
+        flags.add(flag)
+    return flags, arguments
+
+
+def version() -> str:
+    """s2s, Python and torch, which is not imported for it."""
+    torch = importlib.metadata.version("torch")
+    return (
+        f"s2s {importlib.metadata.version('s2s-toolkit')} (Python {platform.python_version()}, torch {torch})"
+    )
+
+
+def guard(command: str, run: Callable[[], int]) -> int:
+    """Run a command; turn what goes wrong into one line on stderr and an exit code.
+
+    A bug of ours keeps its traceback: whoever mends it needs it.
+    """
+    try:
+        code = run()
+        sys.stdout.flush()  # here, where a broken pipe can still be caught
+    except S2SError as error:
+        return _say(command, str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return _say(command, "interrupted", 130)
+    except BrokenPipeError:
+        return _reader_gone()
+    except MemoryError:
+        return _say(command, "out of memory; try a smaller model or batch", 1)
+    except OSError as error:
+        return _say(command, ": ".join(str(p) for p in (error.filename, error.strerror or error) if p), 1)
+    except Exception as error:
+        if type(error).__name__ == "OutOfMemoryError":  # torch's, which is not imported for it
+            return _say(command, str(error).partition(". ")[0], 1)
+        traceback.print_exc()
+        return _say(
+            command, f"a bug in s2s or a plugin: please report it with the lines above ({version()})", 1
+        )
+    return code
+
+
+def _say(command: str, message: str, code: int) -> int:
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+    with contextlib.suppress(OSError):
+        print(f"{command}: {'interrupted' if code == 130 else 'error: ' + message}", file=sys.stderr)
+    return code
+
+
+def _reader_gone() -> int:
+    """`| head -1`: nobody reads any more; leave nothing for the interpreter to write at its end."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return BROKEN_PIPE

@@ -1,0 +1,130 @@
+"""s2s-plugins: what is installed, and every option of it."""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from s2s.arguments import local_plugins
+from s2s.cli.command import guard, split_flags, version
+from s2s.cli.help import choice_text
+from s2s.compose import choose, finish, to_yaml
+from s2s.errors import ConfigError, did_you_mean
+from s2s.layers import experiment_layers
+from s2s.plugin import Plugins, load_plugins
+from s2s.registry import GROUPS, PRESET_GROUPS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+USAGE = """\
+s2s-plugins: what is installed, and every option of it.
+
+usage: s2s-plugins list [plugins=[my_module]]
+       s2s-plugins show GROUP=NAME [key=value ...] [vocab=37000]
+
+  list            plugins and versions, what each registers, presets; what is broken or blocked, and why
+  show            every option of a choice: value, type, default, what it does, where the value comes from;
+                  of an architecture also its parameter count at `vocab` symbols on both sides
+
+  s2s-plugins show arch=transformer_big arch.d_model=512 vocab=40960"""
+
+VOCAB = 37_000
+"""Symbols that `show` counts with: the paper's shared vocabulary (section 5.1)."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; its exit code."""
+    return guard("s2s-plugins", lambda: _run(sys.argv[1:] if argv is None else argv))
+
+
+def _run(argv: Sequence[str]) -> int:
+    flags, words = split_flags(argv)
+    if "--version" in flags:
+        print(version())
+        return 0
+    if "--help" in flags or not words:
+        print(USAGE)
+        return 0 if flags else 2
+    commands = {"list": show_list, "show": show}
+    if words[0] not in commands:
+        raise ConfigError(f"no command '{words[0]}'.{did_you_mean(words[0], commands)}")
+    commands[words[0]](words[1:], load_plugins(local_plugins(words[1:])))
+    return 0
+
+
+def show_list(words: Sequence[str], plugins: Plugins) -> None:
+    """Plugins in the order in which they were loaded, each with what it brings."""
+    unknown = [word for word in words if not word.startswith("plugins=")]
+    if unknown:
+        raise ConfigError(
+            f"list: '{unknown[0]}' means nothing here; did you mean: s2s-plugins show {unknown[0]}"
+        )
+    registry = plugins.registry
+    for name, origin in plugins.loaded.items():
+        print(f"{name}  ({origin})")
+        for group in GROUPS:
+            own = sorted(e.name for e in registry.entries.values() if (e.group, e.plugin) == (group, name))
+            if own:
+                print(f"  {group:10}  {', '.join(own)}")
+        _print_presets(plugins, name)
+    shipped = [p for p in registry.presets.values() if p.plugin not in plugins.loaded]
+    if shipped:
+        print("presets")
+        _print_presets(plugins, shipped[0].plugin, "")
+    for name, reason in sorted(registry.broken.items()):
+        print(f"{name}  BROKEN: {reason}")
+    for name in sorted(registry.blocked):
+        print(f"{name}  blocked (S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS)")
+
+
+def _print_presets(plugins: Plugins, plugin: str, word: str = " presets") -> None:
+    for group in PRESET_GROUPS:
+        own = [p.name for p in plugins.registry.presets.values() if (p.group, p.plugin) == (group, plugin)]
+        if own:
+            print(f"  {group + word:10}  {', '.join(sorted(own))}")
+
+
+def show(words: Sequence[str], plugins: Plugins) -> None:
+    """Every option of a choice, and how large an architecture is."""
+    group, _, name = words[0].partition("=") if words else ("", "", "")
+    if group == "experiment" and name:
+        _show_experiment(name, plugins)
+        return
+    if group not in GROUPS or not name:
+        raise ConfigError(f"show: say what, as in `show arch=transformer_big`; groups: {', '.join(GROUPS)}")
+    vocab = [word.partition("=")[2] for word in words if word.startswith("vocab=")]
+    choices = [word for word in words if not word.startswith("vocab=")]
+    print(choice_text(group, choices, plugins), end="")
+    if group == "arch":
+        size = _size(vocab[-1]) if vocab else VOCAB
+        made = choose([group], choices, plugins)
+        config = finish(made).config
+        print(f"parameters: {n_parameters(made.entries[group].build, config.arch, size):,} (vocab={size:,})")
+
+
+def _size(text: str) -> int:
+    size = text.replace("_", "").replace(",", "")
+    if not size.isdecimal() or int(size) < 4:
+        raise ConfigError(f"vocab={text}: expected a number of symbols, 4 or more")
+    return int(size)
+
+
+def n_parameters(build: Any, config: Any, vocab: int) -> int:
+    """How many numbers training may change; built without memory, on the meta device."""
+    import torch  # only here: listing and describing do without
+
+    from s2s.task import Vocab
+
+    with torch.device("meta"):
+        model = build(config, Vocab(src=vocab, tgt=vocab, joint=True))
+    return sum(p.numel() for p in model.parameters() if p.requires_grad)
+
+
+def _show_experiment(name: str, plugins: Plugins) -> None:
+    for layer in experiment_layers(name, plugins.registry):
+        print(f"# {layer.origin}")
+        for path, value in layer.said:
+            print(to_yaml({path[0]: value}), end="")

@@ -1,0 +1,232 @@
+"""From the command line to one configuration: typed, checked, and every value with where it came from.
+
+Order, whatever the order of the arguments: dataclass defaults, presets (base first), files, the command line.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "Composed",
+    "choose",
+    "compose",
+    "differences",
+    "finish",
+    "flatten",
+    "recompose",
+    "resolve",
+    "to_yaml",
+]
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from s2s.arguments import read_arguments
+from s2s.config import Config
+from s2s.describe import hints_of
+from s2s.draft import COMMAND_LINE, Draft, draft
+from s2s.errors import ConfigError, UserError, did_you_mean
+from s2s.interpolation import UnresolvedError, interpolate, references
+from s2s.layers import Layer, blame, experiment_layers
+from s2s.registry import GROUPS, Choice
+from s2s.typed import typed
+from s2s.yaml12 import read_file, to_text
+
+if TYPE_CHECKING:
+    from s2s.plugin import Plugins
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Composed(Generic[T]):
+    """A configuration, and how it came about."""
+
+    config: T
+    origins: dict[str, str]
+    """Option -> "default", "preset arch=… (path)", "file x.yaml" or "command line"."""
+    given: dict[str, Any]
+    """What presets, files and the command line said, as a nested mapping: `to_yaml(given)` is the shortest
+    input that gives this configuration, and `recompose` lays a part of it over another."""
+
+
+def compose(schema: type[T], arguments: Sequence[str], plugins: Plugins) -> Composed[T]:
+    """The configuration that the arguments ask for: `[file.yaml …] group=choice dotted.key=value`."""
+    return finish(start(schema, arguments, plugins))
+
+
+def start(schema: type, arguments: Sequence[str], plugins: Plugins) -> Draft:
+    """What is said about every option, before values are resolved and checked."""
+    asked = read_arguments(arguments)
+    _refuse_absent(asked.plugins, COMMAND_LINE, plugins)
+    layers, experiment, by = [], asked.experiment, COMMAND_LINE
+    for path in asked.files:
+        tree, origin = read_file(path), f"file {path}"
+        named = tree.pop("plugins", None)
+        _refuse_absent(named if isinstance(named, list) else [named] if named else [], origin, plugins)
+        wanted = tree.pop("experiment", "")
+        if wanted and not asked.experiment:
+            experiment, by = str(wanted), origin
+        layers.append(Layer.of(origin, tree))
+    layers = [
+        *experiment_layers(experiment, plugins.registry, by),
+        *layers,
+        Layer(COMMAND_LINE, asked.overrides),
+    ]
+    return draft(schema, layers, plugins.registry)
+
+
+def choose(groups: Sequence[str], arguments: Sequence[str], plugins: Plugins) -> Draft:
+    """Some groups by themselves, to be described; with the sections of a run, which they may refer to."""
+    kept = [(f.name, f.type, f) for f in fields(Config) if f.name not in GROUPS]
+    own = [(group, Choice, field(default_factory=Choice)) for group in groups]
+    schema = make_dataclass("Shown", [*kept, *own], kw_only=True, namespace={"__doc__": "it: what is shown"})
+    schema.__module__ = Config.__module__
+    return start(schema, arguments, plugins)
+
+
+def recompose(config: T, given: Mapping[str, Any], plugins: Plugins) -> T:
+    """Another configuration with what was given laid over it: a run's search with `search.beam=8`."""
+    layers = [Layer.of("run", _tree(config)), Layer.of(COMMAND_LINE, given)]
+    return finish(draft(type(config), layers, plugins.registry)).config
+
+
+def _refuse_absent(names: Sequence[Any], origin: str, plugins: Plugins) -> None:
+    """A file never imports code: whoever runs it says on the command line that it may."""
+    loaded = {str(Path(name).resolve()) for name in plugins.loaded}
+    for name in names:
+        if str(Path(str(name)).resolve()) not in loaded:
+            raise ConfigError(
+                f"{blame(origin)}plugins: '{name}' is not loaded; add plugins=[{name}] to the command line"
+            )
+
+
+def finish(made: Draft) -> Composed[Any]:
+    """Resolve, check and build."""
+    values = resolve(made)
+    origins = {key: made.origin(key) for key in made.options}
+    return Composed(_build(made, made.schema, "", values), origins, _given(made, values))
+
+
+def resolve(made: Draft, *, keep_unresolved: bool = False) -> dict[str, Any]:
+    """The value of every option, typed; a reference that points outside may be kept as it stands."""
+    values: dict[str, Any] = {}
+    under_way: list[str] = []
+
+    def value_of(key: str) -> Any:
+        if key not in made.options:
+            raise UnresolvedError(
+                f"{under_way[-1]}: ${{{key}}}: no such option.{did_you_mean(key, made.options)}"
+            )
+        if key in under_way:
+            raise ConfigError(f"{key}: its references go in a circle: {' -> '.join([*under_way, key])}")
+        if key not in values:
+            under_way.append(key)
+            values[key] = _value(made, key, value_of)
+            under_way.pop()
+        return values[key]
+
+    for key in made.options:
+        try:
+            value_of(key)
+        except UnresolvedError:
+            if not keep_unresolved:
+                raise
+            under_way.clear()
+            values[key] = made.said[key][0] if key in made.said else made.options[key].default
+    return values
+
+
+def _value(made: Draft, key: str, value_of: Any) -> Any:
+    option = made.options[key]
+    raw, origin = made.said.get(key, (option.default, "default"))
+    if key not in made.said and option.required:
+        raise ConfigError(f"{key} has no default; say {key}=…")
+    if references(raw):
+        return typed(option, interpolate(key, raw, value_of), origin)
+    return typed(option, raw, origin) if key in made.said else raw
+
+
+def _build(made: Draft, config: type, prefix: str, values: Mapping[str, Any]) -> Any:
+    """An instance of the real dataclass, so that its own checks run."""
+    arguments = {}
+    for item in fields(config):
+        key = prefix + item.name
+        if key in made.sections:
+            arguments[item.name] = _build(made, made.sections[key], f"{key}.", values)
+        elif key in made.options:
+            arguments[item.name] = values[key]
+    try:
+        return config(**arguments)
+    except UserError:
+        raise
+    except Exception as error:  # a stranger's __post_init__ may stumble over any value in any way
+        reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        section = prefix.removesuffix(".")
+        raise ConfigError(
+            reason if not section or f"{section}." in reason else f"{section}: {reason}"
+        ) from error
+
+
+def _given(made: Draft, values: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said; references stay references, so that they follow when the other option is set anew."""
+    raw = {key: value for key, (value, origin) in made.said.items() if origin != "default"}
+    said = {key: value if references(value) else values[key] for key, value in raw.items()}
+    return {**_nest(said), **{group: tree for group, tree in made.open.items() if tree}}
+
+
+def _nest(flat: Mapping[str, Any]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for key, value in flat.items():
+        *above, name = key.split(".")
+        at = tree
+        for part in above:
+            at = at.setdefault(part, {})
+        at[name] = value
+    return tree
+
+
+def _tree(config: Any) -> dict[str, Any]:
+    """A config dataclass as a nested mapping; the values of options stay as they are."""
+    hints = hints_of(type(config))
+    shown = ((item.name, getattr(config, item.name)) for item in fields(config) if item.name in hints)
+    return {name: _tree(value) if is_dataclass(value) else value for name, value in shown}
+
+
+def flatten(config: Any) -> dict[str, Any]:
+    """Dotted key -> value of a config dataclass or a nested mapping."""
+    tree = config if isinstance(config, Mapping) else _tree(config)
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        below = flatten(value) if is_dataclass(value) or isinstance(value, Mapping) else None
+        flat |= {f"{key}.{k}": v for k, v in below.items()} if below else {key: value}
+    return flat
+
+
+def differences(a: Any, b: Any) -> dict[str, tuple[Any, Any]]:
+    """Dotted key -> the two values where two configurations differ; None where one lacks the option."""
+    one, two = flatten(a), flatten(b)
+    keys = [*one, *(key for key in two if key not in one)]
+    return {key: (one.get(key), two.get(key)) for key in keys if one.get(key) != two.get(key)}
+
+
+def to_yaml(config: Any, origins: Mapping[str, str] | None = None) -> str:
+    """A configuration as YAML that composes to the same, each value on one line, with its origin if given."""
+    lines = _lines(config if isinstance(config, Mapping) else _tree(config), "")
+    if not origins:
+        return "".join(f"{line}\n" for line, _ in lines)
+    width = min(60, max(len(line) for line, _ in lines))
+    comments = {key: f"  # {origin}" for key, origin in origins.items()}
+    return "".join(f"{line:{width}}{comments.get(key, '')}".rstrip() + "\n" for line, key in lines)
+
+
+def _lines(tree: Mapping[str, Any], prefix: str) -> list[tuple[str, str]]:
+    """Each line with the dotted key of its value; none for the head of a section."""
+    indent, made = "  " * prefix.count("."), []
+    for name, value in tree.items():
+        if isinstance(value, Mapping) and value:
+            made += [(f"{indent}{to_text(name)}:", ""), *_lines(value, f"{prefix}{name}.")]
+        else:
+            made.append((f"{indent}{to_text(name)}: {to_text(value)}", prefix + name))
+    return made

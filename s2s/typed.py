@@ -1,0 +1,118 @@
+"""One value against the type of its option: checked by omegaconf, after what it would convert with loss."""
+
+from __future__ import annotations
+
+__all__ = ["typed"]
+
+from collections.abc import Mapping
+from dataclasses import make_dataclass
+from enum import Enum
+from pathlib import PurePath
+from typing import Any, Literal, get_args, get_origin
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from s2s.describe import Option, members, type_text
+from s2s.errors import ConfigError, PluginError, did_you_mean
+from s2s.layers import blame
+from s2s.yaml12 import Float, Int, plain, to_text
+
+
+class _MisfitError(Exception):
+    """What to do about a value that does not fit; may be empty."""
+
+
+def typed(option: Option, value: Any, origin: str) -> Any:
+    """The value as its field holds it: tuples, paths, enums and dataclasses made of what YAML can write."""
+    try:
+        settled = _settle(value, option.hint)
+        return _convert(option, settled)
+    except _MisfitError as misfit:
+        hint = str(misfit)
+    except OmegaConfBaseException as error:
+        hint = (
+            "" if members(option.hint) == (option.hint,) and _is_scalar(value) else str(error).splitlines()[0]
+        )
+    default = "it has no default" if option.required else f"the default is {to_text(option.default)}"
+    expected = type_text(option.hint)
+    if isinstance(value, str):
+        hint = hint or _nearest(value, option.hint)
+    what = f"{blame(origin)}{option.key}={_shown(value)}: expected {expected}; {default}."
+    raise ConfigError(" ".join([what, hint.strip()]).rstrip())
+
+
+def _shown(value: Any) -> str:
+    return getattr(value, "text", None) or to_text(value)[:200]
+
+
+def _is_scalar(value: Any) -> bool:
+    return not isinstance(value, list | tuple | Mapping)
+
+
+def _nearest(value: str, hint: Any) -> str:
+    allowed = [v for m in members(hint) if get_origin(m) is Literal for v in get_args(m)]
+    return did_you_mean(value, [str(v) for v in allowed]) if allowed else ""
+
+
+def _convert(option: Option, value: Any) -> Any:
+    try:
+        holder = OmegaConf.structured(make_dataclass("Holder", [("value", option.hint)]))
+    except OmegaConfBaseException as error:
+        reason = str(error).splitlines()[0]
+        raise PluginError(f"{option.owner.__qualname__}.{option.field.name}: {reason}") from error
+    merged: Any = OmegaConf.to_object(OmegaConf.merge(holder, {"value": value}))
+    return merged.value
+
+
+def _settle(value: Any, hint: Any) -> Any:
+    """The value in plain types, and an error where a conversion would say something else than was meant."""
+    kinds = members(hint)
+    if Any in kinds:
+        return _no_question_marks(plain(value))
+    if isinstance(value, list | tuple):
+        inner = [get_args(k) for k in kinds if get_origin(k) in (list, tuple) and get_args(k)]
+        return [_settle(v, _element(inner, i)) for i, v in enumerate(value)]
+    if isinstance(value, Mapping):
+        inner = [get_args(k)[1:] for k in kinds if get_origin(k) is dict]
+        return {str(k): _settle(v, _element(inner, 0)) for k, v in value.items()}
+    return _no_question_marks(_settle_scalar(value, kinds))
+
+
+def _element(inner: list[tuple[Any, ...]], index: int) -> Any:
+    """The type of a list's, tuple's or mapping's element; Any where omegaconf will refuse it anyway."""
+    if len(inner) != 1:
+        return Any
+    return inner[0][index] if index < len(inner[0]) and inner[0][-1] is not Ellipsis else inner[0][0]
+
+
+def _settle_scalar(value: Any, kinds: tuple[Any, ...]) -> Any:
+    allowed = [v for kind in kinds if get_origin(kind) is Literal for v in get_args(kind)]
+    takes = {*kinds, *(type(v) for v in allowed)}
+    takes_text = str in takes or any(isinstance(k, type) and issubclass(k, Enum | PurePath) for k in kinds)
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        if bool not in takes:
+            raise _MisfitError(
+                f"""If the word is meant, quote it: '"{to_text(value)}"'.""" if takes_text else ""
+            )
+        return value
+    if isinstance(value, int) and takes & {int, float}:
+        return int(value)
+    if isinstance(value, float) and float in takes:
+        return float(value)
+    if isinstance(value, Int | Float) and takes_text:
+        return value.text
+    if isinstance(value, str) and not takes_text:
+        hint = "Write true or false." if bool in takes else ""
+        raise _MisfitError("A number is written without leading zeros." if value[:1] == "0" else hint)
+    if not isinstance(value, str):
+        raise _MisfitError("Write 100_000 for 1e5." if isinstance(value, float) and int in takes else "")
+    return value
+
+
+def _no_question_marks(value: Any) -> Any:
+    if value == "???":
+        raise _MisfitError("'???' stands for a missing value.")
+    return value

@@ -1,0 +1,221 @@
+"""YAML as version 1.2 means it, and no more than a configuration needs.
+
+PyYAML reads version 1.1, where `no` (Norwegian) is false and `010` is 8. Here only its tokens are used: a
+plain scalar is true, false, null, a decimal number or text. Anchors, aliases, tags, double keys are refused.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Float", "Int", "plain", "read_file", "read_value", "scalar", "to_text"]
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from s2s.errors import ConfigError
+
+MAX_BYTES = 256 * 1024
+MAX_DEPTH = 32
+
+_INT = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|(0|[1-9][0-9_]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.inf")
+_WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
+
+
+class Int(int):
+    """An integer that remembers how it was written, for the case that text was meant."""
+
+    text: str
+
+
+class Float(float):
+    """A number that remembers how it was written, for the case that text was meant."""
+
+    text: str
+
+
+def scalar(text: str) -> Any:
+    """What an unquoted scalar means.
+
+    >>> [scalar(t) for t in ("true", "no", "010", "1_000", "1e-3", "~")]
+    [True, 'no', '010', 1000, 0.001, None]
+    """
+    if text in _WORDS:
+        return _WORDS[text]
+    number: Int | Float
+    if _INT.fullmatch(text):
+        if len(text) > 30 or abs(int(text.replace("_", ""))) >= 2**63:
+            raise ConfigError(f"{text[:30]}: an integer of more than 64 bits; quote it if it is text")
+        number = Int(text.replace("_", ""))
+    elif _FLOAT.fullmatch(text):
+        number = Float(text.replace("_", "").replace(".inf", "inf"))
+    else:
+        return text
+    number.text = text
+    return number
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """The mapping that a file holds; an empty file is an empty mapping."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from error
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        raise ConfigError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    if len(raw) > MAX_BYTES:
+        raise ConfigError(f"{path}: larger than {MAX_BYTES // 1024} KiB; is this a configuration file?")
+    try:
+        tree = _parse(text)
+    except _RefusedError as error:
+        raise ConfigError(f"{path}:{error.line}: {error}") from error
+    if not isinstance(tree, dict | None):
+        raise ConfigError(f"{path}: expected `key: value` lines, got {_kind(tree)}")
+    return tree or {}
+
+
+def read_value(text: str, key: str) -> Any:
+    """The value on the right of `key=`: `[…]`, `{…}` and quoted text are YAML, else it is a plain scalar."""
+    if not text:
+        return ""
+    try:
+        return _parse(text) if text[0] in "[{'\"" else scalar(text)
+    except (_RefusedError, ConfigError) as error:
+        raise ConfigError(f"{key}={text}: {error}") from error
+
+
+class _RefusedError(Exception):
+    """What is wrong, and in which line."""
+
+    def __init__(self, mark: yaml.Mark | None, message: str) -> None:
+        super().__init__(message)
+        self.line = mark.line + 1 if mark else 1
+
+
+def _parse(text: str) -> Any:
+    try:
+        events = yaml.parse(text, yaml.SafeLoader)
+        next(events)
+        if isinstance(next(events), yaml.StreamEndEvent):
+            return None
+        value = _value(next(events), events, 0)
+        next(events)
+        after = next(events)
+    except yaml.MarkedYAMLError as error:
+        raise _RefusedError(
+            error.problem_mark, f"{error.problem or error.context}; quote text with signs"
+        ) from error
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # the last two: chr() of "\UFFFFFFFF"
+        raise _RefusedError(None, getattr(error, "reason", "") or str(error)) from error
+    if not isinstance(after, yaml.StreamEndEvent):
+        raise _RefusedError(after.start_mark, "a second document (`---`); keep one")
+    return value
+
+
+def _value(event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> Any:
+    if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+        raise _RefusedError(
+            event.start_mark,
+            "anchors and aliases (&x, *x) are not read; write the value out, or quote the text",
+        )
+    if event.tag is not None:
+        raise _RefusedError(event.start_mark, f"tags ({event.tag}) are not read; quote the text")
+    if depth > MAX_DEPTH:
+        raise _RefusedError(event.start_mark, f"nested deeper than {MAX_DEPTH}")
+    if isinstance(event, yaml.ScalarEvent):
+        return _scalar(event)
+    if isinstance(event, yaml.SequenceStartEvent):
+        return [_value(item, events, depth + 1) for item in _until(yaml.SequenceEndEvent, events)]
+    return _mapping(events, depth)
+
+
+def _scalar(event: yaml.ScalarEvent) -> Any:
+    try:
+        return event.value if event.style else scalar(event.value)
+    except ConfigError as error:
+        raise _RefusedError(event.start_mark, str(error)) from error
+
+
+def _mapping(events: Iterator[yaml.Event], depth: int) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for event in _until(yaml.MappingEndEvent, events):
+        key = _value(event, events, depth + 1)
+        if isinstance(key, Int | Float):
+            key = key.text
+        if not isinstance(key, str):
+            raise _RefusedError(event.start_mark, f"a key must be text, not {_kind(key)}; quote it")
+        if key in tree:
+            raise _RefusedError(event.start_mark, f"'{key}' stands here twice; keep one")
+        tree[key] = _value(next(events), events, depth + 1)
+    return tree
+
+
+def _until(end: type[yaml.Event], events: Iterator[yaml.Event]) -> Iterator[yaml.Event]:
+    for event in events:
+        if isinstance(event, end):
+            return
+        yield event
+
+
+def _kind(value: Any) -> str:
+    names = {bool: "true or false", list: "a list", dict: "a mapping", str: "text"}
+    return "nothing" if value is None else names.get(type(value), "a number")
+
+
+class _Dumper(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML brings no types
+    """Writes on one line, and quotes what either version of YAML would not read as text."""
+
+    def represent_text(self, value: str) -> yaml.ScalarNode:
+        """Quoted where it must be; line breaks only ever escaped."""
+        style = None
+        if scalar_is_not_text(value):
+            style = "'"
+        if not value.isprintable() or value.startswith("="):
+            style = '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)
+
+
+def scalar_is_not_text(text: str) -> bool:
+    """Whether `text` must be quoted to remain text."""
+    try:
+        return not isinstance(scalar(text), str)
+    except ConfigError:
+        return True
+
+
+def to_text(value: Any) -> str:
+    """One line of YAML that `read_file` reads as the same value."""
+    written = yaml.dump(
+        plain(value),
+        Dumper=_Dumper,
+        default_flow_style=True,
+        width=float("inf"),
+        allow_unicode=True,
+        sort_keys=False,
+    )
+    return written.removesuffix("\n").removesuffix("\n...")
+
+
+def plain(value: Any) -> Any:
+    """The same value in dicts, lists and exact scalars: what YAML can hold."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
+        return [plain(v) for v in value]
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    return value
