@@ -11,15 +11,18 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import pluggy
 
-from s2s.errors import PluginError
+from s2s.errors import PluginError, did_you_mean
 from s2s.registry import Registry
 
 if TYPE_CHECKING:
@@ -98,34 +101,61 @@ def load_plugins(local: Sequence[str] = ()) -> Plugins:
     loaded: dict[str, str] = {}
     for point in _installed(registry):
         try:
-            _register(manager, registry, point.name, point.load())
-        except Exception as error:  # a stranger's package may raise anything, and must not end the program
-            registry.broken[point.name] = f"{type(error).__name__}: {error} (from {_origin(point)})"
+            _register(manager, registry, point.name, _origin(point), point.load)
+        except (Exception, SystemExit) as error:  # a stranger's package may raise anything
+            name = point.name if point.name not in loaded else f"{point.name} of {_origin(point)}"
+            registry.broken[name] = f"{_reason(error)} (from {_origin(point)})"
         else:
             loaded[point.name] = _origin(point)
-    for name in local:
-        _register(manager, registry, name, _import_local(name))
+    for name in dict.fromkeys(local):
+        try:
+            _register(manager, registry, name, f"plugins=[{name}]", partial(_import_local, name))
+        except (Exception, SystemExit) as error:  # so may the user's own file
+            raise PluginError(f"plugins=[{name}]: {_reason(error)}{_place(error, name)}") from error
         loaded[name] = f"plugins=[{name}]"
     return Plugins(manager.hook, registry, loaded)
 
 
-def _register(manager: pluggy.PluginManager, registry: Registry, name: str, plugin: ModuleType) -> None:
+def _register(
+    manager: pluggy.PluginManager, registry: Registry, name: str, origin: str, load: Callable[[], Any]
+) -> None:
     """All or nothing: a plugin that fails half-way leaves no names and no hooks behind."""
+    if manager.has_plugin(name):
+        raise PluginError(f"plugin '{name}' is already there, from {registry.packages[name]}")
+    plugin = load()
+    if manager.is_registered(plugin):
+        raise PluginError(f"this is plugin '{manager.get_name(plugin)}', which is already there")
     before = dict(registry.entries), dict(registry.presets)
-    registry.plugin = name
-    manager.register(plugin, name=name)  # a second plugin of one name raises here, and the first stays
+    registry.plugin, registry.packages[name] = name, origin
     try:
         _refuse_misspelt_hooks(name, plugin)
+        manager.register(plugin, name=name)
         manager.check_pending()
         if hasattr(plugin, "s2s_register"):
             plugin.s2s_register(registry)
     except BaseException:
         registry.entries, registry.presets = before
-        manager.unregister(name=name)
+        if manager.has_plugin(name):
+            manager.unregister(name=name)
         raise
 
 
-def _refuse_misspelt_hooks(name: str, plugin: ModuleType) -> None:
+def _reason(error: BaseException) -> str:
+    kind = "" if isinstance(error, PluginError) else f"{type(error).__name__}: "
+    return kind + " ".join(str(error).split())
+
+
+def _place(error: BaseException, name: str) -> str:
+    """Where in the user's own file it happened, for want of a traceback."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).stem == _stem(name)]
+    return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+
+
+def _stem(name: str) -> str:
+    return Path(name).stem if name.endswith(".py") else name.rpartition(".")[2]
+
+
+def _refuse_misspelt_hooks(name: str, plugin: Any) -> None:
     """pluggy's check_pending sees only marked functions; a forgotten @hookimpl is as silent, and as wrong."""
     for attribute in dir(plugin):
         function = getattr(plugin, attribute)
@@ -133,7 +163,7 @@ def _refuse_misspelt_hooks(name: str, plugin: ModuleType) -> None:
             continue
         if not hasattr(Hooks, attribute):
             known = [n for n in dir(Hooks) if n.startswith("s2s_")]
-            raise PluginError(f"plugin '{name}': no hook '{attribute}'. Hooks: {', '.join(known)}")
+            raise PluginError(f"plugin '{name}': no hook '{attribute}'.{did_you_mean(attribute, known)}")
         if not hasattr(function, f"{GROUP}_impl"):
             raise PluginError(f"plugin '{name}': '{attribute}' lacks @s2s.hookimpl")
 
@@ -159,20 +189,22 @@ def _origin(point: EntryPoint) -> str:
 
 def _import_local(name: str) -> ModuleType:
     """A module by its name, looked up from the working directory, or by its path if it ends in .py."""
-    try:
-        if not name.endswith(".py"):
-            if "" not in sys.path and str(Path.cwd()) not in sys.path:
-                sys.path.insert(0, str(Path.cwd()))
-            return importlib.import_module(name)
-        path = Path(name)
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        if spec is None or spec.loader is None or not path.is_file():
-            raise FileNotFoundError(f"no file {path}")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[path.stem] = module
-        spec.loader.exec_module(module)
-    except Exception as error:  # the user's own file may raise anything
-        raise PluginError(f"plugins=[{name}]: {type(error).__name__}: {error}") from error
+    if not name.endswith(".py"):
+        if "" not in sys.path and str(Path.cwd()) not in sys.path:
+            sys.path.insert(0, str(Path.cwd()))
+        return importlib.import_module(name)
+    path = Path(name)
+    if not path.is_file():
+        raise PluginError(f"no file {path}")
+    # Under a name of its own: the user's json.py must not become everybody's `json`.
+    spec = importlib.util.spec_from_file_location(
+        f"s2s_local_{path.stem}_{crc32(bytes(path.resolve())):x}", path
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # omegaconf looks types up in here
+    spec.loader.exec_module(module)
     return module
 
 

@@ -86,6 +86,8 @@ class Registry:
         """Plugins left out because S2S_BLOCK_PLUGINS names them."""
         self.plugin = "s2s"
         """The plugin that is registering now; set by `load_plugins`."""
+        self.packages: dict[str, str] = {}
+        """Where each plugin came from: its distribution and version, or the file that was asked for."""
 
     def add(self, group: str, name: str, config: type[Choice], factory: Factory | str) -> None:
         """Register an entry; a second one of the same group and name is an error that names both plugins."""
@@ -167,10 +169,13 @@ class Registry:
 
     def _refuse_clash(self, table: Mapping[tuple[str, str], Entry | Preset], group: str, name: str) -> None:
         if (group, name) in table:
-            other = table[group, name].plugin
+            both = " and by ".join(self._whose(plugin) for plugin in (table[group, name].plugin, self.plugin))
             raise PluginError(
-                f"{group} '{name}' is registered by plugin '{other}' and by plugin '{self.plugin}'"
+                f"{group} '{name}' is registered by {both}; remove one, or set S2S_BLOCK_PLUGINS"
             )
+
+    def _whose(self, plugin: str) -> str:
+        return f"plugin '{plugin}'" + (f" of {self.packages[plugin]}" if plugin in self.packages else "")
 
     def _refuse_name(self, group: str, name: str) -> None:
         """A name stands on the command line and in YAML: it must read as text there."""
