@@ -22,6 +22,7 @@ __all__ = [
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from s2s.errors import ConfigError
 from s2s.registry import Choice
 
 
@@ -185,6 +186,12 @@ class GenerateConfig:
     """Outputs per input; more than one needs tsv or jsonl."""
     tokens: int = 4000
     """Source symbols decoded at once, padding and beam not counted."""
+    window: int = 2000
+    """Inputs read ahead, so that those of like length are decoded together; from a pipe, what has arrived."""
+    max_source: int = 1024
+    """Longest input, in symbols with the end symbol; the model may have a limit of its own."""
+    too_long: Literal["truncate", "error"] = "truncate"
+    """What becomes of longer inputs: cut, with a warning and a count, or an error."""
     device: str = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1."""
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
@@ -195,6 +202,11 @@ class GenerateConfig:
     """Continue an output file that a killed run left behind."""
     search: Choice = field(default_factory=Choice, metadata={"may_stay_open": True})
     """How outputs are found; what is not given here is as in the run."""
+
+    def __post_init__(self) -> None:
+        for name, least in {"nbest": 1, "tokens": 1, "window": 1, "max_source": 2}.items():
+            if getattr(self, name) < least:
+                raise ConfigError(f"{name}={getattr(self, name)} must be at least {least}")
 
 
 @dataclass(kw_only=True)

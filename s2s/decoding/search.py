@@ -119,7 +119,8 @@ class _Space:
     def limits(self, pad: Tensor) -> Tensor:
         """Most symbols of each output, from the length of its own source, without eos: pad [B, S] -> [B]"""
         n_symbols = (~pad).sum(1) - 1
-        return ((self.config.max_len_a * n_symbols.double()).long() + self.config.max_len_b).clamp(min=1)
+        limits = (self.config.max_len_a * n_symbols.double()).long() + self.config.max_len_b
+        return limits.clamp(min=1, max=self.model.max_len and self.model.max_len - 1)  # which counts eos
 
     def grow(self, beams: Beams) -> Beams:
         """All live hypotheses one symbol longer: what ends is put aside, the best of the others live on."""

@@ -257,6 +257,14 @@ def test_every_sentence_has_its_own_limit() -> None:
     assert [len(hypotheses[0].tokens) for hypotheses in found] == [3, 5, 9, 15]
 
 
+def test_no_output_is_longer_than_the_model_can_take() -> None:
+    model = Table(VOCAB.tgt)
+    model.logits.data[:, EOS] = -30.0
+    model.max_len = 7
+    found = BeamSearch(BeamConfig())(model, *batch_of([[4]]), VOCAB)
+    assert len(found[0][0].tokens) == 6  # and eos
+
+
 def test_an_output_has_room_for_one_symbol_at_least() -> None:
     model = Table(VOCAB.tgt)
     model.logits.data[:, EOS] = -30.0
@@ -419,7 +427,7 @@ def test_ties_go_to_the_lower_symbol() -> None:
     found = BeamSearch(BeamConfig(beam=3, max_len_a=0.0, max_len_b=2))(
         model, *batch_of([[4]]), VOCAB, nbest=3
     )
-    # One symbol in seven each time. Of the six candidates of the second step five go on from [1], one from [4].
+    # One in seven each time. Of the six candidates of the second step, five go on from [1] and one from [4].
     assert [h.tokens for h in found[0]] == [[], [1], [1, 1]]
 
 

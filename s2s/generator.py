@@ -1,0 +1,218 @@
+"""Lines in, outputs out, in the order of the lines.
+
+A window of lines is read ahead, encoded at once, and decoded in batches of like lengths.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Candidate", "Counts", "Generator", "Output"]
+
+import contextlib
+import logging
+import math
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import torch
+
+from s2s.batch import make_batch
+from s2s.config import GenerateConfig
+from s2s.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from s2s.decoding import Hypothesis, Search
+    from s2s.model import Seq2Seq
+    from s2s.task import Task
+
+logger = logging.getLogger(__name__)
+
+AUTOCAST = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One possible output for an input."""
+
+    hyp: str
+    """Text"""
+    score: float
+    """What candidates are ranked by: the log-probability over the length penalty"""
+    tokens: list[int]
+    """Ids of its symbols, without bos and eos"""
+
+
+NOTHING = Candidate(hyp="", score=0.0, tokens=[])
+"""All that an empty input can become: it is not searched"""
+UNANSWERED = Candidate(hyp="", score=-math.inf, tokens=[])
+"""Stands for the output of an input for which the search found none"""
+
+
+@dataclass(frozen=True)
+class Output:
+    """What came out for one input."""
+
+    src: str
+    nbest: list[Candidate]
+    """Best first; empty where the search found nothing"""
+
+    @property
+    def best(self) -> Candidate:
+        """The best candidate; an empty one of score -inf where the search found nothing."""
+        return self.nbest[0] if self.nbest else UNANSWERED
+
+    @property
+    def hyp(self) -> str:
+        """Text of the best candidate."""
+        return self.best.hyp
+
+    @property
+    def score(self) -> float:
+        """Score of the best candidate."""
+        return self.best.score
+
+    @property
+    def tokens(self) -> list[int]:
+        """Ids of the best candidate."""
+        return self.best.tokens
+
+
+@dataclass
+class Counts:
+    """What a generator has done so far."""
+
+    inputs: int = 0
+    empty: int = 0
+    """Inputs without a symbol, whose output is empty"""
+    truncated: int = 0
+    """Inputs that were cut to the longest allowed"""
+    unanswered: int = 0
+    """Inputs for which the search found no output"""
+    tokens: int = 0
+    """Symbols of the best outputs, with eos"""
+
+
+class Generator:
+    """Turns lines into outputs with a model in memory, which stays in the mode in which it is."""
+
+    def __init__(
+        self,
+        model: Seq2Seq,
+        task: Task,
+        search: Search,
+        device: torch.device | str,
+        config: GenerateConfig | None = None,
+    ) -> None:
+        self.model, self.task, self.search = model, task, search
+        self.device = torch.device(device)
+        self.config = config or GenerateConfig()
+        self.constraint = task.constraint()
+        self.counts = Counts()
+
+    @property
+    def longest(self) -> int:
+        """Most symbols of an input, with eos."""
+        limit = self.model.max_len
+        return self.config.max_source if limit is None else min(self.config.max_source, limit)
+
+    def __call__(self, lines: Iterable[str]) -> Iterator[Output]:
+        """An output for each line, in order; while the first are taken, at most a window is read ahead."""
+        lines = iter(lines)
+        while window := list(islice(lines, self.config.window)):
+            yield from self.window(window)
+
+    def window(self, lines: Sequence[str]) -> Iterator[Output]:
+        """An output for each of these lines, in order, each as soon as those before it are there."""
+        encoded = self._encode(lines)
+        if len(encoded) < len(lines):
+            yield from self.window(lines[: len(encoded)])
+            raise DataError(self._too_long(lines[len(encoded)]))
+        outputs = [None if ids else Output(line, [NOTHING]) for line, ids in zip(lines, encoded, strict=True)]
+        n_given = 0
+        for batch in [*by_length(encoded, self.config.tokens), []]:
+            for place, hypotheses in zip(batch, self._search([encoded[i] for i in batch]), strict=True):
+                outputs[place] = self._output(lines[place], hypotheses)
+            while n_given < len(lines) and (output := outputs[n_given]):
+                self._count(output)
+                yield output
+                n_given += 1
+
+    def _encode(self, lines: Sequence[str]) -> list[list[int]]:
+        """Ids of each line, cut where too long; where that is an error, of those before the first."""
+        ids_of_filled = iter(self.task.encode_source([line for line in lines if line.strip()]))
+        encoded = [next(ids_of_filled) if line.strip() else [] for line in lines]
+        room = self.longest - 1  # for eos
+        for place, ids in enumerate(encoded):
+            if len(ids) <= room:
+                continue
+            if self.config.too_long == "error":
+                return encoded[:place]
+            if not self.counts.truncated:
+                logger.warning("%s; cut, and so will others be", self._too_long(lines[place]))
+            self.counts.truncated += 1
+            encoded[place] = ids[:room]
+        return encoded
+
+    def _too_long(self, line: str) -> str:
+        n_symbols = len(self.task.encode_source([line])[0]) + 1
+        return (
+            f"an input of {n_symbols:,} symbols is longer than the {self.longest:,} allowed (max_source, or "
+            f"the model's own limit): {line[:60]!r}{'…' if len(line) > 60 else ''}"
+        )
+
+    def _search(self, rows: Sequence[list[int]]) -> list[list[Hypothesis]]:
+        if not rows:
+            return []
+        batch = make_batch([(row, []) for row in rows], self.task.vocab).to(self.device)
+        dtype = AUTOCAST[self.config.precision]
+        with evaluating(self.model), torch.autocast(self.device.type, dtype, enabled=dtype is not None):
+            return self.search(
+                self.model, batch.src, batch.src_pad, self.task.vocab, self.constraint, self.config.nbest
+            )
+
+    def _output(self, line: str, hypotheses: Sequence[Hypothesis]) -> Output:
+        if not hypotheses and not self.counts.unanswered:
+            logger.warning(
+                "no output within the length limit (search.max_len_a, search.max_len_b) for %r: the task's "
+                "constraint allows none, or the model's logits are not finite",
+                line[:60],
+            )
+        self.counts.unanswered += not hypotheses
+        texts = (self.task.detokenize(h.tokens, line) for h in hypotheses)
+        return Output(
+            line, [Candidate(text, h.score, h.tokens) for text, h in zip(texts, hypotheses, strict=True)]
+        )
+
+    def _count(self, output: Output) -> None:
+        self.counts.inputs += 1
+        empty = output.nbest == [NOTHING]
+        self.counts.empty += empty
+        self.counts.tokens += 0 if empty or not output.nbest else len(output.tokens) + 1
+
+
+def by_length(encoded: Sequence[Sequence[int]], tokens: int) -> list[list[int]]:
+    """Places of the inputs that have symbols, longest first, in batches of at most `tokens` symbols."""
+    batches: list[list[int]] = []
+    room = 0
+    for place in sorted((i for i, ids in enumerate(encoded) if ids), key=lambda i: -len(encoded[i])):
+        n_symbols = len(encoded[place]) + 1
+        if n_symbols > room:
+            batches.append([])
+            room = max(tokens, n_symbols)
+        batches[-1].append(place)
+        room -= n_symbols
+    return batches
+
+
+@contextlib.contextmanager
+def evaluating(model: torch.nn.Module) -> Iterator[None]:
+    """Without dropout; afterwards every module is in the mode in which it was."""
+    training = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True

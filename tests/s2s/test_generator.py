@@ -1,0 +1,233 @@
+"""Outputs come in the order of the inputs, whatever the batches, and nothing of the model is left changed."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from s2s.config import GenerateConfig
+from s2s.decoding import BeamConfig
+from s2s.decoding.search import BeamSearch
+from s2s.errors import ConfigError, DataError
+from s2s.generator import Generator, by_length
+from s2s.model import Memory, Seq2Seq
+from s2s.registry import Choice
+from s2s.task import Encoded, Example, Sources, Task, Vocab
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+
+class Letters(Task):
+    """Every letter is a symbol, spaces none; outputs are written in capitals."""
+
+    def __init__(self) -> None:
+        super().__init__(Choice())
+        self.vocab = Vocab(src=30, tgt=30, joint=True)
+
+    def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
+        return [[ord(letter) - ord("a") + 4 for letter in line.replace(" ", "")] for line in lines]
+
+    def detokenize(self, ids: Sequence[int], src: str) -> str:
+        return "".join(chr(i - 4 + ord("A")) for i in ids)
+
+    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+        raise NotImplementedError
+
+    def sources(self) -> Sources:
+        return Sources()
+
+    def corpora(self, split: str) -> Sequence[tuple[str, float]]:
+        return []
+
+    def examples(self, split: str, corpus: str) -> Iterator[Example]:
+        return iter(())
+
+    def learn(self, directory: Path) -> None: ...
+
+    def load(self, directory: Path) -> None: ...
+
+
+class Copy(Seq2Seq):
+    """Says again what it reads, or, in training mode, the same letter for ever."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(20.0))
+        self.inner, self.frozen = nn.Dropout(0.5), nn.Dropout(0.5).eval()
+        self.batches: list[int] = []
+
+    def encode(self, src: Tensor, pad: Tensor) -> Memory:
+        self.batches.append(len(src))
+        return Memory(hidden=src, pad=pad)
+
+    def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
+        src = memory.hidden
+        src = torch.cat([src, torch.full((len(src), 64), 3)], dim=1)[:, : tgt.size(1)]
+        seen = torch.where(src == 0, 3, src)
+        return self.scale * nn.functional.one_hot(seen * 0 + 4 if self.training else seen, 30).float()
+
+
+@pytest.fixture
+def model() -> Copy:
+    return Copy()
+
+
+def generator(model: Seq2Seq, task: Task | None = None, **options: Any) -> Generator:
+    return Generator(model, task or Letters(), BeamSearch(BeamConfig()), "cpu", GenerateConfig(**options))
+
+
+def words(n: int, longest: int = 12, seed: int = 0) -> list[str]:
+    draw = random.Random(seed)
+    return ["".join(draw.choices("abcxyz ", k=draw.randint(0, longest))) for _ in range(n)]
+
+
+def capitals(line: str) -> str:
+    return line.replace(" ", "").upper()
+
+
+@pytest.mark.parametrize("window", [1, 7, 1000])
+@pytest.mark.parametrize("tokens", [1, 30, 4000])
+def test_outputs_come_in_the_order_of_the_inputs(model: Copy, window: int, tokens: int) -> None:
+    lines = words(60)
+    found = list(generator(model, window=window, tokens=tokens)(lines))
+    assert [output.src for output in found] == lines
+    assert [output.hyp for output in found] == [capitals(line) for line in lines]
+
+
+def test_batches_hold_the_budget_and_every_input_once_and_like_lengths_together() -> None:
+    lengths = [3, 0, 40, 1, 1, 9, 2, 0, 9]
+    batches = by_length([[5] * n for n in lengths], tokens=12)
+    assert [[lengths[i] for i in batch] for batch in batches] == [[40], [9], [9], [3, 2, 1, 1]]
+    assert sorted(itertools.chain(*batches)) == [i for i, n in enumerate(lengths) if n]
+
+
+@pytest.mark.parametrize("line", ["", " ", "\t \u3000"])
+def test_an_empty_line_gives_an_empty_output_without_a_search(model: Copy, line: str) -> None:
+    found = list(generator(model)([line, "ab", line]))
+    assert [(o.hyp, o.tokens) for o in found] == [("", []), ("AB", [4, 5]), ("", [])]
+    assert found[0].score == 0.0
+    assert model.batches == [1]
+
+
+def test_only_as_much_is_read_as_the_window_holds(model: Copy) -> None:
+    read = []
+
+    def lines() -> Iterator[str]:
+        for line in words(20):
+            read.append(line)
+            yield line
+
+    outputs = generator(model, window=5)(lines())
+    next(outputs)
+    assert len(read) == 5
+
+
+def test_an_output_is_given_as_soon_as_those_before_it_are_there(model: Copy) -> None:
+    """The first line is the longest, so it is decoded first and need not wait for the others."""
+    outputs = generator(model, tokens=5)(["abcd", "a", "b", "c"])
+    assert next(outputs).hyp == "ABCD"
+    assert len(model.batches) == 1
+
+
+def test_the_model_comes_back_in_the_mode_it_was_in(model: Copy) -> None:
+    """Module by module: one that is kept out of training stays out of it."""
+    model.train()
+    model.frozen.eval()
+    assert next(generator(model)(["abc"])).hyp == "ABC"
+    assert (model.training, model.inner.training, model.frozen.training) == (True, True, False)
+    assert all(p.grad_fn is None and p.requires_grad for p in model.parameters())
+
+
+def test_the_n_best_are_texts_best_first(model: Copy) -> None:
+    output = next(generator(model, nbest=3)(["abc"]))
+    assert output.nbest[0].hyp == output.hyp == "ABC"
+    assert [c.score for c in output.nbest] == sorted((c.score for c in output.nbest), reverse=True)
+    assert len({c.hyp for c in output.nbest}) == 3
+
+
+def test_long_inputs_are_cut_with_one_warning_and_a_count(
+    model: Copy, caplog: pytest.LogCaptureFixture
+) -> None:
+    generate = generator(model, max_source=4)
+    assert [o.hyp for o in generate(["abcd", "abc", "xyzab"])] == ["ABC", "ABC", "XYZ"]
+    assert generate.counts.truncated == 2
+    assert [r.getMessage()[:60] for r in caplog.records] == [
+        "an input of 5 symbols is longer than the 4 allowed (max_sour"
+    ]
+
+
+def test_the_models_own_limit_counts_too(model: Copy) -> None:
+    model.max_len = 3
+    assert next(generator(model)(["abcd"])).hyp == "AB"
+
+
+def test_a_long_input_can_be_an_error_after_what_comes_before_it(model: Copy) -> None:
+    outputs = generator(model, max_source=4, too_long="error")(["ab", "c", "abcdefg", "a"])
+    assert [next(outputs).hyp, next(outputs).hyp] == ["AB", "C"]
+    with pytest.raises(DataError, match=r"an input of 8 symbols is longer than the 4 allowed.*'abcdefg'"):
+        next(outputs)
+
+
+class Mute(Letters):
+    def constraint(self) -> Any:
+        class Nothing:
+            def start(self, src: Tensor, pad: Tensor) -> Tensor:
+                return src[:, :1, None]
+
+            def allowed(self, state: Tensor) -> Tensor:
+                return (state == 4).expand(-1, -1, 30)
+
+            def advance(self, state: Tensor, token: Tensor) -> Tensor:
+                return state
+
+        return Nothing()
+
+
+def test_an_input_without_any_possible_output_is_counted_and_stops_nothing(
+    model: Copy, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The constraint of this task lets only inputs that begin with an a have outputs."""
+    generate = generator(model, Mute(), nbest=2)
+    found = list(generate(["ab", "cd", "a", "x"]))
+    assert [(o.hyp, len(o.nbest)) for o in found] == [("AB", 2), ("", 0), ("A", 2), ("", 0)]
+    assert found[1].score == -math.inf
+    assert generate.counts.unanswered == 2
+    assert len(caplog.records) == 1
+
+
+def test_counts_add_up(model: Copy) -> None:
+    generate = generator(model)
+    list(generate(["ab", "", "abc"]))
+    counts = generate.counts
+    assert (counts.inputs, counts.empty, counts.tokens) == (3, 1, 3 + 4)
+
+
+def test_half_precision_is_taken_from_the_configuration() -> None:
+    seen = []
+
+    class Linear(Copy):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+
+        def encode(self, src: Tensor, pad: Tensor) -> Memory:
+            seen.append(self.linear(torch.ones(1, 4)).dtype)
+            return super().encode(src, pad)
+
+    for precision in ("fp32", "bf16"):
+        assert next(generator(Linear(), precision=precision)(["abc"])).hyp == "ABC"
+    assert seen == [torch.float32, torch.bfloat16]
+
+
+@pytest.mark.parametrize("option", ["nbest", "tokens", "window", "max_source"])
+def test_sizes_must_be_positive(option: str) -> None:
+    with pytest.raises(ConfigError, match=f"{option}=0 must be at least"):
+        GenerateConfig(**{option: 0})
