@@ -1,0 +1,157 @@
+"""The order of the data against lists that are really shuffled, counted and padded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from s2s.data.batching import Batches, Permutation, in_order, split
+
+
+class Lists:
+    """A corpus in memory, whose pair i begins with the symbol i on both sides."""
+
+    def __init__(self, n: int, longest: int = 30, seed: int = 0) -> None:
+        draw = np.random.default_rng(seed)
+        self.sizes = draw.integers(1, longest + 1, size=(n, 2))
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __getitem__(self, row: int) -> tuple[list[int], list[int]]:
+        src, tgt = self.sizes[row]
+        return [row] * src, [row] * tgt
+
+    def lengths(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.sizes[rows, 0], self.sizes[rows, 1]
+
+
+@given(st.integers(1, 3000), st.integers(0, 2**63), st.integers(0, 2**40))
+@settings(max_examples=60, deadline=None)
+def test_a_permutation_is_a_bijection(n: int, seed: int, epoch: int) -> None:
+    places = Permutation(n, seed, epoch)(np.arange(n))
+    assert np.array_equal(np.sort(places), np.arange(n))
+
+
+def test_a_permutation_can_be_read_in_pieces() -> None:
+    order = Permutation(10_007, 5)
+    pieces = [order(np.arange(begin, min(begin + 999, 10_007))) for begin in range(0, 10_007, 999)]
+    assert np.array_equal(np.concatenate(pieces), order(np.arange(10_007)))
+
+
+def test_permutations_put_every_item_everywhere_equally_often() -> None:
+    """A chi-square test of where 20 items land over 4,000 keys: 361 degrees of freedom, 99.99% below 470."""
+    places = np.stack([Permutation(20, key)(np.arange(20)) for key in range(4000)])
+    counts = np.stack([np.bincount(places[:, i], minlength=20) for i in range(20)])
+    assert ((counts - 200) ** 2 / 200).sum() < 470
+
+
+def test_neighbours_are_torn_apart() -> None:
+    places = Permutation(100_000, 1)(np.arange(100_000))
+    correlation = np.corrcoef(places[:-1], places[1:])[0, 1]
+    assert abs(correlation) < 0.02
+    assert abs(np.corrcoef(np.arange(100_000), places)[0, 1]) < 0.02
+
+
+def test_other_seeds_and_epochs_give_other_orders() -> None:
+    batches = Batches([(Lists(500), 1.0)], tokens=200, seed=1)
+    other = Batches([(Lists(500), 1.0)], tokens=200, seed=2)
+    firsts = [tuple(next(b.epoch(e))) for b in (batches, other) for e in range(3)]
+    assert len(set(firsts)) == 6
+
+
+@pytest.mark.parametrize("pool", [7, 100, 10_000])
+def test_every_pair_comes_once_in_an_epoch(pool: int) -> None:
+    batches = Batches([(Lists(300), 1.0), (Lists(200, seed=1), 1.0)], tokens=150, seed=3, pool=pool)
+    for epoch in range(3):
+        assert sorted(np.concatenate(list(batches.epoch(epoch)))) == list(range(500))
+
+
+@given(st.integers(1, 80), st.integers(1, 60), st.integers(1, 40), st.integers(0, 5))
+@settings(max_examples=80, deadline=None)
+def test_padded_batches_keep_the_budget_on_both_sides(n: int, tokens: int, longest: int, seed: int) -> None:
+    corpus = Lists(n, longest, seed)
+    batches = list(Batches([(corpus, 1.0)], tokens, seed).epoch(0))
+    assert sorted(np.concatenate(batches)) == list(range(n))
+    for rows in batches:
+        widest = (corpus.sizes[rows] + 1).max()
+        assert len(rows) == 1 or widest * len(rows) <= tokens
+
+
+def test_a_batch_is_as_large_as_the_budget_allows() -> None:
+    """The next pair in the order of lengths would have broken it: checked against a loop over single pairs."""
+    corpus = Lists(400)
+    found = sorted(len(b) for b in Batches([(corpus, 1.0)], tokens=120, seed=0).epoch(0))
+    order = sorted(range(400), key=lambda i: (corpus.sizes[i, 1], corpus.sizes[i, 0]))
+    sizes, width, count = [], 0, 0
+    for row in order:
+        wider = max(width, *(corpus.sizes[row] + 1))
+        if count and wider * (count + 1) > 120:
+            sizes.append(count)
+            wider, count = max(corpus.sizes[row] + 1), 0
+        width, count = wider, count + 1
+    assert found == sorted([*sizes, count])
+
+
+@pytest.mark.parametrize("start", [0, 1, 5, 37, 10**6])
+def test_an_epoch_continues_at_any_batch(start: int) -> None:
+    batches = Batches([(Lists(700), 1.0)], tokens=100, seed=9, pool=64)
+    whole = [tuple(b) for b in batches.epoch(4)]
+    assert [tuple(b) for b in batches.epoch(4, start=start)] == whole[start:]
+
+
+@pytest.mark.parametrize("weight", [0.3, 0.5, 1.0, 1.7, 2.0, 3.0])
+def test_weights_say_how_often_a_pair_is_seen(weight: float) -> None:
+    batches = Batches([(Lists(50), weight), (Lists(30, seed=2), 1.0)], tokens=100, seed=1)
+    seen: Counter[int] = Counter()
+    for epoch in range(10):
+        seen.update(int(row) for b in batches.epoch(epoch) for row in b)
+    assert {seen[row] for row in range(50)} <= {int(10 * weight), -int(-10 * weight // 1)}
+    assert sum(seen[row] for row in range(50)) == round(10 * weight * 50)
+    assert {seen[row] for row in range(50, 80)} == {10}
+
+
+def test_pairs_come_from_the_corpus_that_owns_the_row() -> None:
+    one, two = Lists(5), Lists(5, seed=1)
+    pairs = Batches([(one, 1.0), (two, 1.0)], tokens=100, seed=1).pairs(np.array([4, 5, 9]))
+    assert pairs == [one[4], two[0], two[4]]
+
+
+@given(st.integers(0, 30), st.integers(1, 40), st.integers(0, 9))
+@settings(max_examples=80, deadline=None)
+def test_a_split_batch_has_every_pair_once_in_parts_of_like_size(n: int, n_parts: int, seed: int) -> None:
+    corpus = Lists(max(n, 1), seed=seed)
+    pairs = [corpus[i] for i in range(n)]
+    parts = split(pairs, n_parts)
+    assert len(parts) == n_parts
+    assert [p for part in parts for p in part] == pairs
+    sizes = [sum(len(s) + len(t) + 2 for s, t in part) for part in parts]
+    assert max(sizes) <= sum(sizes) / n_parts + 62  # never more than a pair beyond the mean
+
+
+def test_validation_takes_every_pair_once_shortest_first() -> None:
+    corpus = Lists(100)
+    batches = list(in_order(corpus, tokens=90))
+    assert sorted(pair[0][0] for batch in batches for pair in batch) == list(range(100))
+    widths = [max(len(t) for _, t in batch) for batch in batches]
+    assert widths == sorted(widths)
+
+
+def test_a_billion_pairs_are_drawn_without_a_list() -> None:
+    class Endless(Lists):
+        def __len__(self) -> int:
+            return 10**9
+
+        def lengths(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return rows % 30 + 1, rows % 31 + 1
+
+    batches = Batches([(Endless(1), 1.0)], tokens=1000, seed=1, pool=1000)
+    some = np.concatenate(list(islice(batches.epoch(0), 50)))
+    assert len(set(some.tolist())) == len(some)
+    assert some.max() > 9 * 10**8
+    assert some.min() < 10**8
