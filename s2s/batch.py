@@ -7,14 +7,19 @@ from __future__ import annotations
 
 __all__ = ["Batch", "make_batch"]
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from s2s.task import Vocab
+from s2s.model import map_tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s.task import Vocab
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,8 @@ class Batch:
     """[B, T], each beginning with bos"""
     tgt_out: Tensor
     """[B, T], each ending in eos"""
+    tgt_pad: Tensor
+    """[B, T], True where tgt_out is padding, which counts in no loss"""
     n_tokens: int
     """Target symbols that count in the loss: those of tgt_out that are not padding"""
     n_src_tokens: int
@@ -36,14 +43,7 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on `device`; copies from pinned memory do not wait."""
-        move = lambda t: t.to(device, non_blocking=True)  # noqa: E731  four times the same
-        return replace(
-            self,
-            src=move(self.src),
-            src_pad=move(self.src_pad),
-            tgt_in=move(self.tgt_in),
-            tgt_out=move(self.tgt_out),
-        )
+        return map_tensors(lambda t: t.to(device, non_blocking=True), self)
 
 
 def make_batch(pairs: Sequence[tuple[Sequence[int], Sequence[int]]], vocab: Vocab) -> Batch:
@@ -56,6 +56,7 @@ def make_batch(pairs: Sequence[tuple[Sequence[int], Sequence[int]]], vocab: Voca
         src_pad=src == vocab.pad,
         tgt_in=tgt_in,
         tgt_out=tgt_out,
+        tgt_pad=tgt_out == vocab.pad,
         n_tokens=sum(len(t) + 1 for _, t in pairs),
         n_src_tokens=sum(len(s) + 1 for s, _ in pairs),
     )

@@ -1,6 +1,6 @@
 """The contract of an architecture.
 
-Shapes: B sentences, S source length, T target length, K hypotheses per sentence, D width, V target vocabulary.
+Shapes: B sentences, S source length, T target length, K hypotheses of a sentence, D width, V target symbols.
 
 Write `encode` and `decode`, and every search already works. `start` and `step` are a speed-up, which
 `s2s.testing.assert_step_is_decode` holds equal to `decode`.
@@ -11,12 +11,14 @@ from __future__ import annotations
 __all__ = ["Memory", "Seq2Seq", "State", "Tree", "map_tensors"]
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Tree = Any
 """A tensor, None, or tuples, lists, dicts and dataclasses of these."""
@@ -75,13 +77,14 @@ class State:
     def keep(self, rows: Tensor) -> Self:
         """The state of the sentences `rows` [B']: how finished sentences leave the batch."""
         pick = lambda t: t.index_select(0, rows)  # noqa: E731  the same for both halves
-        return replace(
-            self, sentence=map_tensors(pick, self.sentence), hypothesis=map_tensors(pick, self.hypothesis)
-        )
+        return replace(self, sentence=map_tensors(pick, self.sentence), hypothesis=map_tensors(pick, self.hypothesis))
 
 
 class Seq2Seq(nn.Module, ABC):
     """p(y | x), one symbol at a time."""
+
+    max_len: int | None = None
+    """Longest source and target that the model can take, in symbols with the end symbol; None: any."""
 
     @abstractmethod
     def encode(self, src: Tensor, pad: Tensor) -> Memory:
@@ -89,10 +92,10 @@ class Seq2Seq(nn.Module, ABC):
 
     @abstractmethod
     def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
-        """tgt [B, T], each beginning with bos -> [B, T, ·]: what `project` turns into logits of the next symbols."""
+        """tgt [B, T], each beginning with bos -> [B, T, ·], which `project` turns into logits."""
 
     def project(self, hidden: Tensor) -> Tensor:
-        """[..., ·] -> logits [..., V]. Apart from `decode`, so that a loss need never hold logits of all positions.
+        """[..., ·] -> logits [..., V]; apart from `decode`, so that a loss need not hold them all at once.
 
         The default is for a `decode` that returns logits itself.
         """
@@ -103,12 +106,12 @@ class Seq2Seq(nn.Module, ABC):
         return self.decode(tgt, self.encode(src, pad))
 
     def start(self, memory: Memory) -> State:
-        """Before the first symbol, one hypothesis per sentence. Default: correct, and quadratic in the length."""
+        """Before the first symbol, one hypothesis per sentence; the default is correct, and quadratic."""
         prefix = torch.empty(memory.pad.size(0), 1, 0, dtype=torch.long, device=memory.pad.device)
         return State(sentence=memory, hypothesis=prefix)
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
-        """Feed the newest symbol of every hypothesis: token [B, K] -> logits [B, K, V] of the next, new state."""
+        """Feed the newest symbol of each hypothesis: token [B, K] -> logits [B, K, V] of the next."""
         prefix = torch.cat([state.hypothesis, token[:, :, None]], dim=2)  # [B, K, t]
         n_sentences, beam, _ = prefix.shape
         rows = torch.arange(n_sentences, device=prefix.device).repeat_interleave(beam)

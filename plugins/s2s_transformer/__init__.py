@@ -1,1 +1,76 @@
 """The Transformer of "Attention Is All You Need", as a plugin."""
+
+from __future__ import annotations
+
+__all__ = ["TransformerConfig", "s2s_register"]
+
+from dataclasses import dataclass
+from typing import Literal
+
+from s2s import Choice, Registry, hookimpl
+from s2s.errors import ConfigError
+
+
+@dataclass(kw_only=True)
+class TransformerConfig(Choice):
+    """The base model of Table 3; sections and tables are the paper's."""
+
+    n_encoder_layers: int = 6
+    """Layers of the encoder (N)."""
+    n_decoder_layers: int = 6
+    """Layers of the decoder (N)."""
+    d_model: int = 512
+    """Width of embeddings and of every layer's output."""
+    d_ff: int = 2048
+    """Inner width of the feed-forward sub-layer."""
+    n_heads: int = 8
+    """Attention heads (h)."""
+    d_k: int | None = None
+    """Width of a query and key per head; null: d_model / n_heads."""
+    d_v: int | None = None
+    """Width of a value per head; null: d_model / n_heads."""
+    dropout: float = 0.1
+    """On each sub-layer's output before the sum, and on embedding plus position (section 5.4)."""
+    attention_dropout: float = 0.0
+    """On attention weights; not in the paper."""
+    relu_dropout: float = 0.0
+    """On the inner activations of the feed-forward sub-layer; not in the paper."""
+    norm: Literal["post", "pre"] = "post"
+    """post: LayerNorm(x + Sublayer(x)), the paper's. pre: x + Sublayer(LayerNorm(x)), one more at the end."""
+    norm_eps: float = 1e-6
+    """Added to the variance in layer normalisation."""
+    activation: Literal["relu", "gelu"] = "relu"
+    """Non-linearity of the feed-forward sub-layer."""
+    positions: Literal["sinusoid", "sinusoid_t2t", "learned", "none"] = "sinusoid"
+    """sinusoid: section 3.5. sinusoid_t2t: the released code's wavelengths, all sines before all cosines.
+    learned: row E of Table 3. none: no positions."""
+    max_positions: int = 256
+    """Longest sentence with positions=learned, end symbol included; sinusoids have no limit."""
+    share_embeddings: Literal["shared", "target", "none"] = "shared"
+    """shared: source, target and softmax are one matrix (section 3.4), which needs a joint vocabulary.
+    target: target and softmax are one. none: three matrices."""
+    attention: Literal["auto", "sdpa", "math"] = "auto"
+    """Kernel of attention. sdpa: torch's fused ones. math: plain products. auto: sdpa, but math for 16-bit
+    numbers on a CPU."""
+
+    def __post_init__(self) -> None:
+        for field in ("n_encoder_layers", "n_decoder_layers", "d_model", "d_ff", "n_heads", "max_positions"):
+            if getattr(self, field) < 1:
+                raise ConfigError(f"arch.{field}={getattr(self, field)} must be at least 1")
+        for field in ("dropout", "attention_dropout", "relu_dropout"):
+            if not 0 <= getattr(self, field) < 1:
+                raise ConfigError(f"arch.{field}={getattr(self, field)} must be at least 0 and less than 1")
+        if None in (self.d_k, self.d_v) and self.d_model % self.n_heads:
+            raise ConfigError(
+                f"arch.d_model={self.d_model} must be a multiple of arch.n_heads={self.n_heads}, "
+                "or arch.d_k and arch.d_v be given"
+            )
+        if self.positions.startswith("sinusoid") and self.d_model % 2:
+            raise ConfigError(
+                f"arch.d_model={self.d_model} must be even to hold sines and cosines; or give arch.positions=learned"
+            )
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    registry.arch("transformer", TransformerConfig, "s2s_transformer.model:Transformer")

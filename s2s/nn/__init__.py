@@ -1,0 +1,36 @@
+"""Parts of models, and what is minimised. No torch at import: the parts are in the modules here."""
+
+from __future__ import annotations
+
+__all__ = ["LabelSmoothedConfig", "s2s_register"]
+
+from dataclasses import dataclass
+from typing import Literal
+
+from s2s.errors import ConfigError
+from s2s.plugin import hookimpl
+from s2s.registry import Choice, Registry
+
+
+@dataclass(kw_only=True)
+class LabelSmoothedConfig(Choice):
+    """Cross-entropy against the right symbol with some probability moved to the others (section 5.4)."""
+
+    eps: float = 0.1
+    """Probability that is moved away from the right symbol; 0 is plain cross-entropy."""
+    definition: Literal["others", "uniform", "t2t"] = "others"
+    """others: eps / (V - 1) on each wrong symbol. uniform: eps / V on every symbol. t2t: others, less the
+    entropy of the smoothed labels, so that the least loss is 0, as the authors' released code has it."""
+    chunk: int | None = None
+    """Target positions whose logits are held at a time. null: 256 on a CPU, else 1024; 0: all of them."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.eps < 1:
+            raise ConfigError(f"loss.eps={self.eps} must be at least 0 and less than 1")
+        if self.chunk is not None and self.chunk < 0:
+            raise ConfigError(f"loss.chunk={self.chunk} must be null, 0 or more")
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    registry.loss("label_smoothed", LabelSmoothedConfig, "s2s.nn.loss:LabelSmoothed")

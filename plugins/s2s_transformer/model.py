@@ -1,0 +1,130 @@
+"""Encoder, decoder, and decoding step by step.
+
+Shapes: B sentences, K hypotheses, S source length, T target length, D = d_model, V target vocabulary.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Transformer"]
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from s2s.model import Memory, Seq2Seq, State
+from s2s.nn.attention import KERNELS, KeysValues, Padded, Projections
+from s2s.nn.dropout import Dropout
+from s2s.nn.embedding import Embeddings
+from s2s.nn.positions import LearnedPositions, Sinusoids
+from s2s_transformer.layers import DecoderLayer, EncoderLayer, Growing, stack_norm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from s2s.task import Vocab
+    from s2s_transformer import TransformerConfig
+
+
+class Transformer(Seq2Seq):
+    """The paper's model (Figure 1)."""
+
+    def __init__(self, config: TransformerConfig, vocab: Vocab) -> None:
+        super().__init__()
+        self.embeddings = Embeddings(vocab, config.d_model, config.share_embeddings)
+        self.src_positions, self.tgt_positions = positions(config), positions(config)
+        self.dropout = Dropout(config.dropout)
+        self.encoder = stack(EncoderLayer(config) for _ in range(config.n_encoder_layers))
+        self.encoder_norm = stack_norm(config)
+        self.decoder = stack(DecoderLayer(config) for _ in range(config.n_decoder_layers))
+        self.decoder_norm = stack_norm(config)
+        self.kernel = KERNELS[config.attention]
+        self.max_len = config.max_positions if config.positions == "learned" else None
+        self.init_weights()
+
+    def encode(self, src: Tensor, pad: Tensor) -> Memory:
+        """src, pad [B, S] -> hidden [B, S, D]"""
+        x = self._enter(self.embeddings.source(src), self.src_positions, 0, src.size(1))
+        layout = Padded.hiding(pad, x.dtype, self.kernel)
+        for layer in self.encoder:
+            x = layer(x, layout)
+        return Memory(self.encoder_norm(x), pad)
+
+    def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
+        """tgt [B, T] -> [B, T, D]. Padding needs no hiding: it ends a target, and nobody looks ahead."""
+        x = self._enter(self.embeddings.target(tgt), self.tgt_positions, 0, tgt.size(1))
+        layout = Padded(self.kernel, causal=True)
+        memory_layout = Padded.hiding(memory.pad, x.dtype, self.kernel)
+        for layer in self.decoder:
+            x = layer(x, layout, layer.cross_attention.keys_values(memory.hidden), memory_layout)
+        return self.decoder_norm(x)
+
+    def project(self, hidden: Tensor) -> Tensor:
+        """[..., D] -> logits [..., V]"""
+        return self.embeddings.logits(hidden)
+
+    def start(self, memory: Memory) -> State:
+        """Each layer's keys and values of the source, once per sentence; of the target, none yet."""
+        sentence = [
+            KeysValues(*(x.contiguous() for x in layer.cross_attention.keys_values(memory.hidden)))
+            for layer in self.decoder
+        ]
+        none_yet = [KeysValues(*(x[:, None, :, :0] for x in source)) for source in sentence]  # [B, 1, h, 0, d]
+        return State(sentence=(sentence, memory.pad), hypothesis=none_yet)
+
+    def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
+        """token [B, K] -> logits [B, K, V]. A sentence's hypotheses are queries to one copy of its source."""
+        sources, pad = state.sentence
+        t = state.hypothesis[0].k.size(3)
+        x = self._enter(self.embeddings.target(token), self.tgt_positions, t, t + 1)
+        memory_layout = Padded.hiding(pad, x.dtype, self.kernel)
+        grown = []
+        for layer, source, past in zip(self.decoder, sources, state.hypothesis, strict=True):
+            layout = Growing(self.kernel, past)
+            x = layer(x, layout, source, memory_layout)
+            grown.append(layout.past)
+        return self.project(self.decoder_norm(x)), replace(state, hypothesis=grown)
+
+    def _enter(self, x: Tensor, positions: Positions | None, first: int, end: int) -> Tensor:
+        """Embeddings of the positions from `first` to before `end` -> the input of the first layer."""
+        if positions is not None:
+            positions.check(end)
+            x = x + positions(torch.arange(first, end, device=x.device), x.dtype)
+        return self.dropout(x)
+
+    @torch.no_grad()
+    def init_weights(self) -> None:
+        """All weights: Glorot-uniform maps, N(0, 1 / D) embeddings and positions, norms 1, biases 0."""
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                parts = module.parts if isinstance(module, Projections) else (module.out_features,)
+                for weight in module.weight.split(parts):  # each map for itself: the bound depends on its shape
+                    nn.init.xavier_uniform_(weight)
+                nn.init.zeros_(module.bias)
+            elif isinstance(module, nn.LayerNorm):
+                module.reset_parameters()
+            elif isinstance(module, LearnedPositions):
+                nn.init.normal_(module.weight, std=module.weight.size(1) ** -0.5)
+            elif isinstance(module, Embeddings):
+                module.init_weights()
+
+
+Layer = TypeVar("Layer", bound=nn.Module)
+
+
+def stack(layers: Iterable[Layer]) -> list[Layer]:
+    """A ModuleList, for which torch has no type that knows its elements."""
+    return cast("list[Layer]", nn.ModuleList(layers))
+
+
+Positions = Sinusoids | LearnedPositions
+
+
+def positions(config: TransformerConfig) -> Positions | None:
+    """What `arch.positions` names; encoder and decoder each have their own."""
+    if config.positions == "none":
+        return None
+    if config.positions == "learned":
+        return LearnedPositions(config.max_positions, config.d_model)
+    return Sinusoids(config.d_model, "t2t" if config.positions == "sinusoid_t2t" else "paper")

@@ -1,0 +1,69 @@
+"""Symbols to vectors and vectors to logits, by matrices that may be one and the same (section 3.4).
+
+Shapes: V symbols, D = d_model.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Embeddings"]
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from s2s.errors import ConfigError
+
+if TYPE_CHECKING:
+    from s2s.task import Vocab
+
+Sharing = Literal["shared", "target", "none"]
+
+TABLES: dict[Sharing, tuple[str, str, str]] = {
+    "shared": ("shared", "shared", "shared"),
+    "target": ("source", "target", "target"),
+    "none": ("source", "target", "softmax"),
+}
+"""The matrices of source, target and softmax. Each is stored once, under one name: a shared matrix cannot
+come apart when a model is moved, saved, or built on the meta device."""
+
+
+class Embeddings(nn.Module):
+    """The matrices of source, target and softmax."""
+
+    def __init__(self, vocab: Vocab, d_model: int, sharing: Sharing) -> None:
+        super().__init__()
+        if sharing == "shared" and not (vocab.joint and vocab.src == vocab.tgt):
+            raise ConfigError(
+                "arch.share_embeddings=shared needs one vocabulary for both sides, but this task has two (of "
+                f"{vocab.src} source and {vocab.tgt} target symbols); give arch.share_embeddings=target or "
+                "none, or make the vocabulary joint (task.joint=true, where the task has that option)"
+            )
+        self.pad, self.scale = vocab.pad, math.sqrt(d_model)
+        self._source, self._target, self._softmax = TABLES[sharing]
+        for name, rows in zip(TABLES[sharing], (vocab.src, vocab.tgt, vocab.tgt), strict=True):
+            self.register_parameter(name, nn.Parameter(torch.empty(rows, d_model)))
+
+    def source(self, ids: Tensor) -> Tensor:
+        """[...] -> [..., D]"""
+        return self._look_up(self._source, ids)
+
+    def target(self, ids: Tensor) -> Tensor:
+        """[...] -> [..., D]"""
+        return self._look_up(self._target, ids)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """[..., D] -> [..., V]; without a bias, since the matrix may be that of the embeddings."""
+        return F.linear(hidden, self.get_parameter(self._softmax))
+
+    def _look_up(self, name: str, ids: Tensor) -> Tensor:
+        return F.embedding(ids, self.get_parameter(name), padding_idx=self.pad) * self.scale
+
+    @torch.no_grad()
+    def init_weights(self) -> None:
+        """N(0, 1 / D), so that a scaled embedding has unit variance; padding is zero."""
+        for table in self.parameters():
+            nn.init.normal_(table, std=1 / self.scale)
+            table[self.pad].zero_()

@@ -1,0 +1,66 @@
+"""Where a symbol stands in its sentence, as a vector: section 3.5 and its alternatives.
+
+Positions are given as a tensor of integers, so that sentences may lie in memory in any way.
+Shapes: T positions, D = d_model.
+"""
+
+from __future__ import annotations
+
+__all__ = ["LearnedPositions", "Sinusoids"]
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from s2s.errors import DataError
+
+LONGEST_WAVE = 10_000.0
+
+
+class Sinusoids(nn.Module):
+    """Sines and cosines of wavelengths from 2 pi to 10000 * 2 pi; any length, no weights.
+
+    They are computed when needed: nothing to grow, to move between devices, or to lose on the meta device.
+    """
+
+    def __init__(self, d_model: int, layout: Literal["paper", "t2t"]) -> None:
+        super().__init__()
+        self.d_model, self.layout = d_model, layout
+
+    def forward(self, position: Tensor, dtype: torch.dtype) -> Tensor:
+        """[...] -> [..., D], computed in float64: in float32 the sine of a large position loses digits."""
+        n_waves = self.d_model // 2
+        wave = torch.arange(n_waves, dtype=torch.float64, device=position.device)
+        # The released code spreads its wavelengths over n - 1 steps and so reaches 10000 itself.
+        n_steps = n_waves if self.layout == "paper" else max(n_waves - 1, 1)
+        angle = position[..., None] * torch.exp(wave * (-math.log(LONGEST_WAVE) / n_steps))  # [..., D / 2]
+        if self.layout == "t2t":
+            return torch.cat([angle.sin(), angle.cos()], dim=-1).to(dtype)
+        return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2).to(dtype)
+
+    def check(self, length: int) -> None:
+        """Any length will do."""
+
+
+class LearnedPositions(nn.Module):
+    """A vector for each position up to a largest one (row E of Table 3), times sqrt(D) as symbols are."""
+
+    def __init__(self, n_positions: int, d_model: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(n_positions, d_model))
+
+    def forward(self, position: Tensor, dtype: torch.dtype) -> Tensor:
+        """[...] -> [..., D]"""
+        return (F.embedding(position, self.weight) * math.sqrt(self.weight.size(1))).to(dtype)
+
+    def check(self, length: int) -> None:
+        """An error if a sentence of `length` symbols does not fit."""
+        if length > self.weight.size(0):
+            raise DataError(
+                f"a sentence has {length} symbols, but this model knows {self.weight.size(0)} positions "
+                f"(arch.max_positions); split it, or train with arch.max_positions={length} or more, or with "
+                "arch.positions=sinusoid, which has no limit"
+            )
