@@ -41,9 +41,7 @@ def read_arguments(arguments: Sequence[str]) -> Arguments:
         if not equals or (_is_yaml(argument) and not _KEY.fullmatch(key)):
             files.append(_file(argument))
         elif not _KEY.fullmatch(key):
-            raise ConfigError(
-                f"{argument}: '{key}' is no option; write dotted.key=value, such as train.steps=1000"
-            )
+            raise ConfigError(f"{argument}: '{key}' is no option; write dotted.key=value, such as train.steps=1000")
         elif key == "plugins":
             plugins += _names(text)
         elif key == "experiment":

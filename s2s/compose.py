@@ -31,12 +31,15 @@ from s2s.interpolation import UnresolvedError, interpolate, references
 from s2s.layers import Layer, blame, experiment_layers
 from s2s.registry import GROUPS, Choice
 from s2s.typed import typed
-from s2s.yaml12 import read_file, to_text
+from s2s.yaml12 import plain, read_file, to_text
 
 if TYPE_CHECKING:
     from s2s.plugin import Plugins
 
 T = TypeVar("T")
+
+MUST_BE_GIVEN = "???"
+"""What a preset says of an option that its user has to set."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ def choose(groups: Sequence[str], arguments: Sequence[str], plugins: Plugins) ->
 
 def recompose(config: T, given: Mapping[str, Any], plugins: Plugins) -> T:
     """Another configuration with what was given laid over it: a run's search with `search.beam=8`."""
-    layers = [Layer.of("run", _tree(config)), Layer.of(COMMAND_LINE, given)]
+    layers = [Layer.of("run", plain(_tree(config))), Layer.of(COMMAND_LINE, given)]
     return finish(draft(type(config), layers, plugins.registry)).config
 
 
@@ -116,9 +119,7 @@ def resolve(made: Draft, *, keep_unresolved: bool = False) -> dict[str, Any]:
 
     def value_of(key: str) -> Any:
         if key not in made.options:
-            raise UnresolvedError(
-                f"{under_way[-1]}: ${{{key}}}: no such option.{did_you_mean(key, made.options)}"
-            )
+            raise UnresolvedError(_dangling(made, under_way[-1], key))
         if key in under_way:
             raise ConfigError(f"{key}: its references go in a circle: {' -> '.join([*under_way, key])}")
         if key not in values:
@@ -138,11 +139,17 @@ def resolve(made: Draft, *, keep_unresolved: bool = False) -> dict[str, Any]:
     return values
 
 
+def _dangling(made: Draft, key: str, target: str) -> str:
+    if key not in made.said:
+        return f"{key} follows {target}, which does not exist here; set {key}=…, or choose otherwise"
+    return f"{key}: ${{{target}}}: no such option.{did_you_mean(target, made.options)}"
+
+
 def _value(made: Draft, key: str, value_of: Any) -> Any:
     option = made.options[key]
     raw, origin = made.said.get(key, (option.default, "default"))
-    if key not in made.said and option.required:
-        raise ConfigError(f"{key} has no default; say {key}=…")
+    if raw == MUST_BE_GIVEN or (key not in made.said and option.required):
+        raise ConfigError(f"{blame(origin)}{key} must be given; add {key}=… to the command line")
     if references(raw):
         return typed(option, interpolate(key, raw, value_of), origin)
     return typed(option, raw, origin) if key in made.said else raw
@@ -164,9 +171,7 @@ def _build(made: Draft, config: type, prefix: str, values: Mapping[str, Any]) ->
     except Exception as error:  # a stranger's __post_init__ may stumble over any value in any way
         reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         section = prefix.removesuffix(".")
-        raise ConfigError(
-            reason if not section or f"{section}." in reason else f"{section}: {reason}"
-        ) from error
+        raise ConfigError(reason if not section or f"{section}." in reason else f"{section}: {reason}") from error
 
 
 def _given(made: Draft, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -177,7 +177,5 @@ def _print_table(made: Sequence[Row], title: str, stream: TextIO) -> None:
     for heading in ("option", "type", "value", "default", "what it does", "from"):
         shown.add_column(heading, overflow="fold")
     for row in made:
-        shown.add_row(
-            *(escape(cell) for cell in (row.key, row.type, row.value, row.default, row.doc, row.origin))
-        )
+        shown.add_row(*(escape(cell) for cell in (row.key, row.type, row.value, row.default, row.doc, row.origin)))
     Console(file=stream, width=shutil.get_terminal_size().columns, force_terminal=True).print(shown)

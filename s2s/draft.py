@@ -47,9 +47,7 @@ class Draft:
             raise ConfigError(f"{blame(origin)}{key}: {self._unknown(key)}")
         if value is not None and not isinstance(value, Mapping):
             first = next((k for k in self.options if k.startswith(f"{key}.")), key)
-            raise ConfigError(
-                f"{blame(origin)}{key}={value}: a section, not an option; set one, as {first}=…"
-            )
+            raise ConfigError(f"{blame(origin)}{key}={value}: a section, not an option; set one, as {first}=…")
         for name, below in (value or {}).items():
             self.put((*path, name), below, origin)
 
@@ -84,11 +82,7 @@ class Draft:
             return f"no such option. Did you mean '{near[0]}'?"
         while section and section not in self.sections:
             section, _, name = section.rpartition(".")
-        of = (
-            f" of {section} ({self.sections[section].__name__})"
-            if section
-            else f" of {command_of(self.schema)}"
-        )
+        of = f" of {section} ({self.sections[section].__name__})" if section else f" of {command_of(self.schema)}"
         own = {k for k in known if k.rpartition(".")[0] == section}
         return f"no such option{of}.{did_you_mean(key, own)}"
 
@@ -141,9 +135,7 @@ def _near_root(path: tuple[str, ...], schema: type) -> str:
     """A root key alone may be an option of a section: `steps` for train.steps."""
     keys = [option.key for option in options(schema)]
     same = [key for key in keys if "." in key and key.rpartition(".")[2] == path[-1]]
-    near = difflib.get_close_matches(
-        ".".join(path), [*keys, *(f.name for f in fields(schema))], n=1, cutoff=0.75
-    )
+    near = difflib.get_close_matches(".".join(path), [*keys, *(f.name for f in fields(schema))], n=1, cutoff=0.75)
     if near or same:
         return f" Did you mean '{(near or same)[0]}'?"
     return did_you_mean(path[0], [f.name for f in fields(schema)])

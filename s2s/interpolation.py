@@ -43,9 +43,7 @@ def interpolate(key: str, value: Any, lookup: Lookup) -> Any:
     else:
         made = _inside(key, value, lookup)
     if references(made):
-        raise ConfigError(
-            f"{key}: '${{' is left over; a reference is written ${{dotted.key}}, as in ${{arch.d_model}}"
-        )
+        raise ConfigError(f"{key}: '${{' is left over; a reference is written ${{dotted.key}}, as in ${{arch.d_model}}")
     return made
 
 

@@ -94,9 +94,7 @@ def _split(group: str, value: Any, origin: str) -> tuple[_Choice | None, Mapping
     if type(value) is str:
         return _Choice("either", value, origin), {}
     if not isinstance(value, Mapping):
-        raise ConfigError(
-            f"{blame(origin)}{group}={value}: expected a name, or a mapping with name and options"
-        )
+        raise ConfigError(f"{blame(origin)}{group}={value}: expected a name, or a mapping with name and options")
     rest = {key: below for key, below in value.items() if key not in ("name", "base")}
     for kind in ("base", "name"):
         name = value.get(kind) or ""
@@ -134,13 +132,9 @@ def _from_presets(group: str, choice: _Choice, registry: Registry) -> Picked:
             picked.entry = _entry(group, _Choice("name", str(tree["name"]), origin), registry)
             names.add(picked.entry.name)
     if len(names) > 1:
-        raise ConfigError(
-            f"preset {group}={choice.name}: it and its bases name {' and '.join(sorted(names))}"
-        )
+        raise ConfigError(f"preset {group}={choice.name}: it and its bases name {' and '.join(sorted(names))}")
     if picked.entry is None:
-        raise ConfigError(
-            f"preset {group}={choice.name}: it must say `name:` (registered) or `base:` (a preset)"
-        )
+        raise ConfigError(f"preset {group}={choice.name}: it must say `name:` (registered) or `base:` (a preset)")
     return picked
 
 
@@ -150,9 +144,7 @@ def _under(group: str, origin: str, tree: Any) -> Layer:
     order = list(GROUPS)
     early = [key for key in tree if key in order and order.index(key) <= order.index(group)]
     if early:
-        raise ConfigError(
-            f"{blame(origin)}defaults: '{early[0]}' is chosen before '{group}', so it cannot stand here"
-        )
+        raise ConfigError(f"{blame(origin)}defaults: '{early[0]}' is chosen before '{group}', so it cannot stand here")
     return Layer.of(f"{origin}, defaults", tree, under=True)
 
 
@@ -169,9 +161,7 @@ def _chain(group: str, name: str, by: str, registry: Registry) -> Iterator[tuple
     seen: list[str] = []
     while name:
         if name in seen:
-            raise ConfigError(
-                f"preset {group}={seen[0]}: its bases go in a circle: {' -> '.join([*seen, name])}"
-            )
+            raise ConfigError(f"preset {group}={seen[0]}: its bases go in a circle: {' -> '.join([*seen, name])}")
         if (group, name) not in registry.presets:
             hint = f" '{name}' is registered: write name: {name}" if (group, name) in registry.entries else ""
             raise ConfigError(blame(by) + (f"base={name}:{hint}" if hint else registry.unknown(group, name)))

@@ -197,9 +197,7 @@ def _import_local(name: str) -> ModuleType:
     if not path.is_file():
         raise PluginError(f"no file {path}")
     # Under a name of its own: the user's json.py must not become everybody's `json`.
-    spec = importlib.util.spec_from_file_location(
-        f"s2s_local_{path.stem}_{crc32(bytes(path.resolve())):x}", path
-    )
+    spec = importlib.util.spec_from_file_location(f"s2s_local_{path.stem}_{crc32(bytes(path.resolve())):x}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -101,9 +101,7 @@ class Registry:
     def preset(self, group: str, name: str, source: Path | Mapping[str, Any]) -> None:
         """Register a preset of `group`, or of "experiment"."""
         if group not in PRESET_GROUPS:
-            raise PluginError(
-                f"plugin '{self.plugin}': no group '{group}'.{did_you_mean(group, PRESET_GROUPS)}"
-            )
+            raise PluginError(f"plugin '{self.plugin}': no group '{group}'.{did_you_mean(group, PRESET_GROUPS)}")
         self._refuse_name(group, name)
         self._refuse_clash(self.presets, group, name)
         self.presets[group, name] = Preset(group, name, source, self.plugin)
@@ -157,9 +155,7 @@ class Registry:
 
     def _absent(self) -> str:
         """Plugins that might have brought it, had they been loaded."""
-        broken = "".join(
-            f" Plugin '{p}' could not be loaded: {why}." for p, why in sorted(self.broken.items())
-        )
+        broken = "".join(f" Plugin '{p}' could not be loaded: {why}." for p, why in sorted(self.broken.items()))
         blocked = f" Blocked by S2S_BLOCK_PLUGINS: {', '.join(self.blocked)}." if self.blocked else ""
         return broken + blocked
 
@@ -170,9 +166,7 @@ class Registry:
     def _refuse_clash(self, table: Mapping[tuple[str, str], Entry | Preset], group: str, name: str) -> None:
         if (group, name) in table:
             both = " and by ".join(self._whose(plugin) for plugin in (table[group, name].plugin, self.plugin))
-            raise PluginError(
-                f"{group} '{name}' is registered by {both}; remove one, or set S2S_BLOCK_PLUGINS"
-            )
+            raise PluginError(f"{group} '{name}' is registered by {both}; remove one, or set S2S_BLOCK_PLUGINS")
 
     def _whose(self, plugin: str) -> str:
         return f"plugin '{plugin}'" + (f" of {self.packages[plugin]}" if plugin in self.packages else "")

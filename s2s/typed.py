@@ -31,9 +31,7 @@ def typed(option: Option, value: Any, origin: str) -> Any:
     except _MisfitError as misfit:
         hint = str(misfit)
     except OmegaConfBaseException as error:
-        hint = (
-            "" if members(option.hint) == (option.hint,) and _is_scalar(value) else str(error).splitlines()[0]
-        )
+        hint = "" if members(option.hint) == (option.hint,) and _is_scalar(value) else str(error).splitlines()[0]
     default = "it has no default" if option.required else f"the default is {to_text(option.default)}"
     expected = type_text(option.hint)
     if isinstance(value, str):
@@ -94,9 +92,7 @@ def _settle_scalar(value: Any, kinds: tuple[Any, ...]) -> Any:
         return None
     if isinstance(value, bool):
         if bool not in takes:
-            raise _MisfitError(
-                f"""If the word is meant, quote it: '"{to_text(value)}"'.""" if takes_text else ""
-            )
+            raise _MisfitError(f"""If the word is meant, quote it: '"{to_text(value)}"'.""" if takes_text else "")
         return value
     if isinstance(value, int) and takes & {int, float}:
         return int(value)

@@ -108,9 +108,7 @@ def _parse(text: str) -> Any:
         next(events)
         after = next(events)
     except yaml.MarkedYAMLError as error:
-        raise _RefusedError(
-            error.problem_mark, f"{error.problem or error.context}; quote text with signs"
-        ) from error
+        raise _RefusedError(error.problem_mark, f"{error.problem or error.context}; quote text with signs") from error
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # the last two: chr() of "\UFFFFFFFF"
         raise _RefusedError(None, getattr(error, "reason", "") or str(error)) from error
     if not isinstance(after, yaml.StreamEndEvent):

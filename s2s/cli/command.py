@@ -82,11 +82,7 @@ def split_flags(argv: Sequence[str]) -> tuple[set[str], list[str]]:
         flag = SHORT.get(argument, argument)
         if flag not in FLAGS:
             name, equals, value = argument.lstrip("-").partition("=")
-            hint = (
-                f" Options are written without dashes: {name}={value}"
-                if equals
-                else did_you_mean(flag, FLAGS)
-            )
+            hint = f" Options are written without dashes: {name}={value}" if equals else did_you_mean(flag, FLAGS)
             raise ConfigError(f"no flag {argument}.{hint}")
         flags.add(flag)
     return flags, arguments
@@ -95,9 +91,7 @@ def split_flags(argv: Sequence[str]) -> tuple[set[str], list[str]]:
 def version() -> str:
     """s2s, Python and torch, which is not imported for it."""
     torch = importlib.metadata.version("torch")
-    return (
-        f"s2s {importlib.metadata.version('s2s-toolkit')} (Python {platform.python_version()}, torch {torch})"
-    )
+    return f"s2s {importlib.metadata.version('s2s-toolkit')} (Python {platform.python_version()}, torch {torch})"
 
 
 def guard(command: str, run: Callable[[], int]) -> int:
@@ -122,9 +116,7 @@ def guard(command: str, run: Callable[[], int]) -> int:
         if type(error).__name__ == "OutOfMemoryError":  # torch's, which is not imported for it
             return _say(command, str(error).partition(". ")[0], 1)
         traceback.print_exc()
-        return _say(
-            command, f"a bug in s2s or a plugin: please report it with the lines above ({version()})", 1
-        )
+        return _say(command, f"a bug in s2s or a plugin: please report it with the lines above ({version()})", 1)
     return code
 
 

@@ -106,11 +106,7 @@ def choice_text(group: str, choices: Sequence[str], plugins: Plugins) -> str:
     """Every option of a choice, as in `arch=transformer_big arch.d_model=512`."""
     made = choose([group], choices, plugins)
     entry, values = made.entries[group], resolve(made, keep_unresolved=True)
-    found = [
-        option
-        for key, option in made.options.items()
-        if key.startswith(f"{group}.") and key != f"{group}.name"
-    ]
+    found = [option for key, option in made.options.items() if key.startswith(f"{group}.") and key != f"{group}.name"]
     said = {option.key: (values[option.key], made.origin(option.key)) for option in found}
     doc = (entry.config.__doc__ or "").partition("\n")[0]
     title = f"{group}.name = {entry.name} (plugin {entry.plugin}){': ' + doc if doc else ''}"

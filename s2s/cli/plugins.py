@@ -59,9 +59,7 @@ def show_list(words: Sequence[str], plugins: Plugins) -> None:
     """Plugins in the order in which they were loaded, each with what it brings."""
     unknown = [word for word in words if not word.startswith("plugins=")]
     if unknown:
-        raise ConfigError(
-            f"list: '{unknown[0]}' means nothing here; did you mean: s2s-plugins show {unknown[0]}"
-        )
+        raise ConfigError(f"list: '{unknown[0]}' means nothing here; did you mean: s2s-plugins show {unknown[0]}")
     registry = plugins.registry
     for name, origin in plugins.loaded.items():
         print(f"{name}  ({origin})")
