@@ -1,0 +1,156 @@
+"""Files to lines: bytes split at `\\n` only, strictly UTF-8, every error with its file and line.
+
+Python's own text reading would split at U+2028, U+0085, vertical tabs and lone carriage returns, too, and two
+parallel files would part without a word.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "DROP",
+    "INVALID_UTF8",
+    "NUL",
+    "Invalid",
+    "Line",
+    "missing",
+    "numbered_lines",
+    "open_bytes",
+    "read_lines",
+]
+
+import difflib
+import gzip
+import zlib
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Literal, cast
+
+from s2s.errors import DataError
+from s2s.task import Rejected
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+Invalid = Literal["error", "drop"]
+"""What to do with a line that cannot be used: stop with its place, or drop and count it."""
+Line = str | Rejected
+
+INVALID_UTF8 = Rejected("invalid UTF-8")
+NUL = Rejected("NUL character")
+BLOCK = 1 << 20  # bytes decoded at once: ten times faster than line by line, and memory stays flat
+DROP = "repair the file, or drop such lines with task.invalid=drop"
+
+
+def read_lines(path: Path, invalid: Invalid = "error") -> Iterator[str]:
+    """The lines of a text file, plain or gzip, without their ends; "drop" leaves out what is not text."""
+    for block in blocks(path, invalid):
+        yield from (line for line in block if not isinstance(line, Rejected))
+
+
+def numbered_lines(path: Path, invalid: Invalid) -> Iterator[tuple[int, Line]]:
+    """Every line with its number, from 1; one that is not text stays in its place as a `Rejected`."""
+    number = 0
+    for block in blocks(path, invalid):
+        yield from enumerate(block, number + 1)
+        number += len(block)
+
+
+def blocks(path: Path, invalid: Invalid) -> Iterator[list[Line]]:
+    """The lines of a file, a list for about every BLOCK bytes."""
+    number = 0
+    for data in _whole_lines(path):
+        lines = _decode(data, path, number, invalid)
+        if number == 0 and isinstance(lines[0], str):
+            lines[0] = lines[0].removeprefix("\ufeff")
+        number += len(lines)
+        yield lines
+
+
+def _whole_lines(path: Path) -> Iterator[bytes]:
+    """Blocks of bytes that begin and end with a line, the last line end of each left out."""
+    with open_bytes(path) as file:
+        parts: list[bytes] = []  # a line longer than a block is joined once, not once a block
+        while data := file.read(BLOCK):
+            end = data.rfind(b"\n")
+            if end < 0:
+                parts.append(data)
+                continue
+            parts.append(data[:end])
+            yield b"".join(parts)
+            parts = [data[end + 1 :]] if end + 1 < len(data) else []
+        if parts:
+            yield b"".join(parts)
+
+
+def _decode(data: bytes, path: Path, before: int, invalid: Invalid) -> list[Line]:
+    """The lines of one block; only a block with something wrong in it is looked at line by line."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        pass
+    else:
+        if "\0" not in text:
+            return cast("list[Line]", _without_returns(text.split("\n")) if "\r" in text else text.split("\n"))
+    return [_line(raw, path, before + i, invalid) for i, raw in enumerate(data.split(b"\n"), 1)]
+
+
+def _without_returns(lines: list[str]) -> list[str]:
+    return [line.removesuffix("\r") for line in lines]
+
+
+def _line(raw: bytes, path: Path, number: int, invalid: Invalid) -> Line:
+    try:
+        line = raw.decode().removesuffix("\r")
+    except UnicodeDecodeError as error:
+        if invalid == "drop":
+            return INVALID_UTF8
+        column = len(raw[: error.start].decode()) + 1
+        byte = raw[error.start]
+        raise DataError(f"{path}:{number}: invalid UTF-8 byte 0x{byte:02x} at column {column}; {DROP}") from None
+    if "\0" not in line:
+        return line
+    if invalid == "drop":
+        return NUL
+    raise DataError(f"{path}:{number}: NUL character at column {line.index(chr(0)) + 1}; {DROP}")
+
+
+@contextmanager
+def open_bytes(path: Path) -> Iterator[IO[bytes]]:
+    """The uncompressed bytes of a file; what can go wrong while they are read becomes one clear line."""
+    try:
+        with path.open("rb") as raw:
+            zipped = _is_gzip(path, raw)
+            yield cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if zipped else raw
+    except FileNotFoundError:
+        raise missing(path) from None
+    except IsADirectoryError:
+        raise DataError(f"{path}: is a folder, expected a file; name the file in it") from None
+    except PermissionError:
+        raise DataError(f"{path}: may not be read; give yourself permission (chmod u+r)") from None
+    except EOFError:
+        raise DataError(f"{path}: the gzip file is cut off; copy or download it again") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{path}: the gzip file is damaged ({error}); copy or download it again") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def _is_gzip(path: Path, raw: IO[bytes]) -> bool:
+    start = raw.read(2)
+    raw.seek(0)
+    if start == b"\x1f\x8b":
+        return True
+    if path.suffix == ".gz":
+        what = "is cut off" if len(start) < 2 else "is not compressed with gzip, though its name ends in .gz"
+        raise DataError(f"{path}: {what}; copy it again, or rename it")
+    return False
+
+
+def missing(path: Path) -> DataError:
+    """What to say of a file that is not there: a file of nearly that name, if the folder has one."""
+    folder = path.parent
+    if not folder.is_dir():
+        return DataError(f"{path}: no such file; there is no folder {folder}. Check the path")
+    names = sorted(p.name for p in folder.iterdir())
+    near = difflib.get_close_matches(path.name, names, n=1)
+    return DataError(f"{path}: no such file. {f'Did you mean {folder / near[0]}?' if near else 'Check the path'}")
