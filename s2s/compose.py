@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from s2s.arguments import read_arguments
 from s2s.config import Config
-from s2s.describe import hints_of
 from s2s.draft import COMMAND_LINE, Draft, draft
 from s2s.errors import ConfigError, UserError, did_you_mean
 from s2s.interpolation import UnresolvedError, interpolate, references
@@ -91,7 +90,7 @@ def choose(groups: Sequence[str], arguments: Sequence[str], plugins: Plugins) ->
 
 def recompose(config: T, given: Mapping[str, Any], plugins: Plugins) -> T:
     """Another configuration with what was given laid over it: a run's search with `search.beam=8`."""
-    layers = [Layer.of("run", plain(_tree(config))), Layer.of(COMMAND_LINE, given)]
+    layers = [Layer.of("run", plain(config)), Layer.of(COMMAND_LINE, given)]
     return finish(draft(type(config), layers, plugins.registry)).config
 
 
@@ -192,20 +191,24 @@ def _nest(flat: Mapping[str, Any]) -> dict[str, Any]:
     return tree
 
 
-def _tree(config: Any) -> dict[str, Any]:
-    """A config dataclass as a nested mapping; the values of options stay as they are."""
-    hints = hints_of(type(config))
-    shown = ((item.name, getattr(config, item.name)) for item in fields(config) if item.name in hints)
-    return {name: _tree(value) if is_dataclass(value) else value for name, value in shown}
+class _Section(dict[str, Any]):
+    """A mapping of options, as opposed to an option whose value is a mapping."""
+
+
+def _section(config: Any) -> _Section:
+    """A config dataclass, or all of a nested mapping."""
+    if isinstance(config, Mapping):
+        return _Section({k: _section(v) if isinstance(v, Mapping) and v else v for k, v in config.items()})
+    own = {item.name: getattr(config, item.name) for item in fields(config)}
+    return _Section({name: _section(value) if is_dataclass(value) else value for name, value in own.items()})
 
 
 def flatten(config: Any) -> dict[str, Any]:
-    """Dotted key -> value of a config dataclass or a nested mapping."""
-    tree = config if isinstance(config, Mapping) else _tree(config)
+    """Dotted key -> value of every option of a config dataclass, or of a nested mapping."""
     flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        below = flatten(value) if is_dataclass(value) or isinstance(value, Mapping) else None
-        flat |= {f"{key}.{k}": v for k, v in below.items()} if below else {key: value}
+    for key, value in (config if isinstance(config, _Section) else _section(config)).items():
+        below = {f"{key}.{k}": v for k, v in flatten(value).items()} if isinstance(value, _Section) else None
+        flat |= {key: value} if below is None else below
     return flat
 
 
@@ -218,7 +221,7 @@ def differences(a: Any, b: Any) -> dict[str, tuple[Any, Any]]:
 
 def to_yaml(config: Any, origins: Mapping[str, str] | None = None) -> str:
     """A configuration as YAML that composes to the same, each value on one line, with its origin if given."""
-    lines = _lines(config if isinstance(config, Mapping) else _tree(config), "")
+    lines = _lines(_section(config), "")
     if not origins:
         return "".join(f"{line}\n" for line, _ in lines)
     width = min(60, max(len(line) for line, _ in lines))
@@ -226,11 +229,11 @@ def to_yaml(config: Any, origins: Mapping[str, str] | None = None) -> str:
     return "".join(f"{line:{width}}{comments.get(key, '')}".rstrip() + "\n" for line, key in lines)
 
 
-def _lines(tree: Mapping[str, Any], prefix: str) -> list[tuple[str, str]]:
+def _lines(section: _Section, prefix: str) -> list[tuple[str, str]]:
     """Each line with the dotted key of its value; none for the head of a section."""
     indent, made = "  " * prefix.count("."), []
-    for name, value in tree.items():
-        if isinstance(value, Mapping) and value:
+    for name, value in section.items():
+        if isinstance(value, _Section):
             made += [(f"{indent}{to_text(name)}:", ""), *_lines(value, f"{prefix}{name}.")]
         else:
             made.append((f"{indent}{to_text(name)}: {to_text(value)}", prefix + name))

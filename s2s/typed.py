@@ -30,8 +30,9 @@ def typed(option: Option, value: Any, origin: str) -> Any:
         return _convert(option, settled)
     except _MisfitError as misfit:
         hint = str(misfit)
-    except OmegaConfBaseException as error:
-        hint = "" if members(option.hint) == (option.hint,) and _is_scalar(value) else str(error).splitlines()[0]
+    except (OmegaConfBaseException, TypeError) as error:  # TypeError: a mapping where a list is wanted
+        plainly = members(option.hint) == (option.hint,) and _is_scalar(value)
+        hint = "" if plainly or isinstance(error, TypeError) else str(error).splitlines()[0]
     default = "it has no default" if option.required else f"the default is {to_text(option.default)}"
     expected = type_text(option.hint)
     if isinstance(value, str):

@@ -10,6 +10,7 @@ __all__ = ["Float", "Int", "plain", "read_file", "read_value", "scalar", "to_tex
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -207,6 +208,8 @@ def plain(value: Any) -> Any:
     """The same value in dicts, lists and exact scalars: what YAML can hold."""
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, Enum):
         return value.name
     if isinstance(value, Path):

@@ -76,7 +76,8 @@ def test_presets_lie_over_defaults_files_over_presets_overrides_over_files(file:
 def test_the_order_on_the_command_line_does_not_count(file: Write) -> None:
     path = file("train: {steps: 5, tokens: 6}\narch: {dropout: 0.4}\n")
     arguments = ["task=copy", "arch=wide_big", path, "train.steps=8", "arch.n_heads=4"]
-    all_of_them = [config(*order) for order in itertools.permutations(arguments)]
+    orders = [arguments[i:] + arguments[:i] for i in range(len(arguments))]
+    all_of_them = [config(*order) for order in [*orders, arguments[::-1]]]
     assert all(one == all_of_them[0] for one in all_of_them)
     assert (all_of_them[0].train.steps, all_of_them[0].train.tokens) == (8, 6)
 
@@ -126,9 +127,7 @@ def test_an_empty_choice_is_none() -> None:
 
 def test_name_and_base_in_one_place_must_agree(file: Write) -> None:
     assert config(file("task: copy\narch: {base: wide_big, n_heads: 2}")).arch.n_heads == 2
-    assert "wide_big: that is a preset; write base: wide_big" in error(
-        file("arch: {name: wide_big}"), "task=copy"
-    )
+    assert "wide_big: that is a preset; write base: wide_big" in error(file("arch: {name: wide_big}"), "task=copy")
     assert "is registered: write name: wide" in error(file("arch: {base: wide}"), "task=copy")
 
 
@@ -165,9 +164,7 @@ def test_defaults_reach_only_groups_that_are_chosen_later() -> None:
 
 def test_bases_may_not_go_in_a_circle() -> None:
     circle = {("arch", "a"): {"base": "b"}, ("arch", "b"): {"base": "a"}}
-    assert (
-        error("task=copy", "arch=a", presets=circle) == "preset arch=a: its bases go in a circle: a -> b -> a"
-    )
+    assert error("task=copy", "arch=a", presets=circle) == "preset arch=a: its bases go in a circle: a -> b -> a"
 
 
 @pytest.mark.parametrize(
@@ -197,9 +194,7 @@ def test_what_a_preset_asks_for_must_be_given() -> None:
     asking = {("experiment", "x"): {"task": {"name": "copy", "files": "???"}, "arch": "wide"}}
     assert "task.files must be given; add task.files=…" in error("experiment=x", presets=asking)
     assert config("experiment=x", "task.files=[a,b]", presets=asking).task.files == ["a", "b"]
-    assert (
-        error("task=needy", "arch=wide") == "task.corpus must be given; add task.corpus=… to the command line"
-    )
+    assert error("task=needy", "arch=wide") == "task.corpus must be given; add task.corpus=… to the command line"
 
 
 @pytest.mark.parametrize(
@@ -348,8 +343,7 @@ def test_a_reference_follows_the_other_option() -> None:
 def test_a_default_that_follows_what_is_not_there_says_what_to_set() -> None:
     said = error("task=copy", "arch=narrow")
     assert said == (
-        "schedule.d_model follows arch.d_model, which does not exist here; "
-        "set schedule.d_model=…, or choose otherwise"
+        "schedule.d_model follows arch.d_model, which does not exist here; set schedule.d_model=…, or choose otherwise"
     )
     assert config("task=copy", "arch=narrow", "schedule.d_model=4").schedule.d_model == 4
 
@@ -472,9 +466,7 @@ def test_a_group_that_may_stay_open_is_laid_over_another_configuration() -> None
         name="beam", beam=8, alpha=1.0
     )
     chosen = compose(GenerateConfig, ["run=x", "search=beam", "search.beam=2"], plugins)
-    assert recompose(run, {"search": chosen.given["search"]}, plugins).search == SearchConfig(
-        name="beam", beam=2
-    )
+    assert recompose(run, {"search": chosen.given["search"]}, plugins).search == SearchConfig(name="beam", beam=2)
     assert recompose(run, {}, plugins) == run
     with pytest.raises(ConfigError, match=r"search\.bem: no such option. Did you mean 'search\.beam'"):
         recompose(run, {"search": {"bem": 5}}, plugins)

@@ -1,0 +1,157 @@
+"""YAML 1.2 scalars, what is refused, and that what is written is read as the same."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from s2s.errors import ConfigError
+from s2s.yaml12 import MAX_BYTES, plain, read_file, read_value, scalar, to_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("true", True),
+        ("false", False),
+        ("null", None),
+        ("~", None),
+        ("no", "no"),
+        ("off", "off"),
+        ("Yes", "Yes"),
+        ("True", "True"),
+        ("y", "y"),
+        ("0", 0),
+        ("-7", -7),
+        ("1_000", 1000),
+        ("010", "010"),
+        ("00", "00"),
+        ("0x10", "0x10"),
+        ("0o7", "0o7"),
+        ("1:30", "1:30"),
+        ("1e-3", 0.001),
+        ("1E5", 1e5),
+        (".5", 0.5),
+        ("2.", 2.0),
+        ("010.5", "010.5"),
+        ("-.inf", float("-inf")),
+        (".nan", ".nan"),
+        ("2020-01-01", "2020-01-01"),
+        ("=", "="),
+        ("<<", "<<"),
+    ],
+)
+def test_a_plain_scalar_is_read_as_yaml_1_2_means_it(text: str, value: object) -> None:
+    assert scalar(text) == value
+    assert isinstance(scalar(text), type(value))
+
+
+def write(tmp_path: Path, text: str | bytes) -> Path:
+    path = tmp_path / "x.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: &x 1\nb: *x\n", ":1: anchors and aliases"),
+        ("a: 1\nb: *x\n", ":2: anchors and aliases"),
+        ("a: !!str no\n", ":1: tags"),
+        ("a: !!python/object/apply:os.system [ls]\n", ":1: tags"),
+        ("a: !x {}\n", ":1: tags"),
+        ("a: 1\nb: 2\na: 3\n", ":3: 'a' stands here twice"),
+        ("a: {b: 1, b: 2}\n", "'b' stands here twice"),
+        ("- 1\n", "expected `key: value` lines, got a list"),
+        ("5\n", "expected `key: value` lines, got a number"),
+        ("a: 1\n---\nb: 2\n", "a second document"),
+        ("? [a]\n: 1\n", "a key must be text, not a list"),
+        ("true: 1\n", "a key must be text, not true or false; quote it"),
+        ("a: [1\n", ":2: "),
+        ("\ta: 1\n", ":1: "),
+        ("a: 123456789012345678901\n", "an integer of more than 64 bits"),
+        ("a: " + "[" * 200 + "]" * 200, "nested deeper than"),
+        (b"a: \xff\n", "not UTF-8 at byte 3"),
+        ("a: \x00\n", "special characters are not allowed"),
+        ("a: \ud800\n", "not UTF-8"),
+        ('a: "\\UFFFFFFFF"\n', "x.yaml:1"),
+        ("#" * (MAX_BYTES + 1), "larger than 256 KiB"),
+    ],
+    ids=lambda value: repr(value)[:24],
+)
+def test_what_a_configuration_does_not_need_is_refused_in_one_line(
+    tmp_path: Path, text: str | bytes, said: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_file(write(tmp_path, text))
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "# only a comment\n", "---\n", "\ufeff", "{}\n", "null\n"])
+def test_an_empty_file_says_nothing(tmp_path: Path, text: str) -> None:
+    assert read_file(write(tmp_path, text)) == {}
+
+
+def test_a_byte_order_mark_and_windows_line_ends_do_not_matter(tmp_path: Path) -> None:
+    assert read_file(write(tmp_path, "\ufeffa: no\r\nb: [010, 1]\r\n")) == {"a": "no", "b": ["010", 1]}
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        "a: " + "[" * 120_000,
+        "a: " + "{a: " * 60_000,
+        "- " * 120_000,
+        "a: [" + "x," * 20_000 + "",
+        "a: " + "9" * 200_000,
+        "? " * 100_000,
+    ],
+    ids=["lists", "mappings", "dashes", "wide", "digits", "keys"],
+)
+def test_bombs_of_depth_and_size_are_harmless(tmp_path: Path, bomb: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(ConfigError):
+        read_file(write(tmp_path, bomb))
+    assert time.monotonic() - start < 5
+
+
+def test_text_that_begins_like_yaml_is_text_on_the_command_line() -> None:
+    for text in ("a: b", "#x", "*.txt", "&a", "!b", "- a", "> x", "| y", "? z", "@a", "%b", "a #b", "`x`"):
+        assert read_value(text, "key") == text
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63) + 1, 2**63 - 1)
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.sampled_from(["no", "010", "1e5", "~", "a: b", "# x", "- ", "\\", "'", '"', "\u2028", "1_0", "???"]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(VALUES)
+def test_what_is_written_is_read_as_the_same(value: object) -> None:
+    text = to_text({"a": value})
+    assert "\n" not in text
+    read = plain(read_value(text, "key"))
+    assert read == {"a": value}
+    assert repr(read) == repr({"a": value}), "types, too: 1 is not 1.0, nor true"
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text())
+def test_other_readers_of_yaml_take_text_for_text(value: str) -> None:
+    assert yaml.safe_load(to_text({"a": value})) == {"a": value}
