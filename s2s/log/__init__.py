@@ -1,0 +1,7 @@
+"""What a run tells: on the screen, and in log.jsonl, train.log and TensorBoard."""
+
+from __future__ import annotations
+
+__all__ = ["Log"]
+
+from s2s.log.log import Log

@@ -1,0 +1,131 @@
+"""The words and numbers of a line, each in a form of constant width or nearly so."""
+
+from __future__ import annotations
+
+__all__ = ["Means", "UpdateLine", "duration", "short", "valid_line"]
+
+import resource
+import sys
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NOT_SCORES = {"kind", "step", "best", "search", "signatures"}
+"""Keys of a validation's record that are no scores"""
+
+
+@dataclass
+class Means:
+    """Moving means over the last updates: losses per symbol, and time, waiting for data included."""
+
+    size: int
+    rows: deque[tuple[float, int, float, float]] = field(init=False)
+    """(seconds, target symbols, loss, nll) of each"""
+
+    def __post_init__(self) -> None:
+        self.rows = deque(maxlen=self.size)
+
+    def add(self, seconds: float, record: Mapping[str, Any]) -> None:
+        """Take in one update that took so long."""
+        self.rows.append((seconds, record["tokens"], record["loss"], record["nll"]))
+
+    def loss(self) -> tuple[float, float]:
+        """Loss and nll per target symbol."""
+        n_tokens = max(self.n_tokens(), 1)
+        return (
+            sum(n * loss for _, n, loss, _ in self.rows) / n_tokens,
+            sum(n * nll for _, n, _, nll in self.rows) / n_tokens,
+        )
+
+    def speed(self) -> float:
+        """Target symbols per second."""
+        return self.n_tokens() / max(self.seconds(), 1e-9)
+
+    def remaining(self, n_updates: int) -> float:
+        """Seconds that so many more updates will take."""
+        return n_updates * self.seconds() / max(len(self.rows), 1)
+
+    def n_tokens(self) -> int:
+        return sum(n for _, n, _, _ in self.rows)
+
+    def seconds(self) -> float:
+        return sum(seconds for seconds, _, _, _ in self.rows)
+
+
+@dataclass(frozen=True)
+class UpdateLine:
+    """Where the run stands, in three parts, since a terminal draws a bar after the first."""
+
+    step: int
+    n_steps: int
+    tail: str
+
+    @staticmethod
+    def of(record: Mapping[str, Any], n_steps: int, means: Means) -> UpdateLine:
+        """The line after the update of `record`."""
+        loss, nll = means.loss()
+        parts = [
+            f"loss {loss:.3f} (nll {nll:.2f})",
+            f"lr {scientific(record['lr'])}",
+            f"gnorm {record['gnorm']:.2f}",
+            f"{short(means.speed())} tok/s",
+            f"{peak_memory() / 1e9:.1f} GB",
+            f"ETA {duration(means.remaining(n_steps - record['step']))}",
+        ]
+        return UpdateLine(record["step"], n_steps, "  ".join(parts))
+
+    @property
+    def head(self) -> str:
+        width = len(f"{self.n_steps:,}")
+        return f"update {self.step:>{width},}/{self.n_steps:,}"
+
+    @property
+    def percent(self) -> str:
+        return f"{100 * self.step // max(self.n_steps, 1):>3}%"
+
+    def __str__(self) -> str:
+        return f"{self.head}  {self.percent}  {self.tail}"
+
+
+def valid_line(record: Mapping[str, Any], saved: str = "") -> str:
+    """What a validation found, and where the checkpoint of the same step lies."""
+    scores = [f"{k} {v:.2f}" for k, v in record.items() if k not in NOT_SCORES and isinstance(v, float)]
+    if record.get("search"):
+        scores[-1] += f" ({record['search']})"
+    best = ["best"] if record.get("best") else []
+    return "  ".join([f"valid @{record['step']:,}", *scores, *best, *([saved] if saved else [])])
+
+
+def scientific(x: float) -> str:
+    """0.00063 -> 6.3e-4"""
+    mantissa, exponent = f"{x:.1e}".split("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def short(n: float) -> str:
+    """41234 -> 41.2k"""
+    for unit in ("", "k", "M", "G"):
+        if n < 999.5 or unit == "G":
+            break
+        n /= 1000
+    return f"{n:.{0 if not unit else 1 if n >= 10 else 2}f}{unit}"
+
+
+def duration(seconds: float) -> str:
+    """Days, hours, minutes and seconds: 05:41:10, 1d 05:41:10."""
+    minutes, s = divmod(round(seconds), 60)
+    hours, m = divmod(minutes, 60)
+    days, h = divmod(hours, 24)
+    return f"{f'{days}d ' if days else ''}{h:02}:{m:02}:{s:02}"
+
+
+def peak_memory() -> int:
+    """Most bytes held so far: of the GPU where one is used, else of this process."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        return int(torch.cuda.max_memory_allocated())
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak

@@ -1,0 +1,335 @@
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from s2s.config import LogConfig
+from s2s.log import Log
+from s2s.log.lines import duration, scientific, short
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+class Clock:
+    """A clock that moves when told."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    for name in ("log", "screen"):
+        monkeypatch.setattr(f"s2s.log.{name}.time", clock)
+    return clock
+
+
+def make(path: Path, every: int = 2, n_steps: int = 100_000, form: Any = "text", **kwargs: Any) -> Log:
+    return Log(path, LogConfig(every=every, format=form, tensorboard=False), n_steps, **kwargs)
+
+
+def update(step: int, **more: Any) -> dict[str, Any]:
+    return {"step": step, "loss": 3.214, "nll": 1.98, "lr": 6.3e-4, "gnorm": 0.41, "tokens": 41_200, **more}
+
+
+def journal(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (path / "log.jsonl").read_text().splitlines()]
+
+
+def test_an_update_is_one_line_with_everything_in_it(
+    tmp_path: Path, clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with make(tmp_path) as log:
+        log.start(12_398)
+        for step in (12_399, 12_400):
+            clock.now += 0.2336
+            log.update(update(step))
+    out = re.sub(r"\d+\.\d GB", "1.9 GB", capsys.readouterr().out)
+    assert out == (
+        "update  12,400/100,000   12%  loss 3.214 (nll 1.98)  lr 6.3e-4  gnorm 0.41  176.4k tok/s  1.9 GB  "
+        "ETA 05:41:03\n"
+    )
+
+
+def test_losses_are_means_per_symbol_since_the_line_before(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with make(tmp_path) as log:
+        log.start(0)
+        for step, (tokens, loss) in enumerate([(9, 100.0), (9, 100.0), (10, 1.0), (30, 2.0)], start=1):
+            log.update(update(step, tokens=tokens, loss=loss))
+    assert "loss 1.750" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_validation_and_saving_do_not_count_as_training_time(
+    tmp_path: Path, clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with make(tmp_path, n_steps=10) as log:
+        log.start(0)
+        clock.now += 2
+        log.update(update(1))
+        clock.now += 500
+        log.valid({"step": 1, "nll": 1.0, "best": True})
+        clock.now += 300
+        log.saved(tmp_path / "checkpoints/step-000001", 300.0)
+        clock.now += 2
+        log.update(update(2))
+    assert capsys.readouterr().out.endswith("ETA 00:00:16\n")
+
+
+def test_a_clock_that_jumps_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with make(tmp_path, n_steps=3) as log:
+        log.start(0)
+        log.update(update(1))
+        real = time.time
+        monkeypatch.setattr(time, "time", lambda: real() - 86_400)
+        log.update(update(2))
+    assert "ETA 00:00:0" in capsys.readouterr().out
+
+
+def test_a_validation_and_its_checkpoint_share_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = {"step": 12_000, "nll": 1.87, "ppl": 6.49, "bleu": 24.71, "search": "beam 4", "best": True}
+    with make(tmp_path) as log:
+        log.start(12_000)
+        log.valid({**record, "signatures": {"bleu": "nrefs:1"}})
+        log.saved(tmp_path / "checkpoints/step-012000", 1.1)
+        log.valid({**record, "best": False})
+        log.update(update(12_001))
+        log.saved(tmp_path / "checkpoints/step-012001", 0.25)
+    assert capsys.readouterr().out.splitlines() == [
+        "valid @12,000  nll 1.87  ppl 6.49  bleu 24.71 (beam 4)  best  saved checkpoints/step-012000 (1.1 s, verified)",
+        "valid @12,000  nll 1.87  ppl 6.49  bleu 24.71 (beam 4)",
+        "saved checkpoints/step-012001 (0.2 s, verified)",
+    ]
+
+
+def test_a_validation_without_a_checkpoint_is_shown_at_the_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = make(tmp_path)
+    log.valid({"step": 5, "nll": 1.5})
+    assert capsys.readouterr().out == ""
+    log.close()
+    assert capsys.readouterr().out == "valid @5  nll 1.50\n"
+
+
+def test_every_update_is_in_the_journal(tmp_path: Path) -> None:
+    with make(tmp_path) as log:
+        log.start(0)
+        for step in range(1, 6):
+            log.update(update(step, loss=float("nan"), epoch=0))
+            assert journal(tmp_path)[-1]["step"] == step, "each record is flushed"
+    assert [r["step"] for r in journal(tmp_path)] == [1, 2, 3, 4, 5]
+    assert journal(tmp_path)[0] == {"kind": "update", **update(1, loss=None, epoch=0)}
+
+
+def test_a_resumed_run_has_one_record_for_each_step(tmp_path: Path) -> None:
+    with make(tmp_path) as log:
+        log.start(0)
+        for step in range(1, 8):
+            log.update(update(step, tokens=1))
+    with (tmp_path / "log.jsonl").open("a") as file:
+        file.write('{"kind": "update", "step": 8, "lo')
+    with make(tmp_path) as log:
+        log.start(5)
+        for step in (6, 7):
+            log.update(update(step, tokens=2))
+    assert [(r["step"], r["tokens"]) for r in journal(tmp_path)] == [
+        (1, 1), (2, 1), (3, 1), (4, 1), (5, 1), (6, 2), (7, 2),
+    ]  # fmt: skip
+
+
+def test_a_full_disk_tears_a_record_and_not_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with make(tmp_path) as log:
+        log.start(0)
+        log.update(update(1))
+        assert log.journal is not None
+        whole, log.journal.file = log.journal.file, open("/dev/full", "wb")  # noqa: SIM115, PTH123
+        log.update(update(2))
+        log.update(update(3))
+        with pytest.raises(OSError, match="space left"):
+            log.journal.file.close()
+        log.journal.file = whole
+        whole.write(b'{"kind": "upd')
+        log.update(update(4))
+    assert capsys.readouterr().err.count("the log cannot be written, training goes on") == 1
+    with make(tmp_path) as log:
+        log.start(4)
+        assert [r["step"] for r in log.journal.records("update")] == [1, 4]  # type: ignore[union-attr]
+
+
+def test_a_warning_is_said_once_on_standard_error_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with make(tmp_path) as log:
+        log.warn("careful")
+        log.start(0)
+        log.warn("careful")
+    assert capsys.readouterr() == ("", "warning: careful\n")
+    assert (tmp_path / "train.log").read_text() == "warning: careful\n"
+
+
+def test_train_log_keeps_what_was_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with make(tmp_path) as log:
+        log.facts({"run": "runs/x", "data": "12 pairs"})
+        log.start(0)
+        log.update(update(1))
+        log.update(update(2))
+        log.valid({"step": 2, "nll": 1.0})
+    shown = capsys.readouterr().out
+    assert shown.startswith("run   runs/x\ndata  12 pairs\nupdate")
+    assert (tmp_path / "train.log").read_text() == shown
+
+
+def test_quiet_leaves_warnings_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with make(tmp_path, quiet=True) as log:
+        log.start(0)
+        log.line("hello")
+        log.update(update(2))
+        log.warn("careful")
+        log.summary({"steps": 2, "tokens": 10, "seconds": 1.0}, "s2s-generate")
+    assert capsys.readouterr() == ("", "warning: careful\n")
+    assert [r["kind"] for r in journal(tmp_path)] == ["update", "warning", "summary"]
+
+
+def test_other_ranks_say_and_write_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with make(tmp_path, rank=1) as log:
+        log.start(0)
+        log.line("hello")
+        log.warn("careful")
+        log.update(update(2))
+        log.valid({"step": 2, "nll": 1.0})
+        log.saved(tmp_path, 1.0)
+        log.summary({"steps": 2}, "s2s-generate")
+    assert capsys.readouterr() == ("", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_for_programs_every_line_is_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with make(tmp_path, form="json") as log:
+        log.line("hello")
+        log.start(0)
+        for step in (1, 2):
+            log.update(update(step))
+        log.valid({"step": 2, "nll": float("inf"), "best": True})
+        log.saved(tmp_path / "checkpoints/step-000002", 0.5)
+        log.summary({"steps": 2, "tokens": 10, "seconds": 1.0}, "s2s-generate")
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [r["kind"] for r in records] == ["line", "update", "valid", "saved", "summary"]
+    assert records[2]["nll"] is None
+
+
+def test_the_summary_names_the_best_also_of_before_a_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with make(tmp_path) as log:
+        log.start(0)
+        signatures = {"bleu": "nrefs:1|case:mixed"}
+        log.valid({"step": 4, "nll": 1.0, "bleu": 20.0, "best": True, "signatures": signatures})
+        log.valid({"step": 6, "nll": 1.2, "bleu": 19.0, "best": False, "signatures": signatures})
+    with make(tmp_path) as log:
+        log.start(6)
+        capsys.readouterr()
+        log.summary({"steps": 8, "tokens": 1_234_567, "seconds": 3725.0}, "s2s-generate run=x")
+    assert capsys.readouterr().out.splitlines() == [
+        "done  8 updates, 1.23M symbols, 01:02:05",
+        "best  valid @4  nll 1.00  bleu 20.00",
+        "      bleu: nrefs:1|case:mixed",
+        "next  s2s-generate run=x",
+    ]
+
+
+def test_tensorboard_gets_the_numbers_where_it_is_installed(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    with Log(tmp_path, LogConfig(every=2), 10) as log:
+        log.start(0)
+        for step in (1, 2, 3, 4):
+            log.update(update(step))
+        log.valid({"step": 4, "nll": 1.0, "bleu": 30.5, "best": True, "signatures": {"bleu": "x"}})
+    events = EventAccumulator(str(tmp_path / "tensorboard"))
+    events.Reload()
+    assert [e.step for e in events.Scalars("train/loss")] == [2, 4]
+    assert [e.value for e in events.Scalars("valid/bleu")] == [30.5]
+
+
+def on_terminal(action: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> str:
+    """What a user would see of `action`, control codes included."""
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    ours, theirs = pty.openpty()
+    os.set_blocking(ours, False)
+    with monkeypatch.context() as patch, os.fdopen(theirs, "w") as out:
+        patch.setenv("TERM", "xterm-256color")
+        patch.setenv("COLUMNS", "150")
+        patch.setattr(sys, "stdout", out)
+        action()
+        out.flush()
+        text = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    return text
+
+
+def test_on_a_terminal_one_line_moves_at_most_once_a_second(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def action() -> None:
+        with make(tmp_path, every=50) as log:
+            log.start(0)
+            for step in range(1, 101):
+                clock.now += 0.04
+                log.update(update(step))
+            log.line("a line that stays")
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    text = on_terminal(action, monkeypatch)
+    assert 4 <= text.count("update") <= 6  # 4 s; a line that stays moves the picture down once more
+    assert "━" in text
+    assert "\x1b[38;5;" in text
+    assert "a line that stays\r\n" in text
+    assert text.count("\x1b[?25l") == text.count("\x1b[?25h"), "the cursor is back"
+
+
+def test_no_color_is_respected(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    def action() -> None:
+        with make(tmp_path) as log:
+            log.start(0)
+            clock.now += 1
+            log.update(update(1))
+
+    monkeypatch.setenv("NO_COLOR", "1")
+    text = on_terminal(action, monkeypatch)
+    assert "update" in text
+    assert "\x1b[38;5;" not in text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.00063, "6.3e-4"), (1.0, "1.0e0"), (0.0, "0.0e0"), (1.24e-10, "1.2e-10")]
+)
+def test_scientific_is_short(value: float, text: str) -> None:
+    assert scientific(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (999, "999"), (1000, "1.00k"), (41_234, "41.2k"), (999_950, "1.00M"), (2.5e12, "2500.0G")],
+)
+def test_counts_are_short(value: float, text: str) -> None:
+    assert short(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "00:00:00"), (59.6, "00:01:00"), (20_470, "05:41:10"), (106_870, "1d 05:41:10")]
+)
+def test_durations_are_clear(value: float, text: str) -> None:
+    assert duration(value) == text
