@@ -23,8 +23,8 @@ Sharing = Literal["shared", "target", "none"]
 
 TABLES: dict[Sharing, tuple[str, str, str]] = {
     "shared": ("shared", "shared", "shared"),
-    "target": ("source", "target", "target"),
-    "none": ("source", "target", "softmax"),
+    "target": ("src", "tgt", "tgt"),
+    "none": ("src", "tgt", "softmax"),
 }
 """The matrices of source, target and softmax. Each is stored once, under one name: a shared matrix cannot
 come apart when a model is moved, saved, or built on the meta device."""
