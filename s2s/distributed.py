@@ -5,7 +5,7 @@ Gradients are summed, never averaged: each is already divided by the target symb
 
 from __future__ import annotations
 
-__all__ = ["World", "init"]
+__all__ = ["World", "init", "pick_device"]
 
 import os
 from dataclasses import dataclass, field
@@ -88,9 +88,9 @@ class World:
 def init(device: str = "auto", timeout: timedelta = TIMEOUT) -> World:
     """Join the processes that torchrun started, or be alone; `device` is auto, cpu, cuda or cuda:1."""
     if "RANK" not in os.environ:
-        return World(device=_device(device, local_rank=None))
+        return World(device=pick_device(device, "train.device"))
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
-    place = _device(device, local_rank)
+    place = pick_device(device, "train.device", local_rank)
     try:
         store, rank, size = next(rendezvous("env://", timeout=timeout))
     except ValueError as error:
@@ -114,20 +114,20 @@ def init(device: str = "auto", timeout: timedelta = TIMEOUT) -> World:
     return World(rank, size, local_rank, place)
 
 
-def _device(name: str, local_rank: int | None) -> torch.device:
-    """The device that `name` means for this process; one GPU each where there are several processes."""
+def pick_device(name: str, key: str, local_rank: int | None = None) -> torch.device:
+    """The device that `name`, the option `key`, means for this process; one GPU each where there are several."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise ConfigError(f"train.device={name}: no such device; use auto, cpu, cuda or cuda:1") from None
+        raise ConfigError(f"{key}={name}: no such device; use auto, cpu, cuda or cuda:1") from None
     if device.type != "cuda":
         return device
     index = device.index if device.index is not None else local_rank or 0
     if index >= torch.cuda.device_count():
         n_gpus = torch.cuda.device_count()
-        raise ConfigError(f"train.device={name}: cuda:{index} is asked for, and torch sees {n_gpus} GPUs")
+        raise ConfigError(f"{key}={name}: cuda:{index} is asked for, and torch sees {n_gpus} GPUs")
     return torch.device("cuda", index)
 
 

@@ -1,0 +1,47 @@
+"""The loop of s2s-generate: windows of inputs in, lines of outputs out."""
+
+from __future__ import annotations
+
+__all__ = ["answer"]
+
+from typing import TYPE_CHECKING
+
+from s2s.cli.inputs import lines_of, windows
+from s2s.cli.records import FORMATS
+from s2s.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from s2s.cli.outputs import Screen
+    from s2s.cli.resumable import ResumableFile
+    from s2s.config import GenerateConfig
+    from s2s.generator import Generator, Output
+
+
+def answer(generator: Generator, config: GenerateConfig, output: Screen | ResumableFile, n_written: int = 0) -> None:
+    """Write what comes out for every input but the first `n_written`, whose outputs are there already.
+
+    A window of which some are written is decoded whole: the batches, and with them the last digits of the
+    scores, are then what they would have been.
+    """
+    form, name = FORMATS[config.format], "standard input" if config.input == "-" else config.input
+    try:
+        for index, window in enumerate(windows(lines_of(config.input), config.window, form.parse, name)):
+            n_old = n_written - index * config.window
+            if n_old >= len(window):
+                continue
+            outputs = generator.window([record.src for record in window])
+            for place, record in enumerate(window):
+                found = _next(outputs, record.place)
+                if place >= n_old:
+                    output.write(form.render(record, found, config.nbest))
+    except DataError as error:
+        raise DataError(f"{error}{output.unfinished()}") from None
+
+
+def _next(outputs: Iterator[Output], place: str) -> Output:
+    try:
+        return next(outputs)
+    except DataError as error:
+        raise DataError(f"{place}: {error}") from None

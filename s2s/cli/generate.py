@@ -1,0 +1,53 @@
+"""s2s-generate: outputs for inputs, in their order."""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+import contextlib
+import logging
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from s2s.cli.command import Options, run_command
+from s2s.config import GenerateConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s.compose import Composed
+    from s2s.plugin import Plugins
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    return run_command(GenerateConfig, generate, argv)
+
+
+def generate(composed: Composed[GenerateConfig], plugins: Plugins, options: Options) -> None:
+    """Load, then read, search and write; what is written stays written, whatever comes after it."""
+    from s2s.cli.answering import answer  # torch comes with these, and --help does without it
+    from s2s.cli.loading import load
+    from s2s.cli.outputs import open_output, summary
+
+    def say(line: str) -> None:
+        if not options.quiet:
+            print(line, file=sys.stderr, flush=True)
+
+    config = composed.config
+    output = open_output(config)
+    if config.resume and output.is_done():
+        return say(f"{config.output} is finished; to make it anew, remove it or leave out resume=true")
+    logging.basicConfig(format="warning: %(message)s")
+    generator, made_of = load(composed, plugins)
+    if options.dry_run:
+        return say("all is in order; nothing was read or written")
+    with contextlib.closing(output):
+        n_written = output.resume(made_of) if config.resume else output.begin(made_of)
+        if n_written:
+            say(f"{n_written:,} outputs are there already")
+        started = time.monotonic()
+        answer(generator, config, output, n_written)
+        output.finish()
+    return say(summary(generator.counts, time.monotonic() - started))

@@ -1,0 +1,90 @@
+"""What s2s-generate reads: lines of a file, or of a pipe as they arrive, in windows decoded together."""
+
+from __future__ import annotations
+
+__all__ = ["lines_of", "piped", "windows"]
+
+import os
+import select
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from s2s.data.lines import INVALID_UTF8, NUL, Line, numbered_lines
+from s2s.errors import DataError
+from s2s.task import Rejected
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+T = TypeVar("T")
+
+CHUNK = 1 << 16
+PAUSE = 0.05  # seconds without a byte after which the sender is taken to wait for an answer
+
+
+def lines_of(path: str) -> Iterator[Line | None]:
+    """The lines of a file, plain or gzip, or of a pipe (- is standard input), whose pauses are None."""
+    if path == "-":
+        return piped(sys.stdin.fileno())
+    if not Path(path).is_file():  # <(command) in a shell
+        return piped(os.open(path, os.O_RDONLY))
+    return (line for _, line in numbered_lines(Path(path), "drop"))
+
+
+def piped(descriptor: int) -> Iterator[Line | None]:
+    """Lines as they arrive, and None whenever no more come for the moment."""
+    torn: list[bytes] = []
+    first = True
+    while chunk := os.read(descriptor, CHUNK):
+        *whole, rest = chunk.split(b"\n")
+        if whole:
+            whole[0] = b"".join([*torn, whole[0]])
+            torn = []
+        torn.append(rest)
+        for raw in whole:
+            yield _text(raw, first)
+            first = False
+        if whole and not select.select([descriptor], [], [], PAUSE)[0]:
+            yield None
+    if last := b"".join(torn):
+        yield _text(last, first)
+
+
+def _text(raw: bytes, first: bool) -> Line:
+    try:
+        line = raw.removesuffix(b"\r").decode()
+    except UnicodeDecodeError:
+        return INVALID_UTF8
+    if "\0" in line:
+        return NUL
+    return line.removeprefix("\ufeff") if first else line
+
+
+def windows(lines: Iterable[Line | None], size: int, parse: Callable[[str, str], T], name: str) -> Iterator[list[T]]:
+    """Inputs in lists of `size`, shorter where the sender pauses; `parse` is given a line and its place.
+
+    What stands before a bad line is still given: it is an error only after that.
+    """
+    window: list[T] = []
+    number = 0
+    try:
+        for line in lines:
+            if line is not None:
+                number += 1
+                window.append(parse(_good(line, f"{name}:{number}"), f"{name}:{number}"))
+            if len(window) == size or (window and line is None):
+                yield window
+                window = []
+    except DataError:
+        if window:
+            yield window
+        raise
+    if window:
+        yield window
+
+
+def _good(line: Line, place: str) -> str:
+    if isinstance(line, Rejected):
+        raise DataError(f"{place}: {line.reason}; expected UTF-8 text. Repair the line")
+    return line

@@ -1,0 +1,111 @@
+"""The formats of s2s-generate: how a line becomes an input, and an input with its outputs lines again."""
+
+from __future__ import annotations
+
+__all__ = ["FORMATS", "Format", "Jsonl", "Record", "Text", "Tsv"]
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+from s2s.errors import DataError
+from s2s.generator import UNANSWERED
+
+if TYPE_CHECKING:
+    from s2s.generator import Candidate, Output
+
+
+@dataclass(frozen=True)
+class Record:
+    """One input."""
+
+    src: str
+    place: str
+    """File and line, for errors"""
+    kept: Any = None
+    """What else was in the line, to be written again with the output"""
+
+
+class Format(Protocol):
+    """How inputs are read and outputs written."""
+
+    def parse(self, line: str, place: str) -> Record:
+        """The input in a line; an error names the place."""
+        ...
+
+    def render(self, record: Record, output: Output, nbest: int) -> list[str]:
+        """The lines to write for an input."""
+        ...
+
+    def n_lines(self, nbest: int) -> int:
+        """How many they are: the same for every input, so that lines tell how many inputs are done."""
+        return 1
+
+
+class Text(Format):
+    """One line in, one line out, always."""
+
+    def parse(self, line: str, place: str) -> Record:
+        return Record(line, place)
+
+    def render(self, record: Record, output: Output, nbest: int) -> list[str]:
+        return [one_line(output.hyp)]
+
+
+class Tsv(Format):
+    """The source is the first column; output and score come after the last, a line for each candidate."""
+
+    def parse(self, line: str, place: str) -> Record:
+        return Record(line.partition("\t")[0], place, line)
+
+    def render(self, record: Record, output: Output, nbest: int) -> list[str]:
+        candidates = [*output.nbest, *[UNANSWERED] * nbest][:nbest]
+        return [f"{record.kept}\t{one_line(c.hyp).replace(chr(9), ' ')}\t{c.score:.4f}" for c in candidates]
+
+    def n_lines(self, nbest: int) -> int:
+        return nbest
+
+
+class Jsonl(Format):
+    """Objects with `src`; other fields are kept; `hyp`, `score` and, of several, `nbest` are added."""
+
+    def parse(self, line: str, place: str) -> Record:
+        if not line.strip():
+            return Record("", place)
+        try:
+            fields = json.loads(line, parse_constant=_no_constant)
+            json.dumps(fields, ensure_ascii=False, allow_nan=False).encode()
+        except UnicodeEncodeError:
+            raise DataError(f"{place}: half of a surrogate pair; write the character whole") from None
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{place}: bad JSON ({error}); expected an object with 'src'") from None
+        if not isinstance(fields, dict) or not isinstance(fields.get("src"), str):
+            raise DataError(f"{place}: expected a JSON object with the text as 'src', not {line[:60]}")
+        return Record(fields["src"], place, fields)
+
+    def render(self, record: Record, output: Output, nbest: int) -> list[str]:
+        if record.kept is None:  # an empty line stays one, so that lines keep their numbers
+            return [""]
+        fields = record.kept | _fields(output.best)
+        if nbest > 1:
+            fields["nbest"] = [_fields(candidate) for candidate in output.nbest]
+        return [json.dumps(fields, ensure_ascii=False)]
+
+
+def _fields(candidate: Candidate) -> dict[str, Any]:
+    score = round(candidate.score, 4) if math.isfinite(candidate.score) else None
+    return {"hyp": candidate.hyp, "score": score}
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def one_line(text: str) -> str:
+    """Line ends become spaces: a reader must not take one output for two."""
+    return re.sub(r"[\r\n]+", " ", text)
+
+
+FORMATS: dict[str, Format] = {"text": Text(), "tsv": Tsv(), "jsonl": Jsonl()}

@@ -1,0 +1,470 @@
+"""The command on a model that says its input again: formats, order, streaming, errors, and being killed."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import json
+import operator
+import os
+import sys
+import threading
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from s2s.cli.generate import main
+from s2s.cli.inputs import piped, windows
+from s2s.cli.outputs import made_of
+from s2s.decoding import BeamConfig
+from s2s.decoding.search import BeamSearch
+from s2s.generator import Generator
+from s2s.model import Memory, Seq2Seq
+from s2s.registry import Choice
+from s2s.task import Encoded, Example, Sources, Task, Vocab
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from s2s.compose import Composed
+    from s2s.config import GenerateConfig
+
+
+class Letters(Task):
+    """Letters to capitals; z comes out as a line end, to see that it cannot tear the output."""
+
+    def __init__(self) -> None:
+        super().__init__(Choice())
+        self.vocab = Vocab(src=30, tgt=30, joint=True)
+
+    def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
+        return [[ord(c) - ord("a") + 4 for c in line if "a" <= c <= "z"] for line in lines]
+
+    def detokenize(self, ids: Sequence[int], src: str) -> str:
+        return "".join("\n\t" if i == 29 else chr(i - 4 + ord("A")) for i in ids)
+
+    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+        raise NotImplementedError
+
+    def sources(self) -> Sources:
+        return Sources()
+
+    def corpora(self, split: str) -> Sequence[tuple[str, float]]:
+        return []
+
+    def examples(self, split: str, corpus: str) -> Iterator[Example]:
+        return iter(())
+
+    def learn(self, directory: Path) -> None: ...
+
+    def load(self, directory: Path) -> None: ...
+
+
+class Copy(Seq2Seq):
+    """Most probable is the source, then its letters' neighbours in the alphabet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.nothing = nn.Parameter(torch.zeros(1))
+
+    def encode(self, src: Tensor, pad: Tensor) -> Memory:
+        return Memory(hidden=src, pad=pad)
+
+    def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
+        src = torch.cat([memory.hidden, torch.full((len(tgt), 64), 3)], dim=1)[:, : tgt.size(1)]
+        far = (torch.arange(30) - torch.where(src == 0, 3, src)[..., None]).abs()
+        return -6.0 * far - 3.0 * (src[..., None] != 3) * (torch.arange(30) == 3)
+
+
+@pytest.fixture(autouse=True)
+def _run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A run that need not be trained; its checkpoint is a manifest that tests can change."""
+    (tmp_path / "MANIFEST.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+
+    def load(composed: Composed[GenerateConfig], plugins: Any) -> tuple[Generator, dict[str, Any]]:
+        config = composed.config
+        chosen = BeamConfig(name="beam", **composed.given.get("search", {}))
+        generator = Generator(Copy(), Letters(), BeamSearch(chosen), "cpu", config)
+        return generator, made_of(config, tmp_path, chosen, "cpu")
+
+    monkeypatch.setitem(sys.modules, "s2s.cli.loading", SimpleNamespace(load=load))
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+def run(*arguments: str) -> int:
+    return main(["run=x", *arguments])
+
+
+LINES = ["abc", "", "a", "hello world", "   ", "bcdefg", "zzz"]
+TEXT = ["ABC", "", "A", "HELLOWORLD", "", "BCDEFG", " \t \t \t"]
+
+
+@pytest.mark.parametrize("window", [1, 3, 2000])
+def test_text_is_one_line_out_for_each_line_in(tmp_path: Path, capsysbinary: Any, window: int) -> None:
+    write(tmp_path / "in.txt", *LINES)
+    assert run("input=in.txt", f"window={window}") == 0
+    out, err = capsysbinary.readouterr()
+    assert out.decode().split("\n") == [*TEXT, ""]
+    assert b"7 inputs, 2 empty" in err
+    assert b"sentences/s" in err
+
+
+def test_quiet_says_nothing(tmp_path: Path, capsys: Any) -> None:
+    write(tmp_path / "in.txt", "a")
+    assert run("input=in.txt", "output=out.txt", "--quiet") == 0
+    assert capsys.readouterr() == ("", "")
+    assert (tmp_path / "out.txt").read_text() == "A\n"
+
+
+def test_gzip_and_windows_line_ends_and_a_bom_are_read(tmp_path: Path, capsysbinary: Any) -> None:
+    (tmp_path / "in.gz").write_bytes(gzip.compress("\ufeffab\r\ncd\u2028e".encode()))
+    assert run("input=in.gz", "format=tsv") == 0
+    rows = capsysbinary.readouterr().out.decode().split("\n")
+    assert [row.split("\t")[:2] for row in rows] == [["ab", "AB"], ["cd\u2028e", "CDE"], [""]]
+
+
+def test_tsv_adds_output_and_score_to_the_columns(tmp_path: Path, capsysbinary: Any) -> None:
+    write(tmp_path / "in.tsv", "ab\tkept", "c", "", "az")
+    assert run("input=in.tsv", "format=tsv") == 0
+    rows = [line.split("\t") for line in capsysbinary.readouterr().out.decode().splitlines()]
+    assert [row[:-1] for row in rows] == [["ab", "kept", "AB"], ["c", "C"], ["", ""], ["az", "A  "]]
+    assert all(-1 < float(row[-1]) <= 0 for row in rows)
+
+
+def test_tsv_has_as_many_lines_for_every_input(tmp_path: Path, capsysbinary: Any) -> None:
+    write(tmp_path / "in.tsv", "ab", "", "c")
+    assert run("input=in.tsv", "format=tsv", "nbest=3") == 0
+    rows = [line.split("\t") for line in capsysbinary.readouterr().out.decode().splitlines()]
+    assert [row[0] for row in rows] == ["ab"] * 3 + [""] * 3 + ["c"] * 3
+    assert [row[2] for row in rows[3:6]] == ["0.0000", "-inf", "-inf"]
+
+
+def test_jsonl_keeps_fields_it_does_not_know(tmp_path: Path, capsysbinary: Any) -> None:
+    write(tmp_path / "in.jsonl", '{"id": 7, "src": "ab", "ref": ["ä"]}', "", '{"src": "z"}')
+    assert run("input=in.jsonl", "format=jsonl") == 0
+    first, empty, last = capsysbinary.readouterr().out.decode().splitlines()
+    found = json.loads(first)
+    assert list(found) == ["id", "src", "ref", "hyp", "score"]
+    assert (found["id"], found["ref"], found["hyp"]) == (7, ["ä"], "AB")
+    assert "ä" in first
+    assert empty == ""
+    assert json.loads(last)["hyp"] == "\n\t"
+
+
+def test_jsonl_gives_the_n_best_with_their_scores(tmp_path: Path, capsysbinary: Any) -> None:
+    write(tmp_path / "in.jsonl", '{"src": "abc"}', '{"src": " "}')
+    assert run("input=in.jsonl", "format=jsonl", "nbest=3") == 0
+    full, empty = map(json.loads, capsysbinary.readouterr().out.decode().splitlines())
+    assert full["nbest"][0] == {"hyp": "ABC", "score": full["score"]}
+    assert len({candidate["hyp"] for candidate in full["nbest"]}) == 3
+    assert empty["nbest"] == [{"hyp": "", "score": 0.0}]
+
+
+def test_options_of_the_search_reach_it(tmp_path: Path, capsys: Any) -> None:
+    write(tmp_path / "in.txt", "a")
+    assert run("input=in.txt", "format=tsv", "nbest=5") == 2
+    assert "nbest=5 must lie between 1 and the beam, which is 4" in capsys.readouterr().err
+    assert run("input=in.txt", "format=tsv", "nbest=5", "search.beam=5") == 0
+
+
+BAD = [
+    ("text", b"\xff", "in:3: invalid UTF-8"),
+    ("text", b"a\0b", "in:3: NUL character"),
+    ("tsv", b"caf\xe9\tx", "in:3: invalid UTF-8"),
+    ("jsonl", b"{", "in:3: bad JSON"),
+    ("jsonl", b"[1]", "in:3: expected a JSON object with the text as 'src', not [1]"),
+    ("jsonl", b'{"source": "a"}', "in:3: expected a JSON object with the text as 'src'"),
+    ("jsonl", b'{"src": null}', "in:3: expected a JSON object with the text as 'src'"),
+    ("jsonl", b'{"src": "\\ud800"}', "in:3: half of a surrogate pair"),
+    ("jsonl", b'{"src": "a", "x": NaN}', "in:3: bad JSON (NaN is not JSON)"),
+    ("jsonl", b'{"src": "a", "x": 1e999}', "in:3: bad JSON"),
+    ("jsonl", b"[" * 100_000, "in:3: bad JSON"),
+    ("jsonl", b'{"src": "a", "x": ' + b"9" * 5000 + b"}", "in:3: bad JSON"),
+]
+
+
+@pytest.mark.parametrize(("form", "line", "message"), BAD, ids=[m[:25] + str(i) for i, (_, _, m) in enumerate(BAD)])
+def test_a_bad_line_is_named_and_what_comes_before_it_is_written(
+    tmp_path: Path, capsysbinary: Any, form: str, line: bytes, message: str
+) -> None:
+    good = b'{"src": "ab"}' if form == "jsonl" else b"ab"
+    (tmp_path / "in").write_bytes(b"\n".join([good, good, line, good]))
+    assert run("input=in", f"format={form}") == 2
+    out, err = capsysbinary.readouterr()
+    assert out.count(b"AB") == 2
+    assert err.decode().startswith(f"s2s-generate: error: {message}")
+    assert err.count(b"\n") == 1
+
+
+def test_what_comes_before_a_bad_line_is_found_in_the_partial_file(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "in").write_bytes(b"a\nb\n\xff\n")
+    assert run("input=in", "output=out") == 2
+    assert "What comes before is in out.partial" in capsys.readouterr().err
+    assert (tmp_path / "out.partial").read_text() == "A\nB\n"
+    assert not (tmp_path / "out").exists()
+
+
+def test_too_long_can_be_an_error_with_its_place(tmp_path: Path, capsys: Any) -> None:
+    write(tmp_path / "in", "ab", "abcdefgh")
+    assert run("input=in", "max_source=5", "too_long=error") == 2
+    captured = capsys.readouterr()
+    assert "in:2: an input of 9 symbols is longer than the 5 allowed" in captured.err
+    assert run("input=in", "max_source=5") == 0
+    captured = capsys.readouterr()
+    assert "2 inputs, 1 cut" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["input=absent.txt"], "absent.txt: no such file"),
+        (["input=in", "nbest=2"], "nbest=2 needs format=tsv or jsonl"),
+        (["input=in", "output=in"], "input and output are one file, in"),
+        (["input=in", "output=nowhere/out"], "there is no folder nowhere"),
+        (["resume=true", "output=out"], "resume=true compares files: give input=FILE and output=FILE"),
+        (["input=in", "format=xml"], "format=xml"),
+    ],
+)
+def test_what_cannot_work_is_one_line_and_exit_2(
+    tmp_path: Path, capsys: Any, arguments: list[str], message: str
+) -> None:
+    write(tmp_path / "in", "a")
+    assert run(*arguments) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+    assert (tmp_path / "in").read_text() == "a\n"
+
+
+def test_dry_run_changes_nothing(tmp_path: Path) -> None:
+    write(tmp_path / "in", "a")
+    before = sorted(tmp_path.iterdir())
+    assert run("input=in", "output=out", "--dry-run") == 0
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_reader_that_leaves_ends_it_without_a_word(tmp_path: Path, monkeypatch: Any, capfd: Any) -> None:
+    """`| head -1`"""
+    write(tmp_path / "in", *["abc"] * 50)
+    read, written = os.pipe()
+    os.close(read)
+    with open(written, "w", closefd=True) as gone:  # noqa: PTH123
+        monkeypatch.setattr(sys, "stdout", gone)
+        assert run("input=in", "--quiet") == 141
+        monkeypatch.undo()
+    assert capfd.readouterr().err == ""
+
+
+def test_a_pipe_is_answered_when_the_sender_pauses() -> None:
+    """Lines that come together are one window; nothing waits for a window to be full."""
+    read, written = os.pipe()
+    found: list[list[str]] = []
+
+    def reading() -> None:
+        found.extend(windows(piped(read), 1000, lambda line, place: f"{place} {line}", "stdin"))
+
+    reader = threading.Thread(target=reading)
+    reader.start()
+    os.write(written, b"a\nb\nha")
+    deadline = time.monotonic() + 5
+    while not found and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert found == [["stdin:1 a", "stdin:2 b"]]
+    os.write(written, b"lf\r\nlast")
+    os.close(written)
+    reader.join(5)
+    os.close(read)
+    assert functools.reduce(operator.iadd, found, []) == ["stdin:1 a", "stdin:2 b", "stdin:3 half", "stdin:4 last"]
+
+
+@pytest.mark.parametrize("raw", [b"", b"\n", b"a", b"\xef\xbb\xbfa\n\n", b"a\r\n\rb\n" * 9, b"x" * 200_000 + b"\ny"])
+def test_a_pipe_holds_the_lines_that_a_file_holds(tmp_path: Path, raw: bytes) -> None:
+    from s2s.cli.inputs import lines_of
+
+    (tmp_path / "in").write_bytes(raw)
+    with (tmp_path / "in").open("rb") as file:
+        assert [x for x in piped(file.fileno()) if x is not None] == list(lines_of(str(tmp_path / "in")))
+
+
+def test_a_named_pipe_is_read_as_it_comes(tmp_path: Path, capsysbinary: Any) -> None:
+    """Which is what a shell makes of input=<(command)."""
+    os.mkfifo(tmp_path / "pipe")
+    sender = threading.Thread(target=write, args=(tmp_path / "pipe", "ab", "c"))
+    sender.start()
+    assert run("input=pipe") == 0
+    sender.join()
+    assert capsysbinary.readouterr().out == b"AB\nC\n"
+
+
+def test_standard_input_is_the_default(tmp_path: Path, monkeypatch: Any, capsysbinary: Any) -> None:
+    write(tmp_path / "in", "abc", "", "b")
+    with (tmp_path / "in").open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        assert run() == 0
+    assert capsysbinary.readouterr().out == b"ABC\n\nB\n"
+
+
+class Killed(BaseException):
+    """Stands for kill -9: nothing of the command may run after it."""
+
+
+CALLS = ("write", "truncate", "replace", "fsync")
+
+
+def kill_at(monkeypatch: pytest.MonkeyPatch, k: int) -> None:
+    """End the command at the k-th call by which it changes a file; a write leaves half of its bytes."""
+    left = [k]
+
+    def dying(name: str) -> Any:
+        real = getattr(os, name)
+
+        def call(*arguments: Any) -> Any:
+            left[0] -= 1
+            if left[0] > 0:
+                return real(*arguments)
+            if name == "write":
+                real(arguments[0], arguments[1][: len(arguments[1]) // 2])
+            raise Killed
+
+        return call
+
+    for name in CALLS:
+        monkeypatch.setattr(os, name, dying(name))
+
+
+@pytest.mark.parametrize("arguments", [["format=text"], ["format=tsv", "nbest=2"]], ids=["text", "tsv"])
+def test_killed_anywhere_and_resumed_gives_the_same_bytes(tmp_path: Path, arguments: list[str]) -> None:
+    """Every call that touches a file is the last one once."""
+    write(tmp_path / "in", *LINES, *["äöü abc", "q"])
+    arguments = ["input=in", "window=4", "--quiet", *arguments]
+    assert run(*arguments, "output=whole") == 0
+    for k in range(1, 200):
+        with pytest.MonkeyPatch.context() as patch:
+            kill_at(patch, k)
+            try:
+                run(*arguments, "output=out", "resume=true")
+                done = True
+            except Killed:
+                done = False
+        assert run(*arguments, "output=out", "resume=true") == 0
+        assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes(), k
+        assert {p.name for p in tmp_path.iterdir()} - {".out.partial.json.tmp"} == {
+            "MANIFEST.json", "in", "out", "whole"
+        }  # fmt: skip
+        if done:
+            assert k > 9
+            return
+        (tmp_path / "out").unlink()
+    pytest.fail("never ran through")
+
+
+def test_killed_again_and_again_it_still_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    write(tmp_path / "in", *LINES)
+    arguments = ["input=in", "window=4", "--quiet", "resume=true"]
+    assert run(*arguments, "output=whole") == 0
+    for _ in range(40):
+        with pytest.MonkeyPatch.context() as patch:
+            kill_at(patch, 5)  # truncate, and four writes
+            try:
+                run(*arguments, "output=out")
+                break
+            except Killed:
+                continue
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def unfinished(tmp_path: Path) -> list[str]:
+    """A command killed in the middle, and its arguments."""
+    write(tmp_path / "in", *LINES)
+    arguments = ["input=in", "output=out", "--quiet"]
+    with pytest.MonkeyPatch.context() as patch:
+        kill_at(patch, 8)
+        with pytest.raises(Killed):
+            run(*arguments)
+    assert (tmp_path / "out.partial").exists()
+    return [*arguments, "resume=true"]
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (["search.alpha=0.1"], "search.alpha was 0.6 and is 0.1"),
+        (["format=tsv"], "format was 'text' and is 'tsv'"),
+        (["window=3"], "window was 2000 and is 3"),
+    ],
+)
+def test_other_options_are_refused_on_resume(tmp_path: Path, capsys: Any, change: list[str], what: str) -> None:
+    arguments = unfinished(tmp_path)
+    before = (tmp_path / "out.partial").read_bytes()
+    assert run(*arguments, *change) == 2
+    assert f"out.partial cannot be continued: {what}; give" in capsys.readouterr().err
+    assert (tmp_path / "out.partial").read_bytes() == before
+    assert run(*arguments) == 0
+
+
+@pytest.mark.parametrize(("file", "key"), [("in", "input"), ("MANIFEST.json", "checkpoint")])
+def test_another_input_or_model_is_refused_on_resume(tmp_path: Path, capsys: Any, file: str, key: str) -> None:
+    arguments = unfinished(tmp_path)
+    (tmp_path / file).write_text("other\n")
+    assert run(*arguments) == 2
+    assert f"out.partial cannot be continued: {key} was" in capsys.readouterr().err
+
+
+def test_a_partial_file_of_unknown_origin_is_refused(tmp_path: Path, capsys: Any) -> None:
+    arguments = unfinished(tmp_path)
+    (tmp_path / "out.partial.json").unlink()
+    assert run(*arguments) == 2
+    assert "what it was made with is lost" in capsys.readouterr().err
+
+
+def test_without_resume_it_starts_anew_and_the_old_output_stays_until_the_end(tmp_path: Path) -> None:
+    arguments = unfinished(tmp_path)[:-1]
+    (tmp_path / "out").write_text("old\n")
+    with pytest.MonkeyPatch.context() as patch:
+        kill_at(patch, 6)
+        with pytest.raises(Killed):
+            run(*arguments)
+    assert (tmp_path / "out").read_text() == "old\n"
+    assert run(*arguments) == 0
+    assert (tmp_path / "out").read_text().split("\n") == [*TEXT, ""]
+
+
+def test_a_finished_output_is_left_alone_by_resume(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    write(tmp_path / "in", *LINES)
+    assert run("input=in", "output=out") == 0
+    made = (tmp_path / "out").stat()
+    capsys.readouterr()
+    monkeypatch.setitem(sys.modules, "s2s.cli.loading", SimpleNamespace(load=None))  # no model is needed
+    assert run("input=in", "output=out", "resume=true") == 0
+    assert capsys.readouterr().err.startswith("out is finished")
+    assert (tmp_path / "out").stat() == made
+
+
+def test_two_commands_cannot_write_one_file(tmp_path: Path) -> None:
+    from s2s.cli.resumable import ResumableFile
+    from s2s.errors import UserError
+
+    first, second = (ResumableFile(tmp_path / "out", 1) for _ in range(2))
+    first.begin({})
+    with pytest.raises(UserError, match="is being written by another s2s-generate"):
+        second.begin({})
+    first.write(["a"])
+    first.finish()
+    assert (tmp_path / "out").read_text() == "a\n"
+
+
+def test_help_needs_no_torch() -> None:
+    import subprocess
+
+    code = "import sys, s2s.cli.generate as g; g.main(['--help']); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, check=False).returncode == 0
