@@ -37,7 +37,7 @@ class DataConfig:
     max_ratio: float | None = None
     """Largest length ratio of the two sides, in symbols; null keeps every pair."""
     workers: int = 0
-    """Processes that encode text during preparation; 0 takes one per core."""
+    """Threads that encode text during preparation; 0 takes one per core."""
 
 
 @dataclass(kw_only=True)

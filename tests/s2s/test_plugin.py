@@ -1,0 +1,255 @@
+"""The plugin door: order, blocking, and what becomes of plugins that are broken."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from s2s.errors import PluginError
+from s2s.plugin import Hooks, Plugins, load_plugins
+
+ROOT = Path(__file__).parents[2]
+HOOKS = [name for name in dir(Hooks) if name.startswith("s2s_")]
+
+HEAD = """\
+from dataclasses import dataclass
+from s2s import Choice, hookimpl
+
+@dataclass(kw_only=True)
+class ToyConfig(Choice):
+    size: int = 1
+    '''Size.'''
+
+"""
+GOOD = HEAD + "@hookimpl\ndef s2s_register(registry):\n    registry.arch({name!r}, ToyConfig, dict)\n"
+
+Install = Callable[..., str]
+counter = itertools.count()
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Installs a distribution: a module, its metadata and its entry point, in a folder on sys.path."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def make(source: str, *, point: str, package: str = "") -> str:
+        module = f"s2s_made_{next(counter)}"
+        package = package or f"{point}-dist"
+        (tmp_path / f"{module}.py").write_text(source)
+        info = tmp_path / f"{package.replace('-', '_')}-1.5.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.5\n")
+        (info / "entry_points.txt").write_text(f"[s2s]\n{point} = {module}\n")
+        return module
+
+    return make
+
+
+@pytest.fixture
+def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+    """Writes a module into the working directory; gives its name."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    def make(source: str) -> str:
+        name = f"s2s_local_{next(counter)}"
+        (tmp_path / f"{name}.py").write_text(source)
+        return name
+
+    return make
+
+
+def archs(plugins: Plugins) -> set[str]:
+    return {name for group, name in plugins.registry.entries if group == "arch"}
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_every_hook_is_documented_and_called(hook: str) -> None:
+    assert getattr(Hooks, hook).__doc__
+    text = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+    assert re.search(rf"^#+ .*`{hook}", text, re.MULTILINE), f"docs/plugins.md has no heading for {hook}"
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "s2s").rglob("*.py")]
+    assert any(re.search(rf"\.{hook}\(", source) for source in sources), f"nobody calls {hook}"
+
+
+def test_every_hook_reaches_a_plugin(local: Callable[[str], str]) -> None:
+    arguments = {"s2s_register": "registry", "s2s_build_model": "config, vocab, registry"}
+    source = "from s2s import hookimpl\ncalled = []\n" + "".join(
+        f"@hookimpl\ndef {hook}({arguments.get(hook, 'trainer')}):\n    called.append('{hook}')\n" for hook in HOOKS
+    )
+    name = local(source)
+    plugins = load_plugins([name])
+    values = {"config": SimpleNamespace(arch=SimpleNamespace(name="none")), "vocab": None, "path": Path(), "record": {}}
+    for hook in HOOKS:
+        caller = getattr(plugins.hook, hook)
+        if hook == "s2s_register":
+            continue
+        wanted = caller.spec.argnames
+        given = {key: values.get(key) for key in wanted} | (
+            {"registry": plugins.registry} if "registry" in wanted else {}
+        )
+        if hook == "s2s_build_model":
+            with pytest.raises(PluginError, match="arch=none: no such arch"):
+                caller(**given)
+        else:
+            caller(**given)
+    assert sorted(sys.modules[name].called) == sorted(HOOKS)
+
+
+def test_a_plugin_may_build_the_model_before_the_core_does(local: Callable[[str], str]) -> None:
+    name = local("from s2s import hookimpl\n@hookimpl\ndef s2s_build_model(config):\n    return config\n")
+    assert load_plugins([name]).hook.s2s_build_model(config="mine", vocab=None, registry=None) == "mine"
+
+
+def test_a_wrapper_sees_what_the_core_built(local: Callable[[str], str]) -> None:
+    name = local(
+        HEAD
+        + "@hookimpl\ndef s2s_register(registry):\n"
+        + "    registry.arch('toy', ToyConfig, lambda config, vocab: [config.size, vocab])\n"
+        + "@hookimpl(wrapper=True)\ndef s2s_build_model():\n    model = yield\n    return ['frozen', *model]\n"
+    )
+    plugins = load_plugins([name])
+    entry = plugins.registry.get("arch", "toy")
+    config = SimpleNamespace(arch=entry.config(name="toy"))
+    built = plugins.hook.s2s_build_model(config=config, vocab="vocab", registry=plugins.registry)
+    assert built == ["frozen", 1, "vocab"]
+
+
+def test_shipped_plugins_are_loaded_before_strangers_and_strangers_by_name(install: Install) -> None:
+    install(GOOD.format(name="late"), point="zebra")
+    install(GOOD.format(name="early"), point="aardvark")
+    plugins = load_plugins()
+    assert list(plugins.loaded)[-2:] == ["aardvark", "zebra"]
+    assert plugins.loaded["zebra"] == "zebra-dist 1.5"
+    assert {"late", "early", "transformer"} <= archs(plugins)
+    assert all(origin.startswith("s2s-toolkit ") for origin in list(plugins.loaded.values())[:-2])
+
+
+def test_nothing_that_we_ship_is_broken() -> None:
+    assert load_plugins().registry.broken == {}
+
+
+def test_the_environment_blocks_plugins(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = install("raise SystemExit('imported')", point="zebra")
+    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "zebra, transformer")
+    plugins = load_plugins()
+    assert sorted(plugins.registry.blocked) == ["transformer", "zebra"]
+    assert module not in sys.modules
+    assert "transformer" not in archs(plugins)
+    with pytest.raises(PluginError, match="Blocked by S2S_BLOCK_PLUGINS"):
+        plugins.registry.get("arch", "transformer")
+
+
+def test_no_plugins_leaves_the_shipped_ones(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(GOOD.format(name="late"), point="zebra")
+    monkeypatch.setenv("S2S_NO_PLUGINS", "1")
+    plugins = load_plugins()
+    assert plugins.registry.blocked == ["zebra"]
+    assert "transformer" in archs(plugins)
+
+
+BROKEN = {
+    "import": ("import no_such_module_at_all\n", "ModuleNotFoundError: No module named 'no_such_module_at_all'"),
+    "exit": ("raise SystemExit('bye')\n", "SystemExit: bye"),
+    "lines": ("raise ValueError('two\\nlines')\n", "ValueError: two lines"),
+    "syntax": ("def (\n", "SyntaxError"),
+    "misspelt": (
+        "from s2s import hookimpl\n@hookimpl\ndef s2s_regster(registry): ...\n",
+        "Did you mean 's2s_register'?",
+    ),
+    "unmarked": ("def s2s_register(registry): ...\n", "'s2s_register' lacks @s2s.hookimpl"),
+    "argument": ("from s2s import hookimpl\n@hookimpl\ndef s2s_train_end(trianer): ...\n", "trianer"),
+    "half-way": (GOOD.format(name="half") + "    raise OSError('no disk')\n", "OSError: no disk"),
+    "clash": (GOOD.format(name="transformer"), "by plugin 'transformer' of s2s-toolkit"),
+    "no config": (
+        "from s2s import hookimpl\n@hookimpl\ndef s2s_register(registry):\n    registry.arch('x', int, int)\n",
+        "x",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_plugin_is_kept_shown_and_leaves_nothing_behind(install: Install, kind: str) -> None:
+    source, said = BROKEN[kind]
+    before = load_plugins()
+    install(source, point="zebra")
+    plugins = load_plugins()
+    assert said in plugins.registry.broken["zebra"]
+    assert "(from zebra-dist 1.5)" in plugins.registry.broken["zebra"]
+    assert "\n" not in plugins.registry.broken["zebra"]
+    assert plugins.registry.entries.keys() == before.registry.entries.keys()
+    assert plugins.loaded == before.loaded
+    with pytest.raises(PluginError, match="Plugin 'zebra' could not be loaded"):
+        plugins.registry.get("arch", "exotic")
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_local_plugin_is_an_error_of_one_line(local: Callable[[str], str], kind: str) -> None:
+    source, said = BROKEN[kind]
+    name = local(source)
+    with pytest.raises(PluginError) as caught:
+        load_plugins([name])
+    assert str(caught.value).startswith(f"plugins=[{name}]: ")
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_error_in_a_local_plugin_says_where(local: Callable[[str], str]) -> None:
+    name = local("x = 1\n\nboom()\n")
+    with pytest.raises(PluginError, match=rf"NameError: .* \(.*{name}\.py, line 3\)"):
+        load_plugins([f"./{name}.py"])
+
+
+def test_two_distributions_with_one_entry_point_name_are_both_named(install: Install) -> None:
+    install(GOOD.format(name="first"), point="zebra", package="a-dist")
+    install(GOOD.format(name="second"), point="zebra", package="b-dist")
+    plugins = load_plugins()
+    assert plugins.loaded["zebra"] == "a-dist 1.5"
+    assert "first" in archs(plugins)
+    assert "second" not in archs(plugins)
+    assert plugins.registry.broken == {
+        "zebra of b-dist 1.5": "plugin 'zebra' is already there, from a-dist 1.5 (from b-dist 1.5)"
+    }
+
+
+def test_two_plugins_of_one_entry_name_are_both_named(install: Install) -> None:
+    install(GOOD.format(name="same"), point="aardvark")
+    install(GOOD.format(name="same"), point="zebra")
+    broken = load_plugins().registry.broken
+    assert "plugin 'aardvark' of aardvark-dist 1.5 and by plugin 'zebra' of zebra-dist 1.5" in broken["zebra"]
+
+
+def test_a_local_plugin_is_found_by_module_and_by_path(local: Callable[[str], str], tmp_path: Path) -> None:
+    name = local(GOOD.format(name="by_module"))
+    path = local(GOOD.format(name="by_path"))
+    plugins = load_plugins([name, f"./{path}.py"])
+    assert {"by_module", "by_path"} <= archs(plugins)
+    assert list(plugins.loaded)[-2:] == [name, f"./{path}.py"]
+    assert plugins.registry.get("arch", "by_path").plugin == f"./{path}.py"
+
+
+def test_a_local_file_does_not_hide_a_module_of_its_name(tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text(GOOD.format(name="own"))
+    before = sys.modules.get("json")
+    assert "own" in archs(load_plugins([str(tmp_path / "json.py")]))
+    assert sys.modules.get("json") is before
+
+
+def test_a_local_plugin_that_is_not_there_is_named(local: Callable[[str], str]) -> None:
+    with pytest.raises(PluginError, match=r"plugins=\[\./none\.py\]: no file none\.py"):
+        load_plugins(["./none.py"])
+    with pytest.raises(PluginError, match=r"plugins=\[s2s_none\]: ModuleNotFoundError: No module named 's2s_none'"):
+        load_plugins(["s2s_none"])
+
+
+def test_a_plugin_named_twice_is_loaded_once(local: Callable[[str], str]) -> None:
+    name = local(GOOD.format(name="twice"))
+    assert "twice" in archs(load_plugins([name, name]))
+    with pytest.raises(PluginError, match="this is plugin 'transformer', which is already there"):
+        load_plugins(["s2s_transformer"])

@@ -1,0 +1,109 @@
+"""What can be registered, and what cannot."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from s2s.errors import PluginError
+from s2s.registry import GROUPS, Choice, Registry
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(kw_only=True)
+class ToyConfig(Choice):
+    """A config."""
+
+    size: int = 1
+    """Size."""
+
+
+class Forgotten(Choice):
+    """A config without its decorator."""
+
+    size: int = 1
+
+
+@dataclass(kw_only=True)
+class TakenConfig(Choice):
+    """An option whose name means something in presets."""
+
+    base: str = ""
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_group_has_a_method_of_its_name(group: str) -> None:
+    registry = Registry()
+    getattr(registry, group)("toy", ToyConfig, len)
+    assert registry.get(group, "toy").build([1, 2]) == 2
+
+
+def test_a_factory_may_be_named_and_is_imported_when_built() -> None:
+    registry = Registry()
+    registry.arch("later", ToyConfig, "no_such_module:build")
+    registry.arch("now", ToyConfig, "os.path:join")
+    assert registry.get("arch", "now").build("a", "b") == "a/b"
+    with pytest.raises(ModuleNotFoundError):
+        registry.get("arch", "later").build(ToyConfig())
+
+
+def test_a_clash_names_both_plugins() -> None:
+    registry = Registry()
+    registry.plugin, registry.packages = "one", {"one": "one-dist 1.0", "two": "two-dist 2.0"}
+    registry.arch("toy", ToyConfig, len)
+    registry.plugin = "two"
+    with pytest.raises(PluginError, match=r"by plugin 'one' of one-dist 1\.0 and by plugin 'two' of two-dist 2\.0"):
+        registry.arch("toy", ToyConfig, len)
+    registry.preset("arch", "toy", {"name": "toy"})
+    with pytest.raises(PluginError, match="arch 'toy' is registered by"):
+        registry.preset("arch", "toy", {"name": "toy"})
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda r: r.add("arhc", "x", ToyConfig, len), "no group 'arhc'. Did you mean 'arch'?"),
+        (lambda r: r.preset("experimnt", "x", {}), "no group 'experimnt'. Did you mean 'experiment'?"),
+        (lambda r: r.arch("no way", ToyConfig, len), "a name is letters, digits"),
+        (lambda r: r.arch("5", ToyConfig, len), "a name is letters, digits"),
+        (lambda r: r.arch("", ToyConfig, len), "a name is letters, digits"),
+        (lambda r: r.arch("true", ToyConfig, len), "a name is letters, digits"),
+        (lambda r: r.preset("arch", "a=b", {}), "a name is letters, digits"),
+        (lambda r: r.arch("x", dict, len), "dict must be a dataclass that derives from s2s.Choice"),
+        (lambda r: r.arch("x", ToyConfig(), len), "must be a dataclass that derives"),
+        (lambda r: r.arch("x", Forgotten, len), "Forgotten lacks @dataclass(kw_only=True)"),
+        (lambda r: r.arch("x", TakenConfig, len), "'base' has a meaning in presets"),
+    ],
+)
+def test_what_cannot_be_registered_says_why(call, said: str) -> None:  # noqa: ANN001
+    with pytest.raises(PluginError, match=re.escape(said)):
+        call(Registry())
+
+
+def test_an_unknown_name_gets_a_suggestion_and_what_may_have_held_it() -> None:
+    registry = Registry()
+    registry.arch("transformer", ToyConfig, len)
+    registry.preset("arch", "transformer_big", {"name": "transformer"})
+    registry.broken["exotic"] = "ImportError: no module x (from exotic 1.0)"
+    registry.blocked.append("other")
+    with pytest.raises(PluginError) as caught:
+        registry.get("arch", "transfromer")
+    assert str(caught.value) == (
+        "arch=transfromer: no such arch. Did you mean 'transformer'? Plugin 'exotic' could not be loaded: "
+        "ImportError: no module x (from exotic 1.0). Blocked by S2S_BLOCK_PLUGINS: other."
+    )
+    assert registry.names("arch") == ["transformer", "transformer_big"]
+    assert registry.known("task").startswith(" Known: none.")
+
+
+def test_presets_of_a_folder_are_named_by_their_files(tmp_path: Path) -> None:
+    (tmp_path / "arch").mkdir()
+    (tmp_path / "arch" / "a.b.yaml").write_text("name: x\n")
+    registry = Registry()
+    registry.presets_in(tmp_path)
+    assert registry.presets["arch", "a.b"].source == tmp_path / "arch" / "a.b.yaml"
