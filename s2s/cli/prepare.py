@@ -1,0 +1,53 @@
+"""s2s-prepare: train the tokeniser and encode the corpora, without training a model."""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from s2s.cli.command import Options, run_command
+from s2s.config import PrepareConfig
+from s2s.data.prepare import prepare
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from s2s.compose import Composed
+    from s2s.plugin import Plugins
+
+
+def main() -> int:
+    """The command."""
+    return run_command(PrepareConfig, _prepare)
+
+
+def _prepare(composed: Composed[PrepareConfig], plugins: Plugins, options: Options) -> None:
+    config = composed.config
+    task = plugins.registry.get("task", config.task.name).build(config.task)
+    if options.dry_run:
+        for line in task.describe():
+            print(line)
+        return
+    with _shown(options.quiet) as (tell, every):
+        prepared = prepare(task, config.data, tell, every)
+    if not options.quiet:
+        print("\n".join([*task.describe(), *prepared.report]))
+
+
+@contextmanager
+def _shown(quiet: bool) -> Iterator[tuple[Callable[[str], None], float]]:
+    """Where progress goes and how often: a moving bar on a terminal, lines elsewhere, nowhere if quiet."""
+    console = Console(stderr=True, quiet=quiet)
+    if quiet or not console.is_terminal:
+        yield (lambda line: None if quiet else print(line, file=sys.stderr, flush=True)), 10.0
+        return
+    with Progress(BarColumn(20), TextColumn("{task.description}"), TimeElapsedColumn(), console=console) as bar:
+        row = bar.add_task("starting", total=None)
+        yield (lambda line: bar.update(row, description=line.replace("[", r"\["))), 0.2
+        bar.update(row, total=1, completed=1)
