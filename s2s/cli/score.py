@@ -1,0 +1,41 @@
+"""s2s-score: judge outputs against references, and compare systems."""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+from typing import TYPE_CHECKING
+
+from s2s.cli.aligned import read_aligned
+from s2s.cli.command import Options, run_command
+from s2s.config import ScoreConfig
+from s2s.errors import ConfigError
+from s2s.metrics import build_metrics, compare
+from s2s.metrics.report import as_json, as_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s.compose import Composed
+    from s2s.plugin import Plugins
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    return run_command(ScoreConfig, score, argv)
+
+
+def score(composed: Composed[ScoreConfig], plugins: Plugins, options: Options) -> None:
+    """Print every metric of every system, the first being the baseline."""
+    config = composed.config
+    task = plugins.registry.get("task", config.task.name).build(config.task)
+    metrics = build_metrics(task, plugins.registry, config.metrics)
+    if not metrics:
+        raise ConfigError(f"task={config.task.name} names no metrics; give some, as in metrics=[bleu,chrf]")
+    systems, refs = read_aligned(config.hyp, config.ref)
+    if options.dry_run:
+        print(f"{len(refs[0]):,} sentences, {len(systems)} systems, {len(metrics)} metrics: ready")
+        return
+    results = [compare(metric, systems, refs, config.samples, config.seed) for metric in metrics]
+    report = as_json if config.format == "json" else as_text
+    print(report(results, len(refs[0]), len(refs)))
