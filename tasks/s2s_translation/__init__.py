@@ -1,1 +1,88 @@
-"""Translation, as a plugin."""
+"""Translation, as a plugin: parallel text in, detokenised text out; without files, a corpus of its own."""
+
+from __future__ import annotations
+
+__all__ = ["TranslationConfig"]
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from s2s import Choice, Registry, hookimpl
+from s2s.errors import ConfigError
+
+PAPER_VOCAB_SIZE = 37_000
+BUILTIN_VOCAB_SIZE = 1_000
+
+
+@dataclass(kw_only=True)
+class TranslationConfig(Choice):
+    """Text from one language into another."""
+
+    train: Any = None
+    """Training text: [corpus.en,corpus.de], a .tsv or .jsonl of pairs, or several corpora as
+    {name: {files: [a.en,a.de], weight: 2}, …}; .gz is read as it is. null: the built-in corpus."""
+    valid: Any = None
+    """Development text, in the same forms; null: none, or the built-in corpus's own."""
+    test: Any = None
+    """Test text, in the same forms."""
+    src_lang: str = ""
+    """Language of the source, such as en; empty: not known."""
+    tgt_lang: str = ""
+    """Language of the target, such as de; empty: not known, which only language-bound metrics mind."""
+    subword: Literal["bpe", "unigram"] = "bpe"
+    """How words are cut (section 5.1: byte pairs)."""
+    vocab_size: int | None = None
+    """Symbols of the vocabulary, special ones included; null: 37,000 (section 5.1), 1,000 for the built-in corpus."""
+    joint: bool = True
+    """One vocabulary for both sides, so that embeddings can be shared."""
+    src_vocab_size: int | None = None
+    """Source symbols when joint=false; null: vocab_size."""
+    tgt_vocab_size: int | None = None
+    """Target symbols when joint=false; null: vocab_size."""
+    character_coverage: float = 1.0
+    """Share of the characters that get a symbol of their own; 0.9995 suits Chinese and Japanese."""
+    lowercase: bool = False
+    """Lower-case both sides; outputs are lower-case then."""
+    invalid: Literal["error", "drop"] = "error"
+    """What to do with a line that is not UTF-8 or not a pair: stop, or drop and count it."""
+    pairs: int = 20_000
+    """Training pairs of the built-in corpus."""
+    builtin_seed: int = 1
+    """Seed of the built-in corpus."""
+    metrics: list[Any] = field(default_factory=lambda: ["bleu", "chrf"])
+    """What judges outputs, the main one first: names, or {name: bleu, tokenize: intl} with options."""
+
+    def __post_init__(self) -> None:
+        if self.pairs < 1:
+            raise ConfigError(f"task.pairs={self.pairs}: give 1 or more")
+        for side in ("src_lang", "tgt_lang"):
+            if str(getattr(self, side)).lower() in ("true", "false"):
+                raise ConfigError(
+                    f"task.{side}={getattr(self, side)}: a YAML file says a switch where a language is meant; "
+                    "quote it, as in 'no' for Norwegian"
+                )
+        if (self.valid or self.test) and not self.train:
+            raise ConfigError("task.valid or task.test is given without task.train; give task.train=[source,target]")
+        if self.joint and (self.src_vocab_size is not None or self.tgt_vocab_size is not None):
+            raise ConfigError(
+                "task.src_vocab_size and task.tgt_vocab_size need task.joint=false; else give task.vocab_size"
+            )
+
+    def sizes(self) -> dict[str, tuple[str, int]]:
+        """For "joint", or "src" and "tgt": the option that gives the symbols of its vocabulary, and how many."""
+        common = self.vocab_size
+        if common is None:
+            common = PAPER_VOCAB_SIZE if self.train else BUILTIN_VOCAB_SIZE
+        if self.joint:
+            return {"joint": ("task.vocab_size", common)}
+        own = {"src": self.src_vocab_size, "tgt": self.tgt_vocab_size}
+        return {
+            side: ("task.vocab_size", common) if size is None else (f"task.{side}_vocab_size", size)
+            for side, size in own.items()
+        }
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    """The task, under its name."""
+    registry.task("translation", TranslationConfig, "s2s_translation.task:Translation")

@@ -1,0 +1,138 @@
+"""Translation over subwords: how text becomes ids, and ids text again."""
+
+from __future__ import annotations
+
+__all__ = ["Translation"]
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from s2s.data.subword import Subwords, train_subwords
+from s2s.errors import DataError
+from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
+from s2s_translation.corpora import BuiltinCorpora, Corpora, FileCorpora
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from s2s_translation import TranslationConfig
+
+SETTINGS = "task.json"
+
+
+class Translation(Task):
+    """Pairs of lines, cut into subwords by sentencepiece."""
+
+    config: TranslationConfig
+    src: Subwords
+    """Known, as `tgt`, once `learn` or `load` has run; the same object where the vocabulary is joint."""
+    tgt: Subwords
+
+    def __init__(self, config: TranslationConfig) -> None:
+        super().__init__(config)
+        self.metrics = config.metrics
+        self.metric_options = _metric_options(config)
+        self.text: Corpora = FileCorpora(config) if config.train else BuiltinCorpora(config)
+
+    def sources(self) -> Sources:
+        """The files of all splits, and every option that shapes pairs or ids."""
+        config = self.config
+        settings = {
+            "subword": config.subword,
+            "sizes": {side: size for side, (_, size) in config.sizes().items()},
+            "character_coverage": config.character_coverage,
+            "lowercase": config.lowercase,
+            **self.text.settings(),
+        }
+        return Sources(self.text.files(), settings)
+
+    def corpora(self, split: str) -> Sequence[tuple[str, float]]:
+        """Names and weights, as the configuration gives them."""
+        return self.text.names(split)
+
+    def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
+        """The pairs of one corpus, lower-cased if asked for."""
+        pairs = self.text.read(split, corpus)
+        return map(_lower, pairs) if self.config.lowercase else pairs
+
+    def learn(self, directory: Path) -> None:
+        """Train one model on both sides, or one on each, from every training pair that can be used."""
+        for side, (option, size) in self.config.sizes().items():
+            train_subwords(
+                self._lines(side),
+                directory / f"{side}.model",
+                self.config.subword,
+                size,
+                character_coverage=self.config.character_coverage,
+                option=option,
+            )
+        models = {side: Subwords(directory / f"{side}.model").identity for side in self.config.sizes()}
+        written = {"lowercase": self.config.lowercase, "models": models}
+        (directory / SETTINGS).write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+        self.load(directory)
+
+    def load(self, directory: Path) -> None:
+        """Read the models, and refuse them if they are not those that this configuration asks for."""
+        written = _read_settings(directory / SETTINGS)
+        if written["lowercase"] is not self.config.lowercase:
+            raise DataError(
+                f"{directory}: made with task.lowercase={str(written['lowercase']).lower()}; "
+                "say the same, or prepare again"
+            )
+        models = {side: Subwords(directory / f"{side}.model") for side in self.config.sizes()}
+        for side, model in models.items():
+            if model.identity != written["models"].get(side):
+                raise DataError(
+                    f"{model.path}: its symbols are {model.identity[:12]}, but {SETTINGS} beside it was written "
+                    f"for {str(written['models'].get(side))[:12]}; copy the folder whole, or prepare again"
+                )
+        self.src, self.tgt = models.get("joint") or models["src"], models.get("joint") or models["tgt"]
+        self.vocab = Vocab(src=self.src.size, tgt=self.tgt.size, joint=self.config.joint)
+
+    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+        """Ids of both sides, without bos and eos."""
+        src = self.encode_source([example.src for example in examples])
+        tgt = self.tgt.encode([self._cased(example.tgt) for example in examples])
+        return [Encoded(*ids) for ids in zip(src, tgt, strict=True)]
+
+    def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
+        """Ids of new inputs, without bos and eos."""
+        return self.src.encode([self._cased(line) for line in lines])
+
+    def detokenize(self, ids: Sequence[int], src: str) -> str:
+        """The text of target ids."""
+        return self.tgt.decode(ids)
+
+    def describe(self) -> Iterable[str]:
+        """What the text is, where a user may not expect it."""
+        return self.text.describe()
+
+    def _cased(self, line: str) -> str:
+        return line.lower() if self.config.lowercase else line
+
+    def _lines(self, side: str) -> Iterator[str]:
+        for corpus, _ in self.corpora("train"):
+            for example in self.examples("train", corpus):
+                if isinstance(example, Example):
+                    yield from example if side == "joint" else [getattr(example, side)]
+
+
+def _lower(pair: Example | Rejected) -> Example | Rejected:
+    return Example(pair.src.lower(), pair.tgt.lower()) if isinstance(pair, Example) else pair
+
+
+def _metric_options(config: TranslationConfig) -> dict[str, Any]:
+    """What metrics need to know of the text: outputs of a lower-casing task are judged without case."""
+    language = {"lang": config.tgt_lang} if config.tgt_lang else {}
+    return {**language, "lowercase": True} if config.lowercase else language
+
+
+def _read_settings(path: Path) -> dict[str, Any]:
+    try:
+        written = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(written["models"], dict) and isinstance(written["lowercase"], bool):
+            return written
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    raise DataError(f"{path}: missing or damaged; delete its folder and prepare again")
