@@ -1,0 +1,38 @@
+"""What every plugin promises, as checks that its author calls from his own tests.
+
+    def test_my_architecture_keeps_the_contract():
+        check_arch(registry.get("arch", "my_arch"), MyConfig(d_model=16))
+
+    def test_my_task_keeps_the_contract(tmp_path):
+        check_task(registry.get("task", "my_task"), MyTaskConfig(train=["few.src", "few.tgt"]), tmp_path)
+
+Each check is an assertion that says what is broken, and may be called alone.
+"""
+
+from s2s.testing.arch import (
+    VOCAB,
+    assert_causal,
+    assert_deterministic,
+    assert_ignores_padding,
+    assert_saves_everything,
+    assert_state_reorders,
+    assert_step_is_decode,
+    assert_trains,
+    check_arch,
+)
+from s2s.testing.task import assert_constraint_allows_references, assert_task_round_trips, check_task
+
+__all__ = [
+    "VOCAB",
+    "assert_causal",
+    "assert_constraint_allows_references",
+    "assert_deterministic",
+    "assert_ignores_padding",
+    "assert_saves_everything",
+    "assert_state_reorders",
+    "assert_step_is_decode",
+    "assert_task_round_trips",
+    "assert_trains",
+    "check_arch",
+    "check_task",
+]

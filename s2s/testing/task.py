@@ -1,0 +1,80 @@
+"""What preparation, training and generation rely on in every task."""
+
+from __future__ import annotations
+
+__all__ = ["assert_constraint_allows_references", "assert_task_round_trips", "check_task"]
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import torch
+
+from s2s.batch import make_batch
+from s2s.task import Encoded, Example, Task, Vocab
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from s2s.registry import Choice, Entry
+
+
+def check_task(entry: Entry, config: Choice, directory: Path) -> None:
+    """Everything that preparation, training and generation rely on; keep the corpora of `config` small."""
+    task = entry.build(config)
+    assert_task_round_trips(task, directory)
+    assert_constraint_allows_references(task)
+
+
+def assert_task_round_trips(
+    task: Task, directory: Path, n: int = 100, normalise: Callable[[str], str] = lambda s: " ".join(s.split())
+) -> None:
+    """Learnt symbols are read back the same, and references survive encoding, up to white space.
+
+    A task that changes its text on purpose, such as to lower case, gives its own `normalise`.
+    """
+    names = [name for name, _ in task.corpora("train")]
+    assert names, 'corpora("train") is empty: there is nothing to learn from'
+    task.learn(directory)
+    again = type(task)(task.config)
+    again.load(directory)
+    assert again.vocab == task.vocab, f"load gives {again.vocab}, but learn gave {task.vocab}"
+    examples = _examples(task, n)
+    assert examples, f"none of the first {n} training pairs can be used"
+    encoded = task.encode(examples)
+    assert again.encode(examples) == encoded, "after load, texts are encoded differently"
+    _check_ids(encoded, task.vocab)
+    for example, pair, src in zip(examples, encoded, task.encode_source([e.src for e in examples]), strict=True):
+        assert list(src) == list(pair.src), f"encode_source and encode disagree on {example.src!r}"
+        text = task.detokenize(pair.tgt, example.src)
+        assert normalise(text) == normalise(example.tgt), f"{example.tgt!r} comes back as {text!r}"
+
+
+def assert_constraint_allows_references(task: Task, n: int = 20) -> None:
+    """The task's constraint, if it has one, lets every reference pass, up to its end; `task` has its symbols."""
+    constraint = task.constraint()
+    if constraint is None:
+        return
+    examples = _examples(task, n)
+    for example, pair in zip(examples, task.encode(examples), strict=True):
+        batch = make_batch([pair], task.vocab)
+        state = constraint.start(batch.src, batch.src_pad)
+        for t, token in enumerate(batch.tgt_out[0].tolist()):
+            allowed = bool(constraint.allowed(state)[0, 0, token])
+            assert allowed, f"the constraint forbids symbol {t} (id {token}) of the reference {example.tgt!r}"
+            state = constraint.advance(state, torch.tensor([[token]]))
+
+
+def _examples(task: Task, n: int) -> list[Example]:
+    """Usable pairs among the first `n` of the first training corpus."""
+    name, _ = task.corpora("train")[0]
+    return [e for e in islice(task.examples("train", name), n) if isinstance(e, Example)]
+
+
+def _check_ids(encoded: Sequence[Encoded], vocab: Vocab) -> None:
+    for side, size in (("src", vocab.src), ("tgt", vocab.tgt)):
+        ids = {int(i) for pair in encoded for i in getattr(pair, side)}
+        outside = sorted(i for i in ids if not 0 <= i < size)
+        assert not outside, f"{side} ids {outside} are not in 0..{size - 1}"
+        special = ids & {vocab.pad, vocab.bos, vocab.eos}
+        assert not special, f"{side} holds the special ids {sorted(special)}, which batches add by themselves"
