@@ -1,0 +1,97 @@
+"""From a configuration to a run that is ready to train: every part is built here, once, in the order of its needs."""
+
+from __future__ import annotations
+
+__all__ = ["assemble"]
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from s2s.data.batching import Batches
+from s2s.data.prepare import prepare
+from s2s.ema import EMA
+from s2s.errors import DataError
+from s2s.generator import Generator
+from s2s.keeper import Keeper
+from s2s.metrics import build_metrics
+from s2s.trainer import Trainer
+from s2s.update import Updater
+from s2s.validation import Validation
+
+if TYPE_CHECKING:
+    from s2s.config import Config
+    from s2s.data.prepare import Prepared
+    from s2s.distributed import World
+    from s2s.log import Log
+    from s2s.model import Seq2Seq
+    from s2s.plugin import Plugins
+    from s2s.run import RunDirectory
+    from s2s.task import Task
+
+
+def assemble(config: Config, plugins: Plugins, world: World, run: RunDirectory, log: Log) -> Trainer:
+    """Prepare the data, build the model and all that trains it; nothing is loaded from a checkpoint yet."""
+    if config.train.threads:
+        torch.set_num_threads(config.train.threads)
+    torch.manual_seed(config.seed)  # for whatever a plugin draws while it is built
+    build = plugins.registry.get
+    task: Task = build("task", config.task.name).build(config.task)
+    prepared = _prepare(task, config, world, log)
+    run.keep_tokenizer(prepared.tokenizer)
+    model = _model(config, plugins, world, task)
+    loss = build("loss", config.loss.name).build(config.loss)
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    updater = Updater(
+        config=config.train,
+        seed=config.seed,
+        vocab=task.vocab,
+        model=model,
+        loss=loss,
+        optimizer=build("optim", config.optim.name).build(config.optim, parameters),
+        schedule=build("schedule", config.schedule.name).build(config.schedule),
+        world=world,
+    )
+    search = build("search", config.search.name).build(config.search)
+    validation = Validation(
+        config=config,
+        task=task,
+        model=model,
+        loss=loss,
+        corpora=prepared.valid,
+        metrics=build_metrics(task, plugins.registry),
+        generator=Generator(model, task, search, world.device),
+        world=world,
+    )
+    ema = EMA(model, config.train.ema) if config.train.ema else None
+    return Trainer(
+        config=config,
+        directory=run.path,
+        batches=Batches(prepared.train, config.train.tokens, config.seed),
+        updater=updater,
+        validation=validation,
+        keeper=Keeper(config, run.checkpoints, updater, ema, log),
+        log=log,
+        hook=plugins.hook,
+    )
+
+
+def _prepare(task: Task, config: Config, world: World, log: Log) -> Prepared:
+    """The first rank prepares what is missing, the others then find it."""
+    if not world.is_first:
+        world.barrier()
+    prepared = prepare(task, config.data, log.line)
+    if world.is_first:
+        world.barrier()
+    if not prepared.train:
+        raise DataError(f"task={config.task.name} has no training data; give task.train=…")
+    return prepared
+
+
+def _model(config: Config, plugins: Plugins, world: World, task: Task) -> Seq2Seq:
+    torch.manual_seed(config.seed)  # the initial weights depend on the seed and the model alone
+    model: Seq2Seq = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
+    model.to(world.device)
+    if config.train.compile:
+        model.compile(dynamic=True)
+    return model
