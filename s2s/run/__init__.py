@@ -1,0 +1,16 @@
+"""A run on disk: its directory, who may write into it, and how a trained model comes back out of it.
+
+runs/<name>/  config.yaml    what was given           resolved.yaml   every option; itself a valid input
+              env.json       versions, plugins, …     status.json     running, done, preempted, failed
+              log.jsonl  train.log  tensorboard/      tokenizer/      as at training, with its hashes
+              checkpoints/   step-012000/ average/    best, last      pointers into checkpoints/
+runs/last     pointer to the run that was started last
+"""
+
+from __future__ import annotations
+
+__all__ = ["Run", "RunDirectory", "find_run", "load_run", "run_path"]
+
+from s2s.run.directory import RunDirectory
+from s2s.run.finding import find_run, run_path
+from s2s.run.loading import Run, load_run

@@ -1,0 +1,132 @@
+"""The directory of a run that trains: locked, and continued only as what it was started as."""
+
+from __future__ import annotations
+
+__all__ = ["RunDirectory"]
+
+import json
+import time
+from fnmatch import fnmatch
+from typing import TYPE_CHECKING, Any, Self
+
+from s2s import checkpoint
+from s2s.compose import compose, differences, to_yaml
+from s2s.config import Config
+from s2s.durable import write_file
+from s2s.errors import CheckpointError
+from s2s.run import tokenizer
+from s2s.run.environment import changes, environment
+from s2s.run.finding import RESOLVED, point_last
+from s2s.run.lock import Lock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from s2s.compose import Composed
+    from s2s.distributed import World
+    from s2s.plugin import Plugins
+
+FREE = (
+    "run", "train.steps", "train.device", "train.threads", "train.micro_tokens", "train.max_bad",
+    "train.average", "train.average_of", "valid.*", "checkpoint.*", "log.*", "search.*",
+    "data.prepared", "data.workers",
+)  # fmt: skip
+"""Options that may change when a run continues: they say how long, where and how closely watched, not what."""
+
+
+class RunDirectory:
+    """Where a run writes; of several ranks, only the first does."""
+
+    def __init__(self, path: Path, *, is_first: bool = True) -> None:
+        self.path = path
+        self.is_first = is_first
+        self.checkpoints = path / "checkpoints"
+        self.tokenizer = path / "tokenizer"
+        self.lock = Lock(path / ".lock")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.release()
+
+    def begin(self, composed: Composed[Config], plugins: Plugins, world: World) -> list[str]:
+        """Lock the directory, make sure that the run may go on in it, write down what it is; warnings.
+
+        Whatever makes the run impossible is an error here, before the first update.
+        """
+        if not self.is_first:
+            return []
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            warning = self.lock.acquire()
+            checkpoint.preflight(self.checkpoints, 0)
+            checkpoint.sweep(self.checkpoints)
+            self._refuse_changes(composed.config, plugins)
+            new = environment(plugins, world)
+            warnings = changes(self._read_env(), new) if self.is_resumed else []
+            self._write(composed, new)
+        except OSError as error:
+            raise CheckpointError(f"run directory {self.path} cannot be written to: {error}") from error
+        point_last(self.path)
+        return [*([warning] if warning else []), *warnings]
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether there is anything to continue."""
+        return bool(checkpoint.steps(self.checkpoints))
+
+    def keep_tokenizer(self, source: Path) -> None:
+        """Copy the tokeniser of the prepared data; a run that continues must find the one it has."""
+        if not self.is_first:
+            return
+        new = tokenizer.identity(source)
+        old = tokenizer.recorded(self.tokenizer) or self._read_env().get("tokenizer")
+        if self.is_resumed and old is not None and old != new:
+            raise CheckpointError(
+                f"{self.path} was trained with the tokeniser {old[:12]}, and the one of the data, {source}, "
+                f"is {new[:12]}: give the data of before, or another run=…"
+            )
+        try:
+            if old != new or tokenizer.identity(self.tokenizer) != new:
+                tokenizer.copy_tokenizer(source, self.tokenizer)
+            self._write_json("env.json", {**self._read_env(), "tokenizer": new})
+        except OSError as error:
+            raise CheckpointError(f"{self.tokenizer} cannot be written: {error}") from error
+
+    def status(self, state: str, **facts: Any) -> None:
+        """Write status.json: running, done, preempted or failed, and since when."""
+        if self.is_first:
+            since = time.strftime("%Y-%m-%d %H:%M:%S %z")
+            self._write_json("status.json", {"state": state, "since": since, **facts})
+
+    def _refuse_changes(self, config: Config, plugins: Plugins) -> None:
+        if not self.is_resumed or not (self.path / RESOLVED).is_file():
+            return
+        old = compose(Config, [str(self.path.absolute() / RESOLVED)], plugins).config
+        changed = [
+            f"{key} is {was!r} there and {now!r} here"
+            for key, (was, now) in differences(old, config).items()
+            if not any(fnmatch(key, free) for free in FREE)
+        ]
+        if changed:
+            raise CheckpointError(
+                f"{self.path} cannot be continued with other values: {'; '.join(changed)}. "
+                "Give the values of before to continue it, or another run=… to start anew"
+            )
+
+    def _write(self, composed: Composed[Config], env: dict[str, Any]) -> None:
+        write_file(self.path / "config.yaml", to_yaml(composed.given))
+        write_file(self.path / RESOLVED, to_yaml(composed.config, composed.origins))
+        kept = {key: value for key, value in self._read_env().items() if key == "tokenizer"}
+        self._write_json("env.json", {**env, **kept})
+        self.status("running")
+
+    def _read_env(self) -> dict[str, Any]:
+        try:
+            return dict(json.loads((self.path / "env.json").read_bytes()))
+        except (OSError, ValueError, TypeError):  # of use to people; nothing depends on it
+            return {}
+
+    def _write_json(self, name: str, content: dict[str, Any]) -> None:
+        write_file(self.path / name, json.dumps(content, indent=1) + "\n")

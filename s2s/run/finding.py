@@ -1,0 +1,69 @@
+"""Which directory `run=` means, and which checkpoint `checkpoint=`."""
+
+from __future__ import annotations
+
+__all__ = ["RUNS", "candidates", "find_run", "point_last", "run_path"]
+
+from contextlib import suppress
+from pathlib import Path
+
+from s2s import checkpoint
+from s2s.errors import CheckpointError, did_you_mean
+
+RUNS = Path("runs")
+RESOLVED = "resolved.yaml"
+
+
+def run_path(name: str) -> Path:
+    """Where a run of this name lies, or will: a bare name under runs/, a path as it stands, last the newest."""
+    if name == "last":
+        return _last()
+    return Path(name) if "/" in name else RUNS / name
+
+
+def find_run(name: str) -> Path:
+    """The directory of a run that exists: `last`, its name under runs/, or its path."""
+    tried = [run_path(name)] if name == "last" else [run_path(name), Path(name)]
+    for path in tried:
+        if name and (path / RESOLVED).is_file():
+            return path
+    for path in tried:
+        if name and path.is_dir():
+            raise CheckpointError(f"run={name}: {path} is no run directory: it has no {RESOLVED}")
+    known = [p.name for p in RUNS.iterdir() if (p / RESOLVED).is_file()] if RUNS.is_dir() else []
+    hint = did_you_mean(name, {*known, *(["last"] if known else [])}) or " There are no runs under runs/ yet."
+    raise CheckpointError(f"run={name}: no such run, neither under runs/ nor as a path.{hint}")
+
+
+def point_last(path: Path) -> None:
+    """Let run=last mean `path` from now on; not where there is no runs/, nor where it cannot be written to."""
+    if RUNS.is_dir():
+        with suppress(OSError):
+            checkpoint.point(RUNS / "last", path)
+
+
+def candidates(directory: Path, wanted: str) -> list[Path]:
+    """The checkpoints that `wanted` may mean, the first valid one of which is taken."""
+    folder = directory / "checkpoints"
+    newest = list(reversed(checkpoint.steps(folder)))
+    best = checkpoint.follow(directory / "best")
+    average = folder / "average"
+    if wanted == "auto":
+        return [path for path in (average, best) if path is not None and path.is_dir()] + newest
+    if wanted == "last":
+        return newest
+    if wanted == "best" and best is not None:
+        return [best]
+    for path in (folder / wanted, Path(wanted)):
+        if wanted and path.is_dir():
+            return [path]
+    known = [path.name for path in newest] + ["auto", "last"]
+    known += ["best"] * (best is not None) + ["average"] * average.is_dir()
+    raise CheckpointError(f"checkpoint={wanted}: {directory} has no such checkpoint.{did_you_mean(wanted, known)}")
+
+
+def _last() -> Path:
+    path = checkpoint.follow(RUNS / "last")
+    if path is None or not path.is_dir():
+        raise CheckpointError("run=last: no run was started here yet (runs/last points nowhere)")
+    return path.resolve() if ".." in path.parts else path

@@ -1,0 +1,61 @@
+"""The tokeniser travels inside the run, with the hashes that tell it from any other."""
+
+from __future__ import annotations
+
+__all__ = ["copy_tokenizer", "identity", "recorded"]
+
+import hashlib
+import json
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+from s2s import durable
+from s2s.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MANIFEST = "MANIFEST.json"
+
+
+def identity(folder: Path) -> str:
+    """One hash over the names and contents of all files; CheckpointError if one of them cannot be read."""
+    try:
+        return _combined(_hashes(folder))
+    except OSError as error:
+        raise CheckpointError(f"{folder}: the tokeniser cannot be read: {error}") from error
+
+
+def recorded(folder: Path) -> str | None:
+    """The identity that was written down when the tokeniser was copied here; None if nothing was."""
+    try:
+        return _combined(dict(json.loads((folder / MANIFEST).read_bytes())))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError) as error:
+        raise CheckpointError(f"{folder / MANIFEST} is damaged: {error}") from error
+
+
+def copy_tokenizer(source: Path, target: Path) -> None:
+    """Copy the folder, with its hashes, so that it is there whole or not at all."""
+    temp = target.with_name(f".{target.name}.tmp")
+    shutil.rmtree(temp, ignore_errors=True)
+    shutil.copytree(source, temp)
+    hashes = _hashes(temp)
+    for name in hashes:
+        durable.sync(temp / name)
+    durable.write_new(temp / MANIFEST, json.dumps(hashes, indent=1))
+    durable.sync(temp)
+    shutil.rmtree(target, ignore_errors=True)
+    os.rename(temp, target)  # noqa: PTH104
+    durable.sync(target.parent)
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    files = sorted(path for path in folder.rglob("[!.]*") if path.is_file() and path.name != MANIFEST)
+    return {path.relative_to(folder).as_posix(): durable.digest(path) for path in files}
+
+
+def _combined(hashes: dict[str, str]) -> str:
+    return hashlib.sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()
