@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from s2s_translation import TranslationConfig
 
-SPLITS = ("train", "valid", "test")
+WATCHED = ("train", "valid")  # a test set takes no part in what is prepared
 HELD_OUT = 1000  # pairs in the built-in valid and test
 
 
@@ -64,7 +64,7 @@ class FileCorpora(Corpora):
         return read_pairs(self.of(split)[name].files, self.config.invalid)
 
     def files(self) -> Sequence[Path]:
-        return [file for split in SPLITS for corpus in self.of(split).values() for file in corpus.files]
+        return [file for split in WATCHED for corpus in self.of(split).values() for file in corpus.files]
 
     def settings(self) -> dict[str, Any]:
         return {"invalid": self.config.invalid}

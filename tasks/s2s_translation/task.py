@@ -36,7 +36,7 @@ class Translation(Task):
         self.text: Corpora = FileCorpora(config) if config.train else BuiltinCorpora(config)
 
     def sources(self) -> Sources:
-        """The files of all splits, and every option that shapes pairs or ids."""
+        """The files of training and development, and every option that shapes pairs or ids."""
         config = self.config
         settings = {
             "subword": config.subword,

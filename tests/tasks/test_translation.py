@@ -1,0 +1,266 @@
+"""The translation task over files: forms of corpora, vocabularies, round trips, and what it refuses."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from s2s.compose import compose
+from s2s.config import Config, ScoreConfig
+from s2s.errors import ConfigError, DataError
+from s2s.plugin import load_plugins
+from s2s.task import Example, Rejected
+from s2s.testing import assert_task_round_trips, check_task
+from s2s_translation import TranslationConfig
+from s2s_translation.task import Translation
+
+SHARED = Path(__file__).parents[2] / "../shared/data"
+EN = ["A man rides a bicycle.", "Two dogs play in the snow.", "She reads a book.", "The old train stopped."] * 5
+DE = ["Ein Mann fährt Rad.", "Zwei Hunde spielen im Schnee.", "Sie liest ein Buch.", "Der alte Zug hielt an."] * 5
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    (tmp_path / "train.en").write_text("\n".join(EN) + "\n", encoding="utf-8")
+    (tmp_path / "train.de").write_text("\n".join(DE) + "\n", encoding="utf-8")
+    return [str(tmp_path / "train.en"), str(tmp_path / "train.de")]
+
+
+def translation(train: Any, **options: Any) -> Translation:
+    return Translation(TranslationConfig(name="translation", train=train, **{"vocab_size": 60, **options}))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"subword": "unigram", "vocab_size": 50},
+        {"joint": False, "src_vocab_size": 45, "tgt_vocab_size": 50},
+        {"joint": False},
+    ],
+    ids=["joint", "unigram", "separate", "separate, one size"],
+)
+def test_it_keeps_the_contract_of_a_task(files: list[str], tmp_path: Path, options: dict[str, Any]) -> None:
+    config = TranslationConfig(name="translation", train=files, **{"vocab_size": 60, **options})
+    check_task(load_plugins().registry.get("task", "translation"), config, tmp_path)
+
+
+def test_vocabularies_have_the_sizes_asked_for(files: list[str], tmp_path: Path) -> None:
+    task = translation(files, joint=False, src_vocab_size=45, tgt_vocab_size=50)
+    task.learn(tmp_path)
+    assert (task.vocab.src, task.vocab.tgt, task.vocab.joint) == (45, 50, False)
+    task = translation(files)
+    task.learn(tmp_path)
+    assert (task.vocab.src, task.vocab.tgt, task.vocab.joint) == (60, 60, True)
+    assert (task.vocab.pad, task.vocab.unk, task.vocab.bos, task.vocab.eos) == (0, 1, 2, 3)
+
+
+def test_lower_casing_covers_pairs_inputs_and_outputs(files: list[str], tmp_path: Path) -> None:
+    task = translation(files, lowercase=True, vocab_size=55)
+    assert_task_round_trips(task, tmp_path)
+    assert next(iter(task.examples("train", "train"))) == Example(EN[0].lower(), DE[0].lower())
+    assert task.encode_source([EN[0]]) == task.encode_source([EN[0].lower()])
+    (encoded,) = task.encode([Example(EN[0], DE[0])])  # text from elsewhere, not through `examples`
+    assert task.detokenize(encoded.tgt, EN[0]) == DE[0].lower()
+    assert task.metric_options == {"lowercase": True}
+
+
+def test_corpora_have_names_weights_and_forms(files: list[str], tmp_path: Path) -> None:
+    (tmp_path / "more.tsv").write_text("one\teins\ntwo\tzwei\n")
+    with gzip.open(tmp_path / "web.jsonl.gz", "wt") as file:
+        file.write('{"src": "three", "tgt": "drei"}\n')
+    task = translation(
+        {
+            "main": {"files": files, "weight": 2},
+            "more": str(tmp_path / "more.tsv"),
+            "web": str(tmp_path / "web.jsonl.gz"),
+        },
+        valid=files,
+    )
+    assert task.corpora("train") == [("main", 2.0), ("more", 1.0), ("web", 1.0)]
+    assert task.corpora("valid") == [("train", 1.0)]
+    assert task.corpora("test") == []
+    assert list(task.examples("train", "more")) == [("one", "eins"), ("two", "zwei")]
+    assert list(task.examples("train", "web")) == [("three", "drei")]
+    assert list(task.examples("valid", "train")) == list(zip(EN, DE, strict=True))
+
+
+def test_bad_lines_stop_or_are_dropped(tmp_path: Path) -> None:
+    (tmp_path / "a.en").write_bytes(b"one\nt\xffo\nthree\n")
+    (tmp_path / "a.de").write_bytes(b"eins\nzwei\n\n")
+    files = [str(tmp_path / "a.en"), str(tmp_path / "a.de")]
+    with pytest.raises(DataError, match=r"a\.en:2: invalid UTF-8"):
+        list(translation(files).examples("train", "a"))
+    first, *others = translation(files, invalid="drop", lowercase=True).examples("train", "a")
+    assert first == ("one", "eins")
+    assert [type(pair) for pair in others] == [Rejected, Rejected]
+
+
+def test_what_is_prepared_depends_on_all_that_shapes_it(files: list[str]) -> None:
+    options: list[dict[str, Any]] = [
+        {},
+        {"subword": "unigram"},
+        {"vocab_size": 61},
+        {"joint": False},
+        {"joint": False, "tgt_vocab_size": 61},
+        {"character_coverage": 0.99},
+        {"lowercase": True},
+        {"invalid": "drop"},
+    ]
+    settings = [json.dumps(translation(files, **o).sources().settings, sort_keys=True) for o in options]
+    assert len(set(settings)) == len(options)
+    same = translation(files, metrics=["ter"], src_lang="en", test=files)
+    assert json.dumps(same.sources().settings, sort_keys=True) == settings[0]
+
+
+def test_files_of_training_and_development_are_watched(files: list[str]) -> None:
+    other = [f"{file}.other" for file in files]
+    task = translation({"a": files}, valid=other, test=["t.en", "t.de"])
+    assert [str(file) for file in task.sources().files] == [*files, *other]
+
+
+def test_a_missing_development_set_is_said(files: list[str]) -> None:
+    assert "task.valid" in " ".join(translation(files).describe())
+    assert list(translation(files, valid=files).describe()) == []
+
+
+def test_a_vocabulary_too_large_names_its_option(files: list[str], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"task\.vocab_size=5000 is too large"):
+        translation(files, vocab_size=5000).learn(tmp_path)
+    with pytest.raises(ConfigError, match=r"task\.tgt_vocab_size=5000 is too large"):
+        translation(files, joint=False, tgt_vocab_size=5000).learn(tmp_path)
+    with pytest.raises(ConfigError, match=r"task\.vocab_size=37000 is too large"):
+        translation(files, vocab_size=None).learn(tmp_path)
+
+
+def test_loading_refuses_what_the_configuration_does_not_fit(files: list[str], tmp_path: Path) -> None:
+    translation(files).learn(tmp_path)
+    with pytest.raises(DataError, match=r"made with task\.lowercase=false"):
+        translation(files, lowercase=True).load(tmp_path)
+    with pytest.raises(DataError, match=r"src\.model: no such file"):
+        translation(files, joint=False).load(tmp_path)
+
+
+def test_loading_refuses_another_tokeniser(files: list[str], tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    other.mkdir()
+    translation(files).learn(one)
+    translation(files, vocab_size=50).learn(other)
+    model = (one / "joint.model").read_bytes()
+    (one / "joint.model").write_bytes((other / "joint.model").read_bytes())
+    with pytest.raises(DataError, match=r"its symbols are [0-9a-f]{12}, but task\.json .* for [0-9a-f]{12}"):
+        translation(files).load(one)
+    (one / "joint.model").write_bytes(model[:100])
+    with pytest.raises(DataError, match="not a subword model, or damaged"):
+        translation(files).load(one)
+
+
+@pytest.mark.parametrize("content", [None, "", "{}", "[]", '{"lowercase": 1, "models": {}}', '{"models": 3}'])
+def test_loading_refuses_damaged_settings(files: list[str], tmp_path: Path, content: str | None) -> None:
+    translation(files).learn(tmp_path)
+    (tmp_path / "task.json").unlink() if content is None else (tmp_path / "task.json").write_text(content)
+    with pytest.raises(DataError, match=r"task\.json: missing or damaged"):
+        translation(files).load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"src_lang": "False"}, "'no' for Norwegian"),
+        ({"tgt_lang": "true"}, "'no' for Norwegian"),
+        ({"valid": ["a.en", "a.de"]}, "without task.train"),
+        ({"test": ["a.en", "a.de"]}, "without task.train"),
+        ({"src_vocab_size": 10}, "task.joint=false"),
+        ({"tgt_vocab_size": 0}, "task.joint=false"),
+        ({"pairs": 0}, "task.pairs=0"),
+    ],
+    ids=str,
+)
+def test_a_wrong_configuration_says_what_to_give(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says.replace(".", r"\.")):
+        TranslationConfig(**options)
+
+
+def test_norwegian_is_a_language() -> None:
+    composed = compose(ScoreConfig, ["task=translation", "task.src_lang=no", "task.tgt_lang=en"], load_plugins())
+    assert composed.config.task.src_lang == "no"  # type: ignore[attr-defined]
+
+
+def test_the_preset_trains_the_base_model() -> None:
+    composed = compose(Config, ["task=translation"], load_plugins())
+    assert composed.config.task == TranslationConfig(name="translation")
+    assert composed.origins["arch.name"].startswith("preset task=translation ")
+    assert composed.config.arch.d_model == 512  # type: ignore[attr-defined]
+
+
+def test_the_paper_gives_the_default_sizes(files: list[str]) -> None:
+    assert TranslationConfig(train=files).sizes() == {"joint": ("task.vocab_size", 37_000)}
+    assert TranslationConfig(train=files, joint=False, tgt_vocab_size=512).sizes() == {
+        "src": ("task.vocab_size", 37_000),
+        "tgt": ("task.tgt_vocab_size", 512),
+    }
+
+
+def test_metrics_know_the_language_if_it_is_given(files: list[str]) -> None:
+    assert translation(files).metric_options == {}
+    assert translation(files, tgt_lang="de").metric_options == {"lang": "de"}
+    assert translation(files).metrics == ["bleu", "chrf"]
+
+
+def test_registering_does_not_import_torch() -> None:
+    code = "import sys, s2s_translation; sys.exit('torch' in sys.modules or 'sentencepiece' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def shared(*names: str) -> list[str]:
+    paths = [SHARED / name for name in names]
+    if not all(path.exists() for path in paths):
+        pytest.skip(f"{names[0]} is not there")
+    return [str(path) for path in paths]
+
+
+def unbroken(line: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", line).split())
+
+
+@pytest.mark.parametrize(
+    ("train", "options", "exact"),
+    [
+        (("multi30k/val.en", "multi30k/val.de"), {"vocab_size": 2000}, 0.99),
+        (("multi30k/val.en", "multi30k/val.de"), {"vocab_size": 2000, "lowercase": True}, 0.99),
+        (
+            ("wmt_newstest/en-de/newstest2014.en", "wmt_newstest/en-de/newstest2014.de"),
+            {"joint": False, "src_vocab_size": 4000, "tgt_vocab_size": 5000},
+            0.99,
+        ),
+    ],
+    ids=["multi30k", "multi30k lower-cased", "newstest2014"],
+)
+def test_real_text_survives_up_to_white_space_and_nfkc(
+    tmp_path: Path, train: tuple[str, str], options: dict[str, Any], exact: float
+) -> None:
+    task = translation(shared(*train), **options)
+    task.learn(tmp_path)
+    ((name, _),) = task.corpora("train")
+    examples = [e for e in task.examples("train", name) if isinstance(e, Example)][:1000]
+    assert len(examples) == 1000
+    outputs = [task.detokenize(p.tgt, e.src) for p, e in zip(task.encode(examples), examples, strict=True)]
+    survived = [unbroken(o) == unbroken(e.tgt) for o, e in zip(outputs, examples, strict=True)]
+    assert sum(survived) == 1000
+    assert sum(o == e.tgt for o, e in zip(outputs, examples, strict=True)) >= exact * 1000
+
+
+@pytest.mark.slow
+def test_the_vocabulary_of_multi30k_is_the_published_size(tmp_path: Path) -> None:
+    task = translation(shared("multi30k/train.en", "multi30k/train.de.gz"), vocab_size=10_000, lowercase=True)
+    task.learn(tmp_path)
+    assert (task.vocab.src, task.vocab.tgt) == (10_000, 10_000)
+    assert sum(1 for _ in task.examples("train", "train")) == 29_000
