@@ -17,9 +17,9 @@ __all__ = [
     "to_yaml",
 ]
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from s2s.arguments import read_arguments
@@ -96,9 +96,9 @@ def recompose(config: T, given: Mapping[str, Any], plugins: Plugins) -> T:
 
 def _refuse_absent(names: Sequence[Any], origin: str, plugins: Plugins) -> None:
     """A file never imports code: whoever runs it says on the command line that it may."""
-    loaded = {os.path.abspath(name) for name in plugins.loaded}
+    loaded = {Path(name).absolute() for name in plugins.loaded}
     for name in names:
-        if os.path.abspath(str(name)) not in loaded:
+        if Path(str(name)).absolute() not in loaded:
             raise ConfigError(
                 f"{blame(origin)}plugins: '{name}' is not loaded; add plugins=[{name}] to the command line"
             )

@@ -11,17 +11,19 @@ import platform
 import sys
 import traceback
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from s2s.arguments import local_plugins
 from s2s.cli.help import explain, overview
 from s2s.compose import Composed, compose, to_yaml
 from s2s.draft import command_of
-from s2s.errors import ConfigError, S2SError, did_you_mean
+from s2s.errors import ConfigError, Preempted, S2SError, did_you_mean
 from s2s.plugin import Plugins, load_plugins
+from s2s.registry import GROUPS
+from s2s.yaml12 import to_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 T = TypeVar("T")
 
@@ -65,11 +67,18 @@ def run_command(
             return 0
         composed = compose(schema, arguments, plugins)
         if "--print-config" in flags:
-            print(to_yaml(composed.config, composed.origins), end="")
+            print(to_yaml(composed.config, composed.origins) + "".join(_waiting(composed)), end="")
             return 0
         return main(composed, plugins, Options("--dry-run" in flags, "--quiet" in flags)) or 0
 
     return guard(command_of(schema), run)
+
+
+def _waiting(composed: Composed[Any]) -> Iterator[str]:
+    """What is said of groups that stay open, such as s2s-generate's search, until the run is known."""
+    for group in GROUPS.keys() & composed.given.keys():
+        if not getattr(composed.config, group).name:
+            yield f"# laid over the run's: {group}: {to_text(composed.given[group])}\n"
 
 
 def split_flags(argv: Sequence[str]) -> tuple[set[str], list[str]]:
@@ -102,21 +111,23 @@ def guard(command: str, run: Callable[[], int]) -> int:
     try:
         code = run()
         sys.stdout.flush()  # here, where a broken pipe can still be caught
-    except S2SError as error:
+    except Preempted as error:
         return _say(command, str(error), error.exit_code)
+    except S2SError as error:
+        return _say(command, f"error: {error}", error.exit_code)
     except KeyboardInterrupt:
         return _say(command, "interrupted", 130)
     except BrokenPipeError:
         return _reader_gone()
     except MemoryError:
-        return _say(command, "out of memory; try a smaller model or batch", 1)
+        return _say(command, "error: out of memory; try a smaller model or batch", 1)
     except OSError as error:
-        return _say(command, ": ".join(str(p) for p in (error.filename, error.strerror or error) if p), 1)
+        return _say(command, ": ".join(str(p) for p in ("error", error.filename, error.strerror or error) if p), 1)
     except Exception as error:
         if type(error).__name__ == "OutOfMemoryError":  # torch's, which is not imported for it
-            return _say(command, str(error).partition(". ")[0], 1)
+            return _say(command, f"error: {error}".partition(". ")[0], 1)
         traceback.print_exc()
-        return _say(command, f"a bug in s2s or a plugin: please report it with the lines above ({version()})", 1)
+        return _say(command, f"error: a bug in s2s or a plugin: please report it with the lines above ({version()})", 1)
     return code
 
 
@@ -124,7 +135,7 @@ def _say(command: str, message: str, code: int) -> int:
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     with contextlib.suppress(OSError):
-        print(f"{command}: {'interrupted' if code == 130 else 'error: ' + message}", file=sys.stderr)
+        print(f"{command}: {message}", file=sys.stderr)
     return code
 
 

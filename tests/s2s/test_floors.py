@@ -1,0 +1,101 @@
+"""The house stands: a module imports only lower floors, plugins and tasks only s2s, and nothing is unpickled."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+
+FLOORS = (
+    "errors registry plugin config compose describe arguments draft interpolation layers typed yaml12",
+    "model task batch durable",
+    "nn data decoding optim schedules metrics checkpoint distributed log testing ema stopping",
+    "generator run update",
+    "validation keeper",
+    "trainer",
+    "assemble",
+    "cli",
+)
+"""Names under s2s/, lowest first. Inside a package, on the two lowest floors and in cli, imports are free."""
+
+FLOOR = {name: height for height, names in enumerate(FLOORS) for name in names.split()}
+FREE = (0, 1, len(FLOORS) - 1)
+SOURCES = sorted(path for folder in ("s2s", "plugins", "tasks") for path in (ROOT / folder).rglob("*.py"))
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """Modules that are imported when the code runs, wherever in it; not those for types alone."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        yield from imports(node)
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def home(path: Path) -> str:
+    return path.relative_to(ROOT / "s2s").parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in SOURCES if p.is_relative_to(ROOT / "s2s")], ids=lambda p: str(p.relative_to(ROOT))
+)
+def test_a_module_imports_only_lower_floors(path: Path) -> None:
+    own = home(path)
+    if own == "__init__":
+        return
+    assert own in FLOOR, f"{own} has no floor: give it one in FLOORS, and in docs/architecture.md"
+    for name in imports(parsed(path)):
+        parts = name.split(".")
+        if parts[0] != "s2s" or len(parts) == 1 or parts[1] == own or parts[1] not in FLOOR:
+            continue
+        above = FLOOR[parts[1]] >= FLOOR[own] and not (FLOOR[parts[1]] == FLOOR[own] in FREE)
+        assert not above, f"{own} (floor {FLOOR[own]}) imports {name} (floor {FLOOR[parts[1]]})"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_plugins_and_tasks_import_s2s_alone_and_s2s_none_of_them(path: Path) -> None:
+    shipped = {p.name for folder in ("plugins", "tasks") for p in (ROOT / folder).iterdir() if p.is_dir()}
+    own = path.relative_to(ROOT).parts[1]
+    foreign = {name.split(".")[0] for name in imports(parsed(path))} & shipped - {own}
+    assert not foreign
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_nothing_is_unpickled_or_evaluated(path: Path) -> None:
+    tree = parsed(path)
+    roots = {name.split(".")[0] for name in imports(tree)}
+    assert not roots & {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal"}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        called, given = ast.unparse(node.func), {k.arg: ast.unparse(k.value) for k in node.keywords}
+        assert called not in ("eval", "exec", "yaml.load", "yaml.unsafe_load", "yaml.full_load")
+        assert given.get("weights_only") != "False"
+        assert called != "torch.load" or given.get("weights_only") == "True"
+        assert given.get("allow_pickle", "False") == "False"
+
+
+def test_configs_hold_yaml_only() -> None:
+    files = [path for path in (ROOT / "configs").rglob("*") if path.is_file()]
+    assert files
+    assert {path.suffix for path in files} == {".yaml"}
+
+
+def test_every_floor_is_lived_on() -> None:
+    there = {home(path) for path in SOURCES if path.is_relative_to(ROOT / "s2s")}
+    assert FLOOR.keys() <= there, "FLOORS names what is gone"
