@@ -1,0 +1,48 @@
+"""Every architecture and task that this installation ships keeps its contract."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from s2s.compose import compose
+from s2s.config import Config
+from s2s.plugin import Plugins, load_plugins
+from s2s.testing import check_arch, check_task
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from s2s.registry import Entry
+
+
+@cache
+def plugins() -> Plugins:
+    return load_plugins()
+
+
+def entries(group: str) -> list[Any]:
+    return [pytest.param(e, id=name) for (g, name), e in plugins().registry.entries.items() if g == group]
+
+
+def tiny(entry: Entry) -> Config:
+    """The configuration of the preset `<entry>_tiny`, which every shipped architecture and task brings for tests."""
+    name = f"{entry.name}_tiny"
+    assert (entry.group, name) in plugins().registry.presets, (
+        f"{entry.group} '{entry.name}' has no preset '{name}': write configs/{entry.group}/{name}.yaml, small enough "
+        "to be checked in a second"
+    )
+    chosen = {"task": "translation_tiny", "arch": "transformer_tiny", entry.group: name}
+    return compose(Config, [f"{group}={choice}" for group, choice in chosen.items()], plugins()).config
+
+
+@pytest.mark.parametrize("entry", entries("arch"))
+def test_architecture_keeps_the_contract(entry: Entry) -> None:
+    check_arch(entry, tiny(entry).arch)
+
+
+@pytest.mark.parametrize("entry", entries("task"))
+def test_task_keeps_the_contract(entry: Entry, tmp_path: Path) -> None:
+    check_task(entry, tiny(entry).task, tmp_path)
