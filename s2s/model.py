@@ -71,8 +71,15 @@ class State:
 
     def select(self, parents: Tensor) -> Self:
         """Hypothesis k of sentence b continues hypothesis parents[b, k]: parents [B, K'] -> K' hypotheses."""
-        rows = torch.arange(parents.size(0), device=parents.device)[:, None]
-        return replace(self, hypothesis=map_tensors(lambda t: t[rows, parents], self.hypothesis))
+        first = torch.arange(parents.size(0), device=parents.device)[:, None]
+
+        def pick(t: Tensor) -> Tensor:
+            rows = (
+                first * t.size(1) + parents
+            )  # one index copies whole rows: t[first, parents] took three times as long
+            return t.flatten(0, 1).index_select(0, rows.flatten()).unflatten(0, parents.shape)
+
+        return replace(self, hypothesis=map_tensors(pick, self.hypothesis))
 
     def keep(self, rows: Tensor) -> Self:
         """The state of the sentences `rows` [B']: how finished sentences leave the batch."""

@@ -31,11 +31,11 @@ def top(scores: Tensor, n: int) -> tuple[Tensor, Tensor]:
     """
     n = min(n, scores.size(-1))
     values, index = scores.topk(min(n + 1, scores.size(-1)))
-    tied = (values[..., 1:] == values[..., :-1]) & (values[..., 1:] > -torch.inf)
-    if not tied.any():
-        return values[..., :n], index[..., :n]
-    index = _unique_keys(scores).topk(n).indices
-    return scores.gather(-1, index), index
+    tied = ((values[..., 1:] == values[..., :-1]) & (values[..., 1:] > -torch.inf)).any(-1)
+    values, index = values[..., :n], index[..., :n]
+    if tied.any():
+        index = index.masked_scatter(tied[..., None], _unique_keys(scores[tied]).topk(n).indices)
+    return values, index
 
 
 def _unique_keys(scores: Tensor) -> Tensor:

@@ -79,7 +79,9 @@ class BeamSearch:
                 f"nbest={nbest} must lie between 1 and the beam, which is {beam}; "
                 f"try search=beam search.beam={max(nbest, 1)}"
             )
-        space = _Space(self.config, model, vocab, constraint, nbest)
+        unk = [vocab.unk] if self.config.ban_unk else []
+        banned = torch.tensor([vocab.pad, vocab.bos, *unk], device=src.device)
+        space = _Space(self.config, model, vocab, constraint, nbest, banned)
         outputs: list[list[Hypothesis]] = [[] for _ in range(src.size(0))]
         beams = space.start(src, pad)
         while len(beams.sentence):
@@ -103,6 +105,8 @@ class _Space:
     vocab: Vocab
     constraint: Constraint | None
     nbest: int
+    banned: Tensor
+    """Symbols that no output holds"""
 
     def start(self, src: Tensor, pad: Tensor) -> Beams:
         """One live hypothesis for each sentence, since at the first step all would be the same."""
@@ -130,9 +134,7 @@ class _Space:
         ends = longer.tokens[..., -1] == self.vocab.eos
         ended = self.penalize(longer.without(~self.counts(ends)))
         unended = longer.without(ends)
-        best = top(unended.score, self.config.beam)[
-            1
-        ]  # at most `beam` have ended, so `beam` live ones remain
+        best = top(unended.score, self.config.beam)[1]  # at most `beam` have ended, so `beam` live ones remain
         live, parents = unended.select(best), parents.gather(1, best)
         return replace(
             beams,
@@ -148,25 +150,17 @@ class _Space:
         Forbidden symbols keep their share of the probability: were it given to the others, an output that is
         forced to go on would score as if the model had wanted it.
         """
-        total = logits.logsumexp(-1, keepdim=True)
+        log_probs = logits.log_softmax(-1)
         if self.constraint and beams.automaton is not None:
             allowed = self.constraint.allowed(beams.automaton)
-            logits = logits.masked_fill(~allowed, -torch.inf)
-        banned = self.banned(logits.device)
-        # Only these few log-probabilities are ever computed; banned symbols take no more than their number.
-        best, tokens = top(logits, 2 * self.config.beam + len(banned))
-        best = best.masked_fill(torch.isin(tokens, banned), -torch.inf)
+            log_probs = log_probs.masked_fill(~allowed, -torch.inf)
+        best, tokens = top(log_probs, 2 * self.config.beam + len(self.banned))  # as many as are banned to spare
+        best = best.masked_fill(torch.isin(tokens, self.banned), -torch.inf)
         full = (beams.live.tokens.size(2) - 1 >= beams.limit)[:, None, None]  # not counting bos
-        end = logits[..., self.vocab.eos, None]  # at the limit, the one way to go on
+        end = log_probs[..., self.vocab.eos, None]  # at the limit, the one way to go on
         best = torch.cat([best.masked_fill(full, -torch.inf), end.masked_fill(~full, -torch.inf)], dim=2)
         tokens = torch.cat([tokens, torch.full_like(end, self.vocab.eos, dtype=torch.long)], dim=2)
-        log_probs = best - total
-        return log_probs.masked_fill(log_probs.isnan(), -torch.inf), tokens  # NaN would rank above all
-
-    def banned(self, device: torch.device) -> Tensor:
-        """Symbols that no output holds."""
-        unk = [self.vocab.unk] if self.config.ban_unk else []
-        return torch.tensor([self.vocab.pad, self.vocab.bos, *unk], device=device)
+        return best.masked_fill(best.isnan(), -torch.inf), tokens  # NaN would rank above all
 
     def extend(self, live: Hypotheses, log_probs: Tensor, tokens: Tensor) -> tuple[Tensor, Hypotheses]:
         """The best 2 * beam continuations, and the hypothesis [B, 2 * beam] that each goes on from."""
