@@ -1,0 +1,57 @@
+"""s2s-average: write the mean of several checkpoints of a run as one more (section 6.1)."""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+from typing import TYPE_CHECKING
+
+from s2s.cli.command import Options, run_command
+from s2s.config import AverageConfig
+from s2s.errors import CheckpointError, ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from s2s.compose import Composed
+    from s2s.plugin import Plugins
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    return run_command(AverageConfig, average, argv)
+
+
+def average(composed: Composed[AverageConfig], _plugins: Plugins, options: Options) -> None:
+    """Write `checkpoints/<output>`, and say what went into it."""
+    from s2s import checkpoint  # torch, which --help does without
+    from s2s.run import find_run
+
+    config = composed.config
+    if (config.last > 0) == (config.best > 0):
+        raise ConfigError("give last=5 for the newest five checkpoints of the run, or best=5 for its best five")
+    if config.output.startswith("step-"):
+        raise ConfigError(f"output={config.output}: names with step- are those of training; try output=average")
+    folder = find_run(config.run) / "checkpoints"
+    members = checkpoint.steps(folder)[-config.last :] if config.last > 0 else _best(folder)[: config.best]
+    if len(members) < max(config.last, config.best):
+        kept = f"checkpoint.keep_{'last' if config.last > 0 else 'best'}"
+        raise CheckpointError(f"{folder} has only {len(members)} of them; the run decides by {kept} how many stay")
+    mean = checkpoint.mean(members)
+    if not options.dry_run:
+        checkpoint.save(folder, config.output, {"model": mean}, {"members": [path.name for path in members]})
+    if not options.quiet:
+        print(*(f"member   {path}" for path in members), sep="\n")
+        print(f"average  {folder / config.output}{' (not written)' if options.dry_run else ''}")
+        print(f"next     s2s-generate run={config.run} checkpoint={config.output}")
+
+
+def _best(folder: Path) -> list[Path]:
+    """The best checkpoints that are still there, the best first, as the newest valid one remembers them."""
+    from s2s import checkpoint
+
+    newest = checkpoint.newest(folder).path
+    progress = checkpoint.load(newest, only=()).state.get("progress", {}) if newest else {}
+    named = [folder / checkpoint.step_name(step) for _, step in progress.get("best", [])]
+    return [path for path in named if path.is_dir()]
