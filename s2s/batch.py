@@ -8,7 +8,7 @@ from __future__ import annotations
 __all__ = ["Batch", "make_batch"]
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -19,7 +19,11 @@ from s2s.model import map_tensors
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from s2s.task import Vocab
+
+    Sentence = Sequence[int] | NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -46,24 +50,31 @@ class Batch:
         return map_tensors(lambda t: t.to(device, non_blocking=True), self)
 
 
-def make_batch(pairs: Sequence[tuple[Sequence[int], Sequence[int]]], vocab: Vocab) -> Batch:
+def make_batch(pairs: Sequence[tuple[Sentence, Sentence]], vocab: Vocab) -> Batch:
     """Pad pairs of ids, which come without bos and eos."""
-    src = _pad([[*s, vocab.eos] for s, _ in pairs], vocab.pad)
-    tgt_out = _pad([[*t, vocab.eos] for _, t in pairs], vocab.pad)
-    tgt_in = _pad([[vocab.bos, *t] for _, t in pairs], vocab.pad)
+    src, src_lengths = _pad([src for src, _ in pairs], vocab.pad)
+    tgt, tgt_lengths = _pad([tgt for _, tgt in pairs], vocab.pad)
+    tgt_in = np.roll(tgt, 1, axis=1)  # the last column is padding still
+    rows = np.arange(len(pairs))
+    src[rows, src_lengths] = vocab.eos
+    tgt[rows, tgt_lengths] = vocab.eos
+    tgt_in[:, :1] = vocab.bos
+    src_ids, tgt_ids = torch.from_numpy(src), torch.from_numpy(tgt)
     return Batch(
-        src=src,
-        src_pad=src == vocab.pad,
-        tgt_in=tgt_in,
-        tgt_out=tgt_out,
-        tgt_pad=tgt_out == vocab.pad,
-        n_tokens=sum(len(t) + 1 for _, t in pairs),
-        n_src_tokens=sum(len(s) + 1 for s, _ in pairs),
+        src=src_ids,
+        src_pad=src_ids == vocab.pad,
+        tgt_in=torch.from_numpy(tgt_in),
+        tgt_out=tgt_ids,
+        tgt_pad=tgt_ids == vocab.pad,
+        n_tokens=int(tgt_lengths.sum()) + len(pairs),
+        n_src_tokens=int(src_lengths.sum()) + len(pairs),
     )
 
 
-def _pad(rows: Sequence[Sequence[int]], pad: int) -> Tensor:
-    padded = np.full((len(rows), max(map(len, rows), default=0)), pad, dtype=np.int64)
-    for padded_row, row in zip(padded, rows, strict=True):
-        padded_row[: len(row)] = row
-    return torch.from_numpy(padded)
+def _pad(sentences: Sequence[Sentence], pad: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sentences as rows with room for one more symbol, [B, longest + 1], and their lengths [B]."""
+    lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+    padded = np.full((len(sentences), lengths.max(initial=-1) + 1), pad, dtype=np.int64)
+    for row, sentence, length in zip(padded, sentences, lengths.tolist(), strict=True):
+        row[:length] = sentence
+    return padded, lengths

@@ -71,8 +71,9 @@ class Corpus:
         return self.n_pairs
 
     def __getitem__(self, row: int) -> tuple[Ids, Ids]:
-        src, tgt = (ids[offsets[row] : offsets[row + 1]] for ids, offsets in zip(self._ids, self._offsets, strict=True))
-        return src, tgt
+        src_at, tgt_at = self._offsets
+        src_ids, tgt_ids = self._ids
+        return src_ids[src_at[row] : src_at[row + 1]], tgt_ids[tgt_at[row] : tgt_at[row + 1]]
 
     def __reduce__(self) -> tuple[type[Corpus], tuple[Path]]:
         """Another process maps the files itself."""
