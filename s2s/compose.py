@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from s2s.arguments import read_arguments
 from s2s.config import Config
-from s2s.draft import COMMAND_LINE, Draft, draft
+from s2s.draft import COMMAND_LINE, Draft, command_of, draft
 from s2s.errors import ConfigError, UserError, did_you_mean
 from s2s.interpolation import UnresolvedError, interpolate, references
 from s2s.layers import Layer, blame, experiment_layers
@@ -51,6 +51,8 @@ class Composed(Generic[T]):
     given: dict[str, Any]
     """What presets, files and the command line said, as a nested mapping: `to_yaml(given)` is the shortest
     input that gives this configuration, and `recompose` lays a part of it over another."""
+    chosen: dict[str, str] = field(default_factory=dict)
+    """Group -> the name it was chosen by: a preset's, or the entry's."""
 
 
 def compose(schema: type[T], arguments: Sequence[str], plugins: Plugins) -> Composed[T]:
@@ -71,6 +73,8 @@ def start(schema: type, arguments: Sequence[str], plugins: Plugins) -> Draft:
         if wanted and not asked.experiment:
             experiment, by = str(wanted), origin
         layers.append(Layer.of(origin, tree))
+    if experiment and "task" not in {item.name for item in fields(schema)}:
+        raise ConfigError(f"{blame(by)}experiment={experiment}: {command_of(schema)} does not use it")
     layers = [
         *experiment_layers(experiment, plugins.registry, by),
         *layers,
@@ -108,7 +112,7 @@ def finish(made: Draft) -> Composed[Any]:
     """Resolve, check and build."""
     values = resolve(made)
     origins = {key: made.origin(key) for key in made.options}
-    return Composed(_build(made, made.schema, "", values), origins, _given(made, values))
+    return Composed(_build(made, made.schema, "", values), origins, _given(made, values), made.chosen)
 
 
 def resolve(made: Draft, *, keep_unresolved: bool = False) -> dict[str, Any]:

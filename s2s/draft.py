@@ -27,6 +27,8 @@ class Draft:
     schema: type
     entries: dict[str, Entry] = field(default_factory=dict)
     """Group -> what is chosen; a group that may stay open and does is missing."""
+    chosen: dict[str, str] = field(default_factory=dict)
+    """Group -> the name it was chosen by: a preset's, or the entry's."""
     options: dict[str, Option] = field(default_factory=dict)
     """Every option that can be set, in the order of the schema."""
     sections: dict[str, type] = field(default_factory=dict)
@@ -174,6 +176,7 @@ def _say(made: Draft, group: str, choice: Picked) -> None:
             at[path[-1]] = value
         return
     made.said[f"{group}.name"] = choice.entry.name, choice.origin
+    made.chosen[group] = choice.name
     for origin, (path, value) in choice.said:
         made.put(path, value, origin)
 

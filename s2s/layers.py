@@ -50,6 +50,8 @@ class Picked:
     """Origin, and what it says."""
     under: list[Layer] = field(default_factory=list)
     """What the chosen presets lay under everything."""
+    name: str = ""
+    """What was asked for: a preset's name, or the entry's."""
 
 
 @dataclass
@@ -79,6 +81,7 @@ def pick(group: str, default: str, layers: Sequence[Layer], registry: Registry) 
             said += [(layer, ((group, key), below)) for key, below in rest.items()]
     picked = _look_up(group, choice, registry) if choice else Picked(None, "default")
     picked.said += [(layer.origin, what) for layer, what in said]
+    picked.name = choice.name if choice else ""
     return picked
 
 

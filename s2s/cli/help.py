@@ -51,7 +51,7 @@ def overview(schema: type, flags: Mapping[str, str], plugins: Plugins) -> str:
 
 
 def _loose(schema: type) -> list[str]:
-    return ["experiment", "plugins"] if any(f.name in GROUPS for f in fields(schema)) else ["plugins"]
+    return ["experiment", "plugins"] if any(f.name == "task" for f in fields(schema)) else ["plugins"]
 
 
 def _line(head: str, text: str) -> str:

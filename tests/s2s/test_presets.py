@@ -1,0 +1,103 @@
+"""Every preset that we ship composes, and every architecture can be built."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+from s2s.compose import choose, compose, finish, flatten, to_yaml
+from s2s.config import Config, GenerateConfig, PrepareConfig, ScoreConfig
+from s2s.errors import ConfigError
+from s2s.plugin import Plugins, load_plugins
+from s2s.task import Vocab
+from s2s.yaml12 import read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+FILES = sorted(CONFIGS.glob("*/*.yaml"))
+GIVEN = {"task.train": "[train.en,train.de]", "task.valid": "[valid.en,valid.de]", "task.test": "[test.en,test.de]"}
+"""What a preset asks its user for, given."""
+
+
+@cache
+def plugins() -> Plugins:
+    return load_plugins()
+
+
+def chain(group: str, name: str) -> Iterator[dict[str, Any]]:
+    """A preset and its bases."""
+    while name:
+        tree = read_file(CONFIGS / group / f"{name}.yaml")
+        yield tree
+        name = tree.get("base", "")
+
+
+def arguments(path: Path) -> list[str]:
+    """The preset, what it asks its user for, and what it needs beside it to be a whole configuration."""
+    group, name = path.parent.name, path.stem
+    trees = list(chain(group, name))
+    beside = {"task": "task=translation", "arch": "arch=transformer"} if group != "experiment" else {}
+    chosen = {group, *(key for tree in trees for key in tree.get("defaults", {}))}
+    prefix = "" if group == "experiment" else f"{group}."
+    asked = {prefix + key for tree in trees for key, value in flatten(tree).items() if value == "???"}
+    return [
+        *(word for key, word in beside.items() if key not in chosen),
+        f"{group}={name}",
+        *(f"{key}={GIVEN[key]}" for key in sorted(asked)),
+    ]
+
+
+def n_parameters(config: Config) -> int:
+    with torch.device("meta"):
+        vocab = Vocab(src=1000, tgt=1000, joint=True)
+        model = plugins().hook.s2s_build_model(config=config, vocab=vocab, registry=plugins().registry)
+    return sum(p.numel() for p in model.parameters())
+
+
+def test_there_are_presets() -> None:
+    assert {path.parent.name for path in FILES} >= {"arch", "experiment", "task"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: f"{p.parent.name}={p.stem}")
+def test_a_preset_composes_round_trips_and_builds_a_model(path: Path, tmp_path: Path) -> None:
+    made = compose(Config, arguments(path), plugins())
+    assert made.origins
+    (tmp_path / "resolved.yaml").write_text(to_yaml(made.config), encoding="utf-8")
+    (tmp_path / "given.yaml").write_text(to_yaml(made.given), encoding="utf-8")
+    for name in ("resolved.yaml", "given.yaml"):
+        assert compose(Config, [str(tmp_path / name)], plugins()).config == made.config
+    assert n_parameters(made.config) > 0
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p.parent.name == "experiment"], ids=lambda p: p.stem)
+def test_an_experiment_serves_the_other_commands(path: Path) -> None:
+    chosen = [word for word in arguments(path) if word.startswith(("experiment=", "task."))]
+    whole = compose(Config, chosen, plugins()).config
+    assert compose(PrepareConfig, chosen, plugins()).config.task == whole.task
+    assert compose(ScoreConfig, chosen, plugins()).config.task == whole.task
+    with pytest.raises(ConfigError, match="s2s-generate does not use it"):
+        compose(GenerateConfig, [f"experiment={path.stem}"], plugins())
+
+
+def entries(group: str) -> list[str]:
+    return sorted(name for g, name in plugins().registry.entries if g == group)
+
+
+@pytest.mark.parametrize("name", entries("arch"))
+def test_every_architecture_composes_from_its_defaults_and_builds(name: str) -> None:
+    assert n_parameters(compose(Config, ["task=translation", f"arch={name}"], plugins()).config) > 0
+
+
+@pytest.mark.parametrize(("group", "name"), sorted(plugins().registry.entries), ids=lambda v: v)
+def test_the_defaults_of_every_entry_are_valid_by_themselves(group: str, name: str) -> None:
+    aside = {"arch": "arch=transformer"} if group == "schedule" else {}
+    made = choose([group, *aside], [f"{group}={name}", *aside.values()], plugins())
+    config = getattr(finish(made).config, group)
+    assert config.name == name
+    assert type(config) is plugins().registry.get(group, name).config
