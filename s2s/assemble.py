@@ -73,6 +73,7 @@ def assemble(config: Config, plugins: Plugins, world: World, run: RunDirectory, 
         keeper=Keeper(config, run.checkpoints, updater, ema, log),
         log=log,
         hook=plugins.hook,
+        report=[*task.describe(), *prepared.report],
     )
 
 

@@ -76,6 +76,7 @@ class Keeper:
                 {**self._weights(), "optim": optim_tensors},
                 state,
             )
+            checkpoint.verify(path)
             self._keep(progress)
         except CheckpointError as error:
             self._failed(error)
@@ -94,9 +95,7 @@ class Keeper:
             return None
         found = checkpoint.load(path)
         checkpoint.load_weights(self.updater.model, found.tensors["model"], path)
-        self.updater.optimizer.load_state_dict(
-            checkpoint.unpack(found.state["optim"], found.tensors["optim"])
-        )
+        self.updater.optimizer.load_state_dict(checkpoint.unpack(found.state["optim"], found.tensors["optim"]))
         self.updater.scaler.load_state_dict(found.state["scaler"])
         if self.ema:
             self.ema.load(found.tensors["ema"])
@@ -128,8 +127,10 @@ class Keeper:
         return max(1, keep.keep_best, train.average if train.average_of == "best" else 0)
 
     def _weights(self) -> dict[str, Mapping[str, Tensor]]:
-        weights = {"model": self.updater.model.state_dict()}
-        return {**weights, "ema": self.ema.mean} if self.ema else weights
+        weights: dict[str, Mapping[str, Tensor]] = {"model": self.updater.model.state_dict()}
+        if self.ema:
+            weights["ema"] = self.ema.mean
+        return weights
 
     def _keep(self, progress: Progress) -> None:
         """Point at the newest and the best, and remove all that is neither."""

@@ -10,6 +10,7 @@ __all__ = ["Trainer"]
 
 import json
 import time
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ from s2s.update import Updater
 from s2s.validation import Validation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from s2s.data.batching import Pair
     from s2s.update import Updated
@@ -44,6 +45,8 @@ class Trainer:
     keeper: Keeper
     log: Log
     hook: Any
+    report: Sequence[str] = ()
+    """What became of the data, in lines for the first screen"""
 
     def __post_init__(self) -> None:
         self.world = self.updater.world
@@ -173,6 +176,7 @@ class Trainer:
             "epochs": progress.epoch,
             "tokens": progress.n_tokens,
             "seconds": progress.seconds,
+            "stopped_early": progress.step < self.config.train.steps,
             "best_step": progress.best[0][1] if progress.best else None,
             "average": self.judge_average(averaged) if averaged else None,
         }

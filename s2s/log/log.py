@@ -14,7 +14,7 @@ from s2s.log.lines import Means, UpdateLine, duration, short, valid_line
 from s2s.log.screen import choose_screen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from s2s.config import LogConfig
@@ -55,11 +55,13 @@ class Log:
         for line in early:
             self._write(line)
 
-    def facts(self, facts: Mapping[str, str]) -> None:
-        """The first screen: one line each, what it is about in front."""
-        width = max(map(len, facts), default=0)
-        for about, text in facts.items():
-            self.line(f"{about:{width}}  {text}")
+    def facts(self, facts: Sequence[tuple[str, str]]) -> None:
+        """The first screen: one line each, what it is about in front where that changes."""
+        width = max((len(about) for about, _ in facts), default=0)
+        before = ""
+        for about, text in facts:
+            self.line(f"{'' if about == before else about:{width}}  {text}")
+            before = about
 
     def line(self, text: str) -> None:
         """Say something that stays."""

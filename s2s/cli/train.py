@@ -1,0 +1,40 @@
+"""s2s-train: from a configuration to a trained model; run again, it continues."""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+import sys
+from typing import TYPE_CHECKING
+
+from s2s.cli.command import Options, run_command
+from s2s.config import Config
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s.compose import Composed
+    from s2s.plugin import Plugins
+
+
+def train(composed: Composed[Config], plugins: Plugins, options: Options) -> int:
+    """Train, or continue, or say that all is done."""
+    from s2s import distributed  # torch, which --help does without
+    from s2s.session import dry_run, train_in
+
+    world = distributed.init(composed.config.train.device)
+    try:
+        if options.dry_run:
+            return dry_run(composed, plugins, world)
+        return train_in(composed, plugins, world, quiet=options.quiet)
+    finally:
+        world.close()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    return run_command(Config, train, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

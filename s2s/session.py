@@ -1,0 +1,138 @@
+"""One call of s2s-train: its run directory, its first screen, and how it ends."""
+
+from __future__ import annotations
+
+__all__ = ["dry_run", "train_in"]
+
+import json
+import resource
+import shlex
+import sys
+import tempfile
+import time
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from s2s.assemble import assemble
+from s2s.errors import Preempted
+from s2s.log import Log
+from s2s.run import RunDirectory, run_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from s2s.compose import Composed
+    from s2s.config import Config
+    from s2s.distributed import World
+    from s2s.plugin import Plugins
+    from s2s.trainer import Trainer
+
+
+def train_in(composed: Composed[Config], plugins: Plugins, world: World, *, quiet: bool) -> int:
+    """Train in the run's directory, from wherever it stands; the exit code."""
+    config = composed.config
+    path = run_path(config.run or default_name(composed))
+    before = _status(path)
+    with RunDirectory(path, is_first=world.is_first) as run:
+        warnings = run.begin(composed, plugins, world)
+        with Log(path, config.log, config.train.steps, quiet=quiet, rank=world.rank) as log:
+            if is_finished(before, config):
+                run.status(**before)
+                log.line(f"{path} is finished after {before['steps']:,} updates; raise train.steps to go on")
+                return 0
+            for warning in warnings:
+                log.warn(warning)
+            trainer = assemble(composed.config, plugins, world, run, log)
+            log.facts(list(first_screen(composed, trainer, plugins)))
+            _train(trainer, run, log)
+    return 0
+
+
+def _train(trainer: Trainer, run: RunDirectory, log: Log) -> None:
+    """Train, and leave behind in status.json how it ended."""
+    try:
+        summary = trainer.train()
+    except Preempted as stop:
+        run.status("preempted", steps=trainer.progress.step, reason=str(stop))
+        raise
+    except BaseException as error:
+        run.status("failed", steps=trainer.progress.step, reason=f"{type(error).__name__}: {error}")
+        raise
+    run.status("done", **summary)
+    log.summary(summary, f"s2s-generate run={shlex.quote(str(run.path))} input=FILE")
+
+
+def is_finished(status: dict[str, Any], config: Config) -> bool:
+    """Whether a run of before has done all that is asked for now, or has stopped improving."""
+    enough = status.get("steps", 0) >= config.train.steps or bool(config.valid.patience and status.get("stopped_early"))
+    return status.get("state") == "done" and enough
+
+
+def default_name(composed: Composed[Config]) -> str:
+    """<task>-<arch>, by the names they were chosen by."""
+    return f"{composed.chosen['task']}-{composed.chosen['arch']}"
+
+
+def first_screen(composed: Composed[Config], trainer: Trainer, plugins: Plugins) -> Iterator[tuple[str, str]]:
+    """What a user wants to see before he waits: what was asked for, on what, how large, where."""
+    config, model, world = trainer.config, trainer.updater.model, trainer.world
+    asked = [f"{group}={name}" for group, name in composed.chosen.items()]
+    asked += [f"{key}={_value(config, key)}" for key, origin in composed.origins.items() if _is_users(key, origin)]
+    yield "config", "  ".join(asked)
+    for line in trainer.report:
+        yield "data", line
+    n_parameters = sum(p.numel() for p in model.parameters())
+    yield "model", f"{n_parameters:,} parameters, {config.arch.name}"
+    machine = f"{world.device}, {config.train.precision}" + (", compiled" if config.train.compile else "")
+    yield "device", machine + (f", {world.size} processes" if world.size > 1 else "")
+    micro = f", {config.train.micro_tokens:,} at once" if config.train.micro_tokens else ""
+    yield "update", f"{config.train.tokens:,} symbols a side{micro}, {config.train.steps:,} updates"
+    strangers = [f"{name} ({origin})" for name, origin in plugins.loaded.items() if "s2s-toolkit" not in origin]
+    if strangers:
+        yield "plugins", ", ".join(strangers)
+    yield "run", f"{trainer.directory}; stop it when you like, the same command continues"
+
+
+def dry_run(composed: Composed[Config], plugins: Plugins, world: World) -> int:
+    """Prepare the data, build everything, make a few updates, and say what the whole run would take."""
+    config = composed.config
+    with tempfile.TemporaryDirectory() as folder:
+        log = Log(Path(folder), config.log, config.train.steps, quiet=False, rank=world.rank)
+        trainer = assemble(config, plugins, world, RunDirectory(Path(folder)), log)
+        log.facts(list(first_screen(composed, trainer, plugins)))
+        seconds = [_timed(trainer, batch) for batch in islice(trainer.upcoming(), 3)]
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        hours = min(seconds) * config.train.steps / 3600
+        log.line(
+            f"dry run: {min(seconds):.2f} s an update, {hours:.1f} h in all, {peak / 2**30:.1f} GiB; nothing is kept"
+        )
+        log.close()
+    return 0
+
+
+def _timed(trainer: Trainer, batch: Any) -> float:
+    began = time.monotonic()
+    trainer.updater(batch, trainer.progress.step)
+    return time.monotonic() - began
+
+
+def _is_users(key: str, origin: str) -> bool:
+    """Whether an option is worth showing: a user has set it, and it is no choice, which is shown already."""
+    return not key.endswith(".name") and origin.startswith(("command line", "file "))
+
+
+def _value(config: Config, key: str) -> Any:
+    value: Any = config
+    for name in key.split("."):
+        value = getattr(value, name)
+    return value
+
+
+def _status(path: Path) -> dict[str, Any]:
+    """What status.json said when the run was last heard of."""
+    try:
+        status = json.loads((path / "status.json").read_bytes())
+        return {key: value for key, value in status.items() if key != "since"}
+    except (OSError, ValueError, AttributeError):
+        return {}
