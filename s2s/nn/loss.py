@@ -60,9 +60,11 @@ class LabelSmoothed:
     def __call__(self, model: Any, batch: Batch) -> LossSums:
         hidden = model(batch.src, batch.src_pad, batch.tgt_in).flatten(0, 1)  # [N, ·]
         positions = Positions(hidden, batch.tgt_out.flatten(), ~batch.tgt_pad.flatten())
+        if self.config.chunk == 0:
+            return self._project_and_sum(model, positions)
         chunks = positions.split(self._chunk(hidden))
         if not torch.is_grad_enabled():
-            return total(self.sums(model.project(c.hidden), c) for c in chunks)
+            return total(self._project_and_sum(model, c) for c in chunks)
         if torch.compiler.is_compiling():  # which cannot trace a gradient that is taken inside the forward pass
             again = partial(checkpoint, self._project_and_sum, model, use_reentrant=False, preserve_rng_state=False)
             return total(again(c) for c in chunks)
@@ -71,13 +73,13 @@ class LabelSmoothed:
 
     def sums(self, logits: Tensor, at: Positions) -> LossSums:
         """logits [n, V]: the reference, which autograd can differentiate."""
-        log_probs = logits.float().log_softmax(-1)
+        log_probs = logits.log_softmax(-1, dtype=torch.float32)
         return self._sums(log_probs, at)
 
     def sums_and_gradient(self, logits: Tensor, at: Positions) -> tuple[LossSums, Tensor]:
         """The same, and d loss / d logits [n, V]: softmax less the smoothed label, and 0 at padding."""
         weights = self.weights(logits.size(-1))
-        log_probs = logits.float().log_softmax(-1)
+        log_probs = logits.log_softmax(-1, dtype=torch.float32)
         sums = self._sums(log_probs, at)
         gradient = log_probs.exp_().sub_(weights.on_each)  # in place: [n, V] is what must stay small
         on_target = torch.full_like(gradient[:, :1], -weights.on_target)
@@ -107,9 +109,7 @@ class LabelSmoothed:
     def _chunk(self, hidden: Tensor) -> int:
         """How many positions to take at once: on a CPU logits should stay in the cache (measured with
         V = 10,000 and 37,000); elsewhere fewer, larger kernels are better."""
-        if self.config.chunk is None:
-            return 256 if hidden.device.type == "cpu" else 1024
-        return self.config.chunk or max(hidden.size(0), 1)
+        return self.config.chunk or (256 if hidden.device.type == "cpu" else 1024)
 
 
 class Positions(NamedTuple):
