@@ -32,7 +32,8 @@ BLOCKED = -3e4
 NaN in any kernel; exp of it is exactly 0 in every precision, and fp16 can hold it."""
 
 Kernel = Callable[[Tensor, Tensor, Tensor, Tensor | None, bool, float], Tensor]
-"""q [..., T, d_k], k [..., S, d_k], v [..., S, d_v], bias on the scores, causal, dropout -> [..., T, d_v]"""
+"""q [..., T, d_k], k [..., S, d_k], v [..., S, d_v], bias on the scores or causal (never both, as SDPA has it),
+dropout -> [..., T, d_v]"""
 
 
 def sdpa(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dropout: float) -> Tensor:
@@ -55,7 +56,7 @@ def auto(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dro
 
     (One core with AVX512-BF16, torch 2.13, 8 to 256 symbols; in fp32 sdpa is never the slower one.)
     """
-    slow = q.device.type == "cpu" and q.dtype != torch.float32
+    slow = q.device.type == "cpu" and q.dtype.itemsize < 4
     return (products if slow else sdpa)(q, k, v, bias, causal, dropout)
 
 
