@@ -220,6 +220,53 @@ def test_registering_does_not_import_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def builtin(**options: Any) -> Translation:
+    return translation(None, pairs=300, **{"vocab_size": 300, **options})
+
+
+@pytest.mark.parametrize("src", ["en", "de"])
+def test_the_built_in_corpus_keeps_the_contract_of_a_task(tmp_path: Path, src: str) -> None:
+    entry = load_plugins().registry.get("task", "translation")
+    check_task(entry, builtin(src_lang=src).config, tmp_path)
+
+
+def pairs_of(task: Translation, split: str) -> list[Example]:
+    return [e for e in task.examples(split, "builtin") if isinstance(e, Example)]
+
+
+@pytest.mark.parametrize("src", ["en", "de"])
+def test_no_sentence_of_the_built_in_test_set_is_trained_on(src: str) -> None:
+    task = builtin(src_lang=src)
+    splits = {split: pairs_of(task, split) for split in ("train", "valid", "test")}
+    assert [len(pairs) for pairs in splits.values()] == [300, 1000, 1000]
+    train, valid, test = ({pair.src for pair in pairs} for pairs in splits.values())
+    assert not train & valid
+    assert not train & test
+    assert not valid & test
+    assert pairs_of(builtin(src_lang=src), "valid") == splits["valid"]
+
+
+def test_the_built_in_corpus_has_two_directions() -> None:
+    forward, backward = pairs_of(builtin(), "train"), pairs_of(builtin(tgt_lang="en"), "train")
+    assert set(forward) & {Example(pair.tgt, pair.src) for pair in backward}
+    assert "English to German" in " ".join(builtin().describe())
+    assert "German to English" in " ".join(builtin(src_lang="de").describe())
+    with pytest.raises(ConfigError, match="the built-in corpus has en and de"):
+        builtin(tgt_lang="fr").sources()
+
+
+def test_the_built_in_corpus_is_made_anew_when_it_would_differ() -> None:
+    options: list[dict[str, Any]] = [{}, {"builtin_seed": 2}, {"src_lang": "de"}, {"vocab_size": 299}]
+    settings = [json.dumps(builtin(**o).sources().settings, sort_keys=True) for o in options]
+    assert len(set(settings)) == len(options)
+    assert settings[0] == json.dumps(builtin(tgt_lang="de").sources().settings, sort_keys=True)
+    assert not builtin().sources().files
+
+
+def test_the_built_in_vocabulary_is_small() -> None:
+    assert TranslationConfig().sizes() == {"joint": ("task.vocab_size", 1000)}
+
+
 def shared(*names: str) -> list[str]:
     paths = [SHARED / name for name in names]
     if not all(path.exists() for path in paths):
@@ -258,7 +305,6 @@ def test_real_text_survives_up_to_white_space_and_nfkc(
     assert sum(o == e.tgt for o, e in zip(outputs, examples, strict=True)) >= exact * 1000
 
 
-@pytest.mark.slow
 def test_the_vocabulary_of_multi30k_is_the_published_size(tmp_path: Path) -> None:
     task = translation(shared("multi30k/train.en", "multi30k/train.de.gz"), vocab_size=10_000, lowercase=True)
     task.learn(tmp_path)
