@@ -62,7 +62,7 @@ class RunDirectory:
             warning = self.lock.acquire()
             checkpoint.preflight(self.checkpoints, 0)
             checkpoint.sweep(self.checkpoints)
-            self._refuse_changes(composed.config, plugins)
+            self._refuse_changes(composed, plugins)
             new = environment(plugins, world)
             warnings = changes(self._read_env(), new) if self.is_resumed else []
             self._write(composed, new)
@@ -100,18 +100,24 @@ class RunDirectory:
             since = time.strftime("%Y-%m-%d %H:%M:%S %z")
             self._write_json("status.json", {"state": state, "since": since, **facts})
 
-    def _refuse_changes(self, config: Config, plugins: Plugins) -> None:
+    def _refuse_changes(self, composed: Composed[Config], plugins: Plugins) -> None:
         if not self.is_resumed or not (self.path / RESOLVED).is_file():
             return
         old = compose(Config, [str(self.path.absolute() / RESOLVED)], plugins).config
-        changed = [
-            f"{key} is {was!r} there and {now!r} here"
-            for key, (was, now) in differences(old, config).items()
+        changed = {
+            key: f"{key} is {was!r} there and {now!r} here"
+            for key, (was, now) in differences(old, composed.config).items()
             if not any(fnmatch(key, free) for free in FREE)
-        ]
+        }
+        for key in list(changed):
+            followed = composed.origins.get(key, "").partition(", as ")[2]
+            if followed in changed:
+                del changed[key]  # one mistake, one complaint
+            elif followed:
+                changed[key] += f" (as {followed})"
         if changed:
             raise CheckpointError(
-                f"{self.path} cannot be continued with other values: {'; '.join(changed)}. "
+                f"{self.path} cannot be continued with other values: {'; '.join(changed.values())}. "
                 "Give the values of before to continue it, or another run=… to start anew"
             )
 

@@ -49,7 +49,8 @@ def candidates(directory: Path, wanted: str) -> list[Path]:
     best = checkpoint.follow(directory / "best")
     average = folder / "average"
     if wanted == "auto":
-        return [path for path in (average, best) if path is not None and path.is_dir()] + newest
+        preferred = [path for path in (average, best) if path is not None and path.is_dir()]
+        return list(dict.fromkeys([*preferred, *newest]))
     if wanted == "last":
         return newest
     if wanted == "best" and best is not None:

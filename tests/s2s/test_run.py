@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from children import in_child
+from small_runs import CPU, PLUGIN, letters_config, letters_plugins, make_run
+
+from s2s.compose import compose
+from s2s.config import Config
+from s2s.distributed import World
+from s2s.errors import CheckpointError
+from s2s.run import RunDirectory, find_run, load_run, run_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from s2s.plugin import Plugins
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs lie under the working directory."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def plugins() -> Plugins:
+    return letters_plugins()
+
+
+def begin(path: Path, plugins: Plugins, *arguments: str) -> list[str]:
+    with RunDirectory(path) as run:
+        return run.begin(letters_config(plugins, *arguments), plugins, World())
+
+
+def read(path: Path) -> dict[str, object]:
+    return json.loads(path.read_text())
+
+
+def test_a_run_records_what_it_is(plugins: Plugins) -> None:
+    path = run_path("x")
+    assert begin(path, plugins, "train.steps=7", "arch.d_model=12") == []
+    env = read(path / "env.json")
+    assert env["packages"]["torch"] == version("torch")
+    assert env["threads"] == torch.get_num_threads()
+    assert env["device"].startswith("cpu")
+    assert env["command"] == sys.argv
+    assert len(env["plugins"][PLUGIN]["sha256"]) == 64
+    assert env["plugins"]["transformer"]["origin"].startswith("s2s-toolkit")
+    assert read(path / "status.json")["state"] == "running"
+
+
+def test_both_configurations_of_a_run_repeat_it(plugins: Plugins) -> None:
+    path = run_path("x")
+    begin(path, plugins, "train.steps=7", "arch.d_model=12")
+    given = letters_config(plugins, "train.steps=7", "arch.d_model=12").config
+    for name in ("config.yaml", "resolved.yaml"):
+        assert compose(Config, [str(path / name)], plugins).config == given
+    assert "train" in (path / "config.yaml").read_text()
+    assert len((path / "config.yaml").read_text().splitlines()) < 15
+
+
+def test_last_is_the_run_that_was_started_last(plugins: Plugins) -> None:
+    for name in ("one", "two"):
+        begin(run_path(name), plugins)
+    assert find_run("last").resolve() == Path("runs/two").resolve()
+    begin(run_path("one"), plugins)
+    assert find_run("last").resolve() == Path("runs/one").resolve()
+    assert run_path("last").resolve() == Path("runs/one").resolve()
+
+
+@pytest.mark.parametrize("name", ["x", "runs/x", "./runs/x", "last"])
+def test_a_run_is_found_by_name_and_by_path(name: str, plugins: Plugins) -> None:
+    begin(run_path("x"), plugins)
+    assert find_run(name).resolve() == Path("runs/x").resolve()
+
+
+def test_a_run_may_lie_anywhere_and_be_called_anything(plugins: Plugins, tmp_path: Path) -> None:
+    path = tmp_path / "else where" / "lr=1e-3"
+    make_run(path, plugins, [1])
+    begin(path, plugins)
+    assert find_run(str(path)) == path
+    os.chdir(path.parent)
+    assert load_run(find_run("lr=1e-3"), "auto", plugins, CPU).checkpoint_path.name == "step-000001"
+
+
+def test_a_run_that_is_not_there_is_one_clear_error(plugins: Plugins) -> None:
+    with pytest.raises(CheckpointError, match="There are no runs under runs/ yet"):
+        find_run("x")
+    with pytest.raises(CheckpointError, match="no run was started here yet"):
+        find_run("last")
+    begin(run_path("multi30k"), plugins)
+    with pytest.raises(CheckpointError, match="Did you mean 'multi30k'"):
+        find_run("multi30")
+    Path("runs/folder").mkdir()
+    with pytest.raises(CheckpointError, match=r"runs/folder is no run directory: it has no resolved\.yaml"):
+        find_run("folder")
+
+
+@pytest.fixture
+def holder(plugins: Plugins) -> Iterator[int]:
+    """Another process that holds the lock of runs/x."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        run = RunDirectory(run_path("x"))
+        run.begin(letters_config(plugins), plugins, World())
+        if os.fork() == 0:  # a data worker, say, which will outlive it by half a second
+            time.sleep(0.5)
+            os._exit(0)
+        os.write(writing, b"!")
+        time.sleep(60)
+        os._exit(0)
+    os.read(reading, 1)
+    yield pid
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def test_a_second_process_is_told_who_has_the_run(holder: int, plugins: Plugins) -> None:
+    with pytest.raises(CheckpointError, match=rf"runs/x is in use by process {holder} on \S+, started \d+"):
+        begin(run_path("x"), plugins)
+
+
+def test_a_kill_releases_the_lock_even_if_a_worker_lives_on(plugins: Plugins) -> None:
+    reading, writing = os.pipe()
+
+    def child() -> None:
+        RunDirectory(run_path("x")).begin(letters_config(plugins), plugins, World())
+        if os.fork() == 0:
+            os.read(reading, 1)  # until the test is over
+            os._exit(0)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert in_child(child) == -signal.SIGKILL
+    begin(run_path("x"), plugins)
+    os.write(writing, b"!")
+
+
+def test_the_lock_is_free_after_the_run(plugins: Plugins) -> None:
+    begin(run_path("x"), plugins)
+    begin(run_path("x"), plugins)
+
+
+def test_other_ranks_write_nothing(plugins: Plugins) -> None:
+    with RunDirectory(run_path("x"), is_first=False) as run:
+        run.begin(letters_config(plugins), plugins, World(rank=1, size=2))
+        run.keep_tokenizer(Path("nowhere"))
+        run.status("done")
+    assert not Path("runs").exists()
+
+
+def test_a_directory_that_cannot_be_written_to_is_an_error_before_the_first_step(
+    plugins: Plugins, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match=r"run directory .*file/x cannot be written to"):
+        begin(tmp_path / "file" / "x", plugins)
+
+
+@pytest.mark.parametrize("arguments", ["mount -t tmpfs -o ro tmpfs", "mount -t tmpfs -o ro,size=4k tmpfs"])
+def test_a_read_only_directory_is_an_error_before_the_first_step(
+    arguments: str, plugins: Plugins, tmp_path: Path
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if os.geteuid() == 0:
+        if os.system(f"{arguments} {disk} 2>/dev/null"):
+            pytest.skip("needs the right to mount a tmpfs, or to be no superuser")
+    else:
+        disk.chmod(0o555)
+    try:
+        with pytest.raises(CheckpointError, match=r"cannot be written to: .*(Read-only|Permission)"):
+            begin(disk / "x", plugins)
+    finally:
+        if os.geteuid() == 0:
+            os.system(f"umount {disk}")
+        disk.chmod(0o755)
+
+
+def test_a_run_continues_with_what_says_how_long_and_where(plugins: Plugins) -> None:
+    make_run(run_path("x"), plugins, [1])
+    begin(
+        run_path("x"), plugins, "train.steps=9", "log.every=3", "valid.every=5", "checkpoint.keep_last=9",
+        "data.workers=3", "search.beam=2", "train.micro_tokens=100",
+    )  # fmt: skip
+    assert "steps: 9" in (run_path("x") / "resolved.yaml").read_text()
+
+
+def test_a_run_continues_with_nothing_that_says_what_is_learnt(plugins: Plugins) -> None:
+    make_run(run_path("x"), plugins, [1])
+    before = (run_path("x") / "resolved.yaml").read_text()
+    with pytest.raises(CheckpointError) as caught:
+        begin(run_path("x"), plugins, "arch.d_model=16", "seed=2", "train.steps=9")
+    message = str(caught.value)
+    assert "seed is 1 there and 2 here; arch.d_model is 8 there and 16 here." in message
+    assert "another run=…" in message
+    assert "train.steps" not in message
+    assert (run_path("x") / "resolved.yaml").read_text() == before
+
+
+def test_an_option_that_follows_another_says_so(plugins: Plugins) -> None:
+    make_run(run_path("x"), plugins, [1])
+    with pytest.raises(CheckpointError, match=r"schedule.warmup is 4000 there and 9 here \(as train.steps\)\."):
+        begin(run_path("x"), plugins, "train.steps=9", "schedule.warmup=${train.steps}")
+
+
+def test_a_run_without_a_checkpoint_may_start_anew_as_something_else(plugins: Plugins) -> None:
+    make_run(run_path("x"), plugins, [])
+    assert begin(run_path("x"), plugins, "arch.d_model=16") == []
+
+
+def test_what_changes_the_last_bits_is_a_warning(plugins: Plugins) -> None:
+    make_run(run_path("x"), plugins, [1])
+    env = read(run_path("x") / "env.json")
+    env["threads"] = 77
+    (run_path("x") / "env.json").write_text(json.dumps(env))
+    (warning,) = begin(run_path("x"), plugins)
+    assert warning.startswith("threads was 77 and is ")
+
+
+def test_starting_removes_what_killed_saves_left(plugins: Plugins) -> None:
+    make_run(run_path("x"), plugins, [1])
+    remnant = run_path("x") / "checkpoints/.step-000002.tmp"
+    remnant.mkdir()
+    begin(run_path("x"), plugins)
+    assert not remnant.exists()
+
+
+def test_another_tokenizer_under_the_same_checkpoints_is_refused(plugins: Plugins) -> None:
+    make_run(run_path("x"), plugins, [1])
+    other = Path("other")
+    other.mkdir()
+    (other / "letters.txt").write_text("cba")
+    with pytest.raises(CheckpointError, match=r"was trained with the tokeniser [0-9a-f]{12}, .* is [0-9a-f]{12}"):
+        RunDirectory(run_path("x")).keep_tokenizer(other)
+
+
+def test_the_same_tokenizer_mends_a_damaged_copy(plugins: Plugins) -> None:
+    make_run(run_path("x"), plugins, [1])
+    (run_path("x") / "tokenizer/letters.txt").write_text("?")
+    RunDirectory(run_path("x")).keep_tokenizer(Path("runs/prepared-tokenizer"))
+    load_run(run_path("x"), "auto", plugins, CPU)

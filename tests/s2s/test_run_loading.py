@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from small_runs import CPU, PLUGIN, build, letters_config, letters_plugins, make_run
+
+from s2s import checkpoint
+from s2s.errors import CheckpointError
+from s2s.plugin import load_plugins
+from s2s.run import RunDirectory, load_run, run_path
+
+if TYPE_CHECKING:
+    from s2s.plugin import Plugins
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs lie under the working directory."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def plugins() -> Plugins:
+    return letters_plugins()
+
+
+def test_a_loaded_run_has_the_weights_and_symbols_of_training(plugins: Plugins) -> None:
+    weights = make_run(run_path("x"), plugins, [1, 2])
+    run = load_run(run_path("x"), "last", plugins, CPU)
+    assert run.checkpoint_path == run_path("x") / "checkpoints/step-000002"
+    assert run.task.detokenize(run.task.encode_source(["abc"])[0], "") == "abc"
+    assert not run.model.training
+    assert run.config.arch.d_model == 8
+    for name, tensor in run.model.state_dict().items():
+        assert torch.equal(tensor, weights[2][name])
+    assert run.model.out.weight is run.model.embed.weight
+
+
+def test_each_name_of_a_checkpoint_finds_it(plugins: Plugins) -> None:
+    path = run_path("x")
+    make_run(path, plugins, [1, 2, 3])
+
+    def found(name: str) -> str:
+        return load_run(path, name, plugins, CPU).checkpoint_path.name
+
+    folder = path / "checkpoints"
+    assert found("auto") == "step-000003"
+    checkpoint.point(path / "best", folder / "step-000002")
+    assert found("auto") == found("best") == "step-000002"
+    shutil.copytree(folder / "step-000001", folder / "average")
+    assert found("auto") == found("average") == "average"
+    assert found("last") == "step-000003"
+    assert found("step-000001") == "step-000001"
+    assert found(str(folder / "step-000001")) == "step-000001"
+    with pytest.raises(CheckpointError, match=r"checkpoint=step-00001: .*Did you mean 'step-000001'\?"):
+        found("step-00001")
+
+
+def test_damaged_checkpoints_are_passed_over_with_a_word(plugins: Plugins, caplog: pytest.LogCaptureFixture) -> None:
+    path = run_path("x")
+    make_run(path, plugins, [1, 2, 3])
+    checkpoint.point(path / "best", path / "checkpoints/step-000002")
+    for step in ("step-000002", "step-000003"):
+        (path / "checkpoints" / step / "model.safetensors").write_bytes(b"?")
+    assert load_run(path, "auto", plugins, CPU).checkpoint_path.name == "step-000001"
+    assert [("step-000002" in r.message, "step-000003" in r.message) for r in caplog.records] == [
+        (True, False),
+        (False, True),
+    ]
+    with pytest.raises(CheckpointError, match=r"no valid checkpoint for checkpoint=best: .*damaged"):
+        load_run(path, "best", plugins, CPU)
+
+
+def test_the_moving_average_is_what_is_loaded(plugins: Plugins) -> None:
+    path = run_path("x")
+    weights = make_run(path, plugins, [1])[1]
+    weights["out.weight"] = weights["embed.weight"]
+    moving = {"embed.weight": torch.full((7, 8), 0.5), "out.bias": torch.zeros(7)}
+    checkpoint.save(path / "checkpoints", "step-000002", {"model": weights, "ema": moving}, {})
+    assert load_run(path, "last", plugins, CPU).model.out.weight.eq(0.5).all()
+
+
+def test_swapped_tokenizer_files_are_explained_with_both_hashes(plugins: Plugins) -> None:
+    path = run_path("x")
+    make_run(path, plugins, [1])
+    (path / "tokenizer/letters.txt").write_text("cba")
+    with pytest.raises(CheckpointError, match=r"identity [0-9a-f]{12}, and the run's was [0-9a-f]{12}"):
+        load_run(path, "auto", plugins, CPU)
+
+
+def test_a_swapped_tokenizer_folder_is_explained_with_both_hashes(plugins: Plugins) -> None:
+    make_run(run_path("x"), plugins, [1])
+    make_run(run_path("y"), plugins, [1])
+    other = Path("other")
+    other.mkdir()
+    (other / "letters.txt").write_text("cba")
+    shutil.rmtree(run_path("y") / "checkpoints")
+    RunDirectory(run_path("y")).keep_tokenizer(other)
+    shutil.rmtree(run_path("x") / "tokenizer")
+    shutil.copytree(run_path("y") / "tokenizer", run_path("x") / "tokenizer")
+    with pytest.raises(CheckpointError, match=r"identity [0-9a-f]{12}, and the run's was [0-9a-f]{12}"):
+        load_run(run_path("x"), "auto", plugins, CPU)
+
+
+def test_a_run_never_brings_code_along(plugins: Plugins) -> None:
+    make_run(run_path("x"), plugins, [1])
+    with pytest.raises(CheckpointError) as caught:
+        load_run(run_path("x"), "auto", load_plugins(), CPU)
+    assert "runs/x cannot be loaded" in str(caught.value)
+    assert "letters" in str(caught.value)
+    assert f"it was trained with the plugins {PLUGIN}: install them, or give plugins=[…]" in str(caught.value)
+
+
+@pytest.mark.parametrize("line", ["plugins: [./evil.py]", "run: ${oc.env:HOME}", "run: !!python/name:os.system ''"])
+def test_a_configuration_from_a_stranger_runs_nothing(line: str, plugins: Plugins, tmp_path: Path) -> None:
+    make_run(run_path("x"), plugins, [1])
+    (tmp_path / "evil.py").write_text("raise SystemExit('it ran')")
+    resolved = run_path("x") / "resolved.yaml"
+    kept = [text for text in resolved.read_text().splitlines() if not text.startswith("run:")]
+    resolved.write_text("\n".join([*kept, line]) + "\n")
+    with pytest.raises(CheckpointError, match="cannot be loaded"):
+        load_run(run_path("x"), "auto", plugins, CPU)
+
+
+def test_weights_of_another_shape_are_explained(plugins: Plugins) -> None:
+    make_run(run_path("x"), plugins, [1])
+    other = build(letters_config(plugins, "arch.d_model=16"), plugins, Path("prepared"))
+    checkpoint.save(run_path("x") / "checkpoints", "step-000009", {"model": other.state_dict()}, {})
+    with pytest.raises(CheckpointError, match=r"step-000009 does not fit the model: 'embed.weight' is \[7, 16\] there"):
+        load_run(run_path("x"), "last", plugins, CPU)
