@@ -27,7 +27,8 @@ def typed(option: Option, value: Any, origin: str) -> Any:
     """The value as its field holds it: tuples, paths, enums and dataclasses made of what YAML can write."""
     try:
         settled = _settle(value, option.hint)
-        return _convert(option, settled)
+        # Most values are plain scalars of the very type; omegaconf would take a third of a millisecond for each.
+        return settled if type(settled) in members(option.hint) else _convert(option, settled)
     except _MisfitError as misfit:
         hint = str(misfit)
     except (OmegaConfBaseException, TypeError) as error:  # TypeError: a mapping where a list is wanted

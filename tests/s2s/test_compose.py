@@ -442,6 +442,11 @@ def test_differences_name_the_options_that_differ() -> None:
     assert "train.steps" not in found
 
 
+def test_what_was_chosen_is_remembered_by_the_name_that_was_asked_for() -> None:
+    chosen = composed("experiment=first", "schedule=noam").chosen
+    assert (chosen["task"], chosen["arch"], chosen["search"]) == ("copy", "wide_big", "beam")
+
+
 def test_a_configuration_is_made_of_the_real_dataclasses() -> None:
     made = config("task=copy", "arch=wide")
     assert type(made) is Config

@@ -21,6 +21,7 @@ FLOORS = (
     "validation keeper",
     "trainer",
     "assemble",
+    "session",
     "cli",
 )
 """Names under s2s/, lowest first. Inside a package, on the two lowest floors and in cli, imports are free."""
