@@ -140,9 +140,7 @@ class ChrfConfig(Choice):
     def __post_init__(self) -> None:
         for name, least in (("char_order", 1), ("word_order", 0), ("beta", 1)):
             if not least <= getattr(self, name) <= 100:
-                raise ConfigError(
-                    f"metrics.chrf.{name}={getattr(self, name)}: give a number from {least} to 100"
-                )
+                raise ConfigError(f"metrics.chrf.{name}={getattr(self, name)}: give a number from {least} to 100")
 
 
 @dataclass(kw_only=True)

@@ -30,9 +30,7 @@ def build_metrics(task: Task, registry: Registry, wanted: Any = None) -> list[Me
 def _build(spec: Any, registry: Registry, defaults: Mapping[str, Any]) -> Metric:
     given = {"name": spec} if isinstance(spec, str) else spec
     if not isinstance(given, Mapping) or not isinstance(given.get("name"), str):
-        raise ConfigError(
-            f"metrics=[{spec}]: give a name, or options with a name: {{name: bleu, tokenize: intl}}"
-        )
+        raise ConfigError(f"metrics=[{spec}]: give a name, or options with a name: {{name: bleu, tokenize: intl}}")
     entry = registry.get("metric", given["name"])
     known = {option.field.name: option for option in options(entry.config, f"metrics.{entry.name}.")}
     for key in given:
@@ -40,6 +38,4 @@ def _build(spec: Any, registry: Registry, defaults: Mapping[str, Any]) -> Metric
             hint = did_you_mean(str(key), known.keys() - {"name"})
             raise ConfigError(f"metrics.{entry.name}.{key}: no such option.{hint}")
     chosen = {key: value for key, value in defaults.items() if key in known} | dict(given)
-    return entry.build(
-        entry.config(**{key: typed(known[key], v, "command line") for key, v in chosen.items()})
-    )
+    return entry.build(entry.config(**{key: typed(known[key], v, "command line") for key, v in chosen.items()}))

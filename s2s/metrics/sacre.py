@@ -66,9 +66,7 @@ class SacreMetric(Metric):
         """Score; the interval is sacrebleu's bootstrap, its two ends as they fall and not mean ± half."""
         _check_aligned(hyps, refs)
         prepared = [self.prepare(ref) for ref in refs]
-        stats = np.array(
-            self.scorer._extract_corpus_statistics(self.prepare(hyps), prepared), dtype=np.float64
-        )
+        stats = np.array(self.scorer._extract_corpus_statistics(self.prepare(hyps), prepared), dtype=np.float64)
         score = self._score(stats.sum(0))
         low = high = None
         if samples:

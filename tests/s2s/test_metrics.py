@@ -158,9 +158,7 @@ def test_paired_test_is_that_of_sacrebleus_command(tmp_path: Path) -> None:
         (tmp_path / name).write_text("\n".join(lines) + "\n")
     command = f"{sys.executable} -m sacrebleu ref -i a b c d -m bleu --paired-bs --paired-bs-n 200 -f json"
     table = subprocess.run(command.split(), cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    for ours, theirs in zip(
-        compare(metric("bleu"), hyps, [REF * 4], samples=200), json.loads(table), strict=True
-    ):
+    for ours, theirs in zip(compare(metric("bleu"), hyps, [REF * 4], samples=200), json.loads(table), strict=True):
         assert ours.score.value == pytest.approx(theirs["BLEU"]["score"], abs=1e-4)
         assert ours.p_value == theirs["BLEU"]["p_value"]
         assert ours.score.low is not None
@@ -190,9 +188,7 @@ class SameLength(Metric):
 
 def test_a_strangers_metric_compares_systems() -> None:
     perfect, useless = REF * 4, [""] * 20
-    first, second, third = compare(
-        SameLength(), {"ref": perfect, "nothing": useless, "again": perfect}, [REF * 4]
-    )
+    first, second, third = compare(SameLength(), {"ref": perfect, "nothing": useless, "again": perfect}, [REF * 4])
     assert (first.difference, first.p_value) == (None, None)
     assert (second.difference, second.p_value) == (-100.0, 1 / 1001)
     assert (third.difference, third.p_value) == (0.0, 1 / 1001)  # as sacrebleu says of two equal systems
