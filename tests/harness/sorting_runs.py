@@ -1,0 +1,84 @@
+"""Short training runs of a Transformer with dropout on the sorting task of the example distribution."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from s2s.cli.train import main
+
+if TYPE_CHECKING:
+    import random
+    import signal
+
+ROOT = Path(__file__).parents[2]
+WATCH = Path(__file__).with_name("watch_plugin.py")
+SMALL = [
+    "task=sorting", "task.pairs=120", "task.longest=6", "arch=transformer_tiny", "arch.d_model=16", "arch.d_ff=16",
+    "arch.n_heads=2", "arch.dropout=0.2", "schedule=constant", "schedule.lr=3e-3", "schedule.warmup=0",
+    "train.tokens=120", "train.micro_tokens=60", "valid.sentences=3", "search=greedy",
+    "log.tensorboard=false", "train.threads=1",
+]  # fmt: skip
+
+
+def train(folder: Path, *arguments: str) -> int:
+    """s2s-train in this process, in `folder`/run; its exit code."""
+    example = str(ROOT / "examples" / "s2s-example")
+    if example not in sys.path:
+        sys.path.insert(0, example)
+    plugins = f"plugins=[s2s_example,{WATCH}]"
+    places = [f"run={folder / 'run'}", f"data.prepared={folder.parent / 'prepared'}"]
+    return main([plugins, *SMALL, *places, *arguments])
+
+
+def outcome(folder: Path) -> dict[str, Any]:
+    """What must be equal for two runs to be the same: all final bytes, and what was learnt from, step by step."""
+    run = folder / "run"
+    last = max((run / "checkpoints").glob("step-*"))
+    hashes = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in last.glob("*.safetensors")}
+    records = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    kept = ("step", "epoch", "loss", "nll", "lr", "gnorm", "pairs", "tokens")
+    return {
+        "last": last.name,
+        "hashes": hashes,
+        "updates": [[r[key] for key in kept] for r in records if r["kind"] == "update"],
+    }
+
+
+def fork_training(folder: Path, *arguments: str) -> int:
+    """s2s-train in a forked child; its process id."""
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 3
+    try:
+        torch.set_num_threads(1)  # the parent's threads did not come along
+        with (folder.parent / f"{folder.name}.log").open("a") as file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+        code = train(folder, *arguments)
+    finally:
+        os._exit(code)
+
+
+def kill_until_done(
+    folder: Path, n_kills: int, seconds: float, draw: random.Random, number: signal.Signals, *arguments: str
+) -> list[int]:
+    """Train, sending a signal at a random moment within `seconds`, until it is done; the exit codes."""
+    codes = []
+    while not codes or codes[-1] != 0:
+        pid = fork_training(folder, *arguments)
+        if len(codes) < n_kills:
+            time.sleep(draw.uniform(0, seconds))
+            os.kill(pid, number)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        assert codes[-1] != 3, (folder.parent / f"{folder.name}.log").read_text()
+        assert len(codes) < 10 * n_kills + 10, "never done"
+    return codes

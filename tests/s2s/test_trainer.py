@@ -1,0 +1,236 @@
+"""Whole training runs: killed, stopped, spoilt, continued, and compared with one that nothing happened to."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "harness"))
+from sorting_runs import fork_training, kill_until_done, outcome, train
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """30 updates, with checkpoints and validations, that nothing happened to."""
+    folder = tmp_path_factory.mktemp("runs") / "undisturbed"
+    assert train(folder, *THIRTY) == 0
+    return folder
+
+
+THIRTY = ["train.steps=30", "checkpoint.every=3", "valid.every=6"]
+
+
+def hooks(path: Path, hook: str) -> list[dict[str, Any]]:
+    return [r for r in map(json.loads, path.read_text().splitlines()) if r["hook"] == hook]
+
+
+def test_a_run_leaves_what_is_needed_to_use_and_to_understand_it(undisturbed: Path) -> None:
+    run = undisturbed / "run"
+    names = {path.name for path in run.iterdir()}
+    assert {"config.yaml", "resolved.yaml", "env.json", "status.json", "log.jsonl", "tokenizer", "checkpoints"} <= names
+    assert json.loads((run / "status.json").read_text())["state"] == "done"
+    assert (run / "last").resolve().name == "step-000030"
+
+
+def test_a_finished_run_is_done_at_once(undisturbed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = outcome(undisturbed)
+    assert train(undisturbed, *THIRTY) == 0
+    assert "is finished after 30 updates" in capsys.readouterr().out
+    assert outcome(undisturbed) == before
+
+
+def test_a_run_is_repeated_by_its_configuration(undisturbed: Path, tmp_path: Path) -> None:
+    from s2s.cli.train import main
+
+    assert main(["plugins=[s2s_example]", str(undisturbed / "run" / "config.yaml"), f"run={tmp_path / 'run'}"]) == 0
+    assert outcome(tmp_path) == outcome(undisturbed)
+
+
+def test_killed_25_times_it_ends_with_the_same_bytes(undisturbed: Path, tmp_path: Path) -> None:
+    """kill -9 at random moments of start, update, validation and save, with dropout on."""
+    codes = kill_until_done(tmp_path / "killed", 25, 1.2, random.Random(7), signal.SIGKILL, *THIRTY)
+    assert codes.count(-signal.SIGKILL) >= 15
+    assert outcome(tmp_path / "killed") == outcome(undisturbed)
+
+
+@pytest.mark.slow
+def test_killed_200_times_it_ends_with_the_same_bytes(undisturbed: Path, tmp_path: Path) -> None:
+    draw = random.Random(11)
+    n_killed = n_runs = 0
+    while n_killed < 200:
+        folder = tmp_path / f"killed{n_runs}"
+        codes = kill_until_done(folder, 20, 1.5, draw, signal.SIGKILL, *THIRTY)
+        assert outcome(folder) == outcome(undisturbed)
+        n_killed += codes.count(-signal.SIGKILL)
+        n_runs += 1
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGUSR1, 75), (signal.SIGINT, 130)])
+def test_a_signal_saves_and_the_same_command_continues(
+    undisturbed: Path, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    folder = tmp_path / "stopped"
+    pid = fork_training(folder, *THIRTY)
+    _wait_for_update(folder, 4)
+
+    os.kill(pid, number)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == code
+    status = json.loads((folder / "run" / "status.json").read_text())
+    assert status["state"] == "preempted"
+    assert (folder / "run" / "last").resolve().name == f"step-{status['steps']:06d}"
+    assert train(folder, *THIRTY) == 0
+    assert outcome(folder) == outcome(undisturbed)
+
+
+def _wait_for_update(folder: Path, step: int) -> None:
+    log, until = folder / "run" / "log.jsonl", time.monotonic() + 60
+    while not (log.exists() and f'"step": {step},' in log.read_text()):
+        assert time.monotonic() < until, "no update came"
+        time.sleep(0.01)
+
+
+def test_a_damaged_checkpoint_is_passed_over_and_it_says_so(
+    undisturbed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "damaged"
+    assert train(folder, "train.steps=12", *THIRTY[1:]) == 0
+    weights = folder / "run" / "checkpoints" / "step-000012" / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-7] ^= 4
+    weights.write_bytes(content)
+    assert train(folder, *THIRTY) == 0
+    shown = capsys.readouterr()
+    assert "passed over" in shown.err
+    assert "continuing after update 9" in shown.out
+    assert outcome(folder) == outcome(undisturbed)
+
+
+def test_a_full_disk_does_not_end_training(
+    undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from s2s import checkpoint
+    from s2s.errors import CheckpointError
+
+    save, n_calls = checkpoint.save, 0
+
+    def full_at_times(*arguments: Any) -> Path:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls in (3, 4, 5, 6):
+            raise CheckpointError("no space left on device")
+        return save(*arguments)
+
+    monkeypatch.setattr(checkpoint, "save", full_at_times)
+    assert train(tmp_path / "full", *THIRTY) == 0
+    assert "not saved (4 of at most 5 in a row)" in capsys.readouterr().err
+    assert outcome(tmp_path / "full") == outcome(undisturbed)
+
+
+def test_a_disk_that_stays_full_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from s2s import checkpoint
+    from s2s.errors import CheckpointError
+
+    def full(*arguments: Any) -> Path:
+        raise CheckpointError("no space left on device")
+
+    monkeypatch.setattr(checkpoint, "save", full)
+    assert train(tmp_path / "full", *THIRTY) == 2
+    assert json.loads((tmp_path / "full" / "run" / "status.json").read_text())["state"] == "failed"
+
+
+def test_every_hook_is_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WATCH", str(tmp_path / "heard"))
+    assert train(tmp_path / "a", "train.steps=7", "checkpoint.every=3", "valid.every=2", "checkpoint.keep_best=9") == 0
+    heard = tmp_path / "heard"
+    assert [r["step"] for r in hooks(heard, "train_start")] == [0]
+    assert [r["step"] for r in hooks(heard, "step_end")] == [1, 2, 3, 4, 5, 6, 7]
+    assert [r["step"] for r in hooks(heard, "validation_end")] == [2, 4, 6, 7]
+    assert [r["step"] for r in hooks(heard, "checkpoint_saved")] == [2, 3, 4, 6, 7]
+    assert [r["step"] for r in hooks(heard, "train_end")] == [7]
+
+
+def test_an_update_that_is_not_finite_is_skipped_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WATCH", str(tmp_path / "heard"))
+    monkeypatch.setenv("SPOIL", "3 4")
+    assert train(tmp_path / "a", "train.steps=6", "valid.every=0") == 0
+    weights = [r["weights"] for r in hooks(tmp_path / "heard", "step_end")]
+    assert weights[1] == weights[2] == weights[3] != weights[4]
+    assert "update 4 skipped" in capsys.readouterr().err
+    kept = [json.loads(line) for line in (tmp_path / "a" / "run" / "bad_batches.jsonl").read_text().splitlines()]
+    assert [k["step"] for k in kept] == [3, 4]
+
+
+def test_too_many_of_them_end_the_run_and_name_the_last_good_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SPOIL", " ".join(map(str, range(5, 99))))
+    assert train(tmp_path / "a", "train.steps=30", "checkpoint.every=2", "valid.every=0") == 1
+    shown = capsys.readouterr().err
+    assert "10 updates in a row were not finite" in shown
+    assert "step-0000" in shown
+
+
+def test_training_stops_when_validation_stops_improving(tmp_path: Path) -> None:
+    arguments = ["train.steps=50", "valid.every=2", "valid.patience=3", "schedule.lr=0"]
+    assert train(tmp_path / "a", *arguments) == 0
+    status = json.loads((tmp_path / "a" / "run" / "status.json").read_text())
+    assert (status["steps"], status["stopped_early"], status["best_step"]) == (8, True, 2)
+    assert train(tmp_path / "a", *arguments) == 0
+    assert outcome(tmp_path / "a")["last"] == "step-000008"
+
+
+def test_the_average_is_the_mean_of_the_last_checkpoints(tmp_path: Path) -> None:
+    steps = ["train.steps=8", "checkpoint.every=2", "checkpoint.keep_last=1", "valid.every=0"]
+    assert train(tmp_path / "a", *steps, "train.average=3") == 0
+    folder = tmp_path / "a" / "run" / "checkpoints"
+    members = [load_file(folder / f"step-00000{i}" / "model.safetensors") for i in (4, 6, 8)]
+    for name, mean in load_file(folder / "average" / "model.safetensors").items():
+        exact = sum(member[name].double() for member in members) / 3  # type: ignore[union-attr]
+        assert torch.equal(mean, exact.float())
+
+
+def test_moving_averages_are_kept_through_a_stop(tmp_path: Path) -> None:
+    ema = ["train.ema=0.9", "valid.every=0", "checkpoint.every=2"]
+    assert train(tmp_path / "whole", "train.steps=8", *ema) == 0
+    assert train(tmp_path / "parts", "train.steps=4", *ema) == 0
+    assert train(tmp_path / "parts", "train.steps=8", *ema) == 0
+    assert "ema.safetensors" in outcome(tmp_path / "whole")["hashes"]
+    assert outcome(tmp_path / "parts") == outcome(tmp_path / "whole")
+
+
+def test_another_configuration_does_not_continue_a_run(undisturbed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = outcome(undisturbed)
+    assert train(undisturbed, *THIRTY, "arch.d_ff=32") == 2
+    assert "arch.d_ff is 16 there and 32 here" in capsys.readouterr().err
+    assert outcome(undisturbed) == before
+
+
+def test_two_processes_do_not_share_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+
+    folder = tmp_path / "a"
+    pid = fork_training(folder, "train.steps=100000", "valid.every=0")
+    _wait_for_update(folder, 2)
+    assert train(folder, "train.steps=100000", "valid.every=0") == 2
+    assert str(pid) in capsys.readouterr().err
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def test_a_dry_run_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train(tmp_path / "a", "train.steps=1000", "--dry-run") == 0
+    assert "nothing is kept" in capsys.readouterr().out
+    assert not (tmp_path / "a").exists()
