@@ -78,7 +78,7 @@ class Constraint(Protocol):
         ...
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
-        """The states after `token` [B, K]."""
+        """The states after `token` [B, K]. Hypotheses that are dead come along, with any symbol at all."""
         ...
 
 

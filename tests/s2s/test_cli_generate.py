@@ -10,7 +10,6 @@ import os
 import sys
 import threading
 import time
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -93,7 +92,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         generator = Generator(Copy(), Letters(), BeamSearch(chosen), "cpu", config)
         return generator, made_of(config, tmp_path, chosen, "cpu")
 
-    monkeypatch.setitem(sys.modules, "s2s.cli.loading", SimpleNamespace(load=load))
+    monkeypatch.setattr("s2s.cli.loading.load", load)
 
 
 def write(path: Path, *lines: str) -> Path:
@@ -444,7 +443,7 @@ def test_a_finished_output_is_left_alone_by_resume(tmp_path: Path, capsys: Any, 
     assert run("input=in", "output=out") == 0
     made = (tmp_path / "out").stat()
     capsys.readouterr()
-    monkeypatch.setitem(sys.modules, "s2s.cli.loading", SimpleNamespace(load=None))  # no model is needed
+    monkeypatch.setattr("s2s.cli.loading.load", None)  # no model is needed
     assert run("input=in", "output=out", "resume=true") == 0
     assert capsys.readouterr().err.startswith("out is finished")
     assert (tmp_path / "out").stat() == made

@@ -1,0 +1,99 @@
+"""The command on a run that s2s-train made: its search, its tokeniser, and a kill -9 that is real."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from s2s.cli.generate import main
+from s2s.cli.train import main as train
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WORDS = {"a": "ein", "dog": "hund", "cat": "kater", "old": "alter", "sees": "sieht", "the": "der", "eats": "isst"}
+
+
+def sentences(n: int) -> list[str]:
+    draw = random.Random(0)
+    return [" ".join(draw.choices(list(WORDS), k=draw.randint(1, 9))) for _ in range(n)]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run "x" of a few updates, and what it read."""
+    folder = tmp_path_factory.mktemp("trained")
+    src = sentences(200)
+    (folder / "a.en").write_text("".join(f"{line}\n" for line in src))
+    (folder / "a.de").write_text("".join(" ".join(WORDS[w] for w in line.split()) + "\n" for line in src))
+    options = [
+        "train.threads=1",
+        "data.workers=1",
+        "task.vocab_size=40",
+        "arch=transformer_tiny",
+        "train.steps=3",
+        "train.tokens=500",
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert train(["task=translation", "task.train=[a.en,a.de]", *options, "run=x", "--quiet"]) == 0
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _here(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(trained)
+
+
+def test_a_run_is_found_and_its_search_can_be_changed_in_part(trained: Path, capsysbinary: Any) -> None:
+    (trained / "in.jsonl").write_text("".join(json.dumps({"src": line}) + "\n" for line in sentences(5)))
+    lengths = []
+    for change in (["search.max_len_b=2"], ["search=greedy", "search.max_len_b=2"], ["search.alpha=0"]):
+        arguments = ["run=x", "threads=1", "input=in.jsonl", "format=jsonl", *change]
+        assert main(arguments) == 0
+        found = [json.loads(line) for line in capsysbinary.readouterr().out.decode().splitlines()]
+        assert [f["src"] for f in found] == sentences(5)
+        assert all(f["score"] < 0 for f in found)
+        lengths.append(sum(len(f["hyp"]) for f in found))
+    assert lengths[0] < lengths[2]
+
+
+def test_another_search_is_refused_by_its_name(capsys: Any) -> None:
+    assert main(["run=x", "search.beams=3"]) == 2
+    assert "search.beam" in capsys.readouterr().err
+
+
+def test_a_run_must_be_named(capsys: Any) -> None:
+    assert main([]) == 2
+    assert "run: which model? Give run=NAME" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_kill_9_at_random_moments_and_resume_give_the_same_bytes(trained: Path) -> None:
+    (trained / "in.txt").write_text("".join(f"{line}\n" for line in sentences(400)))
+    code = "import sys; from s2s.cli.generate import main; sys.exit(main())"
+    command = [
+        *(sys.executable, "-c", code, "run=x", "input=in.txt", "format=tsv", "nbest=2"),
+        *("window=40", "tokens=60", "threads=1", "resume=true", "--quiet"),
+    ]
+    started = time.monotonic()
+    subprocess.run([*command, "output=whole"], check=True)
+    seconds = time.monotonic() - started
+    draw, n_kills = random.Random(0), 0
+    while not (trained / "out").exists():
+        process = subprocess.Popen([*command, "output=out"])
+        try:
+            process.wait(draw.uniform(0.3, 1.0) * seconds if n_kills < 15 else None)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            n_kills += 1
+        process.wait()
+    assert n_kills > 0
+    assert (trained / "out").read_bytes() == (trained / "whole").read_bytes()
