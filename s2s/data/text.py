@@ -71,51 +71,57 @@ def _unequal(src_path: Path, tgt_path: Path, n_src: int, n_tgt: int) -> DataErro
     return DataError(f"{counts}. By their lengths they part near line {place:,}: look there")
 
 
-def _one_file(
-    path: Path, parse: Callable[[str], Example | Rejected | str], invalid: Invalid
-) -> Iterator[Example | Rejected]:
-    """One pair a line; `parse` says in a sentence what is wrong with a line."""
+class _Unusable(Exception):  # noqa: N818  caught in this file
+    """What is wrong with a line, and as what it counts when it is dropped."""
+
+    def __init__(self, what: str, counts_as: Rejected = NOT_A_PAIR) -> None:
+        super().__init__(what)
+        self.counts_as = counts_as
+
+
+def _one_file(path: Path, parse: Callable[[str], Example | Rejected], invalid: Invalid) -> Iterator[Example | Rejected]:
+    """One pair a line."""
     for number, line in numbered_lines(path, invalid):
         if isinstance(line, Rejected):
             yield line
             continue
-        pair = EMPTY if not line or line.isspace() else parse(line)
-        if not isinstance(pair, str):
-            yield pair
-        elif invalid == "drop":
-            yield NOT_A_PAIR
-        else:
-            raise DataError(f"{path}:{number}: {pair}; {DROP}")
+        try:
+            pair = EMPTY if not line or line.isspace() else parse(line)
+        except _Unusable as error:
+            if invalid == "error":
+                raise DataError(f"{path}:{number}: {error}; {DROP}") from None
+            pair = error.counts_as
+        yield pair
 
 
-def _columns(line: str) -> Example | Rejected | str:
+def _columns(line: str) -> Example | Rejected:
     columns = line.split("\t")
     if len(columns) != 2:
-        return f"{len(columns)} column{'s' if len(columns) > 1 else ''}, expected 2 with one tab between them"
+        columns_given = f"{len(columns)} column{'s' if len(columns) > 1 else ''}"
+        raise _Unusable(f"{columns_given}, expected 2 with one tab between them")
     return _pair(*columns)
 
 
-def _record(line: str) -> Example | Rejected | str:
+def _record(line: str) -> Example | Rejected:
     expected = 'expected an object such as {"src": "…", "tgt": "…"}'
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        return f"not JSON ({error}), {expected}"
+        raise _Unusable(f"not JSON ({error}), {expected}") from None
     if not isinstance(record, dict):
-        return f"not a JSON object, {expected}"
+        raise _Unusable(f"not a JSON object, {expected}")
     for key in ("src", "tgt"):
         if not isinstance(record.get(key), str):
-            return f'"{key}" is {"not text" if key in record else "missing"}, {expected}'
-    src, tgt = record["src"], record["tgt"]
-    return _pair(_escaped(src), _escaped(tgt))
+            raise _Unusable(f'"{key}" is {"not text" if key in record else "missing"}, {expected}')
+        _refuse_escapes(key, record[key])
+    return _pair(record["src"], record["tgt"])
 
 
-def _escaped(text: str) -> Line:
-    """JSON can spell what a file of lines cannot hold: NUL, and half of a surrogate pair."""
+def _refuse_escapes(key: str, text: str) -> None:
+    """JSON can spell what no file of lines can hold: NUL, and half of a surrogate pair."""
     if "\0" in text:
-        return NUL
+        raise _Unusable(f'"{key}" spells a NUL character (\\u0000)', NUL)
     try:
         text.encode()
-    except UnicodeEncodeError:
-        return INVALID_UTF8
-    return text
+    except UnicodeEncodeError as error:
+        raise _Unusable(f'"{key}" spells half a character (\\u{ord(text[error.start]):04x})', INVALID_UTF8) from None
