@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from s2s.data.durable import hash_file, sync, write_file
+from s2s.durable import digest, sync, write_file
 from s2s.errors import DataError
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Corpus:
     def verify(self) -> None:
         """Read every byte, and raise if one is not as it was written."""
         for name, said in self.manifest["files"].items():
-            if hash_file(self.directory / name) != said["sha256"]:
+            if digest(self.directory / name) != said["sha256"]:
                 raise self._damaged(f"{name} is not as it was written")
 
     def _check_sizes(self) -> None:

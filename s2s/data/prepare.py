@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from s2s.data.corpus import Corpus, CorpusWriter
-from s2s.data.durable import publish, write_file
 from s2s.data.encoding import CorpusReport, encode_corpus, n_workers
 from s2s.data.inputs import is_unchanged, is_untouched, stamp
+from s2s.data.publish import publish
 from s2s.data.recipe import MANIFEST, Manifest, Recipe
+from s2s.durable import write_file
 from s2s.errors import DataError
 
 if TYPE_CHECKING:
