@@ -37,6 +37,7 @@ def assemble(config: Config, plugins: Plugins, world: World, run: RunDirectory, 
     torch.manual_seed(config.seed)  # for whatever a plugin draws while it is built
     build = plugins.registry.get
     task: Task = build("task", config.task.name).build(config.task)
+    metrics = build_metrics(task, plugins.registry)  # a misspelt one should not wait for the data
     prepared = _prepare(task, config, world, log)
     run.keep_tokenizer(prepared.tokenizer)
     model = _model(config, plugins, world, task)
@@ -59,7 +60,7 @@ def assemble(config: Config, plugins: Plugins, world: World, run: RunDirectory, 
         model=model,
         loss=loss,
         corpora=prepared.valid,
-        metrics=build_metrics(task, plugins.registry),
+        metrics=metrics,
         generator=Generator(model, task, search, world.device),
         world=world,
     )

@@ -156,8 +156,6 @@ class PrepareConfig:
     s2s-prepare task=translation task.train=[corpus.en,corpus.de]
     """
 
-    seed: int = 1
-    """Seed of the built-in corpus."""
     task: Choice = field(default_factory=Choice)
     """What is prepared."""
     data: DataConfig = field(default_factory=DataConfig)

@@ -33,6 +33,7 @@ def train_in(composed: Composed[Config], plugins: Plugins, world: World, *, quie
     """Train in the run's directory, from wherever it stands; the exit code."""
     config = composed.config
     path = run_path(config.run or default_name(composed))
+    composed.given["run"] = str(path)  # so that the run's config.yaml, given again, means this run
     before = _status(path)
     with RunDirectory(path, is_first=world.is_first) as run:
         warnings = run.begin(composed, plugins, world)

@@ -13,10 +13,9 @@ import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from s2s.arguments import local_plugins
 from s2s.cli.help import explain, overview
-from s2s.compose import Composed, compose, to_yaml
-from s2s.draft import command_of
+from s2s.compose import Composed, compose, local_plugins, to_yaml
+from s2s.compose.draft import command_of
 from s2s.errors import ConfigError, Preempted, S2SError, did_you_mean
 from s2s.plugin import Plugins, load_plugins
 from s2s.registry import GROUPS

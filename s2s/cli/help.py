@@ -11,8 +11,8 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from s2s.compose import choose, resolve
+from s2s.compose.draft import default_of
 from s2s.describe import Option, docs, hints_of, is_section, options, print_rows, rows
-from s2s.draft import default_of
 from s2s.errors import ConfigError, did_you_mean
 from s2s.registry import GROUPS
 

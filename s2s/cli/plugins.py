@@ -7,12 +7,11 @@ __all__ = ["main"]
 import sys
 from typing import TYPE_CHECKING, Any
 
-from s2s.arguments import local_plugins
 from s2s.cli.command import guard, split_flags, version
 from s2s.cli.help import choice_text
-from s2s.compose import choose, finish, to_yaml
+from s2s.compose import choose, finish, local_plugins, to_yaml
+from s2s.compose.layers import experiment_layers
 from s2s.errors import ConfigError, did_you_mean
-from s2s.layers import experiment_layers
 from s2s.plugin import Plugins, load_plugins
 from s2s.registry import GROUPS, PRESET_GROUPS
 

@@ -7,9 +7,9 @@ __all__ = ["build_metrics"]
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from s2s.compose import typed
 from s2s.describe import options
 from s2s.errors import ConfigError, did_you_mean
-from s2s.typed import typed
 
 if TYPE_CHECKING:
     from s2s.metrics import Metric

@@ -182,13 +182,13 @@ def test_a_warning_is_said_once_on_standard_error_and_kept(tmp_path: Path, capsy
 
 def test_train_log_keeps_what_was_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with make(tmp_path) as log:
-        log.facts({"run": "runs/x", "data": "12 pairs"})
+        log.facts([("run", "runs/x"), ("data", "12 pairs"), ("data", "none dropped")])
         log.start(0)
         log.update(update(1))
         log.update(update(2))
         log.valid({"step": 2, "nll": 1.0})
     shown = capsys.readouterr().out
-    assert shown.startswith("run   runs/x\ndata  12 pairs\nupdate")
+    assert shown.startswith("run   runs/x\ndata  12 pairs\n      none dropped\nupdate")
     assert (tmp_path / "train.log").read_text() == shown
 
 

@@ -8,13 +8,13 @@ import random
 
 import pytest
 import torch
-from s2s.nn.loss import LossSums
 from torch import Tensor, nn
 
 from s2s.batch import Batch, make_batch
 from s2s.config import TrainConfig
 from s2s.distributed import World
 from s2s.model import Memory, Seq2Seq
+from s2s.nn.loss import LossSums
 from s2s.task import Vocab
 from s2s.update import Updater
 
@@ -86,7 +86,8 @@ def test_the_update_is_the_same_for_any_number_of_micro_batches(model: Bag, micr
 def test_clipping_scales_the_whole_gradient(model: Bag) -> None:
     before = [p.detach().clone() for p in model.parameters()]
     updated = updater(model, clip=0.01)(pairs(8), step=1)
-    moved = math.sqrt(sum(float((p.detach() - b).square().sum()) for p, b in zip(model.parameters(), before, strict=True)))
+    moves = [(p.detach() - b).square().sum() for p, b in zip(model.parameters(), before, strict=True)]
+    moved = math.sqrt(float(sum(moves)))
     assert updated.gnorm > 0.01
     assert moved == pytest.approx(0.5 * 0.01, rel=1e-3)
 

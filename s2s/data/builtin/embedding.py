@@ -35,6 +35,7 @@ from s2s.data.builtin.phrases import PRONOUNS, THIRD, Phrase, noun_phrase
 from s2s.data.builtin.predicates import FRAMES, Predicate, Scope, predicate, settled
 from s2s.data.builtin.questions import wh_clause
 from s2s.data.builtin.relatives import grow
+from s2s.data.builtin.things import unsaid
 
 if TYPE_CHECKING:
     from s2s.data.builtin.draws import Draws
@@ -158,7 +159,7 @@ def reason_about_it(draws: Draws) -> Pair:
     what = noun_phrase(draws, noun, ACC, FIXED if negated else SAID)
     lead = f" (PP (IN {verb.prepositions[0]}) {what.tree})" if verb.prepositions[0] else f" {what.tree}"
     main = Clause(who, settled(verb, what, lead, ""), tense, draws.pick(("n't", "not")) if negated else "")
-    word = draws.pick(noun.adjectives)
+    word = unsaid(draws, what)
     too, zu = draws.pick(((" (RB too)", " zu"), (" (RB very)", " sehr"), ("", "")))
     how = Predicate(BE, f" (ADJP{too} {word.tree})", after=f"{zu} {word.base}")
     why = Clause(taken_up(what), how, tense)

@@ -35,7 +35,7 @@ TENSES = (
 DONE_SOMEWHERE = tuple(
     verb for verb in VERBS_OF["P"] if verb.frame == "at" or (verb.frame == "i" and "p" in verb.marks)
 )
-GOING = tuple(verb for verb in VERBS_OF["P"] if verb.frame == "to")
+GOING = tuple(verb for verb in VERBS_OF["P"] if verb.frame == "to" and "k" not in verb.marks)
 TALKED = tuple(verb for verb in VERBS_OF["P"] if verb.frame == "p")
 WHO, WHOM = Phrase("", "wer"), ("", "wen", "wem")
 WHAT_FOR = {"auf": "worauf", "an": "woran", "über": "worüber", "von": "wovon"}
@@ -62,9 +62,8 @@ def yes_or_no(draws: Draws) -> Pair:
     tense = draws.pick(TENSES)
     if draws.chance(15):
         thing = noun_phrase(draws, draws.pick(NOUNS_OF[draws.pick("BSLCVEIRA")]), NOM, FIXED)
-        assert thing.noun
-        tense = draws.pick(("present", "past"))
-        made = Clause(thing, of_thing(draws, thing.noun, tense), tense)
+            tense = draws.pick(("present", "past"))
+        made = Clause(thing, of_thing(draws, thing, tense), tense)
     else:
         made = with_time(draws, clause(draws, tense, Scope(draws.pick("PPPPA"), THIRD, tense)), 25)
         made = made._replace(adverb=NEITHER)

@@ -41,7 +41,7 @@ def grow(draws: Draws, phrase: Phrase) -> Phrase:
     elif dice < 85 and VERBS_FOR[noun.kinds]:
         tree, de = done_to(draws, noun, phrase.gender)
     elif noun.adjectives:
-        tree, de = described(draws, noun, phrase.gender)
+        tree, de = described(draws, noun, phrase)
     else:
         return phrase
     return phrase._replace(tree=f"(NP {phrase.tree} (SBAR {tree}))", de=phrase.de + block(de), heavy=True)
@@ -64,11 +64,11 @@ def doing(draws: Draws, noun: Noun, gender: int) -> tuple[str, str]:
     return f"{who(noun)} (S{statement_vp(made)})", without_subject(made, RELATIVE[gender][NOM])
 
 
-def described(draws: Draws, noun: Noun, gender: int) -> tuple[str, str]:
+def described(draws: Draws, noun: Noun, phrase: Phrase) -> tuple[str, str]:
     """That is old, that belongs to Anna: das alt ist, das Anna gehört."""
     tense = draws.pick(PLAIN_TENSES)
-    made = Clause(Phrase("", "", person(gender)), of_thing(draws, noun, tense), tense)
-    return f"{who(noun)} (S{statement_vp(made)})", without_subject(made, RELATIVE[gender][NOM])
+    made = Clause(Phrase("", "", person(phrase.gender)), of_thing(draws, phrase, tense), tense)
+    return f"{who(noun)} (S{statement_vp(made)})", without_subject(made, RELATIVE[phrase.gender][NOM])
 
 
 def done_to(draws: Draws, noun: Noun, gender: int) -> tuple[str, str]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from s2s.data.builtin import english, german
 from s2s.data.builtin.determiners import FIXED, INDEFINITE, A, Style
 from s2s.data.builtin.german import ACC, DAT, NOM
-from s2s.data.builtin.lexicon import BE, BELONG, COST, LIE, NOUNS_OF, PROFESSIONS, STAND, THERE, Noun
-from s2s.data.builtin.phrases import called, noun_phrase
+from s2s.data.builtin.lexicon import BE, BELONG, COST, LIE, NOUNS_OF, PROFESSIONS, STAND, THERE, Adjective, Noun
+from s2s.data.builtin.phrases import Phrase, called, noun_phrase
 from s2s.data.builtin.places import furniture, place
 from s2s.data.builtin.predicates import Predicate
 
@@ -18,12 +18,18 @@ if TYPE_CHECKING:
     from s2s.data.builtin.draws import Draws
 
 
-def being(draws: Draws, noun: Noun) -> Predicate:
+def unsaid(draws: Draws, phrase: Phrase) -> Adjective:
+    """An adjective that the phrase does not have already."""
+    assert phrase.noun
+    return draws.pick([word for word in phrase.noun.adjectives if word.tree not in phrase.tree])
+
+
+def being(draws: Draws, phrase: Phrase) -> Predicate:
     """Is old, is very old, is old and heavy."""
-    word, dice = draws.pick(noun.adjectives), draws.below(100)
+    word, dice = unsaid(draws, phrase), draws.below(100)
     if dice < 18:
         return Predicate(BE, f" (ADJP (RB very) {word.tree})", after=f" sehr {word.base}")
-    if dice < 30 and (other := draws.pick(noun.adjectives)) is not word:
+    if dice < 30 and (other := unsaid(draws, phrase)) is not word:
         return Predicate(BE, f" (ADJP {word.tree} (CC and) {other.tree})", after=f" {word.base} und {other.base}")
     return Predicate(BE, f" (ADJP {word.tree})", after=f" {word.base}")
 
@@ -72,16 +78,17 @@ def belonging(draws: Draws) -> Predicate:
     return Predicate(BELONG, f" (PP (TO to) {owner.tree})", before=f" {owner.de}")
 
 
-def of_thing(draws: Draws, noun: Noun, tense: str) -> Predicate:
+def of_thing(draws: Draws, phrase: Phrase, tense: str) -> Predicate:
     """Something that is said of a thing in this tense."""
-    dice = draws.below(100)
+    noun, dice = phrase.noun, draws.below(100)
+    assert noun
     if dice < 25 and tense in ("present", "future") and set(noun.kinds) & set("SLCVKE"):
         return priced(draws, noun)
     if dice < 40 and set(noun.kinds) & set("BSLCVGAI"):
         return belonging(draws)
     if dice < 60 and set(noun.kinds) & set("SLGCV"):
         return lying(draws, noun)
-    return being(draws, noun)
+    return being(draws, phrase)
 
 
 def professional(draws: Draws) -> Predicate:

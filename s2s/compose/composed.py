@@ -22,14 +22,14 @@ from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from s2s.arguments import read_arguments
+from s2s.compose.arguments import read_arguments
+from s2s.compose.draft import COMMAND_LINE, Draft, command_of, draft
+from s2s.compose.interpolation import UnresolvedError, interpolate, references
+from s2s.compose.layers import Layer, blame, experiment_layers
+from s2s.compose.typed import typed
 from s2s.config import Config
-from s2s.draft import COMMAND_LINE, Draft, command_of, draft
 from s2s.errors import ConfigError, UserError, did_you_mean
-from s2s.interpolation import UnresolvedError, interpolate, references
-from s2s.layers import Layer, blame, experiment_layers
 from s2s.registry import GROUPS, Choice
-from s2s.typed import typed
 from s2s.yaml12 import plain, read_file, to_text
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from s2s.compose.interpolation import references
+from s2s.compose.layers import Layer, Picked, blame, pick
 from s2s.config import Config
 from s2s.describe import Option, hints_of, is_section, options
 from s2s.errors import ConfigError, did_you_mean
-from s2s.interpolation import references
-from s2s.layers import Layer, Picked, blame, pick
 from s2s.registry import GROUPS, Choice, Entry, Registry
 
 COMMAND_LINE = "command line"
