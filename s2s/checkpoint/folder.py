@@ -56,9 +56,7 @@ class Newest(NamedTuple):
     skipped: list[str]
 
 
-def save(
-    folder: Path, name: str, tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]
-) -> Path:
+def save(folder: Path, name: str, tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> Path:
     """Write `folder/name`, whole or not at all; an older one of that name is replaced.
 
     tensors: group -> name -> tensor, such as {"model": model.state_dict()}. Whatever goes wrong, what was

@@ -6,6 +6,7 @@ __all__ = ["RunDirectory"]
 
 import json
 import time
+from contextlib import suppress
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any, Self
 
@@ -98,7 +99,8 @@ class RunDirectory:
         """Write status.json: running, done, preempted or failed, and since when."""
         if self.is_first:
             since = time.strftime("%Y-%m-%d %H:%M:%S %z")
-            self._write_json("status.json", {"state": state, "since": since, **facts})
+            with suppress(OSError):  # a full disk must not hide how the run ended
+                self._write_json("status.json", {"state": state, "since": since, **facts})
 
     def _refuse_changes(self, composed: Composed[Config], plugins: Plugins) -> None:
         if not self.is_resumed or not (self.path / RESOLVED).is_file():

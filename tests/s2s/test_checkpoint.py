@@ -62,9 +62,7 @@ def test_every_kind_of_tensor_survives(tensor: Tensor, tmp_path: Path) -> None:
     path = checkpoint.save(tmp_path, "x", {"model": {"t": tensor}}, {})
     loaded = checkpoint.load(path).tensors["model"]["t"]
     assert (loaded.dtype, loaded.shape) == (tensor.dtype, tensor.shape)
-    assert torch.equal(
-        loaded.reshape(-1).view(torch.uint8), tensor.reshape(-1).contiguous().view(torch.uint8)
-    )
+    assert torch.equal(loaded.reshape(-1).view(torch.uint8), tensor.reshape(-1).contiguous().view(torch.uint8))
 
 
 def test_equal_contents_give_equal_bytes(tmp_path: Path) -> None:
@@ -116,9 +114,7 @@ def test_links_are_replaced_and_followed(tmp_path: Path) -> None:
     assert names(tmp_path) == ["best"]
 
 
-def test_where_symlinks_are_impossible_a_text_file_points(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_symlinks_are_impossible_a_text_file_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError("no symlinks here")
 

@@ -140,9 +140,7 @@ def test_a_full_disk_is_seen_before_it_is_written_to(tmp_path: Path, monkeypatch
     save(tmp_path, 1)
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=32_000))
-    with pytest.raises(
-        CheckpointError, match=rf"needs 2 x {N_BYTES} bytes of free space, and there are 32,000"
-    ):
+    with pytest.raises(CheckpointError, match=rf"needs 2 x {N_BYTES} bytes of free space, and there are 32,000"):
         save(tmp_path, 2)
     assert names(tmp_path) == ["step-000001"]
 
@@ -159,9 +157,7 @@ def test_a_disk_that_fills_up_meanwhile_costs_only_the_new_checkpoint(
         usage = shutil.disk_usage(tmp_path)
         monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
         save(disk, 1)
-        with pytest.raises(
-            CheckpointError, match=rf"step-000002: saving its {N_BYTES} bytes failed: .*space left"
-        ):
+        with pytest.raises(CheckpointError, match=rf"step-000002: saving its {N_BYTES} bytes failed: .*space left"):
             save(disk, 2)
         assert names(disk) == ["step-000001"]
         assert checkpoint.newest(disk) == (disk / "step-000001", [])

@@ -56,9 +56,7 @@ def test_every_zeroed_page_is_detected(file: str, tmp_path: Path) -> None:
     path = save(tmp_path, 1)
     whole = (path / file).read_bytes()
     for start in range(0, len(whole), 4096):
-        (path / file).write_bytes(
-            whole[:start] + bytes(len(whole[start : start + 4096])) + whole[start + 4096 :]
-        )
+        (path / file).write_bytes(whole[:start] + bytes(len(whole[start : start + 4096])) + whole[start + 4096 :])
         with pytest.raises(CheckpointError):
             checkpoint.load(path)
 

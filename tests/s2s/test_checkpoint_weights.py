@@ -47,9 +47,7 @@ def test_an_optimizer_continues_as_if_never_stopped(build: Callable[..., Any], t
     def fresh() -> tuple[nn.Linear, torch.optim.Optimizer]:
         torch.manual_seed(1)
         model = nn.Linear(3, 2)
-        return model, build(
-            model.parameters(), lr=0.01, **({"momentum": 0.9} if build is torch.optim.SGD else {})
-        )
+        return model, build(model.parameters(), lr=0.01, **({"momentum": 0.9} if build is torch.optim.SGD else {}))
 
     whole, first, second = fresh(), fresh(), fresh()
     run(6, *whole)
@@ -99,9 +97,7 @@ def test_the_mean_keeps_tied_weights_tied(tmp_path: Path) -> None:
 def test_a_mean_of_models_that_differ_is_refused(tmp_path: Path) -> None:
     one = checkpoint.save(tmp_path, "one", {"model": {"w": torch.zeros(2)}}, {})
     two = checkpoint.save(tmp_path, "two", {"model": {"w": torch.zeros(3)}}, {})
-    with pytest.raises(
-        CheckpointError, match=r"two cannot be averaged with .*one: 'w' is \[3\] there and \[2\] here"
-    ):
+    with pytest.raises(CheckpointError, match=r"two cannot be averaged with .*one: 'w' is \[3\] there and \[2\] here"):
         checkpoint.mean([one, two])
 
 
@@ -110,9 +106,7 @@ def test_a_moving_average_stands_in_for_its_weights_under_all_their_names(tmp_pa
     moving = {"weight": torch.ones(40, 50)}  # as in named_parameters, tied weights are named once
     path = checkpoint.save(tmp_path, "x", {**groups, "ema": moving}, {})
     judged = checkpoint.judged(checkpoint.load(path))
-    assert_same(
-        judged, {"weight": moving["weight"], "tied": moving["weight"], "bias": groups["model"]["bias"]}
-    )
+    assert_same(judged, {"weight": moving["weight"], "tied": moving["weight"], "bias": groups["model"]["bias"]})
 
 
 def test_weights_that_do_not_fit_say_where(tmp_path: Path) -> None:

@@ -167,14 +167,11 @@ def test_a_directory_that_cannot_be_written_to_is_an_error_before_the_first_step
         begin(tmp_path / "file" / "x", plugins)
 
 
-@pytest.mark.parametrize("arguments", ["mount -t tmpfs -o ro tmpfs", "mount -t tmpfs -o ro,size=4k tmpfs"])
-def test_a_read_only_directory_is_an_error_before_the_first_step(
-    arguments: str, plugins: Plugins, tmp_path: Path
-) -> None:
+def test_a_read_only_directory_is_an_error_before_the_first_step(plugins: Plugins, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     if os.geteuid() == 0:
-        if os.system(f"{arguments} {disk} 2>/dev/null"):
+        if os.system(f"mount -t tmpfs -o ro tmpfs {disk} 2>/dev/null"):
             pytest.skip("needs the right to mount a tmpfs, or to be no superuser")
     else:
         disk.chmod(0o555)
