@@ -76,7 +76,6 @@ class Keeper:
                 {**self._weights(), "optim": optim_tensors},
                 state,
             )
-            checkpoint.verify(path)
             self._keep(progress)
         except CheckpointError as error:
             self._failed(error)
@@ -88,6 +87,7 @@ class Keeper:
     def restore(self) -> Progress | None:
         """Load the newest valid checkpoint into model, optimizer and averages; None if there is none."""
         checkpoint.sweep(self.folder)
+        checkpoint.preflight(self.folder, self._expected_size())
         path, skipped = checkpoint.newest(self.folder)
         for reason in skipped:
             self.log.warn(f"checkpoint passed over: {reason}")
@@ -125,6 +125,10 @@ class Keeper:
         """Best checkpoints to keep: checkpoint.keep_best, or as many as will be averaged."""
         train, keep = self.config.train, self.config.checkpoint
         return max(1, keep.keep_best, train.average if train.average_of == "best" else 0)
+
+    def _expected_size(self) -> int:
+        """Bytes of a checkpoint: weights, two moments of each as Adam keeps them, and their moving average."""
+        return 3 * checkpoint.size(self.updater.model.state_dict()) + checkpoint.size(self.ema.mean if self.ema else {})
 
     def _weights(self) -> dict[str, Mapping[str, Tensor]]:
         weights: dict[str, Mapping[str, Tensor]] = {"model": self.updater.model.state_dict()}

@@ -52,13 +52,14 @@ def outcome(folder: Path) -> dict[str, Any]:
     }
 
 
-def fork_training(folder: Path, *arguments: str) -> int:
-    """s2s-train in a forked child; its process id."""
+def fork_training(folder: Path, *arguments: str, env: dict[str, str] | None = None) -> int:
+    """s2s-train in a forked child, with these environment variables beside the others; its process id."""
     pid = os.fork()
     if pid:
         return pid
     code = 3
     try:
+        os.environ.update(env or {})
         torch.set_num_threads(1)  # the parent's threads did not come along
         with (folder.parent / f"{folder.name}.log").open("a") as file:
             os.dup2(file.fileno(), 1)

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import socket
 import sys
 import time
 from pathlib import Path
@@ -234,3 +235,28 @@ def test_a_dry_run_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert train(tmp_path / "a", "train.steps=1000", "--dry-run") == 0
     assert "nothing is kept" in capsys.readouterr().out
     assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_ranks_learn_what_one_process_learns_from_as_many_micro_batches(tmp_path: Path, size: int) -> None:
+    """1 x 32, 2 x 16, 4 x 8: the same batches and, but for the order of sums, the same gradients."""
+    sgd = ["optim=sgd", "schedule.lr=0.1", "train.steps=6", "valid.every=3", f"train.micro_tokens={120 // size}"]
+    assert train(tmp_path / "one", *sgd) == 0
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    pids = []
+    for rank in range(size):
+        world = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        pids.append(fork_training(tmp_path / "many", *sgd, env={key: str(value) for key, value in world.items()}))
+    codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
+    assert codes == [0] * size, (tmp_path / "many.log").read_text()
+
+    one, many = outcome(tmp_path / "one"), outcome(tmp_path / "many")
+    batches = [[u[0], u[1], u[6], u[7]] for u in one["updates"]]
+    assert [[u[0], u[1], u[6], u[7]] for u in many["updates"]] == batches
+    if size == 2:  # one sum of two numbers: no order to choose
+        assert many["hashes"]["model.safetensors"] == one["hashes"]["model.safetensors"]
+    weights = [load_file(tmp_path / who / "run" / "last" / "model.safetensors") for who in ("one", "many")]
+    for name, expected in weights[0].items():
+        assert torch.allclose(weights[1][name], expected, atol=1e-6)
