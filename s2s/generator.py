@@ -181,9 +181,7 @@ class Generator:
             )
         self.counts.unanswered += not hypotheses
         texts = (self.task.detokenize(h.tokens, line) for h in hypotheses)
-        return Output(
-            line, [Candidate(text, h.score, h.tokens) for text, h in zip(texts, hypotheses, strict=True)]
-        )
+        return Output(line, [Candidate(text, h.score, h.tokens) for text, h in zip(texts, hypotheses, strict=True)])
 
     def _count(self, output: Output) -> None:
         self.counts.inputs += 1

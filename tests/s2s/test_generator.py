@@ -153,9 +153,7 @@ def test_the_n_best_are_texts_best_first(model: Copy) -> None:
     assert len({c.hyp for c in output.nbest}) == 3
 
 
-def test_long_inputs_are_cut_with_one_warning_and_a_count(
-    model: Copy, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_long_inputs_are_cut_with_one_warning_and_a_count(model: Copy, caplog: pytest.LogCaptureFixture) -> None:
     generate = generator(model, max_source=4)
     assert [o.hyp for o in generate(["abcd", "abc", "xyzab"])] == ["ABC", "ABC", "XYZ"]
     assert generate.counts.truncated == 2

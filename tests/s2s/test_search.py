@@ -167,9 +167,7 @@ def slow_beam(of: NextLogProbs, source: Sequence[int], config: BeamConfig, nbest
     return ended[:nbest]
 
 
-def is_over(
-    best_live: float, ended: list[Scored], lengths: Sequence[int], config: BeamConfig, nbest: int
-) -> bool:
+def is_over(best_live: float, ended: list[Scored], lengths: Sequence[int], config: BeamConfig, nbest: int) -> bool:
     if config.stop == "first_k":
         return len(ended) == config.beam
     n = nbest if config.stop == "best" else config.beam
@@ -190,9 +188,7 @@ VOCAB = Vocab(src=12, tgt=7)
 @pytest.mark.parametrize("stop", ["exact", "best"])
 def test_a_wide_beam_finds_all_outputs_in_order(alpha: float, length_penalty: Any, stop: Any) -> None:
     """With a beam as wide as the space, search must equal exhaustive enumeration, down to the last."""
-    config = BeamConfig(
-        beam=85, alpha=alpha, length_penalty=length_penalty, stop=stop, max_len_a=1.0, max_len_b=1
-    )
+    config = BeamConfig(beam=85, alpha=alpha, length_penalty=length_penalty, stop=stop, max_len_a=1.0, max_len_b=1)
     model = Table(VOCAB.tgt, seed=3)
     found = BeamSearch(config)(model, *batch_of([[5, 6], [7]]), VOCAB, nbest=85)
     for hypotheses, source in zip(found, [[5, 6], [7]], strict=True):
@@ -203,13 +199,9 @@ def test_a_wide_beam_finds_all_outputs_in_order(alpha: float, length_penalty: An
 @pytest.mark.parametrize("length_penalty", ["gnmt", "power", "none"])
 @pytest.mark.parametrize("stop", ["exact", "best", "first_k"])
 @pytest.mark.parametrize(("beam", "nbest"), [(1, 1), (2, 1), (3, 3), (5, 2)])
-def test_search_is_the_slow_search(
-    alpha: float, length_penalty: Any, stop: Any, beam: int, nbest: int
-) -> None:
+def test_search_is_the_slow_search(alpha: float, length_penalty: Any, stop: Any, beam: int, nbest: int) -> None:
     """A batch of mixed lengths gives what lists give, sentence by sentence, under every stop rule."""
-    config = BeamConfig(
-        beam=beam, alpha=alpha, length_penalty=length_penalty, stop=stop, max_len_a=0.5, max_len_b=3
-    )
+    config = BeamConfig(beam=beam, alpha=alpha, length_penalty=length_penalty, stop=stop, max_len_a=0.5, max_len_b=3)
     model, inputs = Table(VOCAB.tgt, seed=beam), sources(6, 6, VOCAB.src, seed=beam)
     found = BeamSearch(config)(model, *batch_of(inputs), VOCAB, nbest=nbest)
     for hypotheses, source in zip(found, inputs, strict=True):
@@ -424,9 +416,7 @@ def test_ties_go_to_the_lower_symbol() -> None:
     """A model that knows nothing: all that is decided is decided by the order of ids."""
     model = Table(VOCAB.tgt)
     model.logits.data.zero_()
-    found = BeamSearch(BeamConfig(beam=3, max_len_a=0.0, max_len_b=2))(
-        model, *batch_of([[4]]), VOCAB, nbest=3
-    )
+    found = BeamSearch(BeamConfig(beam=3, max_len_a=0.0, max_len_b=2))(model, *batch_of([[4]]), VOCAB, nbest=3)
     # One in seven each time. Of the six candidates of the second step, five go on from [1] and one from [4].
     assert [h.tokens for h in found[0]] == [[], [1], [1, 1]]
 
