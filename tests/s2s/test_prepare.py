@@ -1,0 +1,381 @@
+"""Preparation against encoding and filtering one pair at a time; and whatever may happen meanwhile."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from children import in_child
+
+from s2s.config import DataConfig
+from s2s.data import encoding
+from s2s.data import prepare as prepare_module
+from s2s.data.corpus import Corpus
+from s2s.data.prepare import prepare
+from s2s.data.text import read_pairs
+from s2s.errors import DataError
+from s2s.registry import Choice
+from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from s2s.data.prepare import Prepared
+
+
+class Words(Task):
+    """Every word a symbol; the vocabulary is what the training text holds; "silent" encodes to nothing."""
+
+    n_learnt = 0
+
+    def __init__(self, files: dict[str, Any], **settings: object) -> None:
+        super().__init__(Choice(name="words"))
+        self.files = files
+        self.settings = settings
+
+    def sources(self) -> Sources:
+        return Sources([file for corpora in self.files.values() for pair in corpora for file in pair], self.settings)
+
+    def corpora(self, split: str) -> Sequence[tuple[str, float]]:
+        return [(f"{split}{i}", 1.0 + i) for i in range(len(self.files.get(split, ())))]
+
+    def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
+        return read_pairs(self.files[split][int(corpus.removeprefix(split))], "drop")
+
+    def learn(self, directory: Path) -> None:
+        self.n_learnt += 1
+        pairs = (p for name, _ in self.corpora("train") for p in self.examples("train", name))
+        words = sorted({w for p in pairs if isinstance(p, Example) for side in p for w in side.split()})
+        (directory / "words.json").write_text(json.dumps(words))
+        self.load(directory)
+
+    def load(self, directory: Path) -> None:
+        words = json.loads((directory / "words.json").read_text())
+        self.ids = {word: i for i, word in enumerate(words, 4)}
+        self.vocab = Vocab(src=len(words) + 4, tgt=len(words) + 4, joint=True)
+
+    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+        return [Encoded(*(self.encode_source([side])[0] for side in example)) for example in examples]
+
+    def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
+        return [[self.ids.get(w, 1) for w in line.split() if w != "silent"] for line in lines]
+
+    def detokenize(self, ids: Sequence[int], src: str) -> str:
+        raise NotImplementedError
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, list[list[Path]]]:
+    draw = np.random.default_rng(1)
+    made: dict[str, list[list[Path]]] = {"train": [], "valid": []}
+    for split, number, n in (("train", 0, 150), ("train", 1, 40), ("valid", 0, 30)):
+        pair = [tmp_path / f"{split}{number}.{side}" for side in ("src", "tgt")]
+        for path in pair:
+            words = [[f"w{i}" for i in draw.zipf(1.5, draw.integers(1, 12)) % 50] for _ in range(n)]
+            path.write_text("\n".join(" ".join(line) for line in words) + "\n")
+        made[split].append(pair)
+    with made["train"][0][0].open("ab") as src, made["train"][0][1].open("ab") as tgt:
+        src.write(b"\nsilent\nw1 w2\nbad \xff\n" + b"w1 " * 30 + b"\n")
+        tgt.write(b"w1\nw1\nsilent\nw1\nw2\n")
+    return made
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> DataConfig:
+    return DataConfig(prepared=str(tmp_path / "prepared"), max_len=20, max_ratio=4.0, workers=1)
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "CHUNK", 16)
+
+
+def contents(prepared: Prepared) -> dict[str, bytes]:
+    """Every file of a prepared folder but the manifest, which holds times."""
+    folder = prepared.directory
+    return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file() and f.parent != folder}
+
+
+def told(task: Task, config: DataConfig) -> list[str]:
+    lines: list[str] = []
+    prepare(task, config, lines.append)
+    return lines
+
+
+def test_every_pair_is_encoded_or_counted(files: dict[str, Any], config: DataConfig) -> None:
+    task = Words(files)
+    prepared = prepare(task, config)
+    kept: dict[str, list[tuple[list[int], list[int]]]] = {}
+    dropped: dict[str, int] = {}
+    for split in ("train", "valid"):
+        for name, _ in task.corpora(split):
+            kept[name] = []
+            for pair in task.examples(split, name):
+                if isinstance(pair, Rejected):
+                    reason: str | None = pair.reason
+                else:
+                    src, tgt = task.encode([pair])[0]
+                    reason = "empty after encoding" if not src or not tgt else None
+                    if split == "train" and not reason and max(len(src), len(tgt)) + 1 > 20:
+                        reason = "longer than data.max_len=20"
+                    if split == "train" and not reason and max(len(src) / len(tgt), len(tgt) / len(src)) > 4:
+                        reason = "lengths over data.max_ratio=4"
+                if reason is None:
+                    kept[name].append((src, tgt))
+                else:
+                    dropped[f"{name} {reason}"] = dropped.get(f"{name} {reason}", 0) + 1
+    found = [*(c for c, _ in prepared.train), *prepared.valid]
+    read = [[(s.tolist(), t.tolist()) for s, t in map(c.__getitem__, range(len(c)))] for c in found]
+    assert read == list(kept.values())
+    assert [weight for _, weight in prepared.train] == [1.0, 2.0]
+    assert dropped["train0 longer than data.max_len=20"] == 1
+    assert dropped["train0 invalid UTF-8"] == dropped["train0 empty"] == 1
+    assert dropped["train0 empty after encoding"] == 2
+    assert dropped["train0 lengths over data.max_ratio=4"] > 5
+    assert not any(reason.startswith("valid") for reason in dropped)
+    line = prepared.report[1]
+    assert line.startswith("train train0: 155 pairs read, ")
+    for reason, count in dropped.items():
+        assert f", {count} {reason.removeprefix('train0 ')}" in line or not reason.startswith("train0")
+    n_src, n_tgt = prepared.train[0][0].n_ids
+    assert f"; {n_src:,} + {n_tgt:,} symbols, 0.00% unknown" in line
+
+
+def test_unknown_symbols_are_counted(files: dict[str, Any], config: DataConfig) -> None:
+    files["valid"][0][0].write_text("w1 strange w2 w3\n")
+    files["valid"][0][1].write_text("w1 w2 odd w3\n")
+    assert prepare(Words(files), config).report[-1].endswith("4 + 4 symbols, 25.00% unknown")
+
+
+@pytest.mark.parametrize("workers", [2, 3, 0])
+def test_the_files_do_not_depend_on_the_number_of_workers(
+    files: dict[str, Any], config: DataConfig, tmp_path: Path, workers: int
+) -> None:
+    alone = prepare(Words(files), config)
+    many = DataConfig(prepared=str(tmp_path / "many"), max_len=20, max_ratio=4.0, workers=workers)
+    assert contents(prepare(Words(files), many)) == contents(alone)
+
+
+def test_what_is_there_is_found_again(files: dict[str, Any], config: DataConfig) -> None:
+    first = prepare(Words(files), config)
+    task = Words(files)
+    again = prepare(task, config)
+    assert task.n_learnt == 0
+    assert again.directory == first.directory
+    assert task.encode_source(["w1"]) != [[1]]
+    assert again.report == [f"data found in {first.directory}", *first.report[1:]]
+    assert told(Words(files), config) == []
+
+
+def test_touched_files_are_compared_and_not_prepared_again(files: dict[str, Any], config: DataConfig) -> None:
+    prepared = prepare(Words(files), config)
+    os.utime(files["train"][0][0], (1, 1))
+    task = Words(files)
+    assert told(task, config) == []
+    assert task.n_learnt == 0
+    said = json.loads((prepared.directory / "manifest.json").read_text())
+    assert said["inputs"][str(files["train"][0][0])]["mtime_ns"] == 10**9
+
+
+def test_changed_files_are_prepared_again(files: dict[str, Any], config: DataConfig) -> None:
+    first = prepare(Words(files), config)
+    changed = files["train"][0][1]
+    before = changed.stat()
+    changed.write_bytes(changed.read_bytes().replace(b"w1", b"w9", 1))  # as long as before
+    os.utime(changed, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+    assert told(Words(files), config)[0] == f"{changed} has changed; preparing again"
+    assert first.train[0][0][0][0].tolist()  # who had it open keeps the old corpus
+    assert [p.name for p in Path(config.prepared).iterdir() if not p.name.endswith(".lock")] == [first.directory.name]
+
+
+@pytest.mark.parametrize(
+    "change", [{"option": 2}, {"max_len": 19}, {"max_ratio": None}, {"files": 1}], ids=lambda c: next(iter(c))
+)
+def test_other_settings_have_another_folder(files: dict[str, Any], config: DataConfig, change: dict[str, Any]) -> None:
+    first = prepare(Words(files, option=1), config)
+    for key in ("max_len", "max_ratio"):
+        setattr(config, key, change.get(key, getattr(config, key)))
+    if "files" in change:
+        files["train"].pop()
+    other = prepare(Words(files, option=change.get("option", 1)), config)
+    assert other.directory != first.directory
+    assert first.directory.exists()
+
+
+def test_what_is_prepared_serves_when_the_text_is_gone(files: dict[str, Any], config: DataConfig) -> None:
+    first = prepare(Words(files), config)
+    gone = files["train"][0][0]
+    gone.unlink()
+    assert told(Words(files), config) == [f"{gone} is gone; using what was prepared from it in {first.directory}"]
+    shutil.rmtree(first.directory)
+    with pytest.raises(DataError, match=f"{gone}: no such file"):
+        prepare(Words(files), config)
+
+
+@pytest.mark.parametrize("name", ["0/src.ids", "2/corpus.json", "tokenizer/words.json", "manifest.json"])
+def test_damage_is_found_and_mended(files: dict[str, Any], config: DataConfig, name: str) -> None:
+    whole = prepare(Words(files), config)
+    expected, path = contents(whole), whole.directory / name
+    size = path.stat().st_size
+    for damage in (lambda: os.truncate(path, size - 2), path.unlink, lambda: path.write_bytes(bytes(size))):
+        damage()
+        assert told(Words(files), config)[0].endswith(f"{name} is damaged or missing; preparing again")
+    assert contents(prepare(Words(files), config)) == expected
+
+
+def test_nothing_left_is_an_error_with_the_reasons(files: dict[str, Any], config: DataConfig) -> None:
+    config.max_len = 1
+    with pytest.raises(
+        DataError, match=r"no train pair is left \(train0: 155 read, 151 longer than data.max_len=1, "
+    ) as e:
+        prepare(Words(files), config)
+    assert str(e.value).endswith("check the files, data.max_len and data.max_ratio")
+    assert not any(p.is_dir() for p in Path(config.prepared).iterdir())
+
+
+def test_a_file_that_changes_meanwhile_is_an_error(files: dict[str, Any], config: DataConfig) -> None:
+    class Busy(Words):
+        def learn(self, directory: Path) -> None:
+            super().learn(directory)
+            os.utime(files["train"][0][0], (1, 1))
+
+    with pytest.raises(DataError, match="has changed while it was read"):
+        prepare(Busy(files), config)
+
+
+def test_a_task_that_miscounts_is_an_error(files: dict[str, Any], config: DataConfig) -> None:
+    class Careless(Words):
+        def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+            return super().encode(examples)[:-1]
+
+    with pytest.raises(DataError, match=r"Careless.encode gave 15 pairs for 16 examples"):
+        prepare(Careless(files), config)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_error_of_a_worker_comes_through(files: dict[str, Any], config: DataConfig, workers: int) -> None:
+    class Broken(Words):
+        def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+            raise DataError("cannot encode")
+
+    config.workers = workers
+    with pytest.raises(DataError, match="cannot encode"):
+        prepare(Broken(files), config)
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES, errno.EROFS])
+def test_a_folder_that_cannot_be_written_is_named(
+    files: dict[str, Any], config: DataConfig, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(prepare_module, "publish", refuse)
+    with pytest.raises(DataError, match=rf"^data.prepared={config.prepared}: {os.strerror(code)}; .*data.prepared=…"):
+        prepare(Words(files), config)
+    assert not any(p.is_dir() for p in Path(config.prepared).iterdir())
+
+
+def test_a_complete_folder_may_be_read_only(
+    files: dict[str, Any], config: DataConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = prepare(Words(files), config)
+    opened = Path.open
+
+    def refuse(self: Path, mode: str = "r", **rest: Any) -> Any:
+        if "a" in mode or "w" in mode:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        return opened(self, mode, **rest)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    assert prepare(Words(files), config).directory == first.directory
+
+
+def test_progress_is_told(files: dict[str, Any], config: DataConfig) -> None:
+    lines: list[str] = []
+    prepare(Words(files), config, lines.append, every=0.0)
+    assert lines[:2] == ["learning the symbols of words", "encoding train train0"]
+    assert lines[2].startswith("encoding train train0: 16 pairs, ")
+    assert lines[2].endswith(" a second")
+
+
+def test_of_many_at_once_one_prepares_and_the_others_find_it(files: dict[str, Any], config: DataConfig) -> None:
+    tasks = [Words(files) for _ in range(5)]
+    found: list[Prepared] = []
+    threads = [threading.Thread(target=lambda t=t: found.append(prepare(t, config))) for t in tasks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(task.n_learnt for task in tasks) == 1
+    assert len({p.directory for p in found}) == 1
+    assert len(found) == 5
+
+
+CALLS = ("fsync", "rename", "replace", "mkdir", "open")
+
+
+def dies_at(k: int, action: Callable[[], object]) -> bool:
+    """Run `action` in a child that ends at its k-th call of those that change the disk; whether it got so far."""
+
+    def run() -> None:
+        left = k
+
+        def deadly(call: Callable[..., Any]) -> Callable[..., Any]:
+            def counted(*args: Any, **kwargs: Any) -> Any:
+                nonlocal left
+                left -= 1
+                if left < 0:
+                    os._exit(9)
+                return call(*args, **kwargs)
+
+            return counted
+
+        for name in CALLS:
+            setattr(os, name, deadly(getattr(os, name)))
+        action()
+
+    return in_child(run) == 9
+
+
+@pytest.mark.parametrize(
+    ("stale", "stride"),
+    [
+        pytest.param(True, 9, id="some moments"),
+        pytest.param(False, 1, id="all, nothing before", marks=pytest.mark.slow),
+        pytest.param(True, 1, id="all, an older one before", marks=pytest.mark.slow),
+    ],
+)
+def test_killed_at_any_moment_it_is_whole_or_not_there(
+    files: dict[str, Any], config: DataConfig, tmp_path: Path, stale: bool, stride: int
+) -> None:
+    elsewhere = DataConfig(prepared=str(tmp_path / "elsewhere"), max_len=20, max_ratio=4.0, workers=1)
+    expected = contents(prepare(Words(files), elsewhere))
+    text = files["train"][0][0]
+    whole, k = text.read_bytes(), 0
+    if stale:
+        text.write_bytes(whole.replace(b"w1", b"w2"))
+        prepare(Words(files), config)
+        text.write_bytes(whole)
+    before = tmp_path / "before"
+    Path(config.prepared).mkdir(exist_ok=True)
+    shutil.copytree(config.prepared, before)
+    while dies_at(k, lambda: prepare(Words(files), config)):
+        for folder in (p for p in Path(config.prepared).glob("words-*") if p.is_dir()):
+            for number in range(3):
+                Corpus(folder / str(number)).verify()
+        if k % 5 == 0:
+            assert contents(prepare(Words(files), config)) == expected
+            assert not list(Path(config.prepared).glob(".*.tmp"))
+        shutil.rmtree(config.prepared)
+        shutil.copytree(before, config.prepared)
+        k += stride
+    assert k > 30
+    assert contents(prepare(Words(files), config)) == expected
