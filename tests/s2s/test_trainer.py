@@ -59,23 +59,19 @@ def test_a_run_is_repeated_by_its_configuration(undisturbed: Path, tmp_path: Pat
     assert outcome(tmp_path) == outcome(undisturbed)
 
 
-def test_killed_25_times_it_ends_with_the_same_bytes(undisturbed: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("n_kills", [25, pytest.param(200, marks=pytest.mark.slow)])
+def test_killed_again_and_again_it_ends_with_the_same_bytes(undisturbed: Path, tmp_path: Path, n_kills: int) -> None:
     """kill -9 at random moments of start, update, validation and save, with dropout on."""
-    codes = kill_until_done(tmp_path / "killed", 25, 1.2, random.Random(7), signal.SIGKILL, *THIRTY)
-    assert codes.count(-signal.SIGKILL) >= 15
-    assert outcome(tmp_path / "killed") == outcome(undisturbed)
-
-
-@pytest.mark.slow
-def test_killed_200_times_it_ends_with_the_same_bytes(undisturbed: Path, tmp_path: Path) -> None:
-    draw = random.Random(11)
-    n_killed = n_runs = 0
-    while n_killed < 200:
-        folder = tmp_path / f"killed{n_runs}"
-        codes = kill_until_done(folder, 20, 1.5, draw, signal.SIGKILL, *THIRTY)
+    draw = random.Random(n_kills)
+    began = time.monotonic()
+    assert kill_until_done(tmp_path / "timed", 0, 0, draw, signal.SIGKILL, *THIRTY) == [0]
+    seconds = time.monotonic() - began
+    killed = 0
+    while killed < n_kills:
+        folder = tmp_path / f"killed{killed}"
+        codes = kill_until_done(folder, n_kills, 0.8 * seconds, draw, signal.SIGKILL, *THIRTY)
         assert outcome(folder) == outcome(undisturbed)
-        n_killed += codes.count(-signal.SIGKILL)
-        n_runs += 1
+        killed += codes.count(-signal.SIGKILL)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGUSR1, 75), (signal.SIGINT, 130)])
