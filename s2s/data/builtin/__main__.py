@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 
-from s2s.data.builtin import pairs
+from s2s.data.builtin import SPLITS, Parallel, pairs
 
 
-def main(arguments: list[str]) -> None:
-    """Print English, German and tree; arguments: how many, and the seed."""
-    n, seed = [*map(int, arguments), *(10, 1)[len(arguments) :]][:2]
-    for en, de, tree in pairs(seed, n):
-        sys.stdout.write(f"{en}\n{de}\n{tree}\n\n")
+def main(argv: list[str] | None = None) -> None:
+    """Print English, German and tree of each pair, or one of them."""
+    parser = argparse.ArgumentParser(prog="python -m s2s.data.builtin", description=__doc__)
+    parser.add_argument("n", type=int, nargs="?", default=10, help="how many pairs")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--split", choices=SPLITS, help="only pairs of this split")
+    parser.add_argument("--side", choices=Parallel._fields, help="only this, one a line")
+    options = parser.parse_args(argv)
+    for made in pairs(options.seed, options.n, options.split):
+        if options.side:
+            print(getattr(made, options.side))
+            continue
+        print(made.en, made.de, made.tree, sep="\n", end="\n\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

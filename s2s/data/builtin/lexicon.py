@@ -13,7 +13,7 @@ from typing import NamedTuple
 from s2s.data.builtin import english, german, nouns, verbs
 from s2s.data.builtin.times import Adverbial, manners
 
-KINDS = "PAFMDQBbNnWOSLCVEGIHUYZJKRTX"
+KINDS = "PAFMDQBbNnWOSLCVEGIHUYZJKRTXu"
 
 
 class Adjective(NamedTuple):

@@ -4,7 +4,7 @@ Kinds say what a verb may be said of: P people, A animals; F food that is counte
 (Q: what animals drink); B what is read (b: what is bought, N: only its words, n: what is told), W what is written;
 O what is opened; S what stands and L what lies; C clothes; V vehicles; E what is switched on and off; G gifts;
 I pictures; H what is built; U what is cleaned and Y what is tidied; Z what is cooked; J what is baked; K furniture;
-R places; T sights; X parts of a house.
+R places; T sights; X parts of a house; u trains and buses.
 A masculine noun whose genitive does not end in -s is weak: den Jungen, dem Jungen, des Jungen.
 """
 
@@ -94,8 +94,8 @@ jacket    jackets   Jacke      Jacken      Jacke      f C
 car       cars      Auto       Autos       Autos      n VU
 bicycle   bicycles  Fahrrad    Fahrräder   Fahrrads   n VU
 ship      ships     Schiff     Schiffe     Schiffes   n VH
-train     trains    Zug        Züge        Zuges      m -
-bus       buses     Bus        Busse       Busses     m -
+train     trains    Zug        Züge        Zuges      m u
+bus       buses     Bus        Busse       Busses     m u
 table     tables    Tisch      Tische      Tisches    m K on:auf
 chair     chairs    Stuhl      Stühle      Stuhls     m K on:auf
 bed       beds      Bett       Betten      Bettes     n K on:auf
@@ -124,10 +124,10 @@ river     rivers    Fluss      Flüsse      Flusses    m R by:an
 
 # English, how it is compared, German, its stem before an ending, its comparative, the kinds it is said of.
 ADJECTIVES = """
-old         older      alt         alt         älter         PABLSCVEOKRHTGI
+old         older      alt         alt         älter         PABLSCVEOKRHTGIuX
 young       younger    jung        jung        jünger        PA
-small       smaller    klein       klein       kleiner       PAFSLCVOKRHGI
-big         bigger     groß        groß        größer        PAFSCVOKRHGIE
+small       smaller    klein       klein       kleiner       PAFSLCVOKRHGIX
+big         bigger     groß        groß        größer        PAFSCVOKRHGIEuX
 tired       more       müde        müd         müder         PA
 hungry      hungrier   hungrig     hungrig     hungriger     PA
 happy       happier    glücklich   glücklich   glücklicher   P
@@ -139,23 +139,25 @@ strong      stronger   stark       stark       stärker       PA
 rich        richer     reich       reich       reicher       P
 poor        poorer     arm         arm         ärmer         P
 famous      more       berühmt     berühmt     berühmter     PTI
-new         newer      neu         neu         neuer         LSCVEOKRHTGINB
+new         newer      neu         neu         neuer         LSCVEOKRHTGINBuX
 beautiful   more       schön       schön       schöner       CVRHTGISN
 ugly        uglier     hässlich    hässlich    hässlicher    CVSKI
-expensive   more       teuer       teur        teurer        CVESLKGI
-cheap       cheaper    billig      billig      billiger      CVESLK
+expensive   more       teuer       teur        teurer        CVESLKGIFMD
+cheap       cheaper    billig      billig      billiger      CVESLKFMD
 heavy       heavier    schwer      schwer      schwerer      OSK
 long        longer     lang        lang        länger        BN
 interesting more       interessant interessant interessanter BNIT
 clean       cleaner    sauber      sauber      sauberer      SCUKY
 dirty       dirtier    schmutzig   schmutzig   schmutziger   SCUKY
+good        better     gut         gut         besser        FMDZBVTRX
+bad         worse      schlecht    schlecht    schlechter    FMDZBR
 fresh       fresher    frisch      frisch      frischer      FMQ
 cold        colder     kalt        kalt        kälter        DZ
-warm        warmer     warm        warm        wärmer        CDZ
+warm        warmer     warm        warm        wärmer        CDZZ
 sweet       sweeter    süß         süß         süßer         F
 quiet       quieter    ruhig       ruhig       ruhiger       RT
 dark        darker     dunkel      dunkl       dunkler       RY
-modern      more       modern      modern      moderner      HTE
+modern      more       modern      modern      moderner      HTEu
 """
 
 COLOURS = """

@@ -62,7 +62,7 @@ def yes_or_no(draws: Draws) -> Pair:
     tense = draws.pick(TENSES)
     if draws.chance(15):
         thing = noun_phrase(draws, draws.pick(NOUNS_OF[draws.pick("BSLCVEIRA")]), NOM, FIXED)
-            tense = draws.pick(("present", "past"))
+        tense = draws.pick(("present", "past"))
         made = Clause(thing, of_thing(draws, thing, tense), tense)
     else:
         made = with_time(draws, clause(draws, tense, Scope(draws.pick("PPPPA"), THIRD, tense)), 25)

@@ -114,20 +114,19 @@ def topic(draws: Draws) -> Pair:
 
 def of_things(draws: Draws) -> Pair:
     """How something is, compared with another, where it is, what it costs, how old somebody is, what he is."""
-    dice, tense = draws.below(100), draws.pick(("present", "present", "past", "perfect", "future"))
+    dice, tense = draws.below(100), draws.pick(("present", "present", "past", "past", "future"))
     if dice < 12:
         return statement(Clause(subject(draws, "P"), aged(draws), draws.pick(("present", "past", "future"))))
     if dice < 18:
         who = draws.pick((PRONOUNS[NOM][0], PRONOUNS[NOM][2], Phrase("(NP (NNP Peter))", "Peter")))
         return statement(Clause(who, professional(draws), draws.pick(("present", "past"))))
     noun = draws.pick(NOUNS_OF[draws.pick("PPAABSLCVEIRKFM")])
-    who = grow(draws, each_one(draws, noun, NOM, FIXED))
+    who = noun_phrase(draws, noun, NOM, FIXED)
     negation = draws.pick(("n't", "not")) if draws.chance(15) else ""
     if dice < 40:
-        return statement(Clause(who, compared(draws, noun), draws.pick(("present", "past")), negation))
-    does = of_thing(draws, noun, tense)
-    tense = said_in("past" if tense == "perfect" else tense, does.verb)
-    return statement(Clause(who, does, tense, negation))
+        return statement(Clause(grow(draws, who), compared(draws, noun), draws.pick(("present", "past")), negation))
+    does = of_thing(draws, who, tense)
+    return statement(Clause(grow(draws, who), does, said_in(tense, does.verb), negation))
 
 
 def passive(draws: Draws) -> Pair:

@@ -28,7 +28,7 @@ arrive arrives arrived arrived arriving ; an|kommen kommt kam ist gekommen      
 hide hides hid hidden hiding            ; sich verstecken                           ; PA ; i            ; p
 rest rests rested rested resting        ; sich aus|ruhen                            ; PA ; i            ; p
 hurry hurries hurried hurried hurrying  ; sich beeilen                              ; P  ; i            ;
-see sees saw seen seeing                ; sehen sieht sah gesehen                   ; PA ; a PACVLSI    ; sp
+see sees saw seen seeing                ; sehen sieht sah gesehen                   ; PA ; a PACVLSIu   ; sp
 hear hears heard heard hearing          ; hören                                     ; PA ; a PA         ; sp
 know knows knew known knowing           ; kennen kennt kannte gekannt               ; P  ; a PBNT       ; st
 love loves loved loved loving           ; lieben                                    ; P  ; a PA         ; st
@@ -78,7 +78,7 @@ answer answers answered answered answering ; antworten                          
 follow follows followed followed following ; folgen ist                             ; PA ; d PA         ; ml
 trust trusts trusted trusted trusting   ; vertrauen                                 ; P  ; d P          ; st
 listen listens listened listened listening ; zu|hören                               ; P  ; d P to       ;
-wait waits waited waited waiting        ; warten                                    ; P  ; p P for auf acc ; p
+wait waits waited waited waiting        ; warten                                    ; P  ; p PPu for auf acc ; p
 talk talks talked talked talking        ; sprechen spricht sprach gesprochen        ; P  ; p PABT about über acc ; pl
 think thinks thought thought thinking   ; denken denkt dachte gedacht               ; P  ; p PAT of an acc ; s
 dream dreams dreamed dreamed dreaming   ; träumen                                   ; P  ; p PATV of von dat ; s
