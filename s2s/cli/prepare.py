@@ -13,7 +13,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from s2s.cli.command import Options, run_command
 from s2s.config import PrepareConfig
+from s2s.data.lines import open_bytes
 from s2s.data.prepare import prepare
+from s2s.data.recipe import Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,8 +33,11 @@ def _prepare(composed: Composed[PrepareConfig], plugins: Plugins, options: Optio
     config = composed.config
     task = plugins.registry.get("task", config.task.name).build(config.task)
     if options.dry_run:
-        for line in task.describe():
-            print(line)
+        recipe = Recipe(task, config.data)
+        for file in recipe.files:
+            with open_bytes(file):
+                pass
+        print("\n".join([*task.describe(), f"data would be made in {recipe.directory}"]))
         return
     with _shown(options.quiet) as (tell, every):
         prepared = prepare(task, config.data, tell, every)

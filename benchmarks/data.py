@@ -1,0 +1,243 @@
+"""How fast text is read and encoded, and how fast and how full batches come.
+
+    python benchmarks/data.py [corpus.en corpus.de] [key=value …]
+
+Encoding is compared with sentencepiece's own encode in one run, turn by turn. Without files: the built-in corpus.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sentencepiece
+from rich.console import Console
+from rich.table import Table
+
+from s2s.data.batching import POOL, Batches
+from s2s.data.builtin import pairs as builtin_pairs
+from s2s.data.corpus import Corpus, CorpusWriter
+from s2s.data.encoding import CorpusReport, Limits, encode_corpus, n_workers
+from s2s.data.subword import Subwords, train_subwords
+from s2s.data.text import read_lines, read_pairs
+from s2s.registry import Choice
+from s2s.task import Encoded, Example, Sources, Task, Vocab
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+REPEATS = 5
+
+
+@dataclass
+class Options:
+    """What to measure with."""
+
+    kind: str = "bpe"
+    """bpe or unigram"""
+    size: int = 16_000
+    """Symbols"""
+    pairs: int = 20_000
+    """Pairs of the built-in corpus, when no files are given"""
+    large: int = 4_000_000
+    """Pairs of drawn lengths for the batches of a large corpus"""
+
+
+class Pairs(Task):
+    """Two files and one vocabulary."""
+
+    def __init__(self, files: list[Path], subwords: Subwords) -> None:
+        super().__init__(Choice(name="pairs"))
+        self.files = files
+        self.subwords = subwords
+        self.vocab = Vocab(src=subwords.size, tgt=subwords.size, joint=True)
+
+    def sources(self) -> Sources:
+        return Sources(self.files)
+
+    def corpora(self, split: str) -> list[tuple[str, float]]:
+        return [("all", 1.0)]
+
+    def examples(self, split: str, corpus: str) -> Any:
+        return read_pairs(self.files)
+
+    def learn(self, directory: Path) -> None: ...
+
+    def load(self, directory: Path) -> None: ...
+
+    def encode(self, examples: Any) -> list[Encoded]:
+        src = self.subwords.encode([example.src for example in examples])
+        return list(map(Encoded, src, self.subwords.encode([example.tgt for example in examples])))
+
+    def encode_source(self, lines: Any) -> list[list[int]]:
+        return self.subwords.encode(lines)
+
+    def detokenize(self, ids: Any, src: str) -> str:
+        return self.subwords.decode(ids)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Medians of one thing, done REPEATS times."""
+
+    what: str
+    per_second: float
+    per_cpu_second: float
+    unit: str
+
+
+def measure(unit: str, count: int, **actions: Callable[[], object]) -> list[Measured]:
+    """Do all of them in turn, again and again, so that a busy machine hits all alike."""
+    wall: dict[str, list[float]] = {name: [] for name in actions}
+    cpu: dict[str, list[float]] = {name: [] for name in actions}
+    for _ in range(REPEATS):
+        for name, action in actions.items():
+            began, used = time.perf_counter(), time.process_time()
+            action()
+            wall[name].append(time.perf_counter() - began)
+            cpu[name].append(time.process_time() - used)
+    return [
+        Measured(
+            name.replace("_", " "), count / statistics.median(wall[name]), count / statistics.median(cpu[name]), unit
+        )
+        for name in actions
+    ]
+
+
+def measure_text(files: list[Path], options: Options, folder: Path) -> tuple[list[Measured], Corpus]:
+    """Reading and encoding; the corpus that came of it."""
+    pairs = [pair for pair in read_pairs(files) if isinstance(pair, Example)]
+    lines = [line for pair in pairs for line in pair]
+    train_subwords(lines, folder / "model", options.kind, options.size)  # type: ignore[arg-type]
+    subwords, workers = Subwords(folder / "model"), n_workers(0)
+    own = sentencepiece.SentencePieceProcessor(model_file=str(folder / "model"))
+    task = Pairs(files, subwords)
+
+    def prepare(threads: int) -> None:
+        with CorpusWriter(folder / "corpus", subwords.size, subwords.size) as writer:
+            for _ in encode_corpus(task, writer, CorpusReport("train", "all"), Limits(256), threads):
+                pass
+
+    reading = measure(
+        "lines/s",
+        len(lines),
+        read_lines=lambda: [sum(1 for _ in read_lines(file)) for file in files],
+        read_pairs=lambda: sum(1 for _ in read_pairs(files)),
+    )
+    encoding = measure(
+        "lines/s",
+        len(lines),
+        **{
+            "sentencepiece, 1 thread": lambda: own.encode(lines, num_threads=1),
+            "Subwords.encode, 1 thread": lambda: subwords.encode(lines, 1),
+            "read + encode + filter + write, 1 worker": lambda: prepare(1),
+            f"sentencepiece, {workers} threads": lambda: own.encode(lines, num_threads=workers),
+            f"Subwords.encode, {workers} threads": lambda: subwords.encode(lines, workers),
+            f"read + encode + filter + write, {workers} workers": lambda: prepare(workers),
+        },
+    )
+    return [*reading, *encoding], Corpus(folder / "corpus")
+
+
+def measure_batches(corpus: Corpus, tokens: int) -> tuple[list[Measured], dict[str, float]]:
+    """Planning an epoch and fetching its pairs; how full the batches are, and were they sorted all at once."""
+    batches = Batches([(corpus, 1.0)], tokens, seed=1)
+    plan = list(islice(batches.epoch(0), 500))
+    n_pairs = sum(map(len, plan))
+    measured = measure(
+        "pairs/s",
+        n_pairs,
+        **{
+            f"plan batches of {tokens:,}": lambda: list(islice(batches.epoch(0), len(plan))),
+            f"fetch batches of {tokens:,}": lambda: [batches.pairs(rows) for rows in plan],
+        },
+    )
+    pools = {"pools of 100,000": 100_000, f"pools of {POOL:,}": POOL, "all sorted at once": len(corpus)}
+    shares = {name: fill(Batches([(corpus, 1.0)], tokens, 1, pool)) for name, pool in pools.items()}
+    return measured, shares
+
+
+class Drawn:
+    """Lengths of a large corpus without its ids: log-normal, about 25 symbols, sides that differ by a fifth."""
+
+    def __init__(self, n: int) -> None:
+        draw = np.random.default_rng(1)
+        src = draw.lognormal(3, 0.6, n)
+        both = np.stack([src, src * draw.lognormal(0, 0.2, n)])
+        self.sizes = both.clip(1, 250).astype(np.int64)  # [2, n]
+
+    def __len__(self) -> int:
+        return self.sizes.shape[1]
+
+    def __getitem__(self, row: int) -> Any:
+        raise NotImplementedError
+
+    def lengths(self, rows: Any) -> tuple[Any, Any]:
+        return self.sizes[0, rows], self.sizes[1, rows]
+
+
+def measure_large(n: int, tokens: int) -> tuple[list[Measured], dict[str, float]]:
+    """What it costs to resume at the end of an epoch of n pairs, and how full batches are."""
+    corpus = Drawn(n)
+    batches = Batches([(corpus, 1.0)], tokens, seed=1)
+    skip = {f"skip all batches of {tokens:,}, {n:,} pairs": lambda: list(batches.epoch(0, start=n))}
+    measured = measure("pairs/s", n, **skip)
+    pools = {"pools of 100,000": 100_000, f"pools of {POOL:,}": POOL, "all sorted at once": n}
+    return measured, {name: fill(Batches([(corpus, 1.0)], tokens, 1, pool)) for name, pool in pools.items()}
+
+
+def fill(batches: Batches) -> float:
+    """Share of an epoch's padded symbols that are not padding."""
+    real = padded = 0
+    for rows in batches.epoch(0):
+        sides = np.stack(batches.lengths(rows))  # [2, B]
+        real += int(sides.sum())
+        padded += int(sides.max(axis=1).sum()) * len(rows)
+    return real / padded
+
+
+def builtin_files(n: int, folder: Path) -> list[Path]:
+    """The built-in corpus, written out."""
+    files = [folder / "builtin.en", folder / "builtin.de"]
+    pairs = list(builtin_pairs(1, n))
+    files[0].write_text("".join(f"{pair.en}\n" for pair in pairs))
+    files[1].write_text("".join(f"{pair.de}\n" for pair in pairs))
+    return files
+
+
+def main() -> None:
+    """Measure, and print a table and a line of JSON."""
+    options = Options()
+    for argument in (a for a in sys.argv[1:] if "=" in a):
+        key, _, value = argument.partition("=")
+        setattr(options, key, type(getattr(options, key))(value))
+    with tempfile.TemporaryDirectory() as temp:
+        files = [Path(a) for a in sys.argv[1:] if "=" not in a] or builtin_files(options.pairs, Path(temp))
+        measured, corpus = measure_text(files, options, Path(temp))
+        fills = {}
+        for tokens in (2048, 25_000):
+            more, fills[f"batches of {tokens:,}"] = measure_batches(corpus, tokens)
+            measured += more
+        more, fills[f"batches of 25,000, {options.large:,} pairs"] = measure_large(options.large, 25_000)
+        measured += more
+    table = Table("what", "a second", "a CPU second", "of", title=f"{len(corpus):,} pairs, {os.cpu_count()} cores")
+    for row in measured:
+        table.add_row(row.what, f"{row.per_second:,.0f}", f"{row.per_cpu_second:,.0f}", row.unit)
+    for which, shares in fills.items():
+        for name, share in shares.items():
+            table.add_row(f"fill, {which}, {name}", f"{share:.1%}", "", "not padding")
+    Console(width=110).print(table)
+    print(json.dumps({"options": asdict(options), "measured": [asdict(m) for m in measured], "fill": fills}))
+
+
+if __name__ == "__main__":
+    main()
