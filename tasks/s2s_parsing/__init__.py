@@ -1,0 +1,1 @@
+"""Constituency parsing, as a plugin: treebanks, trees as symbols, and their scores."""

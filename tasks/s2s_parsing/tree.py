@@ -1,0 +1,94 @@
+"""Trees: small, immutable, and as deep as you like, since nothing here calls itself."""
+
+from __future__ import annotations
+
+__all__ = ["TOP", "Node", "Tree", "Word", "bracketed", "fold", "leaves", "to_nltk"]
+
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import nltk
+
+TOP = "TOP"
+"""Label of every tree's outermost bracket."""
+
+T = TypeVar("T")
+
+
+class Word(NamedTuple):
+    """A leaf."""
+
+    tag: str
+    """Part of speech"""
+    word: str
+
+
+class Tree(NamedTuple):
+    """A bracket."""
+
+    label: str
+    children: tuple[Node, ...]
+
+    def __str__(self) -> str:
+        return bracketed(self)
+
+
+Node = Tree | Word
+
+
+def fold(tree: Node, leaf: Callable[[str, str], T], bracket: Callable[[str, list[T]], T]) -> T:
+    """What `leaf` makes of every word and `bracket` of every bracket's label and results, from the bottom up."""
+    results: list[T] = []
+    open_at: list[int] = []
+    stack: list[Node | str] = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, str):
+            start = open_at.pop()
+            results[start:] = [bracket(node, results[start:])]
+        elif isinstance(node, Word):
+            results.append(leaf(*node))
+        else:
+            open_at.append(len(results))
+            stack.append(node.label)
+            stack.extend(reversed(node.children))
+    return results[0]
+
+
+def bracketed(tree: Node) -> str:
+    """The tree on one line, as in `(TOP (S (NP (PRP It)) (VP (VBZ works))))`."""
+    parts: list[str] = []
+    stack: list[Node | None] = [tree]
+    while stack:
+        node = stack.pop()
+        if node is None:
+            parts.append(")")
+        elif isinstance(node, Word):
+            parts.append(f" ({node.tag} {node.word})")
+        else:
+            parts.append(f" ({node.label}")
+            stack.append(None)
+            stack.extend(reversed(node.children))
+    return "".join(parts)[1:]
+
+
+def leaves(tree: Node) -> list[Word]:
+    """The words with their tags, from left to right."""
+    found: list[Word] = []
+    stack: list[Node] = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Word):
+            found.append(node)
+        else:
+            stack.extend(reversed(node.children))
+    return found
+
+
+def to_nltk(tree: Node) -> nltk.Tree:
+    """The same as nltk has it, for drawing and for its grammars."""
+    from nltk import Tree as Nltk  # a second's import, of no use to training
+
+    return fold(tree, lambda tag, word: Nltk(tag, [word]), Nltk)

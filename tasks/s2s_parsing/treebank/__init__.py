@@ -1,0 +1,58 @@
+"""Treebanks: files of bracketed trees, read, cleaned and counted."""
+
+from __future__ import annotations
+
+__all__ = [
+    "SECTIONS",
+    "Builder",
+    "Cleaner",
+    "Malformed",
+    "Split",
+    "Unary",
+    "read_brackets",
+    "read_treebank",
+    "split_joined",
+    "treebank_files",
+]
+
+from typing import TYPE_CHECKING
+
+from s2s.data.lines import DROP, numbered_lines
+from s2s.errors import DataError
+from s2s.task import Rejected
+from s2s_parsing.treebank.brackets import Builder, Malformed, read_brackets
+from s2s_parsing.treebank.cleaning import Cleaner, Unary, split_joined
+from s2s_parsing.treebank.files import SECTIONS, Split, treebank_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from s2s.data.lines import Invalid
+    from s2s_parsing.tree import Tree
+
+NOTHING_LEFT = Rejected("only traces")
+MALFORMED = Rejected("malformed tree")
+
+
+def read_treebank(
+    files: Iterable[Path], builder: Builder | None = None, invalid: Invalid = "error"
+) -> Iterator[Tree | Rejected]:
+    """Every tree of the files, plain or gzip; what cannot be read is an error, or keeps its place as a `Rejected`.
+
+    A `Cleaner` as the builder takes out what is not to be learnt; without one, trees come as they stand.
+    """
+    for file in files:
+        for tree in read_brackets(_lines(file, invalid), builder):
+            if isinstance(tree, Malformed):
+                if invalid == "error":
+                    raise DataError(f"{file}:{tree.line}: {tree.what}; {DROP}")
+                yield MALFORMED
+            else:
+                yield NOTHING_LEFT if tree is None else tree
+
+
+def _lines(file: Path, invalid: Invalid) -> Iterator[tuple[int, str]]:
+    """Numbered lines; one that is not text spoils its tree, as a bracket too many does."""
+    for number, line in numbered_lines(file, invalid):
+        yield number, ")" if isinstance(line, Rejected) else line

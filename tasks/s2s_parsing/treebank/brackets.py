@@ -1,0 +1,165 @@
+"""Lines to trees: brackets as the Penn Treebank writes them, one tree a line or laid out over several.
+
+What cannot be read is told with its line and what is wrong, and costs no other tree: the next one begins with
+the next line that begins with a bracket. (The continuation lines of a tree are indented, or begin with `)`.)
+"""
+
+from __future__ import annotations
+
+__all__ = ["WRAPPERS", "Builder", "Malformed", "Trees", "read_brackets"]
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from s2s_parsing.tree import TOP, Node, Tree, Word
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+WRAPPERS = frozenset({"", TOP, "ROOT", "S1", "VROOT"})
+"""Labels of an outermost bracket that says nothing but that here is a tree."""
+
+# A bracket with its label and, if that is all that it holds, its word and end; an end; a bare word. Only ASCII
+# blanks part them: others, such as U+00A0, are letters of a word.
+BLANK = r"\x20\t\n\v\f\r"
+TOKEN = re.compile(rf"\([{BLANK}]*([^{BLANK}()]*)(?:[{BLANK}]+([^{BLANK}()]+)[{BLANK}]*\))?|(\))|([^{BLANK}()]+)")
+
+
+class Malformed(NamedTuple):
+    """What stands where a tree should."""
+
+    line: int
+    what: str
+
+
+class Builder(Protocol):
+    """What becomes of words and brackets as they are read; None leaves one out."""
+
+    def leaf(self, tag: str, word: str) -> Node | None:
+        """A word."""
+        ...
+
+    def bracket(self, label: str, children: Sequence[Node | None]) -> Node | None:
+        """A bracket, its children as they were built."""
+        ...
+
+
+class Trees:
+    """Trees as they stand in the file."""
+
+    def leaf(self, tag: str, word: str) -> Node:
+        """A word."""
+        return Word(tag, word)
+
+    def bracket(self, label: str, children: Sequence[Node | None]) -> Node:
+        """A bracket."""
+        return Tree(label, tuple(children))  # type: ignore[arg-type]  # nothing here gives None
+
+
+def read_brackets(
+    lines: Iterable[tuple[int, str]], builder: Builder | None = None
+) -> Iterator[Tree | Malformed | None]:
+    """Every tree of numbered lines, its outermost bracket labelled TOP; None where the builder leaves nothing."""
+    reader = _Reader(builder or Trees())
+    for number, line in lines:
+        yield from reader.read(number, line)
+    yield from reader.end()
+
+
+class _Fault(Exception):  # noqa: N818  caught in this file
+    """What is wrong with a line."""
+
+
+class _Reader:
+    """The tree that is open between two lines."""
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+        self.stack: list[tuple[str, list[Any]]] = []
+        """Labels and children of the open brackets."""
+        self.begun = 0
+        """The line on which the open tree begins."""
+        self.skipping = False
+        """Behind a fault, until a line begins with a bracket."""
+
+    def read(self, number: int, line: str) -> Iterator[Tree | Malformed | None]:
+        """The trees that end on this line, or what is wrong with it: then none of them can be trusted."""
+        if line.startswith("("):
+            if self.stack:
+                yield Malformed(self.begun, f"{self._unclosed()} before line {number}, where another tree begins")
+                self.stack.clear()
+            self.skipping = False
+        if self.skipping:
+            return
+        try:
+            yield from [_rooted(node) for node in self._nodes(number, line)]
+        except _Fault as fault:
+            self.stack.clear()
+            self.skipping = True
+            yield Malformed(number, str(fault))
+
+    def end(self) -> Iterator[Malformed]:
+        """What the end of the file leaves open."""
+        if self.stack:
+            yield Malformed(self.begun, f"{self._unclosed()} at the end of the file")
+
+    def _unclosed(self) -> str:
+        n = len(self.stack)
+        return f"{n} bracket{'s are' if n > 1 else ' is'} not closed"
+
+    def _nodes(self, number: int, line: str) -> list[Node | None]:
+        """Whole trees that end on the line; what it opens and does not close stays on the stack."""
+        stack, leaf, bracket = self.stack, self.builder.leaf, self.builder.bracket
+        outermost: list[Any] = []
+        children = stack[-1][1] if stack else outermost
+        for label, word, close, atom in TOKEN.findall(line):
+            if word:
+                children.append(leaf(label, word))
+            elif close:
+                if not stack:
+                    raise _Fault("a closing bracket too many")
+                opened, inner = stack.pop()
+                children = stack[-1][1] if stack else outermost
+                if not inner:
+                    raise _Fault(f"the bracket ({opened}) is empty")
+                children.append(_late(opened, inner, leaf) if type(inner[0]) is str else bracket(opened, inner))
+            elif atom:
+                children = _place(atom, stack)
+            else:
+                if not stack:
+                    self.begun = number
+                children = []
+                stack.append((label, children))
+        return outermost
+
+
+def _place(atom: str, stack: list[tuple[str, list[Any]]]) -> list[Any]:
+    """Put a word or label that stands on another line than its bracket; the innermost bracket's children."""
+    if not stack:
+        raise _Fault(f"'{atom}' stands outside of brackets")
+    label, children = stack[-1]
+    if children:
+        raise _Fault(f"'{atom}' stands beside other parts of the bracket ({label} …)")
+    if label:
+        children.append(atom)
+    else:
+        stack[-1] = atom, children
+    return children
+
+
+def _late(tag: str, inner: list[Any], leaf: Any) -> Node | None:
+    """A leaf whose word, a bare one, came on a line of its own."""
+    if len(inner) > 1:
+        raise _Fault(f"'{inner[0]}' stands beside other parts of the bracket ({tag} …)")
+    return leaf(tag, inner[0])
+
+
+def _rooted(node: Node | None) -> Tree | None:
+    """The tree under one bracket labelled TOP, in place of any others that only wrap it."""
+    if node is None:
+        return None
+    if isinstance(node, Word) or node.label not in WRAPPERS:
+        return Tree(TOP, (node,))
+    while len(node.children) == 1 and isinstance(child := node.children[0], Tree) and child.label in WRAPPERS:
+        node = child
+    return Tree(TOP, node.children)

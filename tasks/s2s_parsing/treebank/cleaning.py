@@ -1,0 +1,101 @@
+"""What is taken out of trees before a parser learns from them: traces, function tags, chains of brackets."""
+
+from __future__ import annotations
+
+__all__ = ["JOINED", "TRACE", "Cleaner", "Unary", "split_joined"]
+
+import re
+from typing import TYPE_CHECKING, Literal
+
+from s2s_parsing.tree import Node, Tree, Word, fold
+from s2s_parsing.treebank.brackets import WRAPPERS
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Sequence
+
+TRACE = "-NONE-"
+JOINED = "+"
+"""Stands between the labels of a chain that has become one bracket."""
+NAME = re.compile(r"(-[^-=|]+-|.)?[^-=|]*")
+"""A label up to a mark that is not in its name, as the first in -LRB- is: behind it stand function tags, indices,
+and the second of two labels between which the annotators could not decide, as in ADVP|PRT."""
+
+Unary = Literal["keep", "same", "join"]
+"""Chains of brackets that hold one bracket each: keep them; one bracket for several of the same label, as in
+`(NP (NP …))`; or one bracket for every chain, as in `(S+VP …)`, which `split_joined` undoes."""
+
+
+class Cleaner:
+    """Builds trees without what is to be left out, and counts it."""
+
+    def __init__(
+        self, counts: Counter[str], *, traces: bool = False, functions: bool = False, unary: Unary = "keep"
+    ) -> None:
+        """`traces` and `functions` keep what is otherwise removed."""
+        self.counts, self.traces, self.functions, self.unary = counts, traces, functions, unary
+        self.plain: dict[str, str] = {}
+        """Labels, of which there are few, without their function tags."""
+
+    def leaf(self, tag: str, word: str) -> Node | None:
+        """The word, unless it is a trace. Parts of speech are whole: they have no function tags."""
+        if tag == TRACE and not self.traces:
+            self.counts["traces removed"] += 1
+            return None
+        return Word(tag, word)
+
+    def bracket(self, label: str, children: Sequence[Node | None]) -> Node | None:
+        """The bracket with what is left in it, if anything is."""
+        if None in children:
+            children = [child for child in children if child is not None]
+            if not children:
+                self.counts["brackets emptied and removed"] += 1
+                return None
+        if not self.functions:
+            label = self._without_functions(label)
+        if self.unary != "keep" and len(children) == 1:
+            return self._chain(label, children[0])  # type: ignore[arg-type]  # None was left out
+        return Tree(label, tuple(children))  # type: ignore[arg-type]
+
+    def clean(self, tree: Tree) -> Node | None:
+        """The same for a tree that has been built already."""
+        return fold(tree, self.leaf, self.bracket)
+
+    def _without_functions(self, label: str) -> str:
+        plain = self.plain.get(label)
+        if plain is None:
+            plain = self.plain[label] = _name(label)
+        if plain != label:
+            self.counts["function tags removed"] += 1
+        return plain
+
+    def _chain(self, label: str, child: Node) -> Node:
+        """A bracket over a single child."""
+        if isinstance(child, Word) or label in WRAPPERS or child.label in WRAPPERS:
+            return Tree(label, (child,))
+        if self.unary == "join":
+            self.counts["brackets joined with the one above"] += 1
+            return Tree(f"{label}{JOINED}{child.label}", child.children)
+        if label == child.label:
+            self.counts["brackets removed under one of the same label"] += 1
+            return child
+        return Tree(label, (child,))
+
+
+def _name(label: str) -> str:
+    """The label without what follows its name."""
+    return re.match(NAME, label)[0]  # type: ignore[index]  # it matches even nothing
+
+
+def split_joined(tree: Tree) -> Node:
+    """The tree with its chains as they were before they were joined."""
+    return fold(tree, Word, _split)
+
+
+def _split(label: str, children: list[Node]) -> Node:
+    node = tuple(children)
+    *above, last = label.split(JOINED)
+    tree = Tree(last, node)
+    for name in reversed(above):
+        tree = Tree(name, (tree,))
+    return tree

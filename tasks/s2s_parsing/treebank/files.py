@@ -1,0 +1,72 @@
+"""Which files a treebank is made of: the sections of the Wall Street Journal, any other folder, or one file."""
+
+from __future__ import annotations
+
+__all__ = ["SECTIONS", "Split", "treebank_files"]
+
+import re
+from typing import TYPE_CHECKING, Literal
+
+from s2s.data.lines import missing
+from s2s.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+Split = Literal["train", "valid", "test"]
+
+SECTIONS: dict[Split, range] = {"train": range(2, 22), "valid": range(22, 23), "test": range(23, 24)}
+"""Sections of the Wall Street Journal by the standard split (the paper's section 6.3)."""
+
+SUFFIX = re.compile(r"\.mrg(\.gz)?$", re.IGNORECASE)
+SECTION = re.compile(r"wsj_(\d\d)\d\d\.", re.IGNORECASE)  # in folders without sections, the name tells: wsj_0203.mrg
+
+
+def treebank_files(path: Path, split: Split | None = None) -> list[Path]:
+    """The files under `path` in the order of their names; of a split, those of its sections."""
+    if path.is_file():
+        if split:
+            raise DataError(f"{path}: is a file, expected a folder with the sections of the Wall Street Journal")
+        return [path]
+    if not path.is_dir():
+        raise missing(path)
+    files = sorted(file for file in path.rglob("*") if SUFFIX.search(file.name) and file.is_file())
+    if not files:
+        raise DataError(f"{path}: no file in this folder is named .mrg or .mrg.gz; name the treebank's files instead")
+    _refuse_twins(files)
+    return _of_split(path, files, split) if split else files
+
+
+def _refuse_twins(files: Iterable[Path]) -> None:
+    """Plain and packed copies side by side would count every tree twice."""
+    seen: dict[Path, Path] = {}
+    for file in files:
+        twin = seen.setdefault(file.with_name(SUFFIX.sub("", file.name)), file)
+        if twin is not file:
+            raise DataError(f"{file} and {twin.name} are there: two copies, it seems; remove one")
+
+
+def _of_split(path: Path, files: list[Path], split: Split) -> list[Path]:
+    """The files of a split's sections, all of which must be there."""
+    sections = [(file, _section(file)) for file in _journal(path, files)]
+    lacking = [f"{wanted:02}" for wanted in SECTIONS[split] if wanted not in {number for _, number in sections}]
+    if lacking:
+        raise DataError(
+            f"{path}: sections {', '.join(lacking)} of the Wall Street Journal, which {split} needs, are not there; "
+            "expected folders such as wsj/02/wsj_0201.mrg, or name the files of each split yourself"
+        )
+    return [file for file, number in sections if number in SECTIONS[split]]
+
+
+def _journal(path: Path, files: list[Path]) -> list[Path]:
+    """The files of the Wall Street Journal, where the Penn Treebank's other corpora lie beside it."""
+    journal = [file for file in files if "wsj" in str(file.relative_to(path.parent)).lower()]
+    return journal or files
+
+
+def _section(file: Path) -> int | None:
+    if file.parent.name.isdecimal() and len(file.parent.name) == 2:
+        return int(file.parent.name)
+    named = SECTION.match(file.name)
+    return int(named[1]) if named else None
