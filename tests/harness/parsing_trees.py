@@ -28,7 +28,9 @@ trees = st.lists(constituents, min_size=1, max_size=3).map(lambda children: Tree
 
 
 def each_treebank() -> pytest.MarkDecorator:
-    """Run a test for every file of the open treebanks, or skip it with the reason."""
+    """Run a test for every file of the open treebanks, large ones as slow, or skip it with the reason."""
     if not TREEBANKS:
         return pytest.mark.skip(reason=f"no treebanks in {SHARED / 'treebanks'}")
-    return pytest.mark.parametrize("path", TREEBANKS, ids=lambda p: f"{p.parent.name}/{p.name}")
+    large = [pytest.mark.slow], []
+    files = [pytest.param(p, id=f"{p.parent.name}/{p.name}", marks=large[p.suffix != ".gz"]) for p in TREEBANKS]
+    return pytest.mark.parametrize("path", files)

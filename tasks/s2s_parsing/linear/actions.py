@@ -1,0 +1,107 @@
+"""What writing a tree down consists of, in whichever symbols: opening and closing brackets, and words in between."""
+
+from __future__ import annotations
+
+__all__ = ["UNKNOWN_TAG", "Action", "Kind", "Malformed", "build", "in_order", "top_down"]
+
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from s2s_parsing.tree import TOP, Node, Tree, Word
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+UNKNOWN_TAG = "XX"
+"""Stands for a part of speech that was not written down."""
+
+
+class Kind(Enum):
+    """What one symbol does."""
+
+    OPEN = "opens a bracket"
+    CLOSE = "closes the innermost bracket"
+    WORD = "takes the next word"
+    PROJECT = "opens a bracket round what was last finished"
+
+
+class Action(NamedTuple):
+    """One symbol's meaning."""
+
+    kind: Kind
+    label: str | None = None
+    """Label of a bracket or part of speech of a word; None where the symbol does not say."""
+
+
+class Malformed(Exception):  # noqa: N818  the outcome of a reading
+    """These symbols are no tree of these words."""
+
+
+def top_down(tree: Tree) -> Iterator[Action]:
+    """Each bracket before its children, and its end behind them, with labels; TOP is left out."""
+    stack: list[Node | Action] = list(reversed(tree.children))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Action):
+            yield node
+        elif isinstance(node, Word):
+            yield Action(Kind.WORD, node.tag)
+        else:
+            yield Action(Kind.OPEN, node.label)
+            stack.append(Action(Kind.CLOSE, node.label))
+            stack.extend(reversed(node.children))
+
+
+def in_order(tree: Tree) -> Iterator[Action]:
+    """Each bracket behind its first child (Liu and Zhang 2017), and its end behind the others; TOP is left out."""
+    stack: list[Node | Action] = list(reversed(tree.children))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Action):
+            yield node
+        elif isinstance(node, Word):
+            yield Action(Kind.WORD, node.tag)
+        else:
+            first, *others = node.children
+            stack.append(Action(Kind.CLOSE, node.label))
+            stack.extend(reversed(others))
+            stack.append(Action(Kind.PROJECT, node.label))
+            stack.append(first)
+
+
+def build(actions: Iterable[Action], words: Sequence[str], tags: Sequence[str] | None = None) -> Tree:
+    """The tree of these words that the actions describe; `tags` take the place of what they say of words."""
+    brackets: list[tuple[str, list[Node]]] = []  # the open ones round `children`, each with what is before them
+    opened, children, n_words = TOP, list[Node](), 0
+    for kind, label in actions:
+        if kind is Kind.WORD:
+            if n_words == len(words):
+                raise Malformed(f"more words than the {n_words} of the sentence")
+            children.append(Word(tags[n_words] if tags else label or UNKNOWN_TAG, words[n_words]))
+            n_words += 1
+        elif kind is Kind.CLOSE:
+            tree = _closed(opened, children, label, brackets)
+            opened, children = brackets.pop()
+            children.append(tree)
+        else:
+            if kind is Kind.PROJECT and not children:
+                raise Malformed(f"nothing stands before the bracket ({label} …) to be its first part")
+            inner = [children.pop()] if kind is Kind.PROJECT else []
+            brackets.append((opened, children))
+            opened, children = label or "", inner
+    if brackets:
+        raise Malformed(f"the bracket ({opened} …) is not closed")
+    if n_words < len(words) or not words:
+        raise Malformed(f"{n_words} words, but the sentence has {len(words)}")
+    return Tree(TOP, tuple(children))
+
+
+def _closed(opened: str, children: list[Node], label: str | None, brackets: list[tuple[str, list[Node]]]) -> Tree:
+    """The bracket that ends here."""
+    if not brackets:
+        raise Malformed("a closing bracket too many")
+    if label is not None and label != opened:
+        raise Malformed(f"the bracket ({opened} …) is closed as {label}")
+    if not children:
+        raise Malformed(f"the bracket ({opened}) is empty")
+    return Tree(opened, tuple(children))
