@@ -10,9 +10,7 @@ from s2s.optim import AdamConfig, AdamWConfig, SGDConfig
 from s2s.optim.build import adam, adamw, sgd
 
 
-def run(
-    optimizer: torch.optim.Optimizer, parameter: nn.Parameter, gradients: torch.Tensor, lr: float
-) -> None:
+def run(optimizer: torch.optim.Optimizer, parameter: nn.Parameter, gradients: torch.Tensor, lr: float) -> None:
     for gradient in gradients:
         parameter.grad = gradient.clone()
         for group in optimizer.param_groups:
@@ -25,9 +23,7 @@ def test_adam_follows_its_equations(decay: float) -> None:
     torch.manual_seed(0)
     weight, gradients = torch.randn(3, 4), torch.randn(5, 3, 4)
     parameter = nn.Parameter(weight.clone())
-    optimizer = (
-        adamw(AdamWConfig(weight_decay=decay), [parameter]) if decay else adam(AdamConfig(), [parameter])
-    )
+    optimizer = adamw(AdamWConfig(weight_decay=decay), [parameter]) if decay else adam(AdamConfig(), [parameter])
     run(optimizer, parameter, gradients, lr=0.01)
 
     x, m, v = weight.double(), torch.zeros(3, 4).double(), torch.zeros(3, 4).double()
