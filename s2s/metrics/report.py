@@ -61,6 +61,8 @@ def _test(c: Comparison) -> str:
 
 def _words(detail: dict[str, Any]) -> Iterator[str]:
     for key, value in detail.items():
+        if isinstance(value, dict):  # a table, such as one of labels, is for JSON
+            continue
         values = value if isinstance(value, list) else [value]
         shown = "/".join(f"{v:.3g}" if isinstance(v, float) and v < 1 else _plain(v) for v in values)
         yield f"{key.replace('_', ' ')} {shown}"

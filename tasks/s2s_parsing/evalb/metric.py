@@ -1,0 +1,153 @@
+"""EVALB as a metric: labelled F1 with its interval, and everything else that EVALB says as detail."""
+
+from __future__ import annotations
+
+__all__ = ["Evalb"]
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import s2s
+from s2s.errors import ConfigError, DataError
+from s2s.metrics import Metric, Score
+from s2s.metrics.bootstrap import bootstrap, interval
+from s2s_parsing.evalb.parameters import find_parameters
+from s2s_parsing.evalb.scoring import VALID, Figures, Scorer
+from s2s_parsing.evalb.totals import LabelTotals, Totals, label_totals, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from s2s_parsing import EvalbConfig
+
+
+class Evalb(Metric):
+    """Labelled bracketing F1 of trees, one on each line."""
+
+    def __init__(self, config: EvalbConfig) -> None:
+        self.name = config.name
+        self.config = config
+        self.parameters = find_parameters(config.param)
+        self.cutoff = self.parameters.cutoff if config.cutoff is None else config.cutoff
+        self.scorer = Scorer(self.parameters)
+
+    def __call__(
+        self, hyps: Sequence[str], refs: Sequence[Sequence[str]], samples: int = 0, seed: int = 12345
+    ) -> Score:
+        """F1 over all sentences; the interval is the bootstrap's over sentences."""
+        gold = _only(refs, hyps)
+        figures = [self.scorer(ref, hyp) for ref, hyp in zip(gold, hyps, strict=True)]
+        stats = self._stats(figures, gold, hyps)
+        low = high = None
+        if samples:
+            low, high = interval(bootstrap(stats, _f1, samples, seed))
+        return Score(
+            name=self.name,
+            value=_f1(stats.sum(0)),
+            signature=self._signature(samples, seed),
+            low=low,
+            high=high,
+            detail=self._detail(figures, stats),
+        )
+
+    def p_values(
+        self,
+        baseline: Sequence[str],
+        systems: Sequence[Sequence[str]],
+        refs: Sequence[Sequence[str]],
+        samples: int,
+        seed: int,
+    ) -> list[float]:
+        """Paired bootstrap: the base class's, on figures that are counted once."""
+        first = self._resampled(baseline, refs, samples, seed)
+        p_values = []
+        for system in systems:
+            observed, *differences = np.abs(self._resampled(system, refs, samples, seed) - first)
+            strays = np.count_nonzero(differences - np.mean(differences) > observed)
+            p_values.append((int(strays) + 1) / (samples + 1))
+        return p_values
+
+    def _resampled(
+        self, hyps: Sequence[str], refs: Sequence[Sequence[str]], samples: int, seed: int
+    ) -> NDArray[np.float64]:
+        """F1 of all sentences, then of every resample: [1 + samples]."""
+        gold = _only(refs, hyps)
+        figures = [self.scorer(ref, hyp) for ref, hyp in zip(gold, hyps, strict=True)]
+        stats = self._stats(figures, gold, hyps)
+        return np.array([_f1(stats.sum(0)), *bootstrap(stats, _f1, samples, seed)])
+
+    def _stats(self, figures: Sequence[Figures], gold: Sequence[str], test: Sequence[str]) -> NDArray[np.float64]:
+        """Matched, reference's and predicted brackets of every sentence, [N, 3]."""
+        rows = [
+            (len(f.matches), len(f.gold), len(f.test)) if f.status == VALID else self._invalid(gold[i], test[i])
+            for i, f in enumerate(figures)
+        ]
+        return np.array(rows, dtype=np.float64)
+
+    def _invalid(self, gold: str, test: str) -> tuple[int, int, int]:
+        """The row of a sentence that could not be compared."""
+        if self.config.errors == "leave_out":
+            return 0, 0, 0
+        return 0, len(self.scorer.labels(gold)), len(self.scorer.labels(test))
+
+    def _signature(self, samples: int, seed: int) -> str:
+        parts = ["nrefs:1", f"param:{self.parameters.name}", f"cutoff:{self.cutoff}", f"errors:{self.config.errors}"]
+        drawn = [f"bs:{samples}", f"seed:{seed}"] if samples else []
+        return "|".join([*parts, *drawn, f"version:s2s-{s2s.__version__}"])
+
+    def _detail(self, figures: Sequence[Figures], stats: NDArray[np.float64]) -> dict[str, Any]:
+        """Both of EVALB's summaries, and the figures of each label."""
+        everything, short = Totals(), Totals()
+        for one in figures:
+            everything.add(one)
+            if one.length <= self.cutoff:
+                short.add(one)
+        matched, gold, test = (int(n) for n in stats.sum(0))
+        return {
+            **_summary(everything),
+            "precision": percent(matched, test),
+            "recall": percent(matched, gold),
+            f"f1_to_{self.cutoff}": short.f1,
+            f"to_{self.cutoff}": {"f1": short.f1, **_summary(short)},
+            "labels": {label: _of_label(of) for label, of in label_totals(figures).items()},
+        }
+
+
+def _only(refs: Sequence[Sequence[str]], hyps: Sequence[str]) -> Sequence[str]:
+    """The reference, of which trees have one."""
+    if len(refs) != 1:
+        raise ConfigError(f"metric evalb: {len(refs)} references are given, expected one; a sentence has one tree")
+    if len(refs[0]) != len(hyps) or not hyps:
+        raise DataError(f"{len(hyps)} trees to score, but {len(refs[0])} in the reference; give as many, one a line")
+    return refs[0]
+
+
+def _f1(sums: NDArray[np.float64]) -> float:
+    """Of matched, reference's and predicted brackets [3]."""
+    matched, gold, test = sums
+    return float(200 * matched / (gold + test)) if gold + test else 0.0
+
+
+def _summary(totals: Totals) -> dict[str, Any]:
+    """What EVALB's summary says."""
+    return {
+        "precision": totals.precision,
+        "recall": totals.recall,
+        "complete_match": totals.complete,
+        "average_crossing": totals.crossing,
+        "no_crossing": totals.not_crossing,
+        "two_or_less_crossing": totals.few_crossing,
+        "tagging_accuracy": totals.tagging,
+        "sentences": totals.n_sentences,
+        "errors": totals.n_errors,
+        "skipped": totals.n_skipped,
+    }
+
+
+def _of_label(of: LabelTotals) -> dict[str, Any]:
+    """A label's row."""
+    return {**asdict(of), "precision": of.precision, "recall": of.recall, "f1": of.f1}
