@@ -22,8 +22,11 @@ __all__ = [
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from s2s.errors import ConfigError
+from s2s.ranges import SHARE, above, at_least, refuse_outside
 from s2s.registry import Choice
+
+THREADS = at_least(0, 1024)
+"""More than 1024 no machine can use, and torch would end the process in the attempt to start them."""
 
 
 @dataclass(kw_only=True)
@@ -38,6 +41,9 @@ class DataConfig:
     """Largest length ratio of the two sides, in symbols; null keeps every pair."""
     workers: int = 0
     """Threads that encode text during preparation; 0 takes one per core."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("data", self, max_len=at_least(2), max_ratio=at_least(1), workers=THREADS)
 
 
 @dataclass(kw_only=True)
@@ -69,6 +75,20 @@ class TrainConfig:
     threads: int = 0
     """Threads of torch on the CPU; 0 leaves its own choice."""
 
+    def __post_init__(self) -> None:
+        refuse_outside(
+            "train",
+            self,
+            steps=at_least(0),
+            tokens=at_least(1),
+            micro_tokens=at_least(1),
+            clip=above(0),
+            ema=SHARE,
+            average=at_least(0),
+            max_bad=at_least(1),
+            threads=THREADS,
+        )
+
 
 @dataclass(kw_only=True)
 class ValidConfig:
@@ -85,6 +105,9 @@ class ValidConfig:
     patience: int = 0
     """Validations without a new best after which training stops; 0 never stops early."""
 
+    def __post_init__(self) -> None:
+        refuse_outside("valid", self, every=at_least(0), sentences=at_least(0), patience=at_least(0))
+
 
 @dataclass(kw_only=True)
 class CheckpointConfig:
@@ -99,17 +122,24 @@ class CheckpointConfig:
     keep_best: int = 1
     """Best checkpoints that are kept beside them."""
 
+    def __post_init__(self) -> None:
+        none, one = at_least(0), at_least(1)
+        refuse_outside("checkpoint", self, every=none, minutes=none, keep_last=one, keep_best=one)
+
 
 @dataclass(kw_only=True)
 class LogConfig:
     """What is shown and written."""
 
     every: int = 50
-    """Updates between two lines of the log."""
+    """Updates between two lines of the log; 0 shows none."""
     format: Literal["text", "json"] = "text"
     """What the screen gets; log.jsonl in the run directory is always written."""
     tensorboard: bool = True
     """Write TensorBoard's event files when it is installed."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("log", self, every=at_least(0))
 
 
 @dataclass(kw_only=True)
@@ -202,9 +232,8 @@ class GenerateConfig:
     """How outputs are found; what is not given here is as in the run."""
 
     def __post_init__(self) -> None:
-        for name, least in {"nbest": 1, "tokens": 1, "window": 1, "max_source": 2}.items():
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name}={getattr(self, name)} must be at least {least}")
+        one = at_least(1)
+        refuse_outside("", self, nbest=one, tokens=one, window=one, max_source=at_least(2), threads=THREADS)
 
 
 @dataclass(kw_only=True)
@@ -230,6 +259,9 @@ class ScoreConfig:
     seed: int = 12345
     """Seed of the bootstrap."""
 
+    def __post_init__(self) -> None:
+        refuse_outside("", self, samples=at_least(0, 1_000_000), seed=at_least(1))
+
 
 @dataclass(kw_only=True)
 class AverageConfig:
@@ -246,3 +278,6 @@ class AverageConfig:
     """Average the best this many."""
     output: str = "average"
     """Name of the new checkpoint."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("", self, last=at_least(0), best=at_least(0))

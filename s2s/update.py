@@ -38,6 +38,8 @@ class Updated:
     lr: float
     n_tokens: int
     n_src_tokens: int
+    padding: float
+    """Share of the places of all micro-batches, on both sides, that hold no symbol"""
 
     @property
     def finite(self) -> bool:
@@ -67,24 +69,26 @@ class Updater:
         lr = self.schedule(step)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
+        parts = split(batch, self._n_parts(batch))
         n_src_tokens, n_tokens = n_symbols(batch)
-        loss, nll = self._gradient(batch, step, n_tokens)
+        loss, nll = self._gradient(parts, step, n_tokens)
         self.scaler.unscale_(self.optimizer)
         norm = self._clip()
-        updated = Updated(loss, nll, norm, lr, n_tokens, n_src_tokens)
+        padding = 1 - (n_src_tokens + n_tokens) / sum(sum(n_places(part)) for part in parts)
+        updated = Updated(loss, nll, norm, lr, n_tokens, n_src_tokens, padding)
         if updated.finite:
             self.scaler.step(self.optimizer)
         self.scaler.update()
         return updated
 
-    def _gradient(self, batch: Sequence[Pair], step: int, n_tokens: int) -> tuple[float, float]:
+    def _gradient(self, parts: Sequence[Sequence[Pair]], step: int, n_tokens: int) -> tuple[float, float]:
         """Gradient of the loss per target symbol of the GLOBAL batch, whatever the ranks and micro-batches.
 
         Every rank knows the whole batch, so its size needs no communication.
         """
         self.optimizer.zero_grad()
         sums = torch.zeros(2, device=self.world.device)
-        for index, pairs in enumerate(split(batch, self._n_parts(batch))):
+        for index, pairs in enumerate(parts):
             if index % self.world.size != self.world.rank or not pairs:
                 continue
             self._seed(step, index)
@@ -100,12 +104,12 @@ class Updater:
     def _n_parts(self, batch: Sequence[Pair]) -> int:
         """Micro-batches of a global batch: as many as micro_tokens asks for, and a multiple of the ranks."""
         limit, size = self.config.micro_tokens, self.world.size
-        needed = 1 if limit is None else math.ceil(max(n_symbols(batch)) / limit)
+        needed = 1 if limit is None else math.ceil(max(n_places(batch)) / limit)
         return size * math.ceil(needed / size)
 
     def _seed(self, step: int, part: int) -> None:
         """Dropout depends on (seed, step, micro-batch) alone: not on the rank, nor on what ran before."""
-        torch.manual_seed((self.seed * 1_000_003 + step) * 65_537 + part)
+        torch.manual_seed(((self.seed * 1_000_003 + step) * 65_537 + part) & 0xFFFF_FFFF_FFFF_FFFF)  # all torch takes
 
     def _autocast(self) -> torch.autocast:
         precision = self.config.precision
@@ -123,3 +127,9 @@ class Updater:
 def n_symbols(batch: Sequence[Pair]) -> tuple[int, int]:
     """Source and target symbols of a batch, each sentence's eos counted."""
     return sum(len(src) + 1 for src, _ in batch), sum(len(tgt) + 1 for _, tgt in batch)
+
+
+def n_places(pairs: Sequence[Pair]) -> tuple[int, int]:
+    """Source and target places of the same as a padded batch."""
+    widths = [1 + max((len(pair[side]) for pair in pairs), default=0) for side in (0, 1)]
+    return len(pairs) * widths[0], len(pairs) * widths[1]

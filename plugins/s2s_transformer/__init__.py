@@ -9,6 +9,7 @@ from typing import Literal
 
 from s2s import Choice, Registry, hookimpl
 from s2s.errors import ConfigError
+from s2s.ranges import SHARE, at_least, refuse_outside
 
 
 @dataclass(kw_only=True)
@@ -54,12 +55,9 @@ class TransformerConfig(Choice):
     numbers on a CPU."""
 
     def __post_init__(self) -> None:
-        for field in ("n_encoder_layers", "n_decoder_layers", "d_model", "d_ff", "n_heads", "max_positions"):
-            if getattr(self, field) < 1:
-                raise ConfigError(f"arch.{field}={getattr(self, field)} must be at least 1")
-        for field in ("dropout", "attention_dropout", "relu_dropout"):
-            if not 0 <= getattr(self, field) < 1:
-                raise ConfigError(f"arch.{field}={getattr(self, field)} must be at least 0 and less than 1")
+        sizes = ("n_encoder_layers", "n_decoder_layers", "d_model", "d_ff", "n_heads", "d_k", "d_v", "max_positions")
+        refuse_outside("arch", self, **dict.fromkeys(sizes, at_least(1)))
+        refuse_outside("arch", self, dropout=SHARE, attention_dropout=SHARE, relu_dropout=SHARE, norm_eps=at_least(0))
         if None in (self.d_k, self.d_v) and self.d_model % self.n_heads:
             raise ConfigError(
                 f"arch.d_model={self.d_model} must be a multiple of arch.n_heads={self.n_heads}, "

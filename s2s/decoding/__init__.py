@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from s2s.errors import ConfigError
 from s2s.plugin import hookimpl
+from s2s.ranges import Range, at_least, refuse_outside
 from s2s.registry import Choice, Registry
 
 if TYPE_CHECKING:
@@ -79,9 +80,8 @@ class BeamConfig(Choice):
     """Never write the unknown symbol."""
 
     def __post_init__(self) -> None:
-        if self.beam < 1:
-            raise ConfigError(f"search.beam={self.beam} must be at least 1")
-        _check_limit(self.max_len_a, self.max_len_b)
+        refuse_outside("search", self, beam=at_least(1), alpha=Range())
+        _check_limit(self)
 
 
 @dataclass(kw_only=True)
@@ -96,15 +96,13 @@ class GreedyConfig(Choice):
     """Never write the unknown symbol."""
 
     def __post_init__(self) -> None:
-        _check_limit(self.max_len_a, self.max_len_b)
+        _check_limit(self)
 
 
-def _check_limit(a: float, b: int) -> None:
-    if a < 0 or b < 0 or a + b == 0:
-        raise ConfigError(
-            f"search.max_len_a={a}, search.max_len_b={b}: neither may be negative, nor both zero, "
-            "or no output could hold a symbol"
-        )
+def _check_limit(config: BeamConfig | GreedyConfig) -> None:
+    refuse_outside("search", config, max_len_a=at_least(0, 1000), max_len_b=at_least(0, 1_000_000))
+    if not config.max_len_a and not config.max_len_b:
+        raise ConfigError("search.max_len_a=0 search.max_len_b=0: not both, or no output could hold a symbol")
 
 
 @hookimpl

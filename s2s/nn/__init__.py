@@ -7,8 +7,8 @@ __all__ = ["LabelSmoothedConfig", "s2s_register"]
 from dataclasses import dataclass
 from typing import Literal
 
-from s2s.errors import ConfigError
 from s2s.plugin import hookimpl
+from s2s.ranges import SHARE, at_least, refuse_outside
 from s2s.registry import Choice, Registry
 
 
@@ -25,10 +25,7 @@ class LabelSmoothedConfig(Choice):
     """Target positions whose logits are held at a time. null: 256 on a CPU, else 1024; 0: all of them."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.eps < 1:
-            raise ConfigError(f"loss.eps={self.eps} must be at least 0 and less than 1")
-        if self.chunk is not None and self.chunk < 0:
-            raise ConfigError(f"loss.chunk={self.chunk} must be null, 0 or more")
+        refuse_outside("loss", self, eps=SHARE, chunk=at_least(0))
 
 
 @hookimpl

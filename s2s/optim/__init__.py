@@ -6,7 +6,9 @@ __all__ = ["AdamConfig", "AdamWConfig", "SGDConfig", "s2s_register"]
 
 from dataclasses import dataclass
 
+from s2s.errors import ConfigError
 from s2s.plugin import hookimpl
+from s2s.ranges import SHARE, at_least, refuse_outside
 from s2s.registry import Choice, Registry
 
 
@@ -21,6 +23,9 @@ class AdamConfig(Choice):
     eps: float = 1e-9
     """Added to the root of the mean square."""
 
+    def __post_init__(self) -> None:
+        refuse_outside("optim", self, beta1=SHARE, beta2=SHARE, eps=at_least(0))
+
 
 @dataclass(kw_only=True)
 class AdamWConfig(AdamConfig):
@@ -28,6 +33,10 @@ class AdamWConfig(AdamConfig):
 
     weight_decay: float = 0.01
     """Decay of matrices per step, times the learning rate; vectors (biases, norms) are left alone."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_outside("optim", self, weight_decay=at_least(0))
 
 
 @dataclass(kw_only=True)
@@ -40,6 +49,11 @@ class SGDConfig(Choice):
     """Look ahead along the momentum."""
     weight_decay: float = 0.0
     """Added to the gradient, times the weight; matrices only."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("optim", self, momentum=SHARE, weight_decay=at_least(0))
+        if self.nesterov and not self.momentum:
+            raise ConfigError("optim.nesterov=true looks ahead along the momentum: give optim.momentum, such as 0.9")
 
 
 @hookimpl

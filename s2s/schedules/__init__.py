@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from omegaconf import II
 
 from s2s.plugin import hookimpl
+from s2s.ranges import at_least, refuse_outside
 from s2s.registry import Choice, Registry
 
 Schedule = Callable[[int], float]
@@ -43,6 +44,9 @@ class NoamConfig(Choice):
     scale: float = 1.0
     """Factor on the whole curve."""
 
+    def __post_init__(self) -> None:
+        refuse_outside("schedule", self, d_model=at_least(1), warmup=at_least(1), scale=at_least(0))
+
 
 @dataclass(kw_only=True)
 class PeakConfig(Choice):
@@ -52,6 +56,9 @@ class PeakConfig(Choice):
     """Learning rate at the end of the warm-up."""
     warmup: int = 4000
     """Steps of linear increase from 0; 0 starts at the peak."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("schedule", self, lr=at_least(0), warmup=at_least(0))
 
 
 @dataclass(kw_only=True)
@@ -72,6 +79,10 @@ class DecayConfig(PeakConfig):
     """Step at which `end` is reached; follows the run's length."""
     end: float = 0.0
     """Learning rate at the last step, and after it."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_outside("schedule", self, steps=at_least(0), end=at_least(0))
 
 
 @dataclass(kw_only=True)

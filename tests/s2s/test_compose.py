@@ -393,7 +393,7 @@ ASKED = [
         "arch=wide_bigger",
         "run=a: b #c\t'\"",
         "task.src=\u00e9\u2028\U0001f600",
-        "train.clip=.inf",
+        "task.weights={x: .inf}",
     ],
     ["task=copy", "arch=narrow", "schedule=constant", "task.weights={a b: 1, 'no': 2}", "task.limit=5"],
 ]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 
 FLOORS = (
-    "errors registry plugin config compose describe yaml12",
+    "errors ranges registry plugin config compose describe yaml12",
     "model task batch durable",
     "nn data decoding optim schedules metrics checkpoint distributed log testing ema stopping",
     "generator run update",

@@ -1,0 +1,56 @@
+"""What numbers of a configuration may be, refused in one form where they are not."""
+
+from __future__ import annotations
+
+__all__ = ["SHARE", "Range", "above", "at_least", "refuse_outside"]
+
+import math
+from dataclasses import dataclass
+
+from s2s.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Range:
+    """Finite numbers between two bounds; the bounds belong to it unless it is said otherwise."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    without_low: bool = False
+    without_high: bool = False
+
+    def __contains__(self, value: float) -> bool:
+        over = self.low < value if self.without_low else self.low <= value
+        under = value < self.high if self.without_high else value <= self.high
+        return over and under and math.isfinite(value)
+
+    def __str__(self) -> str:
+        words = [f"{'above' if self.without_low else 'at least'} {self.low:g}"] if self.low > -math.inf else []
+        if self.high < math.inf:
+            words.append(f"{'less than' if self.without_high else 'at most'} {self.high:g}")
+        return " and ".join(words) or "a finite number"
+
+
+def at_least(low: float, most: float = math.inf) -> Range:
+    """From `low` to `most`, both allowed."""
+    return Range(low, most)
+
+
+def above(low: float) -> Range:
+    """More than `low`."""
+    return Range(low, without_low=True)
+
+
+SHARE = Range(0, 1, without_high=True)
+"""From 0 to below 1, as a probability of dropping or a decay."""
+
+
+def refuse_outside(section: str, config: object, **ranges: Range) -> None:
+    """ConfigError for the first field whose number lies outside its range; null is no number."""
+    for name, allowed in ranges.items():
+        value = getattr(config, name)
+        if value is None or value in allowed:
+            continue
+        key = f"{section}.{name}" if section else name
+        finite = "" if math.isfinite(value) else " and finite"
+        raise ConfigError(f"{key}={value} must be {allowed}{finite}")

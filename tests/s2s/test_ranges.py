@@ -1,0 +1,98 @@
+"""Numbers that make no sense are refused where they are given, in one form, before anything is read or built."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pytest
+
+from s2s.compose import compose
+from s2s.config import Config, GenerateConfig
+from s2s.errors import ConfigError
+from s2s.plugin import load_plugins
+from s2s.ranges import SHARE, Range, above, at_least, refuse_outside
+
+CHOSEN = ["task=translation", "arch=transformer_tiny"]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "inside", "outside", "words"),
+    [
+        (at_least(1), [1, 1.5, 10**30], [0, 0.99, -1, math.inf, -math.inf, math.nan], "at least 1"),
+        (at_least(0, 1024), [0, 1024], [-1, 1025, math.inf], "at least 0 and at most 1024"),
+        (above(0), [1e-300, 5], [0, -0.0, -1, math.inf], "above 0"),
+        (SHARE, [0, 0.5, 0.999], [1, -0.1, math.nan], "at least 0 and less than 1"),
+        (Range(), [-5, 0, 1e300], [math.inf, -math.inf, math.nan], "a finite number"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_range_holds_finite_numbers_only(
+    allowed: Range, inside: list[float], outside: list[float], words: str
+) -> None:
+    assert all(value in allowed for value in inside)
+    assert not any(value in allowed for value in outside)
+    assert str(allowed) == words
+
+
+def test_null_is_no_number_and_the_first_fault_is_named() -> None:
+    @dataclass
+    class Two:
+        a: float | None = None
+        b: float = math.inf
+
+    refuse_outside("x", Two(b=1), a=at_least(1), b=at_least(1))
+    with pytest.raises(ConfigError, match=r"^x\.b=inf must be at least 1 and finite$"):
+        refuse_outside("x", Two(), a=at_least(1), b=at_least(1))
+    with pytest.raises(ConfigError, match=r"^a=0 must be at least 1$"):
+        refuse_outside("", Two(a=0), a=at_least(1), b=at_least(1))
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        *("data.max_len=1", "data.max_ratio=0.5", "data.workers=-1", "data.workers=1_000_000"),
+        *("train.steps=-1", "train.tokens=0", "train.micro_tokens=0", "train.clip=0", "train.clip=.inf"),
+        *("train.ema=1", "train.ema=-1", "train.average=-1", "train.max_bad=0", "train.threads=-1"),
+        *("train.threads=999_999_999", "valid.every=-1", "valid.sentences=-1", "valid.patience=-1"),
+        *("checkpoint.every=-1", "checkpoint.minutes=.inf", "checkpoint.keep_last=0", "checkpoint.keep_best=0"),
+        *("log.every=-1", "optim.beta1=1", "optim.beta2=-1", "optim.eps=-1", "schedule.warmup=0"),
+        *("schedule.warmup=-1", "schedule.scale=.inf", "schedule.d_model=0", "search.beam=0", "search.beam=-1"),
+        *("search.alpha=.inf", "search.max_len_a=.inf", "search.max_len_b=1_000_000_000_000", "loss.eps=1"),
+        *("loss.chunk=-1", "arch.d_k=0", "arch.d_v=-1", "arch.norm_eps=-1", "arch.dropout=1"),
+    ],
+)
+def test_a_number_out_of_range_is_refused_by_its_key(argument: str) -> None:
+    key = argument.partition("=")[0]
+    with pytest.raises(ConfigError, match=rf"^{key}=\S+ must be "):
+        compose(Config, [*CHOSEN, argument], load_plugins())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(
+            ["optim=adamw", "optim.weight_decay=-1"],
+            ["optim=adamw", "optim.beta1=1"],
+            ["optim=sgd", "optim.momentum=1"],
+        ),
+        *(["schedule=inverse_sqrt", "schedule.warmup=-1"], ["schedule=cosine", "schedule.lr=.inf"]),
+        *(["schedule=linear", "schedule.end=-1"], ["search=greedy", "search.max_len_b=-1"]),
+    ],
+    ids=lambda arguments: arguments[1],
+)
+def test_so_it_is_in_what_is_chosen_by_name(arguments: list[str]) -> None:
+    key = arguments[1].partition("=")[0]
+    with pytest.raises(ConfigError, match=rf"^{key}=\S+ must be "):
+        compose(Config, [*CHOSEN, *arguments], load_plugins())
+
+
+@pytest.mark.parametrize("argument", ["nbest=0", "tokens=0", "window=-1", "max_source=1", "threads=-1"])
+def test_generation_has_its_ranges(argument: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^{argument} must be "):
+        compose(GenerateConfig, [argument], load_plugins())
+
+
+def test_nesterov_needs_momentum() -> None:
+    with pytest.raises(ConfigError, match=r"give optim\.momentum"):
+        compose(Config, [*CHOSEN, "optim=sgd", "optim.nesterov=true"], load_plugins())
