@@ -125,7 +125,7 @@ def _register(
     plugin = load()
     if manager.is_registered(plugin):
         raise PluginError(f"this is plugin '{manager.get_name(plugin)}', which is already there")
-    before = dict(registry.entries), dict(registry.presets)
+    before = dict(registry.entries), dict(registry.presets), dict(registry.groups)
     registry.plugin, registry.packages[name] = name, origin
     try:
         _refuse_misspelt_hooks(name, plugin)
@@ -134,7 +134,7 @@ def _register(
         if hasattr(plugin, "s2s_register"):
             plugin.s2s_register(registry)
     except BaseException:
-        registry.entries, registry.presets = before
+        registry.entries, registry.presets, registry.groups = before
         if manager.has_plugin(name):
             manager.unregister(name=name)
         raise

@@ -78,6 +78,8 @@ class Registry:
     """All entries and presets, each with the plugin that brought it; made once, passed down."""
 
     def __init__(self) -> None:
+        self.groups: dict[str, str] = dict(GROUPS)
+        """The groups and their contracts: those of a configuration, and those that plugins have opened."""
         self.entries: dict[tuple[str, str], Entry] = {}
         self.presets: dict[tuple[str, str], Preset] = {}
         self.broken: dict[str, str] = {}
@@ -89,10 +91,20 @@ class Registry:
         self.packages: dict[str, str] = {}
         """Where each plugin came from: its distribution and version, or the file that was asked for."""
 
+    def group(self, name: str, contract: str) -> None:
+        """Open a group that the core does not know, such as a task's own kinds of symbols; `add` then fills it.
+
+        Shipped plugins are loaded first, so that strangers can fill what they open.
+        """
+        self._refuse_name("group", name)
+        if name in (*self.groups, *PRESET_GROUPS):
+            raise PluginError(f"plugin '{self.plugin}': the group '{name}' is there already; choose another name")
+        self.groups[name] = contract
+
     def add(self, group: str, name: str, config: type[Choice], factory: Factory | str) -> None:
         """Register an entry; a second one of the same group and name is an error that names both plugins."""
-        if group not in GROUPS:
-            raise PluginError(f"plugin '{self.plugin}': no group '{group}'.{did_you_mean(group, GROUPS)}")
+        if group not in self.groups:
+            raise PluginError(f"plugin '{self.plugin}': no group '{group}'.{did_you_mean(group, self.groups)}")
         self._refuse_name(group, name)
         self._refuse_config(group, name, config)
         self._refuse_clash(self.entries, group, name)

@@ -13,7 +13,7 @@ from s2s.compose import choose, finish, local_plugins, to_yaml
 from s2s.compose.layers import experiment_layers
 from s2s.errors import ConfigError, did_you_mean
 from s2s.plugin import Plugins, load_plugins
-from s2s.registry import GROUPS, PRESET_GROUPS
+from s2s.registry import PRESET_GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +62,7 @@ def show_list(words: Sequence[str], plugins: Plugins) -> None:
     registry = plugins.registry
     for name, origin in plugins.loaded.items():
         print(f"{name}  ({origin})")
-        for group in GROUPS:
+        for group in registry.groups:
             own = sorted(e.name for e in registry.entries.values() if (e.group, e.plugin) == (group, name))
             if own:
                 print(f"  {group:10}  {', '.join(own)}")
@@ -90,8 +90,9 @@ def show(words: Sequence[str], plugins: Plugins) -> None:
     if group == "experiment" and name:
         _show_experiment(name, plugins)
         return
-    if group not in GROUPS or not name:
-        raise ConfigError(f"show: say what, as in `show arch=transformer_big`; groups: {', '.join(GROUPS)}")
+    if group not in plugins.registry.groups or not name:
+        known = ", ".join(plugins.registry.groups)
+        raise ConfigError(f"show: say what, as in `show arch=transformer_big`; groups: {known}")
     vocab = [word.partition("=")[2] for word in words if word.startswith("vocab=")]
     choices = [word for word in words if not word.startswith("vocab=")]
     print(choice_text(group, choices, plugins), end="")

@@ -15,7 +15,7 @@ from s2s.compose.layers import Layer, Picked, blame, pick
 from s2s.config import Config
 from s2s.describe import Option, hints_of, is_section, options
 from s2s.errors import ConfigError, did_you_mean
-from s2s.registry import GROUPS, Choice, Entry, Registry
+from s2s.registry import Choice, Entry, Registry
 
 COMMAND_LINE = "command line"
 
@@ -96,7 +96,7 @@ def draft(schema: type, layers: Sequence[Layer], registry: Registry) -> Draft:
     under: list[Layer] = []
     picked: dict[str, Picked] = {}
     defaults = {option.name: option for option in fields(schema)}
-    for group in (g for g in GROUPS if g in defaults):
+    for group in (g for g in registry.groups if g in defaults):
         picked[group] = pick(group, default_of(schema, group), [*under, *kept], registry)
         under += [_relevant(layer, schema) for layer in picked[group].under]
         if picked[group].entry is None and not defaults[group].metadata.get("may_stay_open"):

@@ -165,7 +165,10 @@ BROKEN = {
     ),
     "unmarked": ("def s2s_register(registry): ...\n", "'s2s_register' lacks @s2s.hookimpl"),
     "argument": ("from s2s import hookimpl\n@hookimpl\ndef s2s_train_end(trianer): ...\n", "trianer"),
-    "half-way": (GOOD.format(name="half") + "    raise OSError('no disk')\n", "OSError: no disk"),
+    "half-way": (
+        GOOD.format(name="half") + "    registry.group('own', 'it')\n    raise OSError('no disk')\n",
+        "OSError: no disk",
+    ),
     "clash": (GOOD.format(name="transformer"), "by plugin 'transformer' of s2s-toolkit"),
     "no config": (
         "from s2s import hookimpl\n@hookimpl\ndef s2s_register(registry):\n    registry.arch('x', int, int)\n",
@@ -184,6 +187,7 @@ def test_a_broken_plugin_is_kept_shown_and_leaves_nothing_behind(install: Instal
     assert "(from zebra-dist 1.5)" in plugins.registry.broken["zebra"]
     assert "\n" not in plugins.registry.broken["zebra"]
     assert plugins.registry.entries.keys() == before.registry.entries.keys()
+    assert plugins.registry.groups == before.registry.groups
     assert plugins.loaded == before.loaded
     with pytest.raises(PluginError, match="Plugin 'zebra' could not be loaded"):
         plugins.registry.get("arch", "exotic")

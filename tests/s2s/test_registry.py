@@ -43,6 +43,18 @@ def test_every_group_has_a_method_of_its_name(group: str) -> None:
     assert registry.get(group, "toy").build([1, 2]) == 2
 
 
+def test_a_plugin_may_open_a_group_of_its_own() -> None:
+    registry = Registry()
+    registry.group("chunking", "how text is cut: factory(config) -> Chunks")
+    registry.add("chunking", "toy", ToyConfig, len)
+    assert registry.get("chunking", "toy").build([1]) == 1
+    assert registry.names("chunking") == ["toy"]
+    assert "chunking" not in Registry().groups
+    for taken in ("chunking", "arch", "experiment"):
+        with pytest.raises(PluginError, match=f"the group '{taken}' is there already"):
+            registry.group(taken, "again")
+
+
 def test_a_factory_may_be_named_and_is_imported_when_built() -> None:
     registry = Registry()
     registry.arch("later", ToyConfig, "no_such_module:build")
