@@ -129,7 +129,7 @@ def test_bleu_by_hand() -> None:
             TER(case_sensitive=True, normalized=True, no_punct=True),
         ),
     ],
-    ids=str,
+    ids=["bleu", "bleu-intl", "bleu-char", "chrf", "chrf++", "ter", "ter-normalized"],
 )
 def test_score_signature_and_interval_are_sacrebleus(name: str, options: dict[str, Any], theirs: Any) -> None:
     refs = [REF, GOOD[::-1]]
