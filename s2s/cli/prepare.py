@@ -37,7 +37,7 @@ def _prepare(composed: Composed[PrepareConfig], plugins: Plugins, options: Optio
         for file in recipe.files:
             with open_bytes(file):
                 pass
-        print("\n".join([*task.describe(), f"data would be made in {recipe.directory}"]))
+        print("\n".join([*task.describe(), f"would be made in {recipe.directory}"]))
         return
     with _shown(options.quiet) as (tell, every):
         prepared = prepare(task, config.data, tell, every)

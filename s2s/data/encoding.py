@@ -76,17 +76,22 @@ class CorpusReport:
     n_unk: int = 0
     """Those of both sides that are unknown"""
 
-    def __str__(self) -> str:
+    def line(self, weight: float = 1.0) -> str:
+        """All of it on one line; a weight, which no manifest knows, is said where it is not 1."""
+        name = f"{self.split} {self.name}" + (f" (weight {weight:g})" if weight != 1 else "")
         share = self.n_unk / max(self.n_src + self.n_tgt, 1)
         return (
-            f"{self.split} {self.name}: {self.n_read:,} pairs read, {self.n_kept:,} kept{self.why()}; "
-            f"{self.n_src:,} + {self.n_tgt:,} symbols, {share:.2%} unknown"
+            f"{name}: {self.n_read:,} pairs read, {self.n_kept:,} kept{self.why()}; "
+            f"{self.n_src:,} source and {self.n_tgt:,} target symbols, {share:.2%} unknown"
         )
 
     def why(self) -> str:
-        """The dropped pairs by reason, the commonest first."""
+        """How many pairs were dropped, and for which reasons, the commonest first; nothing where none were."""
+        if not self.dropped:
+            return ""
         reasons = sorted(self.dropped.items(), key=lambda item: (-item[1], item[0]))
-        return "".join(f", {count:,} {reason}" for reason, count in reasons)
+        counts = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
+        return f", {sum(self.dropped.values()):,} dropped ({counts})"
 
 
 class _Encoded(NamedTuple):

@@ -173,7 +173,7 @@ def _build(recipe: Recipe, told: Progress) -> Manifest:
 
 def _fill(temp: Path, recipe: Recipe, told: Progress) -> Manifest:
     inputs = {file: stamp(file) for file in recipe.files}
-    told.say(f"learning the symbols of {recipe.task.config.name}")
+    told.say(f"task={recipe.task.config.name}: learning its symbols")
     recipe.task.learn(temp / TOKENIZER)
     reports = [_encode(temp, number, recipe, told) for number in range(len(recipe.corpora))]
     _refuse_nothing(reports)
@@ -221,5 +221,6 @@ def _open(recipe: Recipe, manifest: Manifest, how: str) -> Prepared:
             train.append((corpus, weight))
         else:
             valid.append(corpus)
-    report = [f"data {how} in {recipe.directory}", *map(str, manifest.reports)]
-    return Prepared(recipe.directory, train, valid, report)
+    weights = [weight for _, _, weight in recipe.corpora]
+    lines = [report.line(weight) for report, weight in zip(manifest.reports, weights, strict=True)]
+    return Prepared(recipe.directory, train, valid, [f"{how} in {recipe.directory}", *lines])

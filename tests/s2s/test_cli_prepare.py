@@ -33,9 +33,9 @@ def test_it_reports_what_was_read_and_kept(
     for how in ("made", "found"):
         assert run(monkeypatch, *arguments) == 0
         out, err = capsys.readouterr()
-        assert f"data {how} in " in out
+        assert f"{how} in " in out
         assert "train a: 200 pairs read, 200 kept; " in out
-        assert ("learning the symbols" in err) == (how == "made")
+        assert ("learning its symbols" in err) == (how == "made")
 
 
 def test_quiet_says_nothing(

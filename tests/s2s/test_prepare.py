@@ -141,17 +141,19 @@ def test_every_pair_is_encoded_or_counted(files: dict[str, Any], config: DataCon
     assert dropped["train0 lengths over data.max_ratio=4"] > 5
     assert not any(reason.startswith("valid") for reason in dropped)
     line = prepared.report[1]
-    assert line.startswith("train train0: 155 pairs read, ")
+    n_dropped = sum(count for reason, count in dropped.items() if reason.startswith("train0"))
+    assert line.startswith(f"train train0: 155 pairs read, {155 - n_dropped} kept, {n_dropped} dropped (")
     for reason, count in dropped.items():
-        assert f", {count} {reason.removeprefix('train0 ')}" in line or not reason.startswith("train0")
+        assert f"{count} {reason.removeprefix('train0 ')}" in line or not reason.startswith("train0")
     n_src, n_tgt = prepared.train[0][0].n_ids
-    assert f"; {n_src:,} + {n_tgt:,} symbols, 0.00% unknown" in line
+    assert f"; {n_src:,} source and {n_tgt:,} target symbols, 0.00% unknown" in line
+    assert prepared.report[2].startswith("train train1 (weight 2): ")
 
 
 def test_unknown_symbols_are_counted(files: dict[str, Any], config: DataConfig) -> None:
     files["valid"][0][0].write_text("w1 strange w2 w3\n")
     files["valid"][0][1].write_text("w1 w2 odd w3\n")
-    assert prepare(Words(files), config).report[-1].endswith("4 + 4 symbols, 25.00% unknown")
+    assert prepare(Words(files), config).report[-1].endswith("4 source and 4 target symbols, 25.00% unknown")
 
 
 @pytest.mark.parametrize("workers", [2, 3, 0])
@@ -170,7 +172,7 @@ def test_what_is_there_is_found_again(files: dict[str, Any], config: DataConfig)
     assert task.n_learnt == 0
     assert again.directory == first.directory
     assert task.encode_source(["w1"]) != [[1]]
-    assert again.report == [f"data found in {first.directory}", *first.report[1:]]
+    assert again.report == [f"found in {first.directory}", *first.report[1:]]
     assert told(Words(files), config) == []
 
 
@@ -233,7 +235,7 @@ def test_damage_is_found_and_mended(files: dict[str, Any], config: DataConfig, n
 def test_nothing_left_is_an_error_with_the_reasons(files: dict[str, Any], config: DataConfig) -> None:
     config.max_len = 1
     with pytest.raises(
-        DataError, match=r"no train pair is left \(train0: 155 read, 151 longer than data.max_len=1, "
+        DataError, match=r"no train pair is left \(train0: 155 read, 155 dropped \(151 longer than data.max_len=1, "
     ) as e:
         prepare(Words(files), config)
     assert str(e.value).endswith("check the files, data.max_len and data.max_ratio")
@@ -301,7 +303,7 @@ def test_a_complete_folder_may_be_read_only(
 def test_progress_is_told(files: dict[str, Any], config: DataConfig) -> None:
     lines: list[str] = []
     prepare(Words(files), config, lines.append, every=0.0)
-    assert lines[:2] == ["learning the symbols of words", "encoding train train0"]
+    assert lines[:2] == ["task=words: learning its symbols", "encoding train train0"]
     assert lines[2].startswith("encoding train train0: 16 pairs, ")
     assert lines[2].endswith(" a second")
 
