@@ -69,8 +69,11 @@ class Sources:
 class Constraint(Protocol):
     """A batched automaton over hypotheses that says which symbol may come next."""
 
-    def start(self, src: Tensor, pad: Tensor) -> Tensor:
-        """States of the empty outputs: src, pad [B, S] -> [B, 1, ·]."""
+    def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
+        """States of the empty outputs: src, pad [B, S]; limit [B], most symbols of each without eos -> [B, 1, ·].
+
+        At its limit an output can only end: one that may not is lost, so a constraint had better see it coming.
+        """
         ...
 
     def allowed(self, state: Tensor) -> Tensor:

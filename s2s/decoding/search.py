@@ -111,13 +111,14 @@ class _Space:
     def start(self, src: Tensor, pad: Tensor) -> Beams:
         """One live hypothesis for each sentence, since at the first step all would be the same."""
         empty = Hypotheses.empty(src.size(0), self.config.beam, self.vocab.bos, src.device)
+        limit = self.limits(pad)
         return Beams(
             sentence=torch.arange(src.size(0), device=src.device),
-            limit=self.limits(pad),
+            limit=limit,
             live=empty.best(1),
             ended=empty.without(empty.score == 0),
             state=self.model.start(self.model.encode(src, pad)),
-            automaton=self.constraint.start(src, pad) if self.constraint else None,
+            automaton=self.constraint.start(src, pad, limit) if self.constraint else None,
         )
 
     def limits(self, pad: Tensor) -> Tensor:

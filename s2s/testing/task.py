@@ -58,7 +58,7 @@ def assert_constraint_allows_references(task: Task, n: int = 20) -> None:
     examples = _examples(task, n)
     for example, pair in zip(examples, task.encode(examples), strict=True):
         batch = make_batch([pair], task.vocab)
-        state = constraint.start(batch.src, batch.src_pad)
+        state = constraint.start(batch.src, batch.src_pad, torch.tensor([len(pair.tgt)]))  # no longer than it is
         for t, token in enumerate(batch.tgt_out[0].tolist()):
             allowed = bool(constraint.allowed(state)[0, 0, token])
             assert allowed, f"the constraint forbids symbol {t} (id {token}) of the reference {example.tgt!r}"

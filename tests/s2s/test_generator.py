@@ -177,7 +177,7 @@ def test_a_long_input_can_be_an_error_after_what_comes_before_it(model: Copy) ->
 class Mute(Letters):
     def constraint(self) -> Any:
         class Nothing:
-            def start(self, src: Tensor, pad: Tensor) -> Tensor:
+            def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
                 return src[:, :1, None]
 
             def allowed(self, state: Tensor) -> Tensor:

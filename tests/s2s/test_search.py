@@ -342,7 +342,7 @@ class Alternate:
     def __init__(self, most: int = 100) -> None:
         self.most = most
 
-    def start(self, src: Tensor, pad: Tensor) -> Tensor:
+    def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
         return torch.zeros(src.size(0), 1, 1, dtype=torch.long)
 
     def allowed(self, state: Tensor) -> Tensor:
@@ -372,7 +372,7 @@ def test_a_sentence_without_any_allowed_output_gets_none() -> None:
     """Its neighbours lose nothing, and the search ends."""
 
     class Picky(Alternate):
-        def start(self, src: Tensor, pad: Tensor) -> Tensor:
+        def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
             return torch.where(src[:, :1, None] == 6, 1000, 0)
 
     for stop in ("exact", "best", "first_k"):

@@ -193,7 +193,7 @@ class EncodesSourcesAnotherWay(Letters):
 class NoRepeats(Constraint):
     """The state is the last symbol, which may not come again."""
 
-    def start(self, src: Tensor, pad: Tensor) -> Tensor:
+    def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
         return torch.zeros(src.size(0), 1, 1, dtype=torch.long)
 
     def allowed(self, state: Tensor) -> Tensor:
