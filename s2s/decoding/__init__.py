@@ -69,9 +69,10 @@ class BeamConfig(Choice):
     """What the log-probability is divided by: gnmt: ((5 + |Y|) / 6) ** alpha. power: |Y| ** alpha, as in many
     other toolkits. none: 1, whatever alpha is. |Y| counts eos."""
     stop: Literal["exact", "best", "first_k"] = "exact"
-    """When a sentence is done. exact: no unfinished output can enter the best `beam` any more. best: none can
-    enter those that are asked for, the one best or the n best: the same outputs, sooner. first_k: `beam`
-    outputs have ended, whatever the others could still reach."""
+    """When a sentence is done. exact: the worst of the `beam` best that have ended is no worse than what an
+    unfinished one could still reach. best: so is the last that is asked for, the one best or the n-th, which is
+    the looser rule of the released code's later versions: the same outputs, sooner. first_k: `beam` outputs have
+    ended, whatever the others could still reach."""
     max_len_a: float = 1.0
     """Longest output, in symbols without eos: max_len_a * length of its own source + max_len_b."""
     max_len_b: int = 50

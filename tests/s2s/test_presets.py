@@ -75,6 +75,39 @@ def test_a_preset_composes_round_trips_and_builds_a_model(path: Path, tmp_path: 
     assert n_parameters(made.config) > 0
 
 
+PAPER = {
+    "optim": {"name": "adam", "beta1": 0.9, "beta2": 0.98, "eps": 1e-9},
+    "schedule": {"name": "noam", "warmup": 4000, "scale": 1.0},
+    "loss": {"name": "label_smoothed", "eps": 0.1},
+    "search": {"beam": 4, "alpha": 0.6, "length_penalty": "gnmt", "stop": "exact", "max_len_a": 1.0, "max_len_b": 50},
+    "train": {"tokens": 25_000, "clip": None},
+    "checkpoint": {"every": 0, "minutes": 10},
+}
+"""Sections 5 and 6.1; what the sizes of model and vocabulary are is tested with the architecture"""
+ROWS = {
+    "wmt14_en_de_base": (37_000, 100_000, 5, 0.1, 6.99e-4),
+    "wmt14_en_de_big": (37_000, 300_000, 20, 0.3, 4.94e-4),
+    "wmt14_en_fr_big": (32_000, 300_000, 20, 0.1, 4.94e-4),
+}
+"""Vocabulary, updates, averaged checkpoints, dropout, and the highest learning rate"""
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("variant", ["", "_t2t"])
+def test_the_papers_experiments_say_what_the_paper_says(name: str, variant: str) -> None:
+    path = next(p for p in FILES if p.stem == name + variant)
+    config = compose(Config, arguments(path), plugins()).config
+    for section, values in PAPER.items():
+        found = vars(getattr(config, section))
+        assert {key: found[key] for key in values} == values
+    peak = plugins().registry.get("schedule", "noam").build(config.schedule)(4000)
+    task: Any = config.task
+    arch: Any = config.arch
+    found = task.vocab_size, config.train.steps, config.train.average, arch.dropout
+    assert (*found, peak) == (*ROWS[name][:-1], pytest.approx(ROWS[name][-1], rel=1e-3))
+    assert config.checkpoint.keep_last >= config.train.average
+
+
 @pytest.mark.parametrize("path", [p for p in FILES if p.parent.name == "experiment"], ids=lambda p: p.stem)
 def test_an_experiment_serves_the_other_commands(path: Path) -> None:
     chosen = [word for word in arguments(path) if word.startswith(("experiment=", "task."))]
