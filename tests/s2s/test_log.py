@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -268,16 +269,24 @@ def on_terminal(action: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> 
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
     ours, theirs = pty.openpty()
-    os.set_blocking(ours, False)
+    seen = bytearray()
+    reader = threading.Thread(target=read_to_end, args=(ours, seen))
+    reader.start()
     with monkeypatch.context() as patch, os.fdopen(theirs, "w") as out:
         patch.setenv("TERM", "xterm-256color")
         patch.setenv("COLUMNS", "150")
         patch.setattr(sys, "stdout", out)
         action()
-        out.flush()
-        text = os.read(ours, 1 << 16).decode()
+    reader.join()
     os.close(ours)
-    return text
+    return seen.decode()
+
+
+def read_to_end(terminal: int, seen: bytearray) -> None:
+    """All that is written to a terminal until its other end is closed, which reads as an error."""
+    with suppress(OSError):
+        while part := os.read(terminal, 1 << 16):
+            seen += part
 
 
 def test_on_a_terminal_one_line_moves_at_most_once_a_second(
