@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-__all__ = ["Option", "Row", "docs", "options", "print_rows", "rows", "type_text"]
+__all__ = ["WIDTH", "Option", "Row", "as_text", "docs", "options", "rows", "type_text"]
 
 import ast
 import inspect
 import itertools
-import shutil
 import textwrap
 import types
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Literal, TextIO, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from s2s.errors import PluginError
 from s2s.yaml12 import to_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
+
+WIDTH = 100
+"""Columns of everything that explains; a wider terminal makes no line easier to read"""
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ def _docs_of(config: type) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Row:
-    """One option as a table shows it."""
+    """One option as it is shown."""
 
     key: str
     type: str
@@ -155,27 +157,12 @@ def rows(found: Iterable[Option], said: Mapping[str, tuple[Any, str]]) -> list[R
     return made
 
 
-def print_rows(made: Sequence[Row], title: str, stream: TextIO, *, table: bool) -> None:
-    """A table for a terminal, or a block of plain lines for each option, to be searched."""
-    if table:
-        _print_table(made, title, stream)
-        return
-    print(title, file=stream)
+def as_text(made: Iterable[Row], title: str) -> str:
+    """A block of lines for each option, to be read and to be searched."""
+    lines = [title]
     for row in made:
         changed = "" if row.origin == "default" else f"  (default {row.default}; {row.origin})"
-        print(f"  {row.key} = {row.value}  [{row.type}]{changed}", file=stream)
+        lines.append(f"  {row.key} = {row.value}  [{row.type}]{changed}")
         if row.doc:
-            print(textwrap.fill(row.doc, 100, initial_indent=" " * 6, subsequent_indent=" " * 6), file=stream)
-
-
-def _print_table(made: Sequence[Row], title: str, stream: TextIO) -> None:
-    from rich.console import Console  # here, not above: it takes 50 ms, and `s2s-plugins list` is quick
-    from rich.markup import escape
-    from rich.table import Table
-
-    shown = Table(title=escape(title), title_justify="left")
-    for heading in ("option", "type", "value", "default", "what it does", "from"):
-        shown.add_column(heading, overflow="fold")
-    for row in made:
-        shown.add_row(*(escape(cell) for cell in (row.key, row.type, row.value, row.default, row.doc, row.origin)))
-    Console(file=stream, width=shutil.get_terminal_size().columns, force_terminal=True).print(shown)
+            lines.append(textwrap.fill(row.doc, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6))
+    return "\n".join(lines) + "\n"

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["choice_text", "explain", "overview"]
+__all__ = ["choice_text", "explain", "overview", "wrapped"]
 
-import io
-import sys
 import textwrap
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from s2s.compose import choose, resolve
 from s2s.compose.draft import default_of
-from s2s.describe import Option, docs, hints_of, is_section, options, print_rows, rows
+from s2s.describe import WIDTH, as_text, docs, hints_of, is_section, options, rows
 from s2s.errors import ConfigError, did_you_mean
 from s2s.registry import GROUPS
 
@@ -20,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from s2s.plugin import Plugins
-
-WIDTH = 100
 
 
 def overview(schema: type, flags: Mapping[str, str], plugins: Plugins) -> str:
@@ -38,49 +33,53 @@ def overview(schema: type, flags: Mapping[str, str], plugins: Plugins) -> str:
         f"usage: {command} [file.yaml ...] [group=choice ...] [key=value ...]",
     ]
     lines += [f"  {example}" for example in examples]
-    lines += ["", *(_line(f"{g}=", _first(plugins.registry.names(g))) for g in groups)]
+    chosen = [*groups, "experiment"] if "task" in groups else groups
+    lines += ["", *(_line(f"{group}=", _names(group, plugins)) for group in chosen)]
     if sections:
         lines.append(_line("sections", ", ".join(f"{name}.*" for name in sections)))
-    lines += _wrapped("options", ", ".join([*plain, *_loose(schema)]))
+    lines += wrapped("options", ", ".join([*plain, "plugins"]))
     lines += ["", *(_line(flag, text) for flag, text in flags.items())]
     lines += [
         "",
-        f"{command} --help {(groups or sections or plain)[0]} tells more; so it does of every name above.",
+        f"{command} --help NAME tells all about a name that stands above, such as {(groups or plain)[0]}",
     ]
     return "\n".join(lines)
-
-
-def _loose(schema: type) -> list[str]:
-    return ["experiment", "plugins"] if any(f.name == "task" for f in fields(schema)) else ["plugins"]
 
 
 def _line(head: str, text: str) -> str:
     return f"  {head:14}  {textwrap.shorten(text, WIDTH - 18, placeholder=' …')}"
 
 
-def _wrapped(head: str, text: str) -> list[str]:
+def wrapped(head: str, text: str) -> list[str]:
+    """A head, and beside it text on as many lines as it takes."""
     indent = " " * 18
     return textwrap.fill(text, WIDTH, initial_indent=f"  {head:14}  ", subsequent_indent=indent).splitlines()
 
 
-def _first(names: Sequence[str]) -> str:
+def _names(group: str, plugins: Plugins) -> str:
+    """What there is to choose; what is registered, and presets that are called after it, first."""
+    registry = plugins.registry
+    registered = tuple(name for g, name in registry.entries if g == group)
+    names = sorted(registry.names(group), key=lambda name: not name.startswith(registered))
     return ", ".join(names) or "(none installed)"
 
 
 def explain(schema: type, topics: Sequence[str], plugins: Plugins) -> str:
     """All about what is named: `arch=transformer_big`, a group, a section or an option."""
-    choices = [topic for topic in topics if "=" in topic]
+    choices = [topic for topic in topics if "=" in topic and not topic.startswith("plugins=")]
     names = [topic for topic in topics if "=" not in topic and not topic.endswith((".yaml", ".yml"))]
     shown = names or list(dict.fromkeys(choice.partition("=")[0].partition(".")[0] for choice in choices))
     if not shown:
         raise ConfigError("--help: name a group, a section or an option beside it, such as --help train")
-    return "\n".join(_about(schema, name, choices, plugins) for name in shown if name != "plugins")
+    return "\n".join(_about(schema, name, choices, plugins) for name in shown)
 
 
 def _about(schema: type, name: str, choices: Sequence[str], plugins: Plugins) -> str:
-    hints, registry = hints_of(schema), plugins.registry
+    hints = hints_of(schema)
+    if name == "plugins":
+        return "plugins: modules or files of your own to load, as in plugins=[my_arch,./mine.py]"
     if name == "experiment":
-        return f"experiment: {_first(registry.names(name))}"
+        return "\n".join(["experiment: A preset over all groups.", *wrapped("experiment=", _names(name, plugins))])
     root = name.partition(".")[0]
     if root in GROUPS and root in hints:
         return _about_group(schema, name, choices, plugins)
@@ -88,18 +87,19 @@ def _about(schema: type, name: str, choices: Sequence[str], plugins: Plugins) ->
     if not found:
         known = [*hints, *(option.key for option in options(schema))]
         raise ConfigError(f"--help {name}: no such name.{did_you_mean(name, known)}")
-    title = f"{name}: {docs(schema).get(name, '')}" if name in hints else name
-    return _table(found, {}, title)
+    title = f"{name}: {docs(schema).get(name, '')}" if name in hints and is_section(hints[name]) else name
+    return as_text(rows(found, {}), title)
 
 
 def _about_group(schema: type, name: str, choices: Sequence[str], plugins: Plugins) -> str:
-    group, registry = name.partition(".")[0], plugins.registry
+    group = name.partition(".")[0]
     own = [choice for choice in choices if choice.partition("=")[0].partition(".")[0] == group]
-    default = default_of(schema, group)
-    known = f"{group}: {docs(schema).get(group, '')}\n  {group}= {_first(registry.names(group))}"
-    if not own and not default:
-        return known
-    return f"{known}\n\n{choice_text(group, own or [f'{group}={default}'], plugins)}"
+    if own:
+        return choice_text(group, own, plugins)
+    known = [f"{group}: {docs(schema).get(group, '')}", *wrapped(f"{group}=", _names(group, plugins)), ""]
+    if default := default_of(schema, group):
+        return "\n".join([*known, choice_text(group, [f"{group}={default}"], plugins)])
+    return "\n".join([*known, f"--help {group}=NAME shows every option of one"])
 
 
 def choice_text(group: str, choices: Sequence[str], plugins: Plugins) -> str:
@@ -110,11 +110,4 @@ def choice_text(group: str, choices: Sequence[str], plugins: Plugins) -> str:
     said = {option.key: (values[option.key], made.origin(option.key)) for option in found}
     doc = (entry.config.__doc__ or "").partition("\n")[0]
     title = f"{group}.name = {entry.name} (plugin {entry.plugin}){': ' + doc if doc else ''}"
-    return _table(found, said, title)
-
-
-def _table(found: Sequence[Option], said: Mapping[str, tuple[Any, str]], title: str) -> str:
-    """As a table where a person reads it, else as lines."""
-    stream = io.StringIO()
-    print_rows(rows(found, said), title, stream, table=sys.stdout.isatty())
-    return stream.getvalue()
+    return as_text(rows(found, said), title)

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from s2s.cli.command import guard, split_flags, version
-from s2s.cli.help import choice_text
+from s2s.cli.help import choice_text, wrapped
 from s2s.compose import choose, finish, local_plugins, to_yaml
 from s2s.compose.layers import experiment_layers
 from s2s.errors import ConfigError, did_you_mean
@@ -65,7 +65,7 @@ def show_list(words: Sequence[str], plugins: Plugins) -> None:
         for group in registry.groups:
             own = sorted(e.name for e in registry.entries.values() if (e.group, e.plugin) == (group, name))
             if own:
-                print(f"  {group:10}  {', '.join(own)}")
+                print(*wrapped(group, ", ".join(own)), sep="\n")
         _print_presets(plugins, name)
     shipped = [p for p in registry.presets.values() if p.plugin not in plugins.loaded]
     if shipped:
@@ -81,7 +81,7 @@ def _print_presets(plugins: Plugins, plugin: str, word: str = " presets") -> Non
     for group in PRESET_GROUPS:
         own = [p.name for p in plugins.registry.presets.values() if (p.group, p.plugin) == (group, plugin)]
         if own:
-            print(f"  {group + word:10}  {', '.join(sorted(own))}")
+            print(*wrapped(group + word, ", ".join(sorted(own))), sep="\n")
 
 
 def show(words: Sequence[str], plugins: Plugins) -> None:

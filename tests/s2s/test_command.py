@@ -97,13 +97,14 @@ def test_the_examples_in_help_are_read_as_they_stand(schema: type) -> None:
         (["arch=wide_big"], "arch.d_model = 1024  [int]  (default 512; preset arch=wide_big (plugin s2s))"),
         (["arch=wide_big", "arch.d_model=64"], "arch.d_model = 64  [int]  (default 512; command line)"),
         (["arch=wide"], "arch.max_len = 256  [int]  (default ${data.max_len}; default, as data.max_len)"),
-        (["arch"], "arch= narrow, tree, wide, wide_big, wide_bigger"),
+        (["arch"], "arch=           narrow, wide, wide_big, wide_bigger, tree\n"),
         (["search"], "search.alpha = 0.6  [float]"),
         (["schedule"], "schedule.d_model = ${arch.d_model}  [int]"),
         (["train"], "Updates in all (section 5.2)."),
         (["train.steps"], "train.steps = 100000  [int]"),
         (["seed"], "Seed of initialisation"),
-        (["experiment"], "experiment: first, second"),
+        (["plugins"], "plugins=[my_arch,./mine.py]"),
+        (["experiment"], "experiment=     first, second\n"),
     ],
 )
 def test_help_explains_a_choice_a_section_or_an_option(run: Callable[..., Ran], argv: list[str], said: str) -> None:
@@ -243,11 +244,11 @@ def test_plugins_lists_what_each_brings_and_what_is_broken(
     assert code == 0
     assert out.splitlines()[:4] == [
         "s2s  (toy 1.0)",
-        "  task        copy, needy",
-        "  arch        narrow, wide",
-        "  loss        label_smoothed",
+        "  task            copy, needy",
+        "  arch            narrow, wide",
+        "  loss            label_smoothed",
     ]
-    assert "  arch presets  tree, wide_big, wide_bigger" in out
+    assert "  arch presets    tree, wide_big, wide_bigger" in out
     assert "exotic  BROKEN: ImportError: no (from exotic 1.0)" in out
     assert "other  blocked (S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS)" in out
 

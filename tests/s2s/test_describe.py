@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
-from toy_plugins import BaseConfig, Colour, CopyConfig, NarrowConfig, WideConfig, toy_plugins
+from toy_plugins import BaseConfig, Colour, NarrowConfig, WideConfig, toy_plugins
 
 import s2s.config
 from s2s.compose import choose
-from s2s.describe import docs, options, print_rows, rows, type_text
+from s2s.describe import as_text, docs, options, rows, type_text
 from s2s.errors import PluginError
 from s2s.plugin import load_plugins
 
@@ -69,9 +68,8 @@ def test_options_stand_in_order_with_those_of_sections_in_their_place() -> None:
 def test_lines_name_everything_about_an_option() -> None:
     made = choose(["arch"], ["arch=wide_big", "arch.norm=pre"], toy_plugins())
     said = {key: (value, made.origin(key)) for key, (value, _) in made.said.items()}
-    stream = io.StringIO()
-    print_rows(rows([o for o in made.options.values() if o.key.startswith("arch.")], said), "wide", stream, table=False)
-    assert stream.getvalue().splitlines()[:6] == [
+    text = as_text(rows([o for o in made.options.values() if o.key.startswith("arch.")], said), "wide")
+    assert text.splitlines()[:6] == [
         "wide",
         "  arch.name = wide  [str]  (default ''; command line)",
         "      The registered entry.",
@@ -79,20 +77,7 @@ def test_lines_name_everything_about_an_option() -> None:
         "      Dropped outputs of each layer.",
         "  arch.d_model = 1024  [int]  (default 512; preset arch=wide_big (plugin s2s))",
     ]
-    assert "  arch.norm = pre  [pre | post]  (default post; command line)" in stream.getvalue()
-
-
-def test_a_table_holds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "160")
-    monkeypatch.setenv("NO_COLOR", "1")
-    stream = io.StringIO()
-    print_rows(rows(options(CopyConfig, "task."), {"task.src": ("[no]", "command line")}), "[copy]", stream, table=True)
-    text = stream.getvalue()
-    assert "[copy]" in text
-    assert "'[no]'" in text
-    assert "command line" in text
-    assert "A name out of a set." in text
-    assert "\x1b[3" not in text.replace("\x1b[3m", ""), "NO_COLOR: no colours"
+    assert "  arch.norm = pre  [pre | post]  (default post; command line)" in text
 
 
 def test_types_that_are_not_imported_are_explained() -> None:
