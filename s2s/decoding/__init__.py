@@ -65,9 +65,9 @@ class BeamConfig(Choice):
     """Unfinished outputs that are followed at once."""
     alpha: float = 0.6
     """Exponent of the length penalty; 0 ranks by log-probability alone."""
-    length_penalty: Literal["gnmt", "power", "none"] = "gnmt"
+    length_penalty: Literal["gnmt", "power"] = "gnmt"
     """What the log-probability is divided by: gnmt: ((5 + |Y|) / 6) ** alpha. power: |Y| ** alpha, as in many
-    other toolkits. none: 1, whatever alpha is. |Y| counts eos."""
+    other toolkits. |Y| counts eos."""
     stop: Literal["exact", "best", "first_k"] = "exact"
     """When a sentence is done. exact: the worst of the `beam` best that have ended is no worse than what an
     unfinished one could still reach. best: so is the last that is asked for, the one best or the n-th, which is

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["PENALTIES", "Penalty", "gnmt", "none", "power"]
+__all__ = ["PENALTIES", "Penalty", "gnmt", "power"]
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 
 Penalty = Callable[[Tensor, float], Tensor]
-"""(|Y| counting eos, as floats of any shape; alpha) -> the same shape; positive, and monotone in |Y|."""
+"""(|Y| counting eos, as floats of any shape; alpha) -> the same shape; positive, monotone in |Y|, and 1 with alpha 0."""
 
 
 def gnmt(length: Tensor, alpha: float) -> Tensor:
@@ -23,9 +22,4 @@ def power(length: Tensor, alpha: float) -> Tensor:
     return length**alpha
 
 
-def none(length: Tensor, alpha: float) -> Tensor:  # noqa: ARG001  one signature for all
-    """1: the score is the log-probability."""
-    return torch.ones_like(length)
-
-
-PENALTIES: dict[str, Penalty] = {"gnmt": gnmt, "power": power, "none": none}
+PENALTIES: dict[str, Penalty] = {"gnmt": gnmt, "power": power}

@@ -51,9 +51,7 @@ class Beams:
 def greedy(config: GreedyConfig) -> BeamSearch:
     """A beam of one that stops when it ends: the most probable symbol at every step."""
     a, b, ban_unk = config.max_len_a, config.max_len_b, config.ban_unk
-    return BeamSearch(
-        BeamConfig(beam=1, length_penalty="none", stop="first_k", max_len_a=a, max_len_b=b, ban_unk=ban_unk)
-    )
+    return BeamSearch(BeamConfig(beam=1, alpha=0.0, stop="first_k", max_len_a=a, max_len_b=b, ban_unk=ban_unk))
 
 
 class BeamSearch:
@@ -77,7 +75,7 @@ class BeamSearch:
             beam = self.config.beam
             raise ConfigError(
                 f"nbest={nbest} must lie between 1 and the beam, which is {beam}; "
-                f"try search=beam search.beam={max(nbest, 1)}"
+                f"give search.beam={max(nbest, 1)}, after search=beam if the search is greedy"
             )
         unk = [vocab.unk] if self.config.ban_unk else []
         banned = torch.tensor([vocab.pad, vocab.bos, *unk], device=src.device)
