@@ -1,14 +1,22 @@
-"""Constituency parsing, as a plugin: treebanks, trees as symbols, and their scores."""
+"""Constituency parsing, as a plugin: treebanks in, trees out, judged as EVALB does; without files, trees of its own."""
 
 from __future__ import annotations
 
-__all__ = ["EvalbConfig"]
+__all__ = ["EvalbConfig", "ParsingConfig"]
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 from s2s import Choice, Registry, hookimpl
 from s2s.errors import ConfigError
+from s2s_parsing.linear import CONTRACT, FORMS, LinearConfig
+
+if TYPE_CHECKING:
+    from s2s_parsing.task import Parsing
+
+PAPER_VOCAB_SIZE = 16_000
+BUILTIN_VOCAB_SIZE = 500
 
 
 @dataclass(kw_only=True)
@@ -28,7 +36,77 @@ class EvalbConfig(Choice):
             raise ConfigError(f"metrics.evalb.cutoff={self.cutoff}: give a number of words, 0 or more")
 
 
+@dataclass(kw_only=True)
+class ParsingConfig(Choice):
+    """Sentences into constituency trees (section 6.3)."""
+
+    treebank: str = ""
+    """Folder of the Wall Street Journal as licensed: sections 02-21 are for training, 22 for development, 23 for
+    the test."""
+    train: Any = None
+    """Training trees, in brackets: a file, a folder of .mrg files, or a list of them; .gz is read as it is. Several
+    corpora as {gold: a.mrg, silver: {files: [b.mrg,c.mrg], weight: 0.5}}. Beside a treebank, they add to it.
+    null: the treebank alone, or without one the built-in trees."""
+    valid: Any = None
+    """Development trees, in the same forms; null: the treebank's, the built-in ones, or none."""
+    test: Any = None
+    """Test trees, in the same forms."""
+    invalid: Literal["error", "drop"] = "error"
+    """What to do with a tree that cannot be read: stop, or drop and count it."""
+    linear: str = "released"
+    """How a tree is written as symbols: released, as in the paper's code: S NP DT NN /NP … /S. vinyals: (S (NP XX XX
+    )NP … )S. brackets: (S (NP * * ) … ). in_order: SHIFT PJ-NP SHIFT REDUCE PJ-S …. Or what a plugin registers.
+    Only released writes parts of speech; with the others, words get XX, save punctuation."""
+    unary: Literal["keep", "same", "join"] = "keep"
+    """Brackets that hold nothing but one bracket: keep them; same: of one label, train on one instead; join: write a
+    chain as one bracket, such as S+VP, and take it apart again."""
+    subword: Literal["bpe", "unigram"] = "bpe"
+    """How words are cut."""
+    src_vocab_size: int | None = None
+    """Source symbols, special ones included; null: 16,000 (section 6.3), 500 for the built-in trees. Target symbols
+    are those of the trees."""
+    word_ends: bool = False
+    """Put a symbol behind every source word."""
+    trees: int = 20_000
+    """Training trees of the built-in grammar."""
+    builtin_seed: int = 1
+    """Seed of the built-in grammar."""
+    param: str = "COLLINS"
+    """EVALB's parameters: COLLINS, new, or a parameter file of your own."""
+    metrics: list[Any] = field(default_factory=lambda: ["evalb"])
+    """What judges outputs, the main one first: names, or {name: evalb, cutoff: 20} with options."""
+
+    def __post_init__(self) -> None:
+        if self.trees < 1:
+            raise ConfigError(f"task.trees={self.trees}: give 1 or more")
+        if (self.valid or self.test) and not self.has_files:
+            raise ConfigError("task.valid or task.test is given without task.train; give task.train=trees.mrg")
+
+    @property
+    def has_files(self) -> bool:
+        """Whether there are trees of the user's own."""
+        return bool(self.treebank or self.train)
+
+    @property
+    def size(self) -> int:
+        """Source symbols, special ones included."""
+        default = PAPER_VOCAB_SIZE if self.has_files else BUILTIN_VOCAB_SIZE
+        return default if self.src_vocab_size is None else self.src_vocab_size
+
+
 @hookimpl
 def s2s_register(registry: Registry) -> None:
-    """The metric, under its name."""
+    """The task, its metric, and its ways to write a tree."""
+    registry.group("linear", CONTRACT)
+    for name, form in FORMS.items():
+        registry.add("linear", name, LinearConfig, form)
     registry.metric("evalb", EvalbConfig, "s2s_parsing.evalb.metric:Evalb")
+    registry.task("parsing", ParsingConfig, partial(_build, registry))
+
+
+def _build(registry: Registry, config: ParsingConfig) -> Parsing:
+    """The task with the form that it names, which any plugin may have registered."""
+    from s2s_parsing.task import Parsing  # brings torch and sentencepiece
+
+    entry = registry.get("linear", config.linear)
+    return Parsing(config, entry.build(entry.config(name=config.linear)))

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-__all__ = ["FORMS", "Action", "Kind", "Linear", "LinearConfig", "Malformed", "Unwritable"]
+__all__ = [
+    "CONTRACT",
+    "FORMS",
+    "UNKNOWN_TAG",
+    "Action",
+    "Kind",
+    "Linear",
+    "LinearConfig",
+    "Malformed",
+    "Unwritable",
+    "build",
+    "mend",
+]
 
-from s2s_parsing.linear.actions import Action, Kind, Malformed
+from s2s_parsing.linear.actions import UNKNOWN_TAG, Action, Kind, Malformed, build
 from s2s_parsing.linear.contract import Linear, LinearConfig, Unwritable
 from s2s_parsing.linear.forms import Brackets, InOrder, Released, Vinyals
+from s2s_parsing.linear.mending import mend
 
-FORMS = {"released": Released, "vinyals": Vinyals, "brackets": Brackets, "in_order": InOrder}
+FORMS: dict[str, type[Linear]] = {"released": Released, "vinyals": Vinyals, "brackets": Brackets, "in_order": InOrder}
 """The shipped forms by their names."""
+CONTRACT = "how a tree is written as symbols: factory(config) -> s2s_parsing.linear.Linear"

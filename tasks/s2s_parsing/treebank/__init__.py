@@ -9,6 +9,7 @@ __all__ = [
     "Malformed",
     "Split",
     "Unary",
+    "join_chains",
     "read_brackets",
     "read_treebank",
     "split_joined",
@@ -21,7 +22,7 @@ from s2s.data.lines import DROP, numbered_lines
 from s2s.errors import DataError
 from s2s.task import Rejected
 from s2s_parsing.treebank.brackets import Builder, Malformed, read_brackets
-from s2s_parsing.treebank.cleaning import Cleaner, Unary, split_joined
+from s2s_parsing.treebank.cleaning import Cleaner, Unary, join_chains, split_joined
 from s2s_parsing.treebank.files import SECTIONS, Split, treebank_files
 
 if TYPE_CHECKING:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["JOINED", "TRACE", "Cleaner", "Unary", "split_joined"]
+__all__ = ["JOINED", "TRACE", "Cleaner", "Unary", "join_chains", "split_joined"]
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
 from s2s_parsing.tree import Node, Tree, Word, fold
 from s2s_parsing.treebank.brackets import WRAPPERS
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Sequence
 
 TRACE = "-NONE-"
@@ -87,15 +87,23 @@ def _name(label: str) -> str:
     return re.match(NAME, label)[0]  # type: ignore[index]  # it matches even nothing
 
 
-def split_joined(tree: Tree) -> Node:
+def join_chains(tree: Tree) -> Tree:
+    """The tree with one bracket for every chain of them, under a label such as S+VP."""
+    joined = Cleaner(Counter(), traces=True, functions=True, unary="join").clean(tree)
+    assert isinstance(joined, Tree), "nothing was left out"
+    return joined
+
+
+def split_joined(tree: Tree) -> Tree:
     """The tree with its chains as they were before they were joined."""
-    return fold(tree, Word, _split)
+    split = fold(tree, Word, _split)
+    assert isinstance(split, Tree), "a bracket stays one"
+    return split
 
 
 def _split(label: str, children: list[Node]) -> Node:
-    node = tuple(children)
     *above, last = label.split(JOINED)
-    tree = Tree(last, node)
+    tree = Tree(last, tuple(children))
     for name in reversed(above):
         tree = Tree(name, (tree,))
     return tree

@@ -1,0 +1,153 @@
+"""Parsing as translation: a sentence in, the symbols of its tree out."""
+
+from __future__ import annotations
+
+__all__ = ["Parsing"]
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from s2s.data.lines import missing
+from s2s.data.subword import Subwords, train_subwords
+from s2s.durable import write_file
+from s2s.errors import DataError
+from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
+from s2s_parsing.corpora import BuiltinTreebank, FileTreebanks, Treebanks
+from s2s_parsing.linear import FORMS, Linear, LinearConfig, Unwritable
+from s2s_parsing.source import Source, words_of
+from s2s_parsing.symbols import Symbols, learn_symbols, load_symbols, save_symbols
+from s2s_parsing.tree import Tree, leaves
+from s2s_parsing.treebank import join_chains, read_brackets, split_joined
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from s2s_parsing import ParsingConfig
+
+SOURCE, TARGET, SETTINGS = "source.model", "target.json", "task.json"
+UNWRITABLE = Rejected("labels that task.linear cannot tell apart")
+
+
+class Parsing(Task):
+    """Sentences of words parted by blanks, and their trees."""
+
+    config: ParsingConfig
+    source: Source
+    """Known, as `symbols`, once `learn` or `load` has run."""
+    symbols: Symbols
+
+    def __init__(self, config: ParsingConfig, form: Linear | None = None) -> None:
+        """Without a `form`, `config.linear` is one of the shipped."""
+        super().__init__(config)
+        self.metrics = config.metrics
+        self.metric_options = {"param": config.param}
+        self.form = form or FORMS[config.linear](LinearConfig(name=config.linear))
+        self.treebanks: Treebanks = FileTreebanks(config) if config.has_files else BuiltinTreebank(config)
+
+    def sources(self) -> Sources:
+        """The files of training and development, and every option that shapes trees or ids."""
+        config = self.config
+        settings = {**self._shape(), "subword": config.subword, "size": config.size, **self.treebanks.settings()}
+        return Sources(self.treebanks.files(), settings)
+
+    def corpora(self, split: str) -> Sequence[tuple[str, float]]:
+        """Names and weights, as the configuration gives them."""
+        return self.treebanks.names(split)
+
+    def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
+        """Words parted by blanks, and the tree on one line."""
+        for tree in self.treebanks.read(split, corpus):
+            yield tree if isinstance(tree, Rejected) else self._example(tree)
+
+    def learn(self, directory: Path) -> None:
+        """Train the subwords and collect the symbols of every tree that can be used, in that order."""
+        config, option = self.config, "task.src_vocab_size"
+        sentences = (" ".join(words_of(example.src)) for example in self._usable())
+        train_subwords(sentences, directory / SOURCE, config.subword, config.size, option=option)
+        save_symbols(
+            learn_symbols(self.form, (self._written(read_tree(example.tgt)) for example in self._usable())),
+            directory / TARGET,
+        )
+        identity = Subwords(directory / SOURCE).identity
+        written = {**self._shape(), "source": identity, "cleaned": self.treebanks.cleaned}
+        write_file(directory / SETTINGS, json.dumps(written, indent=2).encode() + b"\n")
+        self.load(directory)
+
+    def load(self, directory: Path) -> None:
+        """Read what was learnt, and refuse it if it is not what this configuration asks for."""
+        subwords = Subwords(directory / SOURCE)
+        expected = {**self._shape(), "source": subwords.identity}
+        written = _read_settings(directory / SETTINGS)
+        for key, value in expected.items():
+            if written.get(key) != value:
+                raise DataError(
+                    f"{directory}: made with {key}={written.get(key)}, but {key}={value} is asked for; prepare again"
+                )
+        self.treebanks.cleaned = {name: Counter(counts) for name, counts in written["cleaned"].items()}
+        self.source = Source(subwords, word_ends=self.config.word_ends)
+        self.symbols = load_symbols(self.form, directory / TARGET)
+        self.vocab = Vocab(src=self.source.size, tgt=self.symbols.size)
+
+    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+        """Ids of both sides, without bos and eos."""
+        src = self.encode_source([example.src for example in examples])
+        trees = (self._written(read_tree(example.tgt)) for example in examples)
+        return [Encoded(ids, self.symbols.encode(tree)) for ids, tree in zip(src, trees, strict=True)]
+
+    def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
+        """Ids of new sentences, without bos and eos."""
+        return self.source.encode(lines)
+
+    def detokenize(self, ids: Sequence[int], src: str) -> str:
+        """The tree on one line, over the words of `src` whatever the ids are."""
+        tree, _ = self.symbols.decode(ids, words_of(src))
+        return str(split_joined(tree) if self.config.unary == "join" else tree)
+
+    def describe(self) -> Iterable[str]:
+        """What the trees are, where a user may not expect it."""
+        return self.treebanks.describe()
+
+    def _shape(self) -> dict[str, Any]:
+        """The options that shape symbols."""
+        return {key: getattr(self.config, key) for key in ("linear", "unary", "word_ends")}
+
+    def _example(self, tree: Tree) -> Example | Rejected:
+        written = self._written(tree)
+        try:
+            self.form.tokens(written)
+        except Unwritable:
+            return UNWRITABLE
+        if written is not tree and str(split_joined(written)) != str(tree):
+            return UNWRITABLE
+        return Example(" ".join(word for _, word in leaves(tree)), str(tree))
+
+    def _written(self, tree: Tree) -> Tree:
+        """The tree as it is learnt: with one bracket for every chain, if that is asked for."""
+        return join_chains(tree) if self.config.unary == "join" else tree
+
+    def _usable(self) -> Iterator[Example]:
+        for corpus, _ in self.corpora("train"):
+            for example in self.examples("train", corpus):
+                if isinstance(example, Example):
+                    yield example
+
+
+def read_tree(line: str) -> Tree:
+    """The tree of an example's line, which was one when it was written."""
+    (tree,) = read_brackets([(1, line)])
+    assert isinstance(tree, Tree), tree
+    return tree
+
+
+def _read_settings(path: Path) -> dict[str, Any]:
+    try:
+        written = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise missing(path) from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: cannot be read ({error}); prepare again") from None
+    if not isinstance(written, dict) or not isinstance(written.get("cleaned"), dict):
+        raise DataError(f"{path}: not the settings of this task; prepare again")
+    return written

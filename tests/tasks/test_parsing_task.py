@@ -1,0 +1,374 @@
+"""The parsing task: treebanks to ids and ids to trees, whatever a model puts out."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from parsing_trees import SHARED, trees
+
+from s2s.compose import compose
+from s2s.config import Config, ScoreConfig
+from s2s.data.subword import Subwords, train_subwords
+from s2s.errors import ConfigError, DataError, PluginError
+from s2s.metrics import build_metrics
+from s2s.plugin import load_plugins
+from s2s.task import Example, Rejected
+from s2s.testing import check_task
+from s2s_parsing import EvalbConfig, ParsingConfig, corpora
+from s2s_parsing.evalb.metric import Evalb
+from s2s_parsing.linear import FORMS, Action, Kind, mend
+from s2s_parsing.source import Source, words_of
+from s2s_parsing.task import Parsing, read_tree
+from s2s_parsing.tree import Tree, Word, leaves
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from s2s_parsing.linear import Linear
+
+every_form = pytest.mark.parametrize("linear", FORMS)
+every_form_itself = pytest.mark.parametrize("form", [pytest.param(form(), id=name) for name, form in FORMS.items()])
+
+GOLD = [
+    "( (S (NP-SBJ-1 (DT The) (NN cat)) (VP (VBZ seems) (S (NP (-NONE- *-1)) (VP (TO to) (VP (VB sleep))))) (. .)) )",
+    "( (NP (NP (DT A) (NN dog)) (, ,) (PP (IN in) (NP (NP (DT the) (NN house)))) (. .)) )",
+]
+
+
+def config(**options: Any) -> ParsingConfig:
+    return ParsingConfig(name="parsing", **{"src_vocab_size": 60, **options})
+
+
+def built(tmp_path: Path, **options: Any) -> Parsing:
+    """A task that has learnt from a few built-in trees, or from its files."""
+    task = Parsing(config(**{"trees": 100, "src_vocab_size": 120, **options}))
+    task.learn(tmp_path)
+    return task
+
+
+@pytest.fixture
+def gold(tmp_path: Path) -> Path:
+    path = tmp_path / "gold.mrg"
+    path.write_text("\n".join(GOLD * 10) + "\n")
+    return path
+
+
+def examples(task: Parsing, split: str = "train") -> list[Example]:
+    found = [example for name, _ in task.corpora(split) for example in task.examples(split, name)]
+    return [example for example in found if isinstance(example, Example)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"subword": "unigram", "src_vocab_size": 28}, {"word_ends": True}, {"unary": "join"}, {"unary": "same"}],
+    ids=["defaults", "unigram", "word ends", "joined chains", "chains of one label"],
+)
+def test_it_keeps_the_contract_of_a_task(gold: Path, tmp_path: Path, options: dict[str, Any]) -> None:
+    check_task(load_plugins().registry.get("task", "parsing"), config(train=str(gold), **options), tmp_path)
+
+
+@every_form
+def test_every_form_gives_back_the_tree_up_to_the_tags_that_it_leaves_out(tmp_path: Path, linear: str) -> None:
+    task = built(tmp_path, linear=linear)
+    wanted = examples(task)
+    found = [task.detokenize(ids.tgt, example.src) for ids, example in zip(task.encode(wanted), wanted, strict=True)]
+    judged = Evalb(EvalbConfig(name="evalb"))(found, [[example.tgt for example in wanted]])
+    assert (judged.value, judged.detail["errors"], judged.detail["skipped"]) == (100.0, 0, 0)
+    assert judged.detail["tagging_accuracy"] == (100.0 if task.form.tags else 0.0)
+
+
+@every_form_itself
+@given(tree=trees)
+def test_mending_leaves_a_tree_as_it_is(form: Linear, tree: Tree) -> None:
+    words = [leaf.word for leaf in leaves(tree)]
+    tags = [leaf.tag for leaf in leaves(tree)]
+    assert mend(form.actions(tree), words, tags) == tree
+
+
+ends = st.builds(Action, st.sampled_from([Kind.WORD, Kind.CLOSE]), st.sampled_from(["S", "NP", None]))
+beginnings = st.builds(Action, st.sampled_from([Kind.OPEN, Kind.PROJECT]), st.sampled_from(["S", "NP"]))
+actions = st.lists(ends | beginnings, max_size=15)
+
+
+@given(actions, st.integers(0, 5))
+def test_whatever_comes_out_is_mended_to_a_tree_of_exactly_the_words(done: list[Action], n_words: int) -> None:
+    words = [f"w{i}" for i in range(n_words)]
+    tree = mend(done, words)
+    assert [leaf.word for leaf in leaves(tree)] == words
+    if words:
+        assert read_tree(str(tree)) == tree, "it is written as trees are, and no bracket is empty"
+
+
+@pytest.mark.parametrize(
+    ("symbols", "mended"),
+    [
+        ("(S (NP XX XX )NP", "(TOP (S (NP (XX a) (XX b)) (XX c)))"),
+        ("(S (NP XX )NP (VP )VP XX )S", "(TOP (S (NP (XX a)) (XX b)) (XX c))"),
+        ("(S (NP XX )S XX XX XX XX", "(TOP (S (NP (XX a))) (XX b) (XX c))"),
+        (")S XX )VP (NP XX )VP XX", "(TOP (XX a) (NP (XX b) (XX c)))"),
+        ("", "(TOP (XX a) (XX b) (XX c))"),
+    ],
+)
+def test_what_is_no_tree_is_mended_near_to_what_it_says(symbols: str, mended: str) -> None:
+    assert str(mend(FORMS["vinyals"]().read(symbols.split()), ["a", "b", "c"])) == mended
+
+
+def test_ids_of_no_tree_give_a_tree_over_the_words_and_say_so(tmp_path: Path) -> None:
+    task = built(tmp_path)
+    words = ["The", "cat", "sleeps"]
+    ids = [task.symbols.ids["S"], 1, task.symbols.ids["NP"], task.symbols.ids["DT"]]
+    tree, was_mended = task.symbols.decode(ids, words)
+    assert was_mended
+    assert task.detokenize(ids, "The cat  sleeps") == str(tree)
+    assert [leaf.word for leaf in leaves(tree)] == words
+    assert task.detokenize([], "") == "(TOP)"
+
+
+def test_brackets_in_a_sentence_do_not_spoil_its_tree(tmp_path: Path) -> None:
+    task = built(tmp_path, linear="vinyals")
+    ids = [task.symbols.ids[symbol] for symbol in ["(NP", "XX", "XX", "XX", ")NP"]]
+    assert task.detokenize(ids, "( a b)") == "(TOP (NP (XX -LRB-) (XX a) (XX b-RRB-)))"
+
+
+def test_references_keep_their_chains_and_training_trees_lose_those_of_one_label(gold: Path) -> None:
+    task = Parsing(config(train=str(gold), valid=str(gold), unary="same"))
+    assert "(NP (DT the) (NN house))" in examples(task)[1].tgt
+    assert "(NP (NP (DT the) (NN house)))" not in examples(task)[1].tgt
+    assert "(NP (NP (DT the) (NN house)))" in examples(task, "valid")[1].tgt
+
+
+def test_joined_chains_are_one_symbol_and_are_taken_apart_again(gold: Path, tmp_path: Path) -> None:
+    task = built(tmp_path, train=str(gold), src_vocab_size=60, unary="join")
+    assert {"S+VP", "/S+VP", "NP+NP"} <= task.symbols.ids.keys()
+    (ids,) = task.encode(examples(task)[:1])
+    assert task.detokenize(ids.tgt, examples(task)[0].src) == examples(task)[0].tgt
+    assert "+" not in task.detokenize([task.symbols.ids["S+VP"], task.symbols.ids["NN"]], "cat")
+
+
+def test_what_was_taken_out_of_the_trees_is_told_now_and_after_loading(gold: Path, tmp_path: Path) -> None:
+    task = built(tmp_path, train=str(gold), src_vocab_size=60)
+    assert examples(task)[0].src == "The cat seems to sleep ."
+    told = "train gold: 10 brackets emptied and removed, 10 function tags removed, 10 traces removed"
+    assert told in list(task.describe())
+    again = Parsing(task.config)
+    again.load(tmp_path)
+    assert told in list(again.describe())
+
+
+def test_a_tree_that_cannot_be_used_keeps_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "bad.mrg"
+    path.write_text("(TOP (NP (NP a)))\n(TOP (NP (NN a))\n(TOP (NP (-NONE- *)))\n(TOP (NP (NN a)))\n")
+    found = list(Parsing(config(train=str(path), invalid="drop")).examples("train", "bad"))
+    reasons = ["labels that task.linear cannot tell apart", "malformed tree", "only traces"]
+    assert found == [*map(Rejected, reasons), Example("a", "(TOP (NP (NN a)))")]
+    found = list(Parsing(config(train=str(path), invalid="drop", linear="vinyals")).examples("train", "bad"))
+    assert found[0] == Example("a", "(TOP (NP (NP a)))")
+    plus = tmp_path / "plus.mrg"
+    plus.write_text("(TOP (A+B (NN a) (NN b)))\n")
+    assert next(Parsing(config(train=str(plus), unary="join")).examples("train", "plus")) == Rejected(reasons[0])
+
+
+def test_one_symbol_may_not_mean_two_things_in_two_trees(tmp_path: Path) -> None:
+    (tmp_path / "a.mrg").write_text("(TOP (NP (NN a)))\n(TOP (S (NP a)))\n" * 20)
+    with pytest.raises(DataError, match=r"task\.linear=released: 'NP' .* task\.linear=brackets"):
+        built(tmp_path, train=str(tmp_path / "a.mrg"), src_vocab_size=6)
+
+
+def test_nothing_to_learn_from_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.mrg").write_text("\n")
+    with pytest.raises(DataError, match="there is no text to learn symbols from"):
+        built(tmp_path, train=str(tmp_path / "a.mrg"))
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("linear", "vinyals"), ("unary", "join"), ("word_ends", True)], ids=lambda v: str(v)
+)
+def test_what_was_learnt_with_other_options_is_refused(tmp_path: Path, option: str, value: Any) -> None:
+    task = built(tmp_path)
+    other = Parsing(config(trees=100, **{option: value}))
+    with pytest.raises(DataError, match=f"made with {option}={getattr(task.config, option)}, but {option}={value}"):
+        other.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["source.model", "target.json", "task.json"])
+def test_a_missing_or_damaged_file_is_told(tmp_path: Path, name: str) -> None:
+    task = built(tmp_path)
+    (tmp_path / name).write_text("[]")
+    with pytest.raises(DataError, match=f"{name}: not "):
+        Parsing(task.config).load(tmp_path)
+    (tmp_path / name).unlink()
+    with pytest.raises(DataError, match=f"{name}: no such file"):
+        Parsing(task.config).load(tmp_path)
+
+
+def test_target_symbols_are_those_of_the_trees_and_nothing_is_shared(tmp_path: Path) -> None:
+    task = built(tmp_path)
+    assert (task.vocab.src, task.vocab.tgt, task.vocab.joint) == (120, task.symbols.size, False)
+    used = {symbol for example in examples(task) for symbol in task.form.tokens(read_tree(example.tgt))}
+    assert set(task.symbols.symbols[4:]) == used
+    assert json.loads((tmp_path / "target.json").read_text())["symbols"][0] in ("NP", "/NP")
+
+
+def subwords(tmp_path: Path) -> Subwords:
+    train_subwords(["the cat sleeps on the mat", "a well-known example"] * 20, tmp_path / "m", "bpe", 40)
+    return Subwords(tmp_path / "m")
+
+
+ODD = ["the", "a\u00a0b", "\u200b", "\u2581cat", "漢字", "x\u2581y", "\ufeff", "sleeps", "…", "½"]
+
+
+@pytest.mark.parametrize("word_ends", [False, True])
+def test_ids_tell_where_each_word_begins_however_it_is_spelt(tmp_path: Path, word_ends: bool) -> None:
+    source = Source(subwords(tmp_path), word_ends=word_ends)
+    for words in (ODD, *([word] for word in ODD), ["the", "cat"] * 3):
+        (ids,) = source.encode([" ".join(words)])
+        assert words_of(" ".join(words)) == words
+        assert sum(source.word_marks[i] for i in ids) == len(words)
+        assert max(ids) < source.size == len(source.word_marks)
+        assert ids.count(source.end) == len(words) * word_ends
+        assert not word_ends or ids[-1] == source.end
+    assert source.encode(["", "  "]) == [[], []]
+
+
+def test_a_mark_behind_each_word_is_all_that_word_ends_adds(tmp_path: Path) -> None:
+    plain, marked = (Source(subwords(tmp_path), word_ends=word_ends) for word_ends in (False, True))
+    (ids,), (with_ends,) = plain.encode(["the cat sleeps"]), marked.encode(["the cat sleeps"])
+    assert [i for i in with_ends if i != marked.end] == ids
+    pieces = [*plain.subwords.pieces, "|"]
+    assert "".join(pieces[i] for i in with_ends) == "\u2581the|\u2581cat|\u2581sleeps|"
+
+
+@pytest.mark.parametrize(
+    ("train", "expected"),
+    [
+        ("gold.mrg", {"gold": (["gold.mrg"], 1.0)}),
+        (["gold.mrg", "b.mrg.gz"], {"gold": (["gold.mrg", "b.mrg.gz"], 1.0)}),
+        ("folder", {"folder": (["folder/x.mrg", "folder/y.mrg"], 1.0)}),
+        ({"files": "gold.mrg", "weight": 2}, {"gold": (["gold.mrg"], 2.0)}),
+        (
+            {"mine": "gold.mrg", "silver": {"files": ["b.mrg.gz", "folder"], "weight": 0.5}},
+            {"mine": (["gold.mrg"], 1.0), "silver": (["b.mrg.gz", "folder/x.mrg", "folder/y.mrg"], 0.5)},
+        ),
+    ],
+    ids=["file", "files", "folder", "options", "several"],
+)
+def test_treebanks_are_named_in_many_forms(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, train: Any, expected: dict[str, Any]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    for name in ("gold.mrg", "b.mrg.gz", "folder/x.mrg", "folder/y.mrg"):
+        (tmp_path / name).touch()
+    task = Parsing(config(train=train))
+    assert dict(task.corpora("train")) == {name: weight for name, (_, weight) in expected.items()}
+    assert list(map(str, task.sources().files)) == [file for files, _ in expected.values() for file in files]
+
+
+@pytest.mark.parametrize(
+    ("train", "what"),
+    [
+        (5, "task.train=5 does not name a treebank"),
+        ({"files": []}, r"task\.train\.files=\[\] does not name a treebank"),
+        ({"a": {"weight": 2}}, "task.train.a.files=None does not name a treebank"),
+        ({"files": "a", "wieght": 2}, "no option 'wieght'. Did you mean 'weight'"),
+        ({"files": "gold.mrg", "weight": 0}, "task.train.weight=0 must be a number above 0"),
+    ],
+)
+def test_what_names_no_treebank_is_refused(gold: Path, monkeypatch: pytest.MonkeyPatch, train: Any, what: str) -> None:
+    monkeypatch.chdir(gold.parent)
+    with pytest.raises(ConfigError, match=what):
+        Parsing(config(train=train)).corpora("train")
+
+
+def test_the_wall_street_journal_has_its_splits_and_other_trees_may_join_it(tmp_path: Path, gold: Path) -> None:
+    for section in range(25):
+        folder = tmp_path / f"wsj/{section:02}"
+        folder.mkdir(parents=True)
+        (folder / "a.mrg").write_text(f"( (NP (NN s{section})) )\n")
+    task = Parsing(config(treebank=str(tmp_path / "wsj"), train={"silver": {"files": str(gold), "weight": 0.5}}))
+    assert task.corpora("train") == [("wsj", 1.0), ("silver", 0.5)]
+    assert [example.src for example in task.examples("train", "wsj") if isinstance(example, Example)] == [
+        f"s{section}" for section in range(2, 22)
+    ]
+    assert [example.src for example in examples(task, "test")] == ["s23"]
+    assert len(task.sources().files) == 20 + 1 + 1
+    with pytest.raises(ConfigError, match="of wsj, wsj, two have one name"):
+        Parsing(config(treebank=str(tmp_path / "wsj"), train={"wsj": str(gold)})).corpora("train")
+
+
+def test_the_built_in_trees_are_three_sets_without_a_common_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpora, "HELD_OUT", 60)
+    task = Parsing(config(trees=300))
+    train, valid, test = ({example.src for example in examples(task, split)} for split in ("train", "valid", "test"))
+    assert (len(train) > 250, len(valid) > 50, len(test) > 50) == (True, True, True)
+    assert len(train | valid | test) == len(train) + len(valid) + len(test)
+    assert "300 English trees of the built-in grammar" in " ".join(task.describe())
+
+
+def test_trees_to_judge_by_need_trees_to_learn_from() -> None:
+    with pytest.raises(ConfigError, match=r"task\.valid or task\.test is given without task\.train"):
+        config(valid="dev.mrg")
+    with pytest.raises(ConfigError, match=r"task\.trees=0"):
+        config(trees=0)
+
+
+def test_the_preset_is_section_6_3_s() -> None:
+    made = compose(Config, ["task=parsing", "task.treebank=wsj"], load_plugins()).config
+    assert vars(made.search) | {"beam": 21, "alpha": 0.3, "max_len_a": 1.0, "max_len_b": 300} == vars(made.search)
+    assert (made.arch.d_model, made.arch.n_encoder_layers, made.arch.share_embeddings) == (1024, 4, "none")  # type: ignore[attr-defined]
+    assert made.task.size == 16_000  # type: ignore[attr-defined]
+
+
+def test_parameters_of_evalb_are_the_task_s_to_choose() -> None:
+    plugins = load_plugins()
+    made = compose(ScoreConfig, ["task=parsing", "task.param=new"], plugins).config
+    task = plugins.registry.get("task", "parsing").build(made.task)
+    (metric,) = build_metrics(task, plugins.registry)
+    assert isinstance(metric, Evalb)
+    assert metric.parameters.name == "new"
+
+
+PLUGIN = """
+from s2s import hookimpl
+from s2s_parsing.linear import Brackets, LinearConfig
+
+class Starred(Brackets):
+    word = "STAR"
+
+@hookimpl
+def s2s_register(registry):
+    registry.add("linear", "starred", LinearConfig, Starred)
+"""
+
+
+def test_a_form_may_come_from_a_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "starred_plugin.py").write_text(PLUGIN)
+    plugins = load_plugins(["starred_plugin.py"])
+    task = plugins.registry.get("task", "parsing").build(config(linear="starred"))
+    tree = Tree("TOP", (Tree("NP", (Word("NN", "cat"),)),))
+    assert task.form.tokens(tree) == ["(NP", "STAR", ")"]
+    with pytest.raises(PluginError, match=r"linear=stared: no such linear\. Did you mean 'starred'"):
+        plugins.registry.get("task", "parsing").build(config(linear="stared"))
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason=f"no treebanks in {SHARED}")
+@pytest.mark.parametrize(
+    "treebank",
+    [
+        "wsj_nltk_sample/dev.raw",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("craft/dev.raw", "genia/dev.clean", "gum/dev.clean")),
+    ],
+)
+def test_every_tree_of_a_treebank_goes_to_ids_and_back(tmp_path: Path, treebank: str) -> None:
+    path = SHARED / f"treebanks/{treebank}.mrg"
+    task = built(tmp_path, train=str(path), src_vocab_size=1000)
+    wanted = examples(task)
+    for example, ids in zip(wanted, task.encode(wanted), strict=True):
+        assert task.detokenize(ids.tgt, example.src) == example.tgt
+        assert sum(task.source.word_marks[i] for i in ids.src) == len(words_of(example.src))
+    assert len(wanted) == sum(1 for line in path.read_bytes().split(b"\n") if line)
