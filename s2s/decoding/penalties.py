@@ -9,7 +9,7 @@ from collections.abc import Callable
 from torch import Tensor
 
 Penalty = Callable[[Tensor, float], Tensor]
-"""(|Y| counting eos, as floats of any shape; alpha) -> the same shape; positive, monotone in |Y|, and 1 with alpha 0."""
+"""(|Y| counting eos, floats of any shape; alpha) -> the same shape; positive, monotone in |Y|, and 1 with alpha 0."""
 
 
 def gnmt(length: Tensor, alpha: float) -> Tensor:

@@ -107,9 +107,14 @@ def compare(
     if samples and others:
         p_values = metric.p_values(baseline, [hyps for _, hyps in others], refs, samples, seed)
     return [Comparison(first, scores[first])] + [
-        Comparison(name, scores[name], scores[name].value - scores[first].value, p)
-        for (name, _), p in zip(others, p_values, strict=True)
+        _compared(name, scores[name], scores[first], p) for (name, _), p in zip(others, p_values, strict=True)
     ]
+
+
+def _compared(system: str, score: Score, baseline: Score, p_value: float | None) -> Comparison:
+    """Equal scores are no evidence of a difference, whereas sacrebleu's test finds it sure: nothing strays further."""
+    difference = score.value - baseline.value
+    return Comparison(system, score, difference, p_value if difference or p_value is None else 1.0)
 
 
 @dataclass(kw_only=True)

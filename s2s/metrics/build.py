@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["build_metrics"]
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +19,22 @@ if TYPE_CHECKING:
 
 
 def build_metrics(task: Task, registry: Registry, wanted: Any = None) -> list[Metric]:
-    """The metrics in `wanted`, or else the task's own: each a name, or {name: bleu, tokenize: intl}."""
+    """The metrics in `wanted`, or else the task's own: each a name, or {name: bleu, tokenize: intl}.
+
+    The second of a name is called bleu-2: scores are told apart by their names.
+    """
     specs = task.metrics if wanted is None else wanted
     if isinstance(specs, str | Mapping):
         specs = [specs]
     if not isinstance(specs, Sequence):
         raise ConfigError(f"metrics={specs}: give a list, such as metrics=[bleu,chrf]")
-    return [_build(spec, registry, task.metric_options) for spec in specs]
+    metrics = [_build(spec, registry, task.metric_options) for spec in specs]
+    seen: Counter[str] = Counter()
+    for metric in metrics:
+        seen[metric.name] += 1
+        if seen[metric.name] > 1:
+            metric.name = f"{metric.name}-{seen[metric.name]}"
+    return metrics
 
 
 def _build(spec: Any, registry: Registry, defaults: Mapping[str, Any]) -> Metric:

@@ -191,7 +191,7 @@ def test_a_strangers_metric_compares_systems() -> None:
     first, second, third = compare(SameLength(), {"ref": perfect, "nothing": useless, "again": perfect}, [REF * 4])
     assert (first.difference, first.p_value) == (None, None)
     assert (second.difference, second.p_value) == (-100.0, 1 / 1001)
-    assert (third.difference, third.p_value) == (0.0, 1 / 1001)  # as sacrebleu says of two equal systems
+    assert (third.difference, third.p_value) == (0.0, 1.0)
 
 
 def test_resamples_are_what_sacrebleu_draws_at_once() -> None:
@@ -317,6 +317,15 @@ def test_a_wrong_metric_says_what_to_give(spec: Any, says: str) -> None:
 def test_an_unknown_metric_suggests_a_name() -> None:
     with pytest.raises(PluginError, match="Did you mean 'bleu'"):
         metrics("bleuu")
+
+
+def test_two_metrics_of_one_name_are_told_apart() -> None:
+    found = metrics(["bleu", {"name": "bleu", "tokenize": "intl"}, "chrf", {"name": "bleu", "tokenize": "char"}])
+    assert [m.name for m in found] == ["bleu", "bleu-2", "chrf", "bleu-3"]
+    assert [m(GOOD, [REF]).name for m in found] == ["bleu", "bleu-2", "chrf", "bleu-3"]
+    assert "tok:intl" in found[1](GOOD, [REF]).signature
+    (second,) = compare(found[1], {"a": GOOD, "b": BAD}, [REF], samples=5)[1:]
+    assert second.p_value is not None
 
 
 def test_metrics_are_one_or_several_and_default_to_the_tasks() -> None:
