@@ -8,9 +8,11 @@ from __future__ import annotations
 __all__ = ["World", "init", "pick_device"]
 
 import os
+import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor
@@ -25,8 +27,12 @@ if TYPE_CHECKING:
 
     from torch import nn
 
+T = TypeVar("T")
+
 TIMEOUT = timedelta(minutes=10)
 """After this a rank that waits for another gives up"""
+POLL = 0.2
+"""Seconds between two looks at whether the first rank is done"""
 BUCKET = 32 * 2**20
 """Bytes of gradients that travel together"""
 
@@ -40,6 +46,8 @@ class World:
     local_rank: int = 0
     """Rank among the processes of this machine"""
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    store: PrefixStore | None = field(default=None, compare=False, repr=False)
+    """Where the processes leave word for each other; None for one that is alone"""
 
     @property
     def is_first(self) -> bool:
@@ -74,6 +82,23 @@ class World:
         dist.all_reduce(flags, op=dist.ReduceOp.MAX)
         return bool(flags.item())
 
+    def gather(self, value: T) -> list[T]:
+        """The values of all ranks, in their order."""
+        if self.size == 1:
+            return [value]
+        values: list[T] = [value] * self.size
+        dist.all_gather_object(values, value)
+        return values
+
+    @contextmanager
+    def first_goes_first(self, what: str) -> Iterator[None]:
+        """The first rank does the block, however long that takes, then the others; once for each `what`."""
+        while self.store is not None and not self.is_first and not self.store.check([what]):
+            time.sleep(POLL)  # a barrier would give up after TIMEOUT, and hear no signal
+        yield
+        if self.store is not None and self.is_first:
+            self.store.set(what, "done")
+
     def barrier(self) -> None:
         """Wait for all ranks."""
         if self.size > 1:
@@ -103,15 +128,16 @@ def init(device: str = "auto", timeout: timedelta = TIMEOUT) -> World:
     # After a restart the keys of the attempt before are still in the store; without a prefix of its own
     # the new group may find them and hang.
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    store = PrefixStore(f"attempt{attempt}", store)
     dist.init_process_group(
         "nccl" if on_cuda else "gloo",
-        store=PrefixStore(f"attempt{attempt}", store),
+        store=store,
         rank=rank,
         world_size=size,
         timeout=timeout,
         device_id=place if on_cuda else None,
     )
-    return World(rank, size, local_rank, place)
+    return World(rank, size, local_rank, place, store)
 
 
 def pick_device(name: str, key: str, local_rank: int | None = None) -> torch.device:
