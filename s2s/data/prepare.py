@@ -10,6 +10,8 @@ from __future__ import annotations
 __all__ = ["Prepared", "prepare"]
 
 import fcntl
+import hashlib
+import json
 import os
 import shutil
 import time
@@ -43,6 +45,8 @@ class Prepared:
     train: list[tuple[Corpus, float]]
     """Corpora with their weights"""
     valid: list[Corpus]
+    identity: str
+    """One hash over the encoded training corpora: another one means that something else is learnt from"""
     report: list[str]
     """Lines for the first screen: where it comes from, and what became of each corpus"""
 
@@ -215,12 +219,14 @@ def _refuse_nothing(reports: list[CorpusReport]) -> None:
 
 def _open(recipe: Recipe, manifest: Manifest, how: str) -> Prepared:
     train, valid = [], []
+    learnt_from = hashlib.sha256()
     for number, (split, _, weight) in enumerate(recipe.corpora):
         corpus = Corpus(recipe.directory / str(number))
         if split == "train":
             train.append((corpus, weight))
+            learnt_from.update(json.dumps(corpus.manifest, sort_keys=True).encode())  # it has the hash of every file
         else:
             valid.append(corpus)
     weights = [weight for _, _, weight in recipe.corpora]
     lines = [report.line(weight) for report, weight in zip(manifest.reports, weights, strict=True)]
-    return Prepared(recipe.directory, train, valid, [f"{how} in {recipe.directory}", *lines])
+    return Prepared(recipe.directory, train, valid, learnt_from.hexdigest(), [f"{how} in {recipe.directory}", *lines])

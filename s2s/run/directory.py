@@ -77,6 +77,11 @@ class RunDirectory:
         """Whether there is anything to continue."""
         return bool(checkpoint.steps(self.checkpoints))
 
+    @property
+    def saved_step(self) -> int:
+        """Update after which the newest checkpoint was saved; 0 if there is none."""
+        return max((int(path.name.partition("-")[2]) for path in checkpoint.steps(self.checkpoints)), default=0)
+
     def keep_tokenizer(self, source: Path) -> None:
         """Copy the tokeniser of the prepared data; a run that continues must find the one it has."""
         if not self.is_first:
@@ -94,6 +99,19 @@ class RunDirectory:
             self._write_json("env.json", {**self._read_env(), "tokenizer": new})
         except OSError as error:
             raise CheckpointError(f"{self.tokenizer} cannot be written: {error}") from error
+
+    def keep_data(self, identity: str, source: Path) -> None:
+        """Remember which training corpora the prepared folder `source` holds; a run continues with no others."""
+        if not self.is_first:
+            return
+        env = self._read_env()
+        old = env.get("data", identity)
+        if self.is_resumed and old != identity:
+            raise CheckpointError(
+                f"{self.path} was trained on the data {old[:12]}, and the training files now give {identity[:12]}, in "
+                f"{source}: put the files of before back, or give another run=… to start anew"
+            )
+        self._write_json("env.json", {**env, "data": identity})
 
     def status(self, state: str, **facts: Any) -> None:
         """Write status.json: running, done, preempted or failed, and since when."""
@@ -126,14 +144,14 @@ class RunDirectory:
     def _write(self, composed: Composed[Config], env: dict[str, Any]) -> None:
         write_file(self.path / "config.yaml", to_yaml(composed.given))
         write_file(self.path / RESOLVED, to_yaml(composed.config, composed.origins))
-        kept = {key: value for key, value in self._read_env().items() if key == "tokenizer"}
+        kept = {key: value for key, value in self._read_env().items() if key in ("tokenizer", "data")}
         self._write_json("env.json", {**env, **kept})
         self.status("running")
 
     def _read_env(self) -> dict[str, Any]:
         try:
             return dict(json.loads((self.path / "env.json").read_bytes()))
-        except (OSError, ValueError, TypeError):  # of use to people; nothing depends on it
+        except (OSError, ValueError, TypeError):  # lost, it costs a check or two, and no run
             return {}
 
     def _write_json(self, name: str, content: dict[str, Any]) -> None:
