@@ -11,15 +11,17 @@ import torch
 from s2s.data.batching import Batches
 from s2s.data.prepare import prepare
 from s2s.ema import EMA
-from s2s.errors import DataError
+from s2s.errors import ConfigError, DataError
 from s2s.generator import Generator
 from s2s.keeper import Keeper
 from s2s.metrics import build_metrics
 from s2s.trainer import Trainer
 from s2s.update import Updater
-from s2s.validation import Validation
+from s2s.validation import Validation, dev_examples
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from s2s.config import Config
     from s2s.data.prepare import Prepared
     from s2s.distributed import World
@@ -40,9 +42,10 @@ def assemble(config: Config, plugins: Plugins, world: World, run: RunDirectory, 
     metrics = build_metrics(task, plugins.registry)  # a misspelt one should not wait for the data
     prepared = _prepare(task, config, world, log)
     run.keep_tokenizer(prepared.tokenizer)
+    run.keep_data(prepared.identity, prepared.directory)
     model = _model(config, plugins, world, task)
     loss = build("loss", config.loss.name).build(config.loss)
-    parameters = [p for p in model.parameters() if p.requires_grad]
+    parameters = _learnt(model, config)
     updater = Updater(
         config=config.train,
         seed=config.seed,
@@ -60,6 +63,7 @@ def assemble(config: Config, plugins: Plugins, world: World, run: RunDirectory, 
         model=model,
         loss=loss,
         corpora=prepared.valid,
+        examples=dev_examples(task, config),
         metrics=metrics,
         generator=Generator(model, task, search, world.device),
         world=world,
@@ -80,14 +84,19 @@ def assemble(config: Config, plugins: Plugins, world: World, run: RunDirectory, 
 
 def _prepare(task: Task, config: Config, world: World, log: Log) -> Prepared:
     """The first rank prepares what is missing, the others then find it."""
-    if not world.is_first:
-        world.barrier()
-    prepared = prepare(task, config.data, log.line)
-    if world.is_first:
-        world.barrier()
-    if not prepared.train:
+    with world.first_goes_first("prepare"):
+        prepared = prepare(task, config.data, log.line)
+    if not any(len(corpus) and weight > 0 for corpus, weight in prepared.train):
         raise DataError(f"task={config.task.name} has no training data; give task.train=…")
     return prepared
+
+
+def _learnt(model: Seq2Seq, config: Config) -> list[nn.Parameter]:
+    """The parameters that get a gradient."""
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    if not parameters:
+        raise ConfigError(f"arch={config.arch.name}: no parameter of the model is to be learnt; is all of it frozen?")
+    return parameters
 
 
 def _model(config: Config, plugins: Plugins, world: World, task: Task) -> Seq2Seq:

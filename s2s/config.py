@@ -22,6 +22,7 @@ __all__ = [
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from s2s.errors import ConfigError
 from s2s.ranges import SHARE, above, at_least, refuse_outside
 from s2s.registry import Choice
 
@@ -107,6 +108,8 @@ class ValidConfig:
 
     def __post_init__(self) -> None:
         refuse_outside("valid", self, every=at_least(0), sentences=at_least(0), patience=at_least(0))
+        if self.patience and not self.every:
+            raise ConfigError(f"valid.patience={self.patience} counts validations; give valid.every=…, too")
 
 
 @dataclass(kw_only=True)
@@ -118,9 +121,9 @@ class CheckpointConfig:
     minutes: float = 0.0
     """Minutes between two checkpoints, beside `every`; 0 counts updates only."""
     keep_last: int = 5
-    """Newest checkpoints that are kept."""
+    """Newest checkpoints that are kept; as many as train.average takes in any case."""
     keep_best: int = 1
-    """Best checkpoints that are kept beside them."""
+    """Best checkpoints that are kept beside them; as many as train.average takes where it takes the best."""
 
     def __post_init__(self) -> None:
         none, one = at_least(0), at_least(1)
@@ -177,6 +180,9 @@ class Config:
     """When the run is saved."""
     log: LogConfig = field(default_factory=LogConfig)
     """What is shown and written."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("", self, seed=at_least(0, 2**63 - 1))
 
 
 @dataclass(kw_only=True)

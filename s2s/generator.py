@@ -5,7 +5,7 @@ A window of lines is read ahead, encoded at once, and decoded in batches of like
 
 from __future__ import annotations
 
-__all__ = ["Candidate", "Counts", "Generator", "Output"]
+__all__ = ["Candidate", "Counts", "Generator", "Output", "evaluating"]
 
 import contextlib
 import logging

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["Keeper", "Progress"]
+__all__ = ["AVERAGE", "Keeper", "Progress"]
 
+import copy
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+AVERAGE = "average"
+"""The checkpoint that holds the mean of others"""
 MAX_FAILED_SAVES = 5
 """Saves in a row that may fail, the disk being full, before the run is given up."""
 
@@ -48,6 +52,8 @@ class Progress:
     """Validations since the best one"""
     best: list[tuple[float, int]] = field(default_factory=list)
     """(goodness, step) of the best validations, the best first"""
+    best_by: str = "nll"
+    """What they were judged by: valid.best of that time"""
 
 
 @dataclass
@@ -59,30 +65,35 @@ class Keeper:
     updater: Updater
     ema: EMA | None
     log: Log
-    saved_step: int = -1
+    saved: Progress | None = None
+    """Where the run stood when it was saved last"""
+    stopgap: str = ""
+    """A checkpoint that is there only because a signal came; it makes way for the next, so that the kept ones, and
+    their mean, are those of a run that was never stopped"""
     n_failed: int = 0
 
     def save(self, progress: Progress) -> Path | None:
-        """Save the run as it stands, drop what need not be kept; None if it failed and training can go on."""
-        if self.saved_step == progress.step:
-            return self.folder / checkpoint.step_name(progress.step)
-        began = time.monotonic()
-        optim, optim_tensors = checkpoint.pack(self.updater.optimizer.state_dict())
-        state = {"progress": asdict(progress), "optim": optim, "scaler": self.updater.scaler.state_dict()}
-        try:
-            path = checkpoint.save(
-                self.folder,
-                checkpoint.step_name(progress.step),
-                {**self._weights(), "optim": optim_tensors},
-                state,
-            )
-            self._keep(progress)
-        except CheckpointError as error:
-            self._failed(error)
+        """Save the run as it stands, and drop what need not be kept; None if it is saved already."""
+        if progress == self.saved:
+            self.stopgap = ""
             return None
-        self.saved_step, self.n_failed = progress.step, 0
-        self.log.saved(path, time.monotonic() - began)
-        return path
+        return self._save(progress, stopgap=False)
+
+    def save_for_now(self, progress: Progress) -> Path | None:
+        """The same because a signal came, where nothing else asks for a checkpoint."""
+        return None if progress == self.saved else self._save(progress, stopgap=True)
+
+    def try_save(self, progress: Progress) -> Path | None:
+        """The same, but None if it failed and training can go on: a full disk may be emptied meanwhile."""
+        try:
+            return self.save(progress)
+        except CheckpointError as error:
+            self.n_failed += 1
+            self._make_room()
+            self.log.warn(f"not saved ({self.n_failed} of at most {MAX_FAILED_SAVES} in a row): {error}")
+            if self.n_failed >= MAX_FAILED_SAVES:
+                raise
+            return None
 
     def restore(self) -> Progress | None:
         """Load the newest valid checkpoint into model, optimizer and averages; None if there is none."""
@@ -92,6 +103,8 @@ class Keeper:
         for reason in skipped:
             self.log.warn(f"checkpoint passed over: {reason}")
         if path is None:
+            if skipped:
+                self.log.warn(f"no checkpoint in {self.folder} is valid: the run begins anew")
             return None
         found = checkpoint.load(path)
         checkpoint.load_weights(self.updater.model, found.tensors["model"], path)
@@ -101,30 +114,27 @@ class Keeper:
             self.ema.load(found.tensors["ema"])
         progress = Progress(**found.state["progress"])
         progress.best = [(goodness, step) for goodness, step in progress.best]
-        self.saved_step = progress.step
+        self.saved = copy.deepcopy(progress)
+        self.stopgap = path.name if found.state.get("stopgap") else ""
         return progress
 
     def average(self, progress: Progress) -> Path | None:
-        """Write the mean of the last or best train.average checkpoints as `average` (section 6.1)."""
-        wanted = self.config.train.average
-        if self.config.train.average_of == "best":
-            members = [self.folder / checkpoint.step_name(step) for _, step in progress.best[:wanted]]
-        else:
-            members = checkpoint.steps(self.folder)[-wanted:]
-        if not wanted or not members:
+        """Write the mean of the last or best train.average checkpoints as AVERAGE (section 6.1)."""
+        members = self._members(progress)
+        if not members:
             return None
         state = {"members": [m.name for m in members], "progress": asdict(progress)}
-        return checkpoint.save(self.folder, "average", {"model": checkpoint.mean(members)}, state)
+        return checkpoint.save(self.folder, AVERAGE, {"model": checkpoint.mean(members)}, state)
 
     def n_last(self) -> int:
         """Newest checkpoints to keep: checkpoint.keep_last, or as many as will be averaged."""
         train, keep = self.config.train, self.config.checkpoint
-        return max(1, keep.keep_last, train.average if train.average_of == "last" else 0)
+        return max(keep.keep_last, train.average if train.average_of == "last" else 0)
 
     def n_best(self) -> int:
         """Best checkpoints to keep: checkpoint.keep_best, or as many as will be averaged."""
         train, keep = self.config.train, self.config.checkpoint
-        return max(1, keep.keep_best, train.average if train.average_of == "best" else 0)
+        return max(keep.keep_best, train.average if train.average_of == "best" else 0)
 
     def _expected_size(self) -> int:
         """Bytes of a checkpoint: weights, two moments of each as Adam keeps them, and their moving average."""
@@ -136,25 +146,55 @@ class Keeper:
             weights["ema"] = self.ema.mean
         return weights
 
-    def _keep(self, progress: Progress) -> None:
-        """Point at the newest and the best, and remove all that is neither."""
+    def _save(self, progress: Progress, *, stopgap: bool) -> Path:
+        began = time.monotonic()
+        optim, optim_tensors = checkpoint.pack(self.updater.optimizer.state_dict())
+        state = {
+            "progress": asdict(progress),
+            "optim": optim,
+            "scaler": self.updater.scaler.state_dict(),
+            "stopgap": stopgap,
+        }
+        name = checkpoint.step_name(progress.step)
+        path = checkpoint.save(self.folder, name, {**self._weights(), "optim": optim_tensors}, state)
+        self._keep(name, progress)
+        self.saved, self.n_failed = copy.deepcopy(progress), 0
+        self.stopgap = name if stopgap else ""
+        self.log.saved(path, time.monotonic() - began)
+        return path
+
+    def _keep(self, name: str, progress: Progress) -> None:
+        """Point at the newest, `name`, and at the best, and remove all that is neither.
+
+        What has a later step is none of ours: it was passed over as damaged.
+        """
         names = [path.name for path in checkpoint.steps(self.folder)]
+        names = [n for n in names[: names.index(name) + 1] if n == name or n != self.stopgap]
         best = [checkpoint.step_name(step) for _, step in progress.best[: self.n_best()]]
-        checkpoint.point(self.folder.parent / "last", self.folder / names[-1])
+        checkpoint.point(self.folder.parent / "last", self.folder / name)
         if best and best[0] in names:
             checkpoint.point(self.folder.parent / "best", self.folder / best[0])
         checkpoint.prune(self.folder, {*names[-self.n_last() :], *best})
+
+    def _members(self, progress: Progress) -> list[Path]:
+        """What is averaged: of the last or best checkpoints, those that are whole."""
+        if self.config.train.average_of == "best":
+            ranked = [self.folder / checkpoint.step_name(step) for _, step in progress.best]
+        else:
+            ranked = checkpoint.steps(self.folder)[::-1]
+        whole = (path for path in ranked if self._is_whole(path))
+        return list(islice(whole, self.config.train.average))
+
+    def _is_whole(self, path: Path) -> bool:
+        try:
+            checkpoint.verify(path)
+        except CheckpointError as error:
+            self.log.warn(f"not averaged: {error}")
+            return False
+        return True
 
     def _make_room(self) -> None:
         """Keep only the newest checkpoint and what `best` names."""
         best = checkpoint.follow(self.folder.parent / "best")
         with suppress(CheckpointError):
             checkpoint.prune(self.folder, [*checkpoint.steps(self.folder)[-1:], *([best] if best else [])])
-
-    def _failed(self, error: CheckpointError) -> None:
-        """A full disk may be emptied while we train on: warn, and give up only when it stays so."""
-        self.n_failed += 1
-        self._make_room()
-        self.log.warn(f"not saved ({self.n_failed} of at most {MAX_FAILED_SAVES} in a row): {error}")
-        if self.n_failed >= MAX_FAILED_SAVES:
-            raise error

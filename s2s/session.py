@@ -10,6 +10,7 @@ import shlex
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from s2s.assemble import assemble
 from s2s.errors import Preempted
 from s2s.log import Log
 from s2s.run import RunDirectory, run_path
+from s2s.stopping import Stopped, StopSignal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,46 +30,54 @@ if TYPE_CHECKING:
     from s2s.plugin import Plugins
     from s2s.trainer import Trainer
 
+N_DRY = 3
+"""Updates of a dry run; the quickest counts"""
 
-def train_in(composed: Composed[Config], plugins: Plugins, world: World, *, quiet: bool) -> int:
+
+def train_in(composed: Composed[Config], plugins: Plugins, world: World, stop: StopSignal, *, quiet: bool) -> int:
     """Train in the run's directory, from wherever it stands; the exit code."""
     config = composed.config
     path = run_path(config.run or default_name(composed))
-    composed.given["run"] = str(path)  # so that the run's config.yaml, given again, means this run
+    # so that the run's config.yaml and resolved.yaml, given again, mean this run
+    config.run = composed.given["run"] = str(path)
     before = _status(path)
     with RunDirectory(path, is_first=world.is_first) as run:
         warnings = run.begin(composed, plugins, world)
         with Log(path, config.log, config.train.steps, quiet=quiet, rank=world.rank) as log:
-            if is_finished(before, config):
+            if world.any_true(world.is_first and is_finished(before, config)):
                 run.status(**before)
-                log.line(f"{path} is finished after {before['steps']:,} updates; raise train.steps to go on")
+                option = "valid.patience" if before.get("stopped_early") else "train.steps"
+                log.line(f"{path} is finished after {before.get('steps', 0):,} updates; raise {option} to go on")
                 return 0
             for warning in warnings:
                 log.warn(warning)
-            trainer = assemble(composed.config, plugins, world, run, log)
-            log.facts(list(first_screen(composed, trainer, plugins)))
-            _train(trainer, run, log)
+            with _remembered(run):
+                trainer = assemble(config, plugins, world, run, log)
+                log.facts(list(first_screen(composed, trainer, plugins)))
+                summary = trainer.train(stop)
+            run.status("done", **summary)
+            log.summary(summary, f"s2s-generate run={shlex.quote(str(run.path))} input=FILE")
     return 0
 
 
-def _train(trainer: Trainer, run: RunDirectory, log: Log) -> None:
-    """Train, and leave behind in status.json how it ended."""
+@contextmanager
+def _remembered(run: RunDirectory) -> Iterator[None]:
+    """Leave behind in status.json why the block ended before its end."""
     try:
-        summary = trainer.train()
-    except Preempted as stop:
-        run.status("preempted", steps=trainer.progress.step, reason=str(stop))
-        raise
+        yield
     except BaseException as error:
-        run.status("failed", steps=trainer.progress.step, reason=f"{type(error).__name__}: {error}")
+        if isinstance(error, Preempted | Stopped):
+            run.status("preempted", steps=run.saved_step, reason=str(error))
+        else:
+            run.status("failed", steps=run.saved_step, reason=f"{type(error).__name__}: {error}")
         raise
-    run.status("done", **summary)
-    log.summary(summary, f"s2s-generate run={shlex.quote(str(run.path))} input=FILE")
 
 
 def is_finished(status: dict[str, Any], config: Config) -> bool:
     """Whether a run of before has done all that is asked for now, or has stopped improving."""
-    enough = status.get("steps", 0) >= config.train.steps or bool(config.valid.patience and status.get("stopped_early"))
-    return status.get("state") == "done" and enough
+    patience = config.valid.patience
+    stale = bool(status.get("stopped_early")) and 0 < patience <= status.get("n_stale", 0)
+    return status.get("state") == "done" and (stale or status.get("steps", 0) >= config.train.steps)
 
 
 def default_name(composed: Composed[Config]) -> str:
@@ -92,23 +102,26 @@ def first_screen(composed: Composed[Config], trainer: Trainer, plugins: Plugins)
     strangers = [f"{name} ({origin})" for name, origin in plugins.loaded.items() if "s2s-toolkit" not in origin]
     if strangers:
         yield "plugins", ", ".join(strangers)
+    if not trainer.validation:
+        yield "valid", "there is no development set, so nothing is judged and no checkpoint is the best"
     yield "run", f"{trainer.directory}; stop it when you like, the same command continues"
 
 
 def dry_run(composed: Composed[Config], plugins: Plugins, world: World) -> int:
     """Prepare the data, build everything, make a few updates, and say what the whole run would take."""
     config = composed.config
-    with tempfile.TemporaryDirectory() as folder:
-        log = Log(Path(folder), config.log, config.train.steps, quiet=False, rank=world.rank)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Log(Path(folder), config.log, config.train.steps, rank=world.rank) as log,
+    ):
         trainer = assemble(config, plugins, world, RunDirectory(Path(folder)), log)
-        log.facts(list(first_screen(composed, trainer, plugins)))
-        seconds = [_timed(trainer, batch) for batch in islice(trainer.upcoming(), 3)]
+        log.facts([fact for fact in first_screen(composed, trainer, plugins) if fact[0] != "run"])
+        seconds = min((_timed(trainer, batch) for batch in islice(trainer.upcoming(), N_DRY)), default=0.0)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-        hours = min(seconds) * config.train.steps / 3600
         log.line(
-            f"dry run: {min(seconds):.2f} s an update, {hours:.1f} h in all, {peak / 2**30:.1f} GiB; nothing is kept"
+            f"dry run: {seconds:.2f} s an update, {seconds * config.train.steps / 3600:.1f} h in all, "
+            f"{peak / 2**30:.1f} GiB; nothing is kept but the prepared data in {config.data.prepared}"
         )
-        log.close()
     return 0
 
 

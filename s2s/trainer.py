@@ -10,8 +10,8 @@ __all__ = ["Trainer"]
 
 import json
 import time
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from s2s import checkpoint
 from s2s.config import Config
 from s2s.data.batching import Batches
-from s2s.errors import S2SError
-from s2s.keeper import Keeper, Progress
+from s2s.errors import CheckpointError, Preempted, S2SError
+from s2s.keeper import AVERAGE, Keeper, Progress
 from s2s.log import Log
 from s2s.stopping import StopSignal
 from s2s.update import Updater
@@ -55,42 +55,62 @@ class Trainer:
         self.stop = StopSignal()
         self.saved_at = time.monotonic()
 
-    def train(self) -> dict[str, Any]:
+    def train(self, stop: StopSignal) -> dict[str, Any]:
         """Update until train.steps, until validation stops improving, or until a signal; the summary."""
+        self.stop = stop
         self.resume()
         self.hook.s2s_train_start(trainer=self)
-        with self.stop.listening():
+        with stop.deferring():
+            self.judge_and_save()  # what a signal after this very update may have left undone
             for batch in self.upcoming():
                 self.update(batch)
-                improved = self.due(self.config.valid.every) and self.validate()
-                if improved or self.save_is_due():
-                    self.save()
-                if self.world.any_true(self.stop.received is not None):
-                    self.save()
-                    raise self.stop.error(self.progress.step)
-                if self.out_of_patience():
-                    break
+                self.judge_and_save()
+            self.save(self.keeper.save)
         return self.finish()
 
     def resume(self) -> None:
         """Continue from the newest valid checkpoint, or from the beginning."""
         self.progress = self.keeper.restore() or self.progress
+        self.refuse_others()
         if self.progress.step:
             self.log.line(f"continuing after update {self.progress.step:,}")
         self.log.start(self.progress.step)
+        self.forget_other_bests()
+
+    def refuse_others(self) -> None:
+        """The ranks must stand at the same update: each reads the checkpoints itself."""
+        steps = self.world.gather(self.progress.step)
+        if len(set(steps)) > 1:
+            raise CheckpointError(
+                f"the processes found different checkpoints in {self.keeper.folder} (after updates {steps}): put the "
+                "run on a file system that all machines share"
+            )
+
+    def forget_other_bests(self) -> None:
+        """What was best by another measure says nothing now."""
+        progress, measure = self.progress, self.config.valid.best
+        if progress.best and progress.best_by != measure:
+            self.log.warn(f"valid.best was {progress.best_by} and is {measure}: what was best so far is forgotten")
+            progress.best, progress.n_stale = [], 0
+        progress.best_by = measure
 
     def upcoming(self) -> Iterator[Sequence[Pair]]:
         """The global batches from where the run stands; `progress` counts each as it is handed out."""
-        progress, steps = self.progress, self.config.train.steps
-        while progress.step < steps and not self.out_of_patience():
+        progress = self.progress
+        while not self.is_over():
             for rows in self.batches.epoch(progress.epoch, start=progress.batch):
                 progress.step += 1
                 progress.batch += 1
                 yield self.batches.pairs(rows)
-                if progress.step >= steps:
+                if self.is_over():
                     return
             progress.epoch += 1
             progress.batch = 0
+
+    def is_over(self) -> bool:
+        """Whether all updates are done, or valid.patience validations in a row brought nothing better."""
+        patience = self.config.valid.patience
+        return self.progress.step >= self.config.train.steps or 0 < patience <= self.progress.n_stale
 
     def update(self, batch: Sequence[Pair]) -> None:
         """Learn from one global batch, and tell the log and whoever watches."""
@@ -115,6 +135,7 @@ class Trainer:
             "pairs": len(batch),
             "tokens": updated.n_tokens,
             "src_tokens": updated.n_src_tokens,
+            "padding": updated.padding,
             "seconds": seconds,
         }
         self.log.update(record)
@@ -126,9 +147,9 @@ class Trainer:
         progress.n_bad += 1
         what = f"loss {updated.loss}, gradient norm {updated.gnorm}"
         self.log.warn(f"update {progress.step:,} skipped: {what} ({progress.n_bad} in a row)")
-        if self.world.rank == 0:
+        if self.world.is_first:
             pairs = [[[int(i) for i in side] for side in pair] for pair in batch]
-            with (self.directory / "bad_batches.jsonl").open("a") as file:
+            with suppress(OSError), (self.directory / "bad_batches.jsonl").open("a") as file:
                 file.write(json.dumps({"step": progress.step, "what": what, "pairs": pairs}) + "\n")
         if progress.n_bad >= limit:
             good = checkpoint.newest(self.keeper.folder).path or "none"
@@ -137,73 +158,89 @@ class Trainer:
                 "a lower learning rate, a longer warm-up, train.clip=1, or train.precision=bf16, not fp16"
             )
 
+    def judge_and_save(self) -> None:
+        """After an update: heed a signal, judge if it is time, save if that is due or this is among the best."""
+        if self.world.any_true(self.stop.received is not None):
+            raise self.stopped()
+        among_best = self.validation_is_due() and self.validate()
+        if among_best or self.save_is_due():
+            self.save(self.keeper.try_save)
+
+    def stopped(self) -> Preempted:
+        """Save the run for the same command to continue; what to raise then."""
+        self.save(self.keeper.save_for_now)
+        return self.stop.error(self.progress.step)
+
     def validate(self) -> bool:
-        """Judge the model, or the mean of its weights where one is kept; whether it is the best so far."""
-        if not self.validation:
-            return False
+        """Judge the model, or the mean of its weights where one is kept; whether it is among the best to keep."""
         progress = self.progress
         with self.ema.applied() if self.ema else nullcontext():
-            verdict = self.validation()
-        better = not progress.best or verdict.goodness > progress.best[0][0]
+            verdict = self.validation(self.stop)
+        if verdict is None:
+            raise self.stopped()
+        here = (verdict.goodness, progress.step)
+        better = not progress.best or here[0] > progress.best[0][0]
         progress.valid_step = progress.step
         progress.n_stale = 0 if better else progress.n_stale + 1
-        ranked = sorted([*progress.best, (verdict.goodness, progress.step)], key=lambda b: (-b[0], b[1]))
+        ranked = sorted([*progress.best, here], key=lambda b: (-b[0], b[1]))
         progress.best = ranked[: self.keeper.n_best()]
-        record = {"step": progress.step, **verdict.values, "best": better, "signatures": verdict.signatures}
+        record = {"step": progress.step, "best": better, **verdict.record()}
         self.log.valid(record)
         self.hook.s2s_validation_end(trainer=self, record=record)
-        return (verdict.goodness, progress.step) in progress.best
+        return here in progress.best
 
-    def save(self) -> None:
+    def save(self, how: Callable[[Progress], Path | None]) -> None:
         """Write a checkpoint; one rank does, all wait."""
-        if self.world.rank == 0:
-            path = self.keeper.save(self.progress)
+        if self.world.is_first:
+            path = how(self.progress)
             if path is not None:
                 self.hook.s2s_checkpoint_saved(trainer=self, path=path)
         self.saved_at = time.monotonic()
         self.world.barrier()
 
     def finish(self) -> dict[str, Any]:
-        """Judge and save the last update if that is not done yet, average, and sum up."""
+        """Average, and sum up; a signal now loses nothing, and the same command comes here again."""
         progress = self.progress
-        if progress.valid_step != progress.step:
-            self.validate()
-        self.save()
-        averaged = self.keeper.average(progress) if self.world.rank == 0 else None
-        self.world.barrier()
+        averaged = self.keeper.average(progress) if self.world.is_first else None
         summary: dict[str, Any] = {
             "steps": progress.step,
             "epochs": progress.epoch,
             "tokens": progress.n_tokens,
             "seconds": progress.seconds,
             "stopped_early": progress.step < self.config.train.steps,
+            "n_stale": progress.n_stale,
             "best_step": progress.best[0][1] if progress.best else None,
-            "average": self.judge_average(averaged) if averaged else None,
+            "average": self.judge_average() if self.world.any_true(averaged is not None) else None,
         }
         self.hook.s2s_train_end(trainer=self, record=summary)
         return summary
 
-    def judge_average(self, path: Path) -> dict[str, Any]:
-        """What validation says of the averaged weights; the model keeps its own."""
+    def judge_average(self) -> dict[str, Any]:
+        """What validation says of the averaged weights, on all ranks; the model keeps its own."""
+        path = self.keeper.folder / AVERAGE
         mean = checkpoint.load(path).tensors["model"]
         own = {name: t.detach().clone() for name, t in self.updater.model.state_dict().items()}
         checkpoint.load_weights(self.updater.model, mean, path)
-        verdict = self.validation() if self.validation else None
+        verdict = self.validation(self.stop) if self.validation else None
         checkpoint.load_weights(self.updater.model, own, path)
-        return {"path": str(path), **(verdict.values if verdict else {})}
+        if verdict is None and self.validation:
+            raise self.stopped()
+        return {"path": str(path), **(verdict.record() if verdict else {})}
 
-    def due(self, every: int) -> bool:
-        """Whether the update just done is one of every `every`."""
-        return every > 0 and self.progress.step % every == 0
+    def validation_is_due(self) -> bool:
+        """Every valid.every updates and after the last one, where there is a development set."""
+        progress = self.progress
+        if not self.validation or progress.valid_step == progress.step:
+            return False
+        return progress.step >= self.config.train.steps or self.is_due(self.config.valid.every)
 
     def save_is_due(self) -> bool:
         """By updates or by minutes; the ranks agree on whose clock has run out."""
         minutes = self.config.checkpoint.minutes
-        if self.due(self.config.checkpoint.every) or not minutes:
-            return self.due(self.config.checkpoint.every)
+        if self.is_due(self.config.checkpoint.every) or not minutes:
+            return self.is_due(self.config.checkpoint.every)
         return self.world.any_true(time.monotonic() - self.saved_at > 60 * minutes)
 
-    def out_of_patience(self) -> bool:
-        """Whether valid.patience validations in a row brought nothing better."""
-        patience = self.config.valid.patience
-        return patience > 0 and self.progress.n_stale >= patience
+    def is_due(self, every: int) -> bool:
+        """Whether the update just done is one of every `every`."""
+        return every > 0 and self.progress.step > 0 and self.progress.step % every == 0

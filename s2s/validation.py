@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["Validation", "Verdict"]
+__all__ = ["Validation", "Verdict", "dev_examples"]
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
@@ -18,16 +18,17 @@ from s2s.data.batching import in_order
 from s2s.data.corpus import Corpus
 from s2s.distributed import World
 from s2s.errors import ConfigError, did_you_mean
-from s2s.generator import Generator
+from s2s.generator import Generator, evaluating
 from s2s.metrics import Metric
 from s2s.model import Seq2Seq
 from s2s.nn.loss import Loss
 from s2s.task import Example, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from s2s.metrics import Score
+    from s2s.stopping import StopSignal
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -39,18 +40,26 @@ class Verdict:
     signatures: dict[str, str]
     """How each score came about"""
     goodness: float
-    """The value of valid.best, negated where less is better"""
+    """The value of valid.best, negated where less is better; -inf where it is no number"""
+    search: str
+    """How outputs were found, such as "beam 4"; empty where none were"""
+
+    def record(self) -> dict[str, Any]:
+        """For the log: every value, and what is needed to understand it."""
+        return {**self.values, "search": self.search, "signatures": self.signatures}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Validation:
-    """Judges the model as it is now."""
+    """Judges the model as it is now; the ranks share the work, and come to the same verdict."""
 
     config: Config
     task: Task
     model: Seq2Seq
     loss: Loss
     corpora: Sequence[Corpus]
+    examples: Sequence[Example]
+    """What is decoded and scored"""
     metrics: Sequence[Metric]
     generator: Generator
     world: World
@@ -60,49 +69,83 @@ class Validation:
         best = self.config.valid.best
         if best not in known:
             raise ConfigError(f"valid.best={best} is not among what is measured.{did_you_mean(best, known)}")
+        patience, of = self.config.valid.patience, self.config.train.average_of
+        if not self.corpora and (patience or of == "best"):
+            option = f"valid.patience={patience}" if patience else "train.average_of=best"
+            raise ConfigError(f"{option} needs a development set, and task={self.task.config.name} has none")
 
     def __bool__(self) -> bool:
         """Whether there is a development set."""
         return bool(self.corpora)
 
-    def __call__(self) -> Verdict:
-        """Loss and scores; the model is left in the mode it was in."""
-        nll = self.nll()
+    def __call__(self, stop: StopSignal) -> Verdict | None:
+        """Loss and scores, or None if a signal came meanwhile; the model is left in the mode it was in."""
+        nll = self.nll(stop)
+        scores = None if nll is None else self.scores(stop)
+        if nll is None or scores is None:
+            return None
         values, signatures = {"nll": nll, "ppl": math.exp(min(nll, 100))}, {}
         goodness = {"nll": -nll}
-        for score in self.scores():
+        for score in scores:
             values[score.name] = score.value
             signatures[score.name] = score.signature
             goodness[score.name] = score.value if score.higher_is_better else -score.value
-        return Verdict(values, signatures, goodness[self.config.valid.best])
+        good = goodness[self.config.valid.best]
+        return Verdict(values, signatures, -math.inf if math.isnan(good) else good, self._search() if scores else "")
 
-    @torch.inference_mode()
-    def nll(self) -> float:
+    def nll(self, stop: StopSignal) -> float | None:
         """Mean negative log-likelihood of a target symbol, in nats, without dropout and label smoothing."""
-        training = self.model.training
-        self.model.eval()
-        sums = torch.zeros(2, dtype=torch.float64)
-        for index, pairs in enumerate(self._batches()):
-            if index % self.world.size == self.world.rank:
-                batch = make_batch(pairs, self.task.vocab).to(self.world.device)
-                sums += torch.tensor([self.loss(self.model, batch).nll.item(), batch.n_tokens])
-        self.model.train(training)
-        total, count = self.world.sum_scalars(sums.to(self.world.device)).tolist()
-        return total / count
+        sums = self._everywhere(stop, self._own_nll)
+        if sums is None:
+            return None
+        return sum(nll for nll, _ in sums) / sum(n_tokens for _, n_tokens in sums)
 
-    def scores(self) -> list[Score]:
+    def scores(self, stop: StopSignal) -> list[Score] | None:
         """Every metric on the first valid.sentences sentences, decoded as s2s-generate would."""
         if not self.config.valid.score or not self.metrics:
             return []
-        examples = list(islice(self._examples(), self.config.valid.sentences or None))
-        hyps = [output.hyp for output in self.generator(example.src for example in examples)]
-        refs = [[example.tgt for example in examples]]
+        parts = self._everywhere(stop, self._own_hyps)
+        if parts is None:
+            return None
+        hyps = [""] * len(self.examples)
+        for rank, part in enumerate(parts):
+            hyps[rank :: self.world.size] = part
+        refs = [[example.tgt for example in self.examples]]
         return [metric(hyps, refs) for metric in self.metrics]
 
-    def _batches(self) -> Iterator[Any]:
-        for corpus in self.corpora:
-            yield from in_order(corpus, self.config.train.micro_tokens or self.config.train.tokens)
+    def _search(self) -> str:
+        search = self.config.search
+        return f"{search.name} {getattr(search, 'beam', '')}".rstrip()
 
-    def _examples(self) -> Iterator[Example]:
-        for name, _ in self.task.corpora("valid"):
-            yield from (e for e in self.task.examples("valid", name) if isinstance(e, Example))
+    def _everywhere(self, stop: StopSignal, work: Callable[[], T]) -> list[T] | None:
+        """What `work` gives on every rank; None on all of them if a signal cut it short on any."""
+        parts = self.world.gather(stop.until_asked(work))
+        done = [part for part in parts if part is not None]
+        return done if len(done) == len(parts) else None
+
+    @torch.inference_mode()
+    def _own_nll(self) -> tuple[float, int]:
+        """Sums of this rank's share: negative log-likelihood, and target symbols."""
+        tokens = self.config.train.micro_tokens or self.config.train.tokens
+        batches = chain.from_iterable(in_order(corpus, tokens) for corpus in self.corpora)
+        nll, n_tokens = 0.0, 0
+        with evaluating(self.model):
+            for pairs in islice(batches, self.world.rank, None, self.world.size):
+                batch = make_batch(pairs, self.task.vocab).to(self.world.device)
+                nll += self.loss(self.model, batch).nll.item()
+                n_tokens += batch.n_tokens
+        return nll, n_tokens
+
+    def _own_hyps(self) -> list[str]:
+        """Outputs for this rank's share of the examples."""
+        own = self.examples[self.world.rank :: self.world.size]
+        return [output.hyp for output in self.generator(example.src for example in own)]
+
+
+def dev_examples(task: Task, config: Config) -> list[Example]:
+    """What validation decodes: read before the first update, so that a missing file does not end a run later."""
+    if not config.valid.score:
+        return []
+    names = (name for name, _ in task.corpora("valid"))
+    pairs = (pair for name in names for pair in task.examples("valid", name) if isinstance(pair, Example))
+    return list(islice(pairs, config.valid.sentences or None))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from s2s.cli.command import Options, run_command
 from s2s.config import Config
+from s2s.stopping import StopSignal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,16 +20,17 @@ if TYPE_CHECKING:
 
 def train(composed: Composed[Config], plugins: Plugins, options: Options) -> int:
     """Train, or continue, or say that all is done."""
-    from s2s import distributed  # torch, which --help does without
-    from s2s.session import dry_run, train_in
+    with StopSignal().listening() as stop:
+        from s2s import distributed  # torch, which --help does without
+        from s2s.session import dry_run, train_in
 
-    world = distributed.init(composed.config.train.device)
-    try:
-        if options.dry_run:
-            return dry_run(composed, plugins, world)
-        return train_in(composed, plugins, world, quiet=options.quiet)
-    finally:
-        world.close()
+        world = distributed.init(composed.config.train.device)
+        try:
+            if options.dry_run:
+                return dry_run(composed, plugins, world)
+            return train_in(composed, plugins, world, stop, quiet=options.quiet)
+        finally:
+            world.close()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["Means", "UpdateLine", "duration", "short", "valid_line"]
+__all__ = ["Means", "UpdateLine", "duration", "scores", "short", "valid_line"]
 
+import math
 import resource
 import sys
 from collections import deque
@@ -29,8 +30,11 @@ class Means:
         self.rows = deque(maxlen=self.size)
 
     def add(self, seconds: float, record: Mapping[str, Any]) -> None:
-        """Take in one update that took so long."""
-        self.rows.append((seconds, record["tokens"], record["loss"], record["nll"]))
+        """Take in one update that took so long; one that was skipped for what is not finite taught nothing."""
+        learnt = math.isfinite(record["loss"]) and math.isfinite(record["gnorm"])
+        self.rows.append(
+            (seconds, record["tokens"], record["loss"], record["nll"]) if learnt else (seconds, 0, 0.0, 0.0)
+        )
 
     def loss(self) -> tuple[float, float]:
         """Loss and nll per target symbol."""
@@ -72,6 +76,7 @@ class UpdateLine:
             f"lr {scientific(record['lr'])}",
             f"gnorm {record['gnorm']:.2f}",
             f"{short(means.speed())} tok/s",
+            f"pad {record['padding']:.0%}",
             f"{peak_memory() / 1e9:.1f} GB",
             f"ETA {duration(means.remaining(n_steps - record['step']))}",
         ]
@@ -92,11 +97,16 @@ class UpdateLine:
 
 def valid_line(record: Mapping[str, Any], saved: str = "") -> str:
     """What a validation found, and where the checkpoint of the same step lies."""
-    scores = [f"{k} {v:.2f}" for k, v in record.items() if k not in NOT_SCORES and isinstance(v, float)]
-    if record.get("search"):
-        scores[-1] += f" ({record['search']})"
     best = ["best"] if record.get("best") else []
-    return "  ".join([f"valid @{record['step']:,}", *scores, *best, *([saved] if saved else [])])
+    return "  ".join([f"valid @{record['step']:,}", *scores(record), *best, *([saved] if saved else [])])
+
+
+def scores(record: Mapping[str, Any]) -> list[str]:
+    """The numbers of a validation, the last one with how outputs were found."""
+    words = [f"{name} {x:.2f}" for name, x in record.items() if name not in NOT_SCORES and isinstance(x, float)]
+    if words and record.get("search"):
+        words[-1] += f" ({record['search']})"
+    return words
 
 
 def scientific(x: float) -> str:

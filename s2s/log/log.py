@@ -7,15 +7,15 @@ __all__ = ["Log"]
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from s2s.log.journal import Board, Journal
-from s2s.log.lines import Means, UpdateLine, duration, short, valid_line
+from s2s.log.lines import Means, UpdateLine, duration, scores, short, valid_line
 from s2s.log.screen import choose_screen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from s2s.config import LogConfig
 
@@ -112,7 +112,7 @@ class Log:
         """A checkpoint is on the disk, and verified."""
         if not self.speaks:
             return
-        shown = path.relative_to(self.directory) if path.is_relative_to(self.directory) else path
+        shown = self._shown(path)
         self._settle(f"saved {shown} ({seconds:.1f} s, verified)")
         self.mark = time.monotonic()
         self._record({"kind": "saved", "step": self.step, "path": str(shown), "seconds": seconds}, show=True)
@@ -130,6 +130,10 @@ class Log:
             self._say(f"best  {valid_line({**best[-1], 'best': False})}")
             for name, signature in best[-1].get("signatures", {}).items():
                 self._say(f"      {name}: {signature}")
+        if record.get("average"):
+            self._say(
+                "  ".join(["mean", *scores(record["average"]), f"saved {self._shown(record['average']['path'])}"])
+            )
         self._say(f"next  {next_command}")
 
     def close(self) -> None:
@@ -147,6 +151,10 @@ class Log:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _shown(self, path: Path | str) -> Path:
+        """A path inside the run, without the run's own."""
+        return Path(path).relative_to(self.directory) if Path(path).is_relative_to(self.directory) else Path(path)
 
     def _settle(self, saved: str = "") -> None:
         """Show the validation that waits for its checkpoint, if any; else the checkpoint alone."""

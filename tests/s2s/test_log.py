@@ -7,6 +7,7 @@ import re
 import sys
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -43,7 +44,8 @@ def make(path: Path, every: int = 2, n_steps: int = 100_000, form: Any = "text",
 
 
 def update(step: int, **more: Any) -> dict[str, Any]:
-    return {"step": step, "loss": 3.214, "nll": 1.98, "lr": 6.3e-4, "gnorm": 0.41, "tokens": 41_200, **more}
+    numbers = {"loss": 3.214, "nll": 1.98, "lr": 6.3e-4, "gnorm": 0.41, "tokens": 41_200, "padding": 0.062}
+    return {"step": step, **numbers, **more}
 
 
 def journal(path: Path) -> list[dict[str, Any]]:
@@ -60,7 +62,7 @@ def test_an_update_is_one_line_with_everything_in_it(
             log.update(update(step))
     out = re.sub(r"\d+\.\d GB", "1.9 GB", capsys.readouterr().out)
     assert out == (
-        "update  12,400/100,000   12%  loss 3.214 (nll 1.98)  lr 6.3e-4  gnorm 0.41  176.4k tok/s  1.9 GB  "
+        "update  12,400/100,000   12%  loss 3.214 (nll 1.98)  lr 6.3e-4  gnorm 0.41  176.4k tok/s  pad 6%  1.9 GB  "
         "ETA 05:41:03\n"
     )
 
@@ -71,6 +73,14 @@ def test_losses_are_means_per_symbol_since_the_line_before(tmp_path: Path, capsy
         for step, (tokens, loss) in enumerate([(9, 100.0), (9, 100.0), (10, 1.0), (30, 2.0)], start=1):
             log.update(update(step, tokens=tokens, loss=loss))
     assert "loss 1.750" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_a_skipped_update_does_not_spoil_the_means(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with make(tmp_path) as log:
+        log.start(0)
+        log.update(update(1, loss=float("nan"), gnorm=float("inf")))
+        log.update(update(2, loss=1.5))
+    assert "loss 1.500" in capsys.readouterr().out
 
 
 def test_validation_and_saving_do_not_count_as_training_time(
@@ -240,11 +250,13 @@ def test_the_summary_names_the_best_also_of_before_a_resume(tmp_path: Path, caps
     with make(tmp_path) as log:
         log.start(6)
         capsys.readouterr()
-        log.summary({"steps": 8, "tokens": 1_234_567, "seconds": 3725.0}, "s2s-generate run=x")
+        mean = {"path": str(tmp_path / "checkpoints/average"), "nll": 0.9, "bleu": 21.0, "search": "beam 4"}
+        log.summary({"steps": 8, "tokens": 1_234_567, "seconds": 3725.0, "average": mean}, "s2s-generate run=x")
     assert capsys.readouterr().out.splitlines() == [
         "done  8 updates, 1.23M symbols, 01:02:05",
         "best  valid @4  nll 1.00  bleu 20.00",
         "      bleu: nrefs:1|case:mixed",
+        "mean  nll 0.90  bleu 21.00 (beam 4)  saved checkpoints/average",
         "next  s2s-generate run=x",
     ]
 
