@@ -18,9 +18,7 @@ START = 0.0
 
 
 def adam(config: AdamConfig, parameters: Sequence[nn.Parameter]) -> optim.Optimizer:
-    return optim.Adam(
-        parameters, START, betas=(config.beta1, config.beta2), eps=config.eps, fused=_fusable(parameters)
-    )
+    return optim.Adam(parameters, START, betas=(config.beta1, config.beta2), eps=config.eps, fused=_fusable(parameters))
 
 
 def adamw(config: AdamWConfig, parameters: Sequence[nn.Parameter]) -> optim.Optimizer:
