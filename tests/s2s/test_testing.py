@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 import torch
@@ -58,6 +58,19 @@ class SeesSourcePadding(Averager):
         return Memory(self.src(src), pad)
 
 
+class SeesMemoryPadding(Averager):
+    """The encoder hides padding, but the decoder counts it."""
+
+    def join(self, target: Tensor, memory: Memory) -> Tensor:
+        return super().join(target, replace(memory, hidden=memory.hidden / memory.pad.size(1)))
+
+
+class SeesItsNeighbours(Averager):
+    def encode(self, src: Tensor, pad: Tensor) -> Memory:
+        memory = super().encode(src, pad)
+        return replace(memory, hidden=memory.hidden - memory.hidden.mean(0, keepdim=True))
+
+
 class BreaksOnEmptySources(Averager):
     def encode(self, src: Tensor, pad: Tensor) -> Memory:
         memory = super().encode(src, pad)
@@ -68,6 +81,32 @@ class StepsWrongly(Averager):
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         logits, state = super().step(token, state)
         return logits, replace(state, hypothesis=state.hypothesis * 0.9)
+
+
+class StartsWrongly(Averager):
+    def start(self, memory: Memory) -> State:
+        state = super().start(memory)
+        return replace(state, hypothesis=state.hypothesis + 1)
+
+
+class SelectsTheFirst(State):
+    def select(self, parents: Tensor) -> Self:
+        return super().select(torch.zeros_like(parents))
+
+
+class SelectsWrongly(Averager):
+    def start(self, memory: Memory) -> State:
+        return SelectsTheFirst(**vars(super().start(memory)))
+
+
+class KeepsTheFirst(State):
+    def keep(self, rows: Tensor) -> Self:
+        return super().keep(torch.arange(len(rows)))
+
+
+class KeepsWrongly(Averager):
+    def start(self, memory: Memory) -> State:
+        return KeepsTheFirst(**vars(super().start(memory)))
 
 
 class KeepsHypothesesWithTheSentence(Averager):
@@ -127,9 +166,14 @@ def test_the_default_steps_pass() -> None:
     ("kind", "message"),
     [
         (LooksAhead, "decode looks ahead"),
-        (SeesSourcePadding, "padding is seen"),
+        (SeesSourcePadding, "padding or a neighbour is seen"),
+        (SeesMemoryPadding, "padding or a neighbour is seen"),
+        (SeesItsNeighbours, "padding or a neighbour is seen"),
         (BreaksOnEmptySources, "NaN"),
+        (StartsWrongly, "the first step differs from decode"),
         (StepsWrongly, "step differs from decode"),
+        (SelectsWrongly, r"State.select\("),
+        (KeepsWrongly, r"State.keep\("),
         (KeepsHypothesesWithTheSentence, r"State.select\("),
         (IsRandom, "two runs differ"),
         (ForgetsAWeight, "state dict"),
@@ -182,6 +226,12 @@ class AddsTheEnd(Letters):
         return [Encoded(e.src, [*e.tgt, self.vocab.eos]) for e in super().encode(examples)]
 
 
+class KnowsFewerSymbols(Letters):
+    def load(self, directory: Path) -> None:
+        super().load(directory)
+        self.vocab = Vocab(src=6, tgt=7)
+
+
 class EncodesSourcesAnotherWay(Letters):
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
         return [ids[::-1] for ids in super().encode_source(lines)]
@@ -227,6 +277,7 @@ def test_a_sound_task_passes(kind: type[Task], tmp_path: Path) -> None:
     [
         (LosesTheLastLetter, "comes back as"),
         (AddsTheEnd, r"special ids \[3\]"),
+        (KnowsFewerSymbols, r"src ids \[6\] are not in 0..5"),
         (EncodesSourcesAnotherWay, "encode_source and encode disagree"),
         (Constrained, "constraint forbids symbol 3 .* of the reference 'acbb'"),
     ],
