@@ -5,18 +5,19 @@ from __future__ import annotations
 __all__ = ["Symbols", "learn_symbols", "load_symbols", "save_symbols"]
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from s2s.data.lines import missing
 from s2s.data.subword import UNK
 from s2s.durable import write_file
 from s2s.errors import DataError
-from s2s_parsing.linear import UNKNOWN_TAG, Kind, Malformed, build, mend
+from s2s_parsing.linear import Kind, Malformed, build, mend
+from s2s_parsing.punctuation import Punctuation
 from s2s_parsing.tree import leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from s2s_parsing.linear import Action, Linear
@@ -26,16 +27,15 @@ SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 
 
 class Symbols:
-    """The vocabulary of one linearisation, and the tags that it does not write."""
+    """The vocabulary of one linearisation, and what is punctuation, whatever an output says of it."""
 
-    def __init__(self, form: Linear, symbols: Sequence[str], tags: Mapping[str, str]) -> None:
+    def __init__(self, form: Linear, symbols: Sequence[str], punctuation: Punctuation) -> None:
         self.form = form
         self.symbols = [*SPECIAL, *symbols]
         self.ids = {symbol: i for i, symbol in enumerate(self.symbols)}
         self.actions: list[Action | None] = [None] * len(SPECIAL) + form.read(symbols)
         """What each id does; None for those that are special"""
-        self.tags = tags
-        """Parts of speech of punctuation, for forms without: EVALB leaves such words out by their tags"""
+        self.punctuation = punctuation
 
     @property
     def size(self) -> int:
@@ -48,38 +48,28 @@ class Symbols:
 
     def decode(self, ids: Sequence[int], words: Sequence[str]) -> tuple[Tree, bool]:
         """The tree of these words, and whether it had to be mended."""
-        tags = None if self.form.tags else [self.tags.get(word, UNKNOWN_TAG) for word in words]
         actions = [action for action in (self.actions[i] for i in ids) if action]
         try:
             if len(actions) == len(ids):
-                return build(actions, words, tags), False
+                return self.punctuation.retag(build(actions, words)), False
         except Malformed:
             pass
-        return mend(actions, words, tags), True
+        return self.punctuation.retag(mend(actions, words)), True
 
 
 def learn_symbols(form: Linear, trees: Iterable[Tree]) -> Symbols:
     """All symbols of a treebank's trees, the commonest first."""
     counts: Counter[tuple[str, Kind]] = Counter()
-    tags: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    tags: Counter[tuple[str, str]] = Counter()
     for tree in trees:
         counts.update(zip(form.tokens(tree), (action.kind for action in form.actions(tree)), strict=True))
-        if not form.tags:
-            for tag, word in leaves(tree):
-                if not word.isalnum():
-                    tags[word][tag] += 1
+        tags.update(leaves(tree))
     if not counts:
         raise DataError("task.train: there is no tree to learn symbols from; check the treebank's files")
     order = sorted(counts, key=lambda symbol: (-counts[symbol], symbol[0]))
-    learnt = Symbols(form, [symbol for symbol, _ in order], _punctuation(tags))
+    learnt = Symbols(form, [symbol for symbol, _ in order], Punctuation.learn(tags))
     _refuse_ambiguous(learnt, order)
     return learnt
-
-
-def _punctuation(tags: Mapping[str, Counter[str]]) -> dict[str, str]:
-    """Words whose commonest part of speech is written without letters, as in `(, ,)`, or is a bracket's."""
-    commonest = {word: max(sorted(counted), key=counted.__getitem__) for word, counted in sorted(tags.items())}
-    return {word: tag for word, tag in commonest.items() if tag[0] == "-" or not any(map(str.isalpha, tag))}
 
 
 def _refuse_ambiguous(learnt: Symbols, meant: Iterable[tuple[str, Kind]]) -> None:
@@ -96,7 +86,7 @@ def _refuse_ambiguous(learnt: Symbols, meant: Iterable[tuple[str, Kind]]) -> Non
 
 def save_symbols(symbols: Symbols, path: Path) -> None:
     """Write them to a file."""
-    written = {"symbols": symbols.symbols[len(SPECIAL) :], "tags": dict(symbols.tags)}
+    written = {"symbols": symbols.symbols[len(SPECIAL) :], "punctuation": dict(symbols.punctuation.tags)}
     write_file(path, json.dumps(written, ensure_ascii=False, indent=1).encode() + b"\n")
 
 
@@ -104,7 +94,7 @@ def load_symbols(form: Linear, path: Path) -> Symbols:
     """Read them from a file."""
     try:
         written: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return Symbols(form, written["symbols"], written["tags"])
+        return Symbols(form, written["symbols"], Punctuation(written["punctuation"]))
     except FileNotFoundError:
         raise missing(path) from None
     except (OSError, ValueError, KeyError, TypeError, Malformed) as error:

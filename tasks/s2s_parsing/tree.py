@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["TOP", "Node", "Tree", "Word", "bracketed", "fold", "leaves", "to_nltk"]
+__all__ = ["TOP", "Node", "Tree", "Word", "bracketed", "fold", "leaves", "map_words", "to_nltk"]
 
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -85,6 +85,17 @@ def leaves(tree: Node) -> list[Word]:
         else:
             stack.extend(reversed(node.children))
     return found
+
+
+def map_words(tree: Tree, change: Callable[[str, str], Word]) -> Tree:
+    """The tree with what `change` makes of each word's part of speech and word."""
+
+    def leaf(tag: str, word: str) -> Node:
+        return change(tag, word)
+
+    changed = fold(tree, leaf, lambda label, children: Tree(label, tuple(children)))
+    assert isinstance(changed, Tree), "a bracket stays one"
+    return changed
 
 
 def to_nltk(tree: Node) -> nltk.Tree:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from parsing_trees import each_treebank, trees
 
 from s2s_parsing.linear import FORMS, Malformed, Unwritable
-from s2s_parsing.tree import TOP, Tree, Word, fold, leaves
+from s2s_parsing.tree import TOP, Tree, Word, leaves, map_words
 from s2s_parsing.treebank import read_brackets, read_treebank
 
 if TYPE_CHECKING:
@@ -51,9 +51,7 @@ def words_and_tags(tree: Tree) -> tuple[list[str], list[str]]:
 
 
 def without_tags(tree: Tree) -> Tree:
-    bare = fold(tree, lambda tag, word: Word("XX", word), lambda label, children: Tree(label, tuple(children)))
-    assert isinstance(bare, Tree)
-    return bare
+    return map_words(tree, lambda tag, word: Word("XX", word))
 
 
 @pytest.mark.parametrize("name", FORMS)

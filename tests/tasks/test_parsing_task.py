@@ -21,6 +21,7 @@ from s2s.testing import check_task
 from s2s_parsing import EvalbConfig, ParsingConfig, corpora
 from s2s_parsing.evalb.metric import Evalb
 from s2s_parsing.linear import FORMS, Action, Kind, mend
+from s2s_parsing.punctuation import Punctuation
 from s2s_parsing.source import Source, words_of
 from s2s_parsing.task import Parsing, read_tree
 from s2s_parsing.tree import Tree, Word, leaves
@@ -78,7 +79,7 @@ def test_every_form_gives_back_the_tree_up_to_the_tags_that_it_leaves_out(tmp_pa
     found = [task.detokenize(ids.tgt, example.src) for ids, example in zip(task.encode(wanted), wanted, strict=True)]
     judged = Evalb(EvalbConfig(name="evalb"))(found, [[example.tgt for example in wanted]])
     assert (judged.value, judged.detail["errors"], judged.detail["skipped"]) == (100.0, 0, 0)
-    assert judged.detail["tagging_accuracy"] == (100.0 if task.form.tags else 0.0)
+    assert (judged.detail["tagging_accuracy"] == 100.0) is task.form.tags
 
 
 @every_form_itself
@@ -132,6 +133,38 @@ def test_brackets_in_a_sentence_do_not_spoil_its_tree(tmp_path: Path) -> None:
     task = built(tmp_path, linear="vinyals")
     ids = [task.symbols.ids[symbol] for symbol in ["(NP", "XX", "XX", "XX", ")NP"]]
     assert task.detokenize(ids, "( a b)") == "(TOP (NP (XX -LRB-) (XX a) (XX b-RRB-)))"
+
+
+PUNCTUATION = Punctuation.learn(
+    {(".", "."): 9, ("''", "'"): 3, ("POS", "'"): 5, ("-LRB-", "-LRB-"): 2, ("NN", "cat"): 4, ("SYM", "-"): 1}
+)
+
+
+@pytest.mark.parametrize(
+    ("word", "written", "tag"),
+    [
+        pytest.param(".", "NN", ".", id="punctuation gets its own tag"),
+        pytest.param("'", "NN", "POS", id="or the commonest of several"),
+        pytest.param("'", "''", "''", id="of which the model may choose"),
+        pytest.param("-LRB-", "XX", "-LRB-", id="brackets are punctuation"),
+        pytest.param("cat", ":", "XX", id="a word is none"),
+        pytest.param("dog", ".", "XX", id="nor is a new one"),
+        pytest.param("cat", "VB", "VB", id="whatever else it is taken for"),
+        pytest.param("-", "SYM", "SYM", id="signs that never were punctuation stay"),
+        pytest.param("…", ".", ".", id="a new sign may be any"),
+    ],
+)
+def test_punctuation_is_a_matter_of_the_word(word: str, written: str, tag: str) -> None:
+    assert PUNCTUATION.tag(word, written) == tag
+    tree = Tree("TOP", (Tree("NP", (Word("DT", "the"), Word(written, word))),))
+    assert leaves(PUNCTUATION.retag(tree)) == [Word("DT", "the"), Word(tag, word)]
+
+
+def test_a_full_stop_that_is_taken_for_a_noun_costs_no_sentence(tmp_path: Path) -> None:
+    task = built(tmp_path)
+    gold = "(TOP (S (NP (PRP He)) (VP (VBZ sleeps)) (. .)))"
+    ids = [task.symbols.ids[symbol] for symbol in ["S", "NP", "PRP", "/NP", "VP", "VBZ", "/VP", "NN", "/S"]]
+    assert task.detokenize(ids, "He sleeps .") == gold
 
 
 def test_references_keep_their_chains_and_training_trees_lose_those_of_one_label(gold: Path) -> None:
