@@ -118,7 +118,7 @@ class Task(ABC):
 
     @abstractmethod
     def learn(self, directory: Path) -> None:
-        """Train the tokenisers from the training corpora and write them into `directory`; then `load` it."""
+        """Train the tokenisers from the training corpora, write them into `directory`, which exists, and `load` it."""
 
     @abstractmethod
     def load(self, directory: Path) -> None:

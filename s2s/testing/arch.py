@@ -74,7 +74,7 @@ def assert_ignores_padding(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
     for i, pair in enumerate(pairs):
         alone = make_batch([pair], vocab)
         expected = _logits(model, alone.src, alone.src_pad, alone.tgt_in)
-        what = f"padding or a neighbour is seen: {len(pair[0])} source and {len(pair[1])} target symbols, alone and in a batch"
+        what = f"padding or a neighbour is seen: {len(pair[0])} + {len(pair[1])} symbols, alone and in a batch"
         _same(logits[i : i + 1, : expected.size(1)], expected, what)
     nothing = torch.full_like(together.src, vocab.pad)
     empty = _logits(model, nothing, nothing == vocab.pad, together.tgt_in)

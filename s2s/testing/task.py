@@ -35,6 +35,7 @@ def assert_task_round_trips(
     """
     names = [name for name, _ in task.corpora("train")]
     assert names, 'corpora("train") is empty: there is nothing to learn from'
+    directory.mkdir(parents=True, exist_ok=True)  # as preparation does
     task.learn(directory)
     again = type(task)(task.config)
     again.load(directory)

@@ -39,7 +39,6 @@ class Sorting(Task):
             yield Example(" ".join(digits), " ".join(sorted(digits)))
 
     def learn(self, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
         (directory / "symbols.txt").write_text("0123456789")
         self.load(directory)
 

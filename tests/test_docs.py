@@ -1,0 +1,130 @@
+"""What stands in the documentation works: its plugins load and train, its links lead somewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from s2s.cli import generate, score
+from s2s.cli.train import main as train
+from s2s.compose import compose
+from s2s.config import Config
+from s2s.decoding import Hypothesis
+from s2s.plugin import Hooks, Plugins, load_plugins
+from s2s.registry import GROUPS
+from s2s.testing import VOCAB, check_task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+FILES = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
+PLUGINS = [name for name in FILES if not name.startswith("test_")]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the page's files and pairs to learn from, which is the working directory."""
+    for name, body in FILES.items():
+        (tmp_path / name).write_text(body, encoding="utf-8")
+    words = ["abc", "cab", "bca", "aab", "cc", "bab"]
+    (tmp_path / "words.tsv").write_text("".join(f"{word}\t{word[::-1]}\n" for word in words))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def loaded() -> Plugins:
+    return load_plugins(PLUGINS)
+
+
+def test_every_python_block_is_a_file() -> None:
+    assert len(FILES) == PAGE.count("```python")
+
+
+def test_every_group_and_every_hook_has_an_example() -> None:
+    code = "".join(FILES.values())
+    assert [group for group in GROUPS if f"registry.{group}(" not in code or f"| `{group}` |" not in PAGE] == []
+    assert [hook for hook in dir(Hooks) if hook.startswith("s2s_") and f"def {hook}(" not in code] == []
+
+
+@pytest.mark.parametrize("name", PLUGINS)
+def test_a_plugin_of_the_page_loads_alone(here: Path, name: str) -> None:
+    before = load_plugins().registry
+    registry = load_plugins([name]).registry
+    brought = [e for key, e in {**registry.entries, **registry.presets}.items() if key not in before.entries]
+    assert any(e.plugin == name for e in brought) == ("s2s_register" in FILES[name])
+
+
+def test_the_task_of_the_page_keeps_its_contract(here: Path) -> None:
+    entry = loaded().registry.get("task", "spelling")
+    check_task(entry, entry.config(train="words.tsv"), here / "symbols")  # type: ignore[call-arg]
+
+
+def test_the_test_of_the_page_passes(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(here))
+    spec = importlib.util.spec_from_file_location("test_gru_of_the_page", here / "test_gru.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.test_the_gru_keeps_the_contract()
+
+
+CHOICES = ["task=spelling", "arch=gru_tiny", "loss=focal", "optim=adagrad", "schedule=stairs", "search=by_mean"]
+SETTINGS = ["task.train=words.tsv", "task.valid=words.tsv", "train.tokens=40", "train.steps=8", "log.tensorboard=false"]
+
+
+def test_all_plugins_of_the_page_train_together(here: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    """One run in which every choice is a stranger's, watched and frozen by strangers."""
+    plugins = f"plugins=[{','.join(PLUGINS)}]"
+    arguments = [plugins, *CHOICES, *SETTINGS, "schedule.lr=0.3", "schedule.steps=8", "run=strange", "--quiet"]
+    assert train([*arguments, "train.steps=4"]) == 0
+    assert train(arguments) == 0
+    notes = (here / "runs" / "strange" / "notes.txt").read_text().splitlines()
+    assert [notes[0], *notes[-2:]] == ["from update 0", "saved step-000008", notes[-1]]
+    assert "from update 4" in notes
+    assert notes[-1].startswith("done after ")
+    (here / "in.txt").write_text("abc\n\nbb\n")
+    assert generate.main([plugins, "run=strange", "input=in.txt", "--quiet"]) == 0
+    lines = capsysbinary.readouterr().out.decode().split("\n")
+    assert (len(lines), lines[1]) == (4, "")
+    (here / "ref.txt").write_text("cba\n\nbb\n")
+    assert score.main([plugins, "task=spelling", "task.train=x.tsv", "hyp=in.txt", "ref=ref.txt", "metrics=exact"]) == 0
+    assert b"exact|nrefs:1|bs:1000|seed:12345\n  in.txt   66.67  [" in capsysbinary.readouterr().out
+
+
+def test_the_wrapper_of_the_page_freezes_and_the_schedule_halves(here: Path) -> None:
+    plugins = loaded()
+    arguments = ["task=spelling", "task.train=x.tsv", "arch=gru_tiny", "schedule=stairs", "train.steps=8"]
+    config = compose(Config, [*arguments, "schedule.lr=8"], plugins).config
+    model = plugins.hook.s2s_build_model(config=config, vocab=VOCAB, registry=plugins.registry)
+    assert [name for name, p in model.named_parameters() if not p.requires_grad] == ["src.weight"]
+    rate = plugins.registry.get("schedule", "stairs").build(config.schedule)
+    assert [rate(step) for step in range(1, 9)] == [8, 8, 4, 4, 2, 2, 1, 1]
+
+
+def test_the_search_of_the_page_ranks_by_the_mean(here: Path) -> None:
+    entry = loaded().registry.get("search", "by_mean")
+    search = entry.build(entry.config())
+    few, many = Hypothesis([5], -1.0, -3.0, [-1.0, -2.0]), Hypothesis([5, 6, 7], -2.0, -4.0, [-1.0] * 4)
+    search.search = lambda *_, nbest: [[few, many], []]
+    assert search(None, None, None, None) == [[replace(many, score=-1.0)], []]
+
+
+def links() -> Iterator[tuple[str, str]]:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
+            if "://" not in target:
+                yield str(page.relative_to(ROOT)), target
+
+
+@pytest.mark.parametrize(("page", "target"), sorted(set(links())))
+def test_a_link_leads_somewhere(page: str, target: str) -> None:
+    assert (ROOT / page).parent.joinpath(target).exists()
