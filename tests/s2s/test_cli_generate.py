@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from capitals import Capitals
 from torch import Tensor, nn
 
 from s2s.cli.generate import main
@@ -23,45 +24,20 @@ from s2s.decoding import BeamConfig
 from s2s.decoding.search import BeamSearch
 from s2s.generator import Generator
 from s2s.model import Memory, Seq2Seq
-from s2s.registry import Choice
-from s2s.task import Encoded, Example, Sources, Task, Vocab
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from s2s.compose import Composed
     from s2s.config import GenerateConfig
 
 
-class Letters(Task):
-    """Letters to capitals; z comes out as a line end, to see that it cannot tear the output."""
-
-    def __init__(self) -> None:
-        super().__init__(Choice())
-        self.vocab = Vocab(src=30, tgt=30, joint=True)
-
-    def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
-        return [[ord(c) - ord("a") + 4 for c in line if "a" <= c <= "z"] for line in lines]
+class TornCapitals(Capitals):
+    """z comes out as a line end, to see that it cannot tear the output."""
 
     def detokenize(self, ids: Sequence[int], src: str) -> str:
         return "".join("\n\t" if i == 29 else chr(i - 4 + ord("A")) for i in ids)
-
-    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        raise NotImplementedError
-
-    def sources(self) -> Sources:
-        return Sources()
-
-    def corpora(self, split: str) -> Sequence[tuple[str, float]]:
-        return []
-
-    def examples(self, split: str, corpus: str) -> Iterator[Example]:
-        return iter(())
-
-    def learn(self, directory: Path) -> None: ...
-
-    def load(self, directory: Path) -> None: ...
 
 
 class Copy(Seq2Seq):
@@ -89,7 +65,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def load(composed: Composed[GenerateConfig], plugins: Any) -> tuple[Generator, dict[str, Any]]:
         config = composed.config
         chosen = BeamConfig(name="beam", **composed.given.get("search", {}))
-        generator = Generator(Copy(), Letters(), BeamSearch(chosen), "cpu", config)
+        generator = Generator(Copy(), TornCapitals(), BeamSearch(chosen), "cpu", config)
         return generator, made_of(config, tmp_path, chosen, "cpu")
 
     monkeypatch.setattr("s2s.cli.loading.load", load)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from capitals import Capitals
 from torch import Tensor, nn
 
 from s2s.config import GenerateConfig
@@ -17,42 +18,9 @@ from s2s.decoding.search import BeamSearch
 from s2s.errors import ConfigError, DataError
 from s2s.generator import Generator, by_length
 from s2s.model import Memory, Seq2Seq
-from s2s.registry import Choice
-from s2s.task import Encoded, Example, Sources, Task, Vocab
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-
-class Letters(Task):
-    """Every letter is a symbol, spaces none; outputs are written in capitals."""
-
-    def __init__(self) -> None:
-        super().__init__(Choice())
-        self.vocab = Vocab(src=30, tgt=30, joint=True)
-
-    def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
-        return [[ord(letter) - ord("a") + 4 for letter in line.replace(" ", "")] for line in lines]
-
-    def detokenize(self, ids: Sequence[int], src: str) -> str:
-        return "".join(chr(i - 4 + ord("A")) for i in ids)
-
-    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        raise NotImplementedError
-
-    def sources(self) -> Sources:
-        return Sources()
-
-    def corpora(self, split: str) -> Sequence[tuple[str, float]]:
-        return []
-
-    def examples(self, split: str, corpus: str) -> Iterator[Example]:
-        return iter(())
-
-    def learn(self, directory: Path) -> None: ...
-
-    def load(self, directory: Path) -> None: ...
+    from collections.abc import Iterator
 
 
 class Copy(Seq2Seq):
@@ -80,8 +48,8 @@ def model() -> Copy:
     return Copy()
 
 
-def generator(model: Seq2Seq, task: Task | None = None, **options: Any) -> Generator:
-    return Generator(model, task or Letters(), BeamSearch(BeamConfig()), "cpu", GenerateConfig(**options))
+def generator(model: Seq2Seq, task: Capitals | None = None, **options: Any) -> Generator:
+    return Generator(model, task or Capitals(), BeamSearch(BeamConfig()), "cpu", GenerateConfig(**options))
 
 
 def words(n: int, longest: int = 12, seed: int = 0) -> list[str]:
@@ -174,7 +142,7 @@ def test_a_long_input_can_be_an_error_after_what_comes_before_it(model: Copy) ->
         next(outputs)
 
 
-class Mute(Letters):
+class Mute(Capitals):
     def constraint(self) -> Any:
         class Nothing:
             def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:

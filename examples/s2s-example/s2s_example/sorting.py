@@ -25,9 +25,7 @@ class Sorting(Task):
     metrics = ("bleu",)
 
     def sources(self) -> Sources:
-        return Sources(
-            settings={"pairs": self.config.pairs, "longest": self.config.longest, "seed": self.config.seed}
-        )
+        return Sources(settings={"pairs": self.config.pairs, "longest": self.config.longest, "seed": self.config.seed})
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         return [("digits", 1.0)]
