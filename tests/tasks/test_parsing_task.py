@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -405,3 +407,19 @@ def test_every_tree_of_a_treebank_goes_to_ids_and_back(tmp_path: Path, treebank:
         assert task.detokenize(ids.tgt, example.src) == example.tgt
         assert sum(task.source.word_marks[i] for i in ids.src) == len(words_of(example.src))
     assert len(wanted) == sum(1 for line in path.read_bytes().split(b"\n") if line)
+
+
+@pytest.mark.slow
+def test_from_nothing_to_f1_in_three_commands(tmp_path: Path) -> None:
+    def run(command: str, *arguments: str) -> str:
+        called = [sys.executable, "-c", f"import sys; from s2s.cli.{command} import main; sys.exit(main())", *arguments]
+        return subprocess.run(called, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+
+    wanted = examples(Parsing(config(trees=20)))
+    (tmp_path / "words").write_text("".join(f"{example.src}\n" for example in wanted))
+    (tmp_path / "gold").write_text("".join(f"{example.tgt}\n" for example in wanted))
+    steps = ["train.steps=2", "train.tokens=500", "valid.sentences=2", "search.beam=2"]
+    run("train", "task=parsing_tiny", "arch=transformer_tiny", "arch.share_embeddings=none", "run=trees", *steps)
+    run("generate", "run=trees", "input=words", "output=trees.mrg", "search.max_len_a=0", "search.max_len_b=20")
+    (score,) = json.loads(run("score", "task=parsing", "hyp=trees.mrg", "ref=gold", "format=json"))["scores"]
+    assert (score["name"], score["detail"]["sentences"], score["detail"]["errors"]) == ("evalb", 20, 0)
