@@ -6,6 +6,7 @@ __all__ = ["assemble"]
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from s2s.data.batching import Batches
@@ -44,6 +45,7 @@ def assemble(config: Config, plugins: Plugins, world: World, run: RunDirectory, 
     run.keep_tokenizer(prepared.tokenizer)
     run.keep_data(prepared.identity, prepared.directory)
     model = _model(config, plugins, world, task)
+    _refuse_too_long(model, config, prepared)
     loss = build("loss", config.loss.name).build(config.loss)
     parameters = _learnt(model, config)
     updater = Updater(
@@ -89,6 +91,25 @@ def _prepare(task: Task, config: Config, world: World, log: Log) -> Prepared:
     if not any(len(corpus) and weight > 0 for corpus, weight in prepared.train):
         raise DataError(f"task={config.task.name} has no training data; give task.train=…")
     return prepared
+
+
+def _refuse_too_long(model: Seq2Seq, config: Config, prepared: Prepared) -> None:
+    """A sentence that the model cannot take should be met now, and not after hours."""
+    limit = model.max_len
+    if limit is None:
+        return
+    if config.data.max_len > limit:
+        raise ConfigError(
+            f"data.max_len={config.data.max_len}, but arch={config.arch.name} takes at most {limit} symbols here; give "
+            f"data.max_len={limit}, or a model that takes more"
+        )
+    for corpus in prepared.valid:
+        longest = max((int(n.max(initial=0)) for n in corpus.lengths(np.arange(len(corpus)))), default=0) + 1
+        if longest > limit:
+            raise DataError(
+                f"a sentence of the development set has {longest} symbols, but arch={config.arch.name} takes at most "
+                f"{limit} here; leave it out, or choose a model that takes more"
+            )
 
 
 def _learnt(model: Seq2Seq, config: Config) -> list[nn.Parameter]:

@@ -103,7 +103,7 @@ def first_screen(composed: Composed[Config], trainer: Trainer, plugins: Plugins)
     if strangers:
         yield "plugins", ", ".join(strangers)
     if not trainer.validation:
-        yield "valid", "there is no development set, so nothing is judged and no checkpoint is the best"
+        yield "valid", "no development set is given (task.valid), so nothing is judged and no checkpoint is the best"
     yield "run", f"{trainer.directory}; stop it when you like, the same command continues"
 
 

@@ -45,9 +45,9 @@ class Corpora(ABC):
     def settings(self) -> dict[str, Any]:
         """What the pairs depend on beside the files."""
 
-    @abstractmethod
     def describe(self) -> Iterable[str]:
         """What a user may not expect."""
+        return ()
 
 
 class FileCorpora(Corpora):
@@ -68,10 +68,6 @@ class FileCorpora(Corpora):
 
     def settings(self) -> dict[str, Any]:
         return {"invalid": self.config.invalid}
-
-    def describe(self) -> Iterable[str]:
-        if not self.config.valid:
-            yield "no development set: give task.valid=[source,target] to have the best checkpoint kept"
 
 
 class BuiltinCorpora(Corpora):

@@ -126,11 +126,6 @@ def test_files_of_training_and_development_are_watched(files: list[str]) -> None
     assert [str(file) for file in task.sources().files] == [*files, *other]
 
 
-def test_a_missing_development_set_is_said(files: list[str]) -> None:
-    assert "task.valid" in " ".join(translation(files).describe())
-    assert list(translation(files, valid=files).describe()) == []
-
-
 def test_a_vocabulary_too_large_names_its_option(files: list[str], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"task\.vocab_size=5000 is too large"):
         translation(files, vocab_size=5000).learn(tmp_path)
