@@ -74,10 +74,12 @@ class Keeper:
 
     def save(self, progress: Progress) -> Path | None:
         """Save the run as it stands, and drop what need not be kept; None if it is saved already."""
-        if progress == self.saved:
-            self.stopgap = ""
-            return None
-        return self._save(progress, stopgap=False)
+        name = checkpoint.step_name(progress.step)
+        if progress != self.saved or not (self.folder / name).is_dir():
+            return self._save(progress, stopgap=False)
+        self.stopgap = ""
+        self._keep(name, progress)  # a kill may have come between the two
+        return None
 
     def save_for_now(self, progress: Progress) -> Path | None:
         """The same because a signal came, where nothing else asks for a checkpoint."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import socket
 import sys
 import time
 from pathlib import Path
@@ -17,6 +18,7 @@ from s2s.cli.train import main
 if TYPE_CHECKING:
     import random
     import signal
+    from collections.abc import Mapping
 
 ROOT = Path(__file__).parents[2]
 WATCH = Path(__file__).with_name("watch_plugin.py")
@@ -42,14 +44,26 @@ def outcome(folder: Path) -> dict[str, Any]:
     """What must be equal for two runs to be the same: all final bytes, and what was learnt from, step by step."""
     run = folder / "run"
     last = max((run / "checkpoints").glob("step-*"))
-    hashes = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in last.glob("*.safetensors")}
-    records = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
-    kept = ("step", "epoch", "loss", "nll", "lr", "gnorm", "pairs", "tokens")
+    mean = run / "checkpoints" / "average" / "model.safetensors"
+    files = [*last.glob("*.safetensors"), *([mean] if mean.exists() else [])]
     return {
         "last": last.name,
-        "hashes": hashes,
-        "updates": [[r[key] for key in kept] for r in records if r["kind"] == "update"],
+        "best": (run / "best").resolve().name,
+        "hashes": {f"{file.parent.name}/{file.name}": hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
+        "updates": records(folder, "update", "step", "epoch", "loss", "nll", "lr", "gnorm", "pairs", "tokens"),
+        "valid": records(folder, "valid", "step", "nll", "bleu", "best"),
     }
+
+
+def records(folder: Path, kind: str, *keys: str) -> list[list[Any]]:
+    """What log.jsonl says under these keys in its records of one kind."""
+    said = map(json.loads, (folder / "run" / "log.jsonl").read_text().splitlines())
+    return [[record[key] for key in keys] for record in said if record["kind"] == kind]
+
+
+def status(folder: Path) -> dict[str, Any]:
+    """How the run stands."""
+    return json.loads((folder / "run" / "status.json").read_text())
 
 
 def fork_training(folder: Path, *arguments: str, env: dict[str, str] | None = None) -> int:
@@ -61,12 +75,27 @@ def fork_training(folder: Path, *arguments: str, env: dict[str, str] | None = No
     try:
         os.environ.update(env or {})
         torch.set_num_threads(1)  # the parent's threads did not come along
-        with (folder.parent / f"{folder.name}.log").open("a") as file:
+        with (folder.parent / f"{folder.name}.log").open("a", buffering=1) as file:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
-        code = train(folder, *arguments)
+            sys.stdout = sys.stderr = file  # pytest has put something else there
+            code = train(folder, *arguments)
     finally:
         os._exit(code)
+
+
+def train_in_ranks(
+    folder: Path, size: int, *arguments: str, env: Mapping[int, dict[str, str]] | None = None
+) -> list[int]:
+    """s2s-train in `size` processes that meet as torchrun lets them meet; their exit codes."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        meeting = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+    pids = []
+    for rank in range(size):
+        own = {"RANK": str(rank), "LOCAL_RANK": str(rank), **((env or {}).get(rank, {}))}
+        pids.append(fork_training(folder, *arguments, env={**meeting, **own}))
+    return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
 
 
 def kill_until_done(

@@ -1,17 +1,20 @@
-"""A local plugin that writes down every hook it hears, and spoils gradients where SPOIL says so."""
+"""A local plugin that writes down every hook it hears (WATCH), spoils gradients (SPOIL="3 4": of these updates), and
+sends a signal to its own process (SIGNAL="TERM validating 6": while it validates after update 6)."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s.plugin import hookimpl
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Mapping
 
+    from s2s.model import Seq2Seq
     from s2s.trainer import Trainer
 
 
@@ -22,30 +25,55 @@ def tell(hook: str, **what: Any) -> None:
             file.write(json.dumps({"hook": hook, **what}) + "\n")
 
 
+def send(where: str, step: int) -> None:
+    """The signal, if this is the place for it."""
+    name, *place = os.environ.get("SIGNAL", "none").split()
+    if place == [where, str(step)]:
+        os.kill(os.getpid(), signal.Signals[f"SIG{name}"])
+
+
+@hookimpl(wrapper=True)
+def s2s_build_model() -> Generator[None, Seq2Seq, Seq2Seq]:
+    send("building", 0)
+    return (yield)
+
+
 @hookimpl
 def s2s_train_start(trainer: Trainer) -> None:
     tell("train_start", step=trainer.progress.step)
+    send("starting", trainer.progress.step)
     spoilt = [int(step) for step in os.environ.get("SPOIL", "").split()]
     weight = trainer.updater.parameters[0]
     weight.register_hook(lambda g: g * float("nan") if trainer.progress.step in spoilt else None)
+
+    def before_forward(model: Seq2Seq, _arguments: Any) -> None:
+        if not model.training:
+            averaged = (trainer.keeper.folder / "average").exists()
+            send("averaged" if averaged else "validating", trainer.progress.step)
+
+    trainer.updater.model.register_forward_pre_hook(before_forward)
 
 
 @hookimpl
 def s2s_step_end(trainer: Trainer, record: Mapping[str, Any]) -> None:
     weights = [p.detach().double().sum().item() for p in trainer.updater.parameters]
     tell("step_end", step=record["step"], weights=sum(weights))
+    send("updating", record["step"])
 
 
 @hookimpl
 def s2s_validation_end(trainer: Trainer, record: Mapping[str, Any]) -> None:
     tell("validation_end", step=record["step"], nll=record["nll"])
+    send("validated", record["step"])
 
 
 @hookimpl
 def s2s_checkpoint_saved(trainer: Trainer, path: Path) -> None:
     tell("checkpoint_saved", step=trainer.progress.step, name=path.name)
+    send("saved", trainer.progress.step)
 
 
 @hookimpl
 def s2s_train_end(trainer: Trainer, record: Mapping[str, Any]) -> None:
     tell("train_end", step=record["steps"])
+    send("finishing", record["steps"])

@@ -6,18 +6,18 @@ import json
 import os
 import random
 import signal
-import socket
-import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from sorting_runs import fork_training, kill_until_done, outcome, records, status, train, train_in_ranks
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "harness"))
-from sorting_runs import fork_training, kill_until_done, outcome, train
+from s2s.keeper import Keeper, Progress
+from s2s.trainer import Trainer
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -30,7 +30,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-THIRTY = ["train.steps=30", "checkpoint.every=3", "valid.every=6"]
+THIRTY = ["train.steps=30", "checkpoint.every=3", "valid.every=6", "train.average=3"]
 
 
 def hooks(path: Path, hook: str) -> list[dict[str, Any]]:
@@ -74,6 +74,19 @@ def test_killed_again_and_again_it_ends_with_the_same_bytes(undisturbed: Path, t
         killed += codes.count(-signal.SIGKILL)
 
 
+@pytest.mark.parametrize("step", [18, 30])
+def test_killed_between_a_save_and_its_pointers_it_ends_with_the_same_pointers(
+    undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    keep = Keeper._keep
+    with monkeypatch.context() as patch:
+        patch.setattr(Keeper, "_keep", lambda self, name, p: os._exit(9) if p.step == step else keep(self, name, p))
+        pid = fork_training(tmp_path / "killed", *THIRTY)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
+    assert train(tmp_path / "killed", *THIRTY) == 0
+    assert outcome(tmp_path / "killed") == outcome(undisturbed)
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGUSR1, 75), (signal.SIGINT, 130)])
 def test_a_signal_saves_and_the_same_command_continues(
     undisturbed: Path, tmp_path: Path, number: signal.Signals, code: int
@@ -84,9 +97,9 @@ def test_a_signal_saves_and_the_same_command_continues(
 
     os.kill(pid, number)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == code
-    status = json.loads((folder / "run" / "status.json").read_text())
-    assert status["state"] == "preempted"
-    assert (folder / "run" / "last").resolve().name == f"step-{status['steps']:06d}"
+    assert status(folder)["state"] == "preempted"
+    assert (folder / "run" / "last").resolve().name == f"step-{status(folder)['steps']:06d}"
+    assert f"stopped by {number.name} after update" in (tmp_path / "stopped.log").read_text().splitlines()[-1]
     assert train(folder, *THIRTY) == 0
     assert outcome(folder) == outcome(undisturbed)
 
@@ -144,7 +157,7 @@ def test_a_disk_that_stays_full_ends_the_run(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(checkpoint, "save", full)
     assert train(tmp_path / "full", *THIRTY) == 2
-    assert json.loads((tmp_path / "full" / "run" / "status.json").read_text())["state"] == "failed"
+    assert status(tmp_path / "full")["state"] == "failed"
 
 
 def test_every_hook_is_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,13 +194,16 @@ def test_too_many_of_them_end_the_run_and_name_the_last_good_checkpoint(
     assert "step-0000" in shown
 
 
-def test_training_stops_when_validation_stops_improving(tmp_path: Path) -> None:
+def test_training_stops_when_validation_stops_improving(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["train.steps=50", "valid.every=2", "valid.patience=3", "schedule.lr=0"]
     assert train(tmp_path / "a", *arguments) == 0
-    status = json.loads((tmp_path / "a" / "run" / "status.json").read_text())
-    assert (status["steps"], status["stopped_early"], status["best_step"]) == (8, True, 2)
+    found = status(tmp_path / "a")
+    assert (found["steps"], found["stopped_early"], found["best_step"]) == (8, True, 2)
     assert train(tmp_path / "a", *arguments) == 0
+    assert "is finished after 8 updates; raise valid.patience" in capsys.readouterr().out
     assert outcome(tmp_path / "a")["last"] == "step-000008"
+    assert train(tmp_path / "a", *arguments[:2], "valid.patience=4", *arguments[3:]) == 0
+    assert outcome(tmp_path / "a")["last"] == "step-000010"
 
 
 def test_the_average_is_the_mean_of_the_last_checkpoints(tmp_path: Path) -> None:
@@ -205,8 +221,9 @@ def test_moving_averages_are_kept_through_a_stop(tmp_path: Path) -> None:
     assert train(tmp_path / "whole", "train.steps=8", *ema) == 0
     assert train(tmp_path / "parts", "train.steps=4", *ema) == 0
     assert train(tmp_path / "parts", "train.steps=8", *ema) == 0
-    assert "ema.safetensors" in outcome(tmp_path / "whole")["hashes"]
-    assert outcome(tmp_path / "parts") == outcome(tmp_path / "whole")
+    parts, whole = outcome(tmp_path / "parts"), outcome(tmp_path / "whole")
+    assert "step-000008/ema.safetensors" in whole["hashes"]
+    assert (parts["hashes"], parts["updates"]) == (whole["hashes"], whole["updates"])
 
 
 def test_another_configuration_does_not_continue_a_run(undisturbed: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -235,24 +252,53 @@ def test_a_dry_run_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 @pytest.mark.parametrize("size", [2, 4])
 def test_ranks_learn_what_one_process_learns_from_as_many_micro_batches(tmp_path: Path, size: int) -> None:
-    """1 x 32, 2 x 16, 4 x 8: the same batches and, but for the order of sums, the same gradients."""
+    """1 x 32, 2 x 16, 4 x 8: the same batches and, but for the order of sums, the same gradients and verdicts."""
     sgd = ["optim=sgd", "schedule.lr=0.1", "train.steps=6", "valid.every=3", f"train.micro_tokens={120 // size}"]
+    sgd += ["train.average=2", "checkpoint.every=2", "valid.sentences=7", "checkpoint.minutes=1e-9"]
     assert train(tmp_path / "one", *sgd) == 0
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    pids = []
-    for rank in range(size):
-        world = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        pids.append(fork_training(tmp_path / "many", *sgd, env={key: str(value) for key, value in world.items()}))
-    codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
-    assert codes == [0] * size, (tmp_path / "many.log").read_text()
+    assert train_in_ranks(tmp_path / "many", size, *sgd) == [0] * size, (tmp_path / "many.log").read_text()
 
     one, many = outcome(tmp_path / "one"), outcome(tmp_path / "many")
     batches = [[u[0], u[1], u[6], u[7]] for u in one["updates"]]
     assert [[u[0], u[1], u[6], u[7]] for u in many["updates"]] == batches
+    for here, there in zip(one["valid"], many["valid"], strict=True):
+        assert there == pytest.approx(here, rel=1e-6)
     if size == 2:  # one sum of two numbers: no order to choose
-        assert many["hashes"]["model.safetensors"] == one["hashes"]["model.safetensors"]
-    weights = [load_file(tmp_path / who / "run" / "last" / "model.safetensors") for who in ("one", "many")]
-    for name, expected in weights[0].items():
-        assert torch.allclose(weights[1][name], expected, atol=1e-6)
+        assert many["hashes"] == one["hashes"]
+    for name in ("last", "checkpoints/average"):
+        weights = [load_file(tmp_path / who / "run" / name / "model.safetensors") for who in ("one", "many")]
+        for key, expected in weights[0].items():
+            assert torch.allclose(weights[1][key], expected, atol=1e-6)
+
+
+def test_ranks_agree_that_a_run_is_finished_and_how_it_goes_on(tmp_path: Path) -> None:
+    arguments = ["valid.every=0", "checkpoint.every=2"]
+    assert train_in_ranks(tmp_path / "a", 2, "train.steps=4", *arguments) == [0, 0], (tmp_path / "a.log").read_text()
+    assert train_in_ranks(tmp_path / "a", 2, "train.steps=4", *arguments) == [0, 0]
+    assert "is finished after 4 updates; raise train.steps" in (tmp_path / "a.log").read_text()
+    assert train_in_ranks(tmp_path / "a", 2, "train.steps=6", *arguments) == [0, 0]
+    assert [step for (step,) in records(tmp_path / "a", "update", "step")] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("place", ["updating 3", "validating 4"])
+def test_a_signal_to_one_rank_stops_all_of_them_and_is_saved(undisturbed: Path, tmp_path: Path, place: str) -> None:
+    arguments = [*THIRTY, "train.steps=7", "valid.every=2"]
+    assert train_in_ranks(tmp_path / "whole", 2, *arguments) == [0, 0]
+    codes = train_in_ranks(tmp_path / "parts", 2, *arguments, env={1: {"SIGNAL": f"TERM {place}"}})
+    assert codes == [75, 75], (tmp_path / "parts.log").read_text()
+    assert status(tmp_path / "parts")["steps"] == int(place[-1])
+    assert train_in_ranks(tmp_path / "parts", 2, *arguments) == [0, 0]
+    assert outcome(tmp_path / "parts") == outcome(tmp_path / "whole")
+
+
+def test_ranks_that_see_different_checkpoints_do_not_train(tmp_path: Path) -> None:
+    """As on machines that do not share a file system."""
+    from s2s.errors import CheckpointError
+
+    trainer = SimpleNamespace(
+        world=SimpleNamespace(gather=lambda step: [step, 0]),
+        progress=Progress(step=8),
+        keeper=SimpleNamespace(folder="x"),
+    )
+    with pytest.raises(CheckpointError, match=r"after updates \[8, 0\]"):
+        Trainer.refuse_others(trainer)  # type: ignore[arg-type]
