@@ -1,58 +1,34 @@
-"""The Transformer's numbers, initial weights and limits; its equations are in test_transformer_equations."""
+"""The Transformer's initial weights, dropouts and limits; test_transformer_equations has its equations."""
 
 from __future__ import annotations
 
 import math
-from functools import cache
-from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from s2s import Vocab
 from s2s.batch import make_batch
-from s2s.compose import compose
-from s2s.config import Config
 from s2s.errors import ConfigError, DataError
 from s2s.model import Seq2Seq
 from s2s.nn import LabelSmoothedConfig
+from s2s.nn.attention import KERNELS, CrossAttention, Padded, SelfAttention
+from s2s.nn.dropout import Dropout
 from s2s.nn.loss import LabelSmoothed
-from s2s.plugin import Plugins, load_plugins
+from s2s.plugin import load_plugins
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 
 VOCAB = Vocab(src=17, tgt=17, joint=True)
 PAIRS = [([4, 5, 6, 7], [8, 9, 10]), ([11], [12, 13, 14, 15, 16]), ([5, 5, 8], [4])]
-ARCHS = sorted(p.stem for p in (Path(__file__).parents[2] / "configs" / "arch").glob("*.yaml"))
-
-PAPER = {
-    "transformer_base": 65,
-    **{f"table3_a_h{h}": 65 for h in (1, 4, 16, 32)},
-    "table3_b_dk16": 58,
-    "table3_b_dk32": 60,
-    "table3_c_n2": 36,
-    "table3_c_n4": 50,
-    "table3_c_n8": 80,
-    "table3_c_d256": 28,
-    "table3_c_d1024": 168,
-    "table3_c_ff1024": 53,
-    "table3_c_ff4096": 90,
-    "table3_d_dropout00": 65,
-    "table3_d_dropout02": 65,
-    "table3_e_learned": 65,
-}
-"""Table 3's column of parameters, in millions. Its big model has a test of its own."""
-
-
-@cache
-def plugins() -> Plugins:
-    return load_plugins()
-
-
-def preset(name: str) -> TransformerConfig:
-    config = compose(Config, [f"arch={name}", "task=translation"], plugins()).config.arch
-    assert isinstance(config, TransformerConfig)
-    return config
+SUBLAYERS = [
+    ("encoder", "attention"),
+    ("encoder", "feed_forward"),
+    ("decoder", "attention"),
+    ("decoder", "cross_attention"),
+    ("decoder", "feed_forward"),
+]
 
 
 def tiny(**changes: object) -> TransformerConfig:
@@ -63,71 +39,6 @@ def tiny(**changes: object) -> TransformerConfig:
 def build(config: TransformerConfig) -> Transformer:
     torch.manual_seed(1)
     return Transformer(config, VOCAB).eval()
-
-
-def n_parameters(config: TransformerConfig, rows: int) -> int:
-    with torch.device("meta"):
-        model = Transformer(config, Vocab(src=rows, tgt=rows, joint=True))
-    return sum(p.numel() for p in model.parameters())
-
-
-def closed_form(c: TransformerConfig, rows: int) -> int:
-    """Parameters by arithmetic: a bias in every projection but the softmax's, whose matrix is the embeddings'."""
-    d_k, d_v = c.d_k or c.d_model // c.n_heads, c.d_v or c.d_model // c.n_heads
-    d, h, f = c.d_model, c.n_heads, c.d_ff
-    attention = 2 * (d + 1) * h * d_k + (d + 1) * h * d_v + (h * d_v + 1) * d
-    feed_forward = (d + 1) * f + (f + 1) * d
-    encoder = c.n_encoder_layers * (attention + feed_forward + 2 * 2 * d)
-    decoder = c.n_decoder_layers * (2 * attention + feed_forward + 3 * 2 * d)
-    positions = 2 * c.max_positions * d if c.positions == "learned" else 0
-    final_norms = 2 * 2 * d if c.norm == "pre" else 0
-    tables = {"shared": 1, "target": 2, "none": 3}[c.share_embeddings]
-    return tables * rows * d + encoder + decoder + positions + final_norms
-
-
-@pytest.mark.parametrize("name", PAPER)
-def test_parameter_counts_are_the_papers(name: str) -> None:
-    """With a shared vocabulary of 40,960 rows, as PAPER.md derives from the printed numbers.
-
-    A softmax bias would make base 65.15 million and still round to 65: the paper speaks of one shared weight
-    matrix only, and the released code has no such bias.
-    """
-    count = n_parameters(preset(name), 40_960)
-    assert count == closed_form(preset(name), 40_960)
-    assert round(count / 1e6) == PAPER[name]
-
-
-def test_the_big_models_printed_count_needs_a_smaller_vocabulary() -> None:
-    """Table 3 says 213 million. Its other rows' 40,960 symbols give 218.3, section 5.1's 37,000 give 214.2."""
-    big = preset("transformer_big")
-    for rows, millions in ((40_960, 218.3), (37_000, 214.2), (35_800, 213.0)):
-        assert n_parameters(big, rows) == closed_form(big, rows)
-        assert round(n_parameters(big, rows) / 1e6, 1) == millions
-
-
-@pytest.mark.parametrize(("rows", "millions"), [(40_960, 65.1), (37_000, 63.1)])
-def test_base_has_65_1_million_parameters_with_40_960_symbols(rows: int, millions: float) -> None:
-    assert round(n_parameters(preset("transformer_base"), rows) / 1e6, 1) == millions
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"share_embeddings": "none"}, {"share_embeddings": "target", "norm": "pre"}, {"d_k": 3, "d_v": 5}],
-    ids=["no sharing", "pre-norm", "odd heads"],
-)
-def test_closed_form_holds_off_the_papers_path(changes: dict[str, object]) -> None:
-    assert n_parameters(tiny(**changes), 50) == closed_form(tiny(**changes), 50)
-
-
-@pytest.mark.parametrize("name", ARCHS)
-def test_every_preset_builds_on_the_meta_device(name: str) -> None:
-    with torch.device("meta"):
-        Transformer(preset(name), VOCAB)
-
-
-def test_the_defaults_are_the_base_preset() -> None:
-    """The dataclass alone is the paper's model."""
-    assert preset("transformer_base") == TransformerConfig(name="transformer")
 
 
 def test_beams_share_one_copy_of_the_source() -> None:
@@ -215,6 +126,47 @@ def test_dropout_changes_training_only() -> None:
     assert not torch.equal(run(), run())
 
 
+def test_each_dropout_stands_in_its_place() -> None:
+    config = tiny(dropout=0.1, attention_dropout=0.2, relu_dropout=0.3)
+    model = Transformer(config, VOCAB)
+    for name, module in model.named_modules():
+        if isinstance(module, Dropout):
+            assert module.p == (0.3 if "feed_forward.dropout" in name and "around" not in name else 0.1), name
+        if isinstance(module, SelfAttention | CrossAttention):
+            assert module.dropout == 0.2
+    around = [f"{side}.{i}.around_{part}.dropout" for i in (0, 1) for side, part in SUBLAYERS]
+    inner = [f"{side}.{i}.feed_forward.dropout" for i in (0, 1) for side in ("encoder", "decoder")]
+    assert {n for n, m in model.named_modules() if isinstance(m, Dropout)} == {"dropout", *around, *inner}
+
+
+def test_residual_dropout_is_on_a_sublayers_output_before_the_sum_and_on_the_embeddings() -> None:
+    """With next to nothing let through, a layer only normalises what it is given, and is given zeros."""
+    model = Transformer(tiny(dropout=1 - 1e-12), VOCAB).train()
+    layer, x = model.encoder[0], torch.randn(2, 3, 8)
+    expected = layer.around_feed_forward.norm(layer.around_attention.norm(x))
+    assert torch.equal(layer(x, Padded(KERNELS["math"])), expected)
+    given: list[torch.Tensor] = []
+    layer.register_forward_pre_hook(lambda _, arguments: given.append(arguments[0]))
+    src = torch.tensor([[4, 5, 3]])
+    model.encode(src, src == 0)
+    assert not given[0].any()
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_attention_dropout_reaches_the_kernel_in_training_only(*, training: bool) -> None:
+    seen: list[float] = []
+
+    def spy(*arguments: Any) -> torch.Tensor:
+        seen.append(arguments[-1])
+        return KERNELS["math"](*arguments)
+
+    model = Transformer(tiny(attention_dropout=0.2), VOCAB).train(training)
+    model.kernel = spy
+    batch = make_batch(PAIRS, VOCAB)
+    model(batch.src, batch.src_pad, batch.tgt_in)
+    assert seen == [0.2 * training] * (2 + 2 * 2)
+
+
 def test_a_sentence_longer_than_the_learned_positions_is_an_error_that_says_what_to_do() -> None:
     model = build(tiny(positions="learned", max_positions=4))
     assert model.max_len == 4
@@ -265,5 +217,5 @@ def test_forward_and_loss_compile_into_one_graph(chunk: int | None) -> None:
 
 
 def test_it_is_a_seq2seq_as_registered() -> None:
-    entry = plugins().registry.get("arch", "transformer")
+    entry = load_plugins().registry.get("arch", "transformer")
     assert isinstance(entry.build(tiny(), VOCAB), Seq2Seq)

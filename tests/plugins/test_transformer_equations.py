@@ -53,7 +53,7 @@ class Equations:
         return torch.stack([self.decode(tgt[: t + 1], memory).log_softmax(-1) for t in range(len(tgt))])
 
     def encode(self, src: list[int]) -> Vectors:
-        xs = self.embed(src)
+        xs = self.embed(src, "src")
         for i in range(self.c.n_encoder_layers):
             at = f"encoder.{i}."
             xs = self.around(at + "around_attention", xs, partial(self.self_attention, at + "attention"))
@@ -62,22 +62,26 @@ class Equations:
 
     def decode(self, tgt: list[int], memory: Vectors) -> Tensor:
         """Logits [V] after the last symbol of `tgt`."""
-        xs = self.embed(tgt)
+        xs = self.embed(tgt, "tgt")
         for i in range(self.c.n_decoder_layers):
             at = f"decoder.{i}."
             xs = self.around(at + "around_attention", xs, partial(self.causal_attention, at + "attention"))
             cross = partial(self.cross_attention, at + "cross_attention", memory)
             xs = self.around(at + "around_cross_attention", xs, cross)
             xs = self.around(at + "around_feed_forward", xs, partial(self.feed_forward, at + "feed_forward"))
-        return self.w["embeddings.shared"] @ self.last_norm("decoder_norm", xs)[-1]
+        softmax = {"shared": "shared", "target": "tgt", "none": "softmax"}[self.c.share_embeddings]
+        return self.w[f"embeddings.{softmax}"] @ self.last_norm("decoder_norm", xs)[-1]
 
-    def embed(self, ids: list[int]) -> Vectors:
-        return [
-            self.w["embeddings.shared"][i] * math.sqrt(self.c.d_model) + self.position(p) for p, i in enumerate(ids)
-        ]
+    def embed(self, ids: list[int], side: str) -> Vectors:
+        table = self.w["embeddings." + ("shared" if self.c.share_embeddings == "shared" else side)]
+        return [table[i] * math.sqrt(self.c.d_model) + self.position(p, side) for p, i in enumerate(ids)]
 
-    def position(self, p: int) -> Tensor:
+    def position(self, p: int, side: str) -> Tensor:
         """Section 3.5: PE(p, 2i) = sin(p / 10000^(2i / d)), PE(p, 2i + 1) = cos(p / 10000^(2i / d))."""
+        if self.c.positions == "none":
+            return torch.zeros(self.c.d_model).double()
+        if self.c.positions == "learned":
+            return self.w[f"{side}_positions.weight"][p] * math.sqrt(self.c.d_model)
         angles = [p / 10_000 ** (2 * i / self.c.d_model) for i in range(self.c.d_model // 2)]
         return torch.tensor([f(angle) for angle in angles for f in (math.sin, math.cos)]).double()
 
@@ -97,7 +101,11 @@ class Equations:
         return [self.w[at + ".weight"][part] @ x + self.w[at + ".bias"][part] for x in xs]
 
     def feed_forward(self, at: str, xs: Vectors) -> Vectors:
-        return self.linear(at + ".out", [x.clamp(min=0) for x in self.linear(at + ".inner", xs)])
+        return self.linear(at + ".out", [self.activation(x) for x in self.linear(at + ".inner", xs)])
+
+    def activation(self, x: Tensor) -> Tensor:
+        """max(0, x), or x times the probability that a standard normal variable is below it."""
+        return x.clamp(min=0) if self.c.activation == "relu" else x * (1 + torch.erf(x / math.sqrt(2))) / 2
 
     def self_attention(self, at: str, xs: Vectors) -> Vectors:
         n_k = self.c.n_heads * self.d_k
@@ -124,7 +132,15 @@ class Equations:
 
 @pytest.mark.parametrize("attention", ["sdpa", "math"])
 @pytest.mark.parametrize(
-    "changes", [{}, {"norm": "pre"}, {"d_k": 3, "d_v": 5}], ids=["post-norm", "pre-norm", "free head widths"]
+    "changes",
+    [
+        {},
+        {"norm": "pre"},
+        {"d_k": 3, "d_v": 5},
+        {"positions": "learned", "share_embeddings": "none"},
+        {"positions": "none", "share_embeddings": "target", "activation": "gelu"},
+    ],
+    ids=["the paper's", "pre-norm", "free head widths", "learned positions, three matrices", "no positions, gelu"],
 )
 def test_a_padded_batch_gives_what_the_equations_give_for_each_sentence(
     changes: dict[str, object], attention: str
