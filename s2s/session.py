@@ -20,6 +20,7 @@ from s2s.errors import Preempted
 from s2s.log import Log
 from s2s.run import RunDirectory, run_path
 from s2s.stopping import Stopped, StopSignal
+from s2s.yaml12 import to_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,7 +90,8 @@ def first_screen(composed: Composed[Config], trainer: Trainer, plugins: Plugins)
     """What a user wants to see before he waits: what was asked for, on what, how large, where."""
     config, model, world = trainer.config, trainer.updater.model, trainer.world
     asked = [f"{group}={name}" for group, name in composed.chosen.items()]
-    asked += [f"{key}={_value(config, key)}" for key, origin in composed.origins.items() if _is_users(key, origin)]
+    own = [key for key, origin in composed.origins.items() if _is_users(key, origin)]
+    asked += [f"{key}={to_text(_value(config, key))}" for key in own]
     yield "config", "  ".join(asked)
     for line in trainer.report:
         yield "data", line

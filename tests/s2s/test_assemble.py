@@ -1,4 +1,4 @@
-"""What is refused, and said, before the first update."""
+"""What is refused, and what is said, before the first update."""
 
 from __future__ import annotations
 
@@ -36,3 +36,11 @@ def test_a_missing_development_set_is_said(tmp_path: Path, capsys: pytest.Captur
     places = [f"run={tmp_path / 'run'}", f"data.prepared={tmp_path / 'prepared'}"]
     assert main([f"plugins=[{PLUGIN}]", "task=letters", "arch=tiny", "train.steps=1", "train.tokens=9", *places]) == 0
     assert "no development set is given" in capsys.readouterr().out
+
+
+def test_what_was_asked_for_is_shown_as_it_can_be_given_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(tmp_path, "train.steps=1", "valid.score=false", "train.clip=null") == 0
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("config"))
+    assert {"arch=transformer_tiny", "valid.score=false", "train.clip=null", "search=greedy"} <= set(line.split("  "))
