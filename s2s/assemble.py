@@ -41,24 +41,14 @@ def assemble(config: Config, plugins: Plugins, world: World, run: RunDirectory, 
     build = plugins.registry.get
     task: Task = build("task", config.task.name).build(config.task)
     metrics = build_metrics(task, plugins.registry)  # a misspelt one should not wait for the data
-    prepared = _prepare(task, config, world, log)
-    run.keep_tokenizer(prepared.tokenizer)
-    run.keep_data(prepared.identity, prepared.directory)
+    prepared = _prepare(task, config, world, run, log)
     model = _model(config, plugins, world, task)
     _refuse_too_long(model, config, prepared)
     loss = build("loss", config.loss.name).build(config.loss)
-    parameters = _learnt(model, config)
-    updater = Updater(
-        config=config.train,
-        seed=config.seed,
-        vocab=task.vocab,
-        model=model,
-        loss=loss,
-        optimizer=build("optim", config.optim.name).build(config.optim, parameters),
-        schedule=build("schedule", config.schedule.name).build(config.schedule),
-        world=world,
-    )
+    optimizer = build("optim", config.optim.name).build(config.optim, _learnt(model, config))
+    schedule = build("schedule", config.schedule.name).build(config.schedule)
     search = build("search", config.search.name).build(config.search)
+    updater = Updater(config.train, config.seed, task.vocab, model, loss, optimizer, schedule, world)
     validation = Validation(
         config=config,
         task=task,
@@ -84,12 +74,14 @@ def assemble(config: Config, plugins: Plugins, world: World, run: RunDirectory, 
     )
 
 
-def _prepare(task: Task, config: Config, world: World, log: Log) -> Prepared:
-    """The first rank prepares what is missing, the others then find it."""
+def _prepare(task: Task, config: Config, world: World, run: RunDirectory, log: Log) -> Prepared:
+    """The first rank prepares what is missing, the others then find it; a run continues with no other data."""
     with world.first_goes_first("prepare"):
         prepared = prepare(task, config.data, log.line)
     if not any(len(corpus) and weight > 0 for corpus, weight in prepared.train):
         raise DataError(f"task={config.task.name} has no training data; give task.train=…")
+    run.keep_tokenizer(prepared.tokenizer)
+    run.keep_data(prepared.identity, prepared.directory)
     return prepared
 
 

@@ -50,14 +50,14 @@ def outcome(folder: Path) -> dict[str, Any]:
         "last": last.name,
         "best": (run / "best").resolve().name,
         "hashes": {f"{file.parent.name}/{file.name}": hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
-        "updates": records(folder, "update", "step", "epoch", "loss", "nll", "lr", "gnorm", "pairs", "tokens"),
-        "valid": records(folder, "valid", "step", "nll", "bleu", "best"),
+        "updates": records(run, "update", "step", "epoch", "loss", "nll", "lr", "gnorm", "pairs", "tokens"),
+        "valid": records(run, "valid", "step", "nll", "bleu", "best"),
     }
 
 
-def records(folder: Path, kind: str, *keys: str) -> list[list[Any]]:
+def records(run: Path, kind: str, *keys: str) -> list[list[Any]]:
     """What log.jsonl says under these keys in its records of one kind."""
-    said = map(json.loads, (folder / "run" / "log.jsonl").read_text().splitlines())
+    said = map(json.loads, (run / "log.jsonl").read_text().splitlines())
     return [[record[key] for key in keys] for record in said if record["kind"] == kind]
 
 

@@ -7,9 +7,8 @@ import os
 import random
 import signal
 import time
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -18,6 +17,9 @@ from sorting_runs import fork_training, kill_until_done, outcome, records, statu
 
 from s2s.keeper import Keeper, Progress
 from s2s.trainer import Trainer
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -277,7 +279,7 @@ def test_ranks_agree_that_a_run_is_finished_and_how_it_goes_on(tmp_path: Path) -
     assert train_in_ranks(tmp_path / "a", 2, "train.steps=4", *arguments) == [0, 0]
     assert "is finished after 4 updates; raise train.steps" in (tmp_path / "a.log").read_text()
     assert train_in_ranks(tmp_path / "a", 2, "train.steps=6", *arguments) == [0, 0]
-    assert [step for (step,) in records(tmp_path / "a", "update", "step")] == [1, 2, 3, 4, 5, 6]
+    assert [step for (step,) in records(tmp_path / "a" / "run", "update", "step")] == [1, 2, 3, 4, 5, 6]
 
 
 @pytest.mark.parametrize("place", ["updating 3", "validating 4"])
