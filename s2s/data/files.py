@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["CorpusFiles", "kind", "parse_corpora"]
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,9 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from s2s.errors import ConfigError, did_you_mean
+from s2s.ranges import at_least
 
 KINDS = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 OPTIONS = ("files", "weight", "name")
+WEIGHTS = at_least(1e-4, 1e6)
+"""Less would leave a small corpus without a pair for more epochs than anybody waits, more would number no pairs"""
 
 
 @dataclass(frozen=True)
@@ -103,9 +105,9 @@ def _path(name: str | os.PathLike[str], key: str) -> Path:
 
 
 def _weight(value: Any, key: str) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0:
+    if isinstance(value, int | float) and not isinstance(value, bool) and value in WEIGHTS:
         return float(value)
-    raise ConfigError(f"{key}={value!r} must be a number above 0: 2 sees each pair twice an epoch")
+    raise ConfigError(f"{key}={value!r} must be a number from 0.0001 to a million: 2 sees each pair twice an epoch")
 
 
 def _refused(value: Any, key: str) -> ConfigError:
