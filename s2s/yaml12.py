@@ -86,7 +86,7 @@ def read_value(text: str, key: str) -> Any:
     if not text:
         return ""
     try:
-        return _parse(text) if text[0] in "[{'\"" else scalar(text)
+        return _parse(text) if text[0] in "[{'\"" else _writable(scalar(text))
     except (_RefusedError, ConfigError) as error:
         raise ConfigError(f"{key}={text}: {error}") from error
 
@@ -136,9 +136,16 @@ def _value(event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> Any:
 
 def _scalar(event: yaml.ScalarEvent) -> Any:
     try:
-        return event.value if event.style else scalar(event.value)
+        return _writable(event.value if event.style else scalar(event.value))
     except ConfigError as error:
         raise _RefusedError(event.start_mark, str(error)) from error
+
+
+def _writable(value: Any) -> Any:
+    """Any scalar but text that no path, argument or UTF-8 file can hold, which escapes in quotes can spell."""
+    if isinstance(value, str) and any(sign == "\0" or "\ud800" <= sign <= "\udfff" for sign in value):
+        raise ConfigError("a zero byte or half a character stands in the text; leave it out")
+    return value
 
 
 def _mapping(events: Iterator[yaml.Event], depth: int) -> dict[str, Any]:

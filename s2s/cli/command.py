@@ -34,6 +34,8 @@ FLAGS = {
     "--quiet": "warnings and errors only",
 }
 SHORT = {"-h": "--help", "-q": "--quiet", "-V": "--version"}
+MOST = 4000
+"""Characters of an error"""
 BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
 
 
@@ -124,18 +126,34 @@ def guard(command: str, run: Callable[[], int]) -> int:
         return _say(command, ": ".join(str(p) for p in ("error", error.filename, error.strerror or error) if p), 1)
     except Exception as error:
         if type(error).__name__ == "OutOfMemoryError":  # torch's, which is not imported for it
-            return _say(command, f"error: {error}".partition(". ")[0], 1)
+            what = f"error: {error}".partition(". ")[0]
+            return _say(command, f"{what}; take fewer symbols at once (train.micro_tokens; s2s-generate: tokens)", 1)
+        if _is_lost_peer(error):
+            return _say(command, "error: another process of this run has ended; its own message says why", 1)
         traceback.print_exc()
         return _say(command, f"error: a bug in s2s or a plugin: please report it with the lines above ({version()})", 1)
     return code
+
+
+def _is_lost_peer(error: Exception) -> bool:
+    """Whether torch.distributed, which is not imported for it, could no longer reach another rank."""
+    by_name = any(kind.__name__ == "DistError" for kind in type(error).__mro__)
+    return by_name or (isinstance(error, RuntimeError) and "by peer" in str(error))
 
 
 def _say(command: str, message: str, code: int) -> int:
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     with contextlib.suppress(OSError):
-        print(f"{command}: {message}", file=sys.stderr)
+        print(f"{command}: {one_line(message)}", file=sys.stderr)
     return code
+
+
+def one_line(message: str) -> str:
+    """Whatever the user gave, one line that a terminal can show: nothing unprintable, and the middle of it cut."""
+    if len(message) > MOST:
+        message = f"{message[: MOST // 2]} … {message[-MOST // 2 :]}"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)
 
 
 def _reader_gone() -> int:

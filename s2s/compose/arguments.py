@@ -45,7 +45,7 @@ def read_arguments(arguments: Sequence[str]) -> Arguments:
         elif key == "plugins":
             plugins += _names(text)
         elif key == "experiment":
-            experiment = text
+            experiment = _experiment(text)
         else:
             overrides.append((tuple(key.split(".")), read_value(text, key)))
     return Arguments(tuple(files), experiment, tuple(plugins), tuple(overrides))
@@ -65,6 +65,12 @@ def _names(text: str) -> list[str]:
     return names
 
 
+def _experiment(text: str) -> str:
+    if not text:  # a shell's variable that is not set, more often than not
+        raise ConfigError("experiment=: nothing is named; say experiment=NAME, or leave it out")
+    return text
+
+
 def _is_yaml(argument: str) -> bool:
     return argument.endswith((".yaml", ".yml"))
 
@@ -73,11 +79,19 @@ def _file(argument: str) -> Path:
     path = Path(argument)
     if not _is_yaml(argument):
         raise ConfigError(f"'{argument}' is neither a file.yaml nor key=value; write one of them")
-    if "\0" in argument or not path.exists():
-        folder = path.parent if path.parent.is_dir() else Path()
-        near = difflib.get_close_matches(str(path), [str(p) for p in folder.glob("*.y*ml")], n=1)
+    if not _exists(path):
+        folder = path.parent if _exists(path.parent) else Path()
+        near = difflib.get_close_matches(str(path), [str(p) for p in folder.glob("*.y*ml") if _exists(p)], n=1)
         raise ConfigError(f"no file {argument}.{f' Did you mean {near[0]!r}?' if near else ''}")
     return path
+
+
+def _exists(path: Path) -> bool:
+    """Whether there is such a thing; no path holds a zero byte, and none is longer than the system allows."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def _refuse_unprintable(argument: str) -> None:

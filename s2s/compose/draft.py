@@ -128,9 +128,17 @@ def _relevant(layer: Layer, schema: type) -> Layer:
         if path[0] not in own | shared:
             elsewhere = path[0] in {item.name for item in fields(Config)}
             why = f"{command_of(schema)} does not use it" if elsewhere else "no such option"
-            hint = "" if elsewhere else _near_root(path, schema)
+            hint = "" if elsewhere else _nested(path[0], schema) or _near_root(path, schema)
             raise ConfigError(f"{blame(layer.origin)}{'.'.join(path)}: {why}.{hint}")
     return Layer(layer.origin, tuple(said for said in layer.said if said[0][0] in own), layer.under)
+
+
+def _nested(key: str, schema: type) -> str:
+    """In a file, the dots of the command line are levels."""
+    if key not in {option.key for option in options(schema)}:
+        return ""
+    section, _, name = key.rpartition(".")
+    return f" In a file it is written {section}: {{{name}: …}}"
 
 
 def _near_root(path: tuple[str, ...], schema: type) -> str:

@@ -92,8 +92,10 @@ def _refuse_name(path: tuple[str, ...], value: Any, origin: str) -> None:
 
 def _split(group: str, value: Any, origin: str) -> tuple[_Choice | None, Mapping[str, Any]]:
     """A choice, if `value` is or holds one, and the options beside it."""
-    if value is None or value == "":
+    if value is None:
         return None, {}
+    if value == "":  # a shell's variable that is not set, more often than not
+        raise ConfigError(f"{blame(origin)}{group}=: nothing is named; say {group}=NAME, or leave it out")
     if type(value) is str:
         return _Choice("either", value, origin), {}
     if not isinstance(value, Mapping):

@@ -172,9 +172,14 @@ def test_flags_may_stand_anywhere() -> None:
         (PermissionError(errno.EACCES, "Permission denied", "a"), 1, "s2s-x: error: a: Permission denied"),
         (OSError("odd"), 1, "s2s-x: error: odd"),
         (
+            RuntimeError("[gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:4242"),
+            1,
+            "s2s-x: error: another process of this run has ended; its own message says why",
+        ),
+        (
             type("OutOfMemoryError", (RuntimeError,), {})("CUDA out of memory. Tried"),
             1,
-            "s2s-x: error: CUDA out of memory",
+            "s2s-x: error: CUDA out of memory; take fewer symbols at once (train.micro_tokens; s2s-generate: tokens)",
         ),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
@@ -303,3 +308,12 @@ def test_a_suggestion_is_the_nearest_name_or_the_whole_choice() -> None:
     assert did_you_mean("x", ["b", "a"]) == " Known: a, b."
     assert did_you_mean("x", []) == ""
     assert did_you_mean("x", map(str, range(30))).endswith(", ….")
+
+
+def test_an_error_is_one_line_whatever_was_given(capsys: pytest.CaptureFixture[str]) -> None:
+    from s2s.cli.command import one_line
+
+    for mistake in ("\n", "a\x1b[31m\u2028b", "task=copy\r\n", "x" * 100_000, "\udcff"):
+        assert one_line(mistake).isprintable()
+        assert len(one_line(mistake)) < 5000
+    assert one_line("„süß“ and 木") == "„süß“ and 木"

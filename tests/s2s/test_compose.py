@@ -120,9 +120,25 @@ def test_a_default_choice_is_a_choice_too(file: Write) -> None:
     assert config(path, "search=greedy").search == Choice(name="greedy")
 
 
-def test_an_empty_choice_is_none() -> None:
-    assert "arch: nothing is chosen" in error("task=copy", "arch=")
-    assert config("task=copy", "arch=wide", "search=").search.name == "beam"
+def test_no_choice_is_the_default_and_an_empty_one_a_mistake() -> None:
+    assert "arch: nothing is chosen" in error("task=copy")
+    assert config("task=copy", "arch=wide", "search=null").search.name == "beam"
+    for mistake in ("arch=", "search=", "search=''", "experiment="):
+        assert f"{mistake.partition('=')[0]}=: nothing is named" in error("task=copy", "arch=wide", mistake)
+
+
+def test_a_dotted_key_in_a_file_is_shown_as_levels(file: Write) -> None:
+    assert error(file("train.steps: 5")).endswith("no such option. In a file it is written train: {steps: …}")
+
+
+@pytest.mark.parametrize("text", [r'"a\0b"', r'"\ud800"', r'["\udfff"]', "a\0b"])
+def test_text_that_no_file_or_argument_can_hold_is_refused(text: str) -> None:
+    assert "leave it out" in error("task=copy", "arch=wide", f"task.files={text}")
+
+
+def test_a_file_that_cannot_be_is_no_file() -> None:
+    for name in ("x" * 5000 + ".yaml", "a\0b.yaml", "nowhere/a.yaml"):
+        assert error(name).startswith("no file ")
 
 
 def test_name_and_base_in_one_place_must_agree(file: Write) -> None:
