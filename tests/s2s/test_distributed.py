@@ -108,6 +108,29 @@ def test_scalars_are_summed_and_one_flag_is_enough() -> None:
     assert side_by_side(2, action) == [0, 0]
 
 
+def test_values_are_gathered_in_the_order_of_the_ranks() -> None:
+    assert World().gather("x") == ["x"]
+
+    def action(world: World) -> None:
+        assert world.gather({"rank": world.rank, "none": None}) == [{"rank": r, "none": None} for r in (0, 1, 2)]
+
+    assert side_by_side(3, action) == [0, 0, 0]
+
+
+def test_the_first_rank_goes_first_however_long_it_takes(tmp_path: Path) -> None:
+    def action(world: World) -> None:
+        with world.first_goes_first("work"):
+            if world.is_first:
+                time.sleep(0.5)
+                (tmp_path / "done").touch()
+            assert (tmp_path / "done").exists()
+        world.barrier()
+
+    assert side_by_side(3, action) == [0, 0, 0]
+    with World().first_goes_first("work"):
+        pass
+
+
 def test_a_restarted_group_does_not_meet_the_keys_of_the_attempt_before() -> None:
     """torchrun's store outlives a group that died: its keys lead to processes that are no more."""
     store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)

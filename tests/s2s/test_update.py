@@ -60,6 +60,19 @@ def updater(model: Seq2Seq, **train: object) -> Updater:
     return Updater(TrainConfig(**train), 1, VOCAB, model, plain_loss, optimizer, lambda step: 0.5, World())  # type: ignore[arg-type]
 
 
+def parts_of(update: Updater, batch: list[tuple[list[int], list[int]]]) -> list[Batch]:
+    """The micro-batches that an update learns from."""
+    seen: list[Batch] = []
+
+    def loss(model: nn.Module, part: Batch) -> LossSums:
+        seen.append(part)
+        return plain_loss(model, part)
+
+    update.loss = loss
+    update(batch, step=1)
+    return seen
+
+
 @pytest.fixture
 def model() -> Bag:
     torch.manual_seed(0)
@@ -81,6 +94,31 @@ def test_the_update_is_the_same_for_any_number_of_micro_batches(model: Bag, micr
     assert updated.gnorm == pytest.approx(norm, rel=1e-5)
     assert updated.n_tokens == whole.n_tokens
     assert updated.n_src_tokens == whole.n_src_tokens
+
+
+@pytest.mark.parametrize("micro_tokens", [None, 40])
+def test_padding_is_the_share_of_places_that_hold_no_symbol(model: Bag, micro_tokens: int | None) -> None:
+    update = updater(model, micro_tokens=micro_tokens)
+    parts = parts_of(update, pairs(32))
+    padding = sum(int(part.src_pad.sum() + part.tgt_pad.sum()) for part in parts)
+    places = sum(part.src_pad.numel() + part.tgt_pad.numel() for part in parts)
+    assert update(pairs(32), step=1).padding == pytest.approx(padding / places)
+    assert padding > 0
+
+
+def test_micro_batches_of_like_lengths_hold_what_one_device_may_take(model: Bag) -> None:
+    """Padding counts: a device holds it, too."""
+    batch = sorted(pairs(300), key=lambda pair: (len(pair[1]), len(pair[0])))
+    like = [pair for pair in batch if len(pair[1]) == 4]
+    parts = parts_of(updater(model, micro_tokens=60), like)
+    assert sum(len(part.src) for part in parts) == len(like)
+    assert max(max(part.src.numel(), part.tgt_out.numel()) for part in parts) <= 1.1 * 60
+
+
+def test_any_seed_will_do(model: Bag) -> None:
+    update = updater(model)
+    update.seed = 2**63 - 1
+    assert update(pairs(4), step=300_000).finite
 
 
 def test_clipping_scales_the_whole_gradient(model: Bag) -> None:

@@ -1,0 +1,152 @@
+"""What validation says, against sums over single sentences and outputs decoded one by one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from small_runs import letters_config, letters_plugins
+
+from s2s.batch import make_batch
+from s2s.data.corpus import Corpus, CorpusWriter, Sentences
+from s2s.distributed import World
+from s2s.errors import ConfigError
+from s2s.generator import Generator
+from s2s.metrics import Metric, Score
+from s2s.stopping import StopSignal
+from s2s.task import Example
+from s2s.validation import Validation, dev_examples
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+WORDS = ["abc", "a", "cab", "bb", "ccab", "ab", "c"]
+
+
+class Errors(Metric):
+    """How many outputs are not their references; less is better."""
+
+    name = "errors"
+
+    def __call__(
+        self, hyps: Sequence[str], refs: Sequence[Sequence[str]], samples: int = 0, seed: int = 12345
+    ) -> Score:
+        wrong = sum(hyp != ref for hyp, ref in zip(hyps, refs[0], strict=True))
+        return Score(self.name, float(wrong), "errors|v:1", higher_is_better=False)
+
+
+class Ranks(World):
+    """One of two processes; the other's share is put in by hand."""
+
+    others: Any = None
+
+    def gather(self, value: Any) -> list[Any]:
+        return [value, self.others] if self.rank == 0 else [self.others, value]
+
+
+@pytest.fixture
+def validation(tmp_path: Path) -> Validation:
+    plugins = letters_plugins()
+    config = letters_config(plugins, "search=greedy", "valid.best=errors", "train.tokens=9").config
+    build = plugins.registry.get
+    task = build("task", "letters").build(config.task)
+    task.learn(tmp_path)
+    torch.manual_seed(3)
+    model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
+    with CorpusWriter(tmp_path / "valid", task.vocab.src, task.vocab.tgt) as writer:
+        ids = Sentences.of([task.ids(word) for word in WORDS])
+        writer.append(ids, ids)
+    return Validation(
+        config=config,
+        task=task,
+        model=model.train(),
+        loss=build("loss", "label_smoothed").build(config.loss),
+        corpora=[Corpus(tmp_path / "valid")],
+        examples=[Example(word, word) for word in WORDS],
+        metrics=[Errors()],
+        generator=Generator(model, task, build("search", "greedy").build(config.search), "cpu"),
+        world=World(),
+    )
+
+
+def test_the_loss_is_the_mean_over_symbols_of_single_sentences(validation: Validation) -> None:
+    sums = torch.zeros(2, dtype=torch.float64)
+    for word in WORDS:
+        ids = validation.task.ids(word)  # type: ignore[attr-defined]
+        batch = make_batch([(ids, ids)], validation.task.vocab)
+        logits = validation.model.project(validation.model(batch.src, batch.src_pad, batch.tgt_in))
+        log_probs = logits.double().log_softmax(-1).gather(-1, batch.tgt_out[..., None])
+        sums += torch.stack([-log_probs.sum(), torch.tensor(float(batch.n_tokens))]).detach()
+    verdict = validation(StopSignal())
+    assert verdict is not None
+    assert verdict.values["nll"] == pytest.approx(float(sums[0] / sums[1]), rel=1e-6)
+    assert verdict.values["ppl"] == pytest.approx(math.exp(verdict.values["nll"]))
+    assert validation.model.training
+
+
+def test_scores_are_those_of_outputs_decoded_one_by_one(validation: Validation) -> None:
+    hyps = [next(iter(validation.generator([word]))).hyp for word in WORDS]
+    verdict = validation(StopSignal())
+    assert verdict is not None
+    assert verdict.values["errors"] == sum(hyp != word for hyp, word in zip(hyps, WORDS, strict=True))
+    assert verdict.goodness == -verdict.values["errors"]
+    assert verdict.record()["search"] == "greedy"
+    assert verdict.signatures == {"errors": "errors|v:1"}
+
+
+def test_two_ranks_do_each_a_part_and_find_what_one_finds(validation: Validation) -> None:
+    whole = validation(StopSignal())
+    ranks = [replace(validation, world=Ranks(rank, 2)) for rank in (0, 1)]
+    nll = [rank._own_nll() for rank in ranks]
+    hyps = [rank._own_hyps() for rank in ranks]
+    assert min(n_tokens for _, n_tokens in nll) > 0
+    assert [len(part) for part in hyps] == [4, 3]
+
+    object.__setattr__(ranks[0].world, "others", nll[1])
+    assert whole is not None
+    assert ranks[0].nll(StopSignal()) == pytest.approx(whole.values["nll"], rel=1e-6)
+    object.__setattr__(ranks[0].world, "others", hyps[1])
+    assert ranks[0].scores(StopSignal()) == validation.scores(StopSignal())
+
+
+def test_a_rank_that_was_cut_short_leaves_all_without_a_verdict(validation: Validation) -> None:
+    rank = replace(validation, world=Ranks(0, 2))  # the other's share is None
+    assert rank(StopSignal()) is None
+
+
+def test_a_model_that_gives_no_numbers_is_the_worst(validation: Validation) -> None:
+    validation.config.valid.best = "nll"
+    with torch.no_grad():
+        validation.model.embed.weight.fill_(math.nan)  # type: ignore[union-attr, operator]
+    verdict = validation(StopSignal())
+    assert verdict is not None
+    assert math.isnan(verdict.values["nll"])
+    assert verdict.goodness == -math.inf
+
+
+def test_what_decides_must_be_measured(validation: Validation) -> None:
+    validation.config.valid.best = "eror"
+    with pytest.raises(ConfigError, match=r"valid\.best=eror is not among what is measured\. Did you mean 'errors'"):
+        replace(validation)
+    validation.config.valid.best, validation.config.valid.score = "errors", False
+    with pytest.raises(ConfigError, match=r"Known: nll"):
+        replace(validation)
+
+
+def test_the_first_sentences_are_decoded_and_none_where_nothing_is_scored(validation: Validation) -> None:
+    task, config = validation.task, validation.config
+
+    class Judged(type(task)):  # type: ignore[misc]
+        def corpora(self, split: str) -> list[tuple[str, float]]:
+            return [("one", 1.0), ("two", 1.0)]
+
+    judged = Judged(config.task)
+    for n, expected in [(6, 6), (0, 8), (100, 8)]:
+        config.valid.sentences = n
+        assert len(dev_examples(judged, config)) == expected
+    config.valid.score = False
+    assert dev_examples(judged, config) == []
