@@ -18,18 +18,19 @@ from s2s.data.prepare import prepare
 from s2s.data.recipe import Recipe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from s2s.compose import Composed
     from s2s.plugin import Plugins
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    return run_command(PrepareConfig, _prepare)
+    return run_command(PrepareConfig, prepare_only, argv)
 
 
-def _prepare(composed: Composed[PrepareConfig], plugins: Plugins, options: Options) -> None:
+def prepare_only(composed: Composed[PrepareConfig], plugins: Plugins, options: Options) -> None:
+    """Prepare, and say what became of each corpus; a dry run only opens the files."""
     config = composed.config
     task = plugins.registry.get("task", config.task.name).build(config.task)
     if options.dry_run:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,26 +21,17 @@ def arguments(tmp_path: Path) -> list[str]:
     return ["task=translation", f"task.train={files}", "task.vocab_size=30", f"data.prepared={tmp_path / 'prepared'}"]
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["s2s-prepare", *arguments])
-    return main()
-
-
-def test_it_reports_what_was_read_and_kept(
-    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_reports_what_was_read_and_kept(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     for how in ("made", "found"):
-        assert run(monkeypatch, *arguments) == 0
+        assert main(arguments) == 0
         out, err = capsys.readouterr()
         assert f"{how} in " in out
         assert "train a: 200 pairs read, 200 kept; " in out
         assert ("learning its symbols" in err) == (how == "made")
 
 
-def test_quiet_says_nothing(
-    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(monkeypatch, "--quiet", *arguments) == 0
+def test_quiet_says_nothing(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--quiet", *arguments]) == 0
     assert capsys.readouterr() == ("", "")
 
 
@@ -49,26 +39,26 @@ def test_a_terminal_gets_a_bar(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(rich.console.Console, "is_terminal", True)
-    assert run(monkeypatch, *arguments) == 0
+    assert main(arguments) == 0
     assert "━" in capsys.readouterr().err
 
 
 def test_a_dry_run_checks_the_files_and_changes_nothing(
-    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(monkeypatch, "--dry-run", *arguments) == 0
+    assert main(["--dry-run", *arguments]) == 0
     assert not (tmp_path / "prepared").exists()
     assert f"would be made in {tmp_path / 'prepared'}/translation-" in capsys.readouterr().out
     (tmp_path / "a.de").unlink()
-    assert run(monkeypatch, "--dry-run", *arguments) == 2
+    assert main(["--dry-run", *arguments]) == 2
     assert "a.de: no such file" in capsys.readouterr().err
 
 
 def test_a_bad_line_ends_with_one_line_and_exit_code_2(
-    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "a.de").write_bytes(b"x\n" * 199 + b"\xff\n")
-    assert run(monkeypatch, *arguments) == 2
+    assert main(arguments) == 2
     err = capsys.readouterr().err
     assert f"s2s-prepare: error: {tmp_path / 'a.de'}:200: invalid UTF-8 byte 0xff at column 1" in err
     assert "Traceback" not in err
