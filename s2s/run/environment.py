@@ -48,18 +48,22 @@ def environment(plugins: Plugins, world: World) -> dict[str, Any]:
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """In words, what has changed since that lets a continued run end with other bytes."""
+    """In words, what has changed since that lets a continued run end with other bytes, or otherwise altogether."""
     words = []
     for key in TELLING:
-        was, now = _get(old, key), _get(new, key)
+        was, now = _get(old, *key.split(".")), _get(new, *key.split("."))
         if was != now:
             words.append(f"{key} was {was} and is {now}: the results will differ in their last bits")
+    for name in new["plugins"]:
+        was, now = _get(old, "plugins", name, "sha256"), _get(new, "plugins", name, "sha256")
+        if was and now and was != now:
+            words.append(f"plugin '{name}' has changed since: the run goes on with what it is now")
     return words
 
 
-def _get(tree: Any, key: str) -> Any:
-    for part in key.split("."):
-        tree = tree.get(part) if isinstance(tree, dict) else None
+def _get(tree: Any, *keys: str) -> Any:
+    for key in keys:
+        tree = tree.get(key) if isinstance(tree, dict) else None
     return tree
 
 

@@ -220,9 +220,11 @@ def test_what_changes_the_last_bits_is_a_warning(plugins: Plugins) -> None:
     make_run(run_path("x"), plugins, [1])
     env = read(run_path("x") / "env.json")
     env["threads"] = 77
+    env["plugins"][PLUGIN]["sha256"] = "another"
     (run_path("x") / "env.json").write_text(json.dumps(env))
-    (warning,) = begin(run_path("x"), plugins)
-    assert warning.startswith("threads was 77 and is ")
+    threads, plugin = begin(run_path("x"), plugins)
+    assert threads.startswith("threads was 77 and is ")
+    assert plugin == f"plugin '{PLUGIN}' has changed since: the run goes on with what it is now"
 
 
 def test_starting_removes_what_killed_saves_left(plugins: Plugins) -> None:
@@ -240,6 +242,16 @@ def test_another_tokenizer_under_the_same_checkpoints_is_refused(plugins: Plugin
     (other / "letters.txt").write_text("cba")
     with pytest.raises(CheckpointError, match=r"was trained with the tokeniser [0-9a-f]{12}, .* is [0-9a-f]{12}"):
         RunDirectory(run_path("x")).keep_tokenizer(other)
+
+
+def test_other_training_data_under_the_same_checkpoints_are_refused(plugins: Plugins) -> None:
+    make_run(run_path("x"), plugins, [1])
+    run = RunDirectory(run_path("x"))
+    run.keep_data("a" * 64, Path("prepared"))  # a run of before there was such a check takes what it finds
+    begin(run_path("x"), plugins)
+    run.keep_data("a" * 64, Path("elsewhere"))
+    with pytest.raises(CheckpointError, match=r"was trained on the data aaaaaaaaaaaa, .* now give bbbbbbbbbbbb"):
+        run.keep_data("b" * 64, Path("prepared"))
 
 
 def test_the_same_tokenizer_mends_a_damaged_copy(plugins: Plugins) -> None:
