@@ -293,6 +293,16 @@ def test_a_signal_to_one_rank_stops_all_of_them_and_is_saved(undisturbed: Path, 
     assert outcome(tmp_path / "parts") == outcome(tmp_path / "whole")
 
 
+def test_a_rank_that_fails_ends_the_others_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "run").write_text("no directory")
+    assert train_in_ranks(tmp_path / "a", 2, "train.steps=4") == [2, 1]
+    said = (tmp_path / "a.log").read_text().splitlines()
+    assert [line for line in said if line.startswith("s2s-train: error: run directory")]
+    assert [line for line in said if line.startswith("s2s-train: error: another process of this run has ended")]
+    assert not any("Traceback" in line for line in said)
+
+
 def test_ranks_that_see_different_checkpoints_do_not_train(tmp_path: Path) -> None:
     """As on machines that do not share a file system."""
     from s2s.errors import CheckpointError
