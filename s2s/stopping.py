@@ -127,6 +127,7 @@ class StopSignal:
 
     def _watch(self, reading: int) -> None:
         """In a thread: leave, if a signal has come, nothing has to be saved, and Python does not get to hear it."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, _CODES)  # what interrupts a wait must reach the thread that waits
         while code := os.read(reading, 1)[0]:
             if code in _CODES and not self.heard.wait(DEAF) and self.mode == "leave":
                 stop = Stopped(signal.Signals(code))

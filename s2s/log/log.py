@@ -40,6 +40,7 @@ class Log:
         self.mark = time.monotonic()
         self.warned: set[str] = set()
         self.early: list[str] = []
+        self.early_records: list[Mapping[str, Any]] = []
         self.pending: Mapping[str, Any] | None = None
 
     def start(self, step: int) -> None:
@@ -51,9 +52,11 @@ class Log:
         self.text = (self.directory / "train.log").open("a", encoding="utf-8")
         if self.config.tensorboard:
             self.board = Board(self.directory / "tensorboard", step)
-        early, self.early = self.early, []
-        for line in early:
+        for line in self.early:
             self._write(line)
+        for record in self.early_records:
+            self._record(record, show=False)
+        self.early, self.early_records = [], []
 
     def facts(self, facts: Sequence[tuple[str, str]]) -> None:
         """The first screen: one line each, what it is about in front where that changes."""
@@ -182,9 +185,11 @@ class Log:
     def _record(self, record: Mapping[str, Any], *, show: bool) -> None:
         if show:
             self.screen.record(record)
+        if self.journal is None:
+            self.early_records.append(record)
+            return
         try:
-            if self.journal:
-                self.journal.write(record)
+            self.journal.write(record)
         except OSError as error:
             self._full(error)
 

@@ -189,6 +189,7 @@ def test_a_warning_is_said_once_on_standard_error_and_kept(tmp_path: Path, capsy
         log.warn("careful")
     assert capsys.readouterr() == ("", "warning: careful\n")
     assert (tmp_path / "train.log").read_text() == "warning: careful\n"
+    assert journal(tmp_path) == [{"kind": "warning", "step": 0, "text": "careful"}]
 
 
 def test_train_log_keeps_what_was_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -354,3 +355,15 @@ def test_counts_are_short(value: float, text: str) -> None:
 )
 def test_durations_are_clear(value: float, text: str) -> None:
     assert duration(value) == text
+
+
+@pytest.mark.parametrize("line", ['{"step": "x"}', '{"kind": "valid", "best": true}', "[" * 100_000, "\0" * 99, "5"])
+def test_what_is_no_record_is_dropped_from_the_journal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    (tmp_path / "log.jsonl").write_text(f'{{"kind": "warning", "step": 1, "text": "x"}}\n{line}\n')
+    with Log(tmp_path, LogConfig(tensorboard=False), 3) as log:
+        log.start(1)
+        log.summary({"steps": 1, "tokens": 9, "seconds": 1.0}, "next")
+    kinds = [json.loads(line)["kind"] for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert kinds == ["warning", "summary"]
