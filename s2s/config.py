@@ -45,6 +45,8 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         refuse_outside("data", self, max_len=at_least(2), max_ratio=at_least(1), workers=THREADS)
+        if not self.prepared.strip():
+            raise ConfigError("data.prepared=: give a folder, such as runs/prepared, or leave it out")
 
 
 @dataclass(kw_only=True)

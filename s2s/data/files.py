@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CorpusFiles", "kind", "parse_corpora"]
+__all__ = ["CorpusFiles", "expanded", "kind", "parse_corpora"]
 
 import os
 from collections.abc import Mapping, Sequence
@@ -91,13 +91,14 @@ def _files(value: Any, key: str) -> tuple[Path, ...]:
         raise _refused(value, key)
     if any("\0" in str(name) for name in names):
         raise ConfigError(f"{key}: a file name holds a NUL character; check the path")
-    paths = tuple(_path(name, key) for name in names)
+    paths = tuple(expanded(name, key) for name in names)
     if len(paths) == 2 or (len(paths) == 1 and kind(paths[0])):
         return paths
     raise _refused(value, key)
 
 
-def _path(name: str | os.PathLike[str], key: str) -> Path:
+def expanded(name: str | os.PathLike[str], key: str) -> Path:
+    """The path that an option names; a leading ~ is the user's home."""
     try:
         return Path(name).expanduser()
     except RuntimeError:

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from s2s.config import DataConfig
 from s2s.data.encoding import CorpusReport, Limits
+from s2s.data.files import expanded
 from s2s.data.inputs import Stamp
 from s2s.task import Task
 
@@ -56,7 +57,7 @@ class Recipe:
         """Where the result lies: a folder for each set of settings."""
         said = json.dumps(self.settings, sort_keys=True, default=str)
         key = hashlib.sha256(said.encode()).hexdigest()[:12]
-        return Path(self.config.prepared).expanduser() / f"{self.task.config.name or 'task'}-{key}"
+        return expanded(self.config.prepared, "data.prepared") / f"{self.task.config.name or 'task'}-{key}"
 
     def limits(self, split: str) -> Limits:
         """What is dropped; of a development set only what is empty, lest its score change with an option."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["RunDirectory"]
 
 import json
+import os
 import time
 from contextlib import suppress
 from fnmatch import fnmatch
@@ -14,7 +15,7 @@ from s2s import checkpoint
 from s2s.compose import compose, differences, to_yaml
 from s2s.config import Config
 from s2s.durable import write_file
-from s2s.errors import CheckpointError
+from s2s.errors import CheckpointError, UserError
 from s2s.run import tokenizer
 from s2s.run.environment import changes, environment
 from s2s.run.finding import RESOLVED, point_last
@@ -33,6 +34,8 @@ FREE = (
     "data.prepared", "data.workers",
 )  # fmt: skip
 """Options that may change when a run continues: they say how long, where and how closely watched, not what."""
+REPLACED = ("config.yaml", "env.json", "status.json", "log.jsonl", "tokenizer", "best", "last")
+"""What a run writes anew where it begins or goes on."""
 
 
 class RunDirectory:
@@ -60,6 +63,7 @@ class RunDirectory:
             return []
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            self._refuse_what_is_no_run()
             warning = self.lock.acquire()
             checkpoint.preflight(self.checkpoints, 0)
             checkpoint.sweep(self.checkpoints)
@@ -68,7 +72,10 @@ class RunDirectory:
             warnings = changes(self._read_env(), new) if self.is_resumed else []
             self._write(composed, new)
         except OSError as error:
-            raise CheckpointError(f"run directory {self.path} cannot be written to: {error}") from error
+            what = f"{error.strerror or error} ({error.filename or self.path})"
+            raise CheckpointError(
+                f"run directory {self.path} cannot be written to: {what}; make room there, or give another run=…"
+            ) from error
         point_last(self.path)
         return [*([warning] if warning else []), *warnings]
 
@@ -120,10 +127,28 @@ class RunDirectory:
             with suppress(OSError):  # a full disk must not hide how the run ended
                 self._write_json("status.json", {"state": state, "since": since, **facts})
 
+    def _refuse_what_is_no_run(self) -> None:
+        """Somebody's folder of another kind, such as the one he works in, must lose nothing to a run."""
+        if (self.path / RESOLVED).is_file():
+            return
+        held = [name for name in REPLACED if os.path.lexists(self.path / name)]
+        held += [path.name for path in checkpoint.steps(self.checkpoints)]
+        if held:
+            raise CheckpointError(
+                f"{self.path} holds {', '.join(held[:3])}{', …' if len(held) > 3 else ''}, which a run would replace, "
+                f"and is no run to continue: it has no {RESOLVED}. Give another run=…"
+            )
+
     def _refuse_changes(self, composed: Composed[Config], plugins: Plugins) -> None:
         if not self.is_resumed or not (self.path / RESOLVED).is_file():
             return
-        old = compose(Config, [str(self.path.absolute() / RESOLVED)], plugins).config
+        try:
+            old = compose(Config, [str(self.path.absolute() / RESOLVED)], plugins).config
+        except UserError as error:
+            raise CheckpointError(
+                f"{self.path} cannot be continued, since its {RESOLVED} is damaged: {error} Put it back, or give "
+                "another run=… to start anew"
+            ) from error
         changed = {
             key: f"{key} is {was!r} there and {now!r} here"
             for key, (was, now) in differences(old, composed.config).items()
@@ -142,8 +167,8 @@ class RunDirectory:
             )
 
     def _write(self, composed: Composed[Config], env: dict[str, Any]) -> None:
+        write_file(self.path / RESOLVED, to_yaml(composed.config, composed.origins))  # first: it makes this a run
         write_file(self.path / "config.yaml", to_yaml(composed.given))
-        write_file(self.path / RESOLVED, to_yaml(composed.config, composed.origins))
         kept = {key: value for key, value in self._read_env().items() if key in ("tokenizer", "data")}
         self._write_json("env.json", {**env, **kept})
         self.status("running")

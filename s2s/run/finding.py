@@ -4,10 +4,12 @@ from __future__ import annotations
 
 __all__ = ["RUNS", "candidates", "find_run", "point_last", "run_path"]
 
+import os
 from contextlib import suppress
 from pathlib import Path
 
 from s2s import checkpoint
+from s2s.data.files import expanded
 from s2s.errors import CheckpointError, did_you_mean
 
 RUNS = Path("runs")
@@ -18,21 +20,27 @@ def run_path(name: str) -> Path:
     """Where a run of this name lies, or will: a bare name under runs/, a path as it stands, last the newest."""
     if name == "last":
         return _last()
-    return Path(name) if "/" in name else RUNS / name
+    if "/" in name or name in (".", ".."):
+        return expanded(name, "run")
+    return RUNS / name
 
 
 def find_run(name: str) -> Path:
     """The directory of a run that exists: `last`, its name under runs/, or its path."""
     tried = [run_path(name)] if name == "last" else [run_path(name), Path(name)]
     for path in tried:
-        if name and (path / RESOLVED).is_file():
+        if name and _is_run(path):
             return path
     for path in tried:
-        if name and path.is_dir():
+        if name and os.path.isdir(path):  # noqa: PTH112  Path's own raises on a name that is too long
             raise CheckpointError(f"run={name}: {path} is no run directory: it has no {RESOLVED}")
-    known = [p.name for p in RUNS.iterdir() if (p / RESOLVED).is_file()] if RUNS.is_dir() else []
+    known = [p.name for p in RUNS.iterdir() if _is_run(p)] if RUNS.is_dir() else []
     hint = did_you_mean(name, {*known, *(["last"] if known else [])}) or " There are no runs under runs/ yet."
     raise CheckpointError(f"run={name}: no such run, neither under runs/ nor as a path.{hint}")
+
+
+def _is_run(path: Path) -> bool:
+    return os.path.isfile(path / RESOLVED)  # noqa: PTH113
 
 
 def point_last(path: Path) -> None:

@@ -17,7 +17,7 @@ from small_runs import CPU, PLUGIN, letters_config, letters_plugins, make_run
 from s2s.compose import compose
 from s2s.config import Config
 from s2s.distributed import World
-from s2s.errors import CheckpointError
+from s2s.errors import CheckpointError, ConfigError
 from s2s.run import RunDirectory, find_run, load_run, run_path
 
 if TYPE_CHECKING:
@@ -259,3 +259,53 @@ def test_the_same_tokenizer_mends_a_damaged_copy(plugins: Plugins) -> None:
     (run_path("x") / "tokenizer/letters.txt").write_text("?")
     RunDirectory(run_path("x")).keep_tokenizer(Path("runs/prepared-tokenizer"))
     load_run(run_path("x"), "auto", plugins, CPU)
+
+
+def test_a_folder_of_another_kind_loses_nothing_to_a_run(plugins: Plugins, tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    (folder / "tokenizer").mkdir(parents=True)
+    (folder / "config.yaml").write_text("# mine")
+    with pytest.raises(CheckpointError, match=r"holds config.yaml, tokenizer, which a run would replace"):
+        begin(folder, plugins)
+    assert {path.name for path in folder.iterdir()} == {"config.yaml", "tokenizer"}
+    assert (folder / "config.yaml").read_text() == "# mine"
+
+
+def test_a_folder_may_hold_what_a_run_does_not_write(plugins: Plugins, tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "job.out").write_text("")
+    assert begin(tmp_path / "x", plugins) == []
+
+
+def test_checkpoints_without_their_configuration_are_not_continued(plugins: Plugins) -> None:
+    make_run(run_path("x"), plugins, [1])
+    for damaged in ("task: [", "", "task: nothing"):
+        (run_path("x") / "resolved.yaml").write_text(damaged)
+        with pytest.raises(CheckpointError, match=r"since its resolved\.yaml is damaged"):
+            begin(run_path("x"), plugins)
+    (run_path("x") / "resolved.yaml").unlink()
+    (run_path("x") / "config.yaml").unlink()
+    with pytest.raises(CheckpointError, match=r"is no run to continue: it has no resolved\.yaml"):
+        begin(run_path("x"), plugins)
+
+
+def test_a_file_where_a_run_should_be_is_named(plugins: Plugins, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match=r"File exists \(.*file\); make room there, or give another run=…"):
+        begin(tmp_path / "file", plugins)
+
+
+def test_dots_and_a_tilde_are_paths(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert run_path(".") == Path()
+    assert run_path("..") == Path("..")
+    assert run_path("~/x") == tmp_path / "x"
+    assert run_path("~") == Path("runs/~")
+    with pytest.raises(ConfigError, match="no such user"):
+        run_path("~no-such-user/x")
+
+
+def test_a_run_of_an_impossible_name_is_not_found() -> None:
+    for name in ("x" * 5000, "a/" * 3000):
+        with pytest.raises(CheckpointError, match="no such run"):
+            find_run(name)
