@@ -108,7 +108,18 @@ class Keeper:
             if skipped:
                 self.log.warn(f"no checkpoint in {self.folder} is valid: the run begins anew")
             return None
-        found = checkpoint.load(path)
+        try:
+            return self._take(checkpoint.load(path))
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            what = f"{type(error).__name__}: {error}"
+            raise CheckpointError(
+                f"{path} is whole, but not what this version of s2s saves ({what}): continue the run with the version "
+                "that began it, or give another run=…"
+            ) from error
+
+    def _take(self, found: checkpoint.Checkpoint) -> Progress:
+        """Everything goes on as a checkpoint says."""
+        path = found.path
         checkpoint.load_weights(self.updater.model, found.tensors["model"], path)
         self.updater.optimizer.load_state_dict(checkpoint.unpack(found.state["optim"], found.tensors["optim"]))
         self.updater.scaler.load_state_dict(found.state["scaler"])

@@ -21,7 +21,7 @@ class Journal:
     def __init__(self, path: Path, step: int) -> None:
         """Continue after update `step`: records of later ones, which will come again, are dropped."""
         self.path = path
-        kept = [line for line, record in _lines(path) if record.get("step", 0) <= step]
+        kept = [line for line, record in _lines(path) if record["step"] <= step]
         write_file(path, b"".join(line + b"\n" for line in kept))
         self.file = path.open("ab")
         self.torn = False
@@ -80,13 +80,13 @@ def plain(value: Any) -> Any:
 
 
 def _lines(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    """Lines that hold a whole record, and the record."""
+    """Lines that hold a whole record, and the record; each has its step."""
     if not path.is_file():
         return
     for line in path.read_bytes().split(b"\n"):
         try:
             record = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
-        if isinstance(record, dict):
+        if isinstance(record, dict) and isinstance(record.get("step"), int):
             yield line, record

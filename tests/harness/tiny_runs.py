@@ -1,0 +1,64 @@
+"""The smallest translation run that the real commands make, and the commands called in this process."""
+
+from __future__ import annotations
+
+import random
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from s2s.cli import average, generate, plugins, prepare, score, train
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+WORDS = {"a": "ein", "dog": "hund", "cat": "kater", "old": "alter", "sees": "sieht", "the": "der", "eats": "isst"}
+COMMANDS = {
+    f"s2s-{module.__name__.rpartition('.')[2]}": module.main
+    for module in (train, generate, prepare, score, average, plugins)
+}
+ALLOWED = (0, 2)
+"""Exit codes of what a user can cause without signals, full disks and closed pipes."""
+
+SMALL = [
+    *("task=translation", "task.train=[a.en,a.de]", "task.vocab_size=40", "arch=transformer_tiny", "arch.d_model=8"),
+    *("arch.d_ff=8", "arch.n_heads=2", "arch.n_encoder_layers=1", "arch.n_decoder_layers=1", "data.workers=1"),
+    *("train.threads=1", "train.tokens=300", "checkpoint.every=2", "log.tensorboard=false"),
+]
+
+
+def write_corpus(folder: Path, n: int = 100) -> None:
+    """`n` pairs of words as a.en and a.de."""
+    draw = random.Random(0)
+    src = [draw.choices(list(WORDS), k=draw.randint(1, 9)) for _ in range(n)]
+    (folder / "a.en").write_text("".join(f"{' '.join(words)}\n" for words in src))
+    (folder / "a.de").write_text("".join(f"{' '.join(WORDS[w] for w in words)}\n" for words in src))
+
+
+def train_tiny(folder: Path, *arguments: str) -> None:
+    """A corpus and a run "x" of four updates in `folder`."""
+    write_corpus(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert train.main([*SMALL, "train.steps=4", "run=x", "--quiet", *arguments]) == 0
+
+
+def call(command: str, arguments: Sequence[str], capture: Any) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error; whatever happened, the law for commands is held.
+
+    `capture` is pytest's capsys, or what it is for hypothesis: `Captured`.
+    """
+    capture.readouterr()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [command, *arguments])
+        code = COMMANDS[command](arguments)
+    out, err = capture.readouterr()
+    assert "Traceback" not in err, err
+    assert "a bug in s2s" not in err, err
+    assert code in ALLOWED, (code, err)
+    complaints = [line for line in err.splitlines() if line.startswith(f"{command}: error: ")]
+    assert len(complaints) == (code == 2), err
+    assert code == 0 or err.splitlines()[-1] == complaints[0], err
+    return code, out, err
