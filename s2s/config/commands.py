@@ -1,0 +1,116 @@
+"""What the commands around training are told."""
+
+from __future__ import annotations
+
+__all__ = ["AverageConfig", "GenerateConfig", "PrepareConfig", "ScoreConfig"]
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from s2s.config.training import THREADS, DataConfig
+from s2s.ranges import at_least, refuse_outside
+from s2s.registry import Choice
+
+
+@dataclass(kw_only=True)
+class PrepareConfig:
+    """s2s-prepare: train the tokeniser and encode the corpora, without training a model.
+
+    s2s-prepare task=translation task.train=[corpus.en,corpus.de]
+    """
+
+    task: Choice = field(default_factory=Choice)
+    """What is prepared."""
+    data: DataConfig = field(default_factory=DataConfig)
+    """Where it is kept, and what is dropped."""
+
+
+@dataclass(kw_only=True)
+class GenerateConfig:
+    """s2s-generate: outputs for inputs, in their order.
+
+    s2s-generate run=my_run < input.txt > output.txt
+    s2s-generate run=my_run input=in.jsonl output=out.jsonl format=jsonl nbest=4 search.beam=8
+    """
+
+    run: str = ""
+    """Run directory, its name under runs/, or last."""
+    checkpoint: str = "auto"
+    """auto (the average, else the best, else the last), average, best, last, or a name or path."""
+    input: str = "-"
+    """File to read; - is standard input."""
+    output: str = "-"
+    """File to write; - is standard output."""
+    format: Literal["text", "tsv", "jsonl"] = "text"
+    """text: one line in, one out. tsv: source, output, score. jsonl: objects with `src`; others are kept."""
+    nbest: int = 1
+    """Outputs per input; more than one needs tsv or jsonl."""
+    tokens: int = 4000
+    """Source symbols decoded at once, padding and beam not counted."""
+    window: int = 2000
+    """Inputs read ahead, so that those of like length are decoded together; from a pipe, what has arrived."""
+    max_source: int = 1024
+    """Longest input, in symbols with the end symbol; the model may have a limit of its own."""
+    too_long: Literal["truncate", "error"] = "truncate"
+    """What becomes of longer inputs: cut, with a warning and a count, or an error."""
+    device: str = "auto"
+    """Where to compute: auto, cpu, cuda, cuda:1."""
+    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
+    """Arithmetic."""
+    threads: int = 0
+    """Threads of torch on the CPU; 0 leaves its own choice."""
+    resume: bool = False
+    """Continue an output file that a killed run left behind."""
+    search: Choice = field(default_factory=Choice, metadata={"may_stay_open": True})
+    """How outputs are found; what is not given here is as in the run."""
+
+    def __post_init__(self) -> None:
+        one = at_least(1)
+        refuse_outside("", self, nbest=one, tokens=one, window=one, max_source=at_least(2), threads=THREADS)
+
+
+@dataclass(kw_only=True)
+class ScoreConfig:
+    """s2s-score: judge outputs against references.
+
+    s2s-score task=translation hyp=output.txt ref=reference.txt
+    s2s-score task=translation hyp=[a.txt,b.txt] ref=reference.txt format=json
+    """
+
+    task: Choice = field(default_factory=Choice)
+    """Whose metrics are used."""
+    hyp: Any = ""
+    """File of outputs, one a line; a list of several compares them with the first."""
+    ref: Any = ""
+    """File of references, one a line; a list of several gives each sentence several references."""
+    metrics: Any = None
+    """Metrics by name, or as {name: bleu, tokenize: intl} with options; null takes the task's."""
+    format: Literal["text", "json"] = "text"
+    """What is printed."""
+    samples: int = 1000
+    """Bootstrap samples for the 95% interval and for comparisons; 0 gives none."""
+    seed: int = 12345
+    """Seed of the bootstrap."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("", self, samples=at_least(0, 1_000_000), seed=at_least(1))
+
+
+@dataclass(kw_only=True)
+class AverageConfig:
+    """s2s-average: write the mean of several checkpoints of a run.
+
+    s2s-average run=my_run last=5
+    """
+
+    run: str = ""
+    """Run directory, its name under runs/, or last."""
+    last: int = 0
+    """Average the newest this many."""
+    best: int = 0
+    """Average the best this many."""
+    output: str = "average"
+    """Name of the new checkpoint."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("", self, last=at_least(0), best=at_least(0))
