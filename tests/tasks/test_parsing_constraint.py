@@ -15,6 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 from written_trees import EOS, PAD, Written, begin, sentences, small, walks
 
 from s2s_parsing.constraint import Bounds, TreeConstraint, fallback
+from s2s_parsing.constraint.tables import WORDS
 from s2s_parsing.linear import FORMS, Kind, Malformed
 from s2s_parsing.tree import Tree, Word, leaves
 from s2s_parsing.treebank import read_treebank
@@ -230,7 +231,7 @@ def test_words_are_counted_without_padding_and_however_many_pieces_they_have() -
     for n_pieces in (1, 3):
         src, pad = sentences([1, 4, 2], n_pieces=n_pieces)
         state = constraint.start(src, pad, torch.tensor([99] * 3))
-        assert state[:, 0, 1].tolist() == [1, 4, 2]
+        assert state[:, 0, WORDS].tolist() == [1, 4, 2]
 
 
 def test_a_sentence_without_words_has_no_output() -> None:

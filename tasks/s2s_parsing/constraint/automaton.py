@@ -1,12 +1,11 @@
 """Only trees: an automaton that says of many unfinished outputs at once what each may go on with.
 
-Shapes: B sentences, S source length, K hypotheses of a sentence, V target symbols, C counters, D depth bound,
-L labels that closing symbols name, and one for those that none names.
+Shapes: B sentences, S source length, K hypotheses of a sentence, V target symbols, G gauges, D depth bound.
 
 No output runs into a dead end. While words are left, a word may come; when none is, the innermost bracket may be
 closed, and when none is open, the output may end. Nor can one outgrow its limit: a word that is left costs one
-symbol, so does an open bracket, and one yet to be opened two. So an output with so many words ends in time if it
-opens at most (limit - words) // 2 brackets, and these need only be counted down.
+symbol, so does an open bracket, and one yet to be opened two. So an output ends in time if it opens at most
+(limit - words) // 2 brackets, which need only be counted down.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from s2s.task import Constraint
-from s2s_parsing.constraint.tables import BRACKETS, COUNTERS, DEPTH, FINISHED, OPEN, START, WORDS, Tables
+from s2s_parsing.constraint.tables import BRACKETS, DEEPER, DEPTH, GAUGES, MORE, WORDS, Tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,63 +35,54 @@ class TreeConstraint(Constraint):
     `read` gives them for a vocabulary. `word_marks` says which source symbols every word has exactly one of, such as
     those that begin a word.
 
-    The state is int64 [B, K, C] or, where closing symbols name their labels, [B, K, C + D + 1]: the counters,
-    then the labels of the open brackets, outermost first.
+    The state is int64 [B, K, G] or, where closing symbols name their labels, [B, K, G + D + 1]: the gauges, then the
+    labels of the open brackets, outermost first. The last gauge is the depth, so that the innermost label stands
+    that far behind it. Few operations matter more than few numbers: on a GPU, each costs a launch.
     """
 
     def __init__(
         self, actions: Sequence[Action | None], word_marks: Sequence[bool], bounds: Bounds, *, eos: int
     ) -> None:
         self.bounds = bounds
-        self._tables = {torch.device("cpu"): Tables.of(actions, word_marks, eos)}
+        self._tables = {torch.device("cpu"): Tables.of(actions, word_marks, bounds, eos)}
 
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
         """States of the empty outputs: src, pad [B, S]; limit [B], most symbols of each without eos -> [B, 1, ·].
 
-        Where the limit is too short for the words, nothing is ever allowed, and a search finds no output.
+        Where the limit is too short for the words, nothing is allowed, and a search finds no output.
         """
         tables = self._on(src.device)
         n_words = (tables.word_marks[src] & ~pad).sum(1)
+        possible = (n_words > 0) & (n_words <= limit)
         n_slots = self.bounds.depth + 1 if tables.named else 0
-        state = torch.zeros(src.size(0), 1, COUNTERS + n_slots, dtype=torch.long, device=src.device)
-        state[:, 0, WORDS] = n_words.where(n_words <= limit, 0)  # no words, and none taken: nothing is allowed
+        state = torch.zeros(src.size(0), 1, GAUGES + n_slots, dtype=torch.long, device=src.device)
+        state[:, 0, WORDS] = n_words.where(possible, 0)
         state[:, 0, BRACKETS] = (limit - n_words).div(2, rounding_mode="floor")
+        state[:, 0, DEEPER], state[:, 0, MORE] = self.bounds
+        state[:, 0, DEPTH] = (~possible).long()  # no words are left, and in this bracket there is none: a dead end
         return state
 
     def allowed(self, state: Tensor) -> Tensor:
         """State [B, K, ·] -> [B, K, V], True where the symbol may come next."""
         tables = self._on(state.device)
-        depth, words, brackets, opened, last = state[..., :COUNTERS].unbind(-1)
-        some_left = words > 0
-        room = (brackets > 0) & (depth < self.bounds.depth) & (opened < self.bounds.opened)
-        ends = (depth == 0) & ~some_left & (last != START)
-        may = torch.stack([some_left, room & some_left, room & (last >= FINISHED), ends], dim=-1)  # [B, K, 4]
-        closes = (self._innermost(state) + 1) * ((depth > 0) & (last != OPEN))  # 0: must not close
-        return tables.allowed[(may * tables.bits).sum(-1) + closes * 16]
+        row = tables.rows[((state[..., :GAUGES] > 0) * tables.powers).sum(-1)]  # [B, K]
+        if not tables.named:
+            return tables.allowed[0][row]
+        innermost = state[..., DEPTH:].gather(-1, state[..., DEPTH, None])[..., 0]  # the depth itself, 0, if none is
+        return tables.allowed[innermost, row]
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
-        """The states after `token` [B, K]: counters change as the symbol has it, and its label goes on the stack.
+        """The states after `token` [B, K]: gauges change as the symbol has it, and its label goes on the stack.
 
-        The label is written above the open brackets. Only a symbol that opens one makes it count.
+        The label is written above the open brackets; only a symbol that opens one makes it count. The depth of dead
+        hypotheses is kept within bounds, since it is an index.
         """
         tables = self._on(state.device)
-        counters, labels = state[..., :COUNTERS], state[..., COUNTERS:]
-        moved = counters * tables.keep[token] + tables.add[token]
+        gauges, labels = state[..., :GAUGES], state[..., GAUGES:]
+        moved = torch.addcmul(tables.add[token], gauges, tables.keep[token]).clamp(tables.least, tables.most)
         if not tables.named:
             return moved
-        above = self._slot(counters[..., DEPTH])
-        return torch.cat([moved, labels.scatter(-1, above, tables.label[token][..., None])], dim=-1)
-
-    def _innermost(self, state: Tensor) -> Tensor:
-        """The label of the innermost bracket: [B, K, ·] -> [B, K], anything where none is open."""
-        depth = state[..., DEPTH]
-        if not self._on(state.device).named:
-            return torch.zeros_like(depth)
-        return state[..., COUNTERS:].gather(-1, self._slot(depth - 1))[..., 0]
-
-    def _slot(self, depth: Tensor) -> Tensor:
-        """Where on the stack: [B, K] -> [B, K, 1]. Dead hypotheses may have left it on either side."""
-        return depth.clamp(0, self.bounds.depth)[..., None]
+        return torch.cat([moved, labels.scatter(-1, state[..., DEPTH, None], tables.label[token])], dim=-1)
 
     def _on(self, device: torch.device) -> Tables:
         """The tables, copied to a device when it is first met."""

@@ -1,13 +1,14 @@
-"""What every symbol does to an unfinished output, looked up instead of computed.
+"""What every symbol does to an unfinished output, and what such an output allows: looked up, not computed.
 
-Shapes: V target symbols, V_src source symbols, C counters, L labels that closing symbols name, and one for those
+Shapes: V target symbols, V_src source symbols, G gauges, L labels that closing symbols name, and one (0) for all
 that none names.
 """
 
 from __future__ import annotations
 
-__all__ = ["BRACKETS", "COUNTERS", "DEPTH", "FINISHED", "LAST", "OPEN", "OPENED", "START", "WORDS", "Tables"]
+__all__ = ["BRACKETS", "DEEPER", "DEPTH", "GAUGES", "MORE", "WORDS", "Tables"]
 
+import itertools
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Self
 
@@ -17,27 +18,25 @@ from torch import Tensor
 from s2s_parsing.linear import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from s2s_parsing.constraint.bounds import Bounds
     from s2s_parsing.linear import Action
 
-DEPTH, WORDS, BRACKETS, OPENED, LAST = range(5)
-"""Counters: open brackets, words left, brackets that may still be opened, brackets opened since the last word, and
-which kind of symbol came last."""
-COUNTERS = 5
+WORDS, BRACKETS, DEEPER, MORE, FINISHED, FILLED, DEPTH = range(7)
+"""Gauges, of which only counts whether they are above 0: words left; brackets that may still be opened in all,
+round one another, and before the next word; whether the last symbol finished something that a bracket can be put
+round; whether the innermost bracket holds anything; open brackets."""
+GAUGES = 7
 
-START, OPEN, PROJECT, WORD, CLOSE = range(5)
-"""What may have come last."""
-FINISHED = WORD
-"""From here on, what came last finished a word or a bracket, which another can be put round."""
-
-CODES = {Kind.OPEN: OPEN, Kind.PROJECT: PROJECT, Kind.WORD: WORD, Kind.CLOSE: CLOSE}
-CHANGES = {
-    Kind.OPEN: {DEPTH: 1, BRACKETS: -1, OPENED: 1},
-    Kind.PROJECT: {DEPTH: 1, BRACKETS: -1, OPENED: 1},
-    Kind.WORD: {WORDS: -1},
-    Kind.CLOSE: {DEPTH: -1},
+OPENED = {DEPTH: 1, DEEPER: -1, BRACKETS: -1, MORE: -1}
+ADDED = {
+    Kind.OPEN: OPENED,
+    Kind.PROJECT: {**OPENED, FILLED: 1},
+    Kind.WORD: {WORDS: -1, FINISHED: 1, FILLED: 1},
+    Kind.CLOSE: {DEPTH: -1, DEEPER: 1, FINISHED: 1, FILLED: 1},
 }
+"""What each kind of symbol adds to the gauges; the last symbol's alone matters for FINISHED and FILLED."""
 
 
 @dataclass(frozen=True)
@@ -47,68 +46,87 @@ class Tables:
     word_marks: Tensor
     """[V_src], True for the symbols that every word has exactly one of"""
     keep: Tensor
-    """[V, C], 0 where a symbol makes a counter forget what it was, else 1"""
+    """[V, G], 0 where a symbol makes a gauge forget what it showed, else 1"""
     add: Tensor
-    """[V, C], what it then adds"""
+    """[V, G], what it then adds"""
     label: Tensor
-    """[V], which label it opens; 0: one that no closing symbol names"""
+    """[V, 1], which label it opens"""
+    least: Tensor
+    """[G], what gauges cannot fall below"""
+    most: Tensor
+    """[G], what they cannot exceed"""
+    powers: Tensor
+    """[G], by which gauges above 0 make a number, 0 … 2 ** G - 1"""
+    rows: Tensor
+    """[2 ** G], by that number: the row of `allowed`"""
     allowed: Tensor
-    """[(1 + L) * 16, V]: a row for every combination of what may be closed (0: nothing, else 1 + label) and `bits`"""
-    bits: Tensor
-    """[4], what in a row's number says that a word, an opening, a projection and the end are allowed"""
+    """[L, 32, V], by the innermost label and row: which symbols may come next"""
 
     @classmethod
-    def of(cls, actions: Sequence[Action | None], word_marks: Sequence[bool], eos: int) -> Self:
+    def of(cls, actions: Sequence[Action | None], word_marks: Sequence[bool], bounds: Bounds, eos: int) -> Self:
         """The tables of a vocabulary, on the CPU."""
         if not any(action and action.kind is Kind.WORD for action in actions):
             raise ValueError("no symbol takes a word: nothing could ever be written")
         names = sorted({a.label for a in actions if a and a.kind is Kind.CLOSE and a.label is not None})
         numbers = {name: number for number, name in enumerate(names, 1)}
-        opens = [a.label if a and a.kind in (Kind.OPEN, Kind.PROJECT) else None for a in actions]
-        label = torch.tensor([numbers.get(name or "", 0) for name in opens])
-        keep, add = _changes(actions)
-        marks = torch.tensor(word_marks, dtype=torch.bool)
-        closed_by = torch.tensor([[_closes(action, name) for action in actions] for name in [None, *names]])
-        allowed = _allowed(actions, closed_by, label, eos)
-        return cls(marks, keep, add, label, allowed, torch.tensor([1, 2, 4, 8]))
+        label = torch.tensor([numbers.get(action.label, 0) if action and action.label else 0 for action in actions])
+        most = torch.full((GAUGES,), torch.iinfo(torch.long).max)
+        most[DEPTH] = bounds.depth
+        return cls(
+            word_marks=torch.tensor(word_marks, dtype=torch.bool),
+            keep=torch.tensor([_kept(action) for action in actions]),
+            add=torch.tensor([_added(action, bounds) for action in actions]),
+            label=label[:, None],
+            least=torch.zeros_like(most),
+            most=most,
+            powers=2 ** torch.arange(GAUGES),
+            rows=torch.tensor(list(_rows())),
+            allowed=_allowed(actions, [None, *names], label, eos),
+        )
 
     @property
     def named(self) -> bool:
         """Whether any closing symbol names its label."""
-        return len(self.allowed) > 2 * 16
+        return len(self.allowed) > 1
 
     def to(self, device: torch.device) -> Self:
         """The same on another device."""
         return type(self)(*(getattr(self, field.name).to(device) for field in fields(self)))
 
 
-def _changes(actions: Sequence[Action | None]) -> tuple[Tensor, Tensor]:
-    """What the symbols do to the counters: keep, add [V, C]"""
-    keep = torch.ones(len(actions), COUNTERS, dtype=torch.long)
-    add = torch.zeros_like(keep)
-    for symbol, action in enumerate(actions):
-        if action is None:
-            continue
-        keep[symbol, LAST], add[symbol, LAST] = 0, CODES[action.kind]
-        for counter, change in CHANGES[action.kind].items():
-            add[symbol, counter] = change
-        if action.kind is Kind.WORD:
-            keep[symbol, OPENED] = 0
-    return keep, add
+def _kept(action: Action | None) -> list[int]:
+    forgotten = {FINISHED, FILLED} | ({MORE} if action and action.kind is Kind.WORD else set())
+    return [int(action is None or gauge not in forgotten) for gauge in range(GAUGES)]
+
+
+def _added(action: Action | None, bounds: Bounds) -> list[int]:
+    if action is None:
+        return [0] * GAUGES
+    added = ADDED[action.kind] | ({MORE: bounds.opened} if action.kind is Kind.WORD else {})
+    return [added.get(gauge, 0) for gauge in range(GAUGES)]
+
+
+def _rows() -> Iterator[int]:
+    """For all gauges, above 0 or not: five bits, for a word, an opening, a projection, a closing and the end."""
+    for flags in itertools.product((False, True), repeat=GAUGES):
+        depth, filled, finished, more, deeper, brackets, words = flags  # the first gauge changes fastest
+        room = brackets and deeper and more
+        may = words, room and words, room and finished, depth and filled, not depth and not words
+        yield sum(2**bit for bit, allowed in enumerate(may) if allowed)
+
+
+def _allowed(actions: Sequence[Action | None], labels: Sequence[str | None], label: Tensor, eos: int) -> Tensor:
+    """`Tables.allowed`; a bracket that no symbol closes must not be opened."""
+    of_kind = {kind: torch.tensor([a is not None and a.kind is kind for a in actions]) for kind in Kind}
+    closes = torch.tensor([[_closes(action, name) for action in actions] for name in labels])  # [L, V]
+    closable = closes.any(1)[label]
+    end = torch.arange(len(actions)) == eos
+    alike = [of_kind[Kind.WORD], of_kind[Kind.OPEN] & closable, of_kind[Kind.PROJECT] & closable]
+    groups = torch.stack([group.expand_as(closes) for group in (*alike, closes, end)], dim=1)  # [L, 5, V]
+    bits = (torch.arange(32)[:, None] >> torch.arange(5) & 1).bool()  # [32, 5]
+    return (groups[:, None] & bits[:, :, None]).any(2)
 
 
 def _closes(action: Action | None, label: str | None) -> bool:
     """Whether it closes a bracket of this label; a symbol that names none closes any."""
     return action is not None and action.kind is Kind.CLOSE and action.label in (None, label)
-
-
-def _allowed(actions: Sequence[Action | None], closed_by: Tensor, label: Tensor, eos: int) -> Tensor:
-    """The rows of `Tables.allowed`; a bracket that no symbol closes must not be opened."""
-    kinds = torch.tensor([CODES[action.kind] if action else START for action in actions])
-    closable = closed_by.any(1)[label]
-    groups = [kinds == WORD, (kinds == OPEN) & closable, (kinds == PROJECT) & closable]
-    groups.append(torch.arange(len(actions)) == eos)
-    bits = torch.arange(16)[:, None] >> torch.arange(4) & 1  # [16, 4]
-    others = (bits.bool()[:, :, None] & torch.stack(groups)).any(1)  # [16, V]
-    closed_by = torch.cat([torch.zeros_like(closed_by[:1]), closed_by])  # [1 + L, V]
-    return (closed_by[:, None] | others).flatten(0, 1)

@@ -1,0 +1,140 @@
+"""What share of decoding goes into keeping outputs trees.
+
+    python benchmarks/constraint.py [beam=4,21] [sentences=32] [words=25] [device=cpu]
+
+An untrained model of 3 + 3 layers of width 256 writes random trees in 128 symbols. Timed is all that comes with the
+constraint: its own `allowed` and `advance`, and what search does for it (the mask, and the choice of states), which
+is done a second time for the purpose. Time is that of the process, on a device that of the clock, waited for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import string
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from s2s.decoding import BeamConfig
+from s2s.decoding.hypotheses import pick
+from s2s.decoding.search import BeamSearch
+from s2s.task import Constraint, Vocab
+from s2s_parsing.constraint import Bounds, TreeConstraint
+from s2s_parsing.linear import FORMS
+from s2s_parsing.tree import Tree
+from s2s_parsing.treebank import read_brackets
+from s2s_transformer import TransformerConfig
+from s2s_transformer.model import Transformer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+    from s2s_parsing.linear import Action, Linear
+
+SYMBOLS = 128
+VOCAB = Vocab(src=1000, tgt=SYMBOLS)
+BOUNDS = Bounds(45, 11)  # what the larger treebanks give, with the reserve
+
+
+class Timed(Constraint):
+    """A constraint that is timed, with what search does for it."""
+
+    def __init__(self, inner: TreeConstraint, clock: Callable[[], float]) -> None:
+        self.inner, self.clock = inner, clock
+        self.seconds = 0.0
+        self.n_steps = 0
+
+    def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
+        return self._timed(lambda: self.inner.start(src, pad, limit))
+
+    def allowed(self, state: Tensor) -> Tensor:
+        log_probs = torch.zeros(*state.shape[:2], SYMBOLS, device=state.device)
+        allowed = self._timed(lambda: self.inner.allowed(state))
+        self._timed(lambda: log_probs.masked_fill(~allowed, -torch.inf))
+        return allowed
+
+    def advance(self, state: Tensor, token: Tensor) -> Tensor:
+        self.n_steps += 1
+        parents = torch.arange(state.size(1), device=state.device).expand(state.shape[:2])
+        self._timed(lambda: pick(state, parents))
+        return self._timed(lambda: self.inner.advance(state, token))
+
+    def _timed(self, function: Callable[[], Tensor]) -> Tensor:
+        start = self.clock()
+        result = function()
+        self.seconds += self.clock() - start
+        return result
+
+
+def actions(form: Linear) -> list[Action | None]:
+    """What 128 symbols of a form do: brackets of 28 labels, 45 parts of speech if it has them, and nothing."""
+    labels = [f"{letter}P" for letter in string.ascii_uppercase] + ["S", "SBAR"]
+    tree = read_one("(TOP " + " ".join(f"({label} (NN a))" for label in labels) + ")")
+    tokens = form.tokens(tree) + ([f"T{i}" for i in range(45)] if form.tags else [])
+    read = form.read(list(dict.fromkeys(tokens)))
+    return [None] * 4 + read + [None] * (SYMBOLS - 4 - len(read))
+
+
+def read_one(line: str) -> Tree:
+    """The tree of a line."""
+    (tree,) = read_brackets([(1, line)])
+    assert isinstance(tree, Tree)
+    return tree
+
+
+def build_model(device: str) -> Transformer:
+    """3 + 3 layers of width 256, untrained."""
+    torch.manual_seed(1)
+    config = TransformerConfig(
+        n_encoder_layers=3, n_decoder_layers=3, d_model=256, d_ff=1024, n_heads=4, share_embeddings="none"
+    )
+    return Transformer(config, VOCAB).eval().to(device)
+
+
+def measure(form: Linear, beam: int, options: dict[str, str]) -> tuple[float, float, int]:
+    """Seconds in all, seconds for the constraint, and steps, of decoding one batch."""
+    device, n_words = options["device"], int(options["words"])
+    clock = time.process_time if device == "cpu" else lambda: _waited(device)
+    marks = torch.zeros(VOCAB.src, dtype=torch.bool)
+    marks[: VOCAB.src // 2] = True
+    word = torch.tensor([VOCAB.eos + 1, VOCAB.src - 1])
+    src = word.repeat(int(options["sentences"]), n_words)
+    src = torch.cat([src, torch.full_like(src[:, :1], VOCAB.eos)], dim=1).to(device)
+    marks[VOCAB.eos] = False
+    constraint = Timed(TreeConstraint(actions(form), marks.tolist(), BOUNDS, eos=VOCAB.eos), clock)
+    search = BeamSearch(BeamConfig(beam=beam, alpha=0.3, max_len_a=0.0, max_len_b=3 * n_words))
+    model = build_model(device)
+    search(model, src[:1], src[:1] == VOCAB.pad, VOCAB, constraint)  # warms up
+    constraint.seconds, constraint.n_steps = 0.0, 0
+    start = clock()
+    search(model, src, src == VOCAB.pad, VOCAB, constraint)
+    return clock() - start, constraint.seconds, constraint.n_steps
+
+
+def _waited(device: str) -> float:
+    torch.cuda.synchronize(device)
+    return time.perf_counter()
+
+
+def main() -> None:
+    """Measure every form at every beam."""
+    options = {"beam": "4,21", "sentences": "32", "words": "25", "device": "cpu"}
+    for argument in sys.argv[1:]:
+        key, value = argument.split("=", 1)
+        options[key] = value
+    table = Table("form", "beam", "steps", "ms a step", "of which constraint", "share")
+    for (name, kind), beam in itertools.product(FORMS.items(), map(int, options["beam"].split(","))):
+        seconds, constraint, n_steps = measure(kind(), beam, options)
+        shown = (f"{1000 * seconds / n_steps:.2f}", f"{1000 * constraint / n_steps:.2f}", f"{constraint / seconds:.1%}")
+        table.add_row(name, str(beam), str(n_steps), *shown)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
