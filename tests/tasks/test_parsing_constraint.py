@@ -239,6 +239,18 @@ def test_a_sentence_without_words_has_no_output() -> None:
     assert not constraint.allowed(begin(constraint, [0], [9])).any()
 
 
+@every_form
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_where_nothing_is_allowed_any_symbol_is_still_survived(form: Linear, depth: int) -> None:
+    written = small(form)
+    constraint = written.constraint(depth, 1)
+    state = begin(constraint, [3], [2])
+    assert not constraint.allowed(state).any()
+    for token in range(written.vocab.tgt):
+        state = constraint.advance(state, torch.tensor([[token]]))
+        constraint.allowed(state)
+
+
 def test_a_bracket_that_no_symbol_closes_is_never_opened() -> None:
     written = Written(FORMS["vinyals"](), ["(A", ")A", "(B", "XX"])
     allowed = written.constraint(6, 4).allowed(begin(written.constraint(6, 4), [1], [9]))

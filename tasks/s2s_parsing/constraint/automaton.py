@@ -35,7 +35,7 @@ class TreeConstraint(Constraint):
     `read` gives them for a vocabulary. `word_marks` says which source symbols every word has exactly one of, such as
     those that begin a word.
 
-    The state is int64 [B, K, G] or, where closing symbols name their labels, [B, K, G + D + 1]: the gauges, then the
+    The state is int64 [B, K, G] or, where closing symbols name their labels, [B, K, G + D + 2]: the gauges, then the
     labels of the open brackets, outermost first. The last gauge is the depth, so that the innermost label stands
     that far behind it. Few operations matter more than few numbers: on a GPU, each costs a launch.
     """
@@ -54,7 +54,7 @@ class TreeConstraint(Constraint):
         tables = self._on(src.device)
         n_words = (tables.word_marks[src] & ~pad).sum(1)
         possible = (n_words > 0) & (n_words <= limit)
-        n_slots = self.bounds.depth + 1 if tables.named else 0
+        n_slots = self.bounds.depth + 2 if tables.named else 0  # above the deepest, and for the dead end below
         state = torch.zeros(src.size(0), 1, GAUGES + n_slots, dtype=torch.long, device=src.device)
         state[:, 0, WORDS] = n_words.where(possible, 0)
         state[:, 0, BRACKETS] = (limit - n_words).div(2, rounding_mode="floor")
