@@ -44,7 +44,7 @@ class Options:
 
     kind: str = "bpe"
     """bpe or unigram"""
-    size: int = 16_000
+    size: int = 8_000
     """Symbols"""
     pairs: int = 20_000
     """Pairs of the built-in corpus, when no files are given"""
