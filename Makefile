@@ -7,7 +7,7 @@ WORKERS ?= 2
 # Idle threads sleep instead of spinning: on a machine that others use, spinning costs a factor of ten.
 export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: demo test test-long test-gpu test-wheel check format clean
+.PHONY: demo test fuzz test-long test-gpu test-wheel check format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("s2s needs Python 3.11 or newer: make PYTHON=python3.12 …" if sys.version_info < (3, 11) else 0)'
@@ -29,6 +29,10 @@ test: $(READY)
 
 test-long: $(READY)
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not gpu"
+
+# Generated arguments and configurations, 10,000 of them; `make test` tries a few hundred of each kind, and of files.
+fuzz: $(READY)
+	S2S_FUZZ=2500 $(BIN)/python -m pytest -q -n $(WORKERS) tests/s2s/test_compose_fuzz.py
 
 test-gpu: $(READY)
 	$(BIN)/python -m pytest -q -m gpu

@@ -13,13 +13,13 @@ from s2s.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from s2s.cli.outputs import Screen
+    from s2s.cli.outputs import Stream
     from s2s.cli.resumable import ResumableFile
     from s2s.config import GenerateConfig
     from s2s.generator import Generator, Output
 
 
-def answer(generator: Generator, config: GenerateConfig, output: Screen | ResumableFile, n_written: int = 0) -> None:
+def answer(generator: Generator, config: GenerateConfig, output: Stream | ResumableFile, n_written: int = 0) -> None:
     """Write what comes out for every input but the first `n_written`, whose outputs are there already.
 
     A window of which some are written is decoded whole: the batches, and with them the last digits of the

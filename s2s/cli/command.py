@@ -6,11 +6,13 @@ __all__ = ["Options", "guard", "run_command"]
 
 import contextlib
 import importlib.metadata
+import io
 import os
 import platform
 import sys
 import traceback
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from s2s.cli.help import explain, overview
@@ -109,9 +111,11 @@ def guard(command: str, run: Callable[[], int]) -> int:
 
     A bug of ours keeps its traceback: whoever mends it needs it.
     """
+    _keep_streams()
     try:
         code = run()
-        sys.stdout.flush()  # here, where a broken pipe can still be caught
+        if sys.stdout is not None:
+            sys.stdout.flush()  # here, where a broken pipe can still be caught
     except Preempted as error:
         return _say(command, str(error), error.exit_code)
     except S2SError as error:
@@ -125,7 +129,7 @@ def guard(command: str, run: Callable[[], int]) -> int:
     except OSError as error:
         return _say(command, ": ".join(str(p) for p in ("error", error.filename, error.strerror or error) if p), 1)
     except Exception as error:
-        if type(error).__name__ == "OutOfMemoryError":  # torch's, which is not imported for it
+        if _is_memory(error):
             what = f"error: {error}".partition(". ")[0]
             return _say(command, f"{what}; take fewer symbols at once (train.micro_tokens; s2s-generate: tokens)", 1)
         if _is_lost_peer(error):
@@ -135,14 +139,32 @@ def guard(command: str, run: Callable[[], int]) -> int:
     return code
 
 
+def _is_memory(error: Exception) -> bool:
+    """Whether torch, which is not imported for it, was asked for more than there is, on a GPU or a CPU."""
+    words = ("can't allocate memory", "Storage size calculation overflowed", "integer multiplication overflow")
+    return type(error).__name__ == "OutOfMemoryError" or any(word in str(error) for word in words)
+
+
 def _is_lost_peer(error: Exception) -> bool:
     """Whether torch.distributed, which is not imported for it, could no longer reach another rank."""
     by_name = any(kind.__name__ == "DistError" for kind in type(error).__mro__)
     return by_name or (isinstance(error, RuntimeError) and "by peer" in str(error))
 
 
+def _keep_streams() -> None:
+    """Where a standard stream was closed, the next file to be opened must not take its place and get what was meant
+    for it; and a sign that the terminal's encoding lacks is no error."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # the lowest that is free
+        pass
+    os.close(descriptor)
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  as long as the process; print(file=None) is stdout
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def _say(command: str, message: str, code: int) -> int:
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, AttributeError):
         sys.stdout.flush()
     with contextlib.suppress(OSError):
         print(f"{command}: {one_line(message)}", file=sys.stderr)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["Screen", "made_of", "open_output", "summary"]
+__all__ = ["Stream", "made_of", "open_output", "summary"]
 
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from s2s.cli.records import FORMATS
 from s2s.cli.resumable import ResumableFile
@@ -26,54 +27,70 @@ SHAPING = ("format", "nbest", "tokens", "window", "max_source", "too_long", "pre
 """Options on which the bytes of an output depend, beside input, checkpoint and search"""
 
 
-class Screen:
-    """Standard output, in UTF-8 whatever the locale, flushed at once: somebody may be waiting for it."""
+class Stream:
+    """Standard output (-), a pipe or a device, in UTF-8 whatever the locale, flushed at once: somebody may wait."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
 
     def is_done(self) -> bool:
         """Never."""
         return False
 
     def begin(self, made_of: Mapping[str, Any]) -> int:
-        """0 outputs are there."""
+        """Open it; 0 outputs are there."""
+        if self.path != "-":
+            self.file: IO[bytes] = Path(self.path).open("wb")  # noqa: SIM115  closed by `close`
+        elif sys.stdout is None:
+            raise ConfigError("output=-: standard output is closed; give output=FILE")
+        else:
+            self.file = sys.stdout.buffer
         return 0
 
     resume = begin
 
     def write(self, lines: Iterable[str]) -> None:
         """Write lines."""
-        sys.stdout.buffer.write("".join(f"{line}\n" for line in lines).encode())
-        sys.stdout.buffer.flush()
+        self.file.write("".join(f"{line}\n" for line in lines).encode())
+        self.file.flush()
 
     def finish(self) -> None:
         """All is written."""
 
     def close(self) -> None:
-        """Others may still write there."""
+        """Let go; to standard output others may still write."""
+        if self.path != "-":
+            self.file.close()
 
     def unfinished(self) -> str:
         """Nothing needs to be said."""
         return ""
 
 
-def open_output(config: GenerateConfig) -> Screen | ResumableFile:
-    """What `output` names; nothing is written yet."""
+def open_output(config: GenerateConfig) -> Stream | ResumableFile:
+    """What `output` names; nothing is written yet. What is no file, such as /dev/null, is never replaced by one."""
     _check(config)
-    if config.output == "-":
-        return Screen()
-    return ResumableFile(Path(config.output), FORMATS[config.format].n_lines(config.nbest))
+    target = Path(config.output)
+    if config.output == "-" or (os.path.exists(target) and not os.path.isfile(target)):  # noqa: PTH110, PTH113
+        return Stream(config.output)
+    return ResumableFile(target, FORMATS[config.format].n_lines(config.nbest))
 
 
 def _check(config: GenerateConfig) -> None:
     """What can be said about input and output before a model is loaded."""
     if config.nbest > 1 and config.format == "text":
         raise ConfigError(f"nbest={config.nbest} needs format=tsv or jsonl: text has one line for each input")
+    # os.path, since Path's own raises on a name that is too long
+    if not config.output or os.path.isdir(config.output):  # noqa: PTH112
+        raise ConfigError(f"output={config.output}: name a file, or - for standard output")
     source, target = Path(config.input), Path(config.output)
-    if config.input != "-" and (source.is_file() or source.is_dir() or not source.exists()):
+    is_pipe = os.path.exists(source) and not os.path.isfile(source) and not os.path.isdir(source)  # noqa: PTH110, PTH112, PTH113
+    if config.input != "-" and not is_pipe:
         with open_bytes(source):
             pass  # it can be opened, or says why not
-    if config.resume and (config.output == "-" or not source.is_file()):
+    if config.resume and (config.output == "-" or is_pipe or config.input == "-"):
         raise ConfigError("resume=true compares files: give input=FILE and output=FILE")
-    if source.is_file() and target.exists() and target.samefile(source):
+    if config.input != "-" and os.path.exists(target) and target.samefile(source):  # noqa: PTH110
         raise ConfigError(f"input and output are one file, {source}; give another output")
 
 

@@ -30,6 +30,7 @@ class ResumableFile:
 
     def __init__(self, path: Path, n_lines: int) -> None:
         """n_lines: of each group."""
+        path = _behind_links(path)
         if not path.parent.is_dir():
             raise DataError(f"output={path}: there is no folder {path.parent}; make it first")
         self.path, self.n_lines = path, n_lines
@@ -86,7 +87,10 @@ class ResumableFile:
             self.descriptor = -1
 
     def _open(self) -> None:
-        self.descriptor = os.open(self.partial, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+        try:
+            self.descriptor = os.open(self.partial, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+        except OSError as error:  # the name is too long, a folder is in the way, …
+            raise DataError(f"output={self.path}: {self.partial} cannot be written: {error.strerror}") from None
         try:
             fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.samestat(os.fstat(self.descriptor), self.partial.stat()):
@@ -98,8 +102,8 @@ class ResumableFile:
 
     def _refuse_other(self, wanted: Mapping[str, Any]) -> None:
         try:
-            made_of = json.loads(self.header.read_bytes())
-        except (OSError, ValueError) as error:
+            made_of = dict(json.loads(self.header.read_bytes()))
+        except (OSError, ValueError, TypeError, RecursionError) as error:
             raise DataError(
                 f"{self.partial} cannot be continued: what it was made with is lost ({error}); leave out resume=true"
             ) from None
@@ -120,3 +124,11 @@ class ResumableFile:
                 if seen == self.n_lines:
                     n_groups, end, seen = n_groups + 1, at, 0
         return n_groups, end
+
+
+def _behind_links(path: Path) -> Path:
+    """What a symbolic link names, so that it stays one; the path itself where it is none."""
+    try:
+        return path.resolve() if path.is_symlink() else path
+    except (OSError, RuntimeError) as error:  # RuntimeError: a loop, before Python 3.13
+        raise DataError(f"output={path}: {getattr(error, 'strerror', None) or error}; give another file") from None

@@ -81,7 +81,7 @@ class BeamConfig(Choice):
     """Never write the unknown symbol."""
 
     def __post_init__(self) -> None:
-        refuse_outside("search", self, beam=at_least(1), alpha=Range())
+        refuse_outside("search", self, beam=at_least(1, 10_000), alpha=Range())
         _check_limit(self)
 
 
