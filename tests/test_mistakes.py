@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import shutil
-from typing import TYPE_CHECKING, Any
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from tiny_runs import SMALL, call, train_tiny
 
 from s2s.checkpoint.manifest import write_manifest
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from s2s.cli import generate
+from s2s.cli.command import guard
 
 CONTINUED = [*SMALL, "train.steps=6", "run=x", "--quiet"]
 
@@ -60,3 +67,110 @@ def test_prepared_data_goes_into_a_folder_that_can_be(here: Path, capsys: Any) -
 @pytest.mark.parametrize("seed", [0, 2**62, 2**63 - 1])
 def test_any_seed_trains(here: Path, capsys: Any, seed: int) -> None:
     assert call("s2s-train", [*SMALL, "train.steps=1", f"seed={seed}", "run=seeded", "--quiet"], capsys)[0] == 0
+
+
+GENERATE = ["run=x", "threads=1", "input=a.en"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["output="], "name a file, or - for standard output"),
+        (["output=."], "output=.: name a file"),
+        (["output=runs"], "output=runs: name a file"),
+        (["output=a.en"], "input and output are one file, a.en"),
+        (["output=same"], "input and output are one file, a.en"),
+        (["output=loop"], "give another file"),
+        (["output=" + "x" * 300], "File name too long; give another file"),
+        (["output=" + "x" * 250], "cannot be written: File name too long"),
+        (["output=no/such"], "there is no folder no"),
+        (["output=taken"], "taken.partial cannot be written"),
+        (["output=/dev/null", "resume=true"], "resume=true compares files"),
+        (["input=" + "x" * 300], "cannot be read"),
+        (["input="], "is a folder"),
+        (["run=" + "x" * 300], "no such run"),
+        (["search.beam=1_000_000"], "search.beam=1000000 must be at least 1 and at most 10000"),
+    ],
+    ids=lambda value: value[0][:30] if isinstance(value, list) else "",
+)
+def test_what_cannot_be_generated_is_said_and_nothing_is_written(
+    here: Path, capsys: Any, arguments: list[str], complaint: str
+) -> None:
+    (here / "same").symlink_to("a.en")
+    (here / "loop").symlink_to("loop")
+    (here / "taken.partial").mkdir()
+    before = {path: path.lstat().st_mtime_ns for path in here.iterdir()}
+    code, out, err = call("s2s-generate", [*GENERATE, *arguments], capsys)
+    assert (code, out) == (2, "")
+    assert complaint in err
+    assert {path: path.lstat().st_mtime_ns for path in here.iterdir()} == before
+
+
+def test_a_device_or_a_pipe_is_written_to_and_never_replaced(here: Path, capsys: Any) -> None:
+    os.mkfifo(here / "pipe")
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.extend((here / "pipe").read_text().splitlines()))
+    reader.start()
+    assert call("s2s-generate", [*GENERATE, "output=pipe"], capsys)[0] == 0
+    reader.join(10)
+    assert len(read) == len((here / "a.en").read_text().splitlines())
+    assert stat.S_ISFIFO((here / "pipe").stat().st_mode)
+
+
+def test_a_link_to_an_output_stays_a_link(here: Path, capsys: Any) -> None:
+    (here / "elsewhere").mkdir()
+    (here / "out").symlink_to("elsewhere/out")
+    assert call("s2s-generate", [*GENERATE, "output=out"], capsys)[0] == 0
+    assert (here / "out").is_symlink()
+    assert len((here / "elsewhere/out").read_text().splitlines()) == 100
+
+
+@pytest.mark.parametrize("header", ["", "[]", "null", "5", "[" * 100_000, '"x"', "{}"], ids=lambda h: h[:9])
+def test_outputs_of_unknown_origin_are_not_continued(here: Path, capsys: Any, header: str) -> None:
+    (here / "out.partial").write_text("ein\n")
+    (here / "out.partial.json").write_text(header)
+    code, _, err = call("s2s-generate", [*GENERATE, "output=out", "resume=true"], capsys)
+    assert code == 2
+    assert "out.partial cannot be continued" in err
+    assert (here / "out.partial").read_text() == "ein\n"
+
+
+def test_streams_that_the_shell_has_closed_are_said_to_be(
+    here: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdin", None)
+        assert "standard input is closed" in call("s2s-generate", [*GENERATE[:2]], capsys)[2]
+        assert "standard input is closed" in call("s2s-score", ["task=translation", "hyp=-", "ref=a.de"], capsys)[2]
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", None)
+        code, err = generate.main(GENERATE), capsys.readouterr().err
+    assert code == 2
+    assert "output=-: standard output is closed; give output=FILE" in err
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_not_the_next_file(tmp_path: Path, closed: str) -> None:
+    """A file opened where standard output was would get what is printed."""
+    (tmp_path / "a").write_text("one\ntwo\n")
+    code = "import sys; from s2s.cli.score import main; sys.exit(main())"
+    command = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} task=translation hyp=a ref=a samples=0 {closed}"
+    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "a").read_text() == "one\ntwo\n"
+
+
+def test_a_terminal_without_a_sign_gets_it_spelt_out(tmp_path: Path) -> None:
+    code = "import sys; from s2s.cli.command import guard; sys.exit(guard('x', lambda: print('süß ━') or 0))"
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "s\\xfc\\xdf \\u2501\n")
+
+
+def test_more_memory_than_there_is_is_no_bug(capsys: Any) -> None:
+    def run() -> int:
+        torch.empty(2**50)
+        return 0
+
+    assert guard("s2s-train", run) == 1
+    assert "can't allocate memory" in capsys.readouterr().err

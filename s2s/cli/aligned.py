@@ -4,11 +4,11 @@ from __future__ import annotations
 
 __all__ = ["read_aligned"]
 
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from s2s.cli.inputs import standard_input
 from s2s.data.alignment import parting
 from s2s.data.lines import DROP, read_lines
 from s2s.errors import ConfigError, DataError
@@ -45,7 +45,7 @@ def _lines(path: str) -> list[str]:
         return _read(Path(path), path)
     with tempfile.TemporaryDirectory() as folder:  # a pipe cannot be rewound, which telling gzip needs
         spool = Path(folder) / "stdin"
-        spool.write_bytes(sys.stdin.buffer.read())
+        spool.write_bytes(standard_input().buffer.read())
         return _read(spool, STDIN)
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-__all__ = ["lines_of", "piped", "windows"]
+__all__ = ["is_stream", "lines_of", "piped", "standard_input", "windows"]
 
 import os
 import select
+import stat
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from s2s.data.lines import INVALID_UTF8, NUL, Line, numbered_lines
-from s2s.errors import DataError
+from s2s.errors import ConfigError, DataError
 from s2s.task import Rejected
 
 if TYPE_CHECKING:
@@ -26,10 +27,26 @@ PAUSE = 0.05  # seconds without a byte after which the sender is taken to wait f
 def lines_of(path: str) -> Iterator[Line | None]:
     """The lines of a file, plain or gzip, or of a pipe (- is standard input), whose pauses are None."""
     if path == "-":
-        return piped(sys.stdin.fileno())
-    if not Path(path).is_file():  # <(command) in a shell
+        return piped(standard_input().fileno())
+    if is_stream(path):
         return piped(os.open(path, os.O_RDONLY))
     return (line for _, line in numbered_lines(Path(path), "drop"))
+
+
+def standard_input() -> TextIO:
+    """Standard input, or an error where the shell has closed it."""
+    if sys.stdin is None:
+        raise ConfigError("standard input is closed; name a file to read")
+    return sys.stdin
+
+
+def is_stream(path: str) -> bool:
+    """Whether there is a pipe or a device of that name: <(command) in a shell, or /dev/null."""
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116  Path's own raises on a name that is too long
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 def piped(descriptor: int) -> Iterator[Line | None]:

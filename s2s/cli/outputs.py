@@ -6,10 +6,12 @@ __all__ = ["Stream", "made_of", "open_output", "summary"]
 
 import os
 import sys
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from s2s.cli.inputs import is_stream
 from s2s.cli.records import FORMATS
 from s2s.cli.resumable import ResumableFile
 from s2s.data.lines import open_bytes
@@ -70,28 +72,29 @@ class Stream:
 def open_output(config: GenerateConfig) -> Stream | ResumableFile:
     """What `output` names; nothing is written yet. What is no file, such as /dev/null, is never replaced by one."""
     _check(config)
-    target = Path(config.output)
-    if config.output == "-" or (os.path.exists(target) and not os.path.isfile(target)):  # noqa: PTH110, PTH113
+    if config.output == "-" or is_stream(config.output):
         return Stream(config.output)
-    return ResumableFile(target, FORMATS[config.format].n_lines(config.nbest))
+    return ResumableFile(Path(config.output), FORMATS[config.format].n_lines(config.nbest))
 
 
 def _check(config: GenerateConfig) -> None:
     """What can be said about input and output before a model is loaded."""
     if config.nbest > 1 and config.format == "text":
         raise ConfigError(f"nbest={config.nbest} needs format=tsv or jsonl: text has one line for each input")
-    # os.path, since Path's own raises on a name that is too long
-    if not config.output or os.path.isdir(config.output):  # noqa: PTH112
+    if not config.output or os.path.isdir(config.output):  # noqa: PTH112  Path's own raises on a name too long
         raise ConfigError(f"output={config.output}: name a file, or - for standard output")
-    source, target = Path(config.input), Path(config.output)
-    is_pipe = os.path.exists(source) and not os.path.isfile(source) and not os.path.isdir(source)  # noqa: PTH110, PTH112, PTH113
-    if config.input != "-" and not is_pipe:
-        with open_bytes(source):
-            pass  # it can be opened, or says why not
-    if config.resume and (config.output == "-" or is_pipe or config.input == "-"):
+    reads_file = config.input != "-" and not is_stream(config.input)
+    if reads_file:
+        with open_bytes(Path(config.input)) as source:
+            _refuse_one_file(config, os.fstat(source.fileno()))
+    if config.resume and (not reads_file or config.output == "-" or is_stream(config.output)):
         raise ConfigError("resume=true compares files: give input=FILE and output=FILE")
-    if config.input != "-" and os.path.exists(target) and target.samefile(source):  # noqa: PTH110
-        raise ConfigError(f"input and output are one file, {source}; give another output")
+
+
+def _refuse_one_file(config: GenerateConfig, source: os.stat_result) -> None:
+    with suppress(OSError):
+        if os.path.samestat(source, Path(config.output).stat()):
+            raise ConfigError(f"input and output are one file, {config.input}; give another output")
 
 
 def made_of(config: GenerateConfig, checkpoint: Path, search: Choice, device: str) -> dict[str, Any]:
