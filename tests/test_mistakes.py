@@ -10,8 +10,7 @@ import stat
 import subprocess
 import sys
 import threading
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -20,6 +19,9 @@ from tiny_runs import SMALL, call, train_tiny
 from s2s.checkpoint.manifest import write_manifest
 from s2s.cli import generate
 from s2s.cli.command import guard
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CONTINUED = [*SMALL, "train.steps=6", "run=x", "--quiet"]
 
