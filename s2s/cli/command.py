@@ -130,8 +130,9 @@ def guard(command: str, run: Callable[[], int]) -> int:
         return _say(command, ": ".join(str(p) for p in ("error", error.filename, error.strerror or error) if p), 1)
     except Exception as error:
         if _is_memory(error):
-            what = str(error).rpartition("DefaultCPUAllocator: ")[2].partition(". ")[0]  # torch's own check stands before
-            return _say(command, f"error: {what}; take fewer symbols at once (train.micro_tokens; s2s-generate: tokens)", 1)
+            what = str(error).rpartition("DefaultCPUAllocator: ")[2].partition(". ")[0]  # behind torch's own check
+            advice = "take fewer symbols at once (train.micro_tokens; s2s-generate: tokens)"
+            return _say(command, f"error: {what}; {advice}", 1)
         if _is_lost_peer(error):
             return _say(command, "error: another process of this run has ended; its own message says why", 1)
         traceback.print_exc()
