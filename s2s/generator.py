@@ -10,7 +10,7 @@ __all__ = ["Candidate", "Counts", "Generator", "Output", "evaluating"]
 import contextlib
 import logging
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -47,7 +47,7 @@ class Candidate:
 NOTHING = Candidate(hyp="", score=0.0, tokens=[])
 """All that an empty input can become: it is not searched"""
 UNANSWERED = Candidate(hyp="", score=-math.inf, tokens=[])
-"""Stands for the output of an input for which the search found none"""
+"""Stands for the output of an input for which the search found none, with what the task falls back on"""
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ class Output:
 
     src: str
     nbest: list[Candidate]
-    """Best first; empty where the search found nothing"""
+    """Best first; one of score -inf where the search found nothing"""
 
     @property
     def best(self) -> Candidate:
-        """The best candidate; an empty one of score -inf where the search found nothing."""
-        return self.nbest[0] if self.nbest else UNANSWERED
+        """The best candidate."""
+        return self.nbest[0]
 
     @property
     def hyp(self) -> str:
@@ -108,7 +108,7 @@ class Generator:
         self.model, self.task, self.search = model, task, search
         self.device = torch.device(device)
         self.config = config or GenerateConfig()
-        self.constraint = task.constraint()
+        self.constraint = task.constraint() if self.config.constrained else None
         self.counts = Counts()
 
     @property
@@ -179,15 +179,16 @@ class Generator:
                 "constraint allows none, or the model's logits are not finite",
                 line[:60],
             )
-        self.counts.unanswered += not hypotheses
+        if not hypotheses:
+            self.counts.unanswered += 1
+            return Output(line, [replace(UNANSWERED, hyp=self.task.fallback(line))])
         texts = (self.task.detokenize(h.tokens, line) for h in hypotheses)
         return Output(line, [Candidate(text, h.score, h.tokens) for text, h in zip(texts, hypotheses, strict=True)])
 
     def _count(self, output: Output) -> None:
         self.counts.inputs += 1
-        empty = output.nbest == [NOTHING]
-        self.counts.empty += empty
-        self.counts.tokens += 0 if empty or not output.nbest else len(output.tokens) + 1
+        self.counts.empty += output.best is NOTHING
+        self.counts.tokens += 0 if output.best is NOTHING or output.score == -math.inf else len(output.tokens) + 1
 
 
 def by_length(encoded: Sequence[Sequence[int]], tokens: int) -> list[list[int]]:

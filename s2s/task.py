@@ -8,6 +8,7 @@ from __future__ import annotations
 __all__ = ["Constraint", "Encoded", "Example", "Rejected", "Sources", "Task", "Vocab"]
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,6 +101,8 @@ class Task(ABC):
 
     def __init__(self, config: Choice) -> None:
         self.config = config
+        self.counts: Counter[str] = Counter()
+        """What befell outputs on their way to text, such as that they had to be mended; s2s-generate says it"""
 
     @abstractmethod
     def sources(self) -> Sources:
@@ -135,6 +138,10 @@ class Task(ABC):
     @abstractmethod
     def detokenize(self, ids: Sequence[int], src: str) -> str:
         """The output text of target ids, without bos and eos, for the input `src`."""
+
+    def fallback(self, src: str) -> str:
+        """The output text for an input `src` for which a search found none."""
+        return ""
 
     def constraint(self) -> Constraint | None:
         """What outputs are possible; None: any sequence of symbols."""

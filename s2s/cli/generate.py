@@ -50,4 +50,4 @@ def generate(composed: Composed[GenerateConfig], plugins: Plugins, options: Opti
         started = time.monotonic()
         answer(generator, config, output, n_written)
         output.finish()
-    return say(summary(generator.counts, time.monotonic() - started))
+    return say(summary(generator.counts, generator.task.counts, time.monotonic() - started))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from s2s.generator import Counts
     from s2s.registry import Choice
 
-SHAPING = ("format", "nbest", "tokens", "window", "max_source", "too_long", "precision")
+SHAPING = ("format", "nbest", "tokens", "window", "max_source", "too_long", "constrained", "precision")
 """Options on which the bytes of an output depend, beside input, checkpoint and search"""
 
 
@@ -110,9 +110,9 @@ def made_of(config: GenerateConfig, checkpoint: Path, search: Choice, device: st
     }
 
 
-def summary(counts: Counts, seconds: float) -> str:
-    """How much was done, and how fast."""
-    special = {"empty": counts.empty, "cut": counts.truncated, "without any output": counts.unanswered}
+def summary(counts: Counts, of_task: Mapping[str, int], seconds: float) -> str:
+    """How much was done, what befell it there and in the task, and how fast."""
+    special = {"empty": counts.empty, "cut": counts.truncated, "without any output": counts.unanswered, **of_task}
     notes = "".join(f", {count:,} {what}" for what, count in special.items() if count)
     n_inputs, n_tokens = counts.inputs / max(seconds, 1e-9), counts.tokens / max(seconds, 1e-9)
     return f"{counts.inputs:,} inputs{notes} in {seconds:.1f} s: {n_inputs:,.1f} sentences/s, {n_tokens:,.0f} tokens/s"

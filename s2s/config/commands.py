@@ -53,6 +53,8 @@ class GenerateConfig:
     """Longest input, in symbols with the end symbol; the model may have a limit of its own."""
     too_long: Literal["truncate", "error"] = "truncate"
     """What becomes of longer inputs: cut, with a warning and a count, or an error."""
+    constrained: bool = True
+    """Only outputs that the task allows, such as trees; false: whatever the model says, for the task to mend."""
     device: str = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1."""
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"

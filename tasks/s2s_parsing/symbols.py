@@ -12,6 +12,7 @@ from s2s.data.lines import missing
 from s2s.data.subword import UNK
 from s2s.durable import write_file
 from s2s.errors import DataError
+from s2s_parsing.constraint.bounds import Bounds
 from s2s_parsing.linear import Kind, Malformed, build, mend
 from s2s_parsing.punctuation import Punctuation
 from s2s_parsing.tree import leaves
@@ -27,15 +28,16 @@ SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 
 
 class Symbols:
-    """The vocabulary of one linearisation, and what is punctuation, whatever an output says of it."""
+    """The vocabulary of one linearisation, how deep its trees are, and what is punctuation."""
 
-    def __init__(self, form: Linear, symbols: Sequence[str], punctuation: Punctuation) -> None:
-        self.form = form
+    def __init__(self, form: Linear, symbols: Sequence[str], punctuation: Punctuation, bounds: Bounds) -> None:
+        self.form, self.bounds = form, bounds
         self.symbols = [*SPECIAL, *symbols]
         self.ids = {symbol: i for i, symbol in enumerate(self.symbols)}
         self.actions: list[Action | None] = [None] * len(SPECIAL) + form.read(symbols)
         """What each id does; None for those that are special"""
         self.punctuation = punctuation
+        """What is punctuation, whatever an output says of it"""
 
     @property
     def size(self) -> int:
@@ -61,13 +63,16 @@ def learn_symbols(form: Linear, trees: Iterable[Tree]) -> Symbols:
     """All symbols of a treebank's trees, the commonest first."""
     counts: Counter[tuple[str, Kind]] = Counter()
     tags: Counter[tuple[str, str]] = Counter()
+    bounds = Bounds(0, 0)
     for tree in trees:
-        counts.update(zip(form.tokens(tree), (action.kind for action in form.actions(tree)), strict=True))
+        actions = list(form.actions(tree))
+        counts.update(zip(form.tokens(tree), (action.kind for action in actions), strict=True))
+        bounds = Bounds.of([actions]).over(bounds)
         tags.update(leaves(tree))
     if not counts:
         raise DataError("task.train: there is no tree to learn symbols from; check the treebank's files")
     order = sorted(counts, key=lambda symbol: (-counts[symbol], symbol[0]))
-    learnt = Symbols(form, [symbol for symbol, _ in order], Punctuation.learn(tags))
+    learnt = Symbols(form, [symbol for symbol, _ in order], Punctuation.learn(tags), bounds)
     _refuse_ambiguous(learnt, order)
     return learnt
 
@@ -86,7 +91,11 @@ def _refuse_ambiguous(learnt: Symbols, meant: Iterable[tuple[str, Kind]]) -> Non
 
 def save_symbols(symbols: Symbols, path: Path) -> None:
     """Write them to a file."""
-    written = {"symbols": symbols.symbols[len(SPECIAL) :], "punctuation": dict(symbols.punctuation.tags)}
+    written = {
+        "symbols": symbols.symbols[len(SPECIAL) :],
+        "bounds": symbols.bounds._asdict(),
+        "punctuation": dict(symbols.punctuation.tags),
+    }
     write_file(path, json.dumps(written, ensure_ascii=False, indent=1).encode() + b"\n")
 
 
@@ -94,7 +103,8 @@ def load_symbols(form: Linear, path: Path) -> Symbols:
     """Read them from a file."""
     try:
         written: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return Symbols(form, written["symbols"], Punctuation(written["punctuation"]))
+        bounds = Bounds(**written["bounds"])
+        return Symbols(form, written["symbols"], Punctuation(written["punctuation"]), bounds)
     except FileNotFoundError:
         raise missing(path) from None
     except (OSError, ValueError, KeyError, TypeError, Malformed) as error:

@@ -13,6 +13,7 @@ from s2s.data.subword import Subwords, train_subwords
 from s2s.durable import write_file
 from s2s.errors import DataError
 from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
+from s2s_parsing.constraint.fallback import fallback
 from s2s_parsing.corpora import BuiltinTreebank, FileTreebanks, Treebanks
 from s2s_parsing.linear import FORMS, Linear, LinearConfig, Unwritable
 from s2s_parsing.source import Source, words_of
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from s2s.task import Constraint
     from s2s_parsing import ParsingConfig
 
 SOURCE, TARGET, SETTINGS = "source.model", "target.json", "task.json"
@@ -102,8 +104,21 @@ class Parsing(Task):
 
     def detokenize(self, ids: Sequence[int], src: str) -> str:
         """The tree on one line, over the words of `src` whatever the ids are."""
-        tree, _ = self.symbols.decode(ids, words_of(src))
-        return str(split_joined(tree) if self.config.unary == "join" else tree)
+        tree, mended = self.symbols.decode(ids, words_of(src))
+        self.counts["no tree, and mended"] += mended
+        return self._read_out(tree)
+
+    def fallback(self, src: str) -> str:
+        """Brackets that branch to the right, where no tree was found."""
+        self.counts["without a parse, and branching to the right"] += 1
+        return self._read_out(self.symbols.punctuation.retag(fallback(words_of(src))))
+
+    def constraint(self) -> Constraint:
+        """Only trees of the sentence's words, half as deep again as the deepest that was learnt from."""
+        from s2s_parsing.constraint.automaton import TreeConstraint
+
+        bounds = self.symbols.bounds.with_reserve()
+        return TreeConstraint(self.symbols.actions, self.source.word_marks, bounds, eos=self.vocab.eos)
 
     def describe(self) -> Iterable[str]:
         """What the trees are, where a user may not expect it."""
@@ -126,6 +141,10 @@ class Parsing(Task):
     def _written(self, tree: Tree) -> Tree:
         """The tree as it is learnt: with one bracket for every chain, if that is asked for."""
         return join_chains(tree) if self.config.unary == "join" else tree
+
+    def _read_out(self, tree: Tree) -> str:
+        """The tree as it stands in the treebank: `_written` backwards."""
+        return str(split_joined(tree) if self.config.unary == "join" else tree)
 
     def _usable(self) -> Iterator[Example]:
         for corpus, _ in self.corpora("train"):

@@ -35,8 +35,12 @@ class Bounds(NamedTuple):
                     depth -= 1
                 else:
                     depth, opened = depth + 1, opened + 1
-                    bounds = cls(max(bounds.depth, depth), max(bounds.opened, opened))
+                    bounds = bounds.over(cls(depth, opened))
         return bounds
+
+    def over(self, other: Bounds) -> Bounds:
+        """The least that let pass what either does."""
+        return Bounds(*map(max, self, other))
 
     def with_reserve(self) -> Bounds:
         """Half as much again, and two more: new text may nest deeper than what was learnt from."""
