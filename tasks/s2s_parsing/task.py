@@ -110,7 +110,7 @@ class Parsing(Task):
 
     def fallback(self, src: str) -> str:
         """Brackets that branch to the right, where no tree was found."""
-        self.counts["without a parse, and branching to the right"] += 1
+        self.counts["no parse, and branches to the right"] += 1
         return self._read_out(self.symbols.punctuation.retag(fallback(words_of(src))))
 
     def constraint(self) -> Constraint:

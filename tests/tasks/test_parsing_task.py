@@ -5,20 +5,25 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from parsing_trees import SHARED, trees
 
 from s2s.compose import compose
-from s2s.config import Config, ScoreConfig
+from s2s.config import Config, GenerateConfig, ScoreConfig
 from s2s.data.subword import Subwords, train_subwords
+from s2s.decoding import BeamConfig
+from s2s.decoding.search import BeamSearch
 from s2s.errors import ConfigError, DataError, PluginError
+from s2s.generator import Generator, Output
 from s2s.metrics import build_metrics
 from s2s.plugin import load_plugins
-from s2s.task import Example, Rejected
+from s2s.task import Example, Rejected, Vocab
 from s2s.testing import check_task
 from s2s_parsing import EvalbConfig, ParsingConfig, corpora
 from s2s_parsing.evalb.metric import Evalb
@@ -27,6 +32,8 @@ from s2s_parsing.punctuation import Punctuation
 from s2s_parsing.source import Source, words_of
 from s2s_parsing.task import Parsing, read_tree
 from s2s_parsing.tree import Tree, Word, leaves
+from s2s_transformer import TransformerConfig
+from s2s_transformer.model import Transformer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -423,3 +430,47 @@ def test_from_nothing_to_f1_in_three_commands(tmp_path: Path) -> None:
     run("generate", "run=trees", "input=words", "output=trees.mrg", "search.max_len_a=0", "search.max_len_b=20")
     (score,) = json.loads(run("score", "task=parsing", "hyp=trees.mrg", "ref=gold", "format=json"))["scores"]
     assert (score["name"], score["detail"]["sentences"], score["detail"]["errors"]) == ("evalb", 20, 0)
+
+
+LINES = ["the cat sleeps .", "a", "( ) -LRB- x", "we know that the old dog sees a small house"]
+
+
+@cache
+def untrained(n_src: int, n_tgt: int) -> Transformer:
+    """A model that is sure of its choices and knows nothing."""
+    torch.manual_seed(5)
+    size = {"n_encoder_layers": 1, "n_decoder_layers": 1, "d_model": 32, "d_ff": 64, "n_heads": 4}
+    model = Transformer(TransformerConfig(**size, share_embeddings="none"), Vocab(src=n_src, tgt=n_tgt)).eval()
+    for parameter in model.parameters():
+        parameter.data *= 1.5
+    return model
+
+
+def generated(task: Parsing, max_len_b: int = 30, **options: Any) -> list[Output]:
+    model = untrained(task.vocab.src, task.vocab.tgt)
+    search = BeamSearch(BeamConfig(beam=3, alpha=0.3, max_len_b=max_len_b, max_len_a=0.0))
+    return list(Generator(model, task, search, "cpu", GenerateConfig(**options))(LINES))
+
+
+@every_form
+def test_with_the_constraint_nothing_needs_mending(tmp_path: Path, linear: str) -> None:
+    task = built(tmp_path, linear=linear)
+    found = generated(task, nbest=3)
+    assert [[leaf.word for leaf in leaves(read_tree(c.hyp))] for o in found for c in o.nbest] == [
+        words_of(line) for line in LINES for _ in range(3)
+    ]
+    assert not +task.counts
+
+
+def test_without_the_constraint_what_is_no_tree_is_mended_and_counted(tmp_path: Path) -> None:
+    task = built(tmp_path)
+    found = generated(task, constrained=False)
+    assert [[leaf.word for leaf in leaves(read_tree(o.hyp))] for o in found] == [words_of(line) for line in LINES]
+    assert task.counts == {"no tree, and mended": 4}
+
+
+def test_a_sentence_too_long_for_a_parse_branches_to_the_right_and_is_counted(tmp_path: Path) -> None:
+    task = built(tmp_path)
+    hyps = [output.hyp for output in generated(task, max_len_b=4)]
+    assert hyps[3].startswith("(TOP (S (XX we) (S (XX know) (S (XX that) (S (XX the)")
+    assert +task.counts == {"no parse, and branches to the right": 1}
