@@ -11,13 +11,14 @@ import torch
 
 from s2s.data.batching import Batches
 from s2s.data.prepare import prepare
+from s2s.distributed import Replicated, Sharded
 from s2s.ema import EMA
 from s2s.errors import ConfigError, DataError
 from s2s.generator import Generator
 from s2s.keeper import Keeper
 from s2s.metrics import build_metrics
 from s2s.trainer import Trainer
-from s2s.update import Updater
+from s2s.update import DTYPES, Updater
 from s2s.validation import Validation, dev_examples
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from s2s.config import Config
     from s2s.data.prepare import Prepared
-    from s2s.distributed import World
+    from s2s.distributed import Strategy, World
     from s2s.log import Log
     from s2s.model import Seq2Seq
     from s2s.plugin import Plugins
@@ -43,12 +44,14 @@ def assemble(config: Config, plugins: Plugins, world: World, run: RunDirectory, 
     metrics = build_metrics(task, plugins.registry)  # a misspelt one should not wait for the data
     prepared = _prepare(task, config, world, run, log)
     model = _model(config, plugins, world, task)
+    strategy = _strategy(config, world)
     _refuse_too_long(model, config, prepared)
+    strategy.place(model)
     loss = build("loss", config.loss.name).build(config.loss)
     optimizer = build("optim", config.optim.name).build(config.optim, _learnt(model, config))
     schedule = build("schedule", config.schedule.name).build(config.schedule)
     search = build("search", config.search.name).build(config.search)
-    updater = Updater(config.train, config.seed, task.vocab, model, loss, optimizer, schedule, world)
+    updater = Updater(config.train, config.seed, task.vocab, model, loss, optimizer, schedule, world, strategy)
     validation = Validation(
         config=config,
         task=task,
@@ -110,6 +113,13 @@ def _learnt(model: Seq2Seq, config: Config) -> list[nn.Parameter]:
     if not parameters:
         raise ConfigError(f"arch={config.arch.name}: no parameter of the model is to be learnt; is all of it frozen?")
     return parameters
+
+
+def _strategy(config: Config, world: World) -> Strategy:
+    """How the processes share the model; one that is alone has nothing to share."""
+    if config.train.strategy == "fsdp" and world.size > 1:
+        return Sharded(world, DTYPES[config.train.precision])
+    return Replicated(world)
 
 
 def _model(config: Config, plugins: Plugins, world: World, task: Task) -> Seq2Seq:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["AVERAGE", "Keeper", "Progress"]
+__all__ = ["AVERAGE", "Keeper", "Progress", "Whole"]
 
 import copy
 import time
@@ -10,10 +10,13 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from torch import Tensor
 
 from s2s import checkpoint
 from s2s.config import Config
+from s2s.distributed import parts, whole
 from s2s.ema import EMA
 from s2s.errors import CheckpointError
 from s2s.log import Log
@@ -21,8 +24,6 @@ from s2s.update import Updater
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from torch import Tensor
 
 
 AVERAGE = "average"
@@ -56,6 +57,15 @@ class Progress:
     """What they were judged by: valid.best of that time"""
 
 
+class Whole(NamedTuple):
+    """What a checkpoint holds of model, averages and optimizer, by whatever strategy they are trained."""
+
+    tensors: dict[str, Mapping[str, Tensor]]
+    """Group -> name -> tensor; of processes other than the first, nobody asks"""
+    optim: Any
+    """How the optimizer's tensors are put together again"""
+
+
 @dataclass
 class Keeper:
     """Saves and restores one run."""
@@ -72,23 +82,32 @@ class Keeper:
     their mean, are those of a run that was never stopped"""
     n_failed: int = 0
 
-    def save(self, progress: Progress) -> Path | None:
+    def whole(self) -> Whole:
+        """What is to be saved, gathered from all processes onto the first: all of them must call it."""
+        world, model = self.updater.world, self.updater.model
+        optim, optim_tensors = checkpoint.pack(whole(self.updater.optimizer.state_dict(), world))
+        tensors: dict[str, Mapping[str, Tensor]] = {"model": whole(model.state_dict(), world), "optim": optim_tensors}
+        if self.ema:
+            tensors["ema"] = whole(self.ema.mean, world)
+        return Whole(tensors, optim)
+
+    def save(self, progress: Progress, content: Whole) -> Path | None:
         """Save the run as it stands, and drop what need not be kept; None if it is saved already."""
         name = checkpoint.step_name(progress.step)
         if progress != self.saved or not (self.folder / name).is_dir():
-            return self._save(progress, stopgap=False)
+            return self._save(progress, content, stopgap=False)
         self.stopgap = ""
         self._keep(name, progress)  # a kill may have come between the two
         return None
 
-    def save_for_now(self, progress: Progress) -> Path | None:
+    def save_for_now(self, progress: Progress, content: Whole) -> Path | None:
         """The same because a signal came, where nothing else asks for a checkpoint."""
-        return None if progress == self.saved else self._save(progress, stopgap=True)
+        return None if progress == self.saved else self._save(progress, content, stopgap=True)
 
-    def try_save(self, progress: Progress) -> Path | None:
+    def try_save(self, progress: Progress, content: Whole) -> Path | None:
         """The same, but None if it failed and training can go on: a full disk may be emptied meanwhile."""
         try:
-            return self.save(progress)
+            return self.save(progress, content)
         except CheckpointError as error:
             self.n_failed += 1
             self._make_room()
@@ -120,16 +139,30 @@ class Keeper:
     def _take(self, found: checkpoint.Checkpoint) -> Progress:
         """Everything goes on as a checkpoint says."""
         path = found.path
-        checkpoint.load_weights(self.updater.model, found.tensors["model"], path)
-        self.updater.optimizer.load_state_dict(checkpoint.unpack(found.state["optim"], found.tensors["optim"]))
+        self.load_weights(found.tensors["model"], path)
+        self._take_optimizer(checkpoint.unpack(found.state["optim"], found.tensors["optim"]))
         self.updater.scaler.load_state_dict(found.state["scaler"])
         if self.ema:
-            self.ema.load(found.tensors["ema"])
+            self.ema.load(parts(found.tensors["ema"], self.ema.mean))
         progress = Progress(**found.state["progress"])
         progress.best = [(goodness, step) for goodness, step in progress.best]
         self.saved = copy.deepcopy(progress)
         self.stopgap = path.name if found.state.get("stopgap") else ""
         return progress
+
+    def load_weights(self, tensors: Mapping[str, Tensor], path: Path) -> None:
+        """Into the model, of the whole weights of a checkpoint, what this process holds of them."""
+        model = self.updater.model
+        checkpoint.load_weights(model, parts(tensors, model.state_dict()), path)
+
+    def _take_optimizer(self, state: dict[str, Any]) -> None:
+        optimizer = self.updater.optimizer
+        held = enumerate(p for group in optimizer.param_groups for p in group["params"])
+        for number, p in held:
+            of_parameter = state["state"].get(number, {})
+            tensors = {name: t for name, t in of_parameter.items() if isinstance(t, Tensor)}
+            of_parameter |= parts(tensors, dict.fromkeys(tensors, p))
+        optimizer.load_state_dict(state)
 
     def average(self, progress: Progress) -> Path | None:
         """Write the mean of the last or best train.average checkpoints as AVERAGE (section 6.1)."""
@@ -153,23 +186,16 @@ class Keeper:
         """Bytes of a checkpoint: weights, two moments of each as Adam keeps them, and their moving average."""
         return 3 * checkpoint.size(self.updater.model.state_dict()) + checkpoint.size(self.ema.mean if self.ema else {})
 
-    def _weights(self) -> dict[str, Mapping[str, Tensor]]:
-        weights: dict[str, Mapping[str, Tensor]] = {"model": self.updater.model.state_dict()}
-        if self.ema:
-            weights["ema"] = self.ema.mean
-        return weights
-
-    def _save(self, progress: Progress, *, stopgap: bool) -> Path:
+    def _save(self, progress: Progress, content: Whole, *, stopgap: bool) -> Path:
         began = time.monotonic()
-        optim, optim_tensors = checkpoint.pack(self.updater.optimizer.state_dict())
         state = {
             "progress": asdict(progress),
-            "optim": optim,
+            "optim": content.optim,
             "scaler": self.updater.scaler.state_dict(),
             "stopgap": stopgap,
         }
         name = checkpoint.step_name(progress.step)
-        path = checkpoint.save(self.folder, name, {**self._weights(), "optim": optim_tensors}, state)
+        path = checkpoint.save(self.folder, name, content.tensors, state)
         self._keep(name, progress)
         self.saved, self.n_failed = copy.deepcopy(progress), 0
         self.stopgap = name if stopgap else ""

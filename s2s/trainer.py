@@ -20,11 +20,11 @@ from s2s import checkpoint
 from s2s.config import Config
 from s2s.data.batching import Batches
 from s2s.errors import CheckpointError, Preempted, S2SError
-from s2s.keeper import AVERAGE, Keeper, Progress
+from s2s.keeper import AVERAGE, Keeper, Progress, Whole
 from s2s.log import Log
 from s2s.stopping import StopSignal
 from s2s.update import Updater
-from s2s.validation import Validation
+from s2s.validation import Validation, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -175,7 +175,7 @@ class Trainer:
         """Judge the model, or the mean of its weights where one is kept; whether it is among the best to keep."""
         progress = self.progress
         with self.ema.applied() if self.ema else nullcontext():
-            verdict = self.validation(self.stop)
+            verdict = self.judge()
         if verdict is None:
             raise self.stopped()
         here = (verdict.goodness, progress.step)
@@ -189,10 +189,16 @@ class Trainer:
         self.hook.s2s_validation_end(trainer=self, record=record)
         return here in progress.best
 
-    def save(self, how: Callable[[Progress], Path | None]) -> None:
+    def judge(self) -> Verdict | None:
+        """What validation says of the model as it is; None if a signal came meanwhile."""
+        with self.updater.strategy.gathered(self.updater.model):
+            return self.validation(self.stop)
+
+    def save(self, how: Callable[[Progress, Whole], Path | None]) -> None:
         """Write a checkpoint; one rank does, all wait."""
+        content = self.keeper.whole()
         if self.world.is_first:
-            path = how(self.progress)
+            path = how(self.progress, content)
             if path is not None:
                 self.hook.s2s_checkpoint_saved(trainer=self, path=path)
         self.saved_at = time.monotonic()
@@ -220,9 +226,9 @@ class Trainer:
         path = self.keeper.folder / AVERAGE
         mean = checkpoint.load(path).tensors["model"]
         own = {name: t.detach().clone() for name, t in self.updater.model.state_dict().items()}
-        checkpoint.load_weights(self.updater.model, mean, path)
-        verdict = self.validation(self.stop) if self.validation else None
-        checkpoint.load_weights(self.updater.model, own, path)
+        self.keeper.load_weights(mean, path)
+        verdict = self.judge() if self.validation else None
+        self.keeper.load_weights(own, path)
         if verdict is None and self.validation:
             raise self.stopped()
         return {"path": str(path), **(verdict.record() if verdict else {})}

@@ -5,17 +5,18 @@ from __future__ import annotations
 __all__ = ["Updated", "Updater"]
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
+from torch.distributed.tensor import DTensor
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from s2s.batch import make_batch
 from s2s.config import TrainConfig
 from s2s.data.batching import split
-from s2s.distributed import World
+from s2s.distributed import Replicated, Strategy, World
 from s2s.nn.loss import Loss
 from s2s.schedules import Schedule
 from s2s.task import Vocab
@@ -59,6 +60,7 @@ class Updater:
     optimizer: torch.optim.Optimizer
     schedule: Schedule
     world: World
+    strategy: Strategy = field(default_factory=lambda: Replicated(World()))
 
     def __post_init__(self) -> None:
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
@@ -66,6 +68,7 @@ class Updater:
 
     def __call__(self, batch: Sequence[Pair], step: int) -> Updated:
         """Learn from `batch` as update `step`, counted from 1; nothing changes if something is not finite."""
+        self.world.at_update(step)
         lr = self.schedule(step)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
@@ -88,16 +91,19 @@ class Updater:
         """
         self.optimizer.zero_grad()
         sums = torch.zeros(2, device=self.world.device)
-        for index, pairs in enumerate(parts):
-            if index % self.world.size != self.world.rank or not pairs:
+        for index in (own := range(self.world.rank, len(parts), self.world.size)):
+            weight = 1.0 if parts[index] else 0.0
+            if not weight and not self.strategy.needs_all:
                 continue
+            pairs = parts[index] or next(part for part in parts if part)[:1]  # only to be there where all are needed
             self._seed(step, index)
             part = make_batch(pairs, self.vocab).to(self.world.device)
-            with self._autocast():
-                out = self.loss(self.model, part)
-            self.scaler.scale(out.loss / n_tokens).backward()
-            sums += torch.stack([out.loss.detach(), out.nll.detach()])
-        self.world.sum_gradients(self.parameters)
+            with self.strategy.learning(last=index == own[-1]):
+                with self._autocast():
+                    out = self.loss(self.model, part)
+                self.scaler.scale(out.loss * weight / n_tokens).backward()
+            sums += weight * torch.stack([out.loss.detach(), out.nll.detach()])
+        self.strategy.sum_gradients()
         loss, nll = (self.world.sum_scalars(sums) / n_tokens).tolist()
         return loss, nll
 
@@ -119,6 +125,8 @@ class Updater:
         """Euclidean norm of the whole gradient, before it is scaled down to train.clip."""
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         norm = get_total_norm(gradients)
+        if isinstance(norm, DTensor):
+            norm = norm.full_tensor()
         if self.config.clip is not None:
             clip_grads_with_norm_(self.parameters, self.config.clip, norm)
         return norm.item()

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from s2s.cli.help import explain, overview
 from s2s.compose import Composed, compose, local_plugins, to_yaml
 from s2s.compose.draft import command_of
+from s2s.ending import Cause, say
 from s2s.errors import ConfigError, Preempted, S2SError, did_you_mean
 from s2s.plugin import Plugins, load_plugins
 from s2s.registry import GROUPS
@@ -36,8 +37,6 @@ FLAGS = {
     "--quiet": "warnings and errors only",
 }
 SHORT = {"-h": "--help", "-q": "--quiet", "-V": "--version"}
-MOST = 4000
-"""Characters of an error"""
 BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
 
 
@@ -117,26 +116,27 @@ def guard(command: str, run: Callable[[], int]) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()  # here, where a broken pipe can still be caught
     except Preempted as error:
-        return _say(command, str(error), error.exit_code)
+        return say(command, str(error), error.exit_code)
     except S2SError as error:
-        return _say(command, f"error: {error}", error.exit_code)
+        return say(command, f"error: {error}", error.exit_code)
     except KeyboardInterrupt:
-        return _say(command, "interrupted", 130)
+        return say(command, "interrupted", 130)
     except BrokenPipeError:
         return _reader_gone()
     except MemoryError:
-        return _say(command, "error: out of memory; try a smaller model or batch", 1)
+        return say(command, "error: out of memory; try a smaller model or batch", 1)
     except OSError as error:
-        return _say(command, ": ".join(str(p) for p in ("error", error.filename, error.strerror or error) if p), 1)
+        return say(command, ": ".join(str(p) for p in ("error", error.filename, error.strerror or error) if p), 1)
     except Exception as error:
         if _is_memory(error):
             what = str(error).rpartition("DefaultCPUAllocator: ")[2].partition(". ")[0]  # behind torch's own check
             advice = "take fewer symbols at once (train.micro_tokens; s2s-generate: tokens)"
-            return _say(command, f"error: {what}; {advice}", 1)
+            return say(command, f"error: {what}; {advice}", 1)
         if _is_lost_peer(error):
-            return _say(command, "error: another process of this run has ended; its own message says why", 1)
+            what = "error: another process of this run has ended; its own message says why"
+            return say(command, what, 1, Cause.OTHERS)
         traceback.print_exc()
-        return _say(command, f"error: a bug in s2s or a plugin: please report it with the lines above ({version()})", 1)
+        return say(command, f"error: a bug in s2s or a plugin: please report it with the lines above ({version()})", 1)
     return code
 
 
@@ -162,21 +162,6 @@ def _keep_streams() -> None:
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  as long as the process; print(file=None) is stdout
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-
-
-def _say(command: str, message: str, code: int) -> int:
-    with contextlib.suppress(OSError, AttributeError):
-        sys.stdout.flush()
-    with contextlib.suppress(OSError):
-        print(f"{command}: {one_line(message)}", file=sys.stderr)
-    return code
-
-
-def one_line(message: str) -> str:
-    """Whatever the user gave, one line that a terminal can show: nothing unprintable, and the middle of it cut."""
-    if len(message) > MOST:
-        message = f"{message[: MOST // 2]} … {message[-MOST // 2 :]}"
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)
 
 
 def _reader_gone() -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["main"]
 
 import sys
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from s2s.cli.command import Options, run_command
@@ -24,7 +25,8 @@ def train(composed: Composed[Config], plugins: Plugins, options: Options) -> int
         from s2s import distributed  # torch, which --help does without
         from s2s.session import dry_run, train_in
 
-        world = distributed.init(composed.config.train.device)
+        config = composed.config.train
+        world = distributed.init(config.device, timedelta(seconds=config.timeout))
         try:
             if options.dry_run:
                 return dry_run(composed, plugins, world)

@@ -60,6 +60,15 @@ class TrainConfig:
     """Consecutive updates skipped for a loss or gradient that is not finite before the run is given up."""
     device: str = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1."""
+    devices: int | str = 1
+    """Processes to start on this machine, each with a device of its own; auto: one for each GPU. Under torchrun it is
+    torchrun that says."""
+    strategy: Literal["ddp", "fsdp"] = "ddp"
+    """What each process holds: ddp, all parameters; fsdp, a part of each, gathered layer by layer when needed."""
+    timeout: float = 600.0
+    """Seconds that a process waits for another before the run is ended, and says which one has not come."""
+    restarts: int = 3
+    """Times that train.devices starts the processes again after one was killed, or has not come."""
     threads: int = 0
     """Threads of torch on the CPU; 0 leaves its own choice."""
 
@@ -74,8 +83,12 @@ class TrainConfig:
             ema=SHARE,
             average=at_least(0),
             max_bad=at_least(1),
+            timeout=at_least(0.1, 1e7),
+            restarts=at_least(0),
             threads=THREADS,
         )
+        if self.devices != "auto" and not (isinstance(self.devices, int) and self.devices >= 1):
+            raise ConfigError(f"train.devices={self.devices}: expected a number of processes, or auto")
 
 
 @dataclass(kw_only=True)

@@ -12,12 +12,15 @@ from children import in_child, in_children
 from torch import Tensor, nn
 from torch.distributed import TCPStore
 
-from s2s.distributed import World, init
+from s2s.distributed import Replicated, World, init
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+
+MINUTE = timedelta(minutes=1)
 
 
 def side_by_side(n_ranks: int, action: Callable[[World], object], **variables: str) -> list[int]:
@@ -29,7 +32,7 @@ def side_by_side(n_ranks: int, action: Callable[[World], object], **variables: s
     def process(rank: int) -> None:
         os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(n_ranks)}
         os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), **variables}
-        world = init("cpu", timeout=timedelta(seconds=20))
+        world = init("cpu", timedelta(seconds=20))
         action(world)
         world.close()
 
@@ -53,29 +56,41 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("alone")
 def test_without_torchrun_the_world_is_one_process() -> None:
-    world = init("cpu")
+    world = init("cpu", MINUTE)
     assert world == World(0, 1, 0, torch.device("cpu"))
     assert not torch.distributed.is_initialized()
     assert not world.any_true(False)
     net = model()
+    strategy = Replicated(world)
+    strategy.place(net)
     loss(net, torch.ones(2, 5)).backward()
     before = [p.grad.clone() for p in net.parameters()]
-    world.sum_gradients(net.parameters())
+    strategy.sum_gradients()
     world.barrier()
     world.close()
     assert all(torch.equal(a, p.grad) for a, p in zip(before, net.parameters(), strict=True))
 
 
 def test_two_processes_have_the_gradient_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("s2s.distributed.BUCKET", 90)  # several buckets, even here
+    monkeypatch.setattr("s2s.distributed.replicated.BUCKET", 90)  # several buckets, even here
     rows = torch.randn(6, 5, generator=torch.Generator().manual_seed(2))
     whole = model()
     (loss(whole, rows[:3]) + loss(whole, rows[3:])).backward()
 
     def action(world: World) -> None:
         net = model()
-        loss(net, rows[world.rank * 3 : world.rank * 3 + 3]).backward()
-        world.sum_gradients(net.parameters())
+        strategy = Replicated(world)
+        strategy.place(net)
+        own = rows[world.rank * 3 : world.rank * 3 + 3]
+        for _ in range(2):  # what one update leaves behind does not spoil the next
+            net.zero_grad()
+            with strategy.learning(last=False):
+                loss(net, own[:1]).backward()
+            assert strategy.n_sent == 0
+            with strategy.learning(last=True):
+                loss(net, own[1:]).backward()
+            assert strategy.n_sent == len(strategy.buckets) > 1  # all of them while backward ran
+            strategy.sum_gradients()
         for ours, theirs in zip(net.parameters(), whole.parameters(), strict=True):
             torch.testing.assert_close(ours.grad, theirs.grad)
 
@@ -85,9 +100,12 @@ def test_two_processes_have_the_gradient_of_one(monkeypatch: pytest.MonkeyPatch)
 def test_a_rank_without_work_adds_zeros_and_all_end_with_the_same_bytes(tmp_path: Path) -> None:
     def action(world: World) -> None:
         net = model()
+        strategy = Replicated(world)
+        strategy.place(net)
         if world.rank == 0:
-            loss(net, torch.ones(2, 5)).backward()
-        world.sum_gradients(net.parameters())
+            with strategy.learning(last=True):
+                loss(net, torch.ones(2, 5)).backward()
+        strategy.sum_gradients()
         flat = torch.cat([p.grad.reshape(-1) for p in net.parameters()])
         (tmp_path / str(world.rank)).write_bytes(flat.numpy().tobytes())
 
@@ -164,7 +182,7 @@ def test_a_rank_whose_partner_is_gone_gives_up_after_the_timeout() -> None:
 @pytest.mark.parametrize("name", ["gpu", "cuda:99"])
 def test_a_device_that_is_not_there_is_one_clear_error(name: str) -> None:
     with pytest.raises(ConfigError, match=f"train.device={name}: "):
-        init(name)
+        init(name, MINUTE)
 
 
 def test_half_of_the_variables_of_torchrun_is_one_clear_error() -> None:
@@ -172,6 +190,6 @@ def test_half_of_the_variables_of_torchrun_is_one_clear_error() -> None:
         os.environ["RANK"] = "0"
         os.environ.pop("WORLD_SIZE", None)
         with pytest.raises(ConfigError, match="start with torchrun, or unset RANK"):
-            init("cpu")
+            init("cpu", MINUTE)
 
     assert in_child(action) == 0

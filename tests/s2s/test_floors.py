@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 
 FLOORS = (
-    "errors ranges registry plugin config compose describe yaml12",
-    "model task batch durable",
+    "errors ending ranges registry plugin config compose describe yaml12",
+    "model task batch durable kernels",
     "nn data decoding optim schedules metrics checkpoint distributed log testing ema stopping",
     "generator run update",
     "validation keeper",

@@ -1,7 +1,4 @@
-"""Several processes that train one model, started by torchrun; or one, and then nothing here does anything.
-
-Gradients are summed, never averaged: each is already divided by the target symbols of the global batch.
-"""
+"""Who the processes of a run are, where each of them computes, and how they agree."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ __all__ = ["World", "init", "pick_device"]
 
 import os
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
@@ -20,21 +17,19 @@ from torch import distributed as dist
 from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
+from s2s.distributed.watchdog import Watchdog
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from torch import nn
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
 T = TypeVar("T")
 
-TIMEOUT = timedelta(minutes=10)
-"""After this a rank that waits for another gives up"""
+GRACE = timedelta(seconds=30)
+"""Beyond the timeout, for the watchdog to speak before torch ends what waits"""
 POLL = 0.2
 """Seconds between two looks at whether the first rank is done"""
-BUCKET = 32 * 2**20
-"""Bytes of gradients that travel together"""
 
 
 @dataclass(frozen=True)
@@ -48,30 +43,35 @@ class World:
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     store: PrefixStore | None = field(default=None, compare=False, repr=False)
     """Where the processes leave word for each other; None for one that is alone"""
+    watchdog: Watchdog | None = field(default=None, compare=False, repr=False)
+    """Who finds out on whom they wait; None for one that is alone"""
 
     @property
     def is_first(self) -> bool:
         """Whether this is the process that writes files and speaks to the user."""
         return self.rank == 0
 
-    def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Replace every gradient by its sum over the ranks; a rank without one adds zeros."""
-        if self.size == 1:
-            return
-        for bucket in _buckets([p for p in parameters if p.requires_grad]):
-            gradients = [_gradient(p) for p in bucket]
-            flat = torch.cat([g.reshape(-1) for g in gradients])
-            dist.all_reduce(flat)
-            pieces = flat.split([g.numel() for g in gradients])
-            for gradient, piece in zip(gradients, pieces, strict=True):
-                gradient.copy_(piece.view_as(gradient))
+    def collective(self, what: str) -> AbstractContextManager[None]:
+        """Around whatever waits for other processes, so that one that does not come can be named."""
+        return self.watchdog.waiting(what) if self.watchdog else nullcontext()
+
+    def beat(self) -> None:
+        """This process has come a step further inside of a collective that is long."""
+        if self.watchdog:
+            self.watchdog.beat()
+
+    def at_update(self, step: int) -> None:
+        """This process begins an update."""
+        if self.watchdog:
+            self.watchdog.step = step
 
     def sum_scalars(self, values: Tensor) -> Tensor:
         """[n] -> [n], summed over the ranks."""
         if self.size == 1:
             return values
         total = values.clone()
-        dist.all_reduce(total)
+        with self.collective("the sum of the losses"):
+            dist.all_reduce(total)
         return total
 
     def any_true(self, flag: bool) -> bool:
@@ -79,15 +79,17 @@ class World:
         if self.size == 1:
             return flag
         flags = torch.tensor([int(flag)], device=self.device)
-        dist.all_reduce(flags, op=dist.ReduceOp.MAX)
-        return bool(flags.item())
+        with self.collective("an agreement"):
+            dist.all_reduce(flags, op=dist.ReduceOp.MAX)
+            return bool(flags.item())
 
     def gather(self, value: T) -> list[T]:
         """The values of all ranks, in their order."""
         if self.size == 1:
             return [value]
         values: list[T] = [value] * self.size
-        dist.all_gather_object(values, value)
+        with self.collective("the others' results"):
+            dist.all_gather_object(values, value)
         return values
 
     @contextmanager
@@ -102,16 +104,22 @@ class World:
     def barrier(self) -> None:
         """Wait for all ranks."""
         if self.size > 1:
-            dist.barrier()
+            with self.collective("a barrier"):
+                dist.barrier()
 
     def close(self) -> None:
         """Leave the group, so that the other ranks need not wait for the timeout."""
+        if self.watchdog:
+            self.watchdog.close()
         if self.size > 1 and dist.is_initialized():
             dist.destroy_process_group()
 
 
-def init(device: str = "auto", timeout: timedelta = TIMEOUT) -> World:
-    """Join the processes that torchrun started, or be alone; `device` is auto, cpu, cuda or cuda:1."""
+def init(device: str, timeout: timedelta) -> World:
+    """Join the processes that torchrun started, or be alone; `device` is auto, cpu, cuda or cuda:1.
+
+    timeout: how long one waits for the others.
+    """
     if "RANK" not in os.environ:
         return World(device=pick_device(device, "train.device"))
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
@@ -134,10 +142,10 @@ def init(device: str = "auto", timeout: timedelta = TIMEOUT) -> World:
         store=store,
         rank=rank,
         world_size=size,
-        timeout=timeout,
+        timeout=timeout + GRACE,
         device_id=place if on_cuda else None,
     )
-    return World(rank, size, local_rank, place, store)
+    return World(rank, size, local_rank, place, store, Watchdog(store, rank, size, timeout.total_seconds()))
 
 
 def pick_device(name: str, key: str, local_rank: int | None = None) -> torch.device:
@@ -155,21 +163,3 @@ def pick_device(name: str, key: str, local_rank: int | None = None) -> torch.dev
         n_gpus = torch.cuda.device_count()
         raise ConfigError(f"{key}={name}: cuda:{index} is asked for, and torch sees {n_gpus} GPUs")
     return torch.device("cuda", index)
-
-
-def _gradient(parameter: nn.Parameter) -> Tensor:
-    if parameter.grad is None:
-        parameter.grad = torch.zeros_like(parameter)
-    return parameter.grad
-
-
-def _buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    """Neighbours of one dtype, up to BUCKET bytes: few messages, and little memory beside the gradients."""
-    bucket: list[nn.Parameter] = []
-    for p in parameters:
-        if bucket and (p.dtype != bucket[0].dtype or sum(b.nbytes for b in bucket) + p.nbytes > BUCKET):
-            yield bucket
-            bucket = []
-        bucket.append(p)
-    if bucket:
-        yield bucket
