@@ -8,14 +8,15 @@ Write `encode` and `decode`, and every search already works. `start` and `step` 
 
 from __future__ import annotations
 
-__all__ = ["Memory", "Seq2Seq", "State", "Tree", "map_tensors"]
+__all__ = ["Memory", "Seq2Seq", "State", "Tree", "join_tensors", "map_tensors"]
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +38,29 @@ def map_tensors(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:
     if is_dataclass(tree) and not isinstance(tree, type):
         return replace(tree, **{f.name: map_tensors(function, getattr(tree, f.name)) for f in fields(tree)})
     return tree
+
+
+def join_tensors(first: Tree, second: Tree) -> Tree:
+    """Two trees of one form as one: tensors one after the other, with zeros at the end of the shorter dimensions."""
+    if isinstance(first, Tensor):
+        sizes = [max(pair) for pair in zip(first.shape[1:], second.shape[1:], strict=True)]
+        return torch.cat([_padded(first, sizes), _padded(second, sizes)])
+    if isinstance(first, dict):
+        return {key: join_tensors(value, second[key]) for key, value in first.items()}
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        return type(first)(*map(join_tensors, first, second))
+    if isinstance(first, tuple | list):
+        return type(first)(map(join_tensors, first, second))
+    if is_dataclass(first) and not isinstance(first, type):
+        names = [f.name for f in fields(first)]
+        return replace(first, **{name: join_tensors(getattr(first, name), getattr(second, name)) for name in names})
+    return first
+
+
+def _padded(x: Tensor, sizes: list[int]) -> Tensor:
+    """x [B, ...] -> [B, *sizes]"""
+    room = [n for old, new in zip(x.shape[:0:-1], sizes[::-1], strict=True) for n in (0, new - old)]
+    return F.pad(x, room) if any(room) else x
 
 
 @dataclass
@@ -61,8 +85,13 @@ class State:
     """Where decoding stands: what belongs to the sentence, kept apart from what belongs to the hypothesis.
 
     Search reorders hypotheses at every step, so only `hypothesis` pays for it; `sentence` (encoder output,
-    cross-attention keys and values) is computed once and never copied for the beam.
+    cross-attention keys and values) is computed once and never copied for the beam. A state is used up by the step
+    that it goes into, which may write into its tensors.
     """
+
+    joins: ClassVar[bool] = False
+    """Whether zeros at the end of any dimension but the first change nothing, so that `join` is right. A search then
+    lets waiting sentences into a batch as others leave it; else they wait until it is empty."""
 
     sentence: Tree
     """Tensors [B, ...]"""
@@ -85,6 +114,11 @@ class State:
         """The state of the sentences `rows` [B']: how finished sentences leave the batch."""
         pick = lambda t: t.index_select(0, rows)  # noqa: E731  the same for both halves
         return replace(self, sentence=map_tensors(pick, self.sentence), hypothesis=map_tensors(pick, self.hypothesis))
+
+    def join(self, other: Self) -> Self:
+        """The sentences of both, these first, of equally many hypotheses each; wherever each stands."""
+        sentence = join_tensors(self.sentence, other.sentence)
+        return replace(self, sentence=sentence, hypothesis=join_tensors(self.hypothesis, other.hypothesis))
 
 
 class Seq2Seq(nn.Module, ABC):

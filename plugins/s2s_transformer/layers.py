@@ -1,21 +1,19 @@
 """The layers of encoder and decoder (section 3.1).
 
 Everything but attention works position by position, so inputs are [..., D], however sentences lie in memory.
-Shapes: B sentences, K hypotheses, T target length, S source length, t symbols so far, D = d_model, h heads.
+Shapes: T target length, S source length, D = d_model.
 """
 
 from __future__ import annotations
 
-__all__ = ["DecoderLayer", "EncoderLayer", "Growing", "stack_norm"]
+__all__ = ["DecoderLayer", "EncoderLayer", "stack_norm"]
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from s2s.nn.attention import CrossAttention, Heads, Kernel, KeysValues, Layout, SelfAttention
+from s2s.nn.attention import CrossAttention, Heads, KeysValues, Layout, SelfAttention
 from s2s.nn.dropout import Dropout
 
 if TYPE_CHECKING:
@@ -54,8 +52,13 @@ class DecoderLayer(nn.Module):
         self.around_cross_attention = Around(config)
         self.around_feed_forward = Around(config)
 
-    def forward(self, x: Tensor, layout: Layout, memory: KeysValues, memory_layout: Layout) -> Tensor:
-        """[..., T, D] -> [..., T, D]"""
+    def forward(self, x: Tensor, layout: Layout, memory: Tensor, memory_layout: Layout) -> Tensor:
+        """[..., T, D], memory [..., S, D] -> [..., T, D]; in training all that a layer computes is in here, since
+        train.strategy=fsdp gathers its parameters for the time of the call."""
+        return self.attend(x, layout, self.cross_attention.keys_values(memory), memory_layout)
+
+    def attend(self, x: Tensor, layout: Layout, memory: KeysValues, memory_layout: Layout) -> Tensor:
+        """The same, with keys and values of the memory that were computed before."""
         x = self.around_attention(x, lambda x: self.attention(x, layout))
         x = self.around_cross_attention(x, lambda x: self.cross_attention(x, memory, memory_layout))
         return self.around_feed_forward(x, self.feed_forward)
@@ -90,26 +93,6 @@ class Around(nn.Module):
         if self.pre:
             return x + self.dropout(sublayer(self.norm(x)))
         return self.norm(x + self.dropout(sublayer(x)))
-
-
-@dataclass
-class Growing:
-    """The layout of one decoding step: the newest symbol of each hypothesis sees itself and all before it.
-
-    Its keys and values are added to `past` on the way, so that one layer serves training and decoding.
-    """
-
-    kernel: Kernel
-    past: KeysValues
-    """[B, K, h, t, d]"""
-
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
-        """q, k, v [B, h, K, d] -> [B, h, K, d_v]; K stands where a sentence has its positions."""
-        newest = (x.transpose(1, 2).unsqueeze(3) for x in (k, v))  # [B, K, h, 1, d]
-        self.past = KeysValues(*(torch.cat(pair, dim=3) for pair in zip(self.past, newest, strict=True)))
-        flat = q.transpose(1, 2).unsqueeze(3).flatten(0, 1)  # [B * K, h, 1, d_k]
-        seen = self.kernel(flat, self.past.k.flatten(0, 1), self.past.v.flatten(0, 1), None, False, dropout)
-        return seen.squeeze(2).unflatten(0, (q.size(0), q.size(2))).transpose(1, 2)
 
 
 def heads(config: TransformerConfig) -> Heads:

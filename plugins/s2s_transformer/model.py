@@ -7,7 +7,7 @@ from __future__ import annotations
 
 __all__ = ["Transformer"]
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import torch
@@ -15,10 +15,11 @@ from torch import Tensor, nn
 
 from s2s.model import Memory, Seq2Seq, State
 from s2s.nn.attention import KERNELS, KeysValues, Padded, Projections
+from s2s.nn.cache import Growing, TreeState, tree_state
 from s2s.nn.dropout import Dropout
 from s2s.nn.embedding import Embeddings
 from s2s.nn.positions import LearnedPositions, Sinusoids
-from s2s_transformer.layers import DecoderLayer, EncoderLayer, Growing, stack_norm
+from s2s_transformer.layers import DecoderLayer, EncoderLayer, stack_norm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,7 +46,7 @@ class Transformer(Seq2Seq):
 
     def encode(self, src: Tensor, pad: Tensor) -> Memory:
         """src, pad [B, S] -> hidden [B, S, D]"""
-        x = self._enter(self.embeddings.source(src), self.src_positions, 0, src.size(1))
+        x = self._enter(self.embeddings.source(src), self.src_positions)
         layout = Padded.hiding(pad, x.dtype, self.kernel)
         for layer in self.encoder:
             x = layer(x, layout)
@@ -53,45 +54,54 @@ class Transformer(Seq2Seq):
 
     def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
         """tgt [B, T] -> [B, T, D]. Padding needs no hiding: it ends a target, and nobody looks ahead."""
-        x = self._enter(self.embeddings.target(tgt), self.tgt_positions, 0, tgt.size(1))
+        x = self._enter(self.embeddings.target(tgt), self.tgt_positions)
         layout = Padded(self.kernel, causal=True)
         memory_layout = Padded.hiding(memory.pad, x.dtype, self.kernel)
         for layer in self.decoder:
-            x = layer(x, layout, layer.cross_attention.keys_values(memory.hidden), memory_layout)
+            x = layer(x, layout, memory.hidden, memory_layout)
         return self.decoder_norm(x)
 
     def project(self, hidden: Tensor) -> Tensor:
         """[..., D] -> logits [..., V]"""
         return self.embeddings.logits(hidden)
 
-    def start(self, memory: Memory) -> State:
+    def start(self, memory: Memory) -> Decoding:
         """Each layer's keys and values of the source, once per sentence; of the target, none yet."""
-        sentence = [
+        sources = [
             KeysValues(*(x.contiguous() for x in layer.cross_attention.keys_values(memory.hidden)))
             for layer in self.decoder
         ]
-        none_yet = [KeysValues(*(x[:, None, :, :0] for x in source)) for source in sentence]  # [B, 1, h, 0, d]
-        return State(sentence=(sentence, memory.pad), hypothesis=none_yet)
+        heads = [layer.attention.heads for layer in self.decoder]
+        state = tree_state((sources, ~memory.pad), len(memory.pad), heads, like=sources[0].k)
+        return Decoding(**vars(state), positions=memory.hidden.flatten(0, 1)[:0])
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token [B, K] -> logits [B, K, V]. A sentence's hypotheses are queries to one copy of its source."""
-        sources, pad = state.sentence
-        t = state.hypothesis[0].k.size(3)
-        x = self._enter(self.embeddings.target(token), self.tgt_positions, t, t + 1)
-        memory_layout = Padded.hiding(pad, x.dtype, self.kernel)
-        grown = []
-        for layer, source, past in zip(self.decoder, sources, state.hypothesis, strict=True):
-            layout = Growing(self.kernel, past)
-            x = layer(x, layout, source, memory_layout)
-            grown.append(layout.past)
-        return self.project(self.decoder_norm(x)), replace(state, hypothesis=grown)
+        assert isinstance(state, Decoding)
+        x, state = self.embeddings.target(token), state.grow()
+        if self.tgt_positions is not None:
+            if state.longest > len(state.positions):
+                state = replace(state, positions=self._first_positions(self.tgt_positions, state.longest, x))
+            x = x + state.positions[state.length - 1][:, None]
+        x = self.dropout(x)
+        sources, seen = state.sentence
+        memory_layout = Padded.hiding(~seen, x.dtype, self.kernel)
+        for layer, source, layout in zip(self.decoder, sources, Growing(state, self.kernel).layers(), strict=True):
+            x = layer.attend(x, layout, source, memory_layout)
+        return self.project(self.decoder_norm(x)), state
 
-    def _enter(self, x: Tensor, positions: Positions | None, first: int, end: int) -> Tensor:
-        """Embeddings of the positions from `first` to before `end` -> the input of the first layer."""
+    def _enter(self, x: Tensor, positions: Positions | None) -> Tensor:
+        """Embeddings [B, T, D] of whole sentences -> the input of the first layer."""
         if positions is not None:
-            positions.check(end)
-            x = x + positions(torch.arange(first, end, device=x.device), x.dtype)
+            positions.check(x.size(1))
+            x = x + positions(torch.arange(x.size(1), device=x.device), x.dtype)
         return self.dropout(x)
+
+    def _first_positions(self, positions: Positions, n: int, like: Tensor) -> Tensor:
+        """Vectors of the first `n` positions and of as many to come, [2 n, D], so that few steps compute any."""
+        positions.check(n)
+        n_vectors = min(2 * n, self.max_len or 2 * n)
+        return positions(torch.arange(n_vectors, device=like.device), like.dtype)
 
     @torch.no_grad()
     def init_weights(self) -> None:
@@ -108,6 +118,14 @@ class Transformer(Seq2Seq):
                 nn.init.normal_(module.weight, std=module.weight.size(1) ** -0.5)
             elif isinstance(module, Embeddings):
                 module.init_weights()
+
+
+@dataclass
+class Decoding(TreeState):
+    """The sentence's half is each layer's keys and values of the source, and where it `seen` [B, S] is a symbol."""
+
+    positions: Tensor = field(kw_only=True)
+    """Vectors of the first positions, [P, D]: what belongs to no sentence"""
 
 
 Layer = TypeVar("Layer", bound=nn.Module)

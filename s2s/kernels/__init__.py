@@ -1,0 +1,147 @@
+"""What decoding does to rows of floats on a CPU, in C, compiled once by the machine's own compiler.
+
+Each function has a twin in torch, which runs on other devices and types, and where nothing can be compiled; the tests
+hold the two equal. S2S_KERNELS says which: auto, torch, or native, which makes it an error that nothing compiles.
+"""
+
+from __future__ import annotations
+
+__all__ = ["attend", "description", "serves", "top"]
+
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from ctypes import c_float, c_int64, c_void_p
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from s2s.errors import ConfigError
+
+SOURCE = Path(__file__).with_name("rows.c")
+FLAGS = ("-O3", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
+ARGUMENTS = {
+    "s2s_top": [c_void_p, *[c_int64] * 3, *[c_void_p] * 4],
+    "s2s_attend": [*[c_void_p] * 3, *[c_int64] * 3, *[c_void_p] * 3, *[c_int64] * 7, c_float, c_void_p],
+}
+
+
+class Library(NamedTuple):
+    """The compiled functions, or None and why not."""
+
+    functions: ctypes.CDLL | None
+    why: str
+
+
+def serves(*tensors: Tensor) -> bool:
+    """Whether the functions here can take these: fp32 on a CPU, and they are compiled."""
+    return all(t.dtype == torch.float and t.device.type == "cpu" for t in tensors) and _library().functions is not None
+
+
+def description() -> str:
+    """Which functions are used, and why."""
+    return _library().why
+
+
+def top(scores: Tensor, n: int, allowed: Tensor | None = None, normalize: bool = False) -> tuple[Tensor, Tensor]:
+    """The n largest of the last dimension and where they stand, of equal ones the first: [..., V] -> [..., n].
+
+    Only those `allowed` [..., V], if given. With `normalize`, less the log-sum-exp of all V, allowed or not.
+    """
+    scores = scores.contiguous()
+    shape = (*scores.shape[:-1], n)
+    values, ids = scores.new_empty(shape), torch.empty(shape, dtype=torch.long)
+    sums = scores.new_empty(scores.shape[:-1]) if normalize else None
+    allowed = None if allowed is None else allowed.expand(scores.shape).contiguous()
+    n_rows = scores.numel() // max(scores.size(-1), 1)
+    _call("s2s_top", scores, n_rows, scores.size(-1), n, allowed, sums, values, ids)
+    return values, ids
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, nodes: Tensor, path: Tensor, length: Tensor) -> Tensor:
+    """The newest symbols' attention over their paths: q, k [B, K, h, d_k], v [B, K, h, d_v] -> [B, K, h, d_v].
+
+    Their keys and values are written into nodes [B, N, h * (d_k + d_v)], where paths [B, K, T] end; length [B].
+    """
+    n_sentences, beam, n_heads, d_k = q.shape
+    seen = torch.empty_like(v, memory_format=torch.contiguous_format)
+    (q, q_stride), (k, k_stride), (v, v_stride) = (_rows(x) for x in (q, k, v))
+    strides = (q_stride, k_stride, v_stride)
+    sizes = (n_sentences, beam, nodes.size(1), path.size(2), n_heads, d_k, v.size(3))
+    _call("s2s_attend", q, k, v, *strides, nodes, path, length, *sizes, d_k**-0.5, seen)
+    return seen
+
+
+def _rows(x: Tensor) -> tuple[Tensor, int]:
+    """x [B, K, h, d] in such a form that row b * K + k begins that many floats after the one before."""
+    n_sentences, beam, n_heads, width = x.shape
+    stride = x.stride(1) if beam > 1 else x.stride(0)
+    even = n_sentences == 1 or beam == 1 or x.stride(0) == beam * stride
+    if even and x.stride(3) == 1 and (n_heads == 1 or x.stride(2) == width):
+        return x, stride
+    return x.contiguous(), n_heads * width
+
+
+def _call(name: str, *arguments: Tensor | float | None) -> None:
+    pointers = (a.data_ptr() if isinstance(a, Tensor) else a for a in arguments)
+    getattr(_library().functions, name)(*pointers)
+
+
+@functools.cache
+def _library() -> Library:
+    wanted = os.environ.get("S2S_KERNELS", "auto")
+    if wanted not in ("auto", "torch", "native"):
+        raise ConfigError(f"S2S_KERNELS={wanted}: give auto, torch or native")
+    if wanted == "torch":
+        return Library(None, "torch kernels (S2S_KERNELS=torch)")
+    try:
+        functions = ctypes.CDLL(str(_compiled()))
+    except (OSError, subprocess.SubprocessError) as error:
+        if wanted == "native":
+            raise ConfigError(f"S2S_KERNELS=native: {error}") from error
+        return Library(None, f"torch kernels ({error})")
+    for name, types in ARGUMENTS.items():
+        getattr(functions, name).argtypes, getattr(functions, name).restype = types, None
+    return Library(functions, "native kernels")
+
+
+def _compiled() -> Path:
+    """The library, from the user's cache unless source, compiler or processor are new."""
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if compiler is None:
+        raise FileNotFoundError("no C compiler: neither CC nor cc names one")
+    made_of = (SOURCE.read_bytes(), compiler.encode(), *map(str.encode, FLAGS), _processor())
+    name = f"rows-{hashlib.sha256(b'|'.join(made_of)).hexdigest()[:16]}.so"
+    path = _cache() / name
+    if not path.exists():
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            made = Path(folder) / name
+            command = [compiler, *FLAGS, "-march=native", str(SOURCE), "-o", str(made), "-lm"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+            if done.returncode:
+                raise OSError(f"{compiler} cannot compile {SOURCE}: {done.stderr.strip()[:200]}")
+            made.replace(path)  # at once, for other processes may be looking for it
+    return path
+
+
+def _cache() -> Path:
+    """A folder that only this user writes to."""
+    root = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "s2s"
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return root
+
+
+def _processor() -> bytes:
+    """What the compiler's choice of instructions depends on."""
+    try:
+        lines = Path("/proc/cpuinfo").read_bytes().splitlines()
+    except OSError:
+        return platform.processor().encode() + platform.machine().encode()
+    return b"".join(sorted({line for line in lines if line.startswith((b"flags", b"Features", b"model name"))}))

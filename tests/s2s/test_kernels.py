@@ -1,0 +1,118 @@
+"""The C functions against torch in float64, and what happens where they cannot be compiled."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from torch import Tensor
+
+from s2s import kernels
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+native = pytest.mark.skipif(not kernels.serves(torch.empty(0)), reason=kernels.description())
+
+
+def random(*shape: int, scale: float = 1.0) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape))) * scale
+
+
+@native
+@pytest.mark.parametrize("n_symbols", [1, 7, 16, 127, 128, 129, 1000, 5003])
+@pytest.mark.parametrize("n", [1, 5, 44])
+def test_the_n_largest_are_those_of_a_sort(n_symbols: int, n: int) -> None:
+    scores = (random(6, n_symbols) * 8).round() / 8  # full of ties
+    values, ids = kernels.top(scores, n)
+    expected = scores.sort(dim=-1, descending=True, stable=True)
+    there = min(n, n_symbols)
+    assert torch.equal(values[:, :there], expected.values[:, :n])
+    assert torch.equal(ids[:, :there], expected.indices[:, :n])
+    assert (values[:, there:] == -torch.inf).all()
+
+
+@native
+@pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 1000.0])
+@pytest.mark.parametrize("n_symbols", [1, 31, 32, 33, 5003])
+def test_log_probabilities_are_those_of_float64(scale: float, n_symbols: int) -> None:
+    logits = random(3, 2, n_symbols, scale=scale)
+    values, ids = kernels.top(logits, 4, normalize=True)
+    expected = logits.double().log_softmax(-1).gather(2, ids)
+    there = values > -torch.inf
+    assert there.sum() == 6 * min(4, n_symbols)
+    torch.testing.assert_close(values[there].double(), expected[there], rtol=1e-6, atol=4e-6 + 1e-7 * scale)
+
+
+@native
+def test_what_is_not_allowed_is_in_the_sum_but_not_among_the_largest() -> None:
+    logits, allowed = random(5, 300), random(5, 300) > 1.5
+    allowed[2] = False
+    values, ids = kernels.top(logits, 8, allowed, normalize=True)
+    expected = logits.log_softmax(-1).masked_fill(~allowed, -torch.inf).sort(dim=-1, descending=True, stable=True)
+    torch.testing.assert_close(values, expected.values[:, :8])
+    assert torch.equal(ids[values > -torch.inf], expected.indices[:, :8][values > -torch.inf])
+
+
+@native
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+def test_a_row_with_what_is_no_number_has_no_candidates(bad: float) -> None:
+    logits = random(3, 200)
+    logits[1, 190] = bad
+    values, _ = kernels.top(logits, 3, normalize=True)
+    assert values.isfinite().tolist() == [[True] * 3, [False] * 3, [True] * 3]
+    assert (values[1] == -torch.inf).all()
+
+
+@native
+def test_a_row_has_the_same_bits_whatever_the_others_are() -> None:
+    logits = random(9, 5003)
+    together = kernels.top(logits, 5, normalize=True)[0]
+    assert torch.equal(together, torch.cat([kernels.top(row[None], 5, normalize=True)[0] for row in logits]))
+
+
+@native
+@pytest.mark.parametrize(("d_k", "d_v"), [(64, 64), (16, 48), (5, 3), (20, 8)])
+def test_attention_over_paths_is_attention_over_what_they_hold(d_k: int, d_v: int) -> None:
+    n_sentences, beam, room, longest, heads = 3, 4, 40, 9, 2
+    q, k = random(n_sentences, beam, heads, d_k), random(n_sentences, beam, heads, d_k, scale=2)
+    v = random(n_sentences, beam, heads, d_v)
+    nodes = random(n_sentences, room, heads * (d_k + d_v))
+    path = torch.stack([torch.randperm(room)[:longest] for _ in range(n_sentences * beam)]).unflatten(0, (-1, beam))
+    length = torch.tensor([9, 1, 4])
+    newest = torch.arange(30, 30 + beam).expand(n_sentences, beam)
+    path[path >= 30] = 0
+    path.scatter_(2, (length - 1)[:, None, None].expand(-1, beam, 1), newest[..., None])
+    found = kernels.attend(q, k, v, nodes, path, length)
+    for b in range(n_sentences):
+        for i in range(beam):
+            held = nodes[b, path[b, i, : length[b]]].double()
+            keys, values = (
+                held[:, : heads * d_k].unflatten(1, (heads, -1)),
+                held[:, heads * d_k :].unflatten(1, (heads, -1)),
+            )
+            weights = (torch.einsum("hd,thd->ht", q[b, i].double(), keys) * d_k**-0.5).softmax(-1)
+            torch.testing.assert_close(
+                found[b, i].double(), torch.einsum("ht,thd->hd", weights, values), rtol=1e-5, atol=1e-5
+            )
+            assert torch.equal(held[-1].float(), torch.cat([k[b, i].flatten(), v[b, i].flatten()]))
+
+
+SAY = "import torch; from s2s import kernels; print(kernels.serves(torch.empty(0)), kernels.description())"
+
+
+def said(tmp_path: Path, code: str = SAY, **env: str) -> str:
+    folder = {"XDG_CACHE_HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env={**folder, **env}, capture_output=True, text=True)
+    return done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_without_a_compiler_torch_does_it_and_says_why(tmp_path: Path) -> None:
+    assert said(tmp_path, CC="no-such-compiler").startswith("False torch kernels (no C compiler")
+    assert said(tmp_path, S2S_KERNELS="torch") == "False torch kernels (S2S_KERNELS=torch)\n"
+    assert "S2S_KERNELS=native: no C compiler" in said(tmp_path, CC="no-such-compiler", S2S_KERNELS="native")
+    assert "S2S_KERNELS=fast: give auto, torch or native" in said(tmp_path, S2S_KERNELS="fast")
