@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 FILES = sorted(CONFIGS.glob("*/*.yaml"))
-GIVEN = {"task.train": "[train.en,train.de]", "task.valid": "[valid.en,valid.de]", "task.test": "[test.en,test.de]"}
+GIVEN = {
+    "task.train": "[train.en,train.de]",
+    "task.valid": "[valid.en,valid.de]",
+    "task.test": "[test.en,test.de]",
+    "task.treebank": "wsj",
+}
 """What a preset asks its user for, given."""
 
 
