@@ -65,8 +65,9 @@ class ParsingConfig(Choice):
     src_vocab_size: int | None = None
     """Source symbols, special ones included; null: 16,000 (section 6.3), 500 for the built-in trees. Target symbols
     are those of the trees."""
-    word_ends: bool = False
-    """Put a symbol behind every source word."""
+    word_ends: Literal["none", "mark", "number"] = "none"
+    """What stands behind every source word: mark: a symbol. number: one of 16 in turn, which the word's symbol in the
+    target has, too; from few trees, a model learns much sooner which word it is at."""
     trees: int = 20_000
     """Training trees of the built-in grammar."""
     builtin_seed: int = 1

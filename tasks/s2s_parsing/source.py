@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Source", "words_of"]
 
+import itertools
 import re
 import unicodedata
 from typing import TYPE_CHECKING
@@ -26,18 +27,19 @@ def words_of(line: str) -> list[str]:
 class Source:
     """Words to ids and, if asked for, a mark behind each word."""
 
-    def __init__(self, subwords: Subwords, *, word_ends: bool) -> None:
-        self.subwords, self.word_ends = subwords, word_ends
-        self.end = subwords.size
-        """The id of the mark"""
-        self.word_marks = [piece.startswith(BEGINNING) for piece in subwords.pieces] + [False] * word_ends
+    def __init__(self, subwords: Subwords, n_ends: int = 0) -> None:
+        """n_ends: different marks, which take turns."""
+        self.subwords = subwords
+        self.ends = range(subwords.size, subwords.size + n_ends)
+        """The ids of the marks"""
+        self.word_marks = [piece.startswith(BEGINNING) for piece in subwords.pieces] + [False] * n_ends
         """By id, whether it begins a word: every word has exactly one such, however it is spelt"""
         self.blank = subwords.pieces.index(BEGINNING) if BEGINNING in subwords.pieces else subwords.unk
 
     @property
     def size(self) -> int:
-        """Symbols, special ones and the mark included."""
-        return self.subwords.size + self.word_ends
+        """Symbols, special ones and the marks included."""
+        return self.subwords.size + len(self.ends)
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
         """Ids of every line, without bos and eos."""
@@ -49,7 +51,7 @@ class Source:
         """The ids with as many beginnings as words, and the marks."""
         if sum(self.word_marks[i] for i in ids) != len(words):
             ids = [i for word in words for i in self._word(word)]
-        return self._marked(ids) if self.word_ends else ids
+        return self._marked(ids) if self.ends else ids
 
     def _word(self, word: str) -> list[int]:
         """One word by itself: blanks that are letters to us, and what sentencepiece drops, would shift the others."""
@@ -60,8 +62,9 @@ class Source:
 
     def _marked(self, ids: Iterable[int]) -> list[int]:
         marked: list[int] = []
+        ends = itertools.cycle(self.ends)
         for i in ids:
             if marked and self.word_marks[i]:
-                marked.append(self.end)
+                marked.append(next(ends))
             marked.append(i)
-        return [*marked, self.end] if marked else []
+        return [*marked, next(ends)] if marked else []

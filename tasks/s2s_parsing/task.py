@@ -15,7 +15,7 @@ from s2s.errors import DataError
 from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
 from s2s_parsing.constraint.fallback import fallback
 from s2s_parsing.corpora import BuiltinTreebank, FileTreebanks, Treebanks
-from s2s_parsing.linear import FORMS, Linear, LinearConfig, Unwritable
+from s2s_parsing.linear import FORMS, PERIOD, Linear, LinearConfig, Numbered, Unwritable
 from s2s_parsing.source import Source, words_of
 from s2s_parsing.symbols import Symbols, learn_symbols, load_symbols, save_symbols
 from s2s_parsing.tree import Tree, leaves
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from s2s_parsing import ParsingConfig
 
 SOURCE, TARGET, SETTINGS = "source.model", "target.json", "task.json"
+N_ENDS = {"none": 0, "mark": 1, "number": PERIOD}
 UNWRITABLE = Rejected("labels that task.linear cannot tell apart")
 
 
@@ -45,7 +46,8 @@ class Parsing(Task):
         super().__init__(config)
         self.metrics = config.metrics
         self.metric_options = {"param": config.param}
-        self.form = form or FORMS[config.linear](LinearConfig(name=config.linear))
+        form = form or FORMS[config.linear](LinearConfig(name=config.linear))
+        self.form = Numbered(form) if config.word_ends == "number" else form
         self.treebanks: Treebanks = FileTreebanks(config) if config.has_files else BuiltinTreebank(config)
 
     def sources(self) -> Sources:
@@ -88,7 +90,7 @@ class Parsing(Task):
                     f"{directory}: made with {key}={written.get(key)}, but {key}={value} is asked for; prepare again"
                 )
         self.treebanks.cleaned = {name: Counter(counts) for name, counts in written["cleaned"].items()}
-        self.source = Source(subwords, word_ends=self.config.word_ends)
+        self.source = Source(subwords, N_ENDS[self.config.word_ends])
         self.symbols = load_symbols(self.form, directory / TARGET)
         self.vocab = Vocab(src=self.source.size, tgt=self.symbols.size)
 

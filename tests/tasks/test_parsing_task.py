@@ -74,8 +74,15 @@ def examples(task: Parsing, split: str = "train") -> list[Example]:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"subword": "unigram", "src_vocab_size": 28}, {"word_ends": True}, {"unary": "join"}, {"unary": "same"}],
-    ids=["defaults", "unigram", "word ends", "joined chains", "chains of one label"],
+    [
+        {},
+        {"subword": "unigram", "src_vocab_size": 28},
+        {"word_ends": "mark"},
+        {"word_ends": "number"},
+        {"unary": "join"},
+        {"unary": "same"},
+    ],
+    ids=["defaults", "unigram", "word ends", "numbers", "joined chains", "chains of one label"],
 )
 def test_it_keeps_the_contract_of_a_task(gold: Path, tmp_path: Path, options: dict[str, Any]) -> None:
     check_task(load_plugins().registry.get("task", "parsing"), config(train=str(gold), **options), tmp_path)
@@ -227,7 +234,7 @@ def test_nothing_to_learn_from_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("linear", "vinyals"), ("unary", "join"), ("word_ends", True)], ids=lambda v: str(v)
+    ("option", "value"), [("linear", "vinyals"), ("unary", "join"), ("word_ends", "mark")], ids=lambda v: str(v)
 )
 def test_what_was_learnt_with_other_options_is_refused(tmp_path: Path, option: str, value: Any) -> None:
     task = built(tmp_path)
@@ -263,25 +270,40 @@ def subwords(tmp_path: Path) -> Subwords:
 ODD = ["the", "a\u00a0b", "\u200b", "\u2581cat", "漢字", "x\u2581y", "\ufeff", "sleeps", "…", "½"]
 
 
-@pytest.mark.parametrize("word_ends", [False, True])
-def test_ids_tell_where_each_word_begins_however_it_is_spelt(tmp_path: Path, word_ends: bool) -> None:
-    source = Source(subwords(tmp_path), word_ends=word_ends)
+@pytest.mark.parametrize("n_ends", [0, 1, 3])
+def test_ids_tell_where_each_word_begins_however_it_is_spelt(tmp_path: Path, n_ends: int) -> None:
+    source = Source(subwords(tmp_path), n_ends)
     for words in (ODD, *([word] for word in ODD), ["the", "cat"] * 3):
         (ids,) = source.encode([" ".join(words)])
         assert words_of(" ".join(words)) == words
         assert sum(source.word_marks[i] for i in ids) == len(words)
         assert max(ids) < source.size == len(source.word_marks)
-        assert ids.count(source.end) == len(words) * word_ends
-        assert not word_ends or ids[-1] == source.end
+        ends = [i for i in ids if i in source.ends]
+        assert ends == [source.ends[k % n_ends] for k in range(len(words))] if n_ends else not ends
+        assert not n_ends or ids[-1] in source.ends
     assert source.encode(["", "  "]) == [[], []]
 
 
 def test_a_mark_behind_each_word_is_all_that_word_ends_adds(tmp_path: Path) -> None:
-    plain, marked = (Source(subwords(tmp_path), word_ends=word_ends) for word_ends in (False, True))
+    plain, marked = (Source(subwords(tmp_path), n_ends) for n_ends in (0, 1))
     (ids,), (with_ends,) = plain.encode(["the cat sleeps"]), marked.encode(["the cat sleeps"])
-    assert [i for i in with_ends if i != marked.end] == ids
+    assert [i for i in with_ends if i not in marked.ends] == ids
     pieces = [*plain.subwords.pieces, "|"]
     assert "".join(pieces[i] for i in with_ends) == "\u2581the|\u2581cat|\u2581sleeps|"
+
+
+@every_form
+def test_numbered_words_have_the_numbers_of_their_ends_in_the_source_and_any_is_read(
+    tmp_path: Path, linear: str
+) -> None:
+    task = built(tmp_path, linear=linear, word_ends="number")
+    (tree,) = (read_tree("(TOP (S" + " (NN a)" * 20 + "))"),)
+    (pair,) = task.encode([Example(" ".join("a" * 20), str(tree))])
+    ends = [i - task.source.ends[0] for i in pair.src if i in task.source.ends]
+    numbers = [int(symbol.split()[1]) for symbol in task.form.tokens(tree) if " " in symbol]
+    assert ends == numbers == [*range(16), *range(4)]
+    off = [symbol.replace(" 1", " 2") for symbol in task.form.tokens(tree)]
+    assert task.form.tree(off, ["a"] * 20, ["NN"] * 20) == tree
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,14 @@ from __future__ import annotations
 __all__ = [
     "CONTRACT",
     "FORMS",
+    "PERIOD",
     "UNKNOWN_TAG",
     "Action",
     "Kind",
     "Linear",
     "LinearConfig",
     "Malformed",
+    "Numbered",
     "Unwritable",
     "build",
     "mend",
@@ -20,6 +22,7 @@ from s2s_parsing.linear.actions import UNKNOWN_TAG, Action, Kind, Malformed, bui
 from s2s_parsing.linear.contract import Linear, LinearConfig, Unwritable
 from s2s_parsing.linear.forms import Brackets, InOrder, Released, Vinyals
 from s2s_parsing.linear.mending import mend
+from s2s_parsing.linear.numbered import PERIOD, Numbered
 
 FORMS: dict[str, type[Linear]] = {"released": Released, "vinyals": Vinyals, "brackets": Brackets, "in_order": InOrder}
 """The shipped forms by their names."""
