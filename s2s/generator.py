@@ -1,6 +1,6 @@
 """Lines in, outputs out, in the order of the lines.
 
-A window of lines is read ahead, encoded at once, and decoded in batches of like lengths.
+A window of lines is read ahead and encoded at once; the longest are decoded first, as many as there is room for.
 """
 
 from __future__ import annotations
@@ -8,16 +8,18 @@ from __future__ import annotations
 __all__ = ["Candidate", "Counts", "Generator", "Output", "evaluating"]
 
 import contextlib
+import itertools
 import logging
 import math
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import torch
 
 from s2s.batch import make_batch
 from s2s.config import GenerateConfig
+from s2s.decoding import Found, StreamingSearch
+from s2s.decoding.queue import Queue, Source
 from s2s.errors import DataError
 
 if TYPE_CHECKING:
@@ -120,7 +122,7 @@ class Generator:
     def __call__(self, lines: Iterable[str]) -> Iterator[Output]:
         """An output for each line, in order; while the first are taken, at most a window is read ahead."""
         lines = iter(lines)
-        while window := list(islice(lines, self.config.window)):
+        while window := list(itertools.islice(lines, self.config.window)):
             yield from self.window(window)
 
     def window(self, lines: Sequence[str]) -> Iterator[Output]:
@@ -131,8 +133,8 @@ class Generator:
             raise DataError(self._too_long(lines[len(encoded)]))
         outputs = [None if ids else Output(line, [NOTHING]) for line, ids in zip(lines, encoded, strict=True)]
         n_given = 0
-        for batch in [*by_length(encoded, self.config.tokens), []]:
-            for place, hypotheses in zip(batch, self._search([encoded[i] for i in batch]), strict=True):
+        for found in itertools.chain(self._search(encoded), [[]]):
+            for place, hypotheses in found:
                 outputs[place] = self._output(lines[place], hypotheses)
             while n_given < len(lines) and (output := outputs[n_given]):
                 self._count(output)
@@ -162,15 +164,31 @@ class Generator:
             f"the model's own limit): {line[:60]!r}{'…' if len(line) > 60 else ''}"
         )
 
-    def _search(self, rows: Sequence[list[int]]) -> list[list[Hypothesis]]:
-        if not rows:
-            return []
-        batch = make_batch([(row, []) for row in rows], self.task.vocab).to(self.device)
-        dtype = AUTOCAST[self.config.precision]
-        with evaluating(self.model), torch.autocast(self.device.type, dtype, enabled=dtype is not None):
-            return self.search(
-                self.model, batch.src, batch.src_pad, self.task.vocab, self.constraint, self.config.nbest
-            )
+    def _search(self, encoded: Sequence[list[int]]) -> Iterator[Iterable[Found]]:
+        """What is found for those that have symbols, the longest first, as soon as it is there."""
+        eos, dtype = self.task.vocab.eos, AUTOCAST[self.config.precision]
+        places = sorted((i for i, ids in enumerate(encoded) if ids), key=lambda i: -len(encoded[i]))
+        sources = [Source(i, [*encoded[i], eos]) for i in places]
+        found = self._stream(sources) if isinstance(self.search, StreamingSearch) else self._batches(sources)
+        while True:
+            with evaluating(self.model), torch.autocast(self.device.type, dtype, enabled=dtype is not None):
+                some = next(found, None)
+            if some is None:
+                return
+            yield some
+
+    def _stream(self, sources: list[Source]) -> Iterator[Iterable[Found]]:
+        assert isinstance(self.search, StreamingSearch)
+        queue, vocab = Queue(sources, self.config.tokens), self.task.vocab
+        return self.search.stream(self.model, queue, vocab, self.device, self.constraint, self.config.nbest)
+
+    def _batches(self, sources: list[Source]) -> Iterator[Iterable[Found]]:
+        """For a search that knows batches alone: one ends before the next begins."""
+        queue, vocab = Queue(sources, self.config.tokens), self.task.vocab
+        while batch := queue.admit(0):
+            rows = make_batch([(source.ids[:-1], []) for source in batch], vocab).to(self.device)
+            outputs = self.search(self.model, rows.src, rows.src_pad, vocab, self.constraint, self.config.nbest)
+            yield [Found(source.place, hypotheses) for source, hypotheses in zip(batch, outputs, strict=True)]
 
     def _output(self, line: str, hypotheses: Sequence[Hypothesis]) -> Output:
         if not hypotheses and not self.counts.unanswered:
@@ -189,20 +207,6 @@ class Generator:
         self.counts.inputs += 1
         self.counts.empty += output.best is NOTHING
         self.counts.tokens += 0 if output.best is NOTHING or output.score == -math.inf else len(output.tokens) + 1
-
-
-def by_length(encoded: Sequence[Sequence[int]], tokens: int) -> list[list[int]]:
-    """Places of the inputs that have symbols, longest first, in batches of at most `tokens` symbols."""
-    batches: list[list[int]] = []
-    room = 0
-    for place in sorted((i for i, ids in enumerate(encoded) if ids), key=lambda i: -len(encoded[i])):
-        n_symbols = len(encoded[place]) + 1
-        if n_symbols > room:
-            batches.append([])
-            room = max(tokens, n_symbols)
-        batches[-1].append(place)
-        room -= n_symbols
-    return batches
 
 
 @contextlib.contextmanager

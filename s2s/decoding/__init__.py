@@ -6,10 +6,10 @@ A search knows a model only as `Seq2Seq.encode`, `start` and `step`, and its sta
 
 from __future__ import annotations
 
-__all__ = ["BeamConfig", "GreedyConfig", "Hypothesis", "Search", "s2s_register"]
+__all__ = ["BeamConfig", "Found", "GreedyConfig", "Hypothesis", "Search", "StreamingSearch", "s2s_register"]
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
 from s2s.errors import ConfigError
 from s2s.plugin import hookimpl
@@ -17,8 +17,12 @@ from s2s.ranges import Range, at_least, refuse_outside
 from s2s.registry import Choice, Registry
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import torch
     from torch import Tensor
 
+    from s2s.decoding.queue import Queue
     from s2s.model import Seq2Seq
     from s2s.task import Constraint, Vocab
 
@@ -35,6 +39,15 @@ class Hypothesis:
     """log p(tokens, eos | src) under the model"""
     token_log_probs: list[float]
     """Its terms: one for each symbol, and the last for eos"""
+
+
+class Found(NamedTuple):
+    """What a search found for one sentence."""
+
+    place: int
+    """Its number among the sources"""
+    hypotheses: list[Hypothesis]
+    """Best first"""
 
 
 class Search(Protocol):
@@ -54,6 +67,23 @@ class Search(Protocol):
         A sentence gets fewer when its space holds no more, and none when nothing that `constraint` allows
         ends within the length limit.
         """
+        ...
+
+
+@runtime_checkable
+class StreamingSearch(Search, Protocol):
+    """A search that lets sentences in as others leave."""
+
+    def stream(
+        self,
+        model: Seq2Seq,
+        queue: Queue,
+        vocab: Vocab,
+        device: torch.device,
+        constraint: Constraint | None = None,
+        nbest: int = 1,
+    ) -> Iterator[list[Found]]:
+        """The same outputs, each as soon as it is there."""
         ...
 
 

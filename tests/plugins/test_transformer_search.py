@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,9 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
+from s2s import kernels
 from s2s.decoding import BeamConfig
+from s2s.decoding.queue import Queue, Source
 from s2s.decoding.search import BeamSearch
 from s2s.model import Memory, Seq2Seq, State
 from s2s.task import Vocab
@@ -70,3 +73,47 @@ def test_a_translation_does_not_depend_on_its_batch(beam: int) -> None:
 def test_the_cache_changes_nothing(beam: int) -> None:
     inputs = lines(6)
     assert outputs(small(), beam, inputs) == outputs(small(Uncached), beam, inputs)
+
+
+class NeverTwice:
+    """No symbol follows itself: state [B, K, 1] is the newest."""
+
+    def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
+        return torch.zeros(len(src), 1, 1, dtype=torch.long)
+
+    def allowed(self, state: Tensor) -> Tensor:
+        return torch.arange(VOCAB.tgt) != state
+
+    def advance(self, state: Tensor, token: Tensor) -> Tensor:
+        return token[..., None]
+
+
+@pytest.mark.parametrize("constraint", [None, NeverTwice()], ids=["free", "constrained"])
+@pytest.mark.parametrize("beam", [1, 4, 21])
+@pytest.mark.parametrize("native", [True, False], ids=["native", "torch"])
+def test_a_translation_does_not_depend_on_who_came_before(
+    beam: int, constraint: NeverTwice | None, native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sentences take the places of finished ones, in any order and at any step: every hypothesis is as if alone."""
+    if not native:
+        monkeypatch.setattr(kernels, "serves", lambda *tensors: False)
+    model, inputs = small(), lines(12)
+    search, batches = BeamSearch(BeamConfig(beam=beam, max_len_a=1.0, max_len_b=8)), []
+    encode = model.encode
+    model.encode = lambda src, pad: batches.append(len(src)) or encode(src, pad)  # type: ignore[method-assign,func-returns-value]
+
+    def streamed(order: Sequence[int], n_tokens: int) -> list[list[list[int]]]:
+        queue = Queue([Source(i, [*inputs[i], VOCAB.eos]) for i in order], n_tokens)
+        found = search.stream(model, queue, VOCAB, torch.device("cpu"), constraint, nbest=beam)
+        outputs = {place: hypotheses for some in found for place, hypotheses in some}
+        return [[h.tokens for h in outputs[i]] for i in range(len(inputs))]
+
+    together = streamed(range(12), 1000)
+    assert batches.pop() == 12
+    assert not batches
+    for order, n_tokens in ((range(12), 40), (range(11, -1, -1), 30), ((5, 2, 9, 0, 7, 11, 4, 1, 10, 3, 8, 6), 1)):
+        assert streamed(order, n_tokens) == together
+        assert len(batches) > 2
+        batches.clear()
+    if constraint:
+        assert all(a != b for hypotheses in together for h in hypotheses for a, b in itertools.pairwise(h))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from s2s.config import GenerateConfig
 from s2s.decoding import BeamConfig
 from s2s.decoding.search import BeamSearch
 from s2s.errors import ConfigError, DataError
-from s2s.generator import Generator, by_length
+from s2s.generator import Generator
 from s2s.model import Memory, Seq2Seq
 
 if TYPE_CHECKING:
@@ -68,13 +67,6 @@ def test_outputs_come_in_the_order_of_the_inputs(model: Copy, window: int, token
     found = list(generator(model, window=window, tokens=tokens)(lines))
     assert [output.src for output in found] == lines
     assert [output.hyp for output in found] == [capitals(line) for line in lines]
-
-
-def test_batches_hold_the_budget_and_every_input_once_and_like_lengths_together() -> None:
-    lengths = [3, 0, 40, 1, 1, 9, 2, 0, 9]
-    batches = by_length([[5] * n for n in lengths], tokens=12)
-    assert [[lengths[i] for i in batch] for batch in batches] == [[40], [9], [9], [3, 2, 1, 1]]
-    assert sorted(itertools.chain(*batches)) == [i for i, n in enumerate(lengths) if n]
 
 
 @pytest.mark.parametrize("line", ["", " ", "\t \u3000"])

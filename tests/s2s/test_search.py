@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from s2s.decoding import BeamConfig, GreedyConfig, Hypothesis
-from s2s.decoding.hypotheses import top
+from s2s.decoding.choosing import top
 from s2s.decoding.search import BeamSearch, greedy
 from s2s.errors import ConfigError
 from s2s.model import Memory, Seq2Seq, State

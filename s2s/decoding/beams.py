@@ -1,0 +1,142 @@
+"""The sentences of a search, while it goes on.
+
+Shapes: B sentences, K live hypotheses per sentence, E that have ended.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Beams", "Ended", "Longer", "Sentence"]
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+from s2s.decoding.choosing import top
+from s2s.model import State, join_tensors, map_tensors
+
+
+class Sentence(NamedTuple):
+    """What the host knows of a sentence."""
+
+    place: int
+    """Its number among the sources"""
+    n_source: int
+    """Its symbols, with eos"""
+    begun: int
+    """The history's size when it began"""
+
+
+class Ended(NamedTuple):
+    """The best outputs that have ended, best first."""
+
+    score: Tensor
+    """[B, E], the log-probability over the penalty; -inf: there is none"""
+    node: Tensor
+    """[B, E], the last symbol before eos, by its number in the history"""
+    log_prob: Tensor
+    """[B, E], of eos"""
+
+    @classmethod
+    def none(cls, n_sentences: int, n: int, device: torch.device) -> Self:
+        """Nothing has ended yet."""
+        score = torch.full((n_sentences, n), -torch.inf, device=device)
+        return cls(score, torch.zeros_like(score, dtype=torch.long), score)
+
+    def best_with(self, other: Self) -> Self:
+        """The E best of both; of equal ones, what was there before comes first."""
+        both = [torch.cat(pair, dim=1) for pair in zip(self, other, strict=True)]
+        score, place = top(both[0], self.score.size(1))
+        return type(self)(score, *(values.gather(1, place) for values in both[1:]))
+
+
+class Longer(NamedTuple):
+    """Hypotheses with one more symbol, best first: all [B, n]."""
+
+    score: Tensor
+    """Log-probabilities; -inf: there is none"""
+    parents: Tensor
+    """Which hypotheses they go on from"""
+    token: Tensor
+    log_prob: Tensor
+    """Of the newest symbol"""
+    node: Tensor
+    """The symbol before it, by its number in the history"""
+
+    def without(self, dead: Tensor) -> Self:
+        """The same without those `dead` [B, n], which come last."""
+        score, place = top(self.score.masked_fill(dead, -torch.inf), dead.size(1))
+        return type(self)(score, *(values.gather(1, place) for values in self[1:]))
+
+    def best(self, n: int) -> Self:
+        """The first n."""
+        return type(self)(*(values[:, :n] for values in self))
+
+
+@dataclass(frozen=True)
+class Beams:
+    """All that is known of the sentences being searched."""
+
+    sentences: list[Sentence]
+    slack: int
+    """Steps for which no sentence can be at its limit, known without asking the device"""
+    length: Tensor
+    """[B], symbols of each live hypothesis, without bos"""
+    limit: Tensor
+    """[B], most symbols of an output, without eos"""
+    token: Tensor
+    """[B, K], the newest symbols"""
+    node: Tensor
+    """[B, K], their numbers in the history"""
+    score: Tensor
+    """[B, K], log-probabilities, best first; -inf: there is none"""
+    ended: Ended
+    state: State
+    """The model's"""
+    automaton: Tensor | None
+    """[B, K, ·], the constraint's"""
+
+    @property
+    def n_source(self) -> int:
+        """Source symbols of all sentences."""
+        return sum(sentence.n_source for sentence in self.sentences)
+
+    def keep(self, rows: Tensor) -> Self:
+        """Those of the sentences `rows` [B']"""
+        sentences = [self.sentences[i] for i in rows.tolist()]
+        kept = map_tensors(lambda t: t.index_select(0, rows), self._tensors())
+        return replace(self, sentences=sentences, state=self.state.keep(rows), **kept)
+
+    def can_join(self, other: Self) -> bool:
+        """Whether the model's states and the constraint's fit together."""
+        if self.automaton is not None and other.automaton is not None:
+            return self.state.joins and self.automaton.shape[2:] == other.automaton.shape[2:]
+        return self.state.joins
+
+    def join(self, other: Self) -> Self:
+        """The sentences of both, these first."""
+        beam = max(self.token.size(1), other.token.size(1))
+        first, second = self._widened(beam), other._widened(beam)
+        return type(self)(
+            sentences=first.sentences + second.sentences,
+            slack=min(first.slack, second.slack),
+            state=first.state.join(second.state),
+            **join_tensors(first._tensors(), second._tensors()),
+        )
+
+    def _tensors(self) -> dict[str, Any]:
+        """All but the model's state."""
+        return {name: x for name, x in vars(self).items() if name not in ("sentences", "slack", "state")}
+
+    def _widened(self, beam: int) -> Self:
+        """With dead hypotheses to make `beam` of each sentence."""
+        now = self.token.size(1)
+        if now == beam:
+            return self
+        parents = torch.arange(beam, device=self.token.device).clamp(max=now - 1).expand(len(self.sentences), -1)
+        state = self.state.select(parents)
+        token, node, score = (t.gather(1, parents) for t in (self.token, self.node, self.score))
+        automaton = None if self.automaton is None else self.automaton[:, parents[0]]
+        score = score.masked_fill(torch.arange(beam, device=score.device) >= now, -torch.inf)
+        return replace(self, token=token, node=node, score=score, state=state, automaton=automaton)

@@ -1,0 +1,185 @@
+"""What one search moves in: how hypotheses grow, which outputs there are, and what they are worth.
+
+Shapes: B sentences being searched, K live hypotheses per sentence, V target vocabulary, n candidates.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Space"]
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from s2s.decoding import BeamConfig, Found, Hypothesis
+from s2s.decoding.beams import Beams, Ended, Longer, Sentence
+from s2s.decoding.choosing import continuations, pick, top
+from s2s.decoding.history import ROOT, History
+from s2s.decoding.penalties import PENALTIES
+from s2s.model import Seq2Seq
+from s2s.task import Constraint, Vocab
+
+if TYPE_CHECKING:
+    from s2s.decoding.queue import Queue, Source
+
+
+@dataclass
+class Space:
+    """One search."""
+
+    config: BeamConfig
+    model: Seq2Seq
+    vocab: Vocab
+    device: torch.device
+    constraint: Constraint | None
+    nbest: int
+    history: History = field(default_factory=History)
+
+    def __post_init__(self) -> None:
+        unk = [self.vocab.unk] if self.config.ban_unk else []
+        self.banned = torch.tensor([self.vocab.pad, self.vocab.bos, *unk], device=self.device)
+        self.waiting: Beams | None = None
+
+    def admit(self, beams: Beams | None, queue: Queue) -> Beams | None:
+        """With those that wait, as far as there is room and the states can be joined."""
+        if beams is None and self.waiting is not None:
+            beams, self.waiting = self.waiting, None
+        if self.waiting is not None or (beams is not None and not beams.state.joins):
+            return beams
+        sources = queue.admit(0 if beams is None else beams.n_source)
+        if not sources:
+            return beams
+        newcomers = self.grow(self.start(sources))
+        if beams is None:
+            return newcomers
+        if beams.can_join(newcomers):
+            return beams.join(newcomers)
+        self.waiting = newcomers
+        return beams
+
+    def start(self, sources: list[Source]) -> Beams:
+        """One live hypothesis for each sentence, since at the first step all would be the same."""
+        ids = [torch.tensor(source.ids, dtype=torch.long) for source in sources]
+        n_symbols = torch.tensor([len(row) for row in ids])
+        src = pad_sequence(ids, batch_first=True, padding_value=self.vocab.pad).to(self.device)
+        pad = (torch.arange(src.size(1)) >= n_symbols[:, None]).to(self.device)
+        limits = [self.limit(len(row) - 1) for row in ids]
+        limit = torch.tensor(limits, device=self.device)
+        none = torch.zeros(len(ids), 1, dtype=torch.long, device=self.device)
+        return Beams(
+            sentences=[Sentence(s.place, len(s.ids), self.history.n_added) for s in sources],
+            slack=min(limits),
+            length=none[:, 0],
+            limit=limit,
+            token=none + self.vocab.bos,
+            node=none + ROOT,
+            score=none.float(),
+            ended=Ended.none(len(ids), self.config.beam, self.device),
+            state=self.model.start(self.model.encode(src, pad)),
+            automaton=self.constraint.start(src, pad, limit) if self.constraint else None,
+        )
+
+    def limit(self, n_symbols: int) -> int:
+        """Most symbols of an output, from the length of its own source; both without eos."""
+        limit = max(1, int(self.config.max_len_a * n_symbols) + self.config.max_len_b)
+        return min(limit, self.model.max_len - 1) if self.model.max_len else limit  # which counts eos
+
+    def grow(self, beams: Beams) -> Beams:
+        """All live hypotheses one symbol longer: what ends is put aside, the best of the others live on."""
+        logits, state = self.model.step(beams.token, beams.state)  # [B, K, V]
+        slack = beams.slack if beams.slack > 0 else int((beams.limit - beams.length).min())
+        longer = self.extended(beams, logits, self.allowed(beams, slack, logits.size(-1)))
+        ends, ended, length = longer.token == self.vocab.eos, beams.ended, beams.length + 1
+        if ends.any():
+            score = self.penalized(longer.score, ends, length)
+            ended = ended.best_with(Ended(score, longer.node, longer.log_prob))
+            longer = longer.without(ends)
+        live = longer.best(self.config.beam)  # at most `beam` have ended, so `beam` live ones remain
+        return Beams(
+            sentences=beams.sentences,
+            slack=slack - 1,
+            length=length,
+            limit=beams.limit,
+            token=live.token,
+            node=self.history.add(live.token, live.log_prob, live.node),
+            score=live.score,
+            ended=ended,
+            state=state if self.config.beam == 1 else state.select(live.parents),
+            automaton=self.advance(beams.automaton, live.parents, live.token),
+        )
+
+    def extended(self, beams: Beams, logits: Tensor, allowed: Tensor | None) -> Longer:
+        """The best 2 * beam continuations, of which at most `beam` end: logits [B, K, V]."""
+        log_probs, tokens = continuations(logits, 2 * self.config.beam, self.banned, allowed)  # [B, K, n]
+        total = beams.score[..., None] + log_probs
+        score, place = top(total.flatten(1), 2 * self.config.beam)
+        parents = place // total.size(2)
+        token, log_prob = (values.flatten(1).gather(1, place) for values in (tokens, log_probs))
+        return Longer(score, parents, token, log_prob, beams.node.gather(1, parents))
+
+    def allowed(self, beams: Beams, slack: int, n_symbols: int) -> Tensor | None:
+        """What may come next, [B, K, V]; None: anything. At the limit, the one way to go on is to end."""
+        allowed = None
+        if self.constraint and beams.automaton is not None:
+            allowed = self.constraint.allowed(beams.automaton)
+        if slack > 0:
+            return allowed
+        is_end = torch.arange(n_symbols, device=self.device) == self.vocab.eos
+        in_time = (beams.length < beams.limit)[:, None, None] | is_end  # [B, 1, V]
+        return in_time.expand(-1, beams.token.size(1), -1) if allowed is None else allowed & in_time
+
+    def penalized(self, score: Tensor, ends: Tensor, length: Tensor) -> Tensor:
+        """Scores of the candidates [B, 2 * beam] that are outputs, -inf for the others: length [B] counts eos.
+
+        Where the first to end are taken, one that is not among the best `beam` must not be, or a beam of one
+        would stop at an eos that comes second. Otherwise it may as well be kept: a better one will beat it.
+        """
+        if self.config.stop == "first_k":
+            ends = ends & (torch.arange(ends.size(1), device=ends.device) < self.config.beam)
+        return (score / self.penalty(length.float())[:, None]).masked_fill(~ends, -torch.inf)
+
+    def penalty(self, length: Tensor) -> Tensor:
+        """The length penalty of outputs of `length` symbols, counting eos."""
+        return PENALTIES[self.config.length_penalty](length, self.config.alpha)
+
+    def over(self, beams: Beams) -> Tensor:
+        """Which sentences are done: [B]
+
+        What goes on loses log-probability with every symbol. So it ends best if it loses nothing more, and at
+        the length, between the next and the last, at which the penalty divides by most.
+        """
+        best_live, ended = beams.score[:, 0], beams.ended.score
+        if self.config.stop == "first_k":
+            return (ended[:, -1] > -torch.inf) | (best_live == -torch.inf)
+        lengths = torch.stack([beams.length, beams.limit]) + 1.0  # the soonest and the latest end
+        reachable = best_live / self.penalty(lengths).amax(0)
+        n = self.nbest if self.config.stop == "best" else self.config.beam
+        return ended[:, n - 1] >= reachable
+
+    def advance(self, automaton: Tensor | None, parents: Tensor, tokens: Tensor) -> Tensor | None:
+        """The constraint's states [B, K, ·] after `tokens`, which follow the hypotheses `parents` [B, K']"""
+        if automaton is None or self.constraint is None:
+            return None
+        return self.constraint.advance(pick(automaton, parents), tokens)
+
+    def without(self, beams: Beams, over: Tensor) -> Beams | None:
+        """The sentences that go on."""
+        rows = (~over).nonzero()[:, 0]
+        if not len(rows):
+            return None
+        beams = beams.keep(rows)
+        self.history.forget(min(sentence.begun for sentence in beams.sentences))
+        return beams
+
+    def found(self, beams: Beams, row: int) -> Found:
+        """The best outputs of a sentence that is done."""
+        scores, nodes, log_probs = (values[row, : self.nbest].tolist() for values in beams.ended)
+        hypotheses = []
+        for score, node, log_prob in zip(scores, nodes, log_probs, strict=True):
+            if score > -torch.inf:
+                tokens, before = self.history.symbols(node)
+                hypotheses.append(Hypothesis(tokens, score, sum(before) + log_prob, [*before, log_prob]))
+        return Found(beams.sentences[row].place, hypotheses)
