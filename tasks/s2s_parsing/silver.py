@@ -1,0 +1,148 @@
+"""`python -m s2s_parsing.silver PARSED … -o SILVER`: of a parser's own parses, those to learn from (section 6.3).
+
+Reads what `s2s-generate format=tsv` wrote: a sentence, its tree, and the tree's score. With `search.alpha=1
+search.length_penalty=power` the score is the mean log-probability of a symbol, which long and short can be compared by.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Parse", "confident", "main", "read_parses"]
+
+import argparse
+import gzip
+import math
+import sys
+from array import array
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from s2s.data.lines import numbered_lines
+from s2s.durable import sync
+from s2s.errors import ConfigError, DataError, UserError
+from s2s_parsing.source import words_of
+from s2s_parsing.tree import Tree, leaves
+from s2s_parsing.treebank import Cleaner, read_treebank
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+
+@dataclass(frozen=True)
+class Parse:
+    """One sentence with its tree, and how sure the parser was."""
+
+    sentence: str
+    """Words parted by one blank"""
+    tree: str
+    score: float
+
+
+def read_parses(path: Path) -> Iterator[Parse]:
+    """The best parse of every sentence of a file, which stands before the others."""
+    before = None
+    for number, line in numbered_lines(path, "error"):
+        place, columns = f"{path}:{number}", str(line).split("\t")
+        if not line or columns[0] == before:
+            continue
+        before = columns[0]
+        try:
+            sentence, *_, tree, score = columns
+            yield Parse(" ".join(words_of(sentence)), tree, float(score))
+        except ValueError:
+            raise DataError(
+                f"{place}: expected a sentence, a tree and a score, as s2s-generate format=tsv writes them"
+            ) from None
+
+
+def confident(
+    parses: Iterable[Parse], least: float, longest: int, without: Collection[str], dropped: Counter[str]
+) -> Iterator[Parse]:
+    """Those of at least that score and at most so many words, each sentence once and none of `without`.
+
+    `dropped` counts the others by reason, of which the first that holds is taken.
+    """
+    seen = set[int]()
+    for parse in parses:
+        key = hash(parse.sentence)
+        if not parse.sentence or parse.score == -math.inf:
+            dropped["without a parse"] += 1
+        elif parse.score < least:
+            dropped["below the score"] += 1
+        elif parse.sentence.count(" ") >= longest:
+            dropped[f"longer than {longest} words"] += 1
+        elif parse.sentence in without:
+            dropped["held out"] += 1
+        elif key in seen:
+            dropped["again the same sentence"] += 1
+        else:
+            seen.add(key)
+            yield parse
+
+
+def least_of(files: Sequence[Path], share: float) -> float:
+    """The score that the best `share` of all parses reach."""
+    scores = array("d", (p.score for path in files for p in read_parses(path) if p.score > -math.inf))
+    n_kept = math.ceil(share * len(scores))
+    return sorted(scores)[-n_kept] if n_kept else math.inf
+
+
+def sentences_of(files: Iterable[Path]) -> set[str]:
+    """The sentences of treebanks."""
+    trees = read_treebank(list(files), Cleaner(Counter()), "error")
+    return {" ".join(leaf.word for leaf in leaves(tree)) for tree in trees if isinstance(tree, Tree)}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(
+        prog="python -m s2s_parsing.silver", description="Of a parser's own parses, those to learn from"
+    )
+    parser.add_argument("parsed", type=Path, nargs="+", help="what s2s-generate format=tsv wrote")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="treebank to write; .gz is compressed")
+    parser.add_argument("--keep", type=float, help="share of the parses to keep, the surest ones (0.5)")
+    parser.add_argument("--least", type=float, help="or the score that they must have")
+    parser.add_argument("--longest", type=int, default=100, help="most words of a sentence (100)")
+    parser.add_argument("--without", type=Path, nargs="*", default=[], help="treebanks whose sentences are left out")
+    options = parser.parse_args(arguments)
+    try:
+        sys.stderr.write(f"{_run(options)}\n")
+    except UserError as error:
+        sys.stderr.write(f"{parser.prog}: {error}\n")
+        return error.exit_code
+    return 0
+
+
+def _run(options: argparse.Namespace) -> str:
+    if options.keep is not None and options.least is not None:
+        raise ConfigError("--keep and --least: give one of them")
+    share = 0.5 if options.keep is None else options.keep
+    if not 0 < share <= 1:
+        raise ConfigError(f"--keep {share}: give a share above 0 and at most 1")
+    least = least_of(options.parsed, share) if options.least is None else options.least
+    dropped = Counter[str]()
+    parses = (parse for path in options.parsed for parse in read_parses(path))
+    kept = confident(parses, least, options.longest, sentences_of(options.without), dropped)
+    n_kept = _write(options.output, (parse.tree for parse in kept))
+    reasons = "".join(f", {n:,} {why}" for why, n in sorted(dropped.items()))
+    return f"{options.output}: {n_kept:,} trees of a score of at least {least:.4f}{reasons}"
+
+
+def _write(path: Path, trees: Iterable[str]) -> int:
+    """Write a treebank, a tree a line, which is there as a whole or not at all; how many trees it has."""
+    temp, n_trees = path.with_name(f".{path.name}.tmp"), 0
+    try:
+        with gzip.GzipFile(temp, "wb", mtime=0) if path.suffix == ".gz" else temp.open("wb") as file:
+            for n_trees, tree in enumerate(trees, 1):  # noqa: B007  the last number is how many
+                file.write(f"{tree}\n".encode())
+        sync(temp)
+        temp.replace(path)
+        sync(path.parent)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({error.strerror or error})") from None
+    return n_trees
+
+
+if __name__ == "__main__":
+    sys.exit(main())
