@@ -85,8 +85,8 @@ class State:
     """Where decoding stands: what belongs to the sentence, kept apart from what belongs to the hypothesis.
 
     Search reorders hypotheses at every step, so only `hypothesis` pays for it; `sentence` (encoder output,
-    cross-attention keys and values) is computed once and never copied for the beam. A state is used up by the step
-    that it goes into, which may write into its tensors.
+    cross-attention keys and values) is computed once and never copied for the beam. A state is used up by what
+    is done to it: `step`, `keep` and `join` may write into its tensors.
     """
 
     joins: ClassVar[bool] = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 __all__ = ["Transformer"]
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -126,6 +126,16 @@ class Decoding(TreeState):
 
     positions: Tensor = field(kw_only=True)
     """Vectors of the first positions, [P, D]: what belongs to no sentence"""
+
+    def join(self, other: Self) -> Self:
+        """The sentences of both, these first, as wide as the longest source that is still there."""
+        return super(Decoding, self._cut()).join(other)
+
+    def _cut(self) -> Self:
+        sources, seen = self.sentence
+        longest = seen.size(1) and int((seen.any(0) * torch.arange(1, 1 + seen.size(1), device=seen.device)).amax())
+        sources = [KeysValues(*(x[:, :, :longest] for x in source)) for source in sources]
+        return replace(self, sentence=(sources, seen[:, :longest]))
 
 
 Layer = TypeVar("Layer", bound=nn.Module)

@@ -166,10 +166,12 @@ class Space:
         return self.constraint.advance(pick(automaton, parents), tokens)
 
     def without(self, beams: Beams, over: Tensor) -> Beams | None:
-        """The sentences that go on."""
-        rows = (~over).nonzero()[:, 0]
-        if not len(rows):
+        """The sentences that go on; the last of them take the places of those that are `over` [B]."""
+        n = int((~over).sum())
+        if not n:
             return None
+        rows = torch.arange(n, device=over.device)
+        rows[over[:n]] = n + (~over[n:]).nonzero()[:, 0]
         beams = beams.keep(rows)
         self.history.forget(min(sentence.begun for sentence in beams.sentences))
         return beams

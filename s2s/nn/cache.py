@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from s2s import kernels
-from s2s.model import State, Tree, join_tensors
+from s2s.model import State, Tree, join_tensors, map_tensors
 from s2s.nn.attention import BLOCKED, Heads, Kernel, split
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 class TreeState(State):
     """A state whose `hypothesis` is the paths [B, K, T], and whose `sentence` is the architecture's own.
 
-    Like every state it is used up by the step that it goes into, which writes into its buffers.
+    Like every state it is used up by the step that it goes into, which writes into its buffers; `keep` writes into them
+    and into what belongs to the sentence, which must be the state's own. Copying all of it whenever a sentence leaves
+    took half of the time of decoding Multi30k.
     """
 
     joins: ClassVar[bool] = True
@@ -47,11 +49,19 @@ class TreeState(State):
     """The greatest n_nodes"""
 
     def keep(self, rows: Tensor) -> Self:
-        """The state of the sentences `rows` [B']"""
+        """The state of the sentences `rows` [B'], where they are; only those from the end that fill gaps are moved."""
+        gaps = (rows != torch.arange(len(rows), device=rows.device)).nonzero()[:, 0]
+        fillers = rows[gaps]
+        if not len(rows) or bool((fillers < len(rows)).any()):
+            keep = lambda t: t.index_select(0, rows)  # noqa: E731
+        else:
+            keep = lambda t: t.index_copy_(0, gaps, t.index_select(0, fillers))[: len(rows)]  # noqa: E731
         length, n_nodes = self.length[rows], self.n_nodes[rows]
         return replace(
-            super().keep(rows),
-            nodes=[x.index_select(0, rows) for x in self.nodes],
+            self,
+            sentence=map_tensors(keep, self.sentence),
+            hypothesis=self.hypothesis[rows],
+            nodes=[keep(x) for x in self.nodes],
             length=length,
             n_nodes=n_nodes,
             longest=int(length.max()) if len(rows) else 0,
