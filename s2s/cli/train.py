@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["main"]
 
+import os
 import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -36,8 +37,19 @@ def train(composed: Composed[Config], plugins: Plugins, options: Options) -> int
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
-    return run_command(Config, train, argv)
+    """The command: here, or in a process for each device that train.devices asks for."""
+    arguments = sys.argv[1:] if argv is None else argv
+
+    def train_or_launch(composed: Composed[Config], plugins: Plugins, options: Options) -> int:
+        config = composed.config.train
+        if config.devices != 1 and "RANK" not in os.environ:  # which torchrun sets
+            from s2s.distributed.launcher import launch, n_processes
+
+            if (n := n_processes(config)) > 1:
+                return launch("s2s.cli.train", arguments, config, n)
+        return train(composed, plugins, options)
+
+    return run_command(Config, train_or_launch, arguments)
 
 
 if __name__ == "__main__":

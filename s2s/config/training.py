@@ -89,6 +89,11 @@ class TrainConfig:
         )
         if self.devices != "auto" and not (isinstance(self.devices, int) and self.devices >= 1):
             raise ConfigError(f"train.devices={self.devices}: expected a number of processes, or auto")
+        if self.devices != 1 and ":" in self.device:
+            raise ConfigError(
+                f"train.device={self.device} is one device, and train.devices={self.devices} asks for several; give "
+                f"train.device={self.device.partition(':')[0]}"
+            )
 
 
 @dataclass(kw_only=True)

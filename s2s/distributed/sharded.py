@@ -34,11 +34,10 @@ class Sharded:
     needs_all = True  # a layer is gathered from all processes
 
     def __init__(self, world: World, dtype: torch.dtype) -> None:
-        """`dtype`: in which parameters are gathered and computed with; their parts and the sums are in fp32."""
+        """`dtype`: of the forward pass; a GPU's layers are gathered in it, parts and sums of gradients are in fp32."""
         self.world = world
-        self.policy = MixedPrecisionPolicy(
-            param_dtype=None if dtype == torch.float32 else dtype, reduce_dtype=torch.float32
-        )
+        gathered = dtype if world.device.type == "cuda" and dtype != torch.float32 else None
+        self.policy = MixedPrecisionPolicy(param_dtype=gathered, reduce_dtype=torch.float32)
         self.units: list[FSDPModule] = []
 
     def place(self, model: nn.Module) -> None:

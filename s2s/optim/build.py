@@ -7,6 +7,7 @@ __all__ = ["adam", "adamw", "sgd"]
 from typing import TYPE_CHECKING, Any
 
 from torch import nn, optim
+from torch.distributed.tensor import DTensor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +38,7 @@ def sgd(config: SGDConfig, parameters: Sequence[nn.Parameter]) -> optim.Optimize
         START,
         momentum=config.momentum,
         nesterov=config.nesterov,
-        fused=_fusable(parameters),
+        fused=_fusable(parameters) and not any(isinstance(p, DTensor) for p in parameters),  # torch has no such kernel
     )
 
 

@@ -1,5 +1,6 @@
 """A local plugin that writes down every hook it hears (WATCH), spoils gradients (SPOIL="3 4": of these updates), and
-sends a signal to its own process (SIGNAL="TERM validating 6": while it validates after update 6)."""
+sends a signal to its own process (SIGNAL="TERM validating 6": while it validates after update 6), or to that of rank
+SIGNAL_RANK, and of all starts only in the first (ONCE=file)."""
 
 from __future__ import annotations
 
@@ -28,8 +29,20 @@ def tell(hook: str, **what: Any) -> None:
 def send(where: str, step: int) -> None:
     """The signal, if this is the place for it."""
     name, *place = os.environ.get("SIGNAL", "none").split()
-    if place == [where, str(step)]:
+    rank = os.environ.get("SIGNAL_RANK", os.environ.get("RANK"))
+    if place == [where, str(step)] and rank == os.environ.get("RANK") and first_time():
         os.kill(os.getpid(), signal.Signals[f"SIG{name}"])
+
+
+def first_time() -> bool:
+    """Whether nobody was here before, where only the first is to go on: ONCE names a file that remembers."""
+    if "ONCE" not in os.environ:
+        return True
+    try:
+        Path(os.environ["ONCE"]).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
 
 
 @hookimpl(wrapper=True)
