@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import nltk
 import pytest
@@ -16,6 +16,7 @@ from s2s.errors import DataError
 from s2s.task import Rejected
 from s2s_parsing.tree import TOP, Tree, Word, bracketed, leaves, to_nltk
 from s2s_parsing.treebank import Cleaner, Malformed, read_brackets, read_treebank, split_joined, treebank_files
+from s2s_parsing.treebank.__main__ import main as treebank_command
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -276,3 +277,17 @@ def test_what_is_no_treebank_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "a.mrg.gz", "")
     with pytest.raises(DataError, match="two copies, it seems"):
         treebank_files(tmp_path)
+
+
+@pytest.mark.parametrize(("options", "expected"), [([], "(TOP (S (NP (DT a)) (VP (VB b))))"), (["--words"], "a b")])
+def test_a_command_prints_clean_trees_or_their_sentences(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, options: list[str], expected: str
+) -> None:
+    raw = tmp_path / "raw.mrg"
+    raw.write_text("( (S (NP-SBJ-1 (DT a))\n  (VP (VB b) (NP (-NONE- *-1)))) )\n")
+    monkeypatch.setattr("sys.argv", ["treebank", *options, str(raw)])
+    assert treebank_command() == 0
+    assert capsys.readouterr().out == f"{expected}\n"
+    raw.write_text("(S (NP")
+    assert treebank_command() == 2
+    assert f"{raw}:1: 2 brackets are not closed" in capsys.readouterr().err

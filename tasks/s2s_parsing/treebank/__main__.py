@@ -1,0 +1,43 @@
+"""`python -m s2s_parsing.treebank [--words] PATH …`: clean trees, one a line, or only their sentences."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from pathlib import Path
+
+from s2s.errors import DataError, UserError
+from s2s_parsing.tree import Tree, leaves
+from s2s_parsing.treebank import Cleaner, read_treebank, treebank_files
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(
+        prog="python -m s2s_parsing.treebank",
+        description="Trees of files or folders as a parser learns them, without traces and function tags, one a line",
+    )
+    parser.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="a treebank's file or folder")
+    parser.add_argument("--words", action="store_true", help="their sentences instead, words parted by blanks")
+    parser.add_argument("--split", choices=["train", "valid", "test"], help="of a folder of the Wall Street Journal")
+    options = parser.parse_args()
+    try:
+        _print(options)
+    except UserError as error:
+        sys.stderr.write(f"{parser.prog}: {error}\n")
+        return error.exit_code
+    return 0
+
+
+def _print(options: argparse.Namespace) -> None:
+    files = [file for path in options.paths for file in treebank_files(path, options.split)]
+    for tree in read_treebank(files, Cleaner(Counter()), "error"):
+        if not isinstance(tree, Tree):
+            raise DataError(f"{tree.reason}; mend the treebank")
+        sys.stdout.write(" ".join(leaf.word for leaf in leaves(tree)) if options.words else str(tree))
+        sys.stdout.write("\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
