@@ -2,7 +2,7 @@
 
 Every process counts what it does together with the others, and leaves the count in the store. One that has waited
 for the timeout compares: whoever has counted less has not come. It is named, with the update it is in, and everybody
-leaves; the one that hangs shows where it is.
+leaves; the one that hangs shows where it is, first.
 """
 
 from __future__ import annotations
@@ -120,7 +120,8 @@ class Watchdog:
         )
 
     def _show(self) -> None:
-        """Print what this process is doing, and no more: it will be ended."""
+        """Print what this process is doing, and leave."""
         print(f"rank {self.rank} hangs here:", file=sys.stderr, flush=True)
-        faulthandler.dump_traceback(all_threads=True)
-        self.over.wait()
+        faulthandler.dump_traceback(sys.__stderr__, all_threads=True)
+        time.sleep(COURTESY)
+        os._exit(1)

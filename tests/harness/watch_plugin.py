@@ -1,12 +1,13 @@
-"""A local plugin that writes down every hook it hears (WATCH), spoils gradients (SPOIL="3 4": of these updates), and
-sends a signal to its own process (SIGNAL="TERM validating 6": while it validates after update 6), or to that of rank
-SIGNAL_RANK, and of all starts only in the first (ONCE=file)."""
+"""A local plugin that writes down every hook it hears (WATCH) and makes faults: it spoils gradients (SPOIL="3 4": of
+these updates), or sends a signal to its own process (SIGNAL="TERM validating 6": while it validates after update 6;
+HANG sleeps), in rank SIGNAL_RANK alone where that is given, and only once of all starts with ONCE=file."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,11 @@ def send(where: str, step: int) -> None:
     """The signal, if this is the place for it."""
     name, *place = os.environ.get("SIGNAL", "none").split()
     rank = os.environ.get("SIGNAL_RANK", os.environ.get("RANK"))
-    if place == [where, str(step)] and rank == os.environ.get("RANK") and first_time():
+    if place != [where, str(step)] or rank != os.environ.get("RANK") or not first_time():
+        return
+    if name == "HANG":
+        time.sleep(600)
+    else:
         os.kill(os.getpid(), signal.Signals[f"SIG{name}"])
 
 

@@ -1,0 +1,100 @@
+"""A process that does not come is named; one that is killed under torch's agent is replaced, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from children import in_child
+from sorting_runs import outcome, train, train_in_ranks
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
+ARGUMENTS = ["train.steps=30", "valid.every=6", "checkpoint.every=3", "train.average=3"]
+
+
+@pytest.mark.parametrize(("place", "strategy"), [("updating 3", "ddp"), ("validating 4", "fsdp")])
+def test_a_rank_that_hangs_is_named_with_its_update(tmp_path: Path, place: str, strategy: str) -> None:
+    began = time.monotonic()
+    arguments = ["train.steps=9", "valid.every=4", "train.timeout=3", f"train.strategy={strategy}"]
+    codes = train_in_ranks(tmp_path / "a", 2, *arguments, env={1: {"SIGNAL": f"HANG {place}"}})
+    said = (tmp_path / "a.log").read_text()
+    assert codes == [1, 1], said
+    assert time.monotonic() - began < 30
+    (line,) = [line for line in said.splitlines() if line.startswith("s2s-train: error")]
+    step = int(place[-1])
+    assert line.startswith(f"s2s-train: error: rank 1 hangs in update {step}: for 3 s it has not come to ")
+    assert "rank 1 hangs here:" in said
+    assert "watch_plugin.py" in said.partition("rank 1 hangs here:")[2]
+
+
+def under_an_agent(folder: Path, backend: str, *arguments: str, **env: str) -> int:
+    """s2s-train in two processes that torchrun's agent starts, and starts again where one is killed."""
+
+    def worker() -> None:
+        os.environ.update(env)
+        torch.set_num_threads(1)
+        with (folder.parent / f"{folder.name}.log").open("a", buffering=1) as file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+            sys.stdout = sys.stderr = file
+            code = train(folder, *arguments)
+        if code:
+            raise SystemExit(code)
+
+    def agent() -> None:
+        config = LaunchConfig(
+            min_nodes=1,
+            max_nodes=1,
+            nproc_per_node=2,
+            run_id=str(uuid.uuid4()),
+            rdzv_backend=backend,
+            rdzv_endpoint="localhost:0" if backend == "c10d" else f"127.0.0.1:{random.randrange(20_000, 60_000)}",
+            rdzv_configs={"rank": 0} if backend == "static" else {},
+            max_restarts=2,
+            start_method="fork",
+        )
+        elastic_launch(config, worker)()
+
+    return in_child(agent)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("agent") / "whole"
+    assert train_in_ranks(folder, 2, *ARGUMENTS) == [0, 0]
+    return folder
+
+
+def kill(undisturbed: Path, tmp_path: Path, seed: int) -> None:
+    """At a random place of the run one of its processes is killed; it must end with the same bytes."""
+    draw = random.Random(seed)
+    place = draw.choice([f"updating {draw.randint(1, 30)}", f"validating {6 * draw.randint(1, 5)}", "starting 0"])
+    env = {"SIGNAL": f"KILL {place}", "SIGNAL_RANK": str(draw.randrange(2)), "ONCE": str(tmp_path / "once")}
+    began = time.monotonic()
+    code = under_an_agent(tmp_path / "a", draw.choice(["c10d", "static"]), *ARGUMENTS, **env)
+    said = (tmp_path / "a.log").read_text()
+    assert code == 0, said
+    assert (tmp_path / "once").exists(), f"not killed: {env}"
+    assert time.monotonic() - began < 60
+    assert outcome(tmp_path / "a") == outcome(undisturbed)
+
+
+def test_a_rank_that_is_killed_is_replaced_and_the_end_is_the_same(undisturbed: Path, tmp_path: Path) -> None:
+    kill(undisturbed, tmp_path, seed=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 50))
+def test_fifty_of_fifty_recover(undisturbed: Path, tmp_path: Path, seed: int) -> None:
+    kill(undisturbed, tmp_path, seed)
