@@ -111,9 +111,10 @@ def test_what_is_no_tree_of_the_words_is_refused(tokens: str, n_words: int, what
         FORMS["vinyals"]().tree(tokens.split(), ["w"] * n_words)
 
 
-def test_a_bracket_in_order_needs_a_first_part() -> None:
-    with pytest.raises(Malformed, match=r"nothing stands before the bracket \(S …\)"):
-        FORMS["in_order"]().tree(["PJ-S", "SHIFT", "REDUCE"], ["w"])
+@pytest.mark.parametrize("tokens", ["PJ-S SHIFT REDUCE", "SHIFT PJ-NP PJ-S REDUCE REDUCE"])
+def test_a_bracket_in_order_needs_a_first_part_that_is_finished(tokens: str) -> None:
+    with pytest.raises(Malformed, match=r"nothing finished stands before the bracket \(S …\)"):
+        FORMS["in_order"]().tree(tokens.split(), ["w"])
 
 
 @pytest.mark.parametrize(

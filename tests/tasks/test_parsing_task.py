@@ -134,6 +134,11 @@ def test_what_is_no_tree_is_mended_near_to_what_it_says(symbols: str, mended: st
     assert str(mend(FORMS["vinyals"]().read(symbols.split()), ["a", "b", "c"])) == mended
 
 
+def test_a_bracket_round_one_that_is_not_closed_is_left_out() -> None:
+    mended = mend(FORMS["in_order"]().read(["SHIFT", "PJ-A", "PJ-B", "SHIFT", "REDUCE"]), ["a", "b"])
+    assert str(mended) == "(TOP (A (XX a) (XX b)))"
+
+
 def test_ids_of_no_tree_give_a_tree_over_the_words_and_say_so(tmp_path: Path) -> None:
     task = built(tmp_path)
     words = ["The", "cat", "sleeps"]

@@ -73,6 +73,7 @@ def build(actions: Iterable[Action], words: Sequence[str], tags: Sequence[str] |
     """The tree of these words that the actions describe; `tags` take the place of what they say of words."""
     brackets: list[tuple[str, list[Node]]] = []  # the open ones round `children`, each with what is before them
     opened, children, n_words = TOP, list[Node](), 0
+    finished = False  # whether the last action finished a word or bracket, which the next may take for its first part
     for kind, label in actions:
         if kind is Kind.WORD:
             if n_words == len(words):
@@ -84,11 +85,12 @@ def build(actions: Iterable[Action], words: Sequence[str], tags: Sequence[str] |
             opened, children = brackets.pop()
             children.append(tree)
         else:
-            if kind is Kind.PROJECT and not children:
-                raise Malformed(f"nothing stands before the bracket ({label} …) to be its first part")
+            if kind is Kind.PROJECT and not finished:
+                raise Malformed(f"nothing finished stands before the bracket ({label} …) to be its first part")
             inner = [children.pop()] if kind is Kind.PROJECT else []
             brackets.append((opened, children))
             opened, children = label or "", inner
+        finished = kind in (Kind.WORD, Kind.CLOSE)
     if brackets:
         raise Malformed(f"the bracket ({opened} …) is not closed")
     if n_words < len(words) or not words:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def mend(actions: Iterable[Action], words: Sequence[str], tags: Sequence[str] | None = None) -> Tree:
     """A tree of exactly these words, as near to the actions as can be; of actions that are a tree, that tree.
 
-    Left out are words too many, brackets without words, and ends of brackets that are not open. Words that are
-    lacking are put into the innermost bracket that is open at the end; then all are closed.
+    Left out are words too many, brackets without words or round unfinished ones, and ends of brackets that are not
+    open. Words that are lacking are put into the innermost bracket that is open at the end; then all are closed.
     """
     mending = _Mending(words, tags)
     for action in actions:
@@ -37,6 +37,8 @@ class _Mending:
         self.label = TOP
         self.children: list[Node] = []
         self.outer: list[tuple[str, list[Node]]] = []
+        self.finished = False
+        """Whether what came last is a word or a whole bracket, which another can be put round"""
 
     def do(self, action: Action) -> None:
         """One action, if it can be done."""
@@ -46,16 +48,17 @@ class _Mending:
                 self.word(label)
         elif kind is Kind.CLOSE:
             self.close_to(label)
-        elif kind is Kind.OPEN or self.children:
+        elif kind is Kind.OPEN or self.finished:
             inner = [self.children.pop()] if kind is Kind.PROJECT else []
             self.outer.append((self.label, self.children))
-            self.label, self.children = label or "", inner
+            self.label, self.children, self.finished = label or "", inner, False
 
     def word(self, tag: str | None) -> None:
         """The next word of the sentence."""
         tag = self.tags[self.n_words] if self.tags else tag or UNKNOWN_TAG
         self.children.append(Word(tag, self.words[self.n_words]))
         self.n_words += 1
+        self.finished = True
 
     def close_to(self, label: str | None) -> None:
         """End the innermost bracket of this label, and with it all inside; without a label, the innermost."""
@@ -72,3 +75,4 @@ class _Mending:
         self.label, self.children = self.outer.pop()
         if inner:
             self.children.append(Tree(label, tuple(inner)))
+            self.finished = True
