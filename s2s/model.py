@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 Tree = Any
 """A tensor, None, or tuples, lists, dicts and dataclasses of these."""
@@ -145,6 +145,13 @@ class Seq2Seq(nn.Module, ABC):
     def forward(self, src: Tensor, pad: Tensor, tgt: Tensor) -> Tensor:
         """Teacher forcing: src, pad [B, S], tgt [B, T] -> [B, T, ·], before `project`."""
         return self.decode(tgt, self.encode(src, pad))
+
+    def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float | None:
+        """Floating-point operations of `forward` and `project` over pairs of these lengths, eos counted, padding not.
+
+        The run's log tells from it how much of the machine's arithmetic is used; None: it does not.
+        """
+        return None
 
     def start(self, memory: Memory) -> State:
         """Before the first symbol, one hypothesis per sentence; the default is correct, and quadratic."""

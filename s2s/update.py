@@ -18,6 +18,7 @@ from s2s.config import TrainConfig
 from s2s.data.batching import split
 from s2s.distributed import Replicated, Strategy, World
 from s2s.nn.loss import Loss
+from s2s.nn.products import choose
 from s2s.schedules import Schedule
 from s2s.task import Vocab
 
@@ -64,6 +65,7 @@ class Updater:
 
     def __post_init__(self) -> None:
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
+        self.library = choose(self.config.matmul, self.world.device)
         self.scaler = torch.amp.GradScaler(self.world.device.type, enabled=self.config.precision == "fp16")
 
     def __call__(self, batch: Sequence[Pair], step: int) -> Updated:
@@ -98,7 +100,7 @@ class Updater:
             pairs = parts[index] or next(part for part in parts if part)[:1]  # only to be there where all are needed
             self._seed(step, index)
             part = make_batch(pairs, self.vocab).to(self.world.device)
-            with self.strategy.learning(last=index == own[-1]):
+            with self.strategy.learning(last=index == own[-1]), self.library.multiplying():
                 with self._autocast():
                     out = self.loss(self.model, part)
                 self.scaler.scale(out.loss * weight / n_tokens).backward()

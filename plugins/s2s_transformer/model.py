@@ -19,10 +19,11 @@ from s2s.nn.cache import Growing, TreeState, tree_state
 from s2s.nn.dropout import Dropout
 from s2s.nn.embedding import Embeddings
 from s2s.nn.positions import LearnedPositions, Sinusoids
+from s2s_transformer.cost import forward_operations
 from s2s_transformer.layers import DecoderLayer, EncoderLayer, stack_norm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from s2s.task import Vocab
     from s2s_transformer import TransformerConfig
@@ -33,6 +34,7 @@ class Transformer(Seq2Seq):
 
     def __init__(self, config: TransformerConfig, vocab: Vocab) -> None:
         super().__init__()
+        self.config, self.vocab = config, vocab
         self.embeddings = Embeddings(vocab, config.d_model, config.share_embeddings)
         self.src_positions, self.tgt_positions = positions(config), positions(config)
         self.dropout = Dropout(config.dropout)
@@ -64,6 +66,10 @@ class Transformer(Seq2Seq):
     def project(self, hidden: Tensor) -> Tensor:
         """[..., D] -> logits [..., V]"""
         return self.embeddings.logits(hidden)
+
+    def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float:
+        """Operations of one forward pass over pairs of these lengths."""
+        return forward_operations(self.config, self.vocab, src, tgt)
 
     def start(self, memory: Memory) -> Decoding:
         """Each layer's keys and values of the source, once per sentence; of the target, none yet."""

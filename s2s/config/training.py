@@ -46,6 +46,9 @@ class TrainConfig:
     """Symbols on each side that one device takes at once; the rest is accumulated. null: all of them."""
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     """Arithmetic of forward and backward; master weights stay in fp32."""
+    matmul: Literal["auto", "torch", "onednn"] = "auto"
+    """Who multiplies fp32 matrices on a CPU. auto: oneDNN where the processor is not Intel's and the product stays
+    fp32, else torch's own choice."""
     compile: bool = False
     """Compile the model with torch.compile."""
     clip: float | None = None

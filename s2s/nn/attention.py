@@ -31,6 +31,12 @@ BLOCKED = -3e4
 """Added to the score of a position that may not be seen. Finite, so that a row with nothing to see gives no
 NaN in any kernel; exp of it is exactly 0 in every precision, and fp16 can hold it."""
 
+Product = Callable[[Tensor], Tensor]
+"""[..., D] -> [..., O]"""
+
+SHORT = 128
+"""Keys up to which all weights of a sentence are held in training on a CPU"""
+
 Kernel = Callable[[Tensor, Tensor, Tensor, Tensor | None, bool, float], Tensor]
 """q [..., T, d_k], k [..., S, d_k], v [..., S, d_v], bias on the scores or causal (never both, as SDPA has it),
 dropout -> [..., T, d_v]"""
@@ -52,11 +58,14 @@ def products(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool,
 
 
 def auto(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dropout: float) -> Tensor:
-    """`sdpa`, but `products` for 16-bit numbers on a CPU, where sdpa's backward took 2 to 8 times as long.
+    """`sdpa`, but `products` on a CPU for 16-bit numbers, and in training for short sentences.
 
-    (One core with AVX512-BF16, torch 2.13, 8 to 256 symbols; in fp32 sdpa is never the slower one.)
+    (One core, torch 2.13, forward and backward: in bf16 sdpa took 2 to 8 times as long from 8 to 256 symbols. In
+    fp32 both are alike while MKL multiplies; while oneDNN does, sdpa took 19, 10, 5, 3 and 0.9 times as long for 16,
+    32, 64, 128 and 256 symbols.) Decoding keeps to one kernel: a translation must not depend on its neighbours.
     """
-    slow = q.device.type == "cpu" and q.dtype.itemsize < 4
+    short = k.size(-2) <= SHORT and torch.is_grad_enabled()
+    slow = q.device.type == "cpu" and (q.dtype.itemsize < 4 or short)
     return (products if slow else sdpa)(q, k, v, bias, causal, dropout)
 
 
@@ -112,12 +121,19 @@ class KeysValues(NamedTuple):
 class Projections(nn.Linear):
     """Several linear maps of one input, as one product."""
 
+    product: Product | None = None
+    """What multiplies instead; see `s2s.nn.packed`"""
+
     def __init__(self, d_in: int, parts: tuple[int, ...]) -> None:
         super().__init__(d_in, sum(parts))
         self.parts = parts
 
+    def weight_and_bias(self) -> tuple[Tensor, Tensor | None]:
+        """[O, D], [O]"""
+        return self.weight, self.bias
+
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]  # one result for each part
-        return super().forward(x).split(self.parts, dim=-1)
+        return (self.product or super().forward)(x).split(self.parts, dim=-1)
 
 
 class SelfAttention(nn.Module):

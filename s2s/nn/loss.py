@@ -165,7 +165,7 @@ class GradientInForward(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d_loss: Tensor, d_nll: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ARG004
         """Everything was a gradient of the sum already."""
-        return None, None, None, *(None if d is None else d * d_loss for d in ctx.saved_tensors)
+        return None, None, None, *(None if d is None else d.mul_(d_loss) for d in ctx.saved_tensors)
 
 
 def total(parts: Iterable[LossSums]) -> LossSums:

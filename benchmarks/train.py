@@ -1,0 +1,219 @@
+"""How fast training is: target symbols per second, padding not counted, and what each lever brings.
+
+    python benchmarks/train.py [arch=base] [corpus=multi30k] [tokens=1024] [rounds=5] [precision=fp32,bf16] [device=cpu]
+                               [--peer] [--levers] [--growth] [out=FOLDER]
+
+--peer: plain loops over the same batches. --levers: each lever switched off, one at a time. --growth: how the cost
+grows with batch, length, width, depth and vocabulary, with plots in `out`. Whatever is compared takes turns, batch by
+batch, so that a busy machine hits all alike. On a CPU the time is the process's own, with one thread; on a GPU that
+of the clock, with the device waited for. Ratios are medians over the batches.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import platform
+import statistics
+import sys
+import time
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from s2s.machine import matmul_rate, peak_memory
+from s2s.nn.products import choose
+from s2s.task import Vocab
+from s2s.update import n_places, n_symbols
+from s2s_transformer.cost import forward_operations
+from train_data import CORPORA, batches, encoded
+from train_engines import BASE, Engine, arch_of, build
+from train_growth import grow
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from s2s.data.batching import Pair
+    from s2s_transformer import TransformerConfig
+
+SYMBOLS = {"tiny": 8_000, "small": 8_000, "base": 37_000, "big": 37_000}
+LEVERS: dict[str, dict[str, Any]] = {
+    "oneDNN": {"matmul": "torch"},
+    "plain attention": {"attention": "sdpa"},
+    "chunked loss": {"chunk": 0},
+    "cheap dropout masks": {"dropout": "torch"},
+    "fused Adam": {"fused": False},
+}
+
+
+@dataclass
+class Options:
+    """What to measure."""
+
+    arch: str = "base"
+    """tiny, small, base or big"""
+    corpus: str = CORPORA[-1]
+    """Of which real lengths: builtin, multi30k or newstest"""
+    tokens: int = 1024
+    """Symbols a side of a batch"""
+    rounds: int = 5
+    """Batches that count, after one to warm up"""
+    precision: str = "fp32,bf16"
+    """Of ours; peers run in all of them, too"""
+    device: str = "cpu"
+    """cpu or cuda"""
+    out: str = ""
+    """Folder for results.json and plots; empty: none"""
+    flags: list[str] = field(default_factory=list)
+    """--peer, --levers, --growth"""
+
+
+@dataclass
+class Measured:
+    """One engine."""
+
+    name: str
+    tokens_per_second: float
+    """Target symbols, padding not counted: the median of the batches"""
+    ratio: float
+    """To the first engine of the run, batch by batch: the median"""
+    used: float
+    """Of the measured rate of matrix products in the same precision"""
+
+
+def main() -> None:
+    """Measure, and print tables and a line of JSON."""
+    options = parse(sys.argv[1:])
+    torch.set_num_threads(1)
+    vocab = Vocab(src=SYMBOLS[options.arch], tgt=SYMBOLS[options.arch], joint=True)
+    config, device = arch_of(options.arch), torch.device(options.device)
+    pairs = encoded(options.corpus)
+    todo = batches(pairs, options.tokens, options.rounds + 1)
+    report: dict[str, Any] = {
+        "command": f"python benchmarks/train.py {' '.join(sys.argv[1:])}",
+        "options": asdict(options),
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": f"{platform.processor() or platform.machine()}, torch {torch.__version__}, one thread",
+        "padding": padding(todo),
+        "pairs": len(pairs),
+    }
+    rates = {p: measured_rate(p, device) for p in options.precision.split(",")}
+    report["GFLOP/s of products"] = {p: rate / 1e9 for p, rate in rates.items()}
+    for title, engines in comparisons(options, config, vocab, device).items():
+        found = compare(engines, todo, vocab, rates, config)
+        report[title] = [asdict(row) for row in found]
+        show(title, found)
+    if "--growth" in options.flags:
+        report["growth"] = grow(options.precision.split(",")[-1], device, Path(options.out or "."))
+    report["peak bytes"] = peak_memory(device)
+    print(json.dumps(report))
+    if options.out:
+        Path(options.out).mkdir(parents=True, exist_ok=True)
+        name = f"{options.arch}-{options.corpus}.json"
+        (Path(options.out) / name).write_text(json.dumps(report, indent=1) + "\n")
+
+
+def parse(arguments: Sequence[str]) -> Options:
+    """key=value and flags."""
+    options = Options(flags=[a for a in arguments if a.startswith("--")])
+    for argument in (a for a in arguments if "=" in a):
+        key, _, value = argument.partition("=")
+        setattr(options, key, type(getattr(options, key))(value))
+    return options
+
+
+def comparisons(
+    options: Options, config: TransformerConfig, vocab: Vocab, device: torch.device
+) -> dict[str, dict[str, Engine]]:
+    """What runs in turns with what."""
+    precisions = options.precision.split(",")
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    ours: dict[str, dict[str, Any]] = {f"s2s {p}": {"precision": p} for p in precisions}
+    if "--peer" in options.flags:
+        kinds = ["nn.Transformer", *(["MarianMTModel"] if importlib.util.find_spec("transformers") else [])]
+        peers: dict[str, dict[str, Any]] = {
+            f"{kind} {p}": {"peer": kind, "precision": p} for kind in kinds for p in ["fp32", *precisions]
+        }
+        found["against plain loops"] = {**peers, **ours}
+    elif "--levers" not in options.flags:
+        found["ours"] = ours
+    if "--levers" in options.flags:
+        for p in precisions:
+            off = {f"without {name}": {"precision": p, **without} for name, without in LEVERS.items()}
+            found[f"levers in {p}"] = {f"s2s {p}": {"precision": p}, **off}
+    return {
+        title: {name: build(config, vocab, device, **{**BASE, **how}) for name, how in engines.items()}
+        for title, engines in found.items()
+    }
+
+
+def compare(
+    engines: Mapping[str, Engine],
+    todo: Sequence[Sequence[Pair]],
+    vocab: Vocab,
+    rates: Mapping[str, float],
+    config: TransformerConfig,
+) -> list[Measured]:
+    """Every batch by every engine, in turns; the first batch warms up."""
+    speeds: dict[str, list[float]] = {name: [] for name in engines}
+    used: dict[str, list[float]] = {name: [] for name in engines}
+    for step, batch in enumerate(todo):
+        n_tokens = n_symbols(batch)[1]
+        src, tgt = ([len(pair[side]) + 1 for pair in batch] for side in (0, 1))
+        operations = 3 * forward_operations(config, vocab, src, tgt)
+        for name, engine in engines.items():
+            seconds = timed(engine, batch, step + 1)
+            if step:
+                speeds[name].append(n_tokens / seconds)
+                used[name].append(operations / seconds / rates[name.split()[-1]] if name.split()[-1] in rates else 0)
+    first = next(iter(speeds.values()))
+    return [
+        Measured(
+            name,
+            statistics.median(those),
+            statistics.median(own / other for own, other in zip(those, first, strict=True)),
+            statistics.median(used[name]),
+        )
+        for name, those in speeds.items()
+    ]
+
+
+def timed(engine: Engine, batch: Sequence[Pair], step: int) -> float:
+    """Seconds of an update: the process's own on a CPU, else the clock's."""
+    on_cpu = engine.device.type == "cpu"
+    now = time.process_time if on_cpu else time.perf_counter
+    wait = (lambda: None) if on_cpu else torch.cuda.synchronize
+    wait()
+    began = now()
+    engine.update(batch, step)
+    wait()
+    return now() - began
+
+
+def measured_rate(precision: str, device: torch.device) -> float:
+    """Operations a second of products, by whoever multiplies for us in that precision."""
+    with choose("auto", device).multiplying() if precision == "fp32" else nullcontext():
+        return matmul_rate(device, torch.float32 if precision == "fp32" else torch.bfloat16)
+
+
+def padding(todo: Sequence[Sequence[Pair]]) -> float:
+    """Share of the places of all batches, on both sides, that hold no symbol."""
+    return 1 - sum(sum(n_symbols(batch)) for batch in todo) / sum(sum(n_places(batch)) for batch in todo)
+
+
+def show(title: str, rows: Sequence[Measured]) -> None:
+    """A table."""
+    table = Table("engine", "target symbols/s", "ratio", "of the products' rate", title=title)
+    for row in rows:
+        table.add_row(row.name, f"{row.tokens_per_second:,.1f}", f"{row.ratio:.2f}", f"{row.used:.0%}")
+    Console(width=100).print(table)
+
+
+if __name__ == "__main__":
+    main()

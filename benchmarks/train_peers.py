@@ -1,0 +1,130 @@
+"""Plain training loops to compare with: torch's nn.Transformer, and MarianMTModel where transformers is installed.
+
+Shapes: B pairs, S and T symbols, D = d_model, V symbols.
+"""
+
+from __future__ import annotations
+
+__all__ = ["PEERS", "Peer"]
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from s2s.batch import make_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from s2s.data.batching import Pair
+    from s2s.task import Vocab
+    from s2s_transformer import TransformerConfig
+
+SMOOTHING = 0.1
+
+
+class PlainTransformer(nn.Module):
+    """nn.Transformer as its documentation uses it, with one matrix for embeddings and softmax."""
+
+    def __init__(self, config: TransformerConfig, vocab: Vocab) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocab.tgt, config.d_model, padding_idx=vocab.pad)
+        nn.init.normal_(self.embedding.weight, std=config.d_model**-0.5)
+        self.transformer = nn.Transformer(
+            config.d_model,
+            config.n_heads,
+            config.n_encoder_layers,
+            config.n_decoder_layers,
+            config.d_ff,
+            config.dropout,
+            batch_first=True,
+        )
+        self.dropout = nn.Dropout(config.dropout)
+        angles = torch.arange(512.0)[:, None] / 10_000 ** (torch.arange(0, config.d_model, 2) / config.d_model)
+        self.register_buffer("positions", torch.stack([angles.sin(), angles.cos()], -1).flatten(1))
+        self.scale = math.sqrt(config.d_model)
+
+    def enter(self, ids: Tensor) -> Tensor:
+        """[B, T] -> [B, T, D]"""
+        return self.dropout(self.embedding(ids) * self.scale + self.positions[: ids.size(1)])  # type: ignore[index]
+
+    def forward(self, src: Tensor, src_pad: Tensor, tgt: Tensor) -> Tensor:
+        """Ids and padding [B, S], ids [B, T] -> logits [B, T, V]"""
+        causal = nn.Transformer.generate_square_subsequent_mask(tgt.size(1), device=tgt.device)
+        hidden = self.transformer(
+            self.enter(src),
+            self.enter(tgt),
+            tgt_mask=causal,
+            src_key_padding_mask=torch.zeros_like(src_pad, dtype=torch.float).masked_fill(src_pad, -torch.inf),
+            memory_key_padding_mask=torch.zeros_like(src_pad, dtype=torch.float).masked_fill(src_pad, -torch.inf),
+            tgt_is_causal=True,
+        )
+        return F.linear(hidden, self.embedding.weight)
+
+
+class Marian(nn.Module):
+    """Hugging Face's MarianMTModel of the same shape."""
+
+    def __init__(self, config: TransformerConfig, vocab: Vocab) -> None:
+        super().__init__()
+        from transformers import MarianConfig, MarianMTModel
+
+        self.model = MarianMTModel(
+            MarianConfig(
+                vocab_size=vocab.tgt,
+                d_model=config.d_model,
+                encoder_layers=config.n_encoder_layers,
+                decoder_layers=config.n_decoder_layers,
+                encoder_ffn_dim=config.d_ff,
+                decoder_ffn_dim=config.d_ff,
+                encoder_attention_heads=config.n_heads,
+                decoder_attention_heads=config.n_heads,
+                dropout=config.dropout,
+                activation_function="relu",
+                scale_embedding=True,
+                pad_token_id=vocab.pad,
+                eos_token_id=vocab.eos,
+                decoder_start_token_id=vocab.bos,
+            )
+        )
+
+    def forward(self, src: Tensor, src_pad: Tensor, tgt: Tensor) -> Tensor:
+        """Ids and padding [B, S], ids [B, T] -> logits [B, T, V]"""
+        return self.model(
+            input_ids=src, attention_mask=(~src_pad).long(), decoder_input_ids=tgt, use_cache=False
+        ).logits
+
+
+class Peer:
+    """Forward, torch's own label-smoothed cross-entropy, backward, torch's Adam as it comes."""
+
+    def __init__(self, kind: str, config: TransformerConfig, vocab: Vocab, device: torch.device, dtype: Any) -> None:
+        torch.manual_seed(1)
+        self.model = PEERS[kind](config, vocab).to(device).train()
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9)
+        self.vocab, self.device, self.dtype = vocab, device, dtype
+
+    def __call__(self, pairs: Sequence[Pair], step: int) -> float:
+        """One update; the loss per target symbol."""
+        batch = make_batch(pairs, self.vocab).to(self.device)
+        self.optimizer.zero_grad()
+        with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
+            logits = self.model(batch.src, batch.src_pad, batch.tgt_in)
+            loss = F.cross_entropy(
+                logits.flatten(0, 1),
+                batch.tgt_out.flatten(),
+                ignore_index=self.vocab.pad,
+                label_smoothing=SMOOTHING,
+            )
+        loss.backward()
+        self.optimizer.step()
+        return loss.item()
+
+
+PEERS: dict[str, Callable[[TransformerConfig, Vocab], nn.Module]] = {
+    "nn.Transformer": PlainTransformer,
+    "MarianMTModel": Marian,
+}
