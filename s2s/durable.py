@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-__all__ = ["digest", "follow", "point", "sync", "write_file", "write_new"]
+__all__ = ["NO_LOCKS", "digest", "follow", "point", "sync", "write_file", "write_new"]
 
+import errno
 import hashlib
 import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
+"""What file systems without locks, such as some that are shared by machines, answer to flock"""
 
 
 def write_file(path: Path, data: str | bytes) -> None:

@@ -97,6 +97,10 @@ class ResumableFile:
                 return
         except (BlockingIOError, FileNotFoundError):  # or finished, and renamed, before it could be locked
             pass
+        except OSError as error:
+            if error.errno in durable.NO_LOCKS:
+                return
+            raise
         self.close()
         raise UserError(f"{self.partial} is being written by another s2s-generate; wait for it")
 

@@ -25,7 +25,7 @@ from s2s.data.encoding import CorpusReport, encode_corpus, n_workers
 from s2s.data.inputs import is_unchanged, is_untouched, stamp
 from s2s.data.publish import publish
 from s2s.data.recipe import MANIFEST, Manifest, Recipe
-from s2s.durable import write_file
+from s2s.durable import NO_LOCKS, write_file
 from s2s.errors import DataError
 
 if TYPE_CHECKING:
@@ -114,6 +114,10 @@ def _wait(lock: IO[str], directory: Path, told: Progress) -> None:
     except BlockingIOError:
         told.say(f"waiting for another process that prepares {directory}")
         fcntl.flock(lock, fcntl.LOCK_EX)
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        told.say(f"no locks in {directory.parent}: let only one process prepare there at a time")
 
 
 def _unwritable(directory: Path, error: OSError) -> DataError:

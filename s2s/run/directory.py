@@ -65,7 +65,7 @@ class RunDirectory:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._refuse_what_is_no_run()
-            warning = self.lock.acquire()
+            self.lock.acquire()
             checkpoint.preflight(self.checkpoints, 0)
             checkpoint.sweep(self.checkpoints)
             self._refuse_changes(composed, plugins)
@@ -78,7 +78,7 @@ class RunDirectory:
                 f"run directory {self.path} cannot be written to: {what}; make room there, or give another run=…"
             ) from error
         point_last(self.path)
-        return [*([warning] if warning else []), *warnings]
+        return warnings
 
     @property
     def is_resumed(self) -> bool:
