@@ -40,9 +40,9 @@ def generate(composed: Composed[GenerateConfig], plugins: Plugins, options: Opti
     if config.resume and output.is_done():
         return say(f"{config.output} is finished; to make it anew, remove it or leave out resume=true")
     logging.basicConfig(format="warning: %(message)s")
-    generator, made_of = load(composed, plugins)
+    generator, made_of, how = load(composed, plugins)
     if options.dry_run:
-        return say("all is in order; nothing was read or written")
+        return say(f"all is in order; nothing was read or written; on {how}")
     with contextlib.closing(output):
         n_written = output.resume(made_of) if config.resume else output.begin(made_of)
         if n_written:
@@ -50,4 +50,5 @@ def generate(composed: Composed[GenerateConfig], plugins: Plugins, options: Opti
         started = time.monotonic()
         answer(generator, config, output, n_written)
         output.finish()
-    return say(summary(generator.counts, generator.task.counts, time.monotonic() - started))
+    how_much = summary(generator.counts, generator.task.counts, time.monotonic() - started)
+    return say(f"{how_much}; on {how}")

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
+from s2s import kernels
 from s2s.cli.outputs import made_of
 from s2s.compose import Composed, recompose
 from s2s.distributed import pick_device
 from s2s.errors import ConfigError
 from s2s.generator import Generator
+from s2s.nn.packed import pack
 from s2s.run import find_run, load_run
 
 if TYPE_CHECKING:
     from s2s.config import GenerateConfig
+    from s2s.model import Seq2Seq
     from s2s.plugin import Plugins
 
 
@@ -25,6 +28,8 @@ class Loaded(NamedTuple):
 
     generator: Generator
     made_of: dict[str, Any]
+    how: str
+    """What computes, in words"""
 
 
 def load(composed: Composed[GenerateConfig], plugins: Plugins) -> Loaded:
@@ -39,7 +44,23 @@ def load(composed: Composed[GenerateConfig], plugins: Plugins) -> Loaded:
     given = {"search": composed.given.get("search", {})}
     chosen = recompose(run.config, given, plugins).search
     search = plugins.registry.get("search", chosen.name).build(chosen)
+    how = accelerate(run.model, device, config)
     return Loaded(
         Generator(run.model, run.task, search, device, config),
         made_of(config, run.checkpoint_path, chosen, str(device)),
+        how,
     )
+
+
+def accelerate(model: Seq2Seq, device: torch.device, config: GenerateConfig) -> str:
+    """Make the model ready to decode as fast as it can on this machine; says what was chosen."""
+    on_cpu = device.type == "cpu" and config.precision == "fp32"
+    if config.quantization != "none" and not on_cpu:
+        raise ConfigError(
+            f"quantization={config.quantization} works on a CPU in fp32, but device is {device} and "
+            f"precision={config.precision}; give device=cpu precision=fp32, or leave quantization out"
+        )
+    if not on_cpu:
+        return f"{device} in {config.precision}"
+    kernels.keep_memory()
+    return f"{device}, {kernels.description()}, {pack(model, config.matmul, config.quantization)}"

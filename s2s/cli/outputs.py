@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from s2s.generator import Counts
     from s2s.registry import Choice
 
-SHAPING = ("format", "nbest", "tokens", "window", "max_source", "too_long", "constrained", "precision")
+SHAPING = ("format", "nbest", "tokens", "window", "max_source", "too_long", "constrained", "precision", "quantization")
 """Options on which the bytes of an output depend, beside input, checkpoint and search"""
 
 

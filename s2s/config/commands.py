@@ -61,6 +61,12 @@ class GenerateConfig:
     """Arithmetic."""
     threads: int = 0
     """Threads of torch on the CPU; 0 leaves its own choice."""
+    matmul: Literal["auto", "torch", "onednn"] = "auto"
+    """Who multiplies by weights in fp32 on a CPU. onednn: with weights laid out once, the same to the bit in every
+    batch. auto: whichever is faster here, by a measurement at the start."""
+    quantization: Literal["none", "int8"] = "none"
+    """int8: weights and activations in 8-bit integers, on a CPU; each row has its own scale, so that outputs do not
+    depend on their batch."""
     resume: bool = False
     """Continue an output file that a killed run left behind."""
     search: Choice = field(default_factory=Choice, metadata={"may_stay_open": True})

@@ -174,3 +174,23 @@ void s2s_attend(const float *q, const float *k, const float *v, int64_t q_stride
             }
     }
 }
+
+/* Rows x [R, I] as unsigned 8-bit numbers around zero, and their scales [R]. */
+void s2s_quantized(const float *x, int64_t R, int64_t I, int64_t zero, uint8_t *out, float *scale) {
+    for (int64_t r = 0; r < R; r++, x += I, out += I) {
+        float most = 1e-12f * 127;
+        for (int64_t i = 0; i < I; i++) {
+            float y = fabsf(x[i]);
+            most = y > most ? y : most;
+        }
+        float by = 127 / most;
+        scale[r] = most / 127;
+        for (int64_t i = 0; i < I; i++) out[i] = (uint8_t)(int32_t)(x[i] * by + ((float)zero + 0.5f));
+    }
+}
+
+/* x [R, O] times scale [R] plus bias [O], in place. */
+void s2s_rescaled(float *x, int64_t R, int64_t O, const float *scale, const float *bias) {
+    for (int64_t r = 0; r < R; r++, x += O)
+        for (int64_t i = 0; i < O; i++) x[i] = x[i] * scale[r] + bias[i];
+}

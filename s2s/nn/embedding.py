@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
+    from s2s.nn.attention import Product
     from s2s.task import Vocab
 
 Sharing = Literal["shared", "target", "none"]
@@ -32,6 +33,9 @@ come apart when a model is moved, saved, or built on the meta device."""
 
 class Embeddings(nn.Module):
     """The matrices of source, target and softmax."""
+
+    product: Product | None = None
+    """What multiplies by the softmax's instead; see `s2s.nn.packed`"""
 
     def __init__(self, vocab: Vocab, d_model: int, sharing: Sharing) -> None:
         super().__init__()
@@ -56,7 +60,11 @@ class Embeddings(nn.Module):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[..., D] -> [..., V]; without a bias, since the matrix may be that of the embeddings."""
-        return F.linear(hidden, self.get_parameter(self._softmax))
+        return self.product(hidden) if self.product else F.linear(hidden, self.get_parameter(self._softmax))
+
+    def weight_and_bias(self) -> tuple[Tensor, None]:
+        """The matrix of the softmax, [V, D]"""
+        return self.get_parameter(self._softmax), None
 
     def _look_up(self, name: str, ids: Tensor) -> Tensor:
         return F.embedding(ids, self.get_parameter(name), padding_idx=self.pad) * self.scale

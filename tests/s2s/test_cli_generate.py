@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from s2s.cli.generate import main
 from s2s.cli.inputs import piped, windows
+from s2s.cli.loading import Loaded
 from s2s.cli.outputs import made_of
 from s2s.decoding import BeamConfig
 from s2s.decoding.search import BeamSearch
@@ -62,11 +63,11 @@ def _run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "MANIFEST.json").write_text("{}")
     monkeypatch.chdir(tmp_path)
 
-    def load(composed: Composed[GenerateConfig], plugins: Any) -> tuple[Generator, dict[str, Any]]:
+    def load(composed: Composed[GenerateConfig], plugins: Any) -> Loaded:
         config = composed.config
         chosen = BeamConfig(name="beam", **composed.given.get("search", {}))
         generator = Generator(Copy(), TornCapitals(), BeamSearch(chosen), "cpu", config)
-        return generator, made_of(config, tmp_path, chosen, "cpu")
+        return Loaded(generator, made_of(config, tmp_path, chosen, "cpu"), "a CPU")
 
     monkeypatch.setattr("s2s.cli.loading.load", load)
 

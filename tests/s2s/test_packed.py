@@ -1,0 +1,96 @@
+"""Linear maps with packed weights against torch in float64, and rows that know nothing of each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from s2s import kernels
+from s2s.cli.loading import accelerate
+from s2s.config import GenerateConfig
+from s2s.errors import ConfigError
+from s2s.nn.packed import Int8, OneDNN, pack
+from s2s.testing import VOCAB, assert_state_reorders, assert_step_is_decode
+from s2s_transformer import TransformerConfig
+from s2s_transformer.model import Transformer
+
+WEIGHT = torch.randn(70, 48, generator=torch.Generator().manual_seed(0))
+BIAS = torch.randn(70, generator=torch.Generator().manual_seed(1))
+ROWS = torch.randn(37, 48, generator=torch.Generator().manual_seed(2)) * torch.logspace(-3, 3, 37)[:, None]
+
+KINDS: list[tuple[Any, float]] = [(OneDNN, 1e-6), (Int8, 2e-2)]
+
+
+@pytest.fixture(params=["native", "torch"])
+def kind_of_kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "torch":
+        monkeypatch.setattr(kernels, "serves", lambda *tensors: False)
+
+
+@pytest.mark.usefixtures("kind_of_kernels")
+@pytest.mark.parametrize(("kind", "tolerance"), KINDS)
+@pytest.mark.parametrize("bias", [None, BIAS], ids=["bare", "bias"])
+def test_a_product_is_that_of_float64(kind: Any, tolerance: float, bias: Tensor | None) -> None:
+    exact = nn.functional.linear(ROWS.double(), WEIGHT.double(), None if bias is None else bias.double())
+    error = (kind(WEIGHT, bias)(ROWS) - exact).abs().amax(1) / exact.abs().amax(1)
+    assert error.max() < tolerance
+
+
+@pytest.mark.usefixtures("kind_of_kernels")
+@pytest.mark.parametrize(("kind", "tolerance"), KINDS)
+def test_a_row_has_the_same_bits_in_every_batch(kind: Any, tolerance: float) -> None:
+    product = kind(WEIGHT, BIAS)
+    together = product(ROWS)
+    for n in (1, 2, 5, 16):
+        assert torch.equal(product(ROWS[:n]), together[:n])
+        assert torch.equal(product(ROWS[-n:].flip(0)), together[-n:].flip(0))
+
+
+@pytest.mark.usefixtures("kind_of_kernels")
+def test_a_row_of_zeros_is_the_bias() -> None:
+    assert torch.equal(Int8(WEIGHT, BIAS)(torch.zeros(2, 3, 48)), BIAS.expand(2, 3, -1))
+
+
+def model(**options: Any) -> Transformer:
+    torch.manual_seed(3)
+    config = TransformerConfig(n_encoder_layers=1, n_decoder_layers=2, d_model=32, d_ff=48, n_heads=2, **options)
+    return Transformer(config, VOCAB).eval()
+
+
+@pytest.mark.parametrize("sharing", ["shared", "none"])
+def test_a_packed_model_computes_what_it_did(sharing: Any) -> None:
+    plain, packed = model(share_embeddings=sharing), model(share_embeddings=sharing)
+    assert pack(packed, "onednn", "none") == "linear maps by oneDNN (matmul=onednn)"
+    src, tgt = torch.randint(4, 19, (3, 7)), torch.randint(4, 19, (3, 5))
+    with torch.no_grad():
+        expected, found = (m.project(m(src, src == 0, tgt)) for m in (plain, packed))
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    assert not [m for m in packed.modules() if isinstance(m, nn.Linear) and m.weight is not None]
+    assert_step_is_decode(packed)
+    assert_state_reorders(packed)
+
+
+def test_int8_is_independent_of_the_batch_in_a_whole_model() -> None:
+    small = model()
+    pack(small, "auto", "int8")
+    src = torch.randint(4, 19, (6, 9))
+    with torch.no_grad():
+        together = small.project(small(src, src == 0, src))
+        alone = torch.cat([small.project(small(row, row == 0, row)) for row in src.split(1)])
+    torch.testing.assert_close(together, alone, rtol=1e-5, atol=1e-5)
+    assert_step_is_decode(small)
+
+
+def test_auto_measures_and_says_so() -> None:
+    how = pack(model(), "auto", "none")
+    assert "oneDNN took" in how
+
+
+def test_quantization_is_refused_where_it_does_not_work() -> None:
+    with pytest.raises(
+        ConfigError, match="quantization=int8 works on a CPU in fp32, but device is cpu and precision=bf16"
+    ):
+        accelerate(model(), torch.device("cpu"), GenerateConfig(quantization="int8", precision="bf16"))
