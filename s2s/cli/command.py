@@ -11,8 +11,9 @@ import os
 import platform
 import sys
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from s2s.cli.help import explain, overview
@@ -25,7 +26,7 @@ from s2s.registry import GROUPS
 from s2s.yaml12 import to_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 T = TypeVar("T")
 
@@ -59,7 +60,7 @@ def run_command(
     argv = sys.argv[1:] if argv is None else argv
 
     def run() -> int:
-        flags, arguments = split_flags(argv)
+        flags, arguments = split_flags(argv, _switches(schema))
         if "--version" in flags:
             print(version())
             return 0
@@ -83,17 +84,30 @@ def _waiting(composed: Composed[Any]) -> Iterator[str]:
             yield f"# laid over the run's: {group}: {to_text(composed.given[group])}\n"
 
 
-def split_flags(argv: Sequence[str]) -> tuple[set[str], list[str]]:
-    """Flags, spelt out, and the other arguments."""
+def _switches(schema: type) -> dict[str, str]:
+    """Options of the command itself that can be turned on like a flag, as in --per-sentence, and how they are set."""
+    names = [item.name for item in fields(schema) if item.type == "bool" and item.default is False]
+    return {f"--{name.replace('_', '-')}": f"{name}=true" for name in names}
+
+
+def split_flags(argv: Sequence[str], switches: Mapping[str, str] = MappingProxyType({})) -> tuple[set[str], list[str]]:
+    """Flags, spelt out, and the other arguments, `switches` among them."""
     flags, arguments = set(), []
     for argument in argv:
         if not argument.startswith("-"):
             arguments.append(argument)
             continue
         flag = SHORT.get(argument, argument)
+        if flag in switches:
+            arguments.append(switches[flag])
+            continue
         if flag not in FLAGS:
             name, equals, value = argument.lstrip("-").partition("=")
-            hint = f" Options are written without dashes: {name}={value}" if equals else did_you_mean(flag, FLAGS)
+            hint = (
+                f" Options are written without dashes: {name}={value}"
+                if equals
+                else did_you_mean(flag, [*FLAGS, *switches])
+            )
             raise ConfigError(f"no flag {argument}.{hint}")
         flags.add(flag)
     return flags, arguments

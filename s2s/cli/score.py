@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["main"]
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from s2s.cli.aligned import read_aligned
@@ -29,7 +30,7 @@ def score(composed: Composed[ScoreConfig], plugins: Plugins, options: Options) -
     """Print every metric of every system, the first being the baseline."""
     config = composed.config
     task = plugins.registry.get("task", config.task.name).build(config.task)
-    metrics = build_metrics(task, plugins.registry, config.metrics)
+    metrics = build_metrics(task, plugins.registry, config.metrics, config.metric_options)
     if not metrics:
         raise ConfigError(f"task={config.task.name} names no metrics; give some, as in metrics=[bleu,chrf]")
     systems, refs = read_aligned(config.hyp, config.ref)
@@ -37,5 +38,10 @@ def score(composed: Composed[ScoreConfig], plugins: Plugins, options: Options) -
         print(f"{len(refs[0]):,} sentences, {len(systems)} systems, {len(metrics)} metrics: ready")
         return
     results = [compare(metric, systems, refs, config.samples, config.seed) for metric in metrics]
+    if config.per_sentence:
+        results = [
+            [replace(c, sentences=metric.per_sentence(systems[c.system], refs)) for c in compared]
+            for metric, compared in zip(metrics, results, strict=True)
+        ]
     report = as_json if config.format == "json" else as_text
     print(report(results, len(refs[0]), len(refs)))

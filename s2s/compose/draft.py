@@ -6,8 +6,8 @@ __all__ = ["COMMAND_LINE", "Draft", "command_of", "default_of", "draft"]
 
 import copy
 import difflib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from s2s.compose.interpolation import references
@@ -122,15 +122,25 @@ def default_of(schema: type, group: str) -> str:
 
 def _relevant(layer: Layer, schema: type) -> Layer:
     """Files and presets may serve several commands: what another command understands is left to it."""
-    own = {item.name for item in fields(schema)}
-    shared = set() if layer.origin == COMMAND_LINE else {item.name for item in fields(Config)} - own
+    own, others = {item.name for item in fields(schema)}, {item.name for item in fields(Config)}
+    shared = set() if layer.origin == COMMAND_LINE else others - own
+    layer = _gathered(layer, schema, own | others)
     for path, _ in layer.said:
         if path[0] not in own | shared:
-            elsewhere = path[0] in {item.name for item in fields(Config)}
+            elsewhere = path[0] in others
             why = f"{command_of(schema)} does not use it" if elsewhere else "no such option"
             hint = "" if elsewhere else _nested(path[0], schema) or _near_root(path, schema)
             raise ConfigError(f"{blame(layer.origin)}{'.'.join(path)}: {why}.{hint}")
     return Layer(layer.origin, tuple(said for said in layer.said if said[0][0] in own), layer.under)
+
+
+def _gathered(layer: Layer, schema: type, known: Container[str]) -> Layer:
+    """What nobody knows is put into the option that takes others, where a command has one, for it to judge."""
+    for item in fields(schema):
+        if item.metadata.get("takes_others"):
+            said = ((path if path[0] in known else (item.name, *path), value) for path, value in layer.said)
+            return replace(layer, said=tuple(said))
+    return layer
 
 
 def _nested(key: str, schema: type) -> str:

@@ -67,6 +67,9 @@ class GenerateConfig:
     quantization: Literal["none", "int8"] = "none"
     """int8: weights and activations in 8-bit integers, on a CPU; each row has its own scale, so that outputs do not
     depend on their batch."""
+    shard: str = ""
+    """Part of the input that this command does, such as 3/16; the last to finish joins the outputs. Killed, the same
+    command continues. Under torchrun each process does a part."""
     resume: bool = False
     """Continue an output file that a killed run left behind."""
     search: Choice = field(default_factory=Choice, metadata={"may_stay_open": True})
@@ -83,6 +86,7 @@ class ScoreConfig:
 
     s2s-score task=translation hyp=output.txt ref=reference.txt
     s2s-score task=translation hyp=[a.txt,b.txt] ref=reference.txt format=json
+    s2s-score task=translation hyp=output.txt ref=reference.txt metrics=bleu lowercase=true
     """
 
     task: Choice = field(default_factory=Choice)
@@ -93,6 +97,11 @@ class ScoreConfig:
     """File of references, one a line; a list of several gives each sentence several references."""
     metrics: Any = None
     """Metrics by name, or as {name: bleu, tokenize: intl} with options; null takes the task's."""
+    metric_options: dict[str, Any] = field(default_factory=dict, metadata={"takes_others": True})
+    """Options of metrics, each by its own name on the command line, such as lowercase=true: every metric that has it
+    gets it, unless `metrics` says otherwise."""
+    per_sentence: bool = False
+    """Say what every metric says of each sentence, too; like any such option, it can be given as --per-sentence."""
     format: Literal["text", "json"] = "text"
     """What is printed."""
     samples: int = 1000

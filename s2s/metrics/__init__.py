@@ -61,6 +61,13 @@ class Metric(ABC):
     ) -> Score:
         """Score, with a bootstrap interval of `samples` resamples, none if 0. refs: [n_refs][n_sentences]."""
 
+    def per_sentence(self, hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+        """What it says of each sentence, under the same names for all, the most important first.
+
+        The default scores each sentence by itself.
+        """
+        return [{"score": self([hyp], [[ref] for ref in of]).value} for hyp, *of in zip(hyps, *refs, strict=True)]
+
     def p_values(
         self,
         baseline: Sequence[str],
@@ -88,6 +95,8 @@ class Comparison:
     """Score minus the baseline's; None for the baseline itself."""
     p_value: float | None = None
     """Of the difference, by paired bootstrap; None for the baseline and without samples."""
+    sentences: list[dict[str, Any]] | None = None
+    """What `Metric.per_sentence` says; None where nobody asked."""
 
 
 def compare(

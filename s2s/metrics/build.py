@@ -6,21 +6,27 @@ __all__ = ["build_metrics"]
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from s2s.compose import typed
-from s2s.describe import options
+from s2s.config import ScoreConfig
+from s2s.describe import Option, options
 from s2s.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
     from s2s.metrics import Metric
-    from s2s.registry import Registry
+    from s2s.registry import Entry, Registry
     from s2s.task import Task
 
 
-def build_metrics(task: Task, registry: Registry, wanted: Any = None) -> list[Metric]:
+def build_metrics(
+    task: Task, registry: Registry, wanted: Any = None, given: Mapping[str, Any] = MappingProxyType({})
+) -> list[Metric]:
     """The metrics in `wanted`, or else the task's own: each a name, or {name: bleu, tokenize: intl}.
 
+    What is `given` is for every metric that has it and is not told otherwise in `wanted`; ConfigError if none has it.
     The second of a name is called bleu-2: scores are told apart by their names.
     """
     specs = task.metrics if wanted is None else wanted
@@ -28,7 +34,9 @@ def build_metrics(task: Task, registry: Registry, wanted: Any = None) -> list[Me
         specs = [specs]
     if not isinstance(specs, Sequence):
         raise ConfigError(f"metrics={specs}: give a list, such as metrics=[bleu,chrf]")
-    metrics = [_build(spec, registry, task.metric_options) for spec in specs]
+    chosen = [_chosen(spec, registry) for spec in specs]
+    _refuse_unknown(given, [entry for entry, _ in chosen])
+    metrics = [_build(entry, {**task.metric_options, **given}, said) for entry, said in chosen]
     seen: Counter[str] = Counter()
     for metric in metrics:
         seen[metric.name] += 1
@@ -37,15 +45,32 @@ def build_metrics(task: Task, registry: Registry, wanted: Any = None) -> list[Me
     return metrics
 
 
-def _build(spec: Any, registry: Registry, defaults: Mapping[str, Any]) -> Metric:
-    given = {"name": spec} if isinstance(spec, str) else spec
-    if not isinstance(given, Mapping) or not isinstance(given.get("name"), str):
+def _chosen(spec: Any, registry: Registry) -> tuple[Entry, Mapping[str, Any]]:
+    """A metric, and what is said of its options, its name among them."""
+    said = {"name": spec} if isinstance(spec, str) else spec
+    if not isinstance(said, Mapping) or not isinstance(said.get("name"), str):
         raise ConfigError(f"metrics=[{spec}]: give a name, or options with a name: {{name: bleu, tokenize: intl}}")
-    entry = registry.get("metric", given["name"])
-    known = {option.field.name: option for option in options(entry.config, f"metrics.{entry.name}.")}
+    return registry.get("metric", said["name"]), said
+
+
+def _options(entry: Entry) -> dict[str, Option]:
+    return {option.field.name: option for option in options(entry.config, f"metrics.{entry.name}.")}
+
+
+def _refuse_unknown(given: Mapping[str, Any], entries: Sequence[Entry]) -> None:
+    known = {name for entry in entries for name in _options(entry)} - {"name"}
     for key in given:
+        if key not in known:
+            hint = did_you_mean(key, [*known, *(item.name for item in fields(ScoreConfig))])
+            metrics = ", ".join(dict.fromkeys(entry.name for entry in entries))
+            raise ConfigError(f"{key}: no such option of s2s-score or of its metrics here ({metrics}).{hint}")
+
+
+def _build(entry: Entry, defaults: Mapping[str, Any], said: Mapping[str, Any]) -> Metric:
+    known = _options(entry)
+    for key in said:
         if key not in known:
             hint = did_you_mean(str(key), known.keys() - {"name"})
             raise ConfigError(f"metrics.{entry.name}.{key}: no such option.{hint}")
-    chosen = {key: value for key, value in defaults.items() if key in known} | dict(given)
+    chosen = {key: value for key, value in defaults.items() if key in known} | dict(said)
     return entry.build(entry.config(**{key: typed(known[key], v, "command line") for key, v in chosen.items()}))

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from s2s.metrics import Comparison
 
@@ -18,17 +18,18 @@ SIGNIFICANT = 0.05
 
 def as_json(results: Sequence[Sequence[Comparison]], n_sentences: int, n_refs: int) -> str:
     """One object; `scores` has an entry for every metric and system, the first system being the baseline."""
-    scores = [
-        {"system": c.system, **asdict(c.score), "difference": c.difference, "p_value": c.p_value}
-        for compared in results
-        for c in compared
-    ]
+    scores = [_fields(c) for compared in results for c in compared]
     report = {"sentences": n_sentences, "references": n_refs, "scores": scores}
     return json.dumps(report, ensure_ascii=False, indent=2)
 
 
+def _fields(c: Comparison) -> dict[str, Any]:
+    sentences = {} if c.sentences is None else {"sentences": c.sentences}
+    return {"system": c.system, **asdict(c.score), "difference": c.difference, "p_value": c.p_value, **sentences}
+
+
 def as_text(results: Sequence[Sequence[Comparison]], n_sentences: int, n_refs: int) -> str:
-    """A block for every metric: its signature, then a line for every system."""
+    """A block for every metric: its signature, a line for every sentence if asked for, then one for every system."""
     lines = [f"{n_sentences:,} sentences, {n_refs} reference{'s' if n_refs > 1 else ''}"]
     for compared in results:
         lines += ["", *_block(compared)]
@@ -40,12 +41,29 @@ def as_text(results: Sequence[Sequence[Comparison]], n_sentences: int, n_refs: i
 def _block(compared: Sequence[Comparison]) -> Iterator[str]:
     name = compared[0].score.name + ("" if compared[0].score.higher_is_better else " (lower is better)")
     yield f"{name}  {compared[0].score.signature}"
+    for c in (c for c in compared if c.sentences):
+        yield from ["", f"  {c.system}", *_table(c.sentences or ())]
+    if compared[0].sentences:
+        yield ""
     width = max(len(c.system) for c in compared)
     for c in compared:
         yield f"  {c.system:<{width}}  {c.score.value:6.2f}{_interval(c)}{_test(c)}".rstrip()
     for c in compared:
         if c.score.detail:
             yield f"  {c.system:<{width}}  {', '.join(_words(c.score.detail))}"
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Columns under their names, numbers flush right."""
+    head = ["sentence", *(key.replace("_", " ") for key in rows[0])]
+    cells = [[str(number), *map(_cell, row.values())] for number, row in enumerate(rows, 1)]
+    widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
+    for line in [head, *cells]:
+        yield ("  " + "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))).rstrip()
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
 def _interval(c: Comparison) -> str:

@@ -11,6 +11,7 @@ __all__ = ["Bleu", "Chrf", "SacreMetric", "Ter"]
 import os
 from abc import abstractmethod
 from contextlib import contextmanager
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,6 +81,15 @@ class SacreMetric(Metric):
             higher_is_better=self.higher_is_better,
             detail=self.detail(score),
         )
+
+    def per_sentence(self, hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+        """Each sentence's score, as sacrebleu's `sentence_score` gives it; BLEU's n-grams are no longer than it is."""
+        scorer = copy(self.scorer)
+        if isinstance(scorer, BLEU):
+            scorer.effective_order = True
+        prepared = [self.prepare(ref) for ref in refs]
+        rows = zip(self.prepare(hyps), *prepared, strict=True)
+        return [{"score": float(scorer.sentence_score(hyp, of).score)} for hyp, *of in rows]
 
     def p_values(
         self,

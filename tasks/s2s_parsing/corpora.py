@@ -99,8 +99,6 @@ class FileTreebanks(Treebanks):
         return {"invalid": self.config.invalid}
 
     def describe(self) -> Iterable[str]:
-        if not self.config.treebank and not self.config.valid:
-            yield "no development set: give task.valid=dev.mrg to have the best checkpoint kept"
         for corpus, counts in self.cleaned.items():
             if counts:
                 yield f"{corpus}: {', '.join(f'{n:,} {what}' for what, n in sorted(counts.items()))}"

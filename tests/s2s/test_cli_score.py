@@ -103,6 +103,41 @@ def test_a_lower_casing_task_is_judged_without_case(here: Path, capsys: pytest.C
     assert json.loads(out)["scores"][0]["value"] < 100
 
 
+def test_an_option_goes_to_every_metric_that_has_it_and_is_not_told_otherwise(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted = "metrics=[bleu, {name: bleu, lowercase: false}, {name: bleu_moses, lang: de}, chrf]"
+    _, out, _ = score(capsys, "hyp=hyp", "ref=ref", wanted, "lowercase=true", "char_order=4", "format=json")
+    signatures = [s["signature"] for s in json.loads(out)["scores"]]
+    assert ["case:lc|" in signature for signature in signatures] == [True, False, True, True]
+    assert ["|nc:4|" in signature for signature in signatures] == [False, False, False, True]
+    (here / "own.yaml").write_text("lowercase: true\n")
+    _, out, _ = score(capsys, "own.yaml", "hyp=hyp", "ref=ref", "metrics=bleu")
+    assert "case:lc|" in out
+
+
+def test_each_sentence_has_the_score_that_it_has_by_itself(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "short").write_text("The house\nShe sees\nA\n")
+    _, out, _ = score(capsys, "hyp=[hyp,short]", "ref=[ref,ref2]", "--per-sentence", "format=json")
+    found = {(s["system"], s["name"]): [row["score"] for row in s["sentences"]] for s in json.loads(out)["scores"]}
+    for name, truth in (("bleu", BLEU(effective_order=True)), ("chrf", CHRF())):
+        for system, hyps in (("hyp", HYP), ("short", ["The house", "She sees", "A"])):
+            refs = zip(REF, HYP, strict=True)
+            expected = [truth.sentence_score(hyp, of).score for hyp, of in zip(hyps, refs, strict=True)]
+            assert found[system, name] == pytest.approx(expected)
+            assert min(expected) > 0
+
+
+def test_the_rows_of_sentences_stand_before_the_scores(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = score(capsys, "hyp=[bad,hyp]", "ref=ref", "metrics=chrf", "per_sentence=true", "samples=0")
+    lines = out.splitlines()
+    assert lines[4:6] == ["  bad", "  sentence  score"]
+    assert lines[9:11] == ["", "  hyp"]
+    assert [line.split()[0] for line in lines[12:15]] == ["1", "2", "3"]
+    assert lines[15] == ""
+    assert lines[16].startswith("  bad  ")
+
+
 @pytest.mark.parametrize("zipped", [False, True])
 def test_standard_input_and_gzip(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *, zipped: bool
@@ -137,6 +172,12 @@ def test_lines_end_at_newlines_only(here: Path, capsys: pytest.CaptureFixture[st
         (["hyp=hyp", "ref=no_such"], "no_such: no such file"),
         (["hyp=.", "ref=ref"], ".: is a folder"),
         (["hyp=latin", "ref=ref"], "latin:2: invalid UTF-8 byte 0xfc at column 2; repair the file"),
+        (["hyp=hyp", "ref=ref", "lowercas=true"], "lowercas: no such option of s2s-score or of its metrics"),
+        (["hyp=hyp", "ref=ref", "lowercas=true"], "Did you mean 'lowercase'?"),
+        (["hyp=hyp", "ref=ref", "sample=3"], "Did you mean 'samples'?"),
+        (["hyp=hyp", "ref=ref", "char_order=no"], "metrics.chrf.char_order='no': expected int"),
+        (["hyp=hyp", "ref=ref", "train.steps=3"], "train.steps: s2s-score does not use it"),
+        (["hyp=hyp", "ref=ref", "--per-sentense"], "no flag --per-sentense. Did you mean '--per-sentence'?"),
         (["ref=ref"], "hyp=: give a file"),
         (["hyp=hyp"], "ref=: give a file"),
         (["hyp=[hyp,3]", "ref=ref"], "hyp=['hyp', 3]: give a file"),

@@ -155,6 +155,10 @@ def test_version_names_what_matters(run: Callable[..., Ran]) -> None:
     assert run("--version").out.startswith("s2s 0.")
 
 
+def test_a_switch_is_an_option_written_like_a_flag() -> None:
+    assert split_flags(["--all-of-it", "a=1"], {"--all-of-it": "all_of_it=true"}) == (set(), ["all_of_it=true", "a=1"])
+
+
 def test_flags_may_stand_anywhere() -> None:
     assert split_flags(["a=1", "--quiet", "x.yaml", "-h"]) == ({"--quiet", "--help"}, ["a=1", "x.yaml"])
 

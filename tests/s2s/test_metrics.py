@@ -188,6 +188,7 @@ class SameLength(Metric):
 
 def test_a_strangers_metric_compares_systems() -> None:
     perfect, useless = REF * 4, [""] * 20
+    assert SameLength().per_sentence(useless[:1], [REF[:1]]) == [{"score": SameLength()(useless[:1], [REF[:1]]).value}]
     first, second, third = compare(SameLength(), {"ref": perfect, "nothing": useless, "again": perfect}, [REF * 4])
     assert (first.difference, first.p_value) == (None, None)
     assert (second.difference, second.p_value) == (-100.0, 1 / 1001)

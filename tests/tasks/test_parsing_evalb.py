@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from parsing_trees import SHARED, trees
 
+from s2s.cli.score import main
 from s2s.errors import ConfigError, DataError
 from s2s.metrics import build_metrics, compare
 from s2s.metrics.bootstrap import paired_p_value
@@ -78,6 +79,53 @@ def test_every_letter_of_evalb_s_output_is_the_same(suite: str, run: dict[str, A
     assert printed == same((CASES / run["rsl"]).read_text())
     assert complaints == (CASES / run["stderr"]).read_text()
     assert status == run["exit"]
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason=f"no EVALB cases in {CASES}")
+@pytest.mark.parametrize("name", [run["rsl"] for _, run in (param.values for param in runs()) if run])
+def test_rows_of_sentences_are_evalb_s(name: str) -> None:
+    """As it prints them, as far as it goes: at too many errors it stops."""
+    ((suite, run),) = (param.values for param in runs() if param.values[1]["rsl"] == name)
+    gold, test = lines(CASES / f"{suite}.gld"), lines(CASES / f"{suite}.tst")
+    rows = metric(param=str(CASES / run["prm"])).per_sentence(test, [gold])
+    printed = [line.split() for line in (CASES / name).read_text().split("=" * 76)[1].splitlines()[1:]]
+    keys = (
+        "length",
+        "status",
+        "recall",
+        "precision",
+        "matched",
+        "gold",
+        "test",
+        "crossing",
+        "words",
+        "tags",
+        "tagging",
+    )
+    status = {"0": "valid", "1": "error", "2": "skipped"}
+    for number, (row, (index, *figures)) in enumerate(zip(rows, printed, strict=False), 1):
+        figures[1] = status[figures[1]]
+        assert int(index) == number
+        assert [f"{row[k]:.2f}" if isinstance(row[k], float) else str(row[k]) for k in keys] == figures
+    assert len(printed) == len(rows) or run["exit"] == 1
+
+
+def test_the_command_takes_parameters_by_name_and_says_each_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hyp, ref = tmp_path / "hyp", tmp_path / "ref"
+    hyp.write_text("\n".join(BAD) + "\n")
+    ref.write_text("\n".join(REFS) + "\n")
+    files = ["task=parsing", f"hyp={hyp}", f"ref={ref}", "samples=0"]
+    assert main([*files, "param=collins", "format=json", "--per-sentence"]) == 0
+    (score,) = json.loads(capsys.readouterr().out)["scores"]
+    assert "|param:COLLINS|" in score["signature"]
+    matched, in_all = (sum(row[key] for row in score["sentences"]) for key in ("matched", "gold"))
+    assert 100 * matched / in_all == pytest.approx(score["detail"]["recall"])
+    assert main([*files, "param=new.prm"]) == 0
+    assert "|param:new|" in capsys.readouterr().out
+    assert main([*files, "param=colins"]) == 2
+    assert "Did you mean 'collins'?" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not ORIGINAL.is_dir(), reason=f"no EVALB samples in {ORIGINAL}")

@@ -14,8 +14,8 @@ from s2s.errors import ConfigError, DataError
 from s2s.metrics import Metric, Score
 from s2s.metrics.bootstrap import bootstrap, interval
 from s2s_parsing.evalb.parameters import find_parameters
-from s2s_parsing.evalb.scoring import VALID, Figures, Scorer
-from s2s_parsing.evalb.totals import LabelTotals, Totals, label_totals, percent
+from s2s_parsing.evalb.scoring import ERROR, SKIPPED, VALID, Figures, Scorer
+from s2s_parsing.evalb.totals import LabelTotals, Totals, f1, label_totals, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from s2s_parsing import EvalbConfig
+
+
+STATUS = {VALID: "valid", ERROR: "error", SKIPPED: "skipped"}
 
 
 class Evalb(Metric):
@@ -53,6 +56,10 @@ class Evalb(Metric):
             high=high,
             detail=self._detail(figures, stats),
         )
+
+    def per_sentence(self, hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+        """EVALB's row of each sentence, F1 before it, and what is wrong with the sentence behind it."""
+        return [_row(self.scorer(ref, hyp)) for ref, hyp in zip(_only(refs, hyps), hyps, strict=True)]
 
     def p_values(
         self,
@@ -145,6 +152,27 @@ def _summary(totals: Totals) -> dict[str, Any]:
         "sentences": totals.n_sentences,
         "errors": totals.n_errors,
         "skipped": totals.n_skipped,
+    }
+
+
+def _row(found: Figures) -> dict[str, Any]:
+    """A sentence's row, of counts as EVALB prints them: as far as it came, where the sentence could not be compared."""
+    matched, gold, test = len(found.matches), len(found.gold), len(found.test)
+    recall, precision = percent(matched, gold), percent(matched, test)
+    return {
+        "f1": f1(precision, recall),
+        "length": found.length,
+        "status": STATUS[found.status],
+        "recall": recall,
+        "precision": precision,
+        "matched": matched,
+        "gold": gold,
+        "test": test,
+        "crossing": found.n_crossing,
+        "words": found.n_words,
+        "tags": found.n_tags,
+        "tagging": percent(found.n_tags, found.n_words),
+        "fault": "; ".join(found.faults),
     }
 
 
