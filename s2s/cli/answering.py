@@ -4,10 +4,12 @@ from __future__ import annotations
 
 __all__ = ["answer"]
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from s2s.cli.inputs import lines_of, windows
 from s2s.cli.records import FORMATS
+from s2s.cli.sharding import Part, n_lines_of
 from s2s.errors import DataError
 
 if TYPE_CHECKING:
@@ -26,8 +28,12 @@ def answer(generator: Generator, config: GenerateConfig, output: Stream | Resuma
     scores, are then what they would have been.
     """
     form, name = FORMATS[config.format], "standard input" if config.input == "-" else config.input
+    lines, first = lines_of(config.input), 0
+    if isinstance(output, Part):
+        own = output.share.lines(n_lines_of(config.input), config.window)
+        lines, first = islice(lines, own.start, own.stop), own.start
     try:
-        for index, window in enumerate(windows(lines_of(config.input), config.window, form.parse, name)):
+        for index, window in enumerate(windows(lines, config.window, form.parse, name, first)):
             n_old = n_written - index * config.window
             if n_old >= len(window):
                 continue

@@ -6,6 +6,7 @@ __all__ = ["main"]
 
 import contextlib
 import logging
+import os
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -30,21 +31,23 @@ def generate(composed: Composed[GenerateConfig], plugins: Plugins, options: Opti
     from s2s.cli.answering import answer  # torch comes with these, and --help does without it
     from s2s.cli.loading import load
     from s2s.cli.outputs import open_output, summary
+    from s2s.cli.sharding import Part
 
     def say(line: str) -> None:
-        if not options.quiet:
+        if not options.quiet and os.environ.get("RANK", "0") == "0":
             print(line, file=sys.stderr, flush=True)
 
     config = composed.config
     output = open_output(config)
-    if config.resume and output.is_done():
+    resume = config.resume or isinstance(output, Part)
+    if resume and output.is_done():
         return say(f"{config.output} is finished; to make it anew, remove it or leave out resume=true")
     logging.basicConfig(format="warning: %(message)s")
     generator, made_of, how = load(composed, plugins)
     if options.dry_run:
         return say(f"all is in order; nothing was read or written; on {how}")
     with contextlib.closing(output):
-        n_written = output.resume(made_of) if config.resume else output.begin(made_of)
+        n_written = output.resume(made_of) if resume else output.begin(made_of)
         if n_written:
             say(f"{n_written:,} outputs are there already")
         started = time.monotonic()

@@ -78,13 +78,17 @@ def _text(raw: bytes, first: bool) -> Line:
     return line.removeprefix("\ufeff") if first else line
 
 
-def windows(lines: Iterable[Line | None], size: int, parse: Callable[[str, str], T], name: str) -> Iterator[list[T]]:
+def windows(
+    lines: Iterable[Line | None], size: int, parse: Callable[[str, str], T], name: str, first: int = 0
+) -> Iterator[list[T]]:
     """Inputs in lists of `size`, shorter where the sender pauses; `parse` is given a line and its place.
+
+    first: how many lines stand before these.
 
     What stands before a bad line is still given: it is an error only after that.
     """
     window: list[T] = []
-    number = 0
+    number = first
     try:
         for line in lines:
             if line is not None:

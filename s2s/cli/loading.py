@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Loaded", "load"]
 
+import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -39,7 +40,7 @@ def load(composed: Composed[GenerateConfig], plugins: Plugins) -> Loaded:
         raise ConfigError("run: which model? Give run=NAME, a run directory, or run=last")
     if config.threads:
         torch.set_num_threads(config.threads)
-    device = pick_device(config.device, "device")
+    device = pick_device(config.device, "device", int(os.environ.get("LOCAL_RANK", "0")))
     run = load_run(find_run(config.run), config.checkpoint, plugins, device)
     given = {"search": composed.given.get("search", {})}
     chosen = recompose(run.config, given, plugins).search
@@ -47,7 +48,7 @@ def load(composed: Composed[GenerateConfig], plugins: Plugins) -> Loaded:
     how = accelerate(run.model, device, config)
     return Loaded(
         Generator(run.model, run.task, search, device, config),
-        made_of(config, run.checkpoint_path, chosen, str(device)),
+        made_of(config, run.checkpoint_path, chosen, device.type),
         how,
     )
 

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 from s2s.cli.inputs import is_stream
 from s2s.cli.records import FORMATS
 from s2s.cli.resumable import ResumableFile
+from s2s.cli.sharding import Part, share_of
 from s2s.data.lines import open_bytes
 from s2s.durable import digest
 from s2s.errors import ConfigError
@@ -69,12 +70,14 @@ class Stream:
         return ""
 
 
-def open_output(config: GenerateConfig) -> Stream | ResumableFile:
+def open_output(config: GenerateConfig) -> Stream | ResumableFile | Part:
     """What `output` names; nothing is written yet. What is no file, such as /dev/null, is never replaced by one."""
     _check(config)
-    if config.output == "-" or is_stream(config.output):
+    if share_of(config) is None and (config.output == "-" or is_stream(config.output)):
         return Stream(config.output)
-    return ResumableFile(Path(config.output), FORMATS[config.format].n_lines(config.nbest))
+    n_lines = FORMATS[config.format].n_lines(config.nbest)
+    share = share_of(config)
+    return Part(share, config.output, n_lines) if share else ResumableFile(Path(config.output), n_lines)
 
 
 def _check(config: GenerateConfig) -> None:

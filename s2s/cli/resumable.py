@@ -28,6 +28,9 @@ class ResumableFile:
     `made_of` is all that its contents depend on, as JSON can hold it.
     """
 
+    otherwise = "leave out resume=true"
+    """What to do about one that cannot be continued"""
+
     def __init__(self, path: Path, n_lines: int) -> None:
         """n_lines: of each group."""
         path = _behind_links(path)
@@ -109,13 +112,13 @@ class ResumableFile:
             made_of = dict(json.loads(self.header.read_bytes()))
         except (OSError, ValueError, TypeError, RecursionError) as error:
             raise DataError(
-                f"{self.partial} cannot be continued: what it was made with is lost ({error}); leave out resume=true"
+                f"{self.partial} cannot be continued: what it was made with is lost ({error}); {self.otherwise}"
             ) from None
         changed = differences(made_of, json.loads(json.dumps(wanted)))
         if changed:
             what = ", ".join(f"{key} was {old!r} and is {new!r}" for key, (old, new) in changed.items())
             raise DataError(
-                f"{self.partial} cannot be continued: {what}; give what it was made with, or leave out resume=true"
+                f"{self.partial} cannot be continued: {what}; give what it was made with, or {self.otherwise}"
             )
 
     def _whole_groups(self) -> tuple[int, int]:

@@ -122,6 +122,6 @@ class Watchdog:
     def _show(self) -> None:
         """Print what this process is doing, and leave."""
         print(f"rank {self.rank} hangs here:", file=sys.stderr, flush=True)
-        faulthandler.dump_traceback(sys.__stderr__, all_threads=True)
+        faulthandler.dump_traceback(2, all_threads=True)
         time.sleep(COURTESY)
         os._exit(1)
