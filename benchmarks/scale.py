@@ -1,0 +1,217 @@
+"""What grows with the corpus and what does not, and the constants from which docs/scale.md reckons.
+
+    python benchmarks/scale.py [pairs=10_000_000] [parameters=20_000_000] [out=benchmarks/results/scale]
+
+Corpora of a hundredth, a tenth and all of the pairs are drawn and written by the writer that preparation uses, opened
+in a process of their own, and removed. Preparation itself, from text, is measured on 100,000 pairs of the built-in
+corpus.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+import sys
+import tempfile
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from s2s.data.batching import POOL, Batches, Permutation
+from s2s.data.corpus import Corpus, CorpusWriter, Sentences
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SEED = 1
+CHUNK = 500_000
+VOCAB = 32_000
+TOKENS = 25_000
+
+
+def main(arguments: list[str]) -> None:
+    """Measure, print, and write scale.json."""
+    given = dict(argument.split("=", 1) for argument in arguments)
+    n_pairs, n_parameters = int(given.get("pairs", "10_000_000")), int(given.get("parameters", "20_000_000"))
+    out = Path(given.get("out", "benchmarks/results/scale"))
+    found: dict[str, Any] = {"seed": SEED, "cores": os.cpu_count(), "command": " ".join(sys.argv)}
+    with tempfile.TemporaryDirectory(dir=given.get("scratch")) as folder:
+        found["corpora"] = [measure_corpus(Path(folder), n_pairs // part) for part in (100, 10, 1)]
+        found["preparation"] = in_process(measure_preparation, Path(folder))
+        found["checkpoint"] = in_process(measure_checkpoint, Path(folder), n_parameters)
+        found["global_batch"] = [in_process(measure_global_batch, Path(folder), n) for n in (1, 16, 256)]
+    found["all_reduce"] = measure_all_reduce(n_parameters)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "scale.json").write_text(json.dumps(found, indent=1) + "\n")
+    print(json.dumps(found, indent=1))
+
+
+def measure_corpus(folder: Path, n_pairs: int) -> dict[str, Any]:
+    """Write a corpus, open it elsewhere, draw an epoch, remove it."""
+    place = folder / "corpus"
+    began = time.process_time()
+    write_corpus(place, n_pairs)
+    wrote = time.process_time() - began
+    n_bytes = sum(file.stat().st_size for file in place.iterdir())
+    facts = in_process(open_and_draw, place)
+    shutil.rmtree(place)
+    return {"pairs": n_pairs, "bytes_per_pair": n_bytes / n_pairs, "write_s": wrote, **facts}
+
+
+def write_corpus(place: Path, n_pairs: int, mean: float = 12.0) -> None:
+    """Pairs of random ids whose lengths are drawn as sentences' are, log-normal."""
+    draw = np.random.default_rng(SEED)
+    with CorpusWriter(place, VOCAB, VOCAB) as writer:
+        for begin in range(0, n_pairs, CHUNK):
+            src = np.clip(draw.lognormal(np.log(mean), 0.5, min(CHUNK, n_pairs - begin)), 1, 100).astype(np.int64)
+            tgt = np.clip(src * draw.normal(1.0, 0.15, len(src)), 1, 100).astype(np.int64)
+            writer.append(*(Sentences(draw.integers(4, VOCAB, int(n.sum())), n) for n in (src, tgt)))
+
+
+def open_and_draw(place: Path) -> dict[str, Any]:
+    """What it takes to open a corpus, to have its first batch, and to draw the order of an epoch."""
+    before, began = memory(), time.monotonic()
+    corpus = Corpus(place)
+    opened, after_open = time.monotonic() - began, memory()
+    batches = Batches([(corpus, 1.0)], TOKENS, SEED)
+    began = time.monotonic()
+    batches.pairs(next(batches.epoch(0)))
+    first, after_first = time.monotonic() - began, memory()
+    began = time.monotonic()
+    order, total = Permutation(len(corpus), SEED, 0), 0
+    for begin in range(0, len(corpus), POOL):
+        total += int(order(np.arange(begin, min(begin + POOL, len(corpus)))).sum())
+    assert total == len(corpus) * (len(corpus) - 1) // 2, "every pair once"
+    ordered, after = time.monotonic() - began, memory()
+    return {
+        "open_s": opened,
+        "first_batch_s": first,
+        "order_s": ordered,
+        "anonymous_mib": {"start": before[0], "open": after_open[0], "batch": after_first[0], "order": after[0]},
+        "resident_mib": {"start": sum(before), "open": sum(after_open), "batch": sum(after_first), "order": sum(after)},
+    }
+
+
+def measure_preparation(folder: Path, n_pairs: int = 100_000) -> dict[str, Any]:
+    """Raw text to ids, by the command's own function."""
+    from s2s.compose import compose
+    from s2s.config import PrepareConfig
+    from s2s.data.prepare import prepare
+    from s2s.plugin import load_plugins
+
+    plugins = load_plugins()
+    arguments = ["task=translation_tiny", f"task.pairs={n_pairs}", f"data.prepared={folder / 'prepared'}"]
+    config = compose(PrepareConfig, [*arguments, "data.workers=1"], plugins).config
+    task = plugins.registry.get("task", config.task.name).build(config.task)
+    times = []
+    for _ in range(2):
+        began = time.process_time()
+        prepare(task, config.data)
+        times.append(time.process_time() - began)
+    return {"pairs": n_pairs, "cpu_s": times[0], "pairs_per_cpu_s": n_pairs / times[0], "found_again_cpu_s": times[1]}
+
+
+def measure_checkpoint(folder: Path, n_parameters: int) -> dict[str, Any]:
+    """Save and load weights with two moments each."""
+    import torch
+
+    from s2s import checkpoint
+
+    torch.manual_seed(SEED)
+    tensors = {name: {"w": torch.randn(n_parameters)} for name in ("model", "mean", "square")}
+    began = time.monotonic()
+    path = checkpoint.save(folder / "checkpoints", "step-000001", tensors, {})
+    saved = time.monotonic() - began
+    began = time.monotonic()
+    checkpoint.load(path)
+    loaded, n_bytes = time.monotonic() - began, sum(file.stat().st_size for file in path.iterdir())
+    return {"parameters": n_parameters, "bytes": n_bytes, "save_s": saved, "verify_and_load_s": loaded}
+
+
+def measure_global_batch(folder: Path, n_devices: int) -> dict[str, Any]:
+    """What every process spends to know a global batch for so many devices of TOKENS symbols each."""
+    from s2s.data.batching import split
+
+    place = folder / "corpus"
+    if not place.exists():
+        write_corpus(place, 1_000_000, mean=25)
+    batches = Batches([(Corpus(place), 1.0)], TOKENS * n_devices, SEED)
+    epoch = batches.epoch(0)
+    next(epoch)
+    began = time.process_time()
+    pairs = batches.pairs(next(epoch))
+    split(pairs, n_devices)
+    seconds = time.process_time() - began
+    return {"devices": n_devices, "pairs": len(pairs), "cpu_s": seconds, "cpu_us_per_pair": 1e6 * seconds / len(pairs)}
+
+
+def measure_all_reduce(n_parameters: int, n_ranks: int = 2, repeats: int = 3) -> dict[str, Any]:
+    """Sum fp32 gradients over gloo processes of this machine."""
+    with multiprocessing.get_context("spawn").Manager() as manager:
+        seconds = manager.list()
+        port = 29_000 + os.getpid() % 1000
+        run_all([(reduce_rank, (rank, n_ranks, port, n_parameters, repeats, seconds)) for rank in range(n_ranks)])
+        best = min(seconds)
+    n_bytes = 4 * n_parameters
+    return {
+        "ranks": n_ranks,
+        "bytes": n_bytes,
+        "s": best,
+        "busbw_gb_s": 2 * (n_ranks - 1) / n_ranks * n_bytes / best / 1e9,
+    }
+
+
+def reduce_rank(rank: int, size: int, port: int, n_parameters: int, repeats: int, seconds: Any) -> None:
+    """One of the processes."""
+    import torch
+    from torch import nn
+
+    from s2s.distributed import Replicated, init
+
+    torch.set_num_threads(1)
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(size)}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    world = init("cpu", timedelta(minutes=2))
+    model = nn.ParameterList([nn.Parameter(torch.zeros(n_parameters // 20)) for _ in range(20)])
+    strategy = Replicated(world)
+    strategy.place(model)
+    for p in model:
+        p.grad = torch.ones_like(p)
+    for _ in range(repeats):
+        world.barrier()
+        began = time.monotonic()
+        strategy.sum_gradients()
+        seconds.append(time.monotonic() - began)
+    world.close()
+
+
+def memory() -> tuple[float, float]:
+    """Resident memory of this process in MiB: its own, and that of mapped files, which the system may drop."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    kib = [int(status[name].split()[0]) for name in ("RssAnon", "RssFile")]
+    return kib[0] / 1024, kib[1] / 1024
+
+
+def in_process(work: Callable[..., Any], *arguments: Any) -> Any:
+    """What `work` gives in a fresh process, so that nothing that came before is measured."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(work, arguments)
+
+
+def run_all(work: list[tuple[Callable[..., None], tuple[Any, ...]]]) -> None:
+    """Processes side by side, until all are done."""
+    processes = [multiprocessing.get_context("spawn").Process(target=f, args=a) for f, a in work]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert all(process.exitcode == 0 for process in processes)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
