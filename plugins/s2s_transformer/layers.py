@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from s2s.nn.attention import CrossAttention, Heads, KeysValues, Layout, SelfAttention
 from s2s.nn.dropout import Dropout
+from s2s.nn.norm import sum_norm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +93,7 @@ class Around(nn.Module):
         """[..., D] -> [..., D]"""
         if self.pre:
             return x + self.dropout(sublayer(self.norm(x)))
-        return self.norm(x + self.dropout(sublayer(x)))
+        return sum_norm(x, self.dropout(sublayer(x)), self.norm)
 
 
 def heads(config: TransformerConfig) -> Heads:

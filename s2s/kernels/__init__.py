@@ -6,7 +6,7 @@ hold the two equal. S2S_KERNELS says which: auto, torch, or native, which makes 
 
 from __future__ import annotations
 
-__all__ = ["attend", "description", "keep_memory", "quantized", "rescaled", "serves", "top"]
+__all__ = ["attend", "description", "keep_memory", "quantized", "rescaled", "serves", "sum_norm", "top"]
 
 import ctypes
 import functools
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from s2s.errors import ConfigError
 
@@ -30,6 +30,7 @@ FLAGS = ("-O3", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "
 ARGUMENTS = {
     "s2s_top": [c_void_p, *[c_int64] * 3, *[c_void_p] * 4],
     "s2s_attend": [*[c_void_p] * 3, *[c_int64] * 3, *[c_void_p] * 3, *[c_int64] * 7, c_float, c_void_p],
+    "s2s_sum_norm": [*[c_void_p] * 2, *[c_int64] * 2, *[c_void_p] * 2, c_float, c_void_p],
     "s2s_quantized": [c_void_p, *[c_int64] * 3, *[c_void_p] * 2],
     "s2s_rescaled": [c_void_p, *[c_int64] * 2, *[c_void_p] * 2],
 }
@@ -43,8 +44,10 @@ class Library(NamedTuple):
 
 
 def serves(*tensors: Tensor) -> bool:
-    """Whether the functions here can take these: fp32 on a CPU, and they are compiled."""
-    return all(t.dtype == torch.float and t.device.type == "cpu" for t in tensors) and _library().functions is not None
+    """Whether the functions here can take these: fp32 on a CPU, outside of torch.compile, and they are compiled."""
+    if not all(t.dtype == torch.float and t.device.type == "cpu" for t in tensors) or torch.compiler.is_compiling():
+        return False
+    return _library().functions is not None
 
 
 def description() -> str:
@@ -79,6 +82,14 @@ def attend(q: Tensor, k: Tensor, v: Tensor, nodes: Tensor, path: Tensor, length:
     sizes = (n_sentences, beam, nodes.size(1), path.size(2), n_heads, d_k, v.size(3))
     _call("s2s_attend", q, k, v, *strides, nodes, path, length, *sizes, d_k**-0.5, seen)
     return seen
+
+
+def sum_norm(x: Tensor, y: Tensor, norm: nn.LayerNorm) -> Tensor:
+    """Layer normalisation of x + y, [..., D]; one pass in place of two over rows that fit into the cache."""
+    x, y = x.contiguous(), y.contiguous()
+    found, width = torch.empty_like(x), x.size(-1)
+    _call("s2s_sum_norm", x, y, x.numel() // width, width, norm.weight, norm.bias, norm.eps, found)
+    return found
 
 
 def quantized(x: Tensor, zero: int) -> tuple[Tensor, Tensor]:

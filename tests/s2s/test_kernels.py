@@ -101,6 +101,18 @@ def test_attention_over_paths_is_attention_over_what_they_hold(d_k: int, d_v: in
             assert torch.equal(held[-1].float(), torch.cat([k[b, i].flatten(), v[b, i].flatten()]))
 
 
+@native
+@pytest.mark.parametrize("width", [1, 16, 50, 512])
+def test_the_norm_of_a_sum_is_that_of_float64(width: int) -> None:
+    x, y, norm = random(2, 3, width, scale=3) + 1, random(2, width, 3).mT, torch.nn.LayerNorm(width, eps=1e-6)
+    norm.weight.data, norm.bias.data = random(width), random(width)
+    with torch.no_grad():
+        expected = torch.nn.functional.layer_norm(
+            x.double() + y.double(), (width,), norm.weight.double(), norm.bias.double(), 1e-6
+        )
+        torch.testing.assert_close(kernels.sum_norm(x, y, norm).double(), expected, rtol=1e-5, atol=1e-5)
+
+
 SAY = "import torch; from s2s import kernels; print(kernels.serves(torch.empty(0)), kernels.description())"
 
 

@@ -1,0 +1,195 @@
+"""How fast outputs are found, beside peers on the same weights and the same lengths, in one interleaved run.
+
+    python benchmarks/decode.py sizes=small,base cases=mt,parse peer=ctranslate2 out=decode.jsonl
+
+mt: 26 symbols in, 26 out, beam 4 (beams=1,4,21), batches=1,8,32. parse: 24 in, 84 out, beam 21, batches of 8.
+run=RUN source=FILE: a trained model on real sentences, until it ends, in a stream of batch= sentences at once.
+levers=true switches each lever off once; quantization=int8 compares 8-bit integers; latency=true times single
+sentences; memory=ENGINE prints the peak memory of one engine. Rates are output symbols per CPU second of one thread,
+eos counted; each the median of `repeats` runs, of which one of every engine follows the other.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import resource
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from decode_engines import PEERS, Decode, Work, build, ours
+from s2s import kernels
+
+LEVERS = ("matmul", "kernels", "queue")
+DEFAULTS = {
+    "sizes": "small,base", "cases": "mt,parse", "beams": "4", "batches": "1,8,32", "peer": "", "levers": "false",
+    "quantization": "none", "latency": "false", "memory": "", "run": "", "source": "", "lines": "400",
+    "repeats": "5", "out": "",
+}  # fmt: skip
+
+
+def main(arguments: list[str]) -> None:
+    """Measure, print and write what `arguments` ask for."""
+    given = dict(argument.split("=", 1) for argument in arguments)
+    if unknown := given.keys() - DEFAULTS.keys():
+        raise SystemExit(f"unknown options: {', '.join(sorted(unknown))}; there are {', '.join(DEFAULTS)}")
+    options = DEFAULTS | given
+    torch.set_num_threads(1)
+    kernels.keep_memory()
+    if options["memory"]:
+        return print(json.dumps(memory(options)))
+    rows = [{"roofline": roofline()}]
+    if options["run"]:
+        rows += real(options)
+    else:
+        for size in options["sizes"].split(","):
+            rows += measured(size, options)
+    if options["out"]:
+        Path(options["out"]).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return show(rows)
+
+
+def works(size: str, options: dict[str, str]) -> list[tuple[str, Work]]:
+    """The cases asked for: random symbols, whole batches, about as much work in each."""
+    draw = torch.Generator().manual_seed(1)
+    chosen, found = options["cases"].split(","), []
+    shapes = [
+        ("mt", 26, 26, int(beam), int(b)) for beam in options["beams"].split(",") for b in options["batches"].split(",")
+    ]
+    for case, n_in, n_out, beam, batch in [*shapes, ("parse", 24, 84, 21, 8)]:
+        if case in chosen:
+            n_sentences = max(batch, 4 if case == "mt" else 8)
+            sources = torch.randint(4, 3000, (n_sentences, n_in), generator=draw).tolist()
+            found.append((f"{size} {case} beam {beam} batch {batch}", Work(sources, n_out, beam, batch)))
+    return found
+
+
+def engines(model: Any, vocab: Any, options: dict[str, str]) -> dict[str, Decode]:
+    """This one, it with levers off, and the peers; each with a copy of the weights of its own."""
+    quantization = options["quantization"]
+    found = {"s2s": ours(copy.deepcopy(model), vocab, quantization)}
+    for lever in LEVERS if options["levers"] == "true" else ():
+        found[f"s2s without {lever}"] = ours(copy.deepcopy(model), vocab, quantization, lever)
+    for peer in filter(None, options["peer"].split(",")):
+        found[peer] = PEERS[peer](model, vocab, quantization)
+    return found
+
+
+def measured(size: str, options: dict[str, str]) -> list[dict[str, Any]]:
+    """Rates of every engine in every case of one size."""
+    compared, rows = engines(*build(size), options), []
+    for name, work in works(size, options):
+        rows.append(compare(name, work, compared, int(options["repeats"])))
+        if options["latency"] == "true":
+            rows[-1]["latency"] = latencies(work, compared)
+        print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
+    return rows
+
+
+def compare(name: str, work: Work, compared: dict[str, Decode], repeats: int) -> dict[str, Any]:
+    """Symbols per CPU second, and how many outputs are those of the first engine."""
+    outputs = {engine: decode(work) for engine, decode in compared.items()}  # warms up, too
+    rates: dict[str, list[float]] = {engine: [] for engine in compared}
+    for _ in range(repeats):
+        for engine, decode in compared.items():
+            begun = time.process_time()
+            found = decode(work)
+            rates[engine].append(sum(len(output) + 1 for output in found) / (time.process_time() - begun))
+    first = outputs["s2s"]
+    return {
+        "case": name,
+        "rate": {engine: round(statistics.median(values), 1) for engine, values in rates.items()},
+        "range": {engine: [round(min(values), 1), round(max(values), 1)] for engine, values in rates.items()},
+        "ratio": {
+            engine: round(statistics.median(a / b for a, b in zip(rates["s2s"], values, strict=True)), 3)
+            for engine, values in rates.items()
+        },
+        "same": {engine: f"{sum(map(list.__eq__, first, found))}/{len(first)}" for engine, found in outputs.items()},
+    }
+
+
+def latencies(work: Work, compared: dict[str, Decode]) -> dict[str, list[float]]:
+    """CPU milliseconds of a sentence alone, median and 95th percentile."""
+    found: dict[str, list[float]] = {engine: [] for engine in compared}
+    for ids in list(work.sources) * 3:
+        for engine, decode in compared.items():
+            begun = time.process_time()
+            decode(Work([ids], work.n_out, work.beam, 1))
+            found[engine].append(1000 * (time.process_time() - begun))
+    return {e: [round(statistics.median(v), 2), round(statistics.quantiles(v, n=20)[-1], 2)] for e, v in found.items()}
+
+
+def real(options: dict[str, str]) -> list[dict[str, Any]]:
+    """A trained run on real sentences, in the batches asked for."""
+    from s2s.plugin import load_plugins
+    from s2s.run import load_run
+
+    run = load_run(Path(options["run"]), "auto", load_plugins(), torch.device("cpu"))
+    lines = Path(options["source"]).read_text(encoding="utf-8").splitlines()[: int(options["lines"])]
+    compared, rows = engines(run.model, run.task.vocab, options), []
+    for beam in map(int, options["beams"].split(",")):
+        for batch in map(int, options["batches"].split(",")):
+            work = Work(run.task.encode_source(lines), None, beam, batch)
+            name = f"{Path(options['source']).name} beam {beam} batch {batch}"
+            rows.append(compare(name, work, compared, int(options["repeats"])))
+            print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
+    return rows
+
+
+def memory(options: dict[str, str]) -> dict[str, Any]:
+    """The peak of a process that decodes with one engine alone, in MiB, and before the engine was there."""
+    size = options["sizes"].split(",")[0]
+    (name, work), *_ = works(size, options)
+    model, vocab = build(size)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    make = ours if options["memory"] == "s2s" else PEERS[options["memory"]]
+    make(model, vocab, options["quantization"])(work)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"case": name, "engine": options["memory"], "peak MiB": peak // 1024, "before": before // 1024}
+
+
+def roofline() -> dict[str, float]:
+    """What one thread of this machine can do: GFLOP/s of products with 128 rows and one row, and GB/s read."""
+    weight, rates = torch.randn(2048, 2048), {}
+    packed = torch.ops.mkldnn._reorder_linear_weight(weight)
+    for name, n_rows in (("gemm", 128), ("gemv", 1)):
+        x = torch.randn(n_rows, 2048)
+        for kind, product in (
+            ("torch", lambda x=x: x @ weight.T),
+            ("onednn", lambda x=x: torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], "")),
+        ):
+            rates[f"{name} {kind} GFLOP/s"] = round(2 * n_rows * weight.numel() / _seconds(product) / 1e9, 1)
+    large = torch.randn(2**25)
+    rates["read GB/s"] = round(large.numel() * 4 / _seconds(large.amax) / 1e9, 1)
+    return rates
+
+
+def _seconds(function: Any) -> float:
+    """The best of ten, in CPU time."""
+    times = []
+    for _ in range(10):
+        begun = time.process_time()
+        function()
+        times.append(time.process_time() - begun)
+    return max(min(times), 1e-9)
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    """As a table: rates, and how many times the other engine's the first is."""
+    names = list(rows[-1].get("rate", {}))
+    table = Table("case", *names, title=str(rows[0]["roofline"]))
+    for row in rows[1:]:
+        cells = [f"{row['rate'][n]:,.0f} ({row['ratio'][n]:.2f}; same {row['same'][n]})" for n in names]
+        table.add_row(row["case"], *cells)
+    Console(width=200).print(table)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
