@@ -28,6 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from s2s.machine import matmul_rate, peak_memory
+from s2s.nn.machinery import DTYPES
 from s2s.nn.products import choose
 from s2s.task import Vocab
 from s2s.update import n_places, n_symbols
@@ -49,6 +50,7 @@ LEVERS: dict[str, dict[str, Any]] = {
     "chunked loss": {"chunk": 0},
     "cheap dropout masks": {"dropout": "torch"},
     "fused Adam": {"fused": False},
+    "padded rectangles": {"packed": True},
 }
 
 
@@ -199,7 +201,7 @@ def timed(engine: Engine, batch: Sequence[Pair], step: int) -> float:
 def measured_rate(precision: str, device: torch.device) -> float:
     """Operations a second of products, by whoever multiplies for us in that precision."""
     with choose("auto", device).multiplying() if precision == "fp32" else nullcontext():
-        return matmul_rate(device, torch.float32 if precision == "fp32" else torch.bfloat16)
+        return matmul_rate(device, DTYPES[precision], 2048 if device.type == "cpu" else None)
 
 
 def padding(todo: Sequence[Sequence[Pair]]) -> float:

@@ -19,10 +19,11 @@ from s2s.data.batching import Pair
 from s2s.distributed import World
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
+from s2s.nn.machinery import DTYPES, Machinery
 from s2s.optim import AdamConfig
 from s2s.optim.build import adam
 from s2s.plugin import load_plugins
-from s2s.update import DTYPES, Updater
+from s2s.update import Updater
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 from train_peers import Peer
@@ -38,6 +39,7 @@ BASE: dict[str, Any] = {
     "chunk": None,
     "dropout": "ours",
     "fused": True,
+    "packed": None,
 }
 """All levers on"""
 RATE = 1e-4
@@ -65,9 +67,11 @@ def build(config: TransformerConfig, vocab: Vocab, device: torch.device, **how: 
     model = Transformer(replace(config, attention=how["attention"]), vocab).to(device).train()
     learnt = list(model.parameters())
     optimizer = adam(AdamConfig(), learnt) if how["fused"] else torch.optim.Adam(learnt, betas=(0.9, 0.98), eps=1e-9)
-    train = TrainConfig(precision=how["precision"], matmul=how["matmul"])
+    train = TrainConfig(precision=how["precision"], matmul=how["matmul"], packed=how["packed"])
     loss = LabelSmoothed(LabelSmoothedConfig(chunk=how["chunk"]))
-    updater = Updater(train, 1, vocab, model, loss, optimizer, lambda _: RATE, World(device=device))
+    machinery = Machinery.choose(train, model, loss, device, longest=256)
+    world = World(device=device)
+    updater = Updater(train, 1, vocab, model, loss, optimizer, lambda _: RATE, world, machinery=machinery)
     own_masks = patch("s2s.nn.dropout.dropout", F.dropout)  # as torch draws them
     return Engine(updater, device, (lambda: own_masks) if how["dropout"] == "torch" else nullcontext)
 

@@ -16,9 +16,12 @@ from s2s.ema import EMA
 from s2s.errors import ConfigError, DataError
 from s2s.generator import Generator
 from s2s.keeper import Keeper
+from s2s.machine import matmul_rate
 from s2s.metrics import build_metrics
+from s2s.nn.machinery import DTYPES, Machinery
+from s2s.nn.recompute import recompute_layers
 from s2s.trainer import Trainer
-from s2s.update import DTYPES, Updater
+from s2s.update import Updater
 from s2s.validation import Validation, dev_examples
 
 if TYPE_CHECKING:
@@ -46,12 +49,21 @@ def assemble(config: Config, plugins: Plugins, world: World, run: RunDirectory, 
     model = _model(config, plugins, world, task)
     strategy = _strategy(config, world)
     _refuse_too_long(model, config, prepared)
+    if config.train.recompute == "layers":
+        recompute_layers(model)
     strategy.place(model)
     loss = build("loss", config.loss.name).build(config.loss)
+    machinery = Machinery.choose(
+        config.train, model, loss, world.device, n_processes=world.size, longest=config.data.max_len
+    )
+    if config.train.compile:
+        model.compile(dynamic=not machinery.constant, fullgraph=machinery.constant)
     optimizer = build("optim", config.optim.name).build(config.optim, _learnt(model, config))
     schedule = build("schedule", config.schedule.name).build(config.schedule)
     search = build("search", config.search.name).build(config.search)
-    updater = Updater(config.train, config.seed, task.vocab, model, loss, optimizer, schedule, world, strategy)
+    updater = Updater(
+        config.train, config.seed, task.vocab, model, loss, optimizer, schedule, world, strategy, machinery
+    )
     validation = Validation(
         config=config,
         task=task,
@@ -67,13 +79,19 @@ def assemble(config: Config, plugins: Plugins, world: World, run: RunDirectory, 
     return Trainer(
         config=config,
         directory=run.path,
-        batches=Batches(prepared.train, config.train.tokens, config.seed),
+        batches=Batches(
+            prepared.train,
+            config.train.tokens,
+            config.seed,
+            most_pairs=capacity.n_pairs if (capacity := machinery.capacity(config.train.tokens)) else None,
+        ),
         updater=updater,
         validation=validation,
         keeper=Keeper(config, run.checkpoints, updater, ema, log),
         log=log,
         hook=plugins.hook,
         report=[*task.describe(), *prepared.report],
+        rate=_rate(config, model, machinery, world),
     )
 
 
@@ -115,6 +133,14 @@ def _learnt(model: Seq2Seq, config: Config) -> list[nn.Parameter]:
     return parameters
 
 
+def _rate(config: Config, model: Seq2Seq, machinery: Machinery, world: World) -> float:
+    """What products reach here, for those who know how many they need."""
+    if model.forward_operations([2], [2]) is None:
+        return 0.0
+    with machinery.library.multiplying():
+        return world.size * matmul_rate(world.device, DTYPES[config.train.precision])
+
+
 def _strategy(config: Config, world: World) -> Strategy:
     """How the processes share the model; one that is alone has nothing to share."""
     if config.train.strategy == "fsdp" and world.size > 1:
@@ -126,6 +152,4 @@ def _model(config: Config, plugins: Plugins, world: World, task: Task) -> Seq2Se
     torch.manual_seed(config.seed)  # the initial weights depend on the seed and the model alone
     model: Seq2Seq = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
     model.to(world.device)
-    if config.train.compile:
-        model.compile(dynamic=True)
     return model

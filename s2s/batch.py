@@ -1,11 +1,12 @@
 """A batch of pairs: what the data hands to the loss.
 
-Shapes: B pairs, S source length, T target length, both counting eos.
+Shapes: B pairs, S source length, T target length, both counting eos. Of sentences that lie end to end: N places,
+M sentences, L the most places that a sentence can take.
 """
 
 from __future__ import annotations
 
-__all__ = ["Batch", "make_batch"]
+__all__ = ["Batch", "Ends", "Packing", "make_batch"]
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,28 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Ends:
+    """Where the sentences of one side lie."""
+
+    bounds: Tensor
+    """[M + 1] int32: sentence m takes the places from bounds[m] to bounds[m + 1]"""
+    position: Tensor
+    """[N], of a place in its sentence"""
+    place: Tensor
+    """[N], the same place in a rectangle [M, L]"""
+    longest: int
+    """L"""
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Where the sentences of both sides lie."""
+
+    src: Ends
+    tgt: Ends
+
+
+@dataclass(frozen=True)
 class Batch:
     """Padded pairs of ids."""
 
@@ -44,10 +67,21 @@ class Batch:
     """Target symbols that count in the loss: those of tgt_out that are not padding"""
     n_src_tokens: int
     """Source symbols that are not padding"""
+    packing: Packing | None = None
+    """Where sentences lie, if they lie end to end: all of the above are then [N]. Only a loss and a model that say
+    `packs` get such a batch"""
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        """What the model's `forward` takes."""
+        packing = (self.packing,) if self.packing else ()
+        return self.src, self.src_pad, self.tgt_in, *packing
 
     def to(self, device: torch.device) -> Batch:
-        """The same batch on `device`; copies from pinned memory do not wait."""
-        return map_tensors(lambda t: t.to(device, non_blocking=True), self)
+        """The same batch on `device`; the host does not wait for the copies."""
+        if device.type != "cuda":
+            return map_tensors(lambda t: t.to(device), self)
+        return map_tensors(lambda t: t.pin_memory().to(device, non_blocking=True), self)
 
 
 def make_batch(pairs: Sequence[tuple[Sentence, Sentence]], vocab: Vocab) -> Batch:

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import torch
 
-WIDTH = {"cpu": 1024, "cuda": 8192}
+WIDTH = {"cpu": 512, "cuda": 8192}
 """Of the square matrices with which the rate of products is measured"""
 REPEATS = 3
 
 
-def matmul_rate(device: torch.device, dtype: torch.dtype) -> float:
+def matmul_rate(device: torch.device, dtype: torch.dtype, width: int | None = None) -> float:
     """Operations a second of one large product: the best of three, by the process's time on a CPU."""
-    width = WIDTH.get(device.type, WIDTH["cuda"])
+    width = width or WIDTH[device.type]
     a, b = (torch.randn(width, width, device=device).to(dtype) for _ in range(2))
     a @ b
     return 2 * width**3 / min(_seconds(a, b) for _ in range(REPEATS))

@@ -21,6 +21,8 @@ from torch.nn import functional as F
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from s2s.batch import Packing
+
 Tree = Any
 """A tensor, None, or tuples, lists, dicts and dataclasses of these."""
 
@@ -124,6 +126,8 @@ class State:
 class Seq2Seq(nn.Module, ABC):
     """p(y | x), one symbol at a time."""
 
+    packs: ClassVar[bool] = False
+    """Whether `forward` takes sentences that lie end to end, too."""
     max_len: int | None = None
     """Longest source and target that the model can take, in symbols with the end symbol; None: any."""
 
@@ -142,8 +146,12 @@ class Seq2Seq(nn.Module, ABC):
         """
         return hidden
 
-    def forward(self, src: Tensor, pad: Tensor, tgt: Tensor) -> Tensor:
-        """Teacher forcing: src, pad [B, S], tgt [B, T] -> [B, T, ·], before `project`."""
+    def forward(self, src: Tensor, pad: Tensor, tgt: Tensor, packing: Packing | None = None) -> Tensor:
+        """Teacher forcing: src, pad [B, S], tgt [B, T] -> [B, T, ·], before `project`.
+
+        With `packing`, which only a model that says `packs` is given, src, pad [N], tgt [N'] -> [N', ·].
+        """
+        assert packing is None, "this model takes padded batches"
         return self.decode(tgt, self.encode(src, pad))
 
     def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float | None:

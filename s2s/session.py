@@ -97,11 +97,12 @@ def first_screen(composed: Composed[Config], trainer: Trainer, plugins: Plugins)
         yield "data", line
     n_parameters = sum(p.numel() for p in model.parameters())
     yield "model", f"{n_parameters:,} parameters, {config.arch.name}"
-    machine = f"{world.device}, {config.train.precision}" + (", compiled" if config.train.compile else "")
+    machine = f"{world.device}, {config.train.precision}"
     yield "device", machine + (f", {world.size} processes" if world.size > 1 else "")
-    if world.device.type == "cpu":
-        library = trainer.updater.library
-        yield "matmul", f"{library.name}: {library.why}"
+    for line in trainer.updater.machinery.facts(world.device):
+        yield "means", line
+    if trainer.rate:
+        yield "means", f"mfu is of {trainer.rate / 1e9:,.0f} GFLOP/s, which large products reach here"
     micro = f", {config.train.micro_tokens:,} at once" if config.train.micro_tokens else ""
     yield "update", f"{config.train.tokens:,} symbols a side{micro}, {config.train.steps:,} updates"
     strangers = [f"{name} ({origin})" for name, origin in plugins.loaded.items() if "s2s-toolkit" not in origin]

@@ -22,6 +22,8 @@ from s2s.data.batching import Batches
 from s2s.errors import CheckpointError, Preempted, S2SError
 from s2s.keeper import AVERAGE, Keeper, Progress, Whole
 from s2s.log import Log
+from s2s.log.profiler import tracing
+from s2s.machine import peak_memory
 from s2s.stopping import StopSignal
 from s2s.update import Updater
 from s2s.validation import Validation, Verdict
@@ -47,6 +49,8 @@ class Trainer:
     hook: Any
     report: Sequence[str] = ()
     """What became of the data, in lines for the first screen"""
+    rate: float = 0.0
+    """Operations a second of large matrix products on all devices; 0: the model does not say what it takes"""
 
     def __post_init__(self) -> None:
         self.world = self.updater.world
@@ -54,16 +58,20 @@ class Trainer:
         self.progress = Progress()
         self.stop = StopSignal()
         self.saved_at = time.monotonic()
+        self.wait = 0.0
+        """Seconds that the newest batch took to come"""
+        self.trace = self.directory / "profile.json" if self.config.train.profile and self.world.is_first else None
 
     def train(self, stop: StopSignal) -> dict[str, Any]:
         """Update until train.steps, until validation stops improving, or until a signal; the summary."""
         self.stop = stop
         self.resume()
         self.hook.s2s_train_start(trainer=self)
-        with stop.deferring():
+        with stop.deferring(), tracing(self.trace, self.log.line) as traced:
             self.judge_and_save()  # what a signal after this very update may have left undone
             for batch in self.upcoming():
                 self.update(batch)
+                traced()
                 self.judge_and_save()
             self.save(self.keeper.save)
         return self.finish()
@@ -97,13 +105,17 @@ class Trainer:
     def upcoming(self) -> Iterator[Sequence[Pair]]:
         """The global batches from where the run stands; `progress` counts each as it is handed out."""
         progress = self.progress
+        began = time.monotonic()
         while not self.is_over():
             for rows in self.batches.epoch(progress.epoch, start=progress.batch):
                 progress.step += 1
                 progress.batch += 1
-                yield self.batches.pairs(rows)
+                batch = self.batches.pairs(rows)
+                self.wait = time.monotonic() - began
+                yield batch
                 if self.is_over():
                     return
+                began = time.monotonic()
             progress.epoch += 1
             progress.batch = 0
 
@@ -128,15 +140,12 @@ class Trainer:
         record = {
             "step": progress.step,
             "epoch": progress.epoch,
-            "loss": updated.loss,
-            "nll": updated.nll,
-            "lr": updated.lr,
-            "gnorm": updated.gnorm,
+            **updated.record(),
             "pairs": len(batch),
-            "tokens": updated.n_tokens,
-            "src_tokens": updated.n_src_tokens,
-            "padding": updated.padding,
             "seconds": seconds,
+            "wait": self.wait,
+            "mfu": updated.n_operations / (seconds * self.rate) if updated.n_operations and self.rate else None,
+            "memory": peak_memory(self.world.device),
         }
         self.log.update(record)
         self.hook.s2s_step_end(trainer=self, record=record)

@@ -6,28 +6,30 @@ __all__ = ["Updated", "Updater"]
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor
 from torch.distributed.tensor import DTensor
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from s2s.batch import make_batch
+from s2s.captured import Captured, record
 from s2s.config import TrainConfig
 from s2s.data.batching import split
 from s2s.distributed import Replicated, Strategy, World
+from s2s.model import Seq2Seq
 from s2s.nn.loss import Loss
-from s2s.nn.products import choose
+from s2s.nn.machinery import DTYPES, Machinery
+from s2s.packing import pack
 from s2s.schedules import Schedule
 from s2s.task import Vocab
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from s2s.batch import Batch
     from s2s.data.batching import Pair
-
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,39 @@ class Updated:
     n_src_tokens: int
     padding: float
     """Share of the places of all micro-batches, on both sides, that hold no symbol"""
+    n_parts: int
+    """Micro-batches, over all processes"""
+    n_operations: float | None
+    """Floating-point operations of the model's products, forward and backward; None: it does not say"""
 
     @property
     def finite(self) -> bool:
         """Whether the step was taken; otherwise weights and optimizer are as they were."""
         return math.isfinite(self.loss) and math.isfinite(self.gnorm)
+
+    def record(self) -> dict[str, float]:
+        """What the log gets of it."""
+        return {
+            "loss": self.loss,
+            "nll": self.nll,
+            "lr": self.lr,
+            "gnorm": self.gnorm,
+            "tokens": self.n_tokens,
+            "src_tokens": self.n_src_tokens,
+            "padding": self.padding,
+            "parts": self.n_parts,
+        }
+
+
+class Sums(NamedTuple):
+    """Of all micro-batches and processes, on the host."""
+
+    loss: float
+    nll: float
+    n_places: float
+    """Places that were computed on, on both sides"""
+    n_failed: float
+    """Processes that had too little memory"""
 
 
 @dataclass
@@ -56,17 +86,20 @@ class Updater:
     config: TrainConfig
     seed: int
     vocab: Vocab
-    model: nn.Module
+    model: Seq2Seq
     loss: Loss
     optimizer: torch.optim.Optimizer
     schedule: Schedule
     world: World
     strategy: Strategy = field(default_factory=lambda: Replicated(World()))
+    machinery: Machinery = field(default_factory=Machinery)
 
     def __post_init__(self) -> None:
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
-        self.library = choose(self.config.matmul, self.world.device)
         self.scaler = torch.amp.GradScaler(self.world.device.type, enabled=self.config.precision == "fp16")
+        self.captured = Captured(self._learn, record) if self.machinery.graph.taken else None
+        self.finer = 1
+        """Times as many micro-batches as were asked for, since with fewer the memory was too small"""
 
     def __call__(self, batch: Sequence[Pair], step: int) -> Updated:
         """Learn from `batch` as update `step`, counted from 1; nothing changes if something is not finite."""
@@ -74,46 +107,101 @@ class Updater:
         lr = self.schedule(step)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
-        parts = split(batch, self._n_parts(batch))
         n_src_tokens, n_tokens = n_symbols(batch)
-        loss, nll = self._gradient(parts, step, n_tokens)
+        while True:
+            parts = split(batch, self._n_parts(batch))
+            sums = self._gradient(parts, step, n_tokens)
+            if not sums.n_failed:
+                break
+            self._split_finer()
         self.scaler.unscale_(self.optimizer)
         norm = self._clip()
-        padding = 1 - (n_src_tokens + n_tokens) / sum(sum(n_places(part)) for part in parts)
-        updated = Updated(loss, nll, norm, lr, n_tokens, n_src_tokens, padding)
+        padding = 1 - (n_src_tokens + n_tokens) / sums.n_places
+        loss, nll = sums.loss / n_tokens, sums.nll / n_tokens
+        n_operations = self._n_operations(batch)
+        updated = Updated(loss, nll, norm, lr, n_tokens, n_src_tokens, padding, len(parts), n_operations)
         if updated.finite:
             self.scaler.step(self.optimizer)
         self.scaler.update()
         return updated
 
-    def _gradient(self, parts: Sequence[Sequence[Pair]], step: int, n_tokens: int) -> tuple[float, float]:
+    def _gradient(self, parts: Sequence[Sequence[Pair]], step: int, n_tokens: int) -> Sums:
         """Gradient of the loss per target symbol of the GLOBAL batch, whatever the ranks and micro-batches.
 
-        Every rank knows the whole batch, so its size needs no communication.
+        Every rank knows the whole batch, so its size needs no communication. One that has too little memory takes
+        part in all communication still, and the ranks learn of it with the losses.
         """
-        self.optimizer.zero_grad()
-        sums = torch.zeros(2, device=self.world.device)
-        for index in (own := range(self.world.rank, len(parts), self.world.size)):
-            weight = 1.0 if parts[index] else 0.0
-            if not weight and not self.strategy.needs_all:
-                continue
-            pairs = parts[index] or next(part for part in parts if part)[:1]  # only to be there where all are needed
-            self._seed(step, index)
-            part = make_batch(pairs, self.vocab).to(self.world.device)
-            with self.strategy.learning(last=index == own[-1]), self.library.multiplying():
-                with self._autocast():
-                    out = self.loss(self.model, part)
-                self.scaler.scale(out.loss * weight / n_tokens).backward()
-            sums += weight * torch.stack([out.loss.detach(), out.nll.detach()])
+        sums = torch.zeros(4, dtype=torch.float64, device=self.world.device)
+        try:
+            self._accumulate(parts, step, n_tokens, sums)
+        except (torch.OutOfMemoryError, RuntimeError) as error:
+            if not is_memory(error) or self.strategy.needs_all or max(map(len, parts)) < 2:
+                raise
+            sums[3] = 1
         self.strategy.sum_gradients()
-        loss, nll = (self.world.sum_scalars(sums) / n_tokens).tolist()
-        return loss, nll
+        return Sums(*self.world.sum_scalars(sums).tolist())
+
+    def _accumulate(self, parts: Sequence[Sequence[Pair]], step: int, n_tokens: int, sums: Tensor) -> None:
+        """Add this rank's micro-batches to the gradients and to the sums [4]."""
+        own = range(self.world.rank, len(parts), self.world.size)
+        stand_in = next(part for part in parts if part)[:1]  # only to be there where all are needed
+        there = [index for index in own if parts[index] or self.strategy.needs_all]
+        batches = [self._batch(parts[index] or stand_in) for index in there]
+        if self.captured:
+            for part in batches:
+                self.captured.prepare(part)
+        self.optimizer.zero_grad(set_to_none=self.captured is None)
+        for index, part in zip(there, batches, strict=True):
+            weight = 1.0 if parts[index] else 0.0
+            factor = torch.full((), weight / n_tokens, device=self.world.device)
+            self._seed(step, index)
+            with self.strategy.learning(last=index == own[-1]):
+                found = (self.captured or self._learn)(part, factor)
+            sums[:2] += weight * found
+            sums[2] += weight * (part.src.numel() + part.tgt_in.numel())
+
+    def _learn(self, part: Batch, factor: Tensor) -> Tensor:
+        """Add the gradient of the summed loss times a 0-dim `factor`; the sums [2] of loss and nll."""
+        with self.machinery.library.multiplying():
+            with self._autocast():
+                out = self.loss(self.model, part)
+            self.scaler.scale(out.loss * factor).backward()
+        return torch.stack([out.loss.detach(), out.nll.detach()])
+
+    def _batch(self, pairs: Sequence[Pair]) -> Batch:
+        """The pairs as a micro-batch on the device."""
+        if not self.machinery.packed.taken:
+            return make_batch(pairs, self.vocab).to(self.world.device)
+        n_parts = self.world.size * self._n_own(self.config.tokens)
+        capacity = self.machinery.capacity(math.ceil(self.config.tokens / n_parts))
+        return pack(pairs, self.vocab, capacity and capacity.for_(pairs)).to(self.world.device)
 
     def _n_parts(self, batch: Sequence[Pair]) -> int:
         """Micro-batches of a global batch: as many as micro_tokens asks for, and a multiple of the ranks."""
+        n = self.config.tokens if self.machinery.constant else max(self._n_places(batch))
+        return self.world.size * self._n_own(n)
+
+    def _n_own(self, n_places: int) -> int:
+        """Micro-batches of each rank for so many places a side of a global batch."""
         limit, size = self.config.micro_tokens, self.world.size
-        needed = 1 if limit is None else math.ceil(max(n_places(batch)) / limit)
-        return size * math.ceil(needed / size)
+        needed = 1 if limit is None else math.ceil(n_places / limit)
+        return self.finer * math.ceil(needed / size)
+
+    def _n_places(self, pairs: Sequence[Pair]) -> tuple[int, int]:
+        return n_symbols(pairs) if self.machinery.packed.taken else n_places(pairs)
+
+    def _n_operations(self, batch: Sequence[Pair]) -> float | None:
+        src, tgt = ([len(pair[side]) + 1 for pair in batch] for side in (0, 1))
+        forward = self.model.forward_operations(src, tgt)
+        return None if forward is None else 3 * forward
+
+    def _split_finer(self) -> None:
+        """Twice as many micro-batches from now on; the mathematics stay, dropout's draws are others."""
+        self.finer *= 2
+        self.optimizer.zero_grad()
+        self.captured = Captured(self._learn, record) if self.captured else None
+        if self.world.device.type == "cuda":
+            torch.cuda.empty_cache()
 
     def _seed(self, step: int, part: int) -> None:
         """Dropout depends on (seed, step, micro-batch) alone: not on the rank, nor on what ran before."""
@@ -143,3 +231,8 @@ def n_places(pairs: Sequence[Pair]) -> tuple[int, int]:
     """Source and target places of the same as a padded batch."""
     widths = [1 + max((len(pair[side]) for pair in pairs), default=0) for side in (0, 1)]
     return len(pairs) * widths[0], len(pairs) * widths[1]
+
+
+def is_memory(error: Exception) -> bool:
+    """Whether it says that there is too little memory, on a GPU or on a CPU."""
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)

@@ -8,7 +8,7 @@ from __future__ import annotations
 __all__ = ["Transformer"]
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Self, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, Self, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,7 @@ from s2s.nn.attention import KERNELS, KeysValues, Padded, Projections
 from s2s.nn.cache import Growing, TreeState, tree_state
 from s2s.nn.dropout import Dropout
 from s2s.nn.embedding import Embeddings
+from s2s.nn.endtoend import EndToEnd
 from s2s.nn.positions import LearnedPositions, Sinusoids
 from s2s_transformer.cost import forward_operations
 from s2s_transformer.layers import DecoderLayer, EncoderLayer, stack_norm
@@ -25,12 +26,16 @@ from s2s_transformer.layers import DecoderLayer, EncoderLayer, stack_norm
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from s2s.batch import Ends, Packing
+    from s2s.nn.attention import Layout
     from s2s.task import Vocab
     from s2s_transformer import TransformerConfig
 
 
 class Transformer(Seq2Seq):
     """The paper's model (Figure 1)."""
+
+    packs: ClassVar[bool] = True
 
     def __init__(self, config: TransformerConfig, vocab: Vocab) -> None:
         super().__init__()
@@ -49,18 +54,35 @@ class Transformer(Seq2Seq):
     def encode(self, src: Tensor, pad: Tensor) -> Memory:
         """src, pad [B, S] -> hidden [B, S, D]"""
         x = self._enter(self.embeddings.source(src), self.src_positions)
-        layout = Padded.hiding(pad, x.dtype, self.kernel)
-        for layer in self.encoder:
-            x = layer(x, layout)
-        return Memory(self.encoder_norm(x), pad)
+        return Memory(self._encode(x, Padded.hiding(pad, x.dtype, self.kernel)), pad)
 
     def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
         """tgt [B, T] -> [B, T, D]. Padding needs no hiding: it ends a target, and nobody looks ahead."""
         x = self._enter(self.embeddings.target(tgt), self.tgt_positions)
-        layout = Padded(self.kernel, causal=True)
         memory_layout = Padded.hiding(memory.pad, x.dtype, self.kernel)
+        return self._decode(x, Padded(self.kernel, causal=True), memory.hidden, memory_layout)
+
+    def forward(self, src: Tensor, pad: Tensor, tgt: Tensor, packing: Packing | None = None) -> Tensor:
+        """src, pad [B, S], tgt [B, T] -> [B, T, D]; of sentences end to end, src, pad [N], tgt [N'] -> [N', D]"""
+        if packing is None:
+            return super().forward(src, pad, tgt)
+        sources, targets = packing.src, packing.tgt
+        x = self._enter(self.embeddings.source(src), self.src_positions, sources)
+        memory = self._encode(x, EndToEnd(sources, sources, self.kernel))
+        x = self._enter(self.embeddings.target(tgt), self.tgt_positions, targets)
+        layout = EndToEnd(targets, targets, self.kernel, causal=True)
+        return self._decode(x, layout, memory, EndToEnd(targets, sources, self.kernel))
+
+    def _encode(self, x: Tensor, layout: Layout) -> Tensor:
+        """[..., S, D] -> [..., S, D]"""
+        for layer in self.encoder:
+            x = layer(x, layout)
+        return self.encoder_norm(x)
+
+    def _decode(self, x: Tensor, layout: Layout, memory: Tensor, memory_layout: Layout) -> Tensor:
+        """[..., T, D], memory [..., S, D] -> [..., T, D]"""
         for layer in self.decoder:
-            x = layer(x, layout, memory.hidden, memory_layout)
+            x = layer(x, layout, memory, memory_layout)
         return self.decoder_norm(x)
 
     def project(self, hidden: Tensor) -> Tensor:
@@ -96,11 +118,13 @@ class Transformer(Seq2Seq):
             x = layer.attend(x, layout, source, memory_layout)
         return self.project(self.decoder_norm(x)), state
 
-    def _enter(self, x: Tensor, positions: Positions | None) -> Tensor:
-        """Embeddings [B, T, D] of whole sentences -> the input of the first layer."""
+    def _enter(self, x: Tensor, positions: Positions | None, ends: Ends | None = None) -> Tensor:
+        """Embeddings [B, T, D] of whole sentences, or [N, D] of such that lie end to end -> the first layer's input."""
         if positions is not None:
-            positions.check(x.size(1))
-            x = x + positions(torch.arange(x.size(1), device=x.device), x.dtype)
+            length = ends.longest if ends else x.size(1)
+            positions.check(length)
+            vectors = positions(torch.arange(length, device=x.device), x.dtype)  # [L, D]
+            x = x + (vectors.index_select(0, ends.position) if ends else vectors)
         return self.dropout(x)
 
     def _first_positions(self, positions: Positions, n: int, like: Tensor) -> Tensor:

@@ -49,8 +49,17 @@ class TrainConfig:
     matmul: Literal["auto", "torch", "onednn"] = "auto"
     """Who multiplies fp32 matrices on a CPU. auto: oneDNN where the processor is not Intel's and the product stays
     fp32, else torch's own choice."""
+    packed: bool | None = None
+    """Sentences of a batch end to end instead of in padded rectangles. null: where it is faster, which is on GPUs with
+    16-bit numbers; batches then have one shape, and hold pairs of all lengths."""
+    graph: bool | None = None
+    """Record forward and backward once and replay them. null: on a GPU where batches have one shape."""
     compile: bool = False
     """Compile the model with torch.compile."""
+    recompute: Literal["none", "layers"] = "none"
+    """What backward computes again instead of keeping it. layers: all but the input of each, for a third more time."""
+    profile: bool = False
+    """Write a trace of ten updates to profile.json in the run directory, for chrome://tracing or Perfetto."""
     clip: float | None = None
     """Largest norm of the gradient; null never clips (the paper does not)."""
     ema: float | None = None

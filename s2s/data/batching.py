@@ -87,16 +87,25 @@ class Batches:
     """All epochs of weighted corpora as batches of at most `tokens` symbols on each side, padding and eos counted.
 
     A corpus of weight w gives each of its pairs w times per epoch: 2 twice, 0.5 in every other epoch. A pair
-    longer than `tokens` is a batch of its own.
+    longer than `tokens` is a batch of its own. With `most_pairs` no places are padding, a batch has at most so many
+    pairs, and they are of all lengths.
     """
 
-    def __init__(self, corpora: Sequence[tuple[Lengths, float]], tokens: int, seed: int, pool: int = POOL) -> None:
+    def __init__(
+        self,
+        corpora: Sequence[tuple[Lengths, float]],
+        tokens: int,
+        seed: int,
+        pool: int = POOL,
+        most_pairs: int | None = None,
+    ) -> None:
         self.corpora = [corpus for corpus, _ in corpora]
         self.weights = [Fraction(str(weight)) for _, weight in corpora]  # 0.1 means a tenth, not the float near it
         self.first = np.cumsum([0, *map(len, self.corpora)])
         self.tokens = tokens
         self.seed = seed
         self.pool = pool
+        self.most_pairs = most_pairs
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Rows]:
         """The rows of each batch of an epoch, from batch `start` on."""
@@ -156,8 +165,10 @@ class Batches:
         return places
 
     def _cut(self, rows: Rows) -> list[Rows]:
-        """A pool, sorted by length, in batches; equal lengths stay in the order in which they were drawn."""
+        """A pool in batches, sorted by length where that saves padding; else pairs stay in the order drawn."""
         src, tgt = self.lengths(rows)
+        if self.most_pairs:
+            return np.split(rows, _cut_full(src, tgt, self.tokens, self.most_pairs))
         by_length = _by_length(src, tgt)
         bounds = _cut(src[by_length], tgt[by_length], self.tokens)
         return np.split(rows[by_length], bounds)
@@ -180,6 +191,19 @@ def _cut(src: Rows, tgt: Rows, tokens: int) -> list[int]:
         widest = np.maximum(np.maximum.accumulate(src[begin : begin + most]), tgt[begin : begin + most])
         padded = widest * np.arange(1, len(widest) + 1)
         begin += max(int(np.searchsorted(padded, tokens, side="right")), 1)
+        bounds.append(begin)
+    return bounds[:-1]
+
+
+def _cut_full(src: Rows, tgt: Rows, tokens: int, most_pairs: int) -> list[int]:
+    """Where to cut pairs so that no batch holds more than `tokens` symbols on a side, and each is as full as can be."""
+    bounds, begin = [], 0
+    ends = [np.cumsum(src), np.cumsum(tgt)]
+    before = [0, 0]
+    while begin < len(src):
+        fits = min(int(np.searchsorted(e, b + tokens, side="right")) for e, b in zip(ends, before, strict=True))
+        begin = min(max(fits, begin + 1), begin + most_pairs)
+        before = [int(e[begin - 1]) for e in ends]
         bounds.append(begin)
     return bounds[:-1]
 

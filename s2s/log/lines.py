@@ -5,11 +5,9 @@ from __future__ import annotations
 __all__ = ["Means", "UpdateLine", "duration", "scores", "short", "valid_line"]
 
 import math
-import resource
-import sys
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,13 +16,26 @@ NOT_SCORES = {"kind", "step", "best", "search", "signatures"}
 """Keys of a validation's record that are no scores"""
 
 
+class Row(NamedTuple):
+    """What the line needs of an update."""
+
+    seconds: float
+    """Of the clock, since the update before"""
+    n_tokens: int
+    loss: float
+    nll: float
+    wait: float
+    """Seconds of them that went into waiting for data"""
+    used: float
+    """Seconds that the products alone would take at the machine's rate"""
+
+
 @dataclass
 class Means:
     """Moving means over the last updates: losses per symbol, and time, waiting for data included."""
 
     size: int
-    rows: deque[tuple[float, int, float, float]] = field(init=False)
-    """(seconds, target symbols, loss, nll) of each"""
+    rows: deque[Row] = field(init=False)
 
     def __post_init__(self) -> None:
         self.rows = deque(maxlen=self.size)
@@ -32,16 +43,16 @@ class Means:
     def add(self, seconds: float, record: Mapping[str, Any]) -> None:
         """Take in one update that took so long; one that was skipped for what is not finite taught nothing."""
         learnt = math.isfinite(record["loss"]) and math.isfinite(record["gnorm"])
-        self.rows.append(
-            (seconds, record["tokens"], record["loss"], record["nll"]) if learnt else (seconds, 0, 0.0, 0.0)
-        )
+        n_tokens, loss, nll = (record["tokens"], record["loss"], record["nll"]) if learnt else (0, 0.0, 0.0)
+        used = (record["mfu"] or 0.0) * record["seconds"]
+        self.rows.append(Row(seconds, n_tokens, loss, nll, record["wait"], used))
 
     def loss(self) -> tuple[float, float]:
         """Loss and nll per target symbol."""
         n_tokens = max(self.n_tokens(), 1)
         return (
-            sum(n * loss for _, n, loss, _ in self.rows) / n_tokens,
-            sum(n * nll for _, n, _, nll in self.rows) / n_tokens,
+            sum(row.n_tokens * row.loss for row in self.rows) / n_tokens,
+            sum(row.n_tokens * row.nll for row in self.rows) / n_tokens,
         )
 
     def speed(self) -> float:
@@ -53,10 +64,14 @@ class Means:
         return n_updates * self.seconds() / max(len(self.rows), 1)
 
     def n_tokens(self) -> int:
-        return sum(n for _, n, _, _ in self.rows)
+        return sum(row.n_tokens for row in self.rows)
 
     def seconds(self) -> float:
-        return sum(seconds for seconds, _, _, _ in self.rows)
+        return sum(row.seconds for row in self.rows)
+
+    def share(self, name: str) -> float:
+        """Of the time, that of `wait` or `used`."""
+        return sum(getattr(row, name) for row in self.rows) / max(self.seconds(), 1e-9)
 
 
 @dataclass(frozen=True)
@@ -76,8 +91,10 @@ class UpdateLine:
             f"lr {scientific(record['lr'])}",
             f"gnorm {record['gnorm']:.2f}",
             f"{short(means.speed())} tok/s",
+            *([f"mfu {means.share('used'):.0%}"] if record["mfu"] is not None else []),
             f"pad {record['padding']:.0%}",
-            f"{peak_memory() / 1e9:.1f} GB",
+            f"wait {means.share('wait'):.0%}",
+            f"{record['memory'] / 1e9:.1f} GB",
             f"ETA {duration(means.remaining(n_steps - record['step']))}",
         ]
         return UpdateLine(record["step"], n_steps, "  ".join(parts))
@@ -130,12 +147,3 @@ def duration(seconds: float) -> str:
     hours, m = divmod(minutes, 60)
     days, h = divmod(hours, 24)
     return f"{f'{days}d ' if days else ''}{h:02}:{m:02}:{s:02}"
-
-
-def peak_memory() -> int:
-    """Most bytes held so far: of the GPU where one is used, else of this process."""
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_initialized():
-        return int(torch.cuda.max_memory_allocated())
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak

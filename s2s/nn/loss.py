@@ -12,7 +12,7 @@ __all__ = ["LabelSmoothed", "Loss", "LossSums"]
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -54,11 +54,14 @@ class Weights(NamedTuple):
 class LabelSmoothed:
     """Cross-entropy against the right symbol with probability eps moved to the others."""
 
+    packs: ClassVar[bool] = True
+    """Sentences may lie end to end"""
+
     def __init__(self, config: LabelSmoothedConfig) -> None:
         self.config = config
 
     def __call__(self, model: Any, batch: Batch) -> LossSums:
-        hidden = model(batch.src, batch.src_pad, batch.tgt_in).flatten(0, 1)  # [N, ·]
+        hidden = model(*batch.inputs).flatten(0, -2)  # [N, ·]
         positions = Positions(hidden, batch.tgt_out.flatten(), ~batch.tgt_pad.flatten())
         if self.config.chunk == 0:
             return self._project_and_sum(model, positions)

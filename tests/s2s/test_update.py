@@ -173,3 +173,34 @@ def test_dropout_depends_on_the_step_and_not_on_what_ran_before(model: Bag) -> N
         torch.rand(step)
         update(pairs(4), step=step)
     assert draws[0] == draws[2] != draws[1]
+
+
+def sized(limit: int) -> object:
+    """A loss for a device that holds so many places of a side."""
+
+    def loss(model: nn.Module, batch: Batch) -> LossSums:
+        if max(batch.src.numel(), batch.tgt_in.numel()) > limit:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return plain_loss(model, batch)
+
+    return loss
+
+
+def test_too_little_memory_makes_more_micro_batches_and_the_same_gradient(model: Bag) -> None:
+    batch, other = pairs(32), copy.deepcopy(model)
+    expected = updater(other)(batch, step=1)
+    update = updater(model)
+    update.loss = sized(60)  # type: ignore[assignment]
+    updated = update(batch, step=1)
+    assert updated.n_parts > 1
+    assert updated.loss == pytest.approx(expected.loss)
+    for p, q in zip(model.parameters(), other.parameters(), strict=True):
+        assert torch.allclose(p, q, atol=1e-6)
+    assert update(batch, step=2).n_parts == updated.n_parts, "it is not tried anew at every update"
+
+
+def test_too_little_memory_for_a_single_pair_is_an_error(model: Bag) -> None:
+    update = updater(model)
+    update.loss = sized(0)  # type: ignore[assignment]
+    with pytest.raises(torch.OutOfMemoryError):
+        update(pairs(4), step=1)

@@ -1,0 +1,95 @@
+"""Sentences end to end against the same in a rectangle, sentence by sentence."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+from torch import Tensor
+
+from s2s.batch import Batch, make_batch
+from s2s.nn import LabelSmoothedConfig
+from s2s.nn.loss import LabelSmoothed
+from s2s.packing import Capacity, pack
+from s2s.task import Vocab
+from s2s_transformer import TransformerConfig
+from s2s_transformer.model import Transformer
+
+VOCAB = Vocab(src=20, tgt=20, joint=True)
+CAPACITY = Capacity(tokens=150, longest=20)
+SHAPES = [None, CAPACITY, Capacity(tokens=200, longest=12), Capacity(tokens=129, longest=130)]
+
+
+def pairs(n: int = 9, longest: int = 10, seed: int = 1) -> list[tuple[list[int], list[int]]]:
+    draw = random.Random(seed)
+    side = lambda: [draw.randrange(4, 20) for _ in range(draw.randint(0, longest))]  # noqa: E731
+    return [(side(), side()) for _ in range(n)]
+
+
+def model(**own: object) -> Transformer:
+    torch.manual_seed(2)
+    small = {"n_encoder_layers": 2, "n_decoder_layers": 2, "d_model": 16, "d_ff": 24, "n_heads": 2, "dropout": 0.0}
+    return Transformer(TransformerConfig(**{**small, **own}), VOCAB).double()  # type: ignore[arg-type]
+
+
+def gradients(net: Transformer, batch: Batch) -> list[Tensor]:
+    net.zero_grad()
+    LabelSmoothed(LabelSmoothedConfig())(net, batch).loss.backward()
+    return [p.grad for p in net.parameters() if p.grad is not None]
+
+
+@pytest.mark.parametrize("capacity", SHAPES)
+def test_every_symbol_is_there_once_and_the_rest_is_padding(capacity: Capacity | None) -> None:
+    batch = pack(pairs(), VOCAB, capacity)
+    plain = make_batch(pairs(), VOCAB)
+    assert batch.src[~batch.src_pad].tolist() == plain.src[~plain.src_pad].tolist()
+    assert batch.tgt_out[~batch.tgt_pad].tolist() == plain.tgt_out[~plain.tgt_pad].tolist()
+    assert batch.tgt_in[~batch.tgt_pad].tolist() == plain.tgt_in[~plain.tgt_pad].tolist()
+    assert (batch.n_tokens, batch.n_src_tokens) == (plain.n_tokens, plain.n_src_tokens)
+
+
+@pytest.mark.parametrize("capacity", SHAPES[1:])
+@pytest.mark.parametrize("n", [1, 2, 9])
+def test_places_are_in_a_sentence_each_and_no_sentence_of_symbols_or_padding_is_too_long(
+    capacity: Capacity, n: int
+) -> None:
+    for side in (packing := pack(pairs(n), VOCAB, capacity).packing) and (packing.src, packing.tgt):
+        lengths = side.bounds.diff()
+        assert side.bounds[-1] == len(side.position) == capacity.n_places
+        assert lengths.max() <= side.longest
+        assert len(side.place.unique()) == len(side.place)
+        assert torch.equal(side.position, torch.cat([torch.arange(int(m)) for m in lengths]))
+
+
+def test_the_shape_is_the_same_whatever_the_batch() -> None:
+    shapes = {
+        tuple(t.shape for t in (b.src, b.tgt_in, b.packing.src.bounds, b.packing.tgt.place))
+        for b in (pack(pairs(n, seed=n), VOCAB, CAPACITY) for n in (1, 5, 12))
+        if b.packing
+    }
+    assert len(shapes) == 1
+
+
+@pytest.mark.parametrize("capacity", SHAPES)
+@pytest.mark.parametrize("own", [{}, {"attention": "math", "norm": "pre"}, {"d_v": 5, "positions": "learned"}])
+def test_a_symbols_vector_is_the_same_as_in_a_rectangle(own: dict[str, object], capacity: Capacity | None) -> None:
+    net, packed, plain = model(**own), pack(pairs(), VOCAB, capacity), make_batch(pairs(), VOCAB)
+    found, expected = net(*packed.inputs)[~packed.tgt_pad], net(*plain.inputs)[~plain.tgt_pad]
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("capacity", SHAPES)
+def test_so_is_the_gradient(capacity: Capacity | None) -> None:
+    net = model()
+    found = [g.clone() for g in gradients(net, pack(pairs(), VOCAB, capacity))]
+    for one, other in zip(found, gradients(net, make_batch(pairs(), VOCAB)), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)  # the loss is in fp32
+
+
+def test_what_is_in_the_rest_changes_nothing() -> None:
+    net, batch = model(), pack(pairs(), VOCAB, CAPACITY)
+    before = net(*batch.inputs)[~batch.tgt_pad]
+    batch.src[batch.src_pad] = 7
+    batch.tgt_in[batch.tgt_pad] = 7
+    assert torch.equal(net(*batch.inputs)[~batch.tgt_pad], before)
