@@ -127,9 +127,12 @@ class Generator:
 
     def window(self, lines: Sequence[str]) -> Iterator[Output]:
         """An output for each of these lines, in order, each as soon as those before it are there."""
+        yield from self._window([self.task.read_raw(line) for line in lines] if self.config.raw else lines)
+
+    def _window(self, lines: Sequence[str]) -> Iterator[Output]:
         encoded = self._encode(lines)
         if len(encoded) < len(lines):
-            yield from self.window(lines[: len(encoded)])
+            yield from self._window(lines[: len(encoded)])
             raise DataError(self._too_long(lines[len(encoded)]))
         outputs = [None if ids else Output(line, [NOTHING]) for line, ids in zip(lines, encoded, strict=True)]
         n_given = 0

@@ -9,7 +9,7 @@ __all__ = ["Constraint", "Encoded", "Example", "Rejected", "Sources", "Task", "V
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -98,6 +98,8 @@ class Task(ABC):
     """Registered metrics that judge an output, the main one first; a dict gives options beside its `name`."""
     metric_options: Mapping[str, Any] = MappingProxyType({})
     """Options for every metric that has them and is not told otherwise, such as the outputs' language."""
+    views: Mapping[str, Callable[[str], str]] = MappingProxyType({})
+    """Other ways to show an output, on any number of lines, such as a drawing: s2s-generate format=NAME."""
 
     def __init__(self, config: Choice) -> None:
         self.config = config
@@ -138,6 +140,10 @@ class Task(ABC):
     @abstractmethod
     def detokenize(self, ids: Sequence[int], src: str) -> str:
         """The output text of target ids, without bos and eos, for the input `src`."""
+
+    def read_raw(self, line: str) -> str:
+        """The input, as `encode_source` wants it, in a line as people write it: s2s-generate raw=true."""
+        return line
 
     def fallback(self, src: str) -> str:
         """The output text for an input `src` for which a search found none."""

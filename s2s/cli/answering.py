@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from s2s.cli.inputs import lines_of, windows
-from s2s.cli.records import FORMATS
+from s2s.cli.records import find_format
 from s2s.cli.sharding import Part, n_lines_of
 from s2s.errors import DataError
 
@@ -27,7 +27,8 @@ def answer(generator: Generator, config: GenerateConfig, output: Stream | Resuma
     A window of which some are written is decoded whole: the batches, and with them the last digits of the
     scores, are then what they would have been.
     """
-    form, name = FORMATS[config.format], "standard input" if config.input == "-" else config.input
+    form = find_format(config, generator.task)
+    name = "standard input" if config.input == "-" else config.input
     lines, first = lines_of(config.input), 0
     if isinstance(output, Part):
         own = output.share.lines(n_lines_of(config.input), config.window)

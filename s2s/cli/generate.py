@@ -31,6 +31,7 @@ def generate(composed: Composed[GenerateConfig], plugins: Plugins, options: Opti
     from s2s.cli.answering import answer  # torch comes with these, and --help does without it
     from s2s.cli.loading import load
     from s2s.cli.outputs import open_output, summary
+    from s2s.cli.records import find_format
     from s2s.cli.sharding import Part
 
     def say(line: str) -> None:
@@ -44,6 +45,7 @@ def generate(composed: Composed[GenerateConfig], plugins: Plugins, options: Opti
         return say(f"{config.output} is finished; to make it anew, remove it or leave out resume=true")
     logging.basicConfig(format="warning: %(message)s")
     generator, made_of, how = load(composed, plugins)
+    find_format(config, generator.task)  # an error now, before anything is written
     if options.dry_run:
         return say(f"all is in order; nothing was read or written; on {how}")
     with contextlib.closing(output):

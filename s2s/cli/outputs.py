@@ -26,7 +26,18 @@ if TYPE_CHECKING:
     from s2s.generator import Counts
     from s2s.registry import Choice
 
-SHAPING = ("format", "nbest", "tokens", "window", "max_source", "too_long", "constrained", "precision", "quantization")
+SHAPING = (
+    "raw",
+    "format",
+    "nbest",
+    "tokens",
+    "window",
+    "max_source",
+    "too_long",
+    "constrained",
+    "precision",
+    "quantization",
+)
 """Options on which the bytes of an output depend, beside input, checkpoint and search"""
 
 
@@ -75,15 +86,15 @@ def open_output(config: GenerateConfig) -> Stream | ResumableFile | Part:
     _check(config)
     if share_of(config) is None and (config.output == "-" or is_stream(config.output)):
         return Stream(config.output)
-    n_lines = FORMATS[config.format].n_lines(config.nbest)
+    n_lines = FORMATS[config.format].n_lines(config.nbest) if config.format in FORMATS else 0
     share = share_of(config)
     return Part(share, config.output, n_lines) if share else ResumableFile(Path(config.output), n_lines)
 
 
 def _check(config: GenerateConfig) -> None:
     """What can be said about input and output before a model is loaded."""
-    if config.nbest > 1 and config.format == "text":
-        raise ConfigError(f"nbest={config.nbest} needs format=tsv or jsonl: text has one line for each input")
+    if config.nbest > 1 and config.format not in ("tsv", "jsonl"):
+        raise ConfigError(f"nbest={config.nbest} needs format=tsv or jsonl: {config.format} has the best alone")
     if not config.output or os.path.isdir(config.output):  # noqa: PTH112  Path's own raises on a name too long
         raise ConfigError(f"output={config.output}: name a file, or - for standard output")
     reads_file = config.input != "-" and not is_stream(config.input)

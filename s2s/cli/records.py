@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FORMATS", "Format", "Jsonl", "Record", "Text", "Tsv"]
+__all__ = ["FORMATS", "Format", "Jsonl", "Record", "Text", "Tsv", "View", "find_format"]
 
 import json
 import math
@@ -10,11 +10,15 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from s2s.errors import DataError
+from s2s.errors import ConfigError, DataError, did_you_mean
 from s2s.generator import UNANSWERED
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from s2s.config import GenerateConfig
     from s2s.generator import Candidate, Output
+    from s2s.task import Task
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ class Format(Protocol):
         ...
 
     def n_lines(self, nbest: int) -> int:
-        """How many they are: the same for every input, so that lines tell how many inputs are done."""
+        """How many they are: the same for every input, so that lines tell how many inputs are done; 0: any number."""
         return 1
 
 
@@ -108,4 +112,31 @@ def one_line(text: str) -> str:
     return re.sub(r"[\r\n]+", " ", text)
 
 
+class View(Text):
+    """A task's own way to show an output, on any number of lines."""
+
+    def __init__(self, show: Callable[[str], str]) -> None:
+        self.show = show
+
+    def render(self, record: Record, output: Output, nbest: int) -> list[str]:
+        return [self.show(output.hyp) if output.hyp else ""]
+
+    def n_lines(self, nbest: int) -> int:
+        return 0
+
+
 FORMATS: dict[str, Format] = {"text": Text(), "tsv": Tsv(), "jsonl": Jsonl()}
+"""Those of every task"""
+
+
+def find_format(config: GenerateConfig, task: Task) -> Format:
+    """What `format` names, or an error that says what there is; a view cannot be continued."""
+    name = config.format
+    if name not in FORMATS and name not in task.views:
+        hint = did_you_mean(name, [*FORMATS, *task.views])
+        raise ConfigError(f"format={name}: no such format of s2s-generate or of task={task.config.name}.{hint}")
+    if name in FORMATS:
+        return FORMATS[name]
+    if config.resume:
+        raise ConfigError(f"resume=true counts lines, of which format={name} has any number; give format=text")
+    return View(task.views[name])

@@ -41,8 +41,11 @@ class GenerateConfig:
     """File to read; - is standard input."""
     output: str = "-"
     """File to write; - is standard output."""
-    format: Literal["text", "tsv", "jsonl"] = "text"
-    """text: one line in, one out. tsv: source, output, score. jsonl: objects with `src`; others are kept."""
+    raw: bool = False
+    """The input is text as people write it, which the task cuts into words where it wants them."""
+    format: str = "text"
+    """text: one line in, one out. tsv: source, output, score. jsonl: objects with `src`; others are kept. Or a view
+    that the run's task offers, such as pretty, svg and html of trees."""
     nbest: int = 1
     """Outputs per input; more than one needs tsv or jsonl."""
     tokens: int = 4000

@@ -6,6 +6,7 @@ __all__ = ["Parsing"]
 
 import json
 from collections import Counter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from s2s.data.lines import missing
@@ -15,7 +16,10 @@ from s2s.errors import DataError
 from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
 from s2s_parsing.constraint.fallback import fallback
 from s2s_parsing.corpora import BuiltinTreebank, FileTreebanks, Treebanks
+from s2s_parsing.drawing import pretty
 from s2s_parsing.linear import FORMS, PERIOD, Linear, LinearConfig, Numbered, Unwritable
+from s2s_parsing.picture import html, svg
+from s2s_parsing.raw import words_of_text
 from s2s_parsing.source import Source, words_of
 from s2s_parsing.symbols import Symbols, learn_symbols, load_symbols, save_symbols
 from s2s_parsing.tree import Tree, leaves
@@ -40,6 +44,7 @@ class Parsing(Task):
     source: Source
     """Known, as `symbols`, once `learn` or `load` has run."""
     symbols: Symbols
+    views = MappingProxyType({"pretty": pretty, "svg": svg, "html": html})
 
     def __init__(self, config: ParsingConfig, form: Linear | None = None) -> None:
         """Without a `form`, `config.linear` is one of the shipped."""
@@ -109,6 +114,10 @@ class Parsing(Task):
         tree, mended = self.symbols.decode(ids, words_of(src))
         self.counts["no tree, and mended"] += mended
         return self._read_out(tree)
+
+    def read_raw(self, line: str) -> str:
+        """The words, parted by blanks, of a sentence as people write it."""
+        return " ".join(words_of_text(line))
 
     def fallback(self, src: str) -> str:
         """Brackets that branch to the right, where no tree was found."""

@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import time
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -36,6 +37,11 @@ if TYPE_CHECKING:
 
 class TornCapitals(Capitals):
     """z comes out as a line end, to see that it cannot tear the output."""
+
+    views = MappingProxyType({"column": "\n".join})
+
+    def read_raw(self, line: str) -> str:
+        return line.lower()
 
     def detokenize(self, ids: Sequence[int], src: str) -> str:
         return "".join("\n\t" if i == 29 else chr(i - 4 + ord("A")) for i in ids)
@@ -93,6 +99,40 @@ def test_text_is_one_line_out_for_each_line_in(tmp_path: Path, capsysbinary: Any
     assert out.decode().split("\n") == [*TEXT, ""]
     assert b"7 inputs, 2 empty" in err
     assert b"sentences/s" in err
+
+
+def test_a_view_of_the_task_has_any_number_of_lines(tmp_path: Path, capsysbinary: Any) -> None:
+    write(tmp_path / "in.txt", "abc", "", "de")
+    assert run("input=in.txt", "format=column", "--quiet") == 0
+    assert capsysbinary.readouterr().out == b"A\nB\nC\n\nD\nE\n"
+    assert run("input=in.txt", "format=column", "output=out", "--quiet") == 0
+    assert (tmp_path / "out").read_bytes() == b"A\nB\nC\n\nD\nE\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["format=colum"], "format=colum: no such format of s2s-generate or of task=. Did you mean 'column'?"),
+        (["format=column", "nbest=2"], "nbest=2 needs format=tsv or jsonl: column has the best alone"),
+        (["format=column", "resume=true"], "resume=true counts lines, of which format=column has any number"),
+    ],
+)
+def test_a_view_that_cannot_be_is_refused_before_anything_is_written(
+    tmp_path: Path, capsys: Any, arguments: list[str], message: str
+) -> None:
+    write(tmp_path / "in", "a")
+    before = set(tmp_path.iterdir())
+    assert run("input=in", "output=out", *arguments) == 2
+    assert message in capsys.readouterr().err
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_raw_text_is_read_by_the_task(tmp_path: Path, capsys: Any) -> None:
+    write(tmp_path / "in", "Abc", "DEF")
+    assert run("input=in", "--raw", "--quiet", "format=tsv") == 0
+    assert [row.split("\t")[:2] for row in capsys.readouterr().out.splitlines()] == [["Abc", "ABC"], ["DEF", "DEF"]]
+    assert run("input=in", "--quiet", "max_source=3", "too_long=error", "raw=true") == 2
+    assert "in:1: an input of 4 symbols" in capsys.readouterr().err
 
 
 def test_quiet_says_nothing(tmp_path: Path, capsys: Any) -> None:
@@ -376,6 +416,7 @@ def unfinished(tmp_path: Path) -> list[str]:
     [
         (["search.alpha=0.1"], "search.alpha was 0.6 and is 0.1"),
         (["format=tsv"], "format was 'text' and is 'tsv'"),
+        (["raw=true"], "raw was False and is True"),
         (["window=3"], "window was 2000 and is 3"),
     ],
 )

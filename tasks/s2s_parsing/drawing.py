@@ -1,0 +1,80 @@
+"""Trees drawn in a terminal: upright where there is room, else lying on their side."""
+
+from __future__ import annotations
+
+__all__ = ["pretty", "shown"]
+
+import shutil
+import unicodedata
+from typing import TYPE_CHECKING
+
+from s2s_parsing.tree import TOP, Tree, Word, leaves, to_nltk
+from s2s_parsing.treebank import read_brackets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from s2s_parsing.tree import Node
+
+COLUMNS = 100
+"""Room where nothing says how wide the terminal is, such as in a file"""
+DEEPEST = 40
+"""Levels from which a tree is easier to read on its side"""
+
+
+def pretty(line: str) -> str:
+    """The tree of a line of brackets, on several lines."""
+    tree = shown(line)
+    upright = _upright(tree, shutil.get_terminal_size((COLUMNS, 0)).columns)
+    return f"{upright or _sideways(tree)}\n"
+
+
+def shown(line: str) -> Tree:
+    """The tree of a line of brackets, without a TOP that says nothing."""
+    (tree,) = read_brackets([(1, line)])
+    assert isinstance(tree, Tree), tree
+    first, *others = tree.children
+    return tree if others or tree.label != TOP or isinstance(first, Word) else first
+
+
+def _upright(tree: Tree, columns: int) -> str:
+    """As nltk draws it; nothing if it is wider or deeper than can be read, or if signs are no column wide."""
+    words = [leaf.word for leaf in leaves(tree)]
+    if sum(len(word) + 1 for word in words) > columns or _depth(tree) > DEEPEST:
+        return ""
+    if any(unicodedata.east_asian_width(sign) in "WF" or unicodedata.combining(sign) for sign in "".join(words)):
+        return ""
+    from nltk.tree.prettyprinter import TreePrettyPrinter  # a second, of no use to training
+
+    lines = [row.rstrip() for row in TreePrettyPrinter(to_nltk(tree)).text(unicodelines=True).splitlines()]
+    return "\n".join(row for row in lines if row) if max(map(len, lines)) <= columns else ""
+
+
+def _depth(tree: Tree) -> int:
+    """Brackets round one another, the outermost among them."""
+    deepest = 0
+    stack: list[tuple[Node, int]] = [(tree, 1)]
+    while stack:
+        node, depth = stack.pop()
+        if isinstance(node, Tree):
+            deepest = max(deepest, depth)
+            stack.extend((child, depth + 1) for child in node.children)
+    return deepest
+
+
+def _sideways(tree: Tree) -> str:
+    return "\n".join(_branches(tree))
+
+
+def _branches(tree: Tree) -> Iterator[str]:
+    """A line for each bracket and each word, with what hangs below a bracket indented."""
+    stack: list[tuple[Node, str, str]] = [(tree, "", "")]  # with what stands before it, and before what is below it
+    while stack:
+        node, before, below = stack.pop()
+        if isinstance(node, Word):
+            yield f"{before}{node.tag} {node.word}"
+            continue
+        yield f"{before}{node.label}"
+        *others, last = node.children
+        stack.append((last, f"{below}└─ ", f"{below}   "))
+        stack.extend((child, f"{below}├─ ", f"{below}│  ") for child in reversed(others))

@@ -1,0 +1,96 @@
+"""Trees as pictures: SVG, and the same within a web page. All of it is ASCII, so that any page can hold it."""
+
+from __future__ import annotations
+
+__all__ = ["html", "svg"]
+
+import re
+import unicodedata
+from html import escape
+from typing import NamedTuple
+
+from s2s_parsing.drawing import shown
+from s2s_parsing.tree import fold, leaves
+
+SIGN, GAP, STEP, SIZE = 8.0, 14.0, 42.0, 14
+"""Pixels: a sign's width and what parts two words, from level to level, and the letters' size"""
+UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]")  # XML has no way to write most of these
+COLOURS = {"bracket": "#1b4f9c", "tag": "#3f7d3f", "word": "#111"}
+
+
+class Spot(NamedTuple):
+    """Where something stands."""
+
+    x: float
+    level: int
+    """Levels above the words"""
+
+
+def svg(line: str) -> str:
+    """The tree of a line of brackets as an SVG document, on one line."""
+    picture = _Picture()
+    top = fold(shown(line), picture.leaf, picture.bracket).level
+    width, height = picture.width + GAP, (top + 1) * STEP
+    drawn = [_branch(parent, child, top) for parent, child in picture.branches]
+    drawn += [_label(spot, text, kind, top) for spot, text, kind in picture.labels]
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
+        f'viewBox="0 0 {width:g} {height:g}" font-family="Helvetica, Arial, sans-serif" font-size="{SIZE}" '
+        f'text-anchor="middle"><rect width="100%" height="100%" fill="white"/>'
+    )
+    return "".join([head, *drawn, "</svg>"])
+
+
+def html(line: str) -> str:
+    """The picture with its sentence, a part of a web page, on one line."""
+    sentence = _text(" ".join(leaf.word for leaf in leaves(shown(line))))
+    return f'<figure style="overflow-x: auto"><figcaption>{sentence}</figcaption>{svg(line)}</figure>'
+
+
+class _Picture:
+    """Grows from left to right, as `fold` meets the words."""
+
+    def __init__(self) -> None:
+        self.width = GAP
+        self.labels: list[tuple[Spot, str, str]] = []
+        self.branches: list[tuple[Spot, Spot]] = []
+
+    def leaf(self, tag: str, word: str) -> Spot:
+        """The word on the ground, its part of speech above it."""
+        width = SIGN * max(_n_columns(word), _n_columns(tag), 3) + GAP
+        below, spot = Spot(self.width + width / 2, 0), Spot(self.width + width / 2, 1)
+        self.width += width
+        self.labels += [(below, word, "word"), (spot, tag, "tag")]
+        self.branches.append((spot, below))
+        return spot
+
+    def bracket(self, label: str, children: list[Spot]) -> Spot:
+        """Above the middle of what it holds, and higher than all of it."""
+        spot = Spot((children[0].x + children[-1].x) / 2, 1 + max(child.level for child in children))
+        self.labels.append((spot, label, "bracket"))
+        self.branches += [(spot, child) for child in children]
+        return spot
+
+
+def _branch(parent: Spot, child: Spot, top: int) -> str:
+    """From below a label down, across and down to another: slanting, it would run through what stands between."""
+    y1, y2 = _y(parent, top) + 5, _y(child, top) - SIZE
+    across = y1 + (STEP - SIZE - 5) / 2
+    return f'<path d="M{parent.x:g} {y1:g}V{across:g}H{child.x:g}V{y2:g}" fill="none" stroke="#999"/>'
+
+
+def _label(spot: Spot, text: str, kind: str, top: int) -> str:
+    return f'<text x="{spot.x:g}" y="{_y(spot, top):g}" fill="{COLOURS[kind]}">{_text(text)}</text>'
+
+
+def _y(spot: Spot, top: int) -> float:
+    """The line that letters stand on."""
+    return (top - spot.level + 0.6) * STEP
+
+
+def _n_columns(text: str) -> int:
+    return sum(1 + (unicodedata.east_asian_width(sign) in "WF") for sign in text)
+
+
+def _text(text: str) -> str:
+    return escape(UNPRINTABLE.sub("\ufffd", text)).encode("ascii", "xmlcharrefreplace").decode()
