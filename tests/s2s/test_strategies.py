@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 from safetensors.torch import load_file
-from sorting_runs import outcome, records, train, train_in_ranks
+from sorting_runs import outcome, records, status, train, train_in_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -71,6 +71,7 @@ def test_copies_of_two_processes_end_with_the_bytes_of_one(tmp_path: Path) -> No
     assert outcome(tmp_path / "ddp")["hashes"] == outcome(tmp_path / "one")["hashes"]
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_another_strategy_and_another_number_of_processes(tmp_path: Path) -> None:
     common = [
         "arch.dropout=0",
@@ -112,6 +113,16 @@ def test_parts_in_half_precision_come_near_copies(tmp_path: Path, precision: str
     assert_alike(tmp_path / "fsdp", tmp_path / "ddp", 5e-3)
 
 
+def test_parts_are_continued_as_copies_and_by_one_process(tmp_path: Path) -> None:
+    """The short form of the test before."""
+    common = [*SGD, "optim.momentum=0.9", "valid.every=0", "train.micro_tokens=60"]
+    assert train(tmp_path / "one", *common, "train.steps=4") == 0
+    in_ranks(tmp_path / "mixed", 2, *common, "train.steps=2", FSDP)
+    assert train(tmp_path / "mixed", *common, "train.steps=4") == 0
+    names = [f"step-000004/{name}.safetensors" for name in ("model", "optim")]
+    assert_near(tmp_path / "mixed", tmp_path / "one", names, 1e-6)
+
+
 def test_an_update_that_is_not_finite_on_one_rank_is_skipped_by_all(tmp_path: Path) -> None:
     spoil = {1: {"SPOIL": "2"}}
     codes = train_in_ranks(tmp_path / "a", 2, "train.steps=4", "valid.every=0", env=spoil)
@@ -119,3 +130,9 @@ def test_an_update_that_is_not_finite_on_one_rank_is_skipped_by_all(tmp_path: Pa
     assert (tmp_path / "a.log").read_text().count("update 2 skipped") == 1
     (kept,) = (tmp_path / "a" / "run" / "bad_batches.jsonl").read_text().splitlines()
     assert json.loads(kept)["step"] == 2
+
+
+def test_processes_stop_early_together(tmp_path: Path) -> None:
+    arguments = ["train.steps=50", "valid.every=2", "valid.patience=2", "schedule.lr=0", "valid.sentences=5"]
+    in_ranks(tmp_path / "a", 2, *arguments)
+    assert (status(tmp_path / "a")["steps"], status(tmp_path / "a")["stopped_early"]) == (6, True)

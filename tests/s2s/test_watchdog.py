@@ -23,7 +23,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 ARGUMENTS = ["train.steps=30", "valid.every=6", "checkpoint.every=3", "train.average=3"]
 
 
-@pytest.mark.parametrize(("place", "strategy"), [("updating 3", "ddp"), ("validating 4", "fsdp")])
+@pytest.mark.parametrize(
+    ("place", "strategy"), [("updating 3", "ddp"), pytest.param("validating 4", "fsdp", marks=pytest.mark.slow)]
+)
 def test_a_rank_that_hangs_is_named_with_its_update(tmp_path: Path, place: str, strategy: str) -> None:
     began = time.monotonic()
     arguments = ["train.steps=9", "valid.every=4", "train.timeout=3", f"train.strategy={strategy}"]
