@@ -11,27 +11,31 @@ import contextlib
 import itertools
 import logging
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from s2s.batch import make_batch
 from s2s.config import GenerateConfig
-from s2s.decoding import Found, StreamingSearch
+from s2s.decoding import Found, Hypothesis, StreamingSearch
 from s2s.decoding.queue import Queue, Source
 from s2s.errors import DataError
+from s2s.forking import in_forks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from s2s.decoding import Hypothesis, Search
+    from s2s.decoding import Search
     from s2s.model import Seq2Seq
     from s2s.task import Task
 
 logger = logging.getLogger(__name__)
 
 AUTOCAST = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+WORTH_A_WORKER = 8
+"""Inputs without which another process is not worth its beginning"""
 
 
 @dataclass(frozen=True)
@@ -169,9 +173,17 @@ class Generator:
 
     def _search(self, encoded: Sequence[list[int]]) -> Iterator[Iterable[Found]]:
         """What is found for those that have symbols, the longest first, as soon as it is there."""
-        eos, dtype = self.task.vocab.eos, AUTOCAST[self.config.precision]
         places = sorted((i for i, ids in enumerate(encoded) if ids), key=lambda i: -len(encoded[i]))
-        sources = [Source(i, [*encoded[i], eos]) for i in places]
+        sources = [Source(i, [*encoded[i], self.task.vocab.eos]) for i in places]
+        n_workers = min(self.config.workers, len(sources) // WORTH_A_WORKER)
+        if n_workers < 2:
+            return self._found(sources)
+        shares = [sources[i::n_workers] for i in range(n_workers)]
+        values = in_forks([lambda share=share: map(_as_values, self._found(share)) for share in shares])  # type: ignore[misc]
+        return map(_from_values, values)
+
+    def _found(self, sources: list[Source]) -> Iterator[Iterable[Found]]:
+        dtype = AUTOCAST[self.config.precision]
         found = self._stream(sources) if isinstance(self.search, StreamingSearch) else self._batches(sources)
         while True:
             with evaluating(self.model), torch.autocast(self.device.type, dtype, enabled=dtype is not None):
@@ -210,6 +222,15 @@ class Generator:
         self.counts.inputs += 1
         self.counts.empty += output.best is NOTHING
         self.counts.tokens += 0 if output.best is NOTHING or output.score == -math.inf else len(output.tokens) + 1
+
+
+def _as_values(some: Iterable[Found]) -> list[tuple[int, list[dict[str, Any]]]]:
+    """As JSON can hold it; numbers come back to the bit."""
+    return [(found.place, [asdict(hypothesis) for hypothesis in found.hypotheses]) for found in some]
+
+
+def _from_values(values: Iterable[tuple[int, list[dict[str, Any]]]]) -> list[Found]:
+    return [Found(place, [Hypothesis(**fields) for fields in hypotheses]) for place, hypotheses in values]
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["Loaded", "load"]
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -12,8 +13,10 @@ import torch
 from s2s import kernels
 from s2s.cli.outputs import made_of
 from s2s.compose import Composed, recompose
+from s2s.data.encoding import n_workers
 from s2s.distributed import pick_device
 from s2s.errors import ConfigError
+from s2s.forking import n_that_pay
 from s2s.generator import Generator
 from s2s.nn.packed import pack
 from s2s.run import find_run, load_run
@@ -38,9 +41,10 @@ def load(composed: Composed[GenerateConfig], plugins: Plugins) -> Loaded:
     config = composed.config
     if not config.run:
         raise ConfigError("run: which model? Give run=NAME, a run directory, or run=last")
-    if config.threads:
-        torch.set_num_threads(config.threads)
     device = pick_device(config.device, "device", int(os.environ.get("LOCAL_RANK", "0")))
+    config = replace(config, workers=_workers(config, device))
+    if config.threads or config.workers > 1:
+        torch.set_num_threads(config.threads or 1)
     run = load_run(find_run(config.run), config.checkpoint, plugins, device)
     given = {"search": composed.given.get("search", {})}
     chosen = recompose(run.config, given, plugins).search
@@ -51,6 +55,21 @@ def load(composed: Composed[GenerateConfig], plugins: Plugins) -> Loaded:
         made_of(config, run.checkpoint_path, chosen, device.type),
         how,
     )
+
+
+def _workers(config: GenerateConfig, device: torch.device) -> int:
+    """How many processes decode; this one must have had a single thread until then."""
+    if config.workers == 1 or device.type != "cpu":
+        if config.workers > 1:
+            raise ConfigError(f"workers={config.workers} share a CPU, but device is {device}; give workers=1")
+        return 1
+    if config.threads > 1:
+        raise ConfigError(
+            f"workers={config.workers} threads={config.threads}: each worker has one thread; give one of both"
+        )
+    torch.set_num_threads(1)
+    x = torch.ones(256, 1024)
+    return config.workers or n_that_pay(n_workers(0), lambda: x @ x.T)
 
 
 def accelerate(model: Seq2Seq, device: torch.device, config: GenerateConfig) -> str:
@@ -64,4 +83,5 @@ def accelerate(model: Seq2Seq, device: torch.device, config: GenerateConfig) -> 
     if not on_cpu:
         return f"{device} in {config.precision}"
     kernels.keep_memory()
-    return f"{device}, {kernels.description()}, {pack(model, config.matmul, config.quantization)}"
+    workers = f"{config.workers} processes, " if config.workers > 1 else ""
+    return f"{device}, {workers}{kernels.description()}, {pack(model, config.matmul, config.quantization)}"

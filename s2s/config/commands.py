@@ -64,6 +64,9 @@ class GenerateConfig:
     """Arithmetic."""
     threads: int = 0
     """Threads of torch on the CPU; 0 leaves its own choice."""
+    workers: int = 1
+    """Processes on a CPU that share the weights and the inputs of a window; with more than one, each has one thread.
+    0: as many as this machine can now give its time to, by a measurement at the start."""
     matmul: Literal["auto", "torch", "onednn"] = "auto"
     """Who multiplies by weights in fp32 on a CPU. onednn: with weights laid out once, the same to the bit in every
     batch. auto: whichever is faster here, by a measurement at the start."""
@@ -80,7 +83,9 @@ class GenerateConfig:
 
     def __post_init__(self) -> None:
         one = at_least(1)
-        refuse_outside("", self, nbest=one, tokens=one, window=one, max_source=at_least(2), threads=THREADS)
+        refuse_outside(
+            "", self, nbest=one, tokens=one, window=one, max_source=at_least(2), threads=THREADS, workers=THREADS
+        )
 
 
 @dataclass(kw_only=True)

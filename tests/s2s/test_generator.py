@@ -189,3 +189,11 @@ def test_half_precision_is_taken_from_the_configuration() -> None:
 def test_sizes_must_be_positive(option: str) -> None:
     with pytest.raises(ConfigError, match=f"{option}=0 must be at least"):
         GenerateConfig(**{option: 0})
+
+
+def test_workers_change_nothing(model: Copy) -> None:
+    """The same outputs in the same order, to the last bit of their scores."""
+    lines = words(50)
+    alone, shared = (list(generator(model, workers=n, nbest=2, window=30)(lines)) for n in (1, 3))
+    assert alone == shared
+    assert len(model.batches) == 2  # the workers' batches were made elsewhere
