@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import sys
 import time
 import uuid
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
+PATIENCE = 300
+"""Seconds after which a run hangs: less than the timeout of its collectives, more than a busy machine needs"""
 ARGUMENTS = ["train.steps=30", "valid.every=6", "checkpoint.every=3", "train.average=3"]
 
 
@@ -55,6 +58,7 @@ def under_an_agent(folder: Path, backend: str, *arguments: str, **env: str) -> i
             raise SystemExit(code)
 
     def agent() -> None:
+        signal.alarm(PATIENCE)
         config = LaunchConfig(
             min_nodes=1,
             max_nodes=1,
@@ -83,12 +87,10 @@ def kill(undisturbed: Path, tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)
     place = draw.choice([f"updating {draw.randint(1, 30)}", f"validating {6 * draw.randint(1, 5)}", "starting 0"])
     env = {"SIGNAL": f"KILL {place}", "SIGNAL_RANK": str(draw.randrange(2)), "ONCE": str(tmp_path / "once")}
-    began = time.monotonic()
     code = under_an_agent(tmp_path / "a", draw.choice(["c10d", "static"]), *ARGUMENTS, **env)
     said = (tmp_path / "a.log").read_text()
     assert code == 0, said
     assert (tmp_path / "once").exists(), f"not killed: {env}"
-    assert time.monotonic() - began < 60
     assert outcome(tmp_path / "a") == outcome(undisturbed)
 
 
