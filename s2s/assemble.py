@@ -20,6 +20,7 @@ from s2s.machine import matmul_rate
 from s2s.metrics import build_metrics
 from s2s.nn.machinery import DTYPES, Machinery
 from s2s.nn.recompute import recompute_layers
+from s2s.probe import settle_tokens
 from s2s.trainer import Trainer
 from s2s.update import Updater
 from s2s.validation import Validation, dev_examples
@@ -49,7 +50,7 @@ def assemble(config: Config, plugins: Plugins, world: World, run: RunDirectory, 
     model = _model(config, plugins, world, task)
     strategy = _strategy(config, world)
     _refuse_too_long(model, config, prepared)
-    if config.train.recompute == "layers":
+    if config.train.activations == "recompute":
         recompute_layers(model)
     strategy.place(model)
     loss = build("loss", config.loss.name).build(config.loss)
@@ -75,22 +76,23 @@ def assemble(config: Config, plugins: Plugins, world: World, run: RunDirectory, 
         generator=Generator(model, task, search, world.device),
         world=world,
     )
+    found = settle_tokens(config.train, updater, config.data.max_len, run.path)
     ema = EMA(model, config.train.ema) if config.train.ema else None
     return Trainer(
         config=config,
         directory=run.path,
         batches=Batches(
             prepared.train,
-            config.train.tokens,
+            config.train.n_tokens,
             config.seed,
-            most_pairs=capacity.n_pairs if (capacity := machinery.capacity(config.train.tokens)) else None,
+            most_pairs=capacity.n_pairs if (capacity := machinery.capacity(config.train.n_tokens)) else None,
         ),
         updater=updater,
         validation=validation,
         keeper=Keeper(config, run.checkpoints, updater, ema, log),
         log=log,
         hook=plugins.hook,
-        report=[*task.describe(), *prepared.report],
+        report=[*task.describe(), *prepared.report, *([found] if found else [])],
         rate=_rate(config, model, machinery, world),
     )
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["free_memory", "matmul_rate", "peak_memory"]
+__all__ = ["PeakMemory", "free_memory", "matmul_rate", "peak_memory"]
 
 import resource
 import sys
 import time
 from pathlib import Path
+from typing import Self
 
 import torch
 
@@ -44,12 +45,39 @@ def peak_memory(device: torch.device) -> int:
     return peak if sys.platform == "darwin" else 1024 * peak
 
 
+class PeakMemory:
+    """The most memory in use inside the block: of the GPU where one is used, else of this process."""
+
+    bytes = 0
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+
+    def __enter__(self) -> Self:
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.device)
+        else:
+            Path("/proc/self/clear_refs").write_text("5")  # sets the peak to what is in use (man 5 proc)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bytes = self._peak()
+
+    def _peak(self) -> int:
+        if self.device.type == "cuda":
+            return int(torch.cuda.max_memory_allocated(self.device))
+        return _kilobytes("/proc/self/status", "VmHWM:")
+
+
 def free_memory(device: torch.device) -> int:
     """Bytes that can still be had."""
     if device.type == "cuda":
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return int(torch.cuda.mem_get_info(device)[0]) + unused
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith("MemAvailable:"):
-            return 1024 * int(line.split()[1])
-    raise OSError("/proc/meminfo does not say MemAvailable")
+    return _kilobytes("/proc/meminfo", "MemAvailable:")
+
+
+def _kilobytes(file: str, name: str) -> int:
+    """Bytes, from a file of lines such as `VmHWM: 1234 kB`."""
+    lines = Path(file).read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(name))

@@ -104,7 +104,7 @@ def first_screen(composed: Composed[Config], trainer: Trainer, plugins: Plugins)
     if trainer.rate:
         yield "means", f"mfu is of {trainer.rate / 1e9:,.0f} GFLOP/s, which large products reach here"
     micro = f", {config.train.micro_tokens:,} at once" if config.train.micro_tokens else ""
-    yield "update", f"{config.train.tokens:,} symbols a side{micro}, {config.train.steps:,} updates"
+    yield "update", f"{config.train.n_tokens:,} symbols a side{micro}, {config.train.steps:,} updates"
     strangers = [f"{name} ({origin})" for name, origin in plugins.loaded.items() if "s2s-toolkit" not in origin]
     if strangers:
         yield "plugins", ", ".join(strangers)

@@ -125,6 +125,11 @@ class Updater:
         self.scaler.update()
         return updated
 
+    def trial(self, batch: Sequence[Pair]) -> None:
+        """The gradient of a batch, and nothing of it: what memory that takes."""
+        self._gradient(split(batch, self._n_parts(batch)), 0, n_symbols(batch)[1])
+        self.optimizer.zero_grad(set_to_none=self.captured is None)
+
     def _gradient(self, parts: Sequence[Sequence[Pair]], step: int, n_tokens: int) -> Sums:
         """Gradient of the loss per target symbol of the GLOBAL batch, whatever the ranks and micro-batches.
 
@@ -172,13 +177,13 @@ class Updater:
         """The pairs as a micro-batch on the device."""
         if not self.machinery.packed.taken:
             return make_batch(pairs, self.vocab).to(self.world.device)
-        n_parts = self.world.size * self._n_own(self.config.tokens)
-        capacity = self.machinery.capacity(math.ceil(self.config.tokens / n_parts))
+        n_parts = self.world.size * self._n_own(self.config.n_tokens)
+        capacity = self.machinery.capacity(math.ceil(self.config.n_tokens / n_parts))
         return pack(pairs, self.vocab, capacity and capacity.for_(pairs)).to(self.world.device)
 
     def _n_parts(self, batch: Sequence[Pair]) -> int:
         """Micro-batches of a global batch: as many as micro_tokens asks for, and a multiple of the ranks."""
-        n = self.config.tokens if self.machinery.constant else max(self._n_places(batch))
+        n = self.config.n_tokens if self.machinery.constant else max(self._n_places(batch))
         return self.world.size * self._n_own(n)
 
     def _n_own(self, n_places: int) -> int:

@@ -126,7 +126,7 @@ class Validation:
     @torch.inference_mode()
     def _own_nll(self) -> tuple[float, int]:
         """Sums of this rank's share: negative log-likelihood, and target symbols."""
-        tokens = self.config.train.micro_tokens or self.config.train.tokens
+        tokens = self.config.train.micro_tokens or self.config.train.n_tokens
         batches = chain.from_iterable(in_order(corpus, tokens) for corpus in self.corpora)
         nll, n_tokens = 0.0, 0
         with evaluating(self.model):

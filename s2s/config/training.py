@@ -40,8 +40,9 @@ class TrainConfig:
 
     steps: int = 100_000
     """Updates in all (section 5.2)."""
-    tokens: int = 25_000
-    """Symbols on each side of one update's batch, over all devices (section 5.1)."""
+    tokens: int | str = 25_000
+    """Symbols on each side of one update's batch, over all devices (section 5.1). auto: as many as fit into memory at
+    once, found by a probe when the run begins."""
     micro_tokens: int | None = None
     """Symbols on each side that one device takes at once; the rest is accumulated. null: all of them."""
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
@@ -56,8 +57,8 @@ class TrainConfig:
     """Record forward and backward once and replay them. null: on a GPU where batches have one shape."""
     compile: bool = False
     """Compile the model with torch.compile."""
-    recompute: Literal["none", "layers"] = "none"
-    """What backward computes again instead of keeping it. layers: all but the input of each, for a third more time."""
+    activations: Literal["keep", "recompute"] = "keep"
+    """recompute: layers keep their input only, and backward computes the rest again, for a third more time."""
     profile: bool = False
     """Write a trace of ten updates to profile.json in the run directory, for chrome://tracing or Perfetto."""
     clip: float | None = None
@@ -89,7 +90,6 @@ class TrainConfig:
             "train",
             self,
             steps=at_least(0),
-            tokens=at_least(1),
             micro_tokens=at_least(1),
             clip=above(0),
             ema=SHARE,
@@ -99,6 +99,8 @@ class TrainConfig:
             restarts=at_least(0),
             threads=THREADS,
         )
+        if self.tokens != "auto" and not (isinstance(self.tokens, int) and self.tokens >= 1):
+            raise ConfigError(f"train.tokens={self.tokens} must be at least 1, or auto")
         if self.devices != "auto" and not (isinstance(self.devices, int) and self.devices >= 1):
             raise ConfigError(f"train.devices={self.devices}: expected a number of processes, or auto")
         if self.devices != 1 and ":" in self.device:
@@ -106,6 +108,12 @@ class TrainConfig:
                 f"train.device={self.device} is one device, and train.devices={self.devices} asks for several; give "
                 f"train.device={self.device.partition(':')[0]}"
             )
+
+    @property
+    def n_tokens(self) -> int:
+        """tokens, when what auto stands for is found."""
+        assert isinstance(self.tokens, int), "the probe comes first"
+        return self.tokens
 
 
 @dataclass(kw_only=True)

@@ -60,7 +60,7 @@ class Machinery:
             longest=longest if constant else 0,
             graph=_graph(train, constant=constant, n_processes=n_processes, device=device),
             compiled=train.compile,
-            recomputed=train.recompute == "layers",
+            recomputed=train.activations == "recompute",
         )
 
     @property
@@ -106,7 +106,7 @@ def _graph(train: TrainConfig, *, constant: bool, n_processes: int, device: torc
         "shapes are not constant": not constant,
         "several processes send gradients meanwhile": n_processes > 1,
         "the scale of fp16 changes": train.precision == "fp16",
-        "recomputing draws dropout anew": train.recompute != "none",
+        "recomputing draws dropout anew": train.activations != "keep",
     }
     why = next((reason for reason, holds in obstacles.items() if holds), None)
     return Taken(False, why) if why else Taken(True, "one shape, one process")

@@ -18,7 +18,7 @@ FLOORS = (
     "model task batch durable forking kernels machine packing captured",
     "nn data decoding optim schedules metrics checkpoint distributed log testing ema stopping",
     "generator run update",
-    "validation keeper",
+    "validation keeper probe",
     "trainer",
     "assemble",
     "session",

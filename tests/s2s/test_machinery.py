@@ -73,7 +73,7 @@ def test_whatever_is_in_the_way_of_packing_is_named(own: dict[str, object], reas
     [
         ({"n": 2}, "several processes"),
         ({"precision": "fp16"}, "fp16"),
-        ({"recompute": "layers"}, "recomputing"),
+        ({"activations": "recompute"}, "recomputing"),
         ({"graph": False}, "as asked"),
     ],
 )
