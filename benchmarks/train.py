@@ -1,10 +1,11 @@
 """How fast training is: target symbols per second, padding not counted, and what each lever brings.
 
     python benchmarks/train.py [arch=base] [corpus=multi30k] [tokens=1024] [rounds=5] [precision=fp32,bf16] [device=cpu]
-                               [--peer] [--levers] [--growth] [out=FOLDER]
+                               [--peer] [--levers] [--growth] [--memory] [out=FOLDER]
 
 --peer: plain loops over the same batches. --levers: each lever switched off, one at a time. --growth: how the cost
-grows with batch, length, width, depth and vocabulary, with plots in `out`. Whatever is compared takes turns, batch by
+grows with batch, length, width, depth and vocabulary, with plots in `out`. --memory: the peak of each engine, in a
+process of its own. Whatever is compared takes turns, batch by
 batch, so that a busy machine hits all alike. On a CPU the time is the process's own, with one thread; on a GPU that
 of the clock, with the device waited for. Ratios are medians over the batches.
 """
@@ -12,9 +13,11 @@ of the clock, with the device waited for. Ratios are medians over the batches.
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import platform
 import statistics
+import subprocess
 import sys
 import time
 from contextlib import nullcontext
@@ -27,7 +30,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from s2s.machine import matmul_rate, peak_memory
+from s2s.machine import PeakMemory, matmul_rate
 from s2s.nn.machinery import DTYPES
 from s2s.nn.products import choose
 from s2s.task import Vocab
@@ -38,7 +41,7 @@ from train_engines import BASE, Engine, arch_of, build
 from train_growth import grow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from s2s.data.batching import Pair
     from s2s_transformer import TransformerConfig
@@ -72,8 +75,10 @@ class Options:
     """cpu or cuda"""
     out: str = ""
     """Folder for results.json and plots; empty: none"""
+    only: str = ""
+    """One engine, by the name that it has in the table"""
     flags: list[str] = field(default_factory=list)
-    """--peer, --levers, --growth"""
+    """--peer, --levers, --growth, --memory"""
 
 
 @dataclass
@@ -105,15 +110,22 @@ def main() -> None:
         "padding": padding(todo),
         "pairs": len(pairs),
     }
-    rates = {p: measured_rate(p, device) for p in options.precision.split(",")}
+    rates = {p: measured_rate(p, device) for p in dict.fromkeys(["fp32", *options.precision.split(",")])}
     report["GFLOP/s of products"] = {p: rate / 1e9 for p, rate in rates.items()}
-    for title, engines in comparisons(options, config, vocab, device).items():
-        found = compare(engines, todo, vocab, rates, config)
+    rows: dict[str, list[Measured]] = {}
+    with PeakMemory(device) as peak:
+        for title, specs in comparisons(options):
+            engines = {name: build(config, vocab, device, **{**BASE, **how}) for name, how in specs.items()}
+            rows[title] = rows.get(title, []) + compare(engines, todo, rates, config, vocab)
+    for title, found in rows.items():
         report[title] = [asdict(row) for row in found]
         show(title, found)
+    if "--memory" in options.flags:
+        names = [name for _, specs in comparisons(options) for name in specs]
+        report["peak bytes of each"] = {name: memory_of(name) for name in dict.fromkeys(names)}
     if "--growth" in options.flags:
         report["growth"] = grow(options.precision.split(",")[-1], device, Path(options.out or "."))
-    report["peak bytes"] = peak_memory(device)
+    report["peak bytes"] = peak.bytes
     print(json.dumps(report))
     if options.out:
         Path(options.out).mkdir(parents=True, exist_ok=True)
@@ -130,37 +142,40 @@ def parse(arguments: Sequence[str]) -> Options:
     return options
 
 
-def comparisons(
-    options: Options, config: TransformerConfig, vocab: Vocab, device: torch.device
-) -> dict[str, dict[str, Engine]]:
-    """What runs in turns with what."""
+def comparisons(options: Options) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
+    """What runs in turns with what: a title, and how each engine is built."""
     precisions = options.precision.split(",")
-    found: dict[str, dict[str, dict[str, Any]]] = {}
     ours: dict[str, dict[str, Any]] = {f"s2s {p}": {"precision": p} for p in precisions}
-    if "--peer" in options.flags:
-        kinds = ["nn.Transformer", *(["MarianMTModel"] if importlib.util.find_spec("transformers") else [])]
-        peers: dict[str, dict[str, Any]] = {
-            f"{kind} {p}": {"peer": kind, "precision": p} for kind in kinds for p in ["fp32", *precisions]
-        }
-        found["against plain loops"] = {**peers, **ours}
-    elif "--levers" not in options.flags:
-        found["ours"] = ours
-    if "--levers" in options.flags:
-        for p in precisions:
-            off = {f"without {name}": {"precision": p, **without} for name, without in LEVERS.items()}
-            found[f"levers in {p}"] = {f"s2s {p}": {"precision": p}, **off}
-    return {
-        title: {name: build(config, vocab, device, **{**BASE, **how}) for name, how in engines.items()}
-        for title, engines in found.items()
+    kinds = ["nn.Transformer", *(["MarianMTModel"] if importlib.util.find_spec("transformers") else [])]
+    peers: dict[str, dict[str, Any]] = {
+        f"{kind} {p}": {"peer": kind, "precision": p} for kind in kinds for p in dict.fromkeys(["fp32", *precisions])
     }
+    if options.only:
+        yield options.only, {options.only: {**peers, **ours}[options.only]}
+    elif "--peer" in options.flags:
+        yield "against plain loops", {**peers, **ours}
+    elif "--levers" not in options.flags:
+        yield "ours", ours
+    if "--levers" in options.flags:
+        for p, (name, without) in itertools.product(precisions, LEVERS.items()):
+            whole = {f"s2s {p}": {"precision": p}}
+            yield f"levers in {p}", {**whole, f"without {name}, {p}": {"precision": p, **without}}
+
+
+def memory_of(name: str) -> int:
+    """Peak bytes of a process that does nothing else than train with this engine."""
+    rest = [a for a in sys.argv[1:] if not a.startswith(("--", "rounds=", "out="))]
+    command = [sys.executable, __file__, *rest, f"only={name}", "rounds=1"]
+    last = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
+    return int(json.loads(last)["peak bytes"])
 
 
 def compare(
     engines: Mapping[str, Engine],
     todo: Sequence[Sequence[Pair]],
-    vocab: Vocab,
     rates: Mapping[str, float],
     config: TransformerConfig,
+    vocab: Vocab,
 ) -> list[Measured]:
     """Every batch by every engine, in turns; the first batch warms up."""
     speeds: dict[str, list[float]] = {name: [] for name in engines}
@@ -173,7 +188,7 @@ def compare(
             seconds = timed(engine, batch, step + 1)
             if step:
                 speeds[name].append(n_tokens / seconds)
-                used[name].append(operations / seconds / rates[name.split()[-1]] if name.split()[-1] in rates else 0)
+                used[name].append(operations / seconds / rates[name.split()[-1]])
     first = next(iter(speeds.values()))
     return [
         Measured(

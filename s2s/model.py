@@ -126,8 +126,8 @@ class State:
 class Seq2Seq(nn.Module, ABC):
     """p(y | x), one symbol at a time."""
 
-    packs: ClassVar[bool] = False
-    """Whether `forward` takes sentences that lie end to end, too."""
+    packs: bool = False
+    """Whether `forward` takes sentences that lie end to end, too; on a GPU, where flash attention takes them."""
     max_len: int | None = None
     """Longest source and target that the model can take, in symbols with the end symbol; None: any."""
 

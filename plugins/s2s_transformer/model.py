@@ -8,7 +8,7 @@ from __future__ import annotations
 __all__ = ["Transformer"]
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +21,7 @@ from s2s.nn.embedding import Embeddings
 from s2s.nn.endtoend import EndToEnd
 from s2s.nn.positions import LearnedPositions, Sinusoids
 from s2s_transformer.cost import forward_operations
-from s2s_transformer.layers import DecoderLayer, EncoderLayer, stack_norm
+from s2s_transformer.layers import DecoderLayer, EncoderLayer, heads, stack_norm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,11 +35,10 @@ if TYPE_CHECKING:
 class Transformer(Seq2Seq):
     """The paper's model (Figure 1)."""
 
-    packs: ClassVar[bool] = True
-
     def __init__(self, config: TransformerConfig, vocab: Vocab) -> None:
         super().__init__()
         self.config, self.vocab = config, vocab
+        self.packs = heads(config).d_k == heads(config).d_v and config.attention_dropout == 0  # what flash asks for
         self.embeddings = Embeddings(vocab, config.d_model, config.share_embeddings)
         self.src_positions, self.tgt_positions = positions(config), positions(config)
         self.dropout = Dropout(config.dropout)

@@ -53,7 +53,7 @@ class Machinery:
         longest: symbols of the longest pair's longer side, end symbol included.
         """
         packed = _packed(train, model, loss, device)
-        constant = packed.taken and device.type == "cuda"
+        constant = packed.taken and varlen_serves(device, DTYPES[train.precision])
         return cls(
             library=choose(train.matmul, device),
             packed=packed,

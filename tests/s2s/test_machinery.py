@@ -84,6 +84,21 @@ def test_whatever_is_in_the_way_of_a_graph_is_named(own: dict[str, object], reas
     assert reason in means.graph.why
 
 
+@pytest.mark.usefixtures("hopper")
+def test_without_flash_attention_shapes_are_as_batches_need_them() -> None:
+    """A rectangle of the largest shape would be mostly empty."""
+    means = chosen(CUDA, packed=True)
+    assert means.packed.taken
+    assert means.capacity(1000) is None
+    assert "not constant" in means.graph.why
+
+
+@pytest.mark.parametrize(("own", "packs"), [({}, True), ({"attention_dropout": 0.1}, False), ({"d_v": 8}, False)])
+def test_the_transformer_packs_what_flash_attention_takes(own: dict[str, float], packs: bool) -> None:
+    config = TransformerConfig(n_encoder_layers=1, n_decoder_layers=1, d_model=16, d_ff=8, n_heads=4, **own)  # type: ignore[arg-type]
+    assert Transformer(config, VOCAB).packs == packs
+
+
 def net(dropout: float = 0.1) -> Transformer:
     torch.manual_seed(1)
     small = {"n_encoder_layers": 2, "n_decoder_layers": 2, "d_model": 16, "d_ff": 32, "n_heads": 2}

@@ -36,7 +36,7 @@ def model(**own: object) -> Transformer:
 def gradients(net: Transformer, batch: Batch) -> list[Tensor]:
     net.zero_grad()
     LabelSmoothed(LabelSmoothedConfig())(net, batch).loss.backward()
-    return [p.grad for p in net.parameters() if p.grad is not None]
+    return [p.grad.double() for p in net.parameters() if p.grad is not None]
 
 
 @pytest.mark.parametrize("capacity", SHAPES)
@@ -93,3 +93,17 @@ def test_what_is_in_the_rest_changes_nothing() -> None:
     batch.src[batch.src_pad] = 7
     batch.tgt_in[batch.tgt_pad] = 7
     assert torch.equal(net(*batch.inputs)[~batch.tgt_pad], before)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("capacity", SHAPES)
+def test_flash_attention_sees_what_rectangles_see(capacity: Capacity | None) -> None:
+    """Forward and backward, in bf16 against float64."""
+    device = torch.device("cuda")
+    net = model(d_model=64).to(device)
+    exact = gradients(net, pack(pairs(), VOCAB, capacity).to(device))
+    with torch.autocast("cuda", torch.bfloat16):
+        found = gradients(net.float(), pack(pairs(), VOCAB, capacity).to(device))
+    for one, other in zip(found, exact, strict=True):
+        assert one.isfinite().all()
+        assert (one - other).norm() < 0.03 * other.norm() + 1e-3
