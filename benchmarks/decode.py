@@ -45,15 +45,22 @@ def main(arguments: list[str]) -> None:
     kernels.keep_memory()
     if options["memory"]:
         return print(json.dumps(memory(options)))
-    rows = [{"roofline": roofline()}]
+    rows: list[dict[str, Any]] = []
+    keep(rows, {"roofline": roofline(), "options": given, "torch": torch.__version__}, options)
     if options["run"]:
-        rows += real(options)
+        real(rows, options)
     else:
         for size in options["sizes"].split(","):
-            rows += measured(size, options)
+            measured(rows, size, options)
+    return show(rows)
+
+
+def keep(rows: list[dict[str, Any]], row: dict[str, Any], options: dict[str, str]) -> None:
+    """Say it, and write it at once: a later case may take long."""
+    rows.append(row)
+    print(json.dumps(row), file=sys.stderr, flush=True)
     if options["out"]:
         Path(options["out"]).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return show(rows)
 
 
 def works(size: str, options: dict[str, str]) -> list[tuple[str, Work]]:
@@ -82,15 +89,14 @@ def engines(model: Any, vocab: Any, options: dict[str, str]) -> dict[str, Decode
     return found
 
 
-def measured(size: str, options: dict[str, str]) -> list[dict[str, Any]]:
+def measured(rows: list[dict[str, Any]], size: str, options: dict[str, str]) -> None:
     """Rates of every engine in every case of one size."""
-    compared, rows = engines(*build(size), options), []
+    compared = engines(*build(size), options)
     for name, work in works(size, options):
-        rows.append(compare(name, work, compared, int(options["repeats"])))
+        row = compare(name, work, compared, int(options["repeats"]))
         if options["latency"] == "true":
-            rows[-1]["latency"] = latencies(work, compared)
-        print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
-    return rows
+            row["latency"] = latencies(work, compared)
+        keep(rows, row, options)
 
 
 def compare(name: str, work: Work, compared: dict[str, Decode], repeats: int) -> dict[str, Any]:
@@ -126,21 +132,19 @@ def latencies(work: Work, compared: dict[str, Decode]) -> dict[str, list[float]]
     return {e: [round(statistics.median(v), 2), round(statistics.quantiles(v, n=20)[-1], 2)] for e, v in found.items()}
 
 
-def real(options: dict[str, str]) -> list[dict[str, Any]]:
+def real(rows: list[dict[str, Any]], options: dict[str, str]) -> None:
     """A trained run on real sentences, in the batches asked for."""
     from s2s.plugin import load_plugins
     from s2s.run import load_run
 
     run = load_run(Path(options["run"]), "auto", load_plugins(), torch.device("cpu"))
     lines = Path(options["source"]).read_text(encoding="utf-8").splitlines()[: int(options["lines"])]
-    compared, rows = engines(run.model, run.task.vocab, options), []
+    compared = engines(run.model, run.task.vocab, options)
     for beam in map(int, options["beams"].split(",")):
         for batch in map(int, options["batches"].split(",")):
             work = Work(run.task.encode_source(lines), None, beam, batch)
             name = f"{Path(options['source']).name} beam {beam} batch {batch}"
-            rows.append(compare(name, work, compared, int(options["repeats"])))
-            print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
-    return rows
+            keep(rows, compare(name, work, compared, int(options["repeats"])), options)
 
 
 def memory(options: dict[str, str]) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class OneDNN:
 
     def __call__(self, x: Tensor) -> Tensor:
         """[..., I] -> [..., O]"""
-        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
+        return torch.ops.mkldnn._linear_pointwise.default(x, self.weight, self.bias, "none", [], "")
 
 
 class Int8:

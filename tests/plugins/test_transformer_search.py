@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -73,6 +74,26 @@ def test_a_translation_does_not_depend_on_its_batch(beam: int) -> None:
 def test_the_cache_changes_nothing(beam: int) -> None:
     inputs = lines(6)
     assert outputs(small(), beam, inputs) == outputs(small(Uncached), beam, inputs)
+
+
+SENTENCES = Path(__file__).parents[3] / "shared/data/multi30k/test_2016_flickr.en"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SENTENCES.exists(), reason=f"no {SENTENCES}")
+@pytest.mark.parametrize("beam", [1, 4, 21])
+def test_real_sentences_come_out_as_from_the_search_without_any_cache(beam: int) -> None:
+    """In a stream where sentences come and go, each as when it is searched alone and every prefix is run anew."""
+    text = SENTENCES.read_text(encoding="utf-8").splitlines()[:120]
+    inputs = [[4 + sum(word.encode()) % 56 for word in line.split()] for line in text]
+    search, cached, uncached = BeamSearch(BeamConfig(beam=beam, max_len_b=3)), small(), small(Uncached)
+    queue = Queue((Source(i, [*ids, VOCAB.eos]) for i, ids in enumerate(inputs)), 100)
+    found = {f.place: f.hypotheses for some in search.stream(cached, queue, VOCAB, torch.device("cpu")) for f in some}
+    for place, ids in enumerate(inputs):
+        src = torch.tensor([[*ids, VOCAB.eos]])
+        (alone,) = search(uncached, src, src == VOCAB.pad, VOCAB)
+        assert found[place][0].tokens == alone[0].tokens
+        assert found[place][0].score == pytest.approx(alone[0].score, rel=1e-4)
 
 
 class NeverTwice:
