@@ -93,7 +93,7 @@ def _packed(train: TrainConfig, model: Any, loss: Any, device: torch.device) -> 
     if not able:
         return Taken(False, "this model or loss takes no other")
     if device.type == "cpu":
-        return Taken(False, "on a CPU the way to and from attention costs more than 3% of padding")
+        return Taken(False, "on a CPU the way to and from attention costs what padding does")
     if not varlen_serves(device, DTYPES[train.precision]):
         return Taken(False, "flash attention takes 16-bit numbers on CUDA devices from 8.0")
     return Taken(True, "flash attention takes them as they lie")

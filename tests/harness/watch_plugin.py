@@ -1,6 +1,7 @@
 """A local plugin that writes down every hook it hears (WATCH) and makes faults: it spoils gradients (SPOIL="3 4": of
 these updates), or sends a signal to its own process (SIGNAL="TERM validating 6": while it validates after update 6;
-HANG sleeps), in rank SIGNAL_RANK alone where that is given, and only once of all starts with ONCE=file."""
+HANG sleeps), in rank SIGNAL_RANK alone where that is given, and only once of all starts with ONCE=file. MEMORY=30: the
+backward pass of more than 30 source places has too little memory, when most of it is done."""
 
 from __future__ import annotations
 
@@ -11,10 +12,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from s2s.plugin import hookimpl
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
+
+    from torch import Tensor
 
     from s2s.model import Seq2Seq
     from s2s.trainer import Trainer
@@ -64,7 +69,16 @@ def s2s_train_start(trainer: Trainer) -> None:
     weight = trainer.updater.parameters[0]
     weight.register_hook(lambda g: g * float("nan") if trainer.progress.step in spoilt else None)
 
-    def before_forward(model: Seq2Seq, _arguments: Any) -> None:
+    limit, places = int(os.environ.get("MEMORY", 0)), [0]
+
+    def allocate(_gradient: Tensor) -> None:
+        if limit and places[0] > limit:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    weight.register_hook(allocate)
+
+    def before_forward(model: Seq2Seq, arguments: Any) -> None:
+        places[0] = arguments[0].numel()
         if not model.training:
             averaged = (trainer.keeper.folder / "average").exists()
             send("averaged" if averaged else "validating", trainer.progress.step)

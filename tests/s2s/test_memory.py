@@ -1,0 +1,31 @@
+"""One of two processes has too little memory for its part of a batch: both take smaller ones, and learn the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from sorting_runs import records, train, train_in_ranks
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
+
+def test_the_processes_agree_on_smaller_parts(tmp_path: Path) -> None:
+    """It fails in the middle of backward, when gradients may be on their way already."""
+    common = ["arch.dropout=0", "optim=sgd", "schedule.lr=0.1", "train.steps=3", "valid.every=0", "checkpoint.every=3"]
+    assert train(tmp_path / "one", *common) == 0
+    codes = train_in_ranks(tmp_path / "two", 2, *common, env={1: {"MEMORY": "40"}})
+    assert codes == [0, 0], (tmp_path / "two.log").read_text()
+    parts = [n for (n,) in records(tmp_path / "two" / "run", "update", "parts")]
+    assert parts == [4, 4, 4]
+    weights = [
+        load_file(tmp_path / name / "run" / "checkpoints" / "step-000003" / "model.safetensors")
+        for name in ("one", "two")
+    ]
+    for key, tensor in weights[0].items():
+        assert torch.allclose(tensor, weights[1][key], atol=1e-6), key
