@@ -77,11 +77,12 @@ def now(device: torch.device) -> float:
 
 def draw(found: dict[str, dict[int, float]], precision: str, target: Path) -> None:
     """One picture with a curve for each axis."""
-    figure, axes = plt.subplots(1, len(found), figsize=(3.2 * len(found), 3.2))
+    figure, axes = plt.subplots(1, len(found), figsize=(3.2 * len(found), 3.2), sharey=True)
     for ax, (axis, points) in zip(axes, found.items(), strict=True):
         ax.loglog(list(points), [1e6 * y for y in points.values()], "o-")
         ax.set_xlabel(axis)
         ax.set_xticks(list(points), [f"{x:,}" for x in points], rotation=45)
+        ax.set_yticks(y_ticks := [50, 100, 200, 500, 1000, 2000], map(str, y_ticks))
         ax.minorticks_off()
         ax.grid(alpha=0.3)
     axes[0].set_ylabel(f"µs a target symbol, {precision}")
