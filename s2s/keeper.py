@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from torch import Tensor
 
 from s2s import checkpoint
+from s2s.background import Job
 from s2s.config import Config
 from s2s.distributed import parts, whole
 from s2s.ema import EMA
@@ -66,6 +67,17 @@ class Whole(NamedTuple):
     """How the optimizer's tensors are put together again"""
 
 
+class Saving(NamedTuple):
+    """A checkpoint that is being written."""
+
+    job: Job[Path]
+    progress: Progress
+    stopgap: bool
+    began: float
+    is_try: bool
+    """Whether training goes on if it fails"""
+
+
 @dataclass
 class Keeper:
     """Saves and restores one run."""
@@ -81,6 +93,8 @@ class Keeper:
     """A checkpoint that is there only because a signal came; it makes way for the next, so that the kept ones, and
     their mean, are those of a run that was never stopped"""
     n_failed: int = 0
+    under_way: Saving | None = None
+    """The checkpoint that is being written while training goes on; never more than one"""
 
     def whole(self) -> Whole:
         """What is to be saved, gathered from all processes onto the first: all of them must call it."""
@@ -91,30 +105,58 @@ class Keeper:
             tensors["ema"] = whole(self.ema.mean, world)
         return Whole(tensors, optim)
 
-    def save(self, progress: Progress, content: Whole) -> Path | None:
-        """Save the run as it stands, and drop what need not be kept; None if it is saved already."""
+    def save(self, progress: Progress, content: Whole, *, is_try: bool = False) -> None:
+        """Begin to save the run as it stands, and to drop what need not be kept; nothing if it is saved already.
+
+        No other may be under way: `settle` comes first.
+        """
         name = checkpoint.step_name(progress.step)
         if progress != self.saved or not (self.folder / name).is_dir():
-            return self._save(progress, content, stopgap=False)
+            self._save(progress, content, stopgap=False, is_try=is_try)
+            return
         self.stopgap = ""
         self._keep(name, progress)  # a kill may have come between the two
-        return None
 
-    def save_for_now(self, progress: Progress, content: Whole) -> Path | None:
+    def save_for_now(self, progress: Progress, content: Whole) -> None:
         """The same because a signal came, where nothing else asks for a checkpoint."""
-        return None if progress == self.saved else self._save(progress, content, stopgap=True)
+        if progress != self.saved:
+            self._save(progress, content, stopgap=True, is_try=False)
 
-    def try_save(self, progress: Progress, content: Whole) -> Path | None:
-        """The same, but None if it failed and training can go on: a full disk may be emptied meanwhile."""
-        try:
-            return self.save(progress, content)
-        except CheckpointError as error:
-            self.n_failed += 1
-            self._make_room()
-            self.log.warn(f"not saved ({self.n_failed} of at most {MAX_FAILED_SAVES} in a row): {error}")
-            if self.n_failed >= MAX_FAILED_SAVES:
-                raise
+    def try_save(self, progress: Progress, content: Whole) -> None:
+        """The same, but training goes on if it fails: a full disk may be emptied meanwhile."""
+        self.save(progress, content, is_try=True)
+
+    @property
+    def is_written(self) -> bool:
+        """Whether a checkpoint was under way and is now written, or has failed: `settle` would not wait."""
+        return self.under_way is not None and self.under_way.job.is_done
+
+    def settle(self) -> Path | None:
+        """Wait for the checkpoint that is under way, and say what became of it; where it lies, if it does."""
+        if self.under_way is None:
             return None
+        saving = self.under_way
+        try:
+            path = saving.job.result()
+        except CheckpointError as error:
+            self.under_way = None
+            if not saving.is_try:
+                raise
+            self._failed(error)
+            return None
+        self.under_way = None
+        self.saved, self.n_failed = saving.progress, 0
+        self.stopgap = path.name if saving.stopgap else ""
+        self.log.saved(path, time.monotonic() - saving.began)
+        return path
+
+    def _failed(self, error: CheckpointError) -> None:
+        """Make room for the next, and raise after MAX_FAILED_SAVES in a row."""
+        self.n_failed += 1
+        self._make_room()
+        self.log.warn(f"not saved ({self.n_failed} of at most {MAX_FAILED_SAVES} in a row): {error}")
+        if self.n_failed >= MAX_FAILED_SAVES:
+            raise error
 
     def restore(self) -> Progress | None:
         """Load the newest valid checkpoint into model, optimizer and averages; None if there is none."""
@@ -186,21 +228,25 @@ class Keeper:
         """Bytes of a checkpoint: weights, two moments of each as Adam keeps them, and their moving average."""
         return 3 * checkpoint.size(self.updater.model.state_dict()) + checkpoint.size(self.ema.mean if self.ema else {})
 
-    def _save(self, progress: Progress, content: Whole, *, stopgap: bool) -> Path:
-        began = time.monotonic()
+    def _save(self, progress: Progress, content: Whole, *, stopgap: bool, is_try: bool) -> None:
+        """Copy all that changes, and let a thread write the copy; the run waits for the copy alone."""
+        assert self.under_way is None, "one checkpoint at a time"
+        began, progress = time.monotonic(), copy.deepcopy(progress)
         state = {
             "progress": asdict(progress),
-            "optim": content.optim,
+            "optim": copy.deepcopy(content.optim),
             "scaler": self.updater.scaler.state_dict(),
             "stopgap": stopgap,
         }
+        tensors = {group: checkpoint.snapshot(named) for group, named in content.tensors.items()}
         name = checkpoint.step_name(progress.step)
-        path = checkpoint.save(self.folder, name, content.tensors, state)
-        self._keep(name, progress)
-        self.saved, self.n_failed = copy.deepcopy(progress), 0
-        self.stopgap = name if stopgap else ""
-        self.log.saved(path, time.monotonic() - began)
-        return path
+
+        def write() -> Path:
+            path = checkpoint.save(self.folder, name, tensors, state)
+            self._keep(name, progress)
+            return path
+
+        self.under_way = Saving(Job(write), progress, stopgap, began, is_try)
 
     def _keep(self, name: str, progress: Progress) -> None:
         """Point at the newest, `name`, and at the best, and remove all that is neither.

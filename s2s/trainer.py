@@ -11,7 +11,7 @@ __all__ = ["Trainer"]
 import json
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,13 +67,14 @@ class Trainer:
         self.stop = stop
         self.resume()
         self.hook.s2s_train_start(trainer=self)
-        with stop.deferring(), tracing(self.trace, self.log.line) as traced:
+        with stop.deferring(), self.writing(), tracing(self.trace, self.log.line) as traced:
             self.judge_and_save()  # what a signal after this very update may have left undone
             for batch in self.upcoming():
                 self.update(batch)
                 traced()
                 self.judge_and_save()
             self.save(self.keeper.save)
+            self.wait_for_save()
         return self.finish()
 
     def resume(self) -> None:
@@ -161,6 +162,7 @@ class Trainer:
             with suppress(OSError), (self.directory / "bad_batches.jsonl").open("a") as file:
                 file.write(json.dumps({"step": progress.step, "what": what, "pairs": pairs}) + "\n")
         if progress.n_bad >= limit:
+            self.settle()
             good = checkpoint.newest(self.keeper.folder).path or "none"
             raise S2SError(
                 f"{limit} updates in a row were not finite; the last good checkpoint is {good}. Try "
@@ -171,6 +173,8 @@ class Trainer:
         """After an update: heed a signal, judge if it is time, save if that is due or this is among the best."""
         if self.world.any_true(self.stop.received is not None):
             raise self.stopped()
+        if self.keeper.is_written:
+            self.settle()
         among_best = self.validation_is_due() and self.validate()
         if among_best or self.save_is_due():
             self.save(self.keeper.try_save)
@@ -178,6 +182,7 @@ class Trainer:
     def stopped(self) -> Preempted:
         """Save the run for the same command to continue; what to raise then."""
         self.save(self.keeper.save_for_now)
+        self.wait_for_save()
         return self.stop.error(self.progress.step)
 
     def validate(self) -> bool:
@@ -203,15 +208,34 @@ class Trainer:
         with self.updater.strategy.gathered(self.updater.model):
             return self.validation(self.stop)
 
-    def save(self, how: Callable[[Progress, Whole], Path | None]) -> None:
-        """Write a checkpoint; one rank does, all wait."""
+    def save(self, how: Callable[[Progress, Whole], None]) -> None:
+        """Begin to write a checkpoint, once the one before is written; one rank does, while all go on."""
         content = self.keeper.whole()
         if self.world.is_first:
-            path = how(self.progress, content)
-            if path is not None:
-                self.hook.s2s_checkpoint_saved(trainer=self, path=path)
+            self.settle()
+            how(self.progress, content)
         self.saved_at = time.monotonic()
+
+    def settle(self) -> None:
+        """Wait for the checkpoint that is under way, if any, and tell whoever watches."""
+        path = self.keeper.settle()
+        if path is not None:
+            self.hook.s2s_checkpoint_saved(trainer=self, path=path)
+
+    def wait_for_save(self) -> None:
+        """On all ranks, until everything is on the disk."""
+        self.settle()
         self.world.barrier()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Let what is being written be written, however the block ends; after it nobody holds the run's lock."""
+        try:
+            yield
+        except BaseException:
+            with suppress(S2SError):  # the error that ends the block is the one to tell
+                self.settle()
+            raise
 
     def finish(self) -> dict[str, Any]:
         """Average, and sum up; a signal now loses nothing, and the same command comes here again."""

@@ -27,6 +27,7 @@ __all__ = [
     "prune",
     "save",
     "size",
+    "snapshot",
     "step_name",
     "steps",
     "sweep",
@@ -48,7 +49,7 @@ from s2s.checkpoint.folder import (
     sweep,
 )
 from s2s.checkpoint.manifest import verify
-from s2s.checkpoint.tensors import size
+from s2s.checkpoint.tensors import size, snapshot
 from s2s.checkpoint.trees import pack, unpack
 from s2s.checkpoint.weights import judged, load_weights, mean
 from s2s.durable import follow, point, write_file

@@ -6,7 +6,7 @@ other names stand in the file's metadata, and are there again when it is read.
 
 from __future__ import annotations
 
-__all__ = ["read_tensors", "size", "write_tensors"]
+__all__ = ["read_tensors", "size", "snapshot", "write_tensors"]
 
 import json
 from typing import TYPE_CHECKING
@@ -44,6 +44,14 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  not a dict
         aliases: dict[str, str] = json.loads((file.metadata() or {}).get("aliases", "{}"))
     return tensors | {alias: tensors[kept] for alias, kept in aliases.items()}
+
+
+def snapshot(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Copies on the CPU, to be written while the originals change; what was one tensor is one copy."""
+    aliases = _aliases(tensors)
+    # a clone of a tensor on the CPU, which `cpu` would give back as it is
+    copies = {n: t.detach().clone().cpu() for n, t in tensors.items() if n not in aliases}
+    return {name: copies[aliases.get(name, name)] for name in tensors}
 
 
 def size(*groups: Mapping[str, Tensor]) -> int:

@@ -101,8 +101,9 @@ def s2s_validation_end(trainer: Trainer, record: Mapping[str, Any]) -> None:
 
 @hookimpl
 def s2s_checkpoint_saved(trainer: Trainer, path: Path) -> None:
-    tell("checkpoint_saved", step=trainer.progress.step, name=path.name)
-    send("saved", trainer.progress.step)
+    step = int(path.name.removeprefix("step-"))  # the run may be further on
+    tell("checkpoint_saved", step=step, name=path.name)
+    send("saved", step)
 
 
 @hookimpl

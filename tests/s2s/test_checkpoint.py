@@ -65,6 +65,17 @@ def test_every_kind_of_tensor_survives(tensor: Tensor, tmp_path: Path) -> None:
     assert torch.equal(loaded.reshape(-1).view(torch.uint8), tensor.reshape(-1).contiguous().view(torch.uint8))
 
 
+def test_a_snapshot_keeps_what_was_while_the_originals_change(tmp_path: Path) -> None:
+    weight = torch.arange(6.0).reshape(2, 3)
+    live = {"a": weight, "tied": weight, "turned": weight.T, "row": weight[1]}
+    before = {name: t.clone() for name, t in live.items()}
+    copies = checkpoint.snapshot(live)
+    weight.add_(1)
+    assert all(torch.equal(copies[name], t) for name, t in before.items())
+    assert copies["a"] is copies["tied"]
+    assert list(copies) == list(live)
+
+
 def test_equal_contents_give_equal_bytes(tmp_path: Path) -> None:
     weight = torch.randn(3)
     tied = {"model": dict.fromkeys("abcdefg", weight)}

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 FLOORS = (
     "errors ending ranges registry plugin config compose describe yaml12",
-    "model task batch durable forking kernels machine packing captured",
+    "model task batch background durable forking kernels machine packing captured",
     "nn data decoding optim schedules metrics checkpoint distributed log testing ema stopping",
     "generator run update",
     "validation keeper probe",

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import threading
 import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -148,6 +149,31 @@ def test_a_full_disk_does_not_end_training(
     assert train(tmp_path / "full", *THIRTY) == 0
     assert "not saved (4 of at most 5 in a row)" in capsys.readouterr().err
     assert outcome(tmp_path / "full") == outcome(undisturbed)
+
+
+def test_training_goes_on_while_a_checkpoint_is_written(
+    undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first save waits for two more updates, which a run that waits for the save would never make."""
+    from s2s import checkpoint
+
+    save, update, updates = checkpoint.save, Trainer.update, threading.Semaphore(0)
+    waited: list[bool] = []
+
+    def slow(folder: Path, name: str, *content: Any) -> Path:
+        if name == "step-000003":
+            waited.append(all(updates.acquire(timeout=20) for _ in range(5)))
+        return save(folder, name, *content)
+
+    def counted(self: Trainer, batch: Any) -> None:
+        update(self, batch)
+        updates.release()
+
+    monkeypatch.setattr(checkpoint, "save", slow)
+    monkeypatch.setattr(Trainer, "update", counted)
+    assert train(tmp_path / "slow", *THIRTY) == 0
+    assert waited == [True]
+    assert outcome(tmp_path / "slow") == outcome(undisturbed)
 
 
 def test_a_disk_that_stays_full_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
