@@ -6,14 +6,23 @@ A search knows a model only as `Seq2Seq.encode`, `start` and `step`, and its sta
 
 from __future__ import annotations
 
-__all__ = ["BeamConfig", "Found", "GreedyConfig", "Hypothesis", "Search", "StreamingSearch", "s2s_register"]
+__all__ = [
+    "BeamConfig",
+    "Found",
+    "GreedyConfig",
+    "Hypothesis",
+    "SampleConfig",
+    "Search",
+    "StreamingSearch",
+    "s2s_register",
+]
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
 from s2s.errors import ConfigError
 from s2s.plugin import hookimpl
-from s2s.ranges import Range, at_least, refuse_outside
+from s2s.ranges import Range, above, at_least, refuse_outside
 from s2s.registry import Choice, Registry
 
 if TYPE_CHECKING:
@@ -95,9 +104,9 @@ class BeamConfig(Choice):
     """Unfinished outputs that are followed at once."""
     alpha: float = 0.6
     """Exponent of the length penalty; 0 ranks by log-probability alone."""
-    length_penalty: Literal["gnmt", "power"] = "gnmt"
+    length_penalty: Literal["gnmt", "power", "none"] = "gnmt"
     """What the log-probability is divided by: gnmt: ((5 + |Y|) / 6) ** alpha. power: |Y| ** alpha, as in many
-    other toolkits. |Y| counts eos."""
+    other toolkits. none: 1, whatever alpha says. |Y| counts eos."""
     stop: Literal["exact", "best", "first_k"] = "exact"
     """When a sentence is done. exact: the worst of the `beam` best that have ended is no worse than what an
     unfinished one could still reach. best: so is the last that is asked for, the one best or the n-th, which is
@@ -130,7 +139,36 @@ class GreedyConfig(Choice):
         _check_limit(self)
 
 
-def _check_limit(config: BeamConfig | GreedyConfig) -> None:
+@dataclass(kw_only=True)
+class SampleConfig(Choice):
+    """Outputs drawn at random; nbest=n draws n of each sentence, independently.
+
+    What chance says depends on the seed, the source and the sample's number alone: not on other sentences.
+    """
+
+    temperature: float = 1.0
+    """Log-probabilities are divided by it before drawing; below 1 the probable becomes more so."""
+    top_k: int = 0
+    """Draw from the so many most probable symbols; 0: from all."""
+    top_p: float = 1.0
+    """Draw from the fewest symbols whose probabilities, after temperature and top_k, sum to this."""
+    seed: int = 1
+    """Another seed, other outputs."""
+    max_len_a: float = 1.0
+    """Longest output, in symbols without eos: max_len_a * length of its own source + max_len_b."""
+    max_len_b: int = 50
+    """See max_len_a."""
+    ban_unk: bool = False
+    """Never write the unknown symbol."""
+
+    def __post_init__(self) -> None:
+        shares = Range(0, 1, without_low=True)
+        refuse_outside("search", self, temperature=above(0), top_k=at_least(0), top_p=shares)
+        refuse_outside("search", self, seed=at_least(0, 2**63 - 1))
+        _check_limit(self)
+
+
+def _check_limit(config: BeamConfig | GreedyConfig | SampleConfig) -> None:
     refuse_outside("search", config, max_len_a=at_least(0, 1000), max_len_b=at_least(0, 1_000_000))
     if not config.max_len_a and not config.max_len_b:
         raise ConfigError("search.max_len_a=0 search.max_len_b=0: not both, or no output could hold a symbol")
@@ -140,3 +178,4 @@ def _check_limit(config: BeamConfig | GreedyConfig) -> None:
 def s2s_register(registry: Registry) -> None:
     registry.search("beam", BeamConfig, "s2s.decoding.search:BeamSearch")
     registry.search("greedy", GreedyConfig, "s2s.decoding.search:greedy")
+    registry.search("sample", SampleConfig, "s2s.decoding.sampling:Sampler")

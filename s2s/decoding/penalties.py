@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["PENALTIES", "Penalty", "gnmt", "power"]
+__all__ = ["PENALTIES", "Penalty", "gnmt", "none", "power"]
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 
 Penalty = Callable[[Tensor, float], Tensor]
@@ -22,4 +23,9 @@ def power(length: Tensor, alpha: float) -> Tensor:
     return length**alpha
 
 
-PENALTIES: dict[str, Penalty] = {"gnmt": gnmt, "power": power}
+def none(length: Tensor, alpha: float) -> Tensor:  # noqa: ARG001  the others take it
+    """1: outputs are ranked by their log-probability, whatever `alpha` says."""
+    return torch.ones_like(length)
+
+
+PENALTIES: dict[str, Penalty] = {"gnmt": gnmt, "power": power, "none": none}

@@ -18,6 +18,7 @@ from s2s.decoding import BeamConfig, Found, Hypothesis
 from s2s.decoding.beams import Beams, Ended, Longer, Sentence
 from s2s.decoding.choosing import continuations, pick, top
 from s2s.decoding.history import ROOT, History
+from s2s.decoding.limits import most_symbols
 from s2s.decoding.penalties import PENALTIES
 from s2s.model import Seq2Seq
 from s2s.task import Constraint, Vocab
@@ -66,7 +67,7 @@ class Space:
         n_symbols = torch.tensor([len(row) for row in ids])
         src = pad_sequence(ids, batch_first=True, padding_value=self.vocab.pad).to(self.device)
         pad = (torch.arange(src.size(1)) >= n_symbols[:, None]).to(self.device)
-        limits = [self.limit(len(row) - 1) for row in ids]
+        limits = [most_symbols(self.config, self.model, len(row) - 1) for row in ids]
         limit = torch.tensor(limits, device=self.device)
         none = torch.zeros(len(ids), 1, dtype=torch.long, device=self.device)
         return Beams(
@@ -81,11 +82,6 @@ class Space:
             state=self.model.start(self.model.encode(src, pad)),
             automaton=self.constraint.start(src, pad, limit) if self.constraint else None,
         )
-
-    def limit(self, n_symbols: int) -> int:
-        """Most symbols of an output, from the length of its own source; both without eos."""
-        limit = max(1, int(self.config.max_len_a * n_symbols) + self.config.max_len_b)
-        return min(limit, self.model.max_len - 1) if self.model.max_len else limit  # which counts eos
 
     def grow(self, beams: Beams) -> Beams:
         """All live hypotheses one symbol longer: what ends is put aside, the best of the others live on."""

@@ -20,6 +20,7 @@ from s2s.decoding.penalties import PENALTIES
         ("power", 16, 0.5, 4.0),
         ("power", 4, -0.5, 0.5),
         ("power", 7, 0.0, 1.0),
+        ("none", 7, 0.6, 1.0),
     ],
 )
 def test_penalties_follow_their_formulas(name: str, length: int, alpha: float, expected: float) -> None:

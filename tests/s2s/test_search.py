@@ -112,7 +112,9 @@ def next_log_probs(model: Seq2Seq, source: Sequence[int]) -> NextLogProbs:
 
 
 def penalty(config: BeamConfig, length: int) -> float:
-    return {"gnmt": ((5 + length) / 6) ** config.alpha, "power": float(length) ** config.alpha}[config.length_penalty]
+    return {"gnmt": ((5 + length) / 6) ** config.alpha, "power": float(length) ** config.alpha, "none": 1.0}[
+        config.length_penalty
+    ]
 
 
 def limit_of(config: BeamConfig | GreedyConfig, source: Sequence[int]) -> int:
@@ -180,7 +182,7 @@ VOCAB = Vocab(src=12, tgt=7)
 
 
 @pytest.mark.parametrize("alpha", [-0.5, 0.0, 0.6, 1.0])
-@pytest.mark.parametrize("length_penalty", ["gnmt", "power"])
+@pytest.mark.parametrize("length_penalty", ["gnmt", "power", "none"])
 @pytest.mark.parametrize("stop", ["exact", "best"])
 def test_a_wide_beam_finds_all_outputs_in_order(alpha: float, length_penalty: Any, stop: Any) -> None:
     """With a beam as wide as the space, search must equal exhaustive enumeration, down to the last."""
