@@ -11,15 +11,16 @@ __all__ = ["Trainer"]
 import json
 import time
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s import checkpoint
+from s2s.background import ahead
 from s2s.config import Config
 from s2s.data.batching import Batches
-from s2s.errors import CheckpointError, Preempted, S2SError
+from s2s.errors import CheckpointError, DataError, Preempted, S2SError
 from s2s.keeper import AVERAGE, Keeper, Progress, Whole
 from s2s.log import Log
 from s2s.log.profiler import tracing
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
     from s2s.data.batching import Pair
     from s2s.update import Updated
+
+N_AHEAD = 2
+"""Batches that are made while an update is under way: one hides the time that it takes, two even it out"""
 
 
 @dataclass
@@ -105,20 +109,27 @@ class Trainer:
 
     def upcoming(self) -> Iterator[Sequence[Pair]]:
         """The global batches from where the run stands; `progress` counts each as it is handed out."""
-        progress = self.progress
+        progress, timeout = self.progress, self.config.data.timeout
+
+        def late() -> DataError:
+            return DataError(
+                f"no batch came for {timeout:g} s after update {progress.step:,}: does the disk with "
+                f"data.prepared={self.config.data.prepared} answer? Give a larger data.timeout if it is only slow"
+            )
+
+        if self.is_over():
+            return
         began = time.monotonic()
-        while not self.is_over():
-            for rows in self.batches.epoch(progress.epoch, start=progress.batch):
+        batches = ahead(self.batches.onwards(progress.epoch, progress.batch), N_AHEAD, timeout, late)
+        with closing(batches):
+            for epoch, number, batch in batches:
                 progress.step += 1
-                progress.batch += 1
-                batch = self.batches.pairs(rows)
+                progress.epoch, progress.batch = epoch, number + 1
                 self.wait = time.monotonic() - began
                 yield batch
                 if self.is_over():
                     return
                 began = time.monotonic()
-            progress.epoch += 1
-            progress.batch = 0
 
     def is_over(self) -> bool:
         """Whether all updates are done, or valid.patience validations in a row brought nothing better."""

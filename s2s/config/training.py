@@ -27,9 +27,13 @@ class DataConfig:
     """Largest length ratio of the two sides, in symbols; null keeps every pair."""
     workers: int = 0
     """Threads that encode text during preparation; 0 takes one per core."""
+    timeout: float = 300.0
+    """Seconds that an update waits for its batch before the run is ended, and says so."""
 
     def __post_init__(self) -> None:
-        refuse_outside("data", self, max_len=at_least(2), max_ratio=at_least(1), workers=THREADS)
+        refuse_outside(
+            "data", self, max_len=at_least(2), max_ratio=at_least(1), workers=THREADS, timeout=at_least(0.1, 1e7)
+        )
         if not self.prepared.strip():
             raise ConfigError("data.prepared=: give a folder, such as runs/prepared, or leave it out")
 

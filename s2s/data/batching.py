@@ -122,6 +122,13 @@ class Batches:
                 yield batches[index]
             start = 0
 
+    def onwards(self, epoch: int, start: int) -> Iterator[tuple[int, int, list[Pair]]]:
+        """All batches from batch `start` of an epoch on, without end: epoch, number in it, pairs."""
+        while True:
+            for number, rows in enumerate(self.epoch(epoch, start), start):
+                yield epoch, number, self.pairs(rows)
+            epoch, start = epoch + 1, 0
+
     def rows(self, epoch: int, positions: Rows) -> Rows:
         """The pairs at positions of an epoch, before any sorting: [m] -> [m]."""
         rows = np.empty_like(positions)

@@ -32,7 +32,7 @@ FREE = (
     "run", "train.steps", "train.device", "train.devices", "train.strategy", "train.timeout", "train.restarts",
     "train.threads", "train.micro_tokens", "train.max_bad",
     "train.average", "train.average_of", "valid.*", "checkpoint.*", "log.*", "search.*",
-    "data.prepared", "data.workers",
+    "data.prepared", "data.workers", "data.timeout",
 )  # fmt: skip
 """Options that may change when a run continues: they say how long, where and how closely watched, not what."""
 REPLACED = ("config.yaml", "env.json", "status.json", "log.jsonl", "tokenizer", "best", "last")

@@ -16,6 +16,7 @@ import torch
 from safetensors.torch import load_file
 from sorting_runs import fork_training, kill_until_done, outcome, records, status, train, train_in_ranks
 
+from s2s.data.batching import Batches
 from s2s.keeper import Keeper, Progress
 from s2s.trainer import Trainer
 
@@ -340,3 +341,24 @@ def test_ranks_that_see_different_checkpoints_do_not_train(tmp_path: Path) -> No
     )
     with pytest.raises(CheckpointError, match=r"after updates \[8, 0\]"):
         Trainer.refuse_others(trainer)  # type: ignore[arg-type]
+
+
+def test_data_that_do_not_come_end_the_run_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs, gate = Batches.pairs, threading.Event()
+
+    def hanging(self: Batches, rows: Any) -> Any:
+        n_calls.append(1)
+        if len(n_calls) == 6:
+            gate.wait(60)
+        return pairs(self, rows)
+
+    n_calls: list[int] = []
+    monkeypatch.setattr(Batches, "pairs", hanging)
+    arguments = ["train.steps=30", "valid.every=0", "checkpoint.every=2"]
+    assert train(tmp_path / "a", *arguments, "data.timeout=0.5") == 2
+    gate.set()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "no batch came for 0.5 s after update 5" in line
+    assert (tmp_path / "a" / "run" / "last").resolve().name == "step-000004"
