@@ -57,3 +57,7 @@ def generate(composed: Composed[GenerateConfig], plugins: Plugins, options: Opti
         output.finish()
     how_much = summary(generator.counts, generator.task.counts, time.monotonic() - started)
     return say(f"{how_much}; on {how}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
