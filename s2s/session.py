@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s.assemble import assemble
-from s2s.errors import Preempted
+from s2s.errors import Preempted, UserError
 from s2s.log import Log
 from s2s.run import RunDirectory, run_path
 from s2s.stopping import Stopped, StopSignal
@@ -53,12 +53,23 @@ def train_in(composed: Composed[Config], plugins: Plugins, world: World, stop: S
             for warning in warnings:
                 log.warn(warning)
             with _remembered(run):
-                trainer = assemble(config, plugins, world, run, log)
+                trainer = _assembled(config, plugins, world, run, log)
                 log.facts(list(first_screen(composed, trainer, plugins)))
                 summary = trainer.train(stop)
             run.status("done", **summary)
             log.summary(summary, f"s2s-generate run={shlex.quote(str(run.path))} input=FILE")
     return 0
+
+
+def _assembled(config: Config, plugins: Plugins, world: World, run: RunDirectory, log: Log) -> Trainer:
+    """The trainer; a run that cannot be, for want of data or the like, leaves no folder and is not the last."""
+    try:
+        trainer = assemble(config, plugins, world, run, log)
+    except UserError:
+        run.discard()
+        raise
+    run.announce()
+    return trainer
 
 
 @contextmanager

@@ -6,6 +6,7 @@ __all__ = ["RunDirectory"]
 
 import json
 import os
+import shutil
 import time
 from contextlib import suppress
 from fnmatch import fnmatch
@@ -48,6 +49,7 @@ class RunDirectory:
         self.checkpoints = path / "checkpoints"
         self.tokenizer = path / "tokenizer"
         self.lock = Lock(path / ".lock")
+        self.is_new = not path.exists()
 
     def __enter__(self) -> Self:
         return self
@@ -77,8 +79,17 @@ class RunDirectory:
             raise CheckpointError(
                 f"run directory {self.path} cannot be written to: {what}; make room there, or give another run=…"
             ) from error
-        point_last(self.path)
         return warnings
+
+    def announce(self) -> None:
+        """Let run=last mean this run: nothing speaks against it any more."""
+        if self.is_first:
+            point_last(self.path)
+
+    def discard(self) -> None:
+        """Leave nothing behind of a run that was refused before its first update, where nothing was before."""
+        if self.is_first and self.is_new and self.lock.descriptor is not None and not self.is_resumed:
+            shutil.rmtree(self.path, ignore_errors=True)
 
     @property
     def is_resumed(self) -> bool:

@@ -216,3 +216,18 @@ def test_a_compiled_model_learns_what_the_plain_one_does(precision: str) -> None
     assert run("run=compiled", *common, "train.compile=true") == 0
     plain, compiled = ([x for (x,) in records(Path("runs") / name, "update", "loss")] for name in ("plain", "compiled"))
     assert compiled == pytest.approx(plain, rel=1e-5 if precision == "fp32" else 1e-2)
+
+
+def test_a_run_that_is_refused_leaves_no_folder_and_is_not_the_last(tmp_path: Path) -> None:
+    from s2s.cli.train import main
+
+    Path("runs").mkdir()
+    (tmp_path / "empty").write_text("")
+    arguments = ["task=translation", f"task.train=[{tmp_path}/empty,{tmp_path}/empty]", "arch=transformer_tiny"]
+    assert main([*arguments, "run=refused"]) == 2
+    assert not Path("runs/refused").exists()
+    assert not Path("runs/last").is_symlink()
+    Path("runs/mine").mkdir()
+    (Path("runs/mine") / "notes").write_text("what was there before stays")
+    assert main([*arguments, "run=mine"]) == 2
+    assert (Path("runs/mine") / "notes").exists()

@@ -39,7 +39,9 @@ def plugins() -> Plugins:
 
 def begin(path: Path, plugins: Plugins, *arguments: str) -> list[str]:
     with RunDirectory(path) as run:
-        return run.begin(letters_config(plugins, *arguments), plugins, World())
+        warnings = run.begin(letters_config(plugins, *arguments), plugins, World())
+        run.announce()
+        return warnings
 
 
 def read(path: Path) -> dict[str, object]:
