@@ -19,6 +19,7 @@ import torch
 from s2s.batch import make_batch
 from s2s.config import GenerateConfig
 from s2s.decoding import Found, Hypothesis, StreamingSearch
+from s2s.decoding.constraints import constraint_of
 from s2s.decoding.queue import Queue, Source
 from s2s.errors import DataError
 from s2s.forking import in_forks
@@ -48,11 +49,13 @@ class Candidate:
     """What candidates are ranked by: the log-probability over the length penalty"""
     tokens: list[int]
     """Ids of its symbols, without bos and eos"""
+    log_probs: list[float]
+    """Of each symbol under the model, and last of eos"""
 
 
-NOTHING = Candidate(hyp="", score=0.0, tokens=[])
+NOTHING = Candidate(hyp="", score=0.0, tokens=[], log_probs=[])
 """All that an empty input can become: it is not searched"""
-UNANSWERED = Candidate(hyp="", score=-math.inf, tokens=[])
+UNANSWERED = Candidate(hyp="", score=-math.inf, tokens=[], log_probs=[])
 """Stands for the output of an input for which the search found none, with what the task falls back on"""
 
 
@@ -114,7 +117,7 @@ class Generator:
         self.model, self.task, self.search = model, task, search
         self.device = torch.device(device)
         self.config = config or GenerateConfig()
-        self.constraint = task.constraint() if self.config.constrained else None
+        self.constraint = constraint_of(self.config, task)
         self.counts = Counts()
 
     @property
@@ -216,7 +219,8 @@ class Generator:
             self.counts.unanswered += 1
             return Output(line, [replace(UNANSWERED, hyp=self.task.fallback(line))])
         texts = (self.task.detokenize(h.tokens, line) for h in hypotheses)
-        return Output(line, [Candidate(text, h.score, h.tokens) for text, h in zip(texts, hypotheses, strict=True)])
+        pairs = zip(texts, hypotheses, strict=True)
+        return Output(line, [Candidate(text, h.score, h.tokens, h.token_log_probs) for text, h in pairs])
 
     def _count(self, output: Output) -> None:
         self.counts.inputs += 1

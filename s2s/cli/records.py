@@ -14,7 +14,7 @@ from s2s.errors import ConfigError, DataError, did_you_mean
 from s2s.generator import UNANSWERED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from s2s.config import GenerateConfig
     from s2s.generator import Candidate, Output
@@ -73,7 +73,13 @@ class Tsv(Format):
 
 
 class Jsonl(Format):
-    """Objects with `src`; other fields are kept; `hyp`, `score` and, of several, `nbest` are added."""
+    """Objects with `src`; other fields are kept; `hyp`, `score` and, of several, `nbest` are added.
+
+    `more` names what else is said of each output: `tokens`, `log_probs`.
+    """
+
+    def __init__(self, more: Sequence[str] = ()) -> None:
+        self.more = more
 
     def parse(self, line: str, place: str) -> Record:
         if not line.strip():
@@ -92,15 +98,16 @@ class Jsonl(Format):
     def render(self, record: Record, output: Output, nbest: int) -> list[str]:
         if record.kept is None:  # an empty line stays one, so that lines keep their numbers
             return [""]
-        fields = record.kept | _fields(output.best)
+        fields = record.kept | _fields(output.best, self.more)
         if nbest > 1:
-            fields["nbest"] = [_fields(candidate) for candidate in output.nbest]
+            fields["nbest"] = [_fields(candidate, self.more) for candidate in output.nbest]
         return [json.dumps(fields, ensure_ascii=False)]
 
 
-def _fields(candidate: Candidate) -> dict[str, Any]:
+def _fields(candidate: Candidate, more: Sequence[str]) -> dict[str, Any]:
     score = round(candidate.score, 4) if math.isfinite(candidate.score) else None
-    return {"hyp": candidate.hyp, "score": score}
+    of_symbols = {"tokens": candidate.tokens, "log_probs": [round(p, 4) for p in candidate.log_probs]}
+    return {"hyp": candidate.hyp, "score": score, **{name: of_symbols[name] for name in more}}
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -136,7 +143,7 @@ def find_format(config: GenerateConfig, task: Task) -> Format:
         hint = did_you_mean(name, [*FORMATS, *task.views])
         raise ConfigError(f"format={name}: no such format of s2s-generate or of task={task.config.name}.{hint}")
     if name in FORMATS:
-        return FORMATS[name]
+        return Jsonl(config.fields) if name == "jsonl" else FORMATS[name]
     if config.resume:
         raise ConfigError(f"resume=true counts lines, of which format={name} has any number; give format=text")
     return View(task.views[name])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from s2s.config.training import THREADS, DataConfig
+from s2s.errors import ConfigError
 from s2s.ranges import at_least, refuse_outside
 from s2s.registry import Choice
 
@@ -48,6 +49,9 @@ class GenerateConfig:
     that the run's task offers, such as pretty, svg and html of trees."""
     nbest: int = 1
     """Outputs per input; more than one needs tsv or jsonl."""
+    fields: list[str] = field(default_factory=list)
+    """With format=jsonl, more of each output: tokens, its ids without the end symbol; log_probs, the log-probability
+    under the model of each symbol, and last of the end; as in fields=[tokens,log_probs]."""
     tokens: int = 4000
     """Source symbols decoded at once, padding and beam not counted."""
     window: int = 2000
@@ -58,6 +62,12 @@ class GenerateConfig:
     """What becomes of longer inputs: cut, with a warning and a count, or an error."""
     constrained: bool = True
     """Only outputs that the task allows, such as trees; false: whatever the model says, for the task to mend."""
+    min_len: int = 0
+    """Fewest symbols of an output, without the end symbol, as far as its limit lets it have so many."""
+    no_repeat: int = 0
+    """No so many symbols in a row stand twice in the newest 512 symbols of an output; 0: they may."""
+    ban: list[str] = field(default_factory=list)
+    """Texts whose symbols, as the task writes them, stand in no output side by side: ban=[word,"two words"]."""
     device: str = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1."""
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
@@ -86,6 +96,12 @@ class GenerateConfig:
         refuse_outside(
             "", self, nbest=one, tokens=one, window=one, max_source=at_least(2), threads=THREADS, workers=THREADS
         )
+        refuse_outside("", self, min_len=at_least(0), no_repeat=at_least(0, 512))
+        for name in self.fields:
+            if name not in ("tokens", "log_probs"):
+                raise ConfigError(f"fields={self.fields}: {name!r} is none of them; choose of tokens and log_probs")
+        if self.fields and self.format != "jsonl":
+            raise ConfigError(f"fields={self.fields} needs format=jsonl: format={self.format} has no room for them")
 
 
 @dataclass(kw_only=True)

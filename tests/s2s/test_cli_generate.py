@@ -485,3 +485,32 @@ def test_help_needs_no_torch() -> None:
 
     code = "import sys, s2s.cli.generate as g; g.main(['--help']); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def test_jsonl_says_the_symbols_and_their_log_probabilities_where_asked(tmp_path: Path) -> None:
+    (tmp_path / "in").write_text('{"src": "ab"}\n{"src": ""}\n')
+    arguments = ["run=x", "input=in", "output=out", "format=jsonl", "nbest=2", "search.alpha=0", "--quiet"]
+    assert main([*arguments, "fields=[tokens,log_probs]"]) == 0
+    filled, empty = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
+    assert filled["tokens"] == [4, 5]
+    for output in (filled, *filled["nbest"]):
+        assert len(output["log_probs"]) == len(output["tokens"]) + 1
+        assert sum(output["log_probs"]) == pytest.approx(output["score"], abs=1e-3)
+    assert (empty["tokens"], empty["log_probs"]) == ([], [])
+    assert main(arguments) == 0
+    assert set(json.loads((tmp_path / "out").read_text().splitlines()[0])) == {"src", "hyp", "score", "nbest"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (["format=jsonl", "fields=[token]"], "'token' is none of them; choose of tokens and log_probs"),
+        (["fields=[tokens]"], "needs format=jsonl"),
+        (["no_repeat=513"], "no_repeat=513 must be at least 0 and at most 512"),
+        (["min_len=-1"], "min_len=-1 must be at least 0"),
+    ],
+    ids=str,
+)
+def test_fields_and_bounds_without_meaning_are_refused(wrong: list[str], message: str, capsys: Any) -> None:
+    assert main(["run=x", *wrong]) == 2
+    assert message in capsys.readouterr().err

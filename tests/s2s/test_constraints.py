@@ -1,0 +1,153 @@
+"""What users forbid, against a search of lists that looks at whole outputs.
+
+Shapes: B sentences, K hypotheses per sentence, V symbols.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from capitals import Capitals
+from torch import Tensor, nn
+
+from s2s.config import GenerateConfig
+from s2s.decoding import BeamConfig, SampleConfig
+from s2s.decoding.constraints import All, MinLength, NoRepeat, NotThese, constraint_of
+from s2s.decoding.sampling import Sampler
+from s2s.decoding.search import BeamSearch
+from s2s.errors import ConfigError
+from s2s.model import Memory, Seq2Seq
+from s2s.task import Encoded, Example, Vocab
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from s2s.task import Constraint
+
+EOS, VOCAB = 3, Vocab(src=9, tgt=7)
+LIMIT, SYMBOLS = 4, (1, 4, 5, 6)
+
+
+class Table(Seq2Seq):
+    """Logits drawn anew for every source and every prefix."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.logits = nn.Parameter(torch.randn(997, VOCAB.tgt, generator=torch.Generator().manual_seed(2)))
+
+    def encode(self, src: Tensor, pad: Tensor) -> Memory:
+        return Memory((src.masked_fill(pad, 0) * torch.arange(1, src.size(1) + 1)).sum(1, keepdim=True), pad[:, :1])
+
+    def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
+        place, rows = memory.hidden[:, 0] * 131, []
+        for token in tgt.unbind(1):
+            place = (place * 31 + token * 7 + 1) % 997
+            rows.append(self.logits[place])
+        return torch.stack(rows, dim=1)
+
+
+class FourFirst:
+    """A task's constraint whose states are as wide as the limit: outputs begin with 4 and may then be anything."""
+
+    def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
+        return torch.zeros(src.size(0), 1, int(limit.max()), dtype=torch.long)
+
+    def allowed(self, state: Tensor) -> Tensor:
+        return (state[..., :1] > 0) | (torch.arange(VOCAB.tgt) == 4)
+
+    def advance(self, state: Tensor, token: Tensor) -> Tensor:
+        return state + 1
+
+
+def grams(output: Sequence[int], n: int) -> list[tuple[int, ...]]:
+    return [tuple(output[i : i + n]) for i in range(len(output) - n + 1)]
+
+
+def none_twice(n: int) -> Callable[[Sequence[int]], bool]:
+    return lambda output: len(set(grams(output, n))) == len(grams(output, n))
+
+
+def none_of(*sequences: tuple[int, ...]) -> Callable[[Sequence[int]], bool]:
+    return lambda output: not any(sequence in grams(output, len(sequence)) for sequence in sequences)
+
+
+CASES: list[tuple[Constraint, Callable[[Sequence[int]], bool]]] = [
+    (MinLength(2, 7, EOS), lambda output: len(output) >= 2),
+    (MinLength(9, 7, EOS), lambda output: len(output) == LIMIT),
+    (NoRepeat(1, 7), none_twice(1)),
+    (NoRepeat(2, 7), none_twice(2)),
+    (NoRepeat(3, 7), none_twice(3)),
+    (NotThese([[4]], 7), none_of((4,))),
+    (NotThese([[4, 5], [6], [5, 5, 1]], 7), none_of((4, 5), (6,), (5, 5, 1))),
+    (
+        All(None, [MinLength(3, 7, EOS), NotThese([[6, 6]], 7)]),
+        lambda output: len(output) >= 3 and none_of((6, 6))(output),
+    ),
+    (
+        All(FourFirst(), [NoRepeat(2, 7), MinLength(1, 7, EOS)]),
+        lambda output: output[:1] == (4,) and none_twice(2)(output),
+    ),
+]
+
+
+@pytest.mark.parametrize(("constraint", "holds"), CASES, ids=lambda x: type(x).__name__)
+def test_exactly_the_outputs_for_which_it_holds_are_found(
+    constraint: Constraint, holds: Callable[[Sequence[int]], bool]
+) -> None:
+    """A beam as wide as the space finds every output that is allowed, and no other."""
+    config = BeamConfig(beam=400, max_len_a=0.0, max_len_b=LIMIT)
+    src = torch.tensor([[5, 6, EOS], [7, EOS, 0]])
+    found = BeamSearch(config)(Table(), src, src == 0, VOCAB, constraint, nbest=400)
+    every = [o for n in range(LIMIT + 1) for o in itertools.product(SYMBOLS, repeat=n)]
+    for hypotheses in found:
+        assert {tuple(h.tokens) for h in hypotheses} == set(filter(holds, every))
+
+
+def test_what_is_not_forbidden_keeps_its_score() -> None:
+    src = torch.tensor([[5, 6, EOS]])
+    search = BeamSearch(BeamConfig(beam=400, max_len_a=0.0, max_len_b=LIMIT))
+    free, bound = (
+        search(Table(), src, src == 0, VOCAB, constraint, nbest=400)[0] for constraint in (None, NoRepeat(2, 7))
+    )
+    scores = {tuple(h.tokens): h.score for h in free}
+    assert [h.score for h in bound] == pytest.approx([scores[tuple(h.tokens)] for h in bound])
+
+
+def test_samples_keep_it_too() -> None:
+    src = torch.tensor([[5, 6, EOS]])
+    constraint = All(FourFirst(), [NoRepeat(2, 7)])
+    (found,) = Sampler(SampleConfig(max_len_b=20))(Table(), src, src == 0, VOCAB, constraint, nbest=50)
+    assert len({tuple(h.tokens) for h in found}) > 10
+    assert all(h.tokens[0] == 4 and none_twice(2)(h.tokens) for h in found)
+
+
+class Letters(Capitals):
+    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+        return [Encoded(*self.encode_source(pair)) for pair in examples]
+
+
+def test_options_become_constraints_beside_the_tasks_own() -> None:
+    assert constraint_of(GenerateConfig(), Letters()) is None
+    chosen = constraint_of(GenerateConfig(min_len=2, no_repeat=3, ban=["ab", "c"]), Letters())
+    assert isinstance(chosen, All)
+    least, repeat, ban = chosen.others
+    assert isinstance(least, MinLength)
+    assert isinstance(repeat, NoRepeat)
+    assert isinstance(ban, NotThese)
+    assert (least.n, repeat.n, ban.sequences) == (2, 3, [[4, 5], [6]])
+
+
+@pytest.mark.parametrize("own", [FourFirst(), None], ids=["own", "none"])
+def test_without_options_the_tasks_own_constraint_is_left_as_it_is(own: Any) -> None:
+    task = Letters()
+    task.constraint = lambda: own  # type: ignore[method-assign]
+    assert constraint_of(GenerateConfig(), task) is own
+    assert constraint_of(GenerateConfig(constrained=False), task) is None
+
+
+def test_a_text_without_symbols_cannot_be_banned() -> None:
+    with pytest.raises(ConfigError, match=r"ban: '\?' has no symbols"):
+        constraint_of(GenerateConfig(ban=["?"]), Letters())
