@@ -35,6 +35,14 @@ class Vocab:
     eos: int = 3
     joint: bool = False
     """Both sides are one vocabulary, so that embeddings can be shared."""
+    tags: int = 0
+    """Kinds of sources, where there are several: a source's first symbol is then the id of its kind."""
+
+    @property
+    def tag_ids(self) -> range:
+        """The source ids that tell the kind: the first behind the special ones."""
+        first = 1 + max(self.pad, self.unk, self.bos, self.eos)
+        return range(first, first + self.tags)
 
 
 class Example(NamedTuple):

@@ -10,6 +10,7 @@ __all__ = [
     "choose",
     "compose",
     "differences",
+    "entry_config",
     "finish",
     "flatten",
     "local_plugins",
@@ -31,4 +32,5 @@ from s2s.compose.composed import (
     resolve,
     to_yaml,
 )
+from s2s.compose.entry import entry_config
 from s2s.compose.typed import typed

@@ -10,7 +10,7 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from s2s.compose import typed
+from s2s.compose import entry_config
 from s2s.config import ScoreConfig
 from s2s.describe import Option, options
 from s2s.errors import ConfigError, did_you_mean
@@ -68,9 +68,5 @@ def _refuse_unknown(given: Mapping[str, Any], entries: Sequence[Entry]) -> None:
 
 def _build(entry: Entry, defaults: Mapping[str, Any], said: Mapping[str, Any]) -> Metric:
     known = _options(entry)
-    for key in said:
-        if key not in known:
-            hint = did_you_mean(str(key), known.keys() - {"name"})
-            raise ConfigError(f"metrics.{entry.name}.{key}: no such option.{hint}")
     chosen = {key: value for key, value in defaults.items() if key in known} | dict(said)
-    return entry.build(entry.config(**{key: typed(known[key], v, "command line") for key, v in chosen.items()}))
+    return entry.build(entry_config(entry, chosen, f"metrics.{entry.name}"))

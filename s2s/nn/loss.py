@@ -158,7 +158,7 @@ class GradientInForward(torch.autograd.Function):
             sums.append(chunk_sums)
             d_leaf, *d_weights = torch.autograd.grad(logits, [leaf, *learnt], gradient, allow_unused=True)
             d_hidden.append(d_leaf)
-            d_learnt = [new if old is None else old.add_(new) for old, new in zip(d_learnt, d_weights, strict=True)]
+            d_learnt = [added(old, new) for old, new in zip(d_learnt, d_weights, strict=True)]
         ctx.save_for_backward(torch.cat(d_hidden), *d_learnt)
         all_sums = total(sums)
         ctx.mark_non_differentiable(all_sums.nll)
@@ -169,6 +169,13 @@ class GradientInForward(torch.autograd.Function):
     def backward(ctx: Any, d_loss: Tensor, d_nll: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ARG004
         """Everything was a gradient of the sum already."""
         return None, None, None, *(None if d is None else d.mul_(d_loss) for d in ctx.saved_tensors)
+
+
+def added(gradient: Tensor | None, more: Tensor | None) -> Tensor | None:
+    """Their sum, in place; None is nothing: not every chunk need use every weight."""
+    if gradient is None or more is None:
+        return more if gradient is None else gradient
+    return gradient.add_(more)
 
 
 def total(parts: Iterable[LossSums]) -> LossSums:

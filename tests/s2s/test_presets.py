@@ -60,7 +60,7 @@ def arguments(path: Path) -> list[str]:
 
 def n_parameters(config: Config) -> int:
     with torch.device("meta"):
-        vocab = Vocab(src=1000, tgt=1000, joint=True)
+        vocab = Vocab(src=1000, tgt=1000, joint=True, tags=2)
         model = plugins().hook.s2s_build_model(config=config, vocab=vocab, registry=plugins().registry)
     return sum(p.numel() for p in model.parameters())
 

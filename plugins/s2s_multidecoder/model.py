@@ -1,0 +1,186 @@
+"""Whole models that share what encodes, and rows that go to the one of their kind.
+
+Shapes: B sentences, K hypotheses, S source length, T target length, V target vocabulary.
+"""
+
+from __future__ import annotations
+
+__all__ = ["MultiDecoder"]
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+
+from s2s.model import Memory, Seq2Seq, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from s2s.task import Vocab
+
+
+@dataclass
+class TaggedMemory(Memory):
+    """The memory of the shared encoder, and which decoder each sentence is for."""
+
+    tag: Tensor
+    """[B]"""
+    inner: Memory
+
+    def keep(self, rows: Tensor) -> Self:
+        """The memory of the sentences `rows` [B']"""
+        inner = self.inner.keep(rows)
+        return replace(self, hidden=inner.hidden, pad=inner.pad, tag=self.tag[rows], inner=inner)
+
+
+@dataclass
+class TaggedState(State):
+    """A state for each decoder, of its own sentences; `sentence` is the tags [B], `hypothesis` is nothing."""
+
+    parts: dict[int, State]
+    """Only decoders that have sentences here"""
+
+    def select(self, parents: Tensor) -> Self:
+        """Hypothesis k of sentence b continues hypothesis parents[b, k]: parents [B, K']"""
+        parts = {kind: part.select(parents[self.sentence == kind]) for kind, part in self.parts.items()}
+        return replace(self, parts=parts)
+
+    def keep(self, rows: Tensor) -> Self:
+        """The state of the sentences `rows` [B']"""
+        tag = self.sentence[rows]
+        parts = {}
+        for kind in kinds(tag):
+            place = (self.sentence == kind).cumsum(0) - 1  # of a sentence among those of its kind
+            parts[kind] = self.parts[kind].keep(place[rows[tag == kind]])
+        return replace(self, sentence=tag, parts=parts)
+
+    def join(self, other: Self) -> Self:
+        """The sentences of both, these first."""
+        parts = {**other.parts, **self.parts}
+        both = self.parts.keys() & other.parts.keys()
+        joined = {kind: self.parts[kind].join(other.parts[kind]) for kind in both}
+        return replace(self, sentence=torch.cat([self.sentence, other.sentence]), parts=parts | joined)
+
+
+@dataclass
+class JoiningState(TaggedState):
+    """Of decoders whose states can be joined."""
+
+    joins: ClassVar[bool] = True
+
+
+class MultiDecoder(Seq2Seq):
+    """Of `models`, one for each kind of source, the first encodes, and that of its kind decodes a sentence.
+
+    What `decode` gives ends in one more number, the kind, so that `project` can be told any positions.
+    """
+
+    def __init__(self, models: Sequence[Seq2Seq], vocab: Vocab) -> None:
+        super().__init__()
+        reached = reached_by_encode(models[0], vocab)
+        for model in models[1:]:
+            share(models[0], model, reached)
+        self.models = nn.ModuleList(models)
+        self.first_tag, self.max_len = vocab.tag_ids.start, models[0].max_len
+
+    def encode(self, src: Tensor, pad: Tensor) -> TaggedMemory:
+        """src, pad [B, S], whose first symbols are tags"""
+        inner = self._model(0).encode(src, pad)
+        tag = (src[:, 0] - self.first_tag).clamp(0, len(self.models) - 1)
+        return TaggedMemory(inner.hidden, inner.pad, tag, inner)
+
+    def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
+        """tgt [B, T] -> [B, T, · + 1]"""
+        assert isinstance(memory, TaggedMemory)
+        hidden = routed(
+            memory.tag,
+            lambda kind: self._model(kind).decode(tgt, memory.inner),
+            lambda kind, rows: self._model(kind).decode(tgt[rows], memory.inner.keep(rows)),
+        )
+        tag = memory.tag[:, None, None].expand(*hidden.shape[:2], 1)
+        return torch.cat([hidden, tag.to(hidden.dtype)], dim=-1)
+
+    def project(self, hidden: Tensor) -> Tensor:
+        """[..., · + 1] -> logits [..., V]"""
+        flat, tag = hidden[..., :-1].flatten(0, -2), hidden[..., -1].flatten().long()
+        logits: Tensor = routed(
+            tag, lambda kind: self._model(kind).project(flat), lambda kind, at: self._model(kind).project(flat[at])
+        )
+        return logits.unflatten(0, hidden.shape[:-1])
+
+    def start(self, memory: Memory) -> State:
+        """Each decoder with the sentences of its kind."""
+        assert isinstance(memory, TaggedMemory)
+        present = kinds(memory.tag)
+        if len(present) == 1:
+            parts = {present[0]: self._model(present[0]).start(memory.inner)}
+        else:
+            parts = {k: self._model(k).start(memory.inner.keep(places(memory.tag, k))) for k in present}
+        kind = JoiningState if all(part.joins for part in parts.values()) else TaggedState
+        return kind(sentence=memory.tag, hypothesis=None, parts=parts)
+
+    def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
+        """token [B, K] -> logits [B, K, V]"""
+        assert isinstance(state, TaggedState)
+        parts: dict[int, State] = {}
+
+        def step(kind: int, own: Tensor) -> Tensor:
+            logits, parts[kind] = self._model(kind).step(own, state.parts[kind])
+            return logits
+
+        logits = routed(state.sentence, lambda kind: step(kind, token), lambda kind, rows: step(kind, token[rows]))
+        return logits, replace(state, parts=parts)
+
+    def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float | None:
+        """As many as one model's: each sentence goes through one decoder."""
+        return self._model(0).forward_operations(src, tgt)
+
+    def _model(self, kind: int) -> Any:
+        return self.models[kind]
+
+
+def kinds(tag: Tensor) -> list[int]:
+    """The kinds among tags [B], in order; of none, the first."""
+    return tag.unique().tolist() or [0]
+
+
+def places(tag: Tensor, kind: int) -> Tensor:
+    """Rows of one kind, in order."""
+    return (tag == kind).nonzero()[:, 0]
+
+
+def routed(tag: Tensor, whole: Callable[[int], Tensor], part: Callable[[int, Tensor], Tensor]) -> Tensor:
+    """Rows from the function of their kind, in their places: tag [B] -> [B, ...]. One kind alone is not copied."""
+    present = kinds(tag)
+    if len(present) == 1:
+        return whole(present[0])
+    rows = [places(tag, kind) for kind in present]
+    found = [part(kind, own) for kind, own in zip(present, rows, strict=True)]
+    return torch.cat(found)[torch.cat(rows).argsort()]
+
+
+def reached_by_encode(model: Seq2Seq, vocab: Vocab) -> set[nn.Parameter]:
+    """The parameters that what is encoded depends on, found by differentiating it."""
+    device = next(model.parameters()).device
+    src = torch.tensor([[vocab.tag_ids.start, vocab.unk, vocab.eos]], device=device)
+    with torch.enable_grad():
+        hidden = model.encode(src, src == vocab.pad).hidden
+    learnt = [p for p in model.parameters() if p.requires_grad]
+    gradients = torch.autograd.grad(hidden.sum(), learnt, allow_unused=True)
+    return {p for p, gradient in zip(learnt, gradients, strict=True) if gradient is not None}
+
+
+def share(first: nn.Module, other: nn.Module, shared: set[nn.Parameter]) -> None:
+    """Put modules of `first` all of whose parameters are `shared`, and such parameters, into `other` of one make."""
+    for name, parameter in first.named_parameters(recurse=False, remove_duplicate=False):
+        if parameter in shared:
+            setattr(other, name, parameter)
+    for name, module in first.named_children():
+        own = set(module.parameters())
+        if own and own <= shared:
+            setattr(other, name, module)
+        else:
+            share(module, other.get_submodule(name), shared)

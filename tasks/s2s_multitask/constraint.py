@@ -1,0 +1,83 @@
+"""Each task's constraint on the rows of its own.
+
+Shapes: B sentences, S source length, K hypotheses of a sentence, V target symbols of the largest task, W of a state.
+"""
+
+from __future__ import annotations
+
+__all__ = ["EachItsOwn"]
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch.nn import functional as F
+
+from s2s.task import Constraint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from torch import Tensor
+
+
+class Part(NamedTuple):
+    """What is known of a task here."""
+
+    constraint: Constraint | None
+    n_symbols: int
+    """Target symbols; the larger vocabulary of another task goes on behind them"""
+    offset: int
+    """How far its source symbols are shifted"""
+
+
+class EachItsOwn(Constraint):
+    """The state is int64 [B, K, 1 + W]: the kind of the source, and the state of that kind's own constraint."""
+
+    def __init__(self, parts: Sequence[Part], first_tag: int) -> None:
+        self.parts, self.first_tag = parts, first_tag
+        self.n_symbols = max(part.n_symbols for part in parts)
+
+    def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
+        """States of the empty outputs: src, pad [B, S], limit [B] -> [B, 1, 1 + W]. A tag is no symbol of its task."""
+        kind = (src[:, 0] - self.first_tag).clamp(0, len(self.parts) - 1)
+        begun = []
+        for own, part in enumerate(self.parts):  # of every task, if only for no rows: W is to be always the same
+            rows, text = kind == own, src[:, 1:]
+            text = torch.where(text >= self.first_tag, text - part.offset, text)
+            none = torch.zeros(int(rows.sum()), 1, 0, dtype=torch.long, device=src.device)
+            begun.append(part.constraint.start(text[rows], pad[rows, 1:], limit[rows]) if part.constraint else none)
+        self.widths = [state.size(2) for state in begun]
+        state = torch.zeros(len(src), 1, 1 + max(self.widths), dtype=torch.long, device=src.device)
+        state[:, 0, 0] = kind
+        for own, (width, of_own) in enumerate(zip(self.widths, begun, strict=True)):
+            assert of_own.dtype == torch.long, "only whole numbers are kept side by side"
+            state[kind == own, :, 1 : 1 + width] = of_own
+        return state
+
+    def allowed(self, state: Tensor) -> Tensor:
+        """State [B, K, 1 + W] -> [B, K, V]"""
+        allowed = torch.zeros(*state.shape[:2], self.n_symbols, dtype=torch.bool, device=state.device)
+        for own, part, rows in self._present(state):
+            own_allowed = part.constraint.allowed(self._inner(state, own, rows)) if part.constraint else True
+            allowed[rows, :, : part.n_symbols] = own_allowed
+        return allowed
+
+    def advance(self, state: Tensor, token: Tensor) -> Tensor:
+        """The states after `token` [B, K]; a dead hypothesis may come with a symbol that its task does not know."""
+        after = state.clone()
+        for own, part, rows in self._present(state):
+            if part.constraint:
+                known = token[rows].clamp(max=part.n_symbols - 1)
+                moved = part.constraint.advance(self._inner(state, own, rows), known)
+                after[rows] = F.pad(
+                    torch.cat([state[rows][..., :1], moved], -1), (0, state.size(2) - 1 - moved.size(2))
+                )
+        return after
+
+    def _present(self, state: Tensor) -> Iterator[tuple[int, Part, Tensor]]:
+        """Tasks that have rows here, and the rows."""
+        for own in state[:, 0, 0].unique().tolist():
+            yield own, self.parts[own], (state[:, 0, 0] == own).nonzero()[:, 0]
+
+    def _inner(self, state: Tensor, own: int, rows: Tensor) -> Tensor:
+        return state[rows][..., 1 : 1 + self.widths[own]]

@@ -1,0 +1,64 @@
+"""A metric on the lines of one task among others."""
+
+from __future__ import annotations
+
+__all__ = ["OwnRows"]
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from s2s.metrics import Metric, Score
+from s2s_multitask.line import text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class OwnRows(Metric):
+    """Shows `metric` the lines whose reference begins with `task`, without that beginning."""
+
+    def __init__(self, task: str, metric: Metric) -> None:
+        self.task, self.metric = task, metric
+        self.name = f"{task}/{metric.name}"
+
+    def __call__(
+        self, hyps: Sequence[str], refs: Sequence[Sequence[str]], samples: int = 0, seed: int = 12345
+    ) -> Score:
+        """The metric's score of its own lines; not a number if there is none."""
+        rows = self._rows(refs)
+        if not rows:
+            return Score(self.name, math.nan, f"task:{self.task}|lines:0")
+        score = self.metric(self._own(hyps, rows), [self._own(of, rows) for of in refs], samples, seed)
+        return replace(score, name=self.name, signature=f"task:{self.task}|lines:{len(rows)}|{score.signature}")
+
+    def per_sentence(self, hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+        """The metric's, and not a number for the other lines."""
+        rows = self._rows(refs)
+        if not rows:
+            return [{"score": math.nan} for _ in hyps]
+        said = self.metric.per_sentence(self._own(hyps, rows), [self._own(of, rows) for of in refs])
+        by_row = dict(zip(rows, said, strict=True))
+        return [by_row.get(row, dict.fromkeys(said[0], math.nan)) for row in range(len(hyps))]
+
+    def p_values(
+        self,
+        baseline: Sequence[str],
+        systems: Sequence[Sequence[str]],
+        refs: Sequence[Sequence[str]],
+        samples: int,
+        seed: int,
+    ) -> list[float]:
+        """The metric's."""
+        rows = self._rows(refs)
+        if not rows:
+            return [math.nan for _ in systems]
+        own, *others = (self._own(lines, rows) for lines in (baseline, *systems))
+        return self.metric.p_values(own, others, [self._own(of, rows) for of in refs], samples, seed)
+
+    def _rows(self, refs: Sequence[Sequence[str]]) -> list[int]:
+        return [row for row, line in enumerate(refs[0]) if text_of(line, self.task) is not None]
+
+    def _own(self, lines: Sequence[str], rows: Sequence[int]) -> list[str]:
+        """Without the task's name; a line that does not begin with it says nothing."""
+        return [text_of(lines[row], self.task) or "" for row in rows]

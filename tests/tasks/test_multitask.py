@@ -1,0 +1,162 @@
+"""Several tasks as one: ids that do not meet, lines that say their task, constraints and scores of their own."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from s2s.batch import make_batch
+from s2s.cli import generate, score, train
+from s2s.errors import DataError, UserError
+from s2s.metrics import build_metrics
+from s2s.plugin import load_plugins
+from s2s.task import Example
+from s2s.testing import check_task
+from s2s_multitask import MultitaskConfig
+from s2s_multitask.task import Multitask
+
+TASKS: dict[str, Any] = {
+    "translate": {"name": "translation", "pairs": 300, "vocab_size": 200},
+    "parse": {"name": "parsing", "trees": 300, "src_vocab_size": 150},
+}
+
+
+def config(**options: Any) -> MultitaskConfig:
+    return MultitaskConfig(name="multitask", tasks=TASKS, **options)
+
+
+@pytest.fixture(scope="module")
+def task(tmp_path_factory: pytest.TempPathFactory) -> Multitask:
+    made = Multitask(config(ratio={"parse": 0.1}), load_plugins().registry)
+    made.learn(tmp_path_factory.mktemp("symbols"))
+    return made
+
+
+def first(task: Multitask, split: str, corpus: str, n: int = 6) -> list[Example]:
+    return [e for e in islice(task.examples(split, corpus), n) if isinstance(e, Example)]
+
+
+@pytest.mark.parametrize("order", [("translate", "parse"), ("parse", "translate")])
+def test_it_keeps_the_contract_of_a_task(tmp_path: Path, order: tuple[str, str]) -> None:
+    chosen = MultitaskConfig(name="multitask", tasks={name: TASKS[name] for name in order})
+    check_task(load_plugins().registry.get("task", "multitask"), chosen, tmp_path)
+
+
+def test_the_ratio_multiplies_weights(task: Multitask) -> None:
+    assert task.corpora("train") == [("translate/builtin", 1.0), ("parse/builtin", 0.1)]
+
+
+def test_source_symbols_of_two_tasks_never_meet(task: Multitask) -> None:
+    ids = {
+        name: {i for pair in task.encode(first(task, "train", f"{name}/builtin", 50)) for i in pair.src if i > 3}
+        for name in TASKS
+    }
+    assert not ids["translate"] & ids["parse"]
+    assert task.vocab.src == 4 + 2 + 196 + 146
+    assert max(ids["parse"]) < task.vocab.src
+
+
+def test_an_encoded_source_is_the_tasks_own_behind_a_tag(task: Multitask) -> None:
+    for name, own in task.tasks.items():
+        [(tag, *ids)] = task.encode_source([f"{name}: the cat sleeps ."])
+        assert tag == task.tags[name]
+        back = [i if i < 4 else i - task.offsets[name] for i in ids]
+        assert [back] == own.encode_source(["the cat sleeps ."])
+
+
+def test_the_first_development_pairs_are_of_all_tasks(task: Multitask) -> None:
+    assert task.corpora("valid") == [("mixed", 1.0)]
+    assert [e.src.partition(":")[0] for e in first(task, "valid", "mixed")] == ["translate", "parse"] * 3
+
+
+@pytest.mark.parametrize("line", ["the cat sleeps", "pares: the cat", "", "12:30 is late"])
+def test_a_line_without_a_task_is_refused_with_their_names(task: Multitask, line: str) -> None:
+    with pytest.raises(DataError, match=r"an input begins with its task, as in 'translate: …'.*parse"):
+        task.encode_source([line])
+
+
+def test_a_batch_of_both_is_constrained_as_each_alone(task: Multitask) -> None:
+    """Each row allows what its own task's constraint allows, beside the other's and by itself."""
+    examples = first(task, "valid", "mixed", 6)
+    pairs = task.encode(examples)
+    batch = make_batch(pairs, task.vocab)
+    limit = torch.full((len(pairs),), 200)
+    mixed = task.constraint()
+    state = mixed.start(batch.src, batch.src_pad, limit)
+    own = task.tasks["parse"].constraint()
+    assert own is not None
+    parses = [i for i, example in enumerate(examples) if example.src.startswith("parse")]
+    inner = make_batch(task.tasks["parse"].encode([_without_names(examples[i]) for i in parses]), task.vocab)
+    expected = own.start(inner.src, inner.src_pad, limit[parses])
+    n_parse = task.tasks["parse"].vocab.tgt
+    for token in batch.tgt_out.T[:8, :, None]:
+        allowed = mixed.allowed(state)
+        assert torch.equal(allowed[parses, :, :n_parse], own.allowed(expected))
+        assert not allowed[parses, :, n_parse:].any()
+        assert allowed[::2, :, : task.tasks["translate"].vocab.tgt].all()
+        state, expected = mixed.advance(state, token), own.advance(expected, token[parses])
+
+
+def _without_names(example: Example) -> Example:
+    return Example(*(side.removeprefix("parse: ") for side in example))
+
+
+def test_each_metric_judges_its_own_lines(task: Multitask) -> None:
+    registry = load_plugins().registry
+    metrics = {metric.name: metric for metric in build_metrics(task, registry)}
+    assert list(metrics) == ["translate/bleu", "translate/chrf", "parse/evalb"]
+    refs = ["translate: ein alter Hund schläft hier", "parse: (S (NP (DT a) (NN dog)) (VP (VBZ eats)))"]
+    right_parse = ["translate: nein", refs[1]]
+    assert metrics["parse/evalb"](right_parse, [refs]).value == 100
+    assert metrics["translate/chrf"](right_parse, [refs]).value < 50
+    assert metrics["translate/bleu"]([refs[0], "nothing"], [refs]).value == pytest.approx(100)
+    assert len(metrics["parse/evalb"].per_sentence(right_parse, [refs])) == 2
+
+
+@pytest.mark.parametrize(
+    ("tasks", "ratio", "said"),
+    [
+        ({}, {}, "task.tasks names nothing"),
+        ({"a-b": {"name": "parsing"}}, {}, "letters, digits and _"),
+        ({"p": {"trees": 3}}, {}, "task.tasks.p must name a task"),
+        ({"p": {"name": "parsnig"}}, {}, "Did you mean 'parsing'?"),
+        ({"p": {"name": "parsing", "tres": 3}}, {}, "task.tasks.p: task.tres: no such option. Did you mean 'trees'?"),
+        ({"p": {"name": "parsing"}}, {"q": 1.0}, "task.ratio.q"),
+        ({"p": {"name": "parsing"}}, {"p": -1.0}, "task.ratio.p=-1.0"),
+    ],
+)
+def test_what_cannot_be_is_refused(tasks: dict[str, Any], ratio: dict[str, float], said: str) -> None:
+    with pytest.raises(UserError) as caught:
+        Multitask(MultitaskConfig(name="multitask", tasks=tasks, ratio=ratio), load_plugins().registry)
+    assert said in str(caught.value)
+
+
+@pytest.mark.slow
+def test_two_tasks_are_trained_generated_and_scored_by_the_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    small = ["task.tasks.translate.pairs=1000", "task.tasks.parse.trees=1000", "data.prepared=prepared"]
+    few = ["train.steps=60", "train.tokens=600", "valid.every=60", "valid.sentences=6", "checkpoint.every=60"]
+    assert train.main(["experiment=multitask", *small, *few, "run=both", "--quiet"]) == 0
+    records = [json.loads(line) for line in Path("runs/both/log.jsonl").read_text().splitlines()]
+    losses = [record["nll"] for record in records if "gnorm" in record]
+    assert losses[-1] < losses[0] - 1
+    scored = next(record for record in records if "parse/evalb" in record)
+    assert {"translate/bleu", "translate/chrf", "parse/evalb"} <= scored.keys()
+    sources = ["parse: the cat sleeps .", "translate: The cat sleeps ."]
+    Path("in.txt").write_text("\n".join(sources) + "\n")
+    capsys.readouterr()
+    assert generate.main(["run=both", "input=in.txt"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[0].startswith("parse: (")
+    assert [word for word in ("the", "cat", "sleeps", ".") if f" {word})" not in out[0]] == []
+    assert out[1].startswith("translate: ")
+    Path("out.txt").write_text("\n".join(out) + "\n")
+    assert score.main(["experiment=multitask", "hyp=out.txt", "ref=out.txt", "samples=0"]) == 0
+    assert "parse/evalb" in capsys.readouterr().out
