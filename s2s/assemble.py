@@ -14,6 +14,7 @@ from s2s.data.prepare import prepare
 from s2s.distributed import Replicated, Sharded
 from s2s.ema import EMA
 from s2s.errors import ConfigError, DataError
+from s2s.feed import Feed
 from s2s.generator import Generator
 from s2s.keeper import Keeper
 from s2s.machine import matmul_rate
@@ -21,6 +22,7 @@ from s2s.metrics import build_metrics
 from s2s.nn.machinery import DTYPES, Machinery
 from s2s.nn.recompute import recompute_layers
 from s2s.probe import settle_tokens
+from s2s.retention import Retention
 from s2s.trainer import Trainer
 from s2s.update import Updater
 from s2s.validation import Validation, dev_examples
@@ -81,15 +83,10 @@ def assemble(config: Config, plugins: Plugins, world: World, run: RunDirectory, 
     return Trainer(
         config=config,
         directory=run.path,
-        batches=Batches(
-            prepared.train,
-            config.train.n_tokens,
-            config.seed,
-            most_pairs=capacity.n_pairs if (capacity := machinery.capacity(config.train.n_tokens)) else None,
-        ),
+        feed=_feed(config, prepared, machinery),
         updater=updater,
         validation=validation,
-        keeper=Keeper(config, run.checkpoints, updater, ema, log),
+        keeper=Keeper(config, run.checkpoints, updater, ema, log, Retention(config, run.checkpoints, log)),
         log=log,
         hook=plugins.hook,
         report=[*task.describe(), *prepared.report, *([found] if found else [])],
@@ -106,6 +103,13 @@ def _prepare(task: Task, config: Config, world: World, run: RunDirectory, log: L
     run.keep_tokenizer(prepared.tokenizer)
     run.keep_data(prepared.identity, prepared.directory)
     return prepared
+
+
+def _feed(config: Config, prepared: Prepared, machinery: Machinery) -> Feed:
+    """Batches that the machinery can take, which may hold only so many pairs of one shape."""
+    capacity = machinery.capacity(config.train.n_tokens)
+    most = capacity.n_pairs if capacity else None
+    return Feed(Batches(prepared.train, config.train.n_tokens, config.seed, most_pairs=most), config.data)
 
 
 def _refuse_too_long(model: Seq2Seq, config: Config, prepared: Prepared) -> None:

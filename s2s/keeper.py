@@ -1,14 +1,12 @@
-"""A run's checkpoints: what goes into one, what comes back out of it, and which are kept."""
+"""A run's checkpoints: what goes into one, how it is written beside the training, what comes back out of it."""
 
 from __future__ import annotations
 
-__all__ = ["AVERAGE", "Keeper", "Progress", "Whole"]
+__all__ = ["AVERAGE", "Keeper", "Whole"]
 
 import copy
 import time
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
-from itertools import islice
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +19,8 @@ from s2s.distributed import parts, whole
 from s2s.ema import EMA
 from s2s.errors import CheckpointError
 from s2s.log import Log
+from s2s.progress import Progress
+from s2s.retention import Retention
 from s2s.update import Updater
 
 if TYPE_CHECKING:
@@ -31,31 +31,6 @@ AVERAGE = "average"
 """The checkpoint that holds the mean of others"""
 MAX_FAILED_SAVES = 5
 """Saves in a row that may fail, the disk being full, before the run is given up."""
-
-
-@dataclass
-class Progress:
-    """Where a run stands: all of a checkpoint that is not a tensor."""
-
-    step: int = 0
-    """Updates done"""
-    epoch: int = 0
-    batch: int = 0
-    """Next batch of the epoch; with `epoch`, the whole state of the data"""
-    n_tokens: int = 0
-    """Target symbols learnt from"""
-    n_bad: int = 0
-    """Updates skipped in a row because something was not finite"""
-    seconds: float = 0.0
-    """Time spent in updates"""
-    valid_step: int = 0
-    """Step of the newest validation"""
-    n_stale: int = 0
-    """Validations since the best one"""
-    best: list[tuple[float, int]] = field(default_factory=list)
-    """(goodness, step) of the best validations, the best first"""
-    best_by: str = "nll"
-    """What they were judged by: valid.best of that time"""
 
 
 class Whole(NamedTuple):
@@ -87,6 +62,8 @@ class Keeper:
     updater: Updater
     ema: EMA | None
     log: Log
+    retention: Retention
+    """Which checkpoints stay"""
     saved: Progress | None = None
     """Where the run stood when it was saved last"""
     stopgap: str = ""
@@ -115,7 +92,7 @@ class Keeper:
             self._save(progress, content, stopgap=False, is_try=is_try)
             return
         self.stopgap = ""
-        self._keep(name, progress)  # a kill may have come between the two
+        self.retention.keep(name, progress, "")  # a kill may have come between the two
 
     def save_for_now(self, progress: Progress, content: Whole) -> None:
         """The same because a signal came, where nothing else asks for a checkpoint."""
@@ -153,7 +130,7 @@ class Keeper:
     def _failed(self, error: CheckpointError) -> None:
         """Make room for the next, and raise after MAX_FAILED_SAVES in a row."""
         self.n_failed += 1
-        self._make_room()
+        self.retention.make_room()
         self.log.warn(f"not saved ({self.n_failed} of at most {MAX_FAILED_SAVES} in a row): {error}")
         if self.n_failed >= MAX_FAILED_SAVES:
             raise error
@@ -208,21 +185,11 @@ class Keeper:
 
     def average(self, progress: Progress) -> Path | None:
         """Write the mean of the last or best train.average checkpoints as AVERAGE (section 6.1)."""
-        members = self._members(progress)
+        members = self.retention.members(progress)
         if not members:
             return None
         state = {"members": [m.name for m in members], "progress": asdict(progress)}
         return checkpoint.save(self.folder, AVERAGE, {"model": checkpoint.mean(members)}, state)
-
-    def n_last(self) -> int:
-        """Newest checkpoints to keep: checkpoint.keep_last, or as many as will be averaged."""
-        train, keep = self.config.train, self.config.checkpoint
-        return max(keep.keep_last, train.average if train.average_of == "last" else 0)
-
-    def n_best(self) -> int:
-        """Best checkpoints to keep: checkpoint.keep_best, or as many as will be averaged."""
-        train, keep = self.config.train, self.config.checkpoint
-        return max(keep.keep_best, train.average if train.average_of == "best" else 0)
 
     def _expected_size(self) -> int:
         """Bytes of a checkpoint: weights, two moments of each as Adam keeps them, and their moving average."""
@@ -239,47 +206,11 @@ class Keeper:
             "stopgap": stopgap,
         }
         tensors = {group: checkpoint.snapshot(named) for group, named in content.tensors.items()}
-        name = checkpoint.step_name(progress.step)
+        name, stopgap_before = checkpoint.step_name(progress.step), self.stopgap
 
         def write() -> Path:
             path = checkpoint.save(self.folder, name, tensors, state)
-            self._keep(name, progress)
+            self.retention.keep(name, progress, stopgap_before)
             return path
 
         self.under_way = Saving(Job(write), progress, stopgap, began, is_try)
-
-    def _keep(self, name: str, progress: Progress) -> None:
-        """Point at the newest, `name`, and at the best, and remove all that is neither.
-
-        What has a later step is none of ours: it was passed over as damaged.
-        """
-        names = [path.name for path in checkpoint.steps(self.folder)]
-        names = [n for n in names[: names.index(name) + 1] if n == name or n != self.stopgap]
-        best = [checkpoint.step_name(step) for _, step in progress.best[: self.n_best()]]
-        checkpoint.point(self.folder.parent / "last", self.folder / name)
-        if best and best[0] in names:
-            checkpoint.point(self.folder.parent / "best", self.folder / best[0])
-        checkpoint.prune(self.folder, {*names[-self.n_last() :], *best})
-
-    def _members(self, progress: Progress) -> list[Path]:
-        """What is averaged: of the last or best checkpoints, those that are whole."""
-        if self.config.train.average_of == "best":
-            ranked = [self.folder / checkpoint.step_name(step) for _, step in progress.best]
-        else:
-            ranked = checkpoint.steps(self.folder)[::-1]
-        whole = (path for path in ranked if self._is_whole(path))
-        return list(islice(whole, self.config.train.average))
-
-    def _is_whole(self, path: Path) -> bool:
-        try:
-            checkpoint.verify(path)
-        except CheckpointError as error:
-            self.log.warn(f"not averaged: {error}")
-            return False
-        return True
-
-    def _make_room(self) -> None:
-        """Keep only the newest checkpoint and what `best` names."""
-        best = checkpoint.follow(self.folder.parent / "best")
-        with suppress(CheckpointError):
-            checkpoint.prune(self.folder, [*checkpoint.steps(self.folder)[-1:], *([best] if best else [])])

@@ -11,20 +11,20 @@ __all__ = ["Trainer"]
 import json
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s import checkpoint
-from s2s.background import ahead
 from s2s.config import Config
-from s2s.data.batching import Batches
-from s2s.errors import CheckpointError, DataError, Preempted, S2SError
-from s2s.keeper import AVERAGE, Keeper, Progress, Whole
+from s2s.errors import CheckpointError, Preempted, S2SError
+from s2s.feed import Feed
+from s2s.keeper import AVERAGE, Keeper, Whole
 from s2s.log import Log
 from s2s.log.profiler import tracing
 from s2s.machine import peak_memory
+from s2s.progress import Progress
 from s2s.stopping import StopSignal
 from s2s.update import Updater
 from s2s.validation import Validation, Verdict
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from s2s.data.batching import Pair
     from s2s.update import Updated
 
-N_AHEAD = 2
-"""Batches that are made while an update is under way: one hides the time that it takes, two even it out"""
-
 
 @dataclass
 class Trainer:
@@ -45,7 +42,7 @@ class Trainer:
 
     config: Config
     directory: Path
-    batches: Batches
+    feed: Feed
     updater: Updater
     validation: Validation
     keeper: Keeper
@@ -62,8 +59,6 @@ class Trainer:
         self.progress = Progress()
         self.stop = StopSignal()
         self.saved_at = time.monotonic()
-        self.wait = 0.0
-        """Seconds that the newest batch took to come"""
         self.trace = self.directory / "profile.json" if self.config.train.profile and self.world.is_first else None
 
     def train(self, stop: StopSignal) -> dict[str, Any]:
@@ -104,32 +99,11 @@ class Trainer:
         progress, measure = self.progress, self.config.valid.best
         if progress.best and progress.best_by != measure:
             self.log.warn(f"valid.best was {progress.best_by} and is {measure}: what was best so far is forgotten")
-            progress.best, progress.n_stale = [], 0
-        progress.best_by = measure
+        progress.judge_by(measure)
 
     def upcoming(self) -> Iterator[Sequence[Pair]]:
         """The global batches from where the run stands; `progress` counts each as it is handed out."""
-        progress, timeout = self.progress, self.config.data.timeout
-
-        def late() -> DataError:
-            return DataError(
-                f"no batch came for {timeout:g} s after update {progress.step:,}: does the disk with "
-                f"data.prepared={self.config.data.prepared} answer? Give a larger data.timeout if it is only slow"
-            )
-
-        if self.is_over():
-            return
-        began = time.monotonic()
-        batches = ahead(self.batches.onwards(progress.epoch, progress.batch), N_AHEAD, timeout, late)
-        with closing(batches):
-            for epoch, number, batch in batches:
-                progress.step += 1
-                progress.epoch, progress.batch = epoch, number + 1
-                self.wait = time.monotonic() - began
-                yield batch
-                if self.is_over():
-                    return
-                began = time.monotonic()
+        return self.feed.onwards(self.progress, self.is_over)
 
     def is_over(self) -> bool:
         """Whether all updates are done, or valid.patience validations in a row brought nothing better."""
@@ -155,7 +129,7 @@ class Trainer:
             **updated.record(),
             "pairs": len(batch),
             "seconds": seconds,
-            "wait": self.wait,
+            "wait": self.feed.wait,
             "mfu": updated.n_operations / (seconds * self.rate) if updated.n_operations and self.rate else None,
             "memory": peak_memory(self.world.device),
         }
@@ -203,16 +177,11 @@ class Trainer:
             verdict = self.judge()
         if verdict is None:
             raise self.stopped()
-        here = (verdict.goodness, progress.step)
-        better = not progress.best or here[0] > progress.best[0][0]
-        progress.valid_step = progress.step
-        progress.n_stale = 0 if better else progress.n_stale + 1
-        ranked = sorted([*progress.best, here], key=lambda b: (-b[0], b[1]))
-        progress.best = ranked[: self.keeper.n_best()]
+        better = progress.judged(verdict.goodness, self.keeper.retention.n_best())
         record = {"step": progress.step, "best": better, **verdict.record()}
         self.log.valid(record)
         self.hook.s2s_validation_end(trainer=self, record=record)
-        return here in progress.best
+        return any(step == progress.step for _, step in progress.best)
 
     def judge(self) -> Verdict | None:
         """What validation says of the model as it is; None if a signal came meanwhile."""
@@ -253,13 +222,8 @@ class Trainer:
         progress = self.progress
         averaged = self.keeper.average(progress) if self.world.is_first else None
         summary: dict[str, Any] = {
-            "steps": progress.step,
-            "epochs": progress.epoch,
-            "tokens": progress.n_tokens,
-            "seconds": progress.seconds,
+            **progress.summary(),
             "stopped_early": progress.step < self.config.train.steps,
-            "n_stale": progress.n_stale,
-            "best_step": progress.best[0][1] if progress.best else None,
             "average": self.judge_average() if self.world.any_true(averaged is not None) else None,
         }
         self.hook.s2s_train_end(trainer=self, record=summary)
@@ -287,8 +251,8 @@ class Trainer:
     def save_is_due(self) -> bool:
         """By updates or by minutes; the ranks agree on whose clock has run out."""
         minutes = self.config.checkpoint.minutes
-        if self.is_due(self.config.checkpoint.every) or not minutes:
-            return self.is_due(self.config.checkpoint.every)
+        if (due := self.is_due(self.config.checkpoint.every)) or not minutes:
+            return due
         return self.world.any_true(time.monotonic() - self.saved_at > 60 * minutes)
 
     def is_due(self, every: int) -> bool:

@@ -10,6 +10,7 @@ import pytest
 from sorting_runs import ROOT, records
 
 from s2s.cli.train import main
+from s2s.yaml12 import read_file
 
 STRANGER = Path(__file__).parents[1] / "harness" / "stranger_plugin.py"
 SMALL = [
@@ -198,10 +199,16 @@ def test_a_dry_run_of_the_built_in_corpus_says_what_it_would_take(capsys: pytest
     assert [path.name for path in Path("runs").iterdir()] == ["prepared"]
 
 
+def asked_for(experiment: str) -> list[str]:
+    """What a preset or its bases leave to the user, given."""
+    preset = read_file(ROOT / "configs" / "experiment" / f"{experiment}.yaml")
+    given = [f"task.{key}=a" for key, value in preset.get("task", {}).items() if value == "???"]
+    return given + (asked_for(preset["base"]) if "base" in preset else [])
+
+
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "configs" / "experiment").glob("*.yaml")))
 def test_the_configuration_of_every_experiment_can_be_printed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    given = [] if name == "demo" else ["task.train=[a.en,a.de]", "task.valid=[b.en,b.de]"]
-    assert main([f"experiment={name}", *given, "--print-config"]) == 0
+    assert main([f"experiment={name}", *asked_for(name), "--print-config"]) == 0
     assert f"# preset experiment={name}" in capsys.readouterr().out
 
 
@@ -219,8 +226,6 @@ def test_a_compiled_model_learns_what_the_plain_one_does(precision: str) -> None
 
 
 def test_a_run_that_is_refused_leaves_no_folder_and_is_not_the_last(tmp_path: Path) -> None:
-    from s2s.cli.train import main
-
     Path("runs").mkdir()
     (tmp_path / "empty").write_text("")
     arguments = ["task=translation", f"task.train=[{tmp_path}/empty,{tmp_path}/empty]", "arch=transformer_tiny"]

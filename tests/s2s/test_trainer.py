@@ -17,7 +17,8 @@ from safetensors.torch import load_file
 from sorting_runs import fork_training, kill_until_done, outcome, records, status, train, train_in_ranks
 
 from s2s.data.batching import Batches
-from s2s.keeper import Keeper, Progress
+from s2s.progress import Progress
+from s2s.retention import Retention
 from s2s.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -82,9 +83,17 @@ def test_killed_again_and_again_it_ends_with_the_same_bytes(undisturbed: Path, t
 def test_killed_between_a_save_and_its_pointers_it_ends_with_the_same_pointers(
     undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
-    keep = Keeper._keep
+    keep = Retention.keep
+
+    def dying(self: Retention, name: str, progress: Progress, stopgap: str) -> None:
+        if progress.step == step:
+            os._exit(9)
+        keep(self, name, progress, stopgap)
+
     with monkeypatch.context() as patch:
-        patch.setattr(Keeper, "_keep", lambda self, name, p: os._exit(9) if p.step == step else keep(self, name, p))
+        patch.setattr(
+            Retention, "keep", lambda self, n, p, old: os._exit(9) if p.step == step else keep(self, n, p, old)
+        )
         pid = fork_training(tmp_path / "killed", *THIRTY)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
     assert train(tmp_path / "killed", *THIRTY) == 0

@@ -1,0 +1,56 @@
+"""The batches of a run, in their order, made before they are asked for."""
+
+from __future__ import annotations
+
+__all__ = ["Feed"]
+
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from s2s.background import ahead
+from s2s.config import DataConfig
+from s2s.data.batching import Batches
+from s2s.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from s2s.data.batching import Pair
+    from s2s.progress import Progress
+
+N_AHEAD = 2
+"""Batches that are made while an update is under way: one hides the time that it takes, two even it out"""
+
+
+@dataclass
+class Feed:
+    """The global batches from where a run stands."""
+
+    batches: Batches
+    config: DataConfig
+    wait: float = 0.0
+    """Seconds that the newest batch took to come"""
+
+    def onwards(self, progress: Progress, is_over: Callable[[], bool]) -> Iterator[Sequence[Pair]]:
+        """Batches until the run `is_over`; `progress` counts each as it is handed out."""
+        if is_over():
+            return
+        began = time.monotonic()
+        batches = self.batches.onwards(progress.epoch, progress.batch)
+        with closing(ahead(batches, N_AHEAD, self.config.timeout, lambda: self._late(progress))) as coming:
+            for epoch, number, batch in coming:
+                progress.step += 1
+                progress.epoch, progress.batch = epoch, number + 1
+                self.wait = time.monotonic() - began
+                yield batch
+                if is_over():
+                    return
+                began = time.monotonic()
+
+    def _late(self, progress: Progress) -> DataError:
+        return DataError(
+            f"no batch came for {self.config.timeout:g} s after update {progress.step:,}: does the disk with "
+            f"data.prepared={self.config.prepared} answer? Give a larger data.timeout if it is only slow"
+        )
