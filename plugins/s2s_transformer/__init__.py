@@ -72,3 +72,4 @@ class TransformerConfig(Choice):
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     registry.arch("transformer", TransformerConfig, "s2s_transformer.model:Transformer")
+    registry.add("neutral", "transformer", TransformerConfig, "s2s_transformer.neutral:neutral")

@@ -11,6 +11,7 @@ __all__ = [
     "CheckpointConfig",
     "Config",
     "DataConfig",
+    "ExportConfig",
     "GenerateConfig",
     "LogConfig",
     "PrepareConfig",
@@ -19,5 +20,5 @@ __all__ = [
     "ValidConfig",
 ]
 
-from s2s.config.commands import AverageConfig, GenerateConfig, PrepareConfig, ScoreConfig
+from s2s.config.commands import AverageConfig, ExportConfig, GenerateConfig, PrepareConfig, ScoreConfig
 from s2s.config.training import CheckpointConfig, Config, DataConfig, LogConfig, TrainConfig, ValidConfig

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["AverageConfig", "GenerateConfig", "PrepareConfig", "ScoreConfig"]
+__all__ = ["AverageConfig", "ExportConfig", "GenerateConfig", "PrepareConfig", "ScoreConfig"]
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -155,3 +155,30 @@ class AverageConfig:
 
     def __post_init__(self) -> None:
         refuse_outside("", self, last=at_least(0), best=at_least(0))
+
+
+@dataclass(kw_only=True)
+class ExportConfig:
+    """s2s-export: write a run as another program's model, and check that it says the same.
+
+    s2s-export run=my_run format=ctranslate2
+    s2s-export run=my_run format=hf output=my_marian input=sentences.txt
+    """
+
+    run: str = ""
+    """Run directory, its name under runs/, or last."""
+    checkpoint: str = "auto"
+    """auto (the average, else the best, else the last), average, best, last, or a name or path."""
+    format: str = "ctranslate2"
+    """ctranslate2: for CTranslate2. hf: MarianMTModel of Hugging Face's transformers. Plugins may bring others."""
+    output: str = ""
+    """Folder to write; empty: export/FORMAT in the run's directory. An older export makes way for it."""
+    input: str = ""
+    """Sentences on which both must agree, one a line; empty: sources of the task's development or training set."""
+    sentences: int = 64
+    """How many of them are compared."""
+    constrained: bool = True
+    """Refuse a task that allows only certain outputs, which no format can express; false: export the model alone."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("", self, sentences=at_least(1))

@@ -5,7 +5,7 @@ Shapes: V symbols, D = d_model.
 
 from __future__ import annotations
 
-__all__ = ["Embeddings"]
+__all__ = ["TABLES", "Embeddings"]
 
 import math
 from typing import TYPE_CHECKING, Literal

@@ -17,7 +17,7 @@ FLOORS = (
     "errors ending ranges registry plugin config compose describe yaml12",
     "model task batch background durable forking kernels machine packing captured",
     "nn data decoding optim schedules metrics checkpoint distributed log testing ema stopping",
-    "generator run update",
+    "generator run update export",
     "validation keeper probe",
     "trainer",
     "assemble",

@@ -33,7 +33,7 @@ def test_no_torch_is_loaded(command: str) -> None:
     assert json.loads(done.stdout.splitlines()[-1]) == []
 
 
-@pytest.mark.parametrize("name", ["train", "generate", "prepare", "score", "average", "plugins"])
+@pytest.mark.parametrize("name", ["train", "generate", "prepare", "score", "average", "export", "plugins"])
 def test_help_of_a_command_loads_no_torch(name: str) -> None:
     code = (
         f"import sys; sys.argv = ['s2s-{name}', '--help']\nfrom s2s.cli.{name} import main\n"
