@@ -35,7 +35,7 @@ def draw(run: Path, target: Path) -> None:
     left.plot([r["step"] for r in valid], [r["nll"] for r in valid], "o-", label="development nll", color="C1")
     left.set_xlabel("updates")
     left.set_ylabel("nats per symbol")
-    left.legend(loc="lower left")
+    left.legend(loc="center right")
     scores = [key for key in (valid[-1] if valid else {}) if key in valid[-1].get("signatures", {})]
     if scores:
         right = left.twinx()
