@@ -6,6 +6,7 @@ __all__ = ["Loaded", "load"]
 
 import os
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -23,8 +24,11 @@ from s2s.run import find_run, load_run
 
 if TYPE_CHECKING:
     from s2s.config import GenerateConfig
+    from s2s.decoding import Search
     from s2s.model import Seq2Seq
     from s2s.plugin import Plugins
+    from s2s.registry import Choice
+    from s2s.run import Run
 
 
 class Loaded(NamedTuple):
@@ -45,16 +49,31 @@ def load(composed: Composed[GenerateConfig], plugins: Plugins) -> Loaded:
     config = replace(config, workers=_workers(config, device))
     if config.threads or config.workers > 1:
         torch.set_num_threads(config.threads or 1)
-    run = load_run(find_run(config.run), config.checkpoint, plugins, device)
+    directory = find_run(config.run)
+    run = load_run(directory, config.checkpoint, plugins, device)
     given = {"search": composed.given.get("search", {})}
     chosen = recompose(run.config, given, plugins).search
-    search = plugins.registry.get("search", chosen.name).build(chosen)
-    how = accelerate(run.model, device, config)
+    search, how = _search(run, directory, chosen, plugins, device, config)
     return Loaded(
         Generator(run.model, run.task, search, device, config),
         made_of(config, run.checkpoint_path, chosen, device.type),
         how,
     )
+
+
+def _search(
+    run: Run, directory: Path, chosen: Choice, plugins: Plugins, device: torch.device, config: GenerateConfig
+) -> tuple[Search, str]:
+    """Who searches, and what computes, in words."""
+    if config.backend == "native":
+        if config.exported:
+            raise ConfigError(f"exported={config.exported} is a model for another backend; give backend=ctranslate2")
+        return plugins.registry.get("search", chosen.name).build(chosen), accelerate(run.model, device, config)
+    from s2s.export.backend import open_export  # an extra that few have
+
+    folder = Path(config.exported) if config.exported else directory / "export" / config.backend
+    search = open_export(folder, run, config, chosen, device)
+    return search, search.describe()
 
 
 def _workers(config: GenerateConfig, device: torch.device) -> int:

@@ -41,6 +41,7 @@ SHAPING = (
     "ban",
     "precision",
     "quantization",
+    "backend",
 )
 """Options on which the bytes of an output depend, beside input, checkpoint and search"""
 

@@ -83,6 +83,11 @@ class GenerateConfig:
     quantization: Literal["none", "int8"] = "none"
     """int8: weights and activations in 8-bit integers, on a CPU; each row has its own scale, so that outputs do not
     depend on their batch."""
+    backend: Literal["native", "ctranslate2"] = "native"
+    """Who searches. native: s2s. ctranslate2: the model that `s2s-export format=ctranslate2` wrote of this checkpoint,
+    with its own stop rule; for length_penalty=gnmt its n-best are re-scored."""
+    exported: str = ""
+    """Folder of the exported model; empty: export/ctranslate2 in the run's directory."""
     shard: str = ""
     """Part of the input that this command does, such as 3/16; the last to finish joins the outputs. Killed, the same
     command continues. Under torchrun each process does a part."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CTranslate2", "Served", "open_translator"]
+__all__ = ["FORBIDDEN", "CTranslate2", "Served", "open_translator"]
 
 import json
 import shutil
@@ -26,6 +26,8 @@ N_POSITIONS = 4096
 """Positions that are written down; CTranslate2 computes none for other wavelengths than its own"""
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU"}
 SYMBOLS = "symbols.json"
+FORBIDDEN = [["<pad>"], ["<s>"]]
+"""Never written here, nor by a model that has learnt anything"""
 
 
 class CTranslate2:
@@ -69,20 +71,23 @@ class Served:
         self.translator = open_translator(folder, **options)
 
     def translate(self, sources: Sequence[Sequence[int]], **options: Any) -> list[Any]:
-        """What CTranslate2 answers. As here, padding and bos are never written."""
+        """What CTranslate2 answers."""
         return self.translator.translate_batch(
             [[self.src[i] for i in ids] for ids in sources],
             **{"min_decoding_length": 0, "max_input_length": 0, "return_end_token": True, **options},
-            suppress_sequences=[["<pad>"], ["<s>"]],
         )
 
     def greedy(self, sources: Sequence[list[int]], n: int) -> list[list[int]]:
         """The most probable symbol at every step; ids without eos, in and out."""
-        found = self.translate(sources, beam_size=1, max_decoding_length=n)
+        found = self.translate(sources, beam_size=1, max_decoding_length=n, suppress_sequences=FORBIDDEN)
         return [self.without_end(result.hypotheses[0])[0] for result in found]
 
+    def has_forbidden(self, outputs: Sequence[Sequence[str]]) -> bool:
+        """Whether padding or bos stands in one of them."""
+        return any(symbol in output for output in outputs for (symbol,) in FORBIDDEN)
+
     def without_end(self, symbols: Sequence[str]) -> tuple[list[int], int]:
-        """Ids without eos, and how many symbols there were with it, where it came before the limit."""
+        """Ids without eos, and how many symbols there were, counting eos where it came before the limit."""
         ended = bool(symbols) and symbols[-1] == "</s>"
         return [self.ids[symbol] for symbol in (symbols[:-1] if ended else symbols)], len(symbols)
 

@@ -29,6 +29,8 @@ pytest.importorskip("transformers", reason="the extra `export` is not installed"
 FORMATS: dict[str, type[CTranslate2] | type[Marian]] = {"ctranslate2": CTranslate2, "hf": Marian}
 V = 23
 SMALL = {"n_encoder_layers": 2, "n_decoder_layers": 1, "d_model": 16, "d_ff": 24, "n_heads": 2}
+LEARNS = ["train.steps=150", "arch.d_model=32", "arch.d_ff=64", "schedule.warmup=60", "checkpoint.every=75"]
+"""Enough to end its outputs by itself"""
 SOURCES = [[4, 5, 6], [7], [8, 1, 9, 10, 22, 4, 4, 11]]
 TARGETS = [[9, 4], [], [20, 21, 22, 1, 5, 6, 7, 8, 9]]
 
@@ -108,7 +110,7 @@ def test_what_a_format_cannot_express_is_refused_by_name(
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("exported")
-    train_tiny(made)
+    train_tiny(made, *LEARNS)
     return made
 
 
@@ -124,7 +126,7 @@ def test_a_run_is_exported_after_both_agree(form: str, here: Path, capsys: pytes
     assert code == 0
     assert "greedy outputs are the same" in out
     manifest = json.loads((here / "m" / form / "export.json").read_text())
-    assert manifest["checkpoint"] == "step-000004"
+    assert manifest["checkpoint"] == "step-000150"
     assert manifest["checked"]["farthest"] <= 1e-4
     assert [path.name for path in (here / "m").glob(".*")] == []
 
@@ -187,4 +189,78 @@ def test_mistakes_are_told_in_a_line(
 ) -> None:
     code, _, err = call("s2s-export", ["run=x", *arguments], capsys)
     assert code == 2
+    assert why in err
+
+
+@pytest.fixture(scope="module")
+def served(folder: Path) -> Path:
+    """The folder, with a model for CTranslate2 in the run's directory and sentences in in.txt."""
+    from s2s.cli.export import main
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert main(["run=x", "sentences=3", "--quiet"]) == 0
+    lines = ["the old dog", "", "a cat sees the dog", "cat", "the dog eats the old cat"]
+    (folder / "in.txt").write_text("".join(f"{line}\n" for line in lines))
+    (folder / "in.jsonl").write_text("".join(json.dumps({"src": line}) + "\n" for line in lines))
+    return folder
+
+
+def generate(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
+    code, out, err = call("s2s-generate", ["run=x", "input=in.txt", "threads=1", *arguments], capsys)
+    assert code == 0, err
+    return out, err
+
+
+@pytest.mark.parametrize("search", [["search=greedy"], ["search.beam=3", "search.length_penalty=power"]], ids=str)
+def test_what_ctranslate2_serves_is_what_the_run_says(
+    search: list[str], served: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert generate(capsys, "backend=ctranslate2", *search)[0] == generate(capsys, *search)[0]
+
+
+def test_n_best_lists_keep_their_order_and_the_paper_s_penalty(
+    served: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Scores of equal outputs must be equal, whatever else each search has found."""
+    common = ["input=in.jsonl", "nbest=3", "search.beam=3", "format=jsonl", "fields=[tokens]"]
+    rows = []
+    for backend in ("ctranslate2", "native"):
+        out, err = generate(capsys, f"backend={backend}", *common)
+        assert ("approximate" in err) == (backend == "ctranslate2")
+        rows.append([json.loads(line)["nbest"] if line else None for line in out.splitlines()])
+    n_equal = 0
+    for theirs, ours in zip(*rows, strict=True):
+        assert (theirs is None) == (ours is None)
+        scores = {tuple(c["tokens"]): c["score"] for c in ours or []}
+        assert [c["score"] for c in theirs or []] == sorted((c["score"] for c in theirs or []), reverse=True)
+        for candidate in theirs or []:
+            if tuple(candidate["tokens"]) in scores:
+                n_equal += 1
+                assert candidate["score"] == pytest.approx(scores[tuple(candidate["tokens"])], abs=2e-4)
+    assert n_equal
+
+
+def test_eight_bits_say_so(served: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, err = generate(capsys, "backend=ctranslate2", "quantization=int8")
+    assert len(out.splitlines()) == 5
+    assert "ctranslate2 in int8" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["search=sample"], "not by search=sample"),
+        (["workers=2"], "threads of its own"),
+        (["min_len=3"], "cannot keep to"),
+        (["exported=in.txt"], "no exported model"),
+        (["format=jsonl", "fields=[log_probs]"], "log_probs"),
+        (["checkpoint=step-000075"], "was exported from step-000150"),
+    ],
+)
+def test_what_the_backend_cannot_do_is_refused(
+    arguments: list[str], why: str, served: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = call("s2s-generate", ["run=x", "input=in.txt", "backend=ctranslate2", *arguments], capsys)
+    assert (code, out) == (2, "")
     assert why in err
