@@ -9,19 +9,26 @@ import os
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import torch
 
 from s2s import kernels
+from s2s.batch import make_batch
 from s2s.decoding import BeamConfig
 from s2s.decoding.queue import Queue, Source
 from s2s.decoding.search import BeamSearch
+from s2s.export import Format, Unwritten
+from s2s.export.ctranslate2 import CTranslate2, symbols
+from s2s.export.marian import Marian
 from s2s.nn.packed import pack
+from s2s.registry import Choice
 from s2s.task import Vocab
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
+from s2s_transformer.neutral import neutral
 
 SIZES = {
     "tiny": (TransformerConfig(n_encoder_layers=2, n_decoder_layers=2, d_model=64, d_ff=256, n_heads=4), 4000),
@@ -95,73 +102,58 @@ def ctranslate2(model: Transformer, vocab: Vocab, quantization: str = "none") ->
     os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")
     import ctranslate2 as ct2
 
-    names = [str(i) for i in range(vocab.tgt)]
     with tempfile.TemporaryDirectory() as folder:
-        _specification(model, names, vocab, quantization).save(folder)
+        _export(CTranslate2(Choice()), model, vocab, Path(folder))
         compute = "int8" if quantization == "int8" else "float32"
         translator = ct2.Translator(folder, inter_threads=1, intra_threads=1, compute_type=compute)
+    names = symbols(Unwritten(neutral(model.config, model), vocab, None))[0]
+    ids = {name: i for i, name in enumerate(names)}
 
     def decode(work: Work) -> list[list[int]]:
         length: dict[str, Any] = {"min_decoding_length": 0, "max_decoding_length": 300, "length_penalty": 1.0}
         if work.n_out is not None:
             n = work.n_out + 1  # as many steps as with eos
             length = {"min_decoding_length": n, "max_decoding_length": n, "length_penalty": 0.0}
-        sources = [[names[i] for i in ids] for ids in work.sources]
+        sources = [[names[i] for i in source] for source in work.sources]
         found = translator.translate_batch(sources, beam_size=work.beam, max_batch_size=work.batch, **length)
-        return [[int(name) for name in result.hypotheses[0]][: work.n_out] for result in found]
+        return [[ids[name] for name in result.hypotheses[0]][: work.n_out] for result in found]
 
     return decode
 
 
-def _specification(model: Transformer, names: list[str], vocab: Vocab, quantization: str) -> Any:
-    """The same weights, for CTranslate2; the model must be as yet unpacked, post-norm, with sinusoids."""
-    from ctranslate2.specs import common_spec, transformer_spec
+def hf(model: Transformer, vocab: Vocab, quantization: str = "none") -> Decode:
+    """Hugging Face's generate, in batches of like length; fp32 alone."""
+    if quantization != "none":
+        raise SystemExit("peer=hf has no 8-bit integers on a CPU")
+    with tempfile.TemporaryDirectory() as folder:
+        _export(Marian(Choice()), model, vocab, Path(folder))
+        marian = Marian(Choice()).read(Path(folder)).model
 
-    config, special = model.config, {vocab.unk: "<unk>", vocab.bos: "<s>", vocab.eos: "</s>"}
-    n_layers = (config.n_encoder_layers, config.n_decoder_layers)
-    spec = transformer_spec.TransformerSpec.from_config(
-        n_layers, config.n_heads, pre_norm=False, activation=common_spec.Activation.RELU
-    )
-    array = lambda t: t.detach().numpy().copy()  # noqa: E731
+    def decode(work: Work) -> list[list[int]]:
+        least, most = (0, 300) if work.n_out is None else (work.n_out + 1, work.n_out + 1)
+        options: dict[str, Any] = {
+            "min_new_tokens": least,
+            "max_new_tokens": most,
+            "num_beams": work.beam,
+            "length_penalty": float(work.n_out is None),
+        }
+        order = sorted(range(len(work.sources)), key=lambda i: -len(work.sources[i]))
+        outputs: list[list[int]] = [[]] * len(order)
+        for start in range(0, len(order), work.batch):
+            places = order[start : start + work.batch]
+            batch = make_batch([(work.sources[i], []) for i in places], vocab)
+            found = marian.generate(batch.src, attention_mask=(~batch.src_pad).long(), **options)
+            for place, row in zip(places, found[:, 1:].tolist(), strict=True):
+                ends = row.index(vocab.eos) if vocab.eos in row else len(row)
+                outputs[place] = row[:ends][: work.n_out]
+        return outputs
 
-    def linear(to: Any, weight: torch.Tensor, bias: torch.Tensor | None = None) -> None:
-        to.weight = array(weight)
-        if bias is not None:
-            to.bias = array(bias)
-
-    def norm(to: Any, around: Any) -> None:
-        to.gamma, to.beta = array(around.norm.weight), array(around.norm.bias)
-
-    table = model.embeddings.get_parameter("shared")
-    assert model.src_positions is not None
-    sides: list[Any] = [spec.encoder, spec.decoder]
-    sides[0].embeddings[0].weight = sides[1].embeddings.weight = array(table)
-    linear(sides[1].projection, table)
-    for side in sides:
-        side.scale_embeddings = True
-        side.position_encodings.encodings = array(model.src_positions(torch.arange(1024), torch.float))
-    for side, layers in ((sides[0], list[Any](model.encoder)), (sides[1], list[Any](model.decoder))):
-        for to, layer in zip(side.layer, layers, strict=True):
-            attention = to.self_attention
-            linear(attention.linear[0], layer.attention.qkv.weight, layer.attention.qkv.bias)
-            linear(attention.linear[1], layer.attention.out.weight, layer.attention.out.bias)
-            norm(attention.layer_norm, layer.around_attention)
-            if side is sides[1]:
-                for target, source in zip(to.attention.linear, ("q", "kv", "out"), strict=True):
-                    part = getattr(layer.cross_attention, source)
-                    linear(target, part.weight, part.bias)
-                norm(to.attention.layer_norm, layer.around_cross_attention)
-            linear(to.ffn.linear_0, layer.feed_forward.inner.weight, layer.feed_forward.inner.bias)
-            linear(to.ffn.linear_1, layer.feed_forward.out.weight, layer.feed_forward.out.bias)
-            norm(to.ffn.layer_norm, layer.around_feed_forward)
-    spec.config.layer_norm_epsilon, spec.config.add_source_eos = config.norm_eps, True
-    tokens = [special.get(i, name) for i, name in enumerate(names)]
-    spec.register_source_vocabulary(tokens)
-    spec.register_target_vocabulary(tokens)
-    spec.config.decoder_start_token = "<s>"
-    spec.validate()
-    spec.optimize(quantization="int8" if quantization == "int8" else None)
-    return spec
+    return decode
 
 
-PEERS = {"ctranslate2": ctranslate2}
+def _export(form: Format, model: Transformer, vocab: Vocab, folder: Path) -> None:
+    """The same weights, as yet unpacked, as s2s-export writes them."""
+    form.write(Unwritten(neutral(model.config, model), vocab, None), folder)
+
+
+PEERS = {"ctranslate2": ctranslate2, "hf": hf}

@@ -264,3 +264,15 @@ def test_what_the_backend_cannot_do_is_refused(
     code, out, err = call("s2s-generate", ["run=x", "input=in.txt", "backend=ctranslate2", *arguments], capsys)
     assert (code, out) == (2, "")
     assert why in err
+
+
+def test_a_constraint_is_named_and_may_be_left_out(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from s2s_translation.task import Translation
+
+    monkeypatch.setattr(Translation, "constraint", lambda self: object())
+    code, _, err = call("s2s-export", ["run=x", "output=free", "sentences=1"], capsys)
+    assert code == 2
+    assert "cannot express which outputs" in err
+    assert call("s2s-export", ["run=x", "output=free", "sentences=1", "constrained=false"], capsys)[0] == 0
