@@ -228,6 +228,7 @@ def test_a_reader_that_leaves_is_no_error(lines: int) -> None:
 def test_an_interrupt_ends_a_command_without_a_traceback() -> None:
     code = (
         "import os, signal, sys; from s2s.cli.command import guard\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs ignore it
         "sys.exit(guard('s2s-x', lambda: os.kill(os.getpid(), signal.SIGINT)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
