@@ -1,7 +1,8 @@
-"""train.tokens=auto: the largest batch that memory holds, from what two small ones take.
+"""train.tokens=auto: the largest batch that memory holds, from what small ones take.
 
-Both are of the longest pairs that the run may meet, which take the most memory for their symbols: what a symbol takes
-beyond weights and gradients is then the difference of the two by the difference of their symbols.
+They are of the longest pairs that the run may meet, which take the most memory for their symbols, each twice the one
+before: what a symbol takes beyond weights and gradients is the difference of two peaks by the difference of symbols. A
+process may hold memory that it does not use, into which the first of them fit, so both must have risen.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ SAFE = 0.8
 """Share of the free memory that is used: validation, other programs and fragments need some"""
 MOST = 400_000
 """Symbols a side beyond which a batch no longer learns faster (Ott et al., 2018)"""
+RISE = 1 / 64
+"""Share of the memory by which a peak must rise to be told from what the process held before"""
 STEP = 256
 """Of which the answer is a multiple"""
 STATE = 2
@@ -53,22 +56,34 @@ def settle_tokens(config: TrainConfig, updater: Updater, longest: int, folder: P
 def probe(config: TrainConfig, updater: Updater, longest: int) -> int:
     """Symbols a side that this process can take at once."""
     device = updater.world.device
-    sizes = [n * longest for n in (max(1024 // longest, 1), 3 * max(1024 // longest, 1))]
-    peaks = []
-    for n in [sizes[0], *sizes]:  # the first one makes gradients and warms up
-        with PeakMemory(device) as peak:
-            _try(config, updater, n, longest)
-        peaks.append(peak.bytes)
-    each = max(peaks[2] - peaks[1], 1) / (sizes[1] - sizes[0])
     state = STATE * sum(p.numel() * p.element_size() for p in updater.parameters)
     room = SAFE * (free_memory(device) - state)
-    n = int(min(room / each, MOST)) // STEP * STEP
+    n = int(min(room / _each(config, updater, longest, room * RISE), MOST)) // STEP * STEP
     if n < longest:
         raise ConfigError(
             f"train.tokens=auto: memory for {max(n, 0):,} symbols is left, and a sentence may have data.max_len="
             f"{longest}; give a smaller model or data.max_len, or train.activations=recompute"
         )
     return n
+
+
+def _each(config: TrainConfig, updater: Updater, longest: int, rise: float) -> float:
+    """Bytes that a symbol a side takes, from two batches that made the peak `rise` so many bytes each."""
+    n = max(1024 // longest, 1) * longest
+    _try(config, updater, n, longest)  # makes gradients and warms up
+    peaks = [0, _peak(config, updater, n, longest)]
+    rises = [0.0, 0.0]
+    while updater.world.any_true(min(rises) < rise) and n < MOST:  # a batch is one of all ranks
+        n *= 2
+        peaks = [peaks[1], _peak(config, updater, n, longest)]
+        rises = [rises[1], peaks[1] - peaks[0]]
+    return max(rises[1], 1) / (n / 2)
+
+
+def _peak(config: TrainConfig, updater: Updater, tokens: int, longest: int) -> int:
+    with PeakMemory(updater.world.device) as peak:
+        _try(config, updater, tokens, longest)
+    return peak.bytes
 
 
 def _try(config: TrainConfig, updater: Updater, tokens: int, longest: int) -> None:

@@ -2,50 +2,33 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
+import probing
 import pytest
-import torch
+from probing import updater
 
 from s2s.config import TrainConfig
-from s2s.distributed import World
 from s2s.errors import ConfigError
-from s2s.machine import PeakMemory
-from s2s.nn import LabelSmoothedConfig
-from s2s.nn.loss import LabelSmoothed
 from s2s.probe import SAFE, settle_tokens
-from s2s.task import Vocab
-from s2s.update import Updater
-from s2s_transformer import TransformerConfig
-from s2s_transformer.model import Transformer
 
-VOCAB = Vocab(src=500, tgt=500, joint=True)
-CPU = torch.device("cpu")
 pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel tells no peaks")
 
 
-def updater() -> Updater:
-    torch.manual_seed(1)
-    config = TransformerConfig(n_encoder_layers=2, n_decoder_layers=2, d_model=64, d_ff=256, n_heads=4)
-    model = Transformer(config, VOCAB)
-    optimizer = torch.optim.SGD(model.parameters(), 0.0)
-    train = TrainConfig(tokens="auto")
-    return Updater(train, 1, VOCAB, model, LabelSmoothed(LabelSmoothedConfig()), optimizer, lambda _: 0.1, World())
-
-
-def test_what_is_found_fits_and_is_not_half_of_what_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_found_fits_and_is_not_half_of_what_would(tmp_path: Path) -> None:
     free = 2 * 10**8
-    monkeypatch.setattr("s2s.probe.free_memory", lambda _: free)
-    update = updater()
-    weights = [p.detach().clone() for p in update.parameters]
-    with PeakMemory(CPU) as before:
-        pass
-    said = settle_tokens(update.config, update, 64, tmp_path)
-    assert f"{update.config.n_tokens:,}" in said
-    assert all(torch.equal(p, w) for p, w in zip(update.parameters, weights, strict=True)), "a probe learns nothing"
-    with PeakMemory(CPU) as peak:
-        update.trial([([5] * 63, [5] * 63)] * (update.config.n_tokens // 64))
-    assert 0.5 * SAFE * free < peak.bytes - before.bytes < free
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, probing.__file__, str(tmp_path), str(free)], env=environment, capture_output=True, check=True
+    )
+    said, n_tokens, same, n_bytes = json.loads(done.stdout)
+    assert f"{n_tokens:,}" in said
+    assert same, "a probe learns nothing"
+    assert 0.5 * SAFE * free < n_bytes < free
 
 
 def test_a_run_that_continues_keeps_its_number(tmp_path: Path) -> None:
