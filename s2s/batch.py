@@ -9,7 +9,7 @@ from __future__ import annotations
 __all__ = ["Batch", "Ends", "Packing", "make_batch"]
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -71,6 +71,30 @@ class Batch:
     """Where sentences lie, if they lie end to end: all of the above are then [N]. Only a loss and a model that say
     `packs` get such a batch"""
 
+    @classmethod
+    def of(
+        cls,
+        src: NDArray[np.int64],
+        tgt_in: NDArray[np.int64],
+        tgt_out: NDArray[np.int64],
+        pad: int,
+        src_lengths: NDArray[np.int64],
+        tgt_lengths: NDArray[np.int64],
+        packing: Packing | None = None,
+    ) -> Self:
+        """From ids as they lie in memory, and the lengths of the pairs' sides, eos counted."""
+        src_ids, tgt_ids = torch.from_numpy(src), torch.from_numpy(tgt_out)
+        return cls(
+            src=src_ids,
+            src_pad=src_ids == pad,
+            tgt_in=torch.from_numpy(tgt_in),
+            tgt_out=tgt_ids,
+            tgt_pad=tgt_ids == pad,
+            n_tokens=int(tgt_lengths.sum()),
+            n_src_tokens=int(src_lengths.sum()),
+            packing=packing,
+        )
+
     @property
     def inputs(self) -> tuple[Any, ...]:
         """What the model's `forward` takes."""
@@ -93,16 +117,7 @@ def make_batch(pairs: Sequence[tuple[Sentence, Sentence]], vocab: Vocab) -> Batc
     src[rows, src_lengths] = vocab.eos
     tgt[rows, tgt_lengths] = vocab.eos
     tgt_in[:, :1] = vocab.bos
-    src_ids, tgt_ids = torch.from_numpy(src), torch.from_numpy(tgt)
-    return Batch(
-        src=src_ids,
-        src_pad=src_ids == vocab.pad,
-        tgt_in=torch.from_numpy(tgt_in),
-        tgt_out=tgt_ids,
-        tgt_pad=tgt_ids == vocab.pad,
-        n_tokens=int(tgt_lengths.sum()) + len(pairs),
-        n_src_tokens=int(src_lengths.sum()) + len(pairs),
-    )
+    return Batch.of(src, tgt_in, tgt, vocab.pad, src_lengths + 1, tgt_lengths + 1)
 
 
 def _pad(sentences: Sequence[Sentence], pad: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -69,17 +69,8 @@ def pack(pairs: Sequence[Pair], vocab: Vocab, capacity: Capacity | None = None) 
     src_ends, tgt_ends = _ends(src_lengths, capacity), _ends(tgt_lengths, capacity)
     tgt_in = np.roll(tgt, 1)
     tgt_in[tgt_ends.bounds[:-1].numpy()[tgt_lengths > 0]] = vocab.bos
-    src_ids, tgt_ids = torch.from_numpy(src), torch.from_numpy(tgt)
-    return Batch(
-        src=src_ids,
-        src_pad=src_ids == vocab.pad,
-        tgt_in=torch.from_numpy(tgt_in),
-        tgt_out=tgt_ids,
-        tgt_pad=tgt_ids == vocab.pad,
-        n_tokens=int(tgt_lengths[: len(pairs)].sum()),
-        n_src_tokens=int(src_lengths[: len(pairs)].sum()),
-        packing=Packing(src_ends, tgt_ends),
-    )
+    own = slice(len(pairs))
+    return Batch.of(src, tgt_in, tgt, vocab.pad, src_lengths[own], tgt_lengths[own], Packing(src_ends, tgt_ends))
 
 
 def _join(sentences: Sequence[Any], vocab: Vocab, capacity: Capacity | None) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -6,12 +6,14 @@ Shapes: B sentences, K hypotheses per sentence, V symbols.
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 from capitals import Capitals
-from torch import Tensor, nn
+from table_model import Table
+from torch import Tensor
 
 from s2s.config import GenerateConfig
 from s2s.decoding import BeamConfig, SampleConfig
@@ -19,7 +21,6 @@ from s2s.decoding.constraints import All, MinLength, NoRepeat, NotThese, constra
 from s2s.decoding.sampling import Sampler
 from s2s.decoding.search import BeamSearch
 from s2s.errors import ConfigError
-from s2s.model import Memory, Seq2Seq
 from s2s.task import Encoded, Example, Vocab
 
 if TYPE_CHECKING:
@@ -30,23 +31,7 @@ if TYPE_CHECKING:
 EOS, VOCAB = 3, Vocab(src=9, tgt=7)
 LIMIT, SYMBOLS = 4, (1, 4, 5, 6)
 
-
-class Table(Seq2Seq):
-    """Logits drawn anew for every source and every prefix."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.logits = nn.Parameter(torch.randn(997, VOCAB.tgt, generator=torch.Generator().manual_seed(2)))
-
-    def encode(self, src: Tensor, pad: Tensor) -> Memory:
-        return Memory((src.masked_fill(pad, 0) * torch.arange(1, src.size(1) + 1)).sum(1, keepdim=True), pad[:, :1])
-
-    def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
-        place, rows = memory.hidden[:, 0] * 131, []
-        for token in tgt.unbind(1):
-            place = (place * 31 + token * 7 + 1) % 997
-            rows.append(self.logits[place])
-        return torch.stack(rows, dim=1)
+table = partial(Table, VOCAB.tgt, seed=2, spread=1.0)
 
 
 class FourFirst:
@@ -100,7 +85,7 @@ def test_exactly_the_outputs_for_which_it_holds_are_found(
     """A beam as wide as the space finds every output that is allowed, and no other."""
     config = BeamConfig(beam=400, max_len_a=0.0, max_len_b=LIMIT)
     src = torch.tensor([[5, 6, EOS], [7, EOS, 0]])
-    found = BeamSearch(config)(Table(), src, src == 0, VOCAB, constraint, nbest=400)
+    found = BeamSearch(config)(table(), src, src == 0, VOCAB, constraint, nbest=400)
     every = [o for n in range(LIMIT + 1) for o in itertools.product(SYMBOLS, repeat=n)]
     for hypotheses in found:
         assert {tuple(h.tokens) for h in hypotheses} == set(filter(holds, every))
@@ -110,7 +95,7 @@ def test_what_is_not_forbidden_keeps_its_score() -> None:
     src = torch.tensor([[5, 6, EOS]])
     search = BeamSearch(BeamConfig(beam=400, max_len_a=0.0, max_len_b=LIMIT))
     free, bound = (
-        search(Table(), src, src == 0, VOCAB, constraint, nbest=400)[0] for constraint in (None, NoRepeat(2, 7))
+        search(table(), src, src == 0, VOCAB, constraint, nbest=400)[0] for constraint in (None, NoRepeat(2, 7))
     )
     scores = {tuple(h.tokens): h.score for h in free}
     assert [h.score for h in bound] == pytest.approx([scores[tuple(h.tokens)] for h in bound])
@@ -119,7 +104,7 @@ def test_what_is_not_forbidden_keeps_its_score() -> None:
 def test_samples_keep_it_too() -> None:
     src = torch.tensor([[5, 6, EOS]])
     constraint = All(FourFirst(), [NoRepeat(2, 7)])
-    (found,) = Sampler(SampleConfig(max_len_b=20))(Table(), src, src == 0, VOCAB, constraint, nbest=50)
+    (found,) = Sampler(SampleConfig(max_len_b=20))(table(), src, src == 0, VOCAB, constraint, nbest=50)
     assert len({tuple(h.tokens) for h in found}) > 10
     assert all(h.tokens[0] == 4 and none_twice(2)(h.tokens) for h in found)
 

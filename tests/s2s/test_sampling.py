@@ -8,18 +8,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from torch import Tensor, nn
+from table_model import Table
+from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from s2s.decoding import GreedyConfig, SampleConfig
 from s2s.decoding.sampling import Sampler, choose
 from s2s.decoding.search import greedy
 from s2s.errors import ConfigError
-from s2s.model import Memory, Seq2Seq
 from s2s.task import Vocab
 
 if TYPE_CHECKING:
@@ -27,23 +28,7 @@ if TYPE_CHECKING:
 
 EOS, VOCAB = 3, Vocab(src=9, tgt=7)
 
-
-class Drawn(Seq2Seq):
-    """Logits drawn anew for every source and every prefix, the same to the bit in every batch."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.logits = nn.Parameter(torch.randn(997, VOCAB.tgt, generator=torch.Generator().manual_seed(1)))
-
-    def encode(self, src: Tensor, pad: Tensor) -> Memory:
-        return Memory((src.masked_fill(pad, 0) * torch.arange(1, src.size(1) + 1)).sum(1, keepdim=True), pad[:, :1])
-
-    def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
-        place, rows = memory.hidden[:, 0] * 131, []
-        for token in tgt.unbind(1):
-            place = (place * 31 + token * 7 + 1) % 997
-            rows.append(self.logits[place])
-        return torch.stack(rows, dim=1)
+table = partial(Table, VOCAB.tgt, seed=1, spread=1.0)
 
 
 def batch_of(sources: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
@@ -65,7 +50,7 @@ def narrowed(probs: list[float], allowed: set[int], config: SampleConfig) -> dic
     return {s: powers[s] / whole for s in kept}
 
 
-def every_output(model: Drawn, source: list[int], config: SampleConfig, limit: int) -> dict[tuple[int, ...], float]:
+def every_output(model: Table, source: list[int], config: SampleConfig, limit: int) -> dict[tuple[int, ...], float]:
     """The probability with which each output is to be drawn."""
     memory, found = model.encode(*batch_of([source])), {}
     for length in range(limit + 1):
@@ -84,7 +69,7 @@ OPTIONS = [{}, {"temperature": 0.5}, {"temperature": 3.0}, {"top_k": 2}, {"top_p
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_outputs_come_as_often_as_their_probability_says(options: dict[str, float]) -> None:
     config = SampleConfig(**options, max_len_a=0.0, max_len_b=2)  # type: ignore[arg-type]
-    model, n = Drawn(), 4000
+    model, n = table(), 4000
     (found,) = Sampler(config)(model, *batch_of([[5, 6]]), VOCAB, nbest=n)
     often = Counter(tuple(h.tokens) for h in found)
     with torch.no_grad():
@@ -98,7 +83,7 @@ def test_outputs_come_as_often_as_their_probability_says(options: dict[str, floa
 
 def test_a_sample_depends_on_its_sentence_seed_and_number_alone() -> None:
     """Alone, among others, in another order, beside more samples."""
-    sources, model = [[4], [5, 6, 7], [8, 8], [4, 5, 6, 7, 8]], Drawn()
+    sources, model = [[4], [5, 6, 7], [8, 8], [4, 5, 6, 7, 8]], table()
 
     def tokens(lines: list[list[int]], n: int = 3, seed: int = 1) -> list[set[tuple[int, ...]]]:
         found = Sampler(SampleConfig(seed=seed, max_len_b=6))(model, *batch_of(lines), VOCAB, nbest=n)
@@ -112,7 +97,7 @@ def test_a_sample_depends_on_its_sentence_seed_and_number_alone() -> None:
 
 
 def test_the_most_probable_of_one_is_the_greedy_output() -> None:
-    sources, model = [[4], [5, 6, 7], [8, 8]], Drawn()
+    sources, model = [[4], [5, 6, 7], [8, 8]], table()
     drawn = Sampler(SampleConfig(top_k=1))(model, *batch_of(sources), VOCAB)
     found = greedy(GreedyConfig())(model, *batch_of(sources), VOCAB)
     assert [h[0].tokens for h in drawn] == [h[0].tokens for h in found]
@@ -139,13 +124,13 @@ class Alternate:
 
 def test_samples_keep_the_constraint_and_one_without_any_output_has_none() -> None:
     config = SampleConfig(max_len_a=0.0, max_len_b=20)
-    found = Sampler(config)(Drawn(), *batch_of([[4], [6, 5], [7]]), VOCAB, Alternate(), nbest=5)
+    found = Sampler(config)(table(), *batch_of([[4], [6, 5], [7]]), VOCAB, Alternate(), nbest=5)
     assert [len(row) for row in found] == [5, 0, 5]
     assert all(h.tokens == [4, 5] * (len(h.tokens) // 2) for row in found for h in row)
 
 
 def test_logits_that_are_not_finite_have_no_samples_and_an_empty_batch_no_rows() -> None:
-    model = Drawn()
+    model = table()
     model.logits.data[:, 4] = torch.nan
     assert Sampler(SampleConfig())(model, *batch_of([[4], [5]]), VOCAB) == [[], []]
     empty = torch.empty(0, 1, dtype=torch.long)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from table_model import Table
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
@@ -24,29 +25,6 @@ from s2s.model import Memory, Seq2Seq, State
 from s2s.task import Vocab
 
 EOS = 3
-
-
-class Table(Seq2Seq):
-    """Logits that are drawn anew for every source and every prefix: no search comes right by luck.
-
-    Only whole numbers lead to a row of the table, so the logits are the same to the bit in every batch.
-    """
-
-    def __init__(self, n_symbols: int, seed: int = 0) -> None:
-        super().__init__()
-        logits = torch.randn(997, n_symbols, generator=torch.Generator().manual_seed(seed)) * 1.5
-        self.logits = nn.Parameter(logits)
-
-    def encode(self, src: Tensor, pad: Tensor) -> Memory:
-        places = torch.arange(1, src.size(1) + 1)
-        return Memory(hidden=(src.masked_fill(pad, 0) * places).sum(1, keepdim=True), pad=pad[:, :1])
-
-    def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
-        place, rows = memory.hidden[:, 0] * 131, []
-        for token in tgt.unbind(1):
-            place = (place * 31 + token * 7 + 1) % 997
-            rows.append(self.logits[place])
-        return torch.stack(rows, dim=1)
 
 
 class Recurrent(Seq2Seq):
