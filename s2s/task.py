@@ -153,6 +153,14 @@ class Task(ABC):
         """The input, as `encode_source` wants it, in a line as people write it: s2s-generate raw=true."""
         return line
 
+    def split(self, src: str) -> Sequence[str]:
+        """The sentences of an input that is too long to be decoded whole; one part: it cannot be taken apart."""
+        return [src]
+
+    def join(self, hyps: Sequence[str]) -> str:
+        """The output text of an input that was taken apart, from those of its parts."""
+        return " ".join(hyps)
+
     def fallback(self, src: str) -> str:
         """The output text for an input `src` for which a search found none."""
         return ""

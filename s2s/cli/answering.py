@@ -38,7 +38,7 @@ def answer(generator: Generator, config: GenerateConfig, output: Stream | Resuma
             n_old = n_written - index * config.window
             if n_old >= len(window):
                 continue
-            outputs = generator.window([record.src for record in window])
+            outputs = generator.window([record.given for record in window])
             for place, record in enumerate(window):
                 found = _next(outputs, record.place)
                 if place >= n_old:

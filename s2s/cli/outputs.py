@@ -131,7 +131,13 @@ def made_of(config: GenerateConfig, checkpoint: Path, search: Choice, device: st
 
 def summary(counts: Counts, of_task: Mapping[str, int], seconds: float) -> str:
     """How much was done, what befell it there and in the task, and how fast."""
-    special = {"empty": counts.empty, "cut": counts.truncated, "without any output": counts.unanswered, **of_task}
+    of_inputs = {
+        "empty": counts.empty,
+        "in parts": counts.split,
+        "cut": counts.truncated,
+        "without any output": counts.unanswered,
+    }
+    special = {**of_inputs, **of_task}
     notes = "".join(f", {count:,} {what}" for what, count in special.items() if count)
     n_inputs, n_tokens = counts.inputs / max(seconds, 1e-9), counts.tokens / max(seconds, 1e-9)
     return f"{counts.inputs:,} inputs{notes} in {seconds:.1f} s: {n_inputs:,.1f} sentences/s, {n_tokens:,.0f} tokens/s"

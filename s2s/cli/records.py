@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from s2s.errors import ConfigError, DataError, did_you_mean
-from s2s.generator import UNANSWERED
+from s2s.generator import UNANSWERED, Input
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Record:
-    """One input."""
+    """One line of inputs."""
 
-    src: str
+    given: Input
     place: str
     """File and line, for errors"""
     kept: Any = None
@@ -52,7 +52,7 @@ class Text(Format):
     """One line in, one line out, always."""
 
     def parse(self, line: str, place: str) -> Record:
-        return Record(line, place)
+        return Record(Input(line), place)
 
     def render(self, record: Record, output: Output, nbest: int) -> list[str]:
         return [one_line(output.hyp)]
@@ -62,7 +62,7 @@ class Tsv(Format):
     """The source is the first column; output and score come after the last, a line for each candidate."""
 
     def parse(self, line: str, place: str) -> Record:
-        return Record(line.partition("\t")[0], place, line)
+        return Record(Input(line.partition("\t")[0]), place, line)
 
     def render(self, record: Record, output: Output, nbest: int) -> list[str]:
         candidates = [*output.nbest, *[UNANSWERED] * nbest][:nbest]
@@ -73,7 +73,9 @@ class Tsv(Format):
 
 
 class Jsonl(Format):
-    """Objects with `src`; other fields are kept; `hyp`, `score` and, of several, `nbest` are added.
+    """Objects with `src`; all fields are kept; `hyp`, `score` and, of several, `nbest` are added.
+
+    `prefix` says how the output begins, and the list `phrases` what stands in it.
 
     `more` names what else is said of each output: `tokens`, `log_probs`.
     """
@@ -83,7 +85,7 @@ class Jsonl(Format):
 
     def parse(self, line: str, place: str) -> Record:
         if not line.strip():
-            return Record("", place)
+            return Record(Input(""), place)
         try:
             fields = json.loads(line, parse_constant=_no_constant)
             json.dumps(fields, ensure_ascii=False, allow_nan=False).encode()
@@ -93,7 +95,7 @@ class Jsonl(Format):
             raise DataError(f"{place}: bad JSON ({error}); expected an object with 'src'") from None
         if not isinstance(fields, dict) or not isinstance(fields.get("src"), str):
             raise DataError(f"{place}: expected a JSON object with the text as 'src', not {line[:60]}")
-        return Record(fields["src"], place, fields)
+        return Record(_input(fields, place), place, fields)
 
     def render(self, record: Record, output: Output, nbest: int) -> list[str]:
         if record.kept is None:  # an empty line stays one, so that lines keep their numbers
@@ -102,6 +104,15 @@ class Jsonl(Format):
         if nbest > 1:
             fields["nbest"] = [_fields(candidate, self.more) for candidate in output.nbest]
         return [json.dumps(fields, ensure_ascii=False)]
+
+
+def _input(fields: dict[str, Any], place: str) -> Input:
+    prefix, phrases = fields.get("prefix") or "", fields.get("phrases") or []
+    if not isinstance(prefix, str):
+        raise DataError(f"{place}: 'prefix' is the text with which the output begins, not {json.dumps(prefix)[:60]}")
+    if not isinstance(phrases, list) or not all(isinstance(phrase, str) for phrase in phrases):
+        raise DataError(f"{place}: 'phrases' is a list of texts for the output, not {json.dumps(phrases)[:60]}")
+    return Input(fields["src"], prefix, tuple(phrases))
 
 
 def _fields(candidate: Candidate, more: Sequence[str]) -> dict[str, Any]:

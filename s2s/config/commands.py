@@ -58,8 +58,9 @@ class GenerateConfig:
     """Inputs read ahead, so that those of like length are decoded together; from a pipe, what has arrived."""
     max_source: int = 1024
     """Longest input, in symbols with the end symbol; the model may have a limit of its own."""
-    too_long: Literal["truncate", "error"] = "truncate"
-    """What becomes of longer inputs: cut, with a warning and a count, or an error."""
+    too_long: Literal["split", "truncate", "error"] = "split"
+    """What becomes of longer inputs. split: taken apart where a sentence ends, as far as the task knows such places,
+    and decoded in parts; what is too long even so is cut. truncate: cut, with a warning and a count. Or an error."""
     constrained: bool = True
     """Only outputs that the task allows, such as trees; false: whatever the model says, for the task to mend."""
     min_len: int = 0

@@ -5,8 +5,9 @@ Shapes: B sentences, K hypotheses per sentence, V target symbols, n symbols of a
 
 from __future__ import annotations
 
-__all__ = ["All", "MinLength", "NoRepeat", "NotThese", "Tail", "constraint_of"]
+__all__ = ["NONE", "All", "MinLength", "NoRepeat", "NotThese", "Tail", "constraint_of"]
 
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Protocol
 
 import torch
@@ -52,8 +53,10 @@ def _ids_of(texts: Sequence[str], task: Task) -> list[list[int]]:
 class Tail(Constraint, Protocol):
     """A constraint whose states are as wide for every source."""
 
-    width: int
-    """The last dimension of its states"""
+    @property
+    def width(self) -> int:
+        """The last dimension of its states."""
+        ...
 
 
 class All:
@@ -78,6 +81,11 @@ class All:
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
         """The states after `token` [B, K]."""
         return torch.cat([constraint.advance(part, token) for constraint, part in self._parts(state)], dim=-1)
+
+    def columns(self) -> list[tuple[Tail, slice]]:
+        """Where the states of all but the task's stand, counted from the end."""
+        ends = list(accumulate((other.width for other in reversed(self.others)), initial=0))[::-1]
+        return [(o, slice(-begin, -end or None)) for o, (begin, end) in zip(self.others, pairwise(ends), strict=True)]
 
     def _parts(self, state: Tensor) -> list[tuple[Constraint, Tensor]]:
         """Every constraint and its states; the task's are what the others leave."""

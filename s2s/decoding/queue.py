@@ -6,6 +6,8 @@ __all__ = ["Queue", "Source"]
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from s2s.decoding.wishes import NO_WISH, Wish
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -17,6 +19,8 @@ class Source(NamedTuple):
     """Its number, by which its outputs will be known"""
     ids: Sequence[int]
     """Its symbols, eos with them"""
+    wish: Wish = NO_WISH
+    """What its output is to be like"""
 
 
 class Queue:

@@ -17,6 +17,7 @@ import torch
 from s2s.decoding import BeamConfig, Found, GreedyConfig, Hypothesis
 from s2s.decoding.queue import Queue, Source
 from s2s.decoding.space import Space
+from s2s.decoding.wishes import wishes_of
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ class BeamSearch:
         nbest: int = 1,
     ) -> list[list[Hypothesis]]:
         """At most `nbest` outputs for each source, best first: src, pad [B, S]."""
-        sources = (Source(i, row[~gap].tolist()) for i, (row, gap) in enumerate(zip(src, pad, strict=True)))
+        rows = zip(src, pad, wishes_of(constraint, src.size(0)), strict=True)
+        sources = (Source(i, row[~gap].tolist(), wish) for i, (row, gap, wish) in enumerate(rows))
         outputs: list[list[Hypothesis]] = [[] for _ in range(src.size(0))]
         for found in self.stream(model, Queue(sources, max(src.numel(), 1)), vocab, src.device, constraint, nbest):
             for place, hypotheses in found:

@@ -15,11 +15,13 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from s2s.decoding import BeamConfig, Found, Hypothesis
+from s2s.decoding.banks import banks_of
 from s2s.decoding.beams import Beams, Ended, Longer, Sentence
 from s2s.decoding.choosing import continuations, pick, top
 from s2s.decoding.history import ROOT, History
 from s2s.decoding.limits import most_symbols
 from s2s.decoding.penalties import PENALTIES
+from s2s.decoding.wishes import bound
 from s2s.model import Seq2Seq
 from s2s.task import Constraint, Vocab
 
@@ -43,6 +45,7 @@ class Space:
         unk = [self.vocab.unk] if self.config.ban_unk else []
         self.banned = torch.tensor([self.vocab.pad, self.vocab.bos, *unk], device=self.device)
         self.waiting: Beams | None = None
+        self.banks = banks_of(self.constraint)
 
     def admit(self, beams: Beams | None, queue: Queue) -> Beams | None:
         """With those that wait, as far as there is room and the states can be joined."""
@@ -70,6 +73,7 @@ class Space:
         limits = [most_symbols(self.config, self.model, len(row) - 1) for row in ids]
         limit = torch.tensor(limits, device=self.device)
         none = torch.zeros(len(ids), 1, dtype=torch.long, device=self.device)
+        constraint = bound(self.constraint, [source.wish for source in sources])
         return Beams(
             sentences=[Sentence(s.place, len(s.ids), self.history.n_added) for s in sources],
             slack=min(limits),
@@ -80,7 +84,7 @@ class Space:
             score=none.float(),
             ended=Ended.none(len(ids), self.config.beam, self.device),
             state=self.model.start(self.model.encode(src, pad)),
-            automaton=self.constraint.start(src, pad, limit) if self.constraint else None,
+            automaton=constraint.start(src, pad, limit) if constraint else None,
         )
 
     def grow(self, beams: Beams) -> Beams:
@@ -93,7 +97,7 @@ class Space:
             score = self.penalized(longer.score, ends, length)
             ended = ended.best_with(Ended(score, longer.node, longer.log_prob))
             longer = longer.without(ends)
-        live = longer.best(self.config.beam)  # at most `beam` have ended, so `beam` live ones remain
+        live = self.best(beams, longer, self.config.beam)  # at most `beam` have ended, so `beam` live ones remain
         return Beams(
             sentences=beams.sentences,
             slack=slack - 1,
@@ -109,12 +113,26 @@ class Space:
 
     def extended(self, beams: Beams, logits: Tensor, allowed: Tensor | None) -> Longer:
         """The best 2 * beam continuations, of which at most `beam` end: logits [B, K, V]."""
-        log_probs, tokens = continuations(logits, 2 * self.config.beam, self.banned, allowed)  # [B, K, n]
+        n = 2 * self.config.beam
+        log_probs, tokens = continuations(logits, n, self.banned, allowed)  # [B, K, n]
+        if not self.banks or beams.automaton is None or allowed is None:
+            return self.joined(beams, log_probs, tokens, n)
+        log_probs, tokens = self.banks.more(beams.automaton, logits, allowed, log_probs, tokens, self.banned)
+        return self.best(beams, self.joined(beams, log_probs, tokens, log_probs[0].numel()), n)
+
+    def joined(self, beams: Beams, log_probs: Tensor, tokens: Tensor, n: int) -> Longer:
+        """The best n of the candidates of all hypotheses of a sentence: log_probs, tokens [B, K, ·]"""
         total = beams.score[..., None] + log_probs
-        score, place = top(total.flatten(1), 2 * self.config.beam)
+        score, place = top(total.flatten(1), n)
         parents = place // total.size(2)
         token, log_prob = (values.flatten(1).gather(1, place) for values in (tokens, log_probs))
         return Longer(score, parents, token, log_prob, beams.node.gather(1, parents))
+
+    def best(self, beams: Beams, longer: Longer, n: int) -> Longer:
+        """The first n, or the share of each bank."""
+        if not self.banks or beams.automaton is None:
+            return longer.best(n)
+        return self.banks.best(beams.automaton, longer, n)
 
     def allowed(self, beams: Beams, slack: int, n_symbols: int) -> Tensor | None:
         """What may come next, [B, K, V]; None: anything. At the limit, the one way to go on is to end."""

@@ -11,6 +11,7 @@ from s2s.data.subword import Subwords, train_subwords
 from s2s.errors import DataError
 from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
 from s2s_translation.corpora import BuiltinCorpora, Corpora, FileCorpora
+from s2s_translation.sentences import sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -103,6 +104,10 @@ class Translation(Task):
     def detokenize(self, ids: Sequence[int], src: str) -> str:
         """The text of target ids."""
         return self.tgt.decode(ids)
+
+    def split(self, src: str) -> Sequence[str]:
+        """Sentences, as far as their ends can be told from letters."""
+        return sentences(src)
 
     def describe(self) -> Iterable[str]:
         """What the text is, where a user may not expect it."""

@@ -26,6 +26,7 @@ from s2s.decoding import BeamConfig
 from s2s.decoding.search import BeamSearch
 from s2s.generator import Generator
 from s2s.model import Memory, Seq2Seq
+from s2s.task import Encoded, Example
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +40,9 @@ class TornCapitals(Capitals):
     """z comes out as a line end, to see that it cannot tear the output."""
 
     views = MappingProxyType({"column": "\n".join})
+
+    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+        return [Encoded(*self.encode_source(pair)) for pair in examples]
 
     def read_raw(self, line: str) -> str:
         return line.lower()
@@ -228,6 +232,26 @@ def test_what_comes_before_a_bad_line_is_found_in_the_partial_file(tmp_path: Pat
     assert "What comes before is in out.partial" in capsys.readouterr().err
     assert (tmp_path / "out.partial").read_text() == "A\nB\n"
     assert not (tmp_path / "out").exists()
+
+
+def test_what_is_asked_of_an_output_stands_beside_its_source(tmp_path: Path) -> None:
+    asked = [{"src": "abc", "prefix": "xy"}, {"src": "abc"}, {"src": "abc", "phrases": ["zz", "q"], "id": 7}]
+    (tmp_path / "in").write_text("".join(json.dumps(fields) + "\n" for fields in asked))
+    assert run("input=in", "output=out", "format=jsonl") == 0
+    first, second, third = map(json.loads, (tmp_path / "out").read_text().splitlines())
+    assert first["hyp"].startswith("XY")
+    assert second["hyp"] == "ABC"
+    assert "Q" in third["hyp"]
+    assert third["id"] == 7
+
+
+@pytest.mark.parametrize("fields", ['"prefix": 1', '"phrases": "a"', '"phrases": [1]', '"phrases": ["b", "1"]'])
+def test_what_cannot_be_asked_is_an_error_with_its_place(tmp_path: Path, capsys: Any, fields: str) -> None:
+    (tmp_path / "in").write_text(f'{{"src": "a"}}\n{{"src": "b", {fields}}}\n')
+    assert run("input=in", "format=jsonl") == 2
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) <= 1
+    assert "in:2: " in said.err
 
 
 def test_too_long_can_be_an_error_with_its_place(tmp_path: Path, capsys: Any) -> None:

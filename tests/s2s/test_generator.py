@@ -15,11 +15,12 @@ from s2s.config import GenerateConfig
 from s2s.decoding import BeamConfig
 from s2s.decoding.search import BeamSearch
 from s2s.errors import ConfigError, DataError
-from s2s.generator import Generator
+from s2s.generator import Generator, Input
 from s2s.model import Memory, Seq2Seq
+from s2s.task import Encoded, Example
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 class Copy(Seq2Seq):
@@ -197,3 +198,60 @@ def test_workers_change_nothing(model: Copy) -> None:
     alone, shared = (list(generator(model, workers=n, nbest=2, window=30)(lines)) for n in (1, 3))
     assert alone == shared
     assert len(model.batches) == 2  # the workers' batches were made elsewhere
+
+
+class Sentences(Capitals):
+    """Sentences end at a full stop, and are joined by a bar."""
+
+    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+        return [Encoded(*self.encode_source([pair.src, pair.tgt])) for pair in examples]
+
+    def split(self, src: str) -> list[str]:
+        return src.split(".")
+
+    def join(self, hyps: Sequence[str]) -> str:
+        return "|".join(hyps)
+
+
+def test_what_is_too_long_is_decoded_in_parts(model: Copy) -> None:
+    generate = generator(model, Sentences(), max_source=4, nbest=2)
+    lines = ["ab.c", "abc.de. .x", "", "a.bcdefg.h", "ab.c.d"]
+    found = list(generate(lines))
+    assert [output.hyp for output in found] == ["ABC", "ABC|DE|X", "", "A|BCD|H", "AB|C|D"]
+    assert [output.src for output in found] == lines
+    assert (generate.counts.split, generate.counts.truncated, generate.counts.inputs) == (3, 1, 5)
+    alone = list(generator(model, nbest=2)(["abc", "de", "x"]))
+    for k, candidate in enumerate(found[1].nbest):
+        assert candidate.score == pytest.approx(sum(output.nbest[k].score for output in alone))
+        assert candidate.tokens == [i for output in alone for i in output.nbest[k].tokens]
+        assert candidate.log_probs == [p for output in alone for p in output.nbest[k].log_probs]
+    assert generate.counts.tokens == sum(len(output.best.log_probs) for output in found)
+
+
+def test_a_line_of_ten_thousand_symbols_is_no_trouble(model: Copy) -> None:
+    words_of_it = words(3000, seed=1)
+    (output,) = generator(model, Sentences())([".".join(words_of_it)])
+    assert output.hyp == "|".join(capitals(word) for word in words_of_it if capitals(word))
+
+
+def test_what_is_asked_of_an_output_is_kept(model: Copy) -> None:
+    inputs = [
+        Input("abc", prefix="xa"),
+        "abc",
+        Input("abc", phrases=("zz", "y")),
+        Input("abc", prefix="c", phrases=("q",)),
+    ]
+    first, second, third, fourth = (output.hyp for output in generator(model, Sentences(), min_len=2)(inputs))
+    assert first.startswith("XA")
+    assert second == "ABC"
+    assert "ZZ" in third
+    assert "Y" in third
+    assert fourth.startswith("C")
+    assert "Q" in fourth
+
+
+def test_what_is_asked_must_have_symbols(model: Copy) -> None:
+    outputs = generator(model, Sentences())(["a", Input("abc", phrases=("b", "1"))])
+    assert next(outputs).hyp == "A"
+    with pytest.raises(DataError, match="'1' has no symbols"):
+        next(outputs)
