@@ -8,8 +8,9 @@ Write `encode` and `decode`, and every search already works. `start` and `step` 
 
 from __future__ import annotations
 
-__all__ = ["Memory", "Seq2Seq", "State", "Tree", "join_tensors", "map_tensors"]
+__all__ = ["Memory", "Seq2Seq", "State", "Tree", "evaluating", "join_tensors", "map_tensors"]
 
+import contextlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from s2s.batch import Packing
 
@@ -130,6 +131,9 @@ class Seq2Seq(nn.Module, ABC):
     """Whether `forward` takes sentences that lie end to end, too; on a GPU, where flash attention takes them."""
     max_len: int | None = None
     """Longest source and target that the model can take, in symbols with the end symbol; None: any."""
+    gives_scores: bool = False
+    """Whether `project` and `step` give what search adds up as it stands, such as log-probabilities weighed against
+    another model's; else they give logits, of which search makes log-probabilities."""
 
     @abstractmethod
     def encode(self, src: Tensor, pad: Tensor) -> Memory:
@@ -161,6 +165,15 @@ class Seq2Seq(nn.Module, ABC):
         """
         return None
 
+    def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor | None:
+        """How much each prediction looks at each source symbol: src, pad [B, S], tgt [B, T] -> [B, T, S] in fp32.
+
+        Row t belongs to the symbol that is predicted after tgt[:, t]; it sums to 1, and padding has none of it. Heads
+        are averaged. layer: the decoder's, from 1; None: what the architecture holds best for alignments. The default
+        is for an architecture that cannot say it.
+        """
+        return None
+
     def start(self, memory: Memory) -> State:
         """Before the first symbol, one hypothesis per sentence; the default is correct, and quadratic."""
         prefix = torch.empty(memory.pad.size(0), 1, 0, dtype=torch.long, device=memory.pad.device)
@@ -173,3 +186,15 @@ class Seq2Seq(nn.Module, ABC):
         rows = torch.arange(n_sentences, device=prefix.device).repeat_interleave(beam)
         hidden = self.decode(prefix.flatten(0, 1), state.sentence.keep(rows))[:, -1]  # [B * K, ·]
         return self.project(hidden).unflatten(0, (n_sentences, beam)), replace(state, hypothesis=prefix)
+
+
+@contextlib.contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Without dropout; afterwards every module is in the mode in which it was."""
+    training = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True

@@ -89,8 +89,7 @@ class MultiDecoder(Seq2Seq):
     def encode(self, src: Tensor, pad: Tensor) -> TaggedMemory:
         """src, pad [B, S], whose first symbols are tags"""
         inner = self._model(0).encode(src, pad)
-        tag = (src[:, 0] - self.first_tag).clamp(0, len(self.models) - 1)
-        return TaggedMemory(inner.hidden, inner.pad, tag, inner)
+        return TaggedMemory(inner.hidden, inner.pad, self._tag(src), inner)
 
     def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
         """tgt [B, T] -> [B, T, · + 1]"""
@@ -134,9 +133,23 @@ class MultiDecoder(Seq2Seq):
         logits = routed(state.sentence, lambda kind: step(kind, token), lambda kind, rows: step(kind, token[rows]))
         return logits, replace(state, parts=parts)
 
+    def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor | None:
+        """src, pad [B, S], tgt [B, T] -> [B, T, S], as the decoder of each sentence's kind says it, if it does."""
+        if self._model(0).attention(src[:1, :1], pad[:1, :1], tgt[:1, :1], layer) is None:  # nor do the others then
+            return None
+        return routed(
+            self._tag(src),
+            lambda kind: self._model(kind).attention(src, pad, tgt, layer),
+            lambda kind, at: self._model(kind).attention(src[at], pad[at], tgt[at], layer),
+        )
+
     def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float | None:
         """As many as one model's: each sentence goes through one decoder."""
         return self._model(0).forward_operations(src, tgt)
+
+    def _tag(self, src: Tensor) -> Tensor:
+        """The kinds of sources [B, S] -> [B]"""
+        return (src[:, 0] - self.first_tag).clamp(0, len(self.models) - 1)
 
     def _model(self, kind: int) -> Any:
         return self.models[kind]

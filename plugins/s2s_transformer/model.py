@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Self, TypeVar, cast
 import torch
 from torch import Tensor, nn
 
+from s2s.errors import ConfigError
 from s2s.model import Memory, Seq2Seq, State
-from s2s.nn.attention import KERNELS, KeysValues, Padded, Projections
+from s2s.nn.attention import KERNELS, KeysValues, Padded, Projections, Recording
 from s2s.nn.cache import Growing, TreeState, tree_state
 from s2s.nn.dropout import Dropout
 from s2s.nn.embedding import Embeddings
@@ -91,6 +92,21 @@ class Transformer(Seq2Seq):
     def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float:
         """Operations of one forward pass over pairs of these lengths."""
         return forward_operations(self.config, self.vocab, src, tgt)
+
+    def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor:
+        """src, pad [B, S], tgt [B, T] -> [B, T, S], the mean of a decoder layer's heads: of the last but one if nothing
+        else is said, which aligns best (Garg et al., 2019, section 4.1)."""
+        n_layers = len(self.decoder)
+        layer = max(1, n_layers - 1) if layer is None else layer
+        if not 1 <= layer <= n_layers:
+            raise ConfigError(f"layer={layer}: the decoder has {n_layers}, numbered from 1")
+        memory = self.encode(src, pad)
+        x = self._enter(self.embeddings.target(tgt), self.tgt_positions)
+        seen = Recording.hiding(pad, x.dtype, self.kernel)
+        for of_decoder in list(self.decoder)[:layer]:
+            x = of_decoder(x, Padded(self.kernel, causal=True), memory.hidden, seen)
+        assert seen.weights is not None
+        return seen.weights.float().mean(1)
 
     def start(self, memory: Memory) -> Decoding:
         """Each layer's keys and values of the source, once per sentence; of the target, none yet."""

@@ -14,12 +14,13 @@ __all__ = [
     "Layout",
     "Padded",
     "Projections",
+    "Recording",
     "SelfAttention",
 ]
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import torch
 from torch import Tensor, nn
@@ -49,12 +50,17 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dro
 
 def products(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dropout: float) -> Tensor:
     """Equation 1, literally: it holds all [T, S] weights."""
+    return drop(softmax(q, k, bias, causal), dropout) @ v
+
+
+def softmax(q: Tensor, k: Tensor, bias: Tensor | None, causal: bool) -> Tensor:
+    """The weights of equation 1, [..., T, S]."""
     scores = (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)  # [..., T, S]
     if causal:
         bias = torch.full(scores.shape[-2:], BLOCKED, dtype=scores.dtype, device=scores.device).triu(1)
     if bias is not None:
         scores = scores + bias.to(scores.dtype)
-    return drop(scores.softmax(-1), dropout) @ v
+    return scores.softmax(-1)
 
 
 def auto(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dropout: float) -> Tensor:
@@ -92,12 +98,24 @@ class Padded:
     """A query sees its own position and those before it."""
 
     @classmethod
-    def hiding(cls, pad: Tensor, dtype: torch.dtype, kernel: Kernel) -> Padded:
+    def hiding(cls, pad: Tensor, dtype: torch.dtype, kernel: Kernel) -> Self:
         """The layout in which nobody sees padding: pad [B, S]."""
         return cls(kernel, (pad * BLOCKED).to(dtype)[:, None, None, :])
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
         return self.kernel(q, k, v, self.bias, self.causal, dropout)
+
+
+@dataclass
+class Recording(Padded):
+    """The same, and keeps how much each query looked at each key."""
+
+    weights: Tensor | None = None
+    """[B, h, T, S] of the newest call"""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
+        self.weights = softmax(q, k, self.bias, self.causal)
+        return drop(self.weights, dropout) @ v
 
 
 @dataclass(frozen=True)

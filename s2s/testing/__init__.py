@@ -11,6 +11,7 @@ Each check is an assertion that says what is broken, and may be called alone.
 
 from s2s.testing.arch import (
     VOCAB,
+    assert_attention,
     assert_causal,
     assert_deterministic,
     assert_ignores_padding,
@@ -25,6 +26,7 @@ from s2s.testing.task import assert_constraint_allows_references, assert_task_ro
 
 __all__ = [
     "VOCAB",
+    "assert_attention",
     "assert_causal",
     "assert_constraint_allows_references",
     "assert_deterministic",

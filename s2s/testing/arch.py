@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = [
     "VOCAB",
+    "assert_attention",
     "assert_causal",
     "assert_deterministic",
     "assert_ignores_padding",
@@ -44,6 +45,7 @@ def check_arch(entry: Entry, config: Choice, vocab: Vocab = VOCAB) -> None:
     model = build()
     assert_causal(model, vocab)
     assert_ignores_padding(model, vocab)
+    assert_attention(model, vocab)
     assert_step_is_decode(model, vocab)
     assert_state_reorders(model, vocab)
     assert_state_joins(model, vocab)
@@ -76,6 +78,31 @@ def assert_ignores_padding(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
     nothing = torch.full_like(together.src, vocab.pad)
     empty = _logits(model, nothing, nothing == vocab.pad, together.tgt_in)
     assert empty.isfinite().all(), "a source of nothing but padding gives NaN or infinity"
+
+
+@torch.no_grad()
+def assert_attention(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
+    """Attention, where a model gives it, is a distribution over the source that depends on nothing it may not see."""
+    model.eval()
+    sentences = pairs(vocab)
+    together = make_batch(sentences, vocab)
+    found = model.attention(together.src, together.src_pad, together.tgt_in)
+    if found is None:
+        return
+    expected = [*together.tgt_in.shape, together.src.size(1)]
+    assert list(found.shape) == expected, f"attention has the shape {list(found.shape)}, expected {expected}"
+    assert found.min() >= 0, "attention is negative somewhere"
+    same(found.sum(-1), torch.ones(together.tgt_in.shape), "attention does not sum to 1")
+    assert not found.transpose(1, 2)[together.src_pad].any(), "attention looks at padding"
+    for i, pair in enumerate(sentences):
+        alone = make_batch([pair], vocab)
+        own = model.attention(alone.src, alone.src_pad, alone.tgt_in)
+        assert own is not None, "attention is given for some sentences only"
+        same(found[i, : own.size(1), : own.size(2)], own[0], "attention depends on neighbours or padding")
+        for t in range(1, own.size(1)):
+            short = model.attention(alone.src, alone.src_pad, alone.tgt_in[:, :t])
+            assert short is not None, "attention is given for some sentences only"
+            same(short, own[:, :t], f"attention looks ahead: rows before symbol {t} change with it")
 
 
 @torch.no_grad()

@@ -24,7 +24,7 @@ LENGTHS = ((5, 4), (2, 6), (7, 1), (1, 3))
 """Source and target lengths of the sentences that architectures are checked on."""
 
 TOLERANCE = 1e-4
-"""Largest difference between two logits that should be equal: sums may be taken in another order."""
+"""Largest difference between two numbers that should be equal: sums may be taken in another order."""
 
 
 class Walk:
@@ -87,4 +87,4 @@ def pairs(vocab: Vocab) -> list[tuple[list[int], list[int]]]:
 def same(found: Tensor, expected: Tensor, what: str) -> None:
     assert found.shape == expected.shape, f"{what}: shape {list(found.shape)}, expected {list(expected.shape)}"
     worst = (found - expected).abs().max().item()
-    assert worst <= TOLERANCE, f"{what}: logits differ by {worst:.2g}"  # NaN fails, too
+    assert worst <= TOLERANCE, f"{what}: they differ by {worst:.2g}"  # NaN fails, too

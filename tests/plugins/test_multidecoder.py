@@ -64,6 +64,17 @@ def test_each_sentence_is_decoded_as_its_decoder_alone_would(kind: int) -> None:
     torch.testing.assert_close(found, inner.project(inner(*alone.inputs))[0])
 
 
+def test_each_sentence_is_aligned_by_its_decoder() -> None:
+    model = built().eval()
+    mixed = make_batch([FIRST, SECOND, FIRST], VOCAB)
+    found = model.attention(mixed.src, mixed.src_pad, mixed.tgt_in)
+    assert found is not None
+    for row, kind, pair in zip(found, (0, 1, 0), (FIRST, SECOND, FIRST), strict=True):
+        alone, inner = make_batch([pair], VOCAB), model.models[kind]
+        expected = inner.attention(alone.src, alone.src_pad, alone.tgt_in)[0]
+        torch.testing.assert_close(row[: expected.size(0), : expected.size(1)], expected)
+
+
 @pytest.mark.parametrize("chunk", [0, 2], ids=["whole", "in chunks"])
 def test_the_encoders_gradient_is_the_sum_over_decoders(chunk: int) -> None:
     model = built()

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from s2s import Vocab
 from s2s.batch import make_batch
+from s2s.errors import ConfigError
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 
@@ -46,6 +47,8 @@ class Equations:
         self.c = config
         self.d_k = config.d_k or config.d_model // config.n_heads
         self.d_v = config.d_v or config.d_model // config.n_heads
+        self.weights: dict[tuple[str, int], Tensor] = {}
+        """Of each sub-layer's heads, the last query's"""
 
     def log_probs(self, src: list[int], tgt: list[int]) -> Tensor:
         """[T, V] after each prefix of `tgt`, from that prefix alone: so that nothing can look ahead."""
@@ -121,13 +124,14 @@ class Equations:
         return self.attend(at, self.linear(at + ".q", xs), keys, values)
 
     def attend(self, at: str, queries: Vectors, keys: Vectors, values: Vectors) -> Vectors:
-        heads = [[self.head(h, query, keys, values) for h in range(self.c.n_heads)] for query in queries]
+        heads = [[self.head(at, h, query, keys, values) for h in range(self.c.n_heads)] for query in queries]
         return self.linear(at + ".out", [torch.cat(parts) for parts in heads])
 
-    def head(self, h: int, query: Tensor, keys: Vectors, values: Vectors) -> Tensor:
+    def head(self, at: str, h: int, query: Tensor, keys: Vectors, values: Vectors) -> Tensor:
         k, v = slice(h * self.d_k, (h + 1) * self.d_k), slice(h * self.d_v, (h + 1) * self.d_v)
         scores = torch.stack([query[k] @ key[k] / math.sqrt(self.d_k) for key in keys])
-        return torch.stack([w * value[v] for w, value in zip(scores.softmax(0), values, strict=True)]).sum(0)
+        self.weights[at, h] = scores.softmax(0)
+        return torch.stack([w * value[v] for w, value in zip(self.weights[at, h], values, strict=True)]).sum(0)
 
 
 @pytest.mark.parametrize("attention", ["sdpa", "math"])
@@ -165,3 +169,27 @@ def test_cached_steps_in_float64_are_the_equations_of_each_prefix() -> None:
     for t, log_probs in enumerate(expected):
         logits, state = model.step(batch.tgt_in[:, t : t + 1], state)
         assert torch.allclose(logits[0, 0].log_softmax(-1), log_probs, atol=1e-12)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize(("layer", "number"), [(None, 1), (2, 1), (3, 2)], ids=["penultimate", "second", "last"])
+def test_attention_is_the_mean_of_a_layers_heads(norm: str, layer: int | None, number: int) -> None:
+    config = tiny(norm=norm, n_decoder_layers=3, d_k=3)
+    model = build(config)
+    batch = make_batch(PAIRS, VOCAB)
+    with torch.no_grad():
+        found = model.attention(batch.src, batch.src_pad, batch.tgt_in, layer)
+    for rows, (src, tgt) in zip(found, PAIRS, strict=True):
+        equations = Equations(model, config)
+        memory = equations.encode([*src, VOCAB.eos])
+        for t in range(len(tgt) + 1):
+            equations.decode([VOCAB.bos, *tgt][: t + 1], memory)
+            heads = [equations.weights[f"decoder.{number}.cross_attention", h] for h in range(config.n_heads)]
+            assert torch.allclose(rows[t, : len(src) + 1].double(), sum(heads) / len(heads), atol=1e-6)
+
+
+@pytest.mark.parametrize("layer", [0, 3])
+def test_a_layer_that_is_not_there_is_refused(layer: int) -> None:
+    batch = make_batch(PAIRS, VOCAB)
+    with pytest.raises(ConfigError, match=f"layer={layer}: the decoder has 2, numbered from 1"):
+        build(tiny()).attention(batch.src, batch.src_pad, batch.tgt_in, layer)

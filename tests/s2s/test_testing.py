@@ -147,12 +147,47 @@ class DoesNotLearn(Averager):
         return self.out(hidden) * 1e-4
 
 
+class Attends(Averager):
+    """Looks at every source symbol alike."""
+
+    def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor:
+        return self.weights((~pad).float()[:, None, :].expand(-1, tgt.size(1), -1), tgt)
+
+    def weights(self, there: Tensor, tgt: Tensor) -> Tensor:
+        return there / there.sum(-1, keepdim=True)
+
+
+class AttendsToPadding(Attends):
+    def weights(self, there: Tensor, tgt: Tensor) -> Tensor:
+        return torch.full_like(there, 1 / there.size(-1))
+
+
+class AttendsTooMuch(Attends):
+    def weights(self, there: Tensor, tgt: Tensor) -> Tensor:
+        return there
+
+
+class AttendsByLookingAhead(Attends):
+    def weights(self, there: Tensor, tgt: Tensor) -> Tensor:
+        scores = 0.1 * tgt.sum(1)[:, None, None] * torch.arange(there.size(-1))
+        return scores.masked_fill(there == 0, -torch.inf).softmax(-1)
+
+
+class AttendsSideways(Attends):
+    def weights(self, there: Tensor, tgt: Tensor) -> Tensor:
+        return super().weights(there, tgt).transpose(1, 2)
+
+
 def entry(kind: type[Seq2Seq]) -> Entry:
     return Entry("arch", "toy", Choice, kind, "test")
 
 
 def test_a_sound_architecture_passes() -> None:
     testing.check_arch(entry(Averager), Choice())
+
+
+def test_attention_that_is_sound_passes() -> None:
+    testing.check_arch(entry(Attends), Choice())
 
 
 def test_the_default_steps_pass() -> None:
@@ -170,6 +205,10 @@ def test_the_default_steps_pass() -> None:
         (SeesMemoryPadding, "padding or a neighbour is seen"),
         (SeesItsNeighbours, "padding or a neighbour is seen"),
         (BreaksOnEmptySources, "NaN"),
+        (AttendsToPadding, "attention looks at padding"),
+        (AttendsTooMuch, "attention does not sum to 1"),
+        (AttendsByLookingAhead, "attention looks ahead"),
+        (AttendsSideways, "attention has the shape"),
         (StartsWrongly, "the first step differs from decode"),
         (StepsWrongly, "step differs from decode"),
         (SelectsWrongly, r"State.select\("),
