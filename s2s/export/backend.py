@@ -14,7 +14,7 @@ from s2s.decoding.constraints import constraint_of
 from s2s.decoding.limits import most_symbols
 from s2s.decoding.penalties import PENALTIES
 from s2s.durable import digest
-from s2s.errors import CheckpointError, ConfigError
+from s2s.errors import CheckpointError, ConfigError, DataError
 from s2s.export.ctranslate2 import FORBIDDEN, Served
 from s2s.export.exporting import read_manifest
 
@@ -100,7 +100,10 @@ class ExportedSearch:
         nbest: int = 1,
     ) -> list[list[Hypothesis]]:
         """At most `nbest` outputs for each source, best first: src, pad [B, S]."""
-        assert constraint is None, "refused when it was opened"
+        if constraint is not None:  # that of the options was refused when the model was opened
+            raise DataError(
+                "a line asks for a prefix or phrases, which backend=ctranslate2 cannot do; give backend=native"
+            )
         sources = [row[~gap].tolist()[:-1] for row, gap in zip(src, pad, strict=True)]
         found: dict[int, list[Hypothesis]] = {}
         places = sorted(range(len(sources)), key=lambda i: len(sources[i]))

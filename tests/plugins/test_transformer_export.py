@@ -266,6 +266,14 @@ def test_what_the_backend_cannot_do_is_refused(
     assert why in err
 
 
+def test_what_is_asked_of_one_output_is_refused(served: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "asked.jsonl").write_text('{"src": "a", "prefix": "b"}\n')
+    asked = ["run=x", "input=asked.jsonl", "format=jsonl", "backend=ctranslate2"]
+    code, _, err = call("s2s-generate", asked, capsys)
+    assert code == 2
+    assert "give backend=native" in err
+
+
 def test_a_constraint_is_named_and_may_be_left_out(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
