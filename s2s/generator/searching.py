@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-__all__ = ["Searcher", "evaluating"]
+__all__ = ["Searcher"]
 
-import contextlib
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from s2s.decoding import Found, Hypothesis, Search, StreamingSearch
 from s2s.decoding.queue import Queue, Source
 from s2s.decoding.wishes import bound, with_wishes
 from s2s.forking import in_forks
-from s2s.model import Seq2Seq
+from s2s.model import Seq2Seq, evaluating
 from s2s.task import Constraint, Vocab
 
 if TYPE_CHECKING:
@@ -87,15 +86,3 @@ def _as_values(some: Iterable[Found]) -> list[tuple[int, list[dict[str, Any]]]]:
 
 def _from_values(values: Iterable[tuple[int, list[dict[str, Any]]]]) -> list[Found]:
     return [Found(place, [Hypothesis(**fields) for fields in hypotheses]) for place, hypotheses in values]
-
-
-@contextlib.contextmanager
-def evaluating(model: torch.nn.Module) -> Iterator[None]:
-    """Without dropout; afterwards every module is in the mode in which it was."""
-    training = [module for module in model.modules() if module.training]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True
