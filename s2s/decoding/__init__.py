@@ -45,7 +45,8 @@ class Hypothesis:
     score: float
     """What outputs are ranked by: the log-probability over the length penalty"""
     log_prob: float
-    """log p(tokens, eos | src) under the model"""
+    """log p(tokens, eos | src) under the model, or the mean of several; fused with a language model, the sum that
+    search maximises, which is no probability's logarithm"""
     token_log_probs: list[float]
     """Its terms: one for each symbol, and the last for eos"""
 

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from s2s.task import Constraint
 
 
-def banks_of(constraint: Constraint | None) -> Banks | None:
-    """How the beam is shared; None: nobody asks for phrases."""
+def banks_of(constraint: Constraint | None, *, normalize: bool) -> Banks | None:
+    """How the beam is shared; None: nobody asks for phrases. normalize: whether the model gives logits."""
     if isinstance(constraint, All):
         for other, columns in constraint.columns():
             if isinstance(other, Phrases):
-                return Banks(other, columns)
+                return Banks(other, columns, normalize)
     return None
 
 
@@ -41,6 +41,8 @@ class Banks:
     phrases: Phrases
     columns: slice
     """Where its states stand in those of all constraints"""
+    normalize: bool
+    """Whether what the model gives is logits, of which log-probabilities are to be made"""
 
     def more(
         self, automaton: Tensor, logits: Tensor, allowed: Tensor, log_probs: Tensor, tokens: Tensor, banned: Tensor
@@ -55,7 +57,9 @@ class Banks:
         twice = (earlier & (places < n + torch.arange(wanted.size(-1), device=tokens.device)[:, None])).any(-1)
         useless = (wanted == NONE) | twice | torch.isin(wanted, banned)
         logits, wanted = logits.float(), wanted.clamp(min=0)
-        of_wanted = logits.gather(-1, wanted) - logits.logsumexp(-1, keepdim=True)
+        of_wanted = logits.gather(-1, wanted)
+        if self.normalize:
+            of_wanted = of_wanted - logits.logsumexp(-1, keepdim=True)
         impossible = useless | ~allowed.gather(-1, wanted) | ~of_wanted.isfinite()
         return torch.cat([log_probs, of_wanted.masked_fill(impossible, -torch.inf)], dim=-1), torch.cat(
             [tokens, wanted], dim=-1

@@ -5,12 +5,17 @@ Shapes: B sentences, K hypotheses per sentence, V target vocabulary, n candidate
 
 from __future__ import annotations
 
-__all__ = ["continuations", "pick", "top"]
+__all__ = ["continuations", "log_probs", "pick", "top"]
+
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from s2s import kernels
+
+if TYPE_CHECKING:
+    from s2s.model import Seq2Seq
 
 
 def pick(values: Tensor, index: Tensor) -> Tensor:
@@ -19,21 +24,29 @@ def pick(values: Tensor, index: Tensor) -> Tensor:
     return values[rows, index]
 
 
-def continuations(logits: Tensor, n: int, banned: Tensor, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def log_probs(model: Seq2Seq, logits: Tensor) -> Tensor:
+    """What a search adds up, of what the model gives: [..., V] -> [..., V] in fp32."""
+    return logits.float() if model.gives_scores else logits.float().log_softmax(-1)
+
+
+def continuations(
+    logits: Tensor, n: int, banned: Tensor, allowed: Tensor | None = None, normalize: bool = True
+) -> tuple[Tensor, Tensor]:
     """The n most probable next symbols but those `banned`: logits [B, K, V] -> log-probabilities, symbols [B, K, n'].
 
     One pass for the sum and one for the best; log-probabilities of all V are never written. Forbidden symbols keep
     their share of the probability: were it given to the others, an output that is forced to go on would score as if
     the model had wanted it. Where logits are not finite there are no continuations, and none has the value -inf.
+    Without `normalize`, `logits` are what is to be added up already.
     """
     logits = logits.float()
     n = min(n + len(banned), logits.size(-1))  # as many as are banned to spare
     if kernels.serves(logits):
-        log_probs, tokens = kernels.top(logits, n, allowed, normalize=True)
+        log_probs, tokens = kernels.top(logits, n, allowed, normalize)
     else:
-        sums = logits.logsumexp(-1, keepdim=True)
+        sums = logits.logsumexp(-1, keepdim=True) if normalize else torch.zeros_like(logits[..., :1])
         best, tokens = top(logits if allowed is None else logits.masked_fill(~allowed, -torch.inf), n)
-        log_probs = (best - sums).masked_fill(~sums.isfinite(), -torch.inf)
+        log_probs = (best - sums).masked_fill(~sums.isfinite() | best.isnan(), -torch.inf)
     return log_probs.masked_fill((tokens[..., None] == banned).any(-1), -torch.inf), tokens
 
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from s2s.decoding import Hypothesis, SampleConfig
-from s2s.decoding.choosing import pick
+from s2s.decoding.choosing import log_probs, pick
 from s2s.decoding.limits import most_symbols
 from s2s.model import State
 
@@ -72,10 +72,10 @@ class Sampler:
         length = 0
         while samples is not None:
             logits, state = model.step(samples.token, samples.state)
-            log_probs = logits.float().log_softmax(-1).expand(-1, nbest, -1)  # [B, K, V]
-            allowed = self.allowed(samples, vocab, constraint, length, log_probs.size(-1))
-            token = choose(log_probs, allowed, samples.uniform[..., length], self.config)
-            of_token = log_probs.gather(2, token[..., None])[..., 0]
+            scores = log_probs(model, logits).expand(-1, nbest, -1)  # [B, K, V]
+            allowed = self.allowed(samples, vocab, constraint, length, scores.size(-1))
+            token = choose(scores, allowed, samples.uniform[..., length], self.config)
+            of_token = scores.gather(2, token[..., None])[..., 0]
             possible = samples.live & allowed.any(-1) & of_token.isfinite()
             _write(drawn, samples.rows, token, of_token, samples.live, possible)
             samples, length = self.grown(samples, state, token, possible & (token != vocab.eos), constraint), length + 1

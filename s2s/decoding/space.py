@@ -45,7 +45,7 @@ class Space:
         unk = [self.vocab.unk] if self.config.ban_unk else []
         self.banned = torch.tensor([self.vocab.pad, self.vocab.bos, *unk], device=self.device)
         self.waiting: Beams | None = None
-        self.banks = banks_of(self.constraint)
+        self.banks = banks_of(self.constraint, normalize=not self.model.gives_scores)
 
     def admit(self, beams: Beams | None, queue: Queue) -> Beams | None:
         """With those that wait, as far as there is room and the states can be joined."""
@@ -114,7 +114,7 @@ class Space:
     def extended(self, beams: Beams, logits: Tensor, allowed: Tensor | None) -> Longer:
         """The best 2 * beam continuations, of which at most `beam` end: logits [B, K, V]."""
         n = 2 * self.config.beam
-        log_probs, tokens = continuations(logits, n, self.banned, allowed)  # [B, K, n]
+        log_probs, tokens = continuations(logits, n, self.banned, allowed, not self.model.gives_scores)  # [B, K, n]
         if not self.banks or beams.automaton is None or allowed is None:
             return self.joined(beams, log_probs, tokens, n)
         log_probs, tokens = self.banks.more(beams.automaton, logits, allowed, log_probs, tokens, self.banned)

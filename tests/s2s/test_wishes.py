@@ -111,7 +111,7 @@ def test_with_its_share_of_the_beam_a_phrase_comes_where_the_model_likes_it(monk
     """Without, whoever puts it off is ahead, and it comes when it must."""
     wishes = [Wish(phrases=((6,), (1,))) for _ in range(40)]
     shared = sum(h[0].log_prob for h in search(wishes, 4, 1))
-    monkeypatch.setattr("s2s.decoding.space.banks_of", lambda constraint: None)
+    monkeypatch.setattr("s2s.decoding.space.banks_of", lambda constraint, normalize: None)
     assert shared > sum(h[0].log_prob for h in search(wishes, 4, 1)) + 1
 
 

@@ -1,0 +1,153 @@
+"""Several models as one, of whatever architectures: an ensemble, and a model with a language model beside it.
+
+Each member keeps a memory and a state of its own, which follow the hypotheses in its own way.
+
+Shapes: B sentences, S source length, T target length, K hypotheses of a sentence, V target symbols, n members.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Ensemble", "Fused"]
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+import torch
+from torch import Tensor, nn
+
+from s2s.decoding.choosing import log_probs
+from s2s.errors import ConfigError
+from s2s.model import Memory, Seq2Seq, State
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass
+class Memories(Memory):
+    """The first member's memory, and those of all."""
+
+    members: tuple[Memory, ...]
+
+    def keep(self, rows: Tensor) -> Self:
+        """Those of the sentences `rows` [B']"""
+        members = tuple(memory.keep(rows) for memory in self.members)
+        return replace(self, hidden=members[0].hidden, pad=members[0].pad, members=members)
+
+
+@dataclass
+class States(State):
+    """A state whose `hypothesis` is the states of all members; to them `sentence` belongs, too."""
+
+    hypothesis: tuple[State, ...]
+
+    @property
+    def joins(self) -> bool:  # type: ignore[override]  # not of the class: it depends on the members
+        """Whether all members' states can be joined."""
+        return all(state.joins for state in self.hypothesis)
+
+    def select(self, parents: Tensor) -> Self:
+        """Hypothesis k of sentence b continues hypothesis parents[b, k]: parents [B, K']"""
+        return replace(self, hypothesis=tuple(state.select(parents) for state in self.hypothesis))
+
+    def keep(self, rows: Tensor) -> Self:
+        """The states of the sentences `rows` [B']"""
+        return replace(self, hypothesis=tuple(state.keep(rows) for state in self.hypothesis))
+
+    def join(self, other: Self) -> Self:
+        """The sentences of both, these first."""
+        pairs = zip(self.hypothesis, other.hypothesis, strict=True)
+        return replace(self, hypothesis=tuple(state.join(newcomer) for state, newcomer in pairs))
+
+
+class Combined(Seq2Seq):
+    """Models that write one output together; how, is what `combine` says."""
+
+    gives_scores = True
+
+    def __init__(self, members: Sequence[Seq2Seq]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+        limits = [model.max_len for model in members if model.max_len is not None]
+        self.max_len = min(limits, default=None)
+
+    @abstractmethod
+    def combine(self, scores: Sequence[Tensor]) -> Tensor:
+        """Each member's log-probabilities [..., V] -> what search adds up, [..., V]"""
+
+    def models(self) -> list[Seq2Seq]:
+        """The members, for which torch has no type."""
+        return list(self.members)  # type: ignore[arg-type]
+
+    def encode(self, src: Tensor, pad: Tensor) -> Memories:
+        """src, pad [B, S] -> each member's memory."""
+        members = tuple(model.encode(src, pad) for model in self.models())
+        return Memories(members[0].hidden, members[0].pad, members)
+
+    def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
+        """tgt [B, T] -> scores [B, T, V]"""
+        assert isinstance(memory, Memories)
+        pairs = list(zip(self.models(), memory.members, strict=True))
+        return self._combined([model.project(model.decode(tgt, own)) for model, own in pairs])
+
+    def start(self, memory: Memory) -> States:
+        """Each member's state before the first symbol."""
+        assert isinstance(memory, Memories)
+        pairs = zip(self.models(), memory.members, strict=True)
+        return States(sentence=None, hypothesis=tuple(model.start(own) for model, own in pairs))
+
+    def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
+        """token [B, K] -> scores [B, K, V] of the next"""
+        assert isinstance(state, States)
+        steps = [model.step(token, own) for model, own in zip(self.models(), state.hypothesis, strict=True)]
+        return self._combined([logits for logits, _ in steps]), replace(state, hypothesis=tuple(s for _, s in steps))
+
+    def _combined(self, logits: Sequence[Tensor]) -> Tensor:
+        """Where one member's are not finite, so are none of all."""
+        return self.combine([log_probs(model, own) for model, own in zip(self.models(), logits, strict=True)])
+
+
+class Ensemble(Combined):
+    """The mean of the members' probabilities, symbol by symbol."""
+
+    def combine(self, scores: Sequence[Tensor]) -> Tensor:
+        """log-probabilities [..., V], n times -> [..., V]"""
+        return torch.stack(list(scores)).logsumexp(0) - math.log(len(scores))
+
+    def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor | None:
+        """The mean of the members', [B, T, S], without those that cannot say it."""
+        said = [model.attention(src, pad, tgt, layer) for model in self.models()]
+        known = [attention for attention in said if attention is not None]
+        return torch.stack(known).mean(0) if known else None
+
+
+class Fused(Combined):
+    """Shallow fusion: log p(y | x) + weight * log p(y) of a language model, symbol by symbol (Gulcehre et al., 2015).
+
+    These are no log-probabilities of anything: they do not sum to one, and are not made to.
+    """
+
+    def __init__(self, model: Seq2Seq, language_model: Seq2Seq, weight: float, source: Sequence[int]) -> None:
+        """`source`: the symbols, with eos, that stand where the language model was trained to expect a source."""
+        super().__init__([model, language_model])
+        if not weight >= 0:
+            raise ConfigError(
+                f"fusion_weight={weight} must be 0 or more: search relies on a longer output being worth no more"
+            )
+        self.weight, self.source = weight, source
+
+    def encode(self, src: Tensor, pad: Tensor) -> Memories:
+        """src, pad [B, S] -> the model's memory, and the language model's, of the same for every sentence."""
+        model, language_model = self.models()
+        own, same = model.encode(src, pad), src.new_tensor([self.source]).expand(len(src), -1)
+        return Memories(own.hidden, own.pad, (own, language_model.encode(same, torch.zeros_like(same).bool())))
+
+    def combine(self, scores: Sequence[Tensor]) -> Tensor:
+        """log-probabilities [..., V] of both -> [..., V]"""
+        return scores[0] + self.weight * scores[1] if self.weight else scores[0]
+
+    def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor | None:
+        """The model's own, [B, T, S]: a language model looks at no source."""
+        return self.models()[0].attention(src, pad, tgt, layer)
