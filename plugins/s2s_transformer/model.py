@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self, TypeVar, cast
 import torch
 from torch import Tensor, nn
 
+from s2s.captured import recurring
 from s2s.errors import ConfigError
 from s2s.model import Memory, Seq2Seq, State
 from s2s.nn.attention import KERNELS, KeysValues, Padded, Projections, Recording
@@ -178,7 +179,9 @@ class Decoding(TreeState):
 
     def _cut(self) -> Self:
         sources, seen = self.sentence
-        longest = seen.size(1) and int((seen.any(0) * torch.arange(1, 1 + seen.size(1), device=seen.device)).amax())
+        n = seen.size(1)
+        longest = n and int((seen.any(0) * torch.arange(1, 1 + n, device=seen.device)).amax())
+        longest = min(n, recurring(longest, seen.device, least=32))
         sources = [KeysValues(*(x[:, :, :longest] for x in source)) for source in sources]
         return replace(self, sentence=(sources, seen[:, :longest]))
 

@@ -59,6 +59,9 @@ def top(scores: Tensor, n: int) -> tuple[Tensor, Tensor]:
     n = min(n, scores.size(-1))
     if kernels.serves(scores):
         return kernels.top(scores, n)
+    if scores.device.type != "cpu":  # to ask a device that works ahead whether there are ties would cost more
+        index = _unique_keys(scores).topk(n).indices
+        return scores.gather(-1, index), index
     values, index = scores.topk(min(n + 1, scores.size(-1)))
     tied = ((values[..., 1:] == values[..., :-1]) & (values[..., 1:] > -torch.inf)).any(-1)
     values, index = values[..., :n], index[..., :n]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
+from s2s.captured import recurring
 from s2s.decoding import BeamConfig, Found, Hypothesis
 from s2s.decoding.banks import banks_of
 from s2s.decoding.beams import Beams, Ended, Longer, Sentence
@@ -68,8 +68,10 @@ class Space:
         """One live hypothesis for each sentence, since at the first step all would be the same."""
         ids = [torch.tensor(source.ids, dtype=torch.long) for source in sources]
         n_symbols = torch.tensor([len(row) for row in ids])
-        src = pad_sequence(ids, batch_first=True, padding_value=self.vocab.pad).to(self.device)
-        pad = (torch.arange(src.size(1)) >= n_symbols[:, None]).to(self.device)
+        width = recurring(int(n_symbols.max()), self.device, least=32)
+        pad = torch.arange(width) >= n_symbols[:, None]
+        src = torch.full(pad.shape, self.vocab.pad).masked_scatter(~pad, torch.cat(ids)).to(self.device)
+        pad = pad.to(self.device)
         limits = [most_symbols(self.config, self.model, len(row) - 1) for row in ids]
         limit = torch.tensor(limits, device=self.device)
         none = torch.zeros(len(ids), 1, dtype=torch.long, device=self.device)
@@ -93,7 +95,7 @@ class Space:
         slack = beams.slack if beams.slack > 0 else int((beams.limit - beams.length).min())
         longer = self.extended(beams, logits, self.allowed(beams, slack, logits.size(-1)))
         ends, ended, length = longer.token == self.vocab.eos, beams.ended, beams.length + 1
-        if ends.any():
+        if self.device.type != "cpu" or ends.any():  # a device that works ahead is not asked
             score = self.penalized(longer.score, ends, length)
             ended = ended.best_with(Ended(score, longer.node, longer.log_prob))
             longer = longer.without(ends)

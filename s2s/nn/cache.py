@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from s2s import kernels
+from s2s.captured import recurring
 from s2s.model import State, Tree, join_tensors, map_tensors
 from s2s.nn.attention import BLOCKED, Heads, Kernel, split
 
@@ -81,7 +82,7 @@ class TreeState(State):
 
     def grow(self) -> Self:
         """With one more node at the end of each path, whose keys and values attention will write."""
-        state = self._with_room()
+        state = self.with_room()
         beam = state.hypothesis.size(1)
         newest = state.n_nodes[:, None] + torch.arange(beam, device=state.length.device)  # [B, K]
         end = state.length[:, None, None].expand(-1, beam, -1)
@@ -94,15 +95,17 @@ class TreeState(State):
             most=state.most + beam,
         )
 
-    def _with_room(self) -> Self:
+    def with_room(self) -> Self:
         """For one more symbol of each hypothesis. Where the nodes fill their buffers, dead ones leave them first."""
         state, beam = self, self.hypothesis.size(1)
+        device = state.length.device
         if state.longest == state.hypothesis.size(2):
-            state = replace(state, hypothesis=F.pad(state.hypothesis, (0, 16 + state.longest // 2)))
+            room = recurring(state.longest + 16 + state.longest // 2, device, least=32) - state.longest
+            state = replace(state, hypothesis=F.pad(state.hypothesis, (0, room)))
         if state.most + beam <= state.nodes[0].size(1):
             return state
         state = state._compacted()
-        room = state.most + max(16 * beam, state.most) - state.nodes[0].size(1)
+        room = recurring(state.most + max(16 * beam, state.most), device, least=32) - state.nodes[0].size(1)
         return replace(state, nodes=[F.pad(x, (0, 0, 0, room)) for x in state.nodes])
 
     def visible(self) -> Tensor:
