@@ -149,6 +149,10 @@ class Task(ABC):
     def detokenize(self, ids: Sequence[int], src: str) -> str:
         """The output text of target ids, without bos and eos, for the input `src`."""
 
+    def pieces(self, ids: Sequence[int], src: str) -> list[str]:
+        """Each target symbol as people may read it, for the input `src`; the default is its text by itself."""
+        return [self.detokenize([i], src) for i in ids]
+
     def read_raw(self, line: str) -> str:
         """The input, as `encode_source` wants it, in a line as people write it: s2s-generate raw=true."""
         return line

@@ -1,25 +1,32 @@
-"""What s2s-score reads: outputs and references, files of as many lines."""
+"""What s2s-score reads: inputs, outputs and references, files of as many lines."""
 
 from __future__ import annotations
 
-__all__ = ["read_aligned"]
+__all__ = ["names", "read_aligned", "stream_aligned"]
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from s2s.cli.inputs import standard_input
+from s2s.cli.inputs import is_stream, standard_input
 from s2s.data.alignment import parting
 from s2s.data.lines import DROP, read_lines
 from s2s.errors import ConfigError, DataError
+from s2s.task import Example
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
 
 STDIN = "standard input"
 
 
 def read_aligned(hyp: Any, ref: Any) -> tuple[dict[str, list[str]], list[list[str]]]:
     """The lines of every system under its name, and [n_refs][n_sentences]; the options `hyp` and `ref`."""
-    refs = {path: _lines(path) for path in _paths(ref, "ref")}
-    systems = {STDIN if path == "-" else path: _lines(path) for path in _paths(hyp, "hyp")}
+    of_refs, of_systems = names(ref, "ref", "a file"), names(hyp, "hyp", "a file")
+    if "-" in of_refs:
+        raise ConfigError("ref=-: only hyp can be standard input (-); give a file of references")
+    refs = {path: _lines(path) for path in of_refs}
+    systems = {STDIN if path == "-" else path: _lines(path) for path in of_systems}
     (first, lines), *others = [*refs.items(), *systems.items()]
     for path, other in others:
         if len(other) != len(lines):
@@ -27,16 +34,28 @@ def read_aligned(hyp: Any, ref: Any) -> tuple[dict[str, list[str]], list[list[st
     return systems, list(refs.values())
 
 
-def _paths(value: Any, key: str) -> list[str]:
-    """One file or several."""
-    paths = value if isinstance(value, list) else [value]
-    if not paths or not all(isinstance(path, str) and path and "\0" not in path for path in paths):
-        raise ConfigError(f"{key}={value}: give a file, or several as {key}=[a.txt,b.txt]")
-    if len(set(paths)) < len(paths):
-        raise ConfigError(f"{key}={value}: a file stands there twice; give each once")
-    if key == "ref" and "-" in paths:
-        raise ConfigError("ref=-: only hyp can be standard input (-); give a file of references")
-    return paths
+def stream_aligned(src: str, others: Sequence[str]) -> tuple[int, Callable[[str], Iterator[Example]]]:
+    """How many lines the files have, all as many, and a function that reads `src` with one of the others."""
+    for path in (src, *others):
+        if path == "-" or is_stream(path):
+            raise ConfigError(f"{path}: with model, files are read more than once; give a file that stays")
+    (first, n), *rest = [(path, sum(1 for _ in _stream(path))) for path in (src, *others)]
+    if not n:
+        raise DataError(_empty(first))
+    for path, n_lines in rest:
+        if n_lines != n:
+            raise DataError(_unequal(path, n_lines, first, n))
+    return n, lambda path: map(Example, _stream(src), _stream(path))
+
+
+def names(value: Any, key: str, what: str) -> list[str]:
+    """One name or several, of files or runs; `what` they are is for errors."""
+    found = value if isinstance(value, list) else [value]
+    if not found or not all(isinstance(name, str) and name and "\0" not in name for name in found):
+        raise ConfigError(f"{key}={value}: give {what}, or several as {key}=[a,b]")
+    if len(set(found)) < len(found):
+        raise ConfigError(f"{key}={value}: {what} stands there twice; give each once")
+    return found
 
 
 def _lines(path: str) -> list[str]:
@@ -50,13 +69,21 @@ def _lines(path: str) -> list[str]:
 
 
 def _read(path: Path, name: str) -> list[str]:
-    try:
-        lines = list(read_lines(path))
-    except DataError as error:  # dropping a line, which preparation may do, would misalign all after it
-        raise DataError(str(error).replace(str(path), name).replace(DROP, "repair the file")) from None
+    lines = list(_stream(path, name))
     if not lines:
-        raise DataError(f"{name}: is empty; expected one sentence a line")
+        raise DataError(_empty(name))
     return lines
+
+
+def _stream(path: Path | str, name: str = "") -> Iterator[str]:
+    try:
+        yield from read_lines(Path(path))
+    except DataError as error:  # dropping a line, which preparation may do, would misalign all after it
+        raise DataError(str(error).replace(str(path), name or str(path)).replace(DROP, "repair the file")) from None
+
+
+def _empty(name: str) -> str:
+    return f"{name}: is empty; expected one sentence a line"
 
 
 def _unequal(path: str, n_lines: int, ref: str, n_ref: int) -> str:

@@ -1,4 +1,4 @@
-"""s2s-score: judge outputs against references, and compare systems."""
+"""s2s-score: judge outputs against references, and compare systems; or say how probable a model finds them."""
 
 from __future__ import annotations
 
@@ -27,16 +27,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def score(composed: Composed[ScoreConfig], plugins: Plugins, options: Options) -> None:
-    """Print every metric of every system, the first being the baseline."""
+    """Print every metric of every system, the first being the baseline, or what models say of every file."""
     config = composed.config
+    if config.model:
+        from s2s.cli.likelihood import likelihood  # torch comes with it, and metrics do without
+
+        return likelihood(composed, plugins, options)
+    if not config.task.name:
+        raise ConfigError(f"task: nothing is chosen; say task=NAME.{plugins.registry.known('task')}")
     task = plugins.registry.get("task", config.task.name).build(config.task)
     metrics = build_metrics(task, plugins.registry, config.metrics, config.metric_options)
     if not metrics:
         raise ConfigError(f"task={config.task.name} names no metrics; give some, as in metrics=[bleu,chrf]")
     systems, refs = read_aligned(config.hyp, config.ref)
     if options.dry_run:
-        print(f"{len(refs[0]):,} sentences, {len(systems)} systems, {len(metrics)} metrics: ready")
-        return
+        return print(f"{len(refs[0]):,} sentences, {len(systems)} systems, {len(metrics)} metrics: ready")
     results = [compare(metric, systems, refs, config.samples, config.seed) for metric in metrics]
     if config.per_sentence:
         results = [
@@ -44,4 +49,4 @@ def score(composed: Composed[ScoreConfig], plugins: Plugins, options: Options) -
             for metric, compared in zip(metrics, results, strict=True)
         ]
     report = as_json if config.format == "json" else as_text
-    print(report(results, len(refs[0]), len(refs)))
+    return print(report(results, len(refs[0]), len(refs)))

@@ -108,6 +108,12 @@ class Multitask(Task):
         task = self.tasks[name]
         return said(name, task.detokenize([i for i in ids if i < task.vocab.tgt], text))
 
+    def pieces(self, ids: Sequence[int], src: str) -> list[str]:
+        """As the source's task writes them; empty where a symbol is another's."""
+        name, text = parted(src, self.tasks)
+        task = self.tasks[name]
+        return [task.pieces([i], text)[0] if i < task.vocab.tgt else "" for i in ids]
+
     def read_raw(self, line: str) -> str:
         """The input as its task reads it."""
         if not line.strip():

@@ -115,6 +115,10 @@ class Parsing(Task):
         self.counts["no tree, and mended"] += mended
         return self._read_out(tree)
 
+    def pieces(self, ids: Sequence[int], src: str) -> list[str]:
+        """The symbols of the linearisation."""
+        return [self.symbols.symbols[i] for i in ids]
+
     def read_raw(self, line: str) -> str:
         """The words, parted by blanks, of a sentence as people write it."""
         return " ".join(words_of_text(line))
@@ -165,10 +169,11 @@ class Parsing(Task):
 
 
 def read_tree(line: str) -> Tree:
-    """The tree of an example's line, which was one when it was written."""
-    (tree,) = read_brackets([(1, line)])
-    assert isinstance(tree, Tree), tree
-    return tree
+    """The tree of an example's line."""
+    trees = list(read_brackets([(1, line)]))
+    if len(trees) != 1 or not isinstance(trees[0], Tree):
+        raise DataError(f"expected one tree in brackets on a line, not {line[:60]!r}")
+    return trees[0]
 
 
 def _read_settings(path: Path) -> dict[str, Any]:

@@ -105,6 +105,10 @@ class Translation(Task):
         """The text of target ids."""
         return self.tgt.decode(ids)
 
+    def pieces(self, ids: Sequence[int], src: str) -> list[str]:
+        """The subwords, of which ▁ begins a word."""
+        return [self.tgt.pieces[i] for i in ids]
+
     def split(self, src: str) -> Sequence[str]:
         """Sentences, as far as their ends can be told from letters."""
         return sentences(src)

@@ -1,0 +1,173 @@
+"""How probable a model finds given targets: forced decoding, pair by pair, in their order.
+
+Shapes: B pairs, T target length, N = B * T positions, V target symbols.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Scored", "Total", "score", "score_ids"]
+
+import math
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+import torch
+
+from s2s.batch import make_batch
+from s2s.errors import DataError, UserError
+from s2s.model import evaluating
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from torch import Tensor
+
+    from s2s.batch import Batch
+    from s2s.model import Seq2Seq
+    from s2s.task import Encoded, Example, Task, Vocab
+
+WINDOW = 2000
+"""Pairs read ahead, so that those of like length are scored together"""
+CHUNK = 1024
+"""Positions whose logits are held at once"""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a model says of one target."""
+
+    tokens: list[int]
+    """Its symbols, without bos and eos"""
+    log_probs: list[float]
+    """Of each, given the source and those before it, and last of eos; in nats"""
+
+    @property
+    def log_prob(self) -> float:
+        """log p(target | source)"""
+        return math.fsum(self.log_probs)
+
+
+@dataclass
+class Total:
+    """Sums over a corpus."""
+
+    sentences: int = 0
+    symbols: int = 0
+    """Those of targets, each end counted"""
+    words: int = 0
+    """Of targets, parted by blanks, each end counted as one"""
+    log_prob: float = 0.0
+
+    def add(self, scored: Scored, text: str) -> None:
+        """One more target, which was written so."""
+        self.sentences += 1
+        self.symbols += len(scored.log_probs)
+        self.words += len(text.split()) + 1
+        self.log_prob += scored.log_prob
+
+    @property
+    def ppl(self) -> float:
+        """Perplexity of a symbol."""
+        return perplexity(self.log_prob, self.symbols)
+
+    @property
+    def word_ppl(self) -> float:
+        """Perplexity of a word, which can be compared between models of other symbols."""
+        return perplexity(self.log_prob, self.words)
+
+
+def perplexity(log_prob: float, n: int) -> float:
+    """exp(-log_prob / n); infinite where no number holds it."""
+    try:
+        return math.exp(-log_prob / n)
+    except OverflowError:
+        return math.inf
+
+
+def score(
+    model: Seq2Seq, task: Task, examples: Iterable[Example], device: torch.device, tokens: int = 4000
+) -> Iterator[Scored]:
+    """What the model says of the target of each pair of texts, in order; at most a window of them is held.
+
+    tokens: symbols of both sides in a batch, padding counted. A DataError names a pair by its number, from 1.
+    """
+    return score_ids(model, task.vocab, _encoded(task, examples), device, tokens)
+
+
+def score_ids(
+    model: Seq2Seq, vocab: Vocab, pairs: Iterable[Encoded], device: torch.device, tokens: int = 4000
+) -> Iterator[Scored]:
+    """The same for pairs of ids, without bos and eos, such as a search found."""
+    pairs, n_before = iter(pairs), 0
+    while window := list(islice(pairs, WINDOW)):
+        for number, pair in enumerate(window, n_before + 1):
+            _refuse_too_long(number, pair, model.max_len)
+        yield from _window(model, vocab, window, device, tokens)
+        n_before += len(window)
+
+
+def _window(model: Seq2Seq, vocab: Vocab, pairs: Sequence[Encoded], device: torch.device, tokens: int) -> list[Scored]:
+    found: dict[int, Scored] = {}
+    for places in batches(pairs, tokens):
+        batch = make_batch([pairs[i] for i in places], vocab).to(device)
+        with evaluating(model), torch.no_grad():
+            rows = token_log_probs(model, batch).tolist()
+        for i, row in zip(places, rows, strict=True):
+            n = len(pairs[i].tgt)
+            found[i] = Scored(list(pairs[i].tgt), row[: n + 1])
+    return [found[i] for i in range(len(pairs))]
+
+
+def token_log_probs(model: Seq2Seq, batch: Batch) -> Tensor:
+    """Of every target symbol, [B, T] in fp32; the logits of all are never held at once."""
+    hidden = model(*batch.inputs).flatten(0, 1)  # [N, ·]
+    parts = zip(hidden.split(CHUNK), batch.tgt_out.flatten().split(CHUNK), strict=True)
+    found = [_log_probs(model.project(some), target) for some, target in parts]
+    return torch.cat(found).unflatten(0, batch.tgt_out.shape)
+
+
+def _log_probs(logits: Tensor, target: Tensor) -> Tensor:
+    """logits [n, V], target [n] -> [n]"""
+    logits = logits.float()
+    return logits.gather(-1, target[:, None])[:, 0] - logits.logsumexp(-1)
+
+
+def batches(pairs: Sequence[Encoded], tokens: int) -> Iterator[list[int]]:
+    """Places of pairs of like length, as many as have `tokens` symbols of both sides, padding and ends counted."""
+    widths = [max(map(len, pair)) + 1 for pair in pairs]
+    batch: list[int] = []
+    for place in sorted(range(len(pairs)), key=widths.__getitem__):  # each is as wide as those before it
+        if batch and 2 * widths[place] * (len(batch) + 1) > tokens:
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch
+
+
+def _encoded(task: Task, examples: Iterable[Example]) -> Iterator[Encoded]:
+    examples, n_before = iter(examples), 0
+    while window := list(islice(examples, WINDOW)):
+        try:
+            encoded = task.encode(window)
+        except UserError:
+            encoded = list(chain.from_iterable(_one(task, *of) for of in enumerate(window, n_before + 1)))
+        yield from encoded
+        n_before += len(window)
+
+
+def _one(task: Task, number: int, example: Example) -> list[Encoded]:
+    try:
+        return task.encode([example])
+    except UserError as error:
+        raise DataError(f"pair {number:,}: {error}") from error
+
+
+def _refuse_too_long(number: int, pair: Encoded, longest: int | None) -> None:
+    for side, ids in zip(("source", "target"), pair, strict=True):
+        if longest is not None and len(ids) >= longest:
+            raise DataError(
+                f"pair {number:,}: its {side} has {len(ids) + 1:,} symbols with the end symbol, but this model takes "
+                f"{longest:,}; shorten it, or leave the pair out"
+            )
