@@ -27,7 +27,7 @@ from rich.table import Table
 from decode_engines import PEERS, Decode, Work, build, ours
 from s2s import kernels
 
-LEVERS = ("matmul", "kernels", "queue")
+LEVERS = ("matmul", "native", "kernels", "queue")
 DEFAULTS = {
     "sizes": "small,base", "cases": "mt,parse", "beams": "4", "batches": "1,8,32", "peer": "", "levers": "false",
     "quantization": "none", "latency": "false", "memory": "", "run": "", "source": "", "lines": "400",

@@ -23,7 +23,7 @@ from s2s.decoding.search import BeamSearch
 from s2s.export import Format, Unwritten
 from s2s.export.ctranslate2 import CTranslate2, symbols
 from s2s.export.marian import Marian
-from s2s.nn.packed import pack
+from s2s.nn.packed import Matmul, pack
 from s2s.registry import Choice
 from s2s.task import Vocab
 from s2s_transformer import TransformerConfig
@@ -72,8 +72,9 @@ def build(size: str, seed: int = 0) -> tuple[Transformer, Vocab]:
 
 
 def ours(model: Transformer, vocab: Vocab, quantization: Any = "none", off: str = "") -> Decode:
-    """This engine; `off` names a lever: matmul, kernels, queue."""
-    pack(model, "torch" if off == "matmul" else "onednn", quantization)
+    """This engine; `off` names a lever: matmul, native, kernels, queue."""
+    matmul: dict[str, Matmul] = {"matmul": "torch", "native": "onednn"}
+    pack(model, matmul.get(off, "native"), quantization)
 
     def decode(work: Work) -> list[list[int]]:
         a, b = (1.0, 50) if work.n_out is None else (0.0, work.n_out)

@@ -6,19 +6,22 @@ Shapes: T target length, S source length, D = d_model.
 
 from __future__ import annotations
 
-__all__ = ["DecoderLayer", "EncoderLayer", "stack_norm"]
+__all__ = ["DecoderLayer", "EncoderLayer", "in_c", "stack_norm"]
 
 from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from s2s.kernels.decoder import Decoder, Sublayers
+from s2s.kernels.products import Product
 from s2s.nn.attention import CrossAttention, Heads, KeysValues, Layout, SelfAttention
 from s2s.nn.dropout import Dropout
 from s2s.nn.norm import sum_norm
+from s2s.nn.packed import product_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from s2s_transformer import TransformerConfig
 
@@ -111,3 +114,20 @@ def stack_norm(config: TransformerConfig) -> nn.Module:
     if config.norm == "pre":
         return nn.LayerNorm(config.d_model, eps=config.norm_eps)
     return nn.Identity()
+
+
+def in_c(layers: Iterable[DecoderLayer], config: TransformerConfig) -> Decoder | None:
+    """Their step as one function in C, if that has all they are made of and their weights were packed for it."""
+    sublayers = [_sublayers(layer) for layer in layers]
+    if config.activation != "relu" or None in sublayers:
+        return None
+    own = heads(config)
+    return Decoder([s for s in sublayers if s], (own.n, own.d_k, own.d_v), pre=config.norm == "pre")
+
+
+def _sublayers(layer: DecoderLayer) -> Sublayers | None:
+    own, source, feed_forward = layer.attention, layer.cross_attention, layer.feed_forward
+    maps = (own.qkv, own.out, source.q, source.out, feed_forward.inner, feed_forward.out)
+    norms = (layer.around_attention.norm, layer.around_cross_attention.norm, layer.around_feed_forward.norm)
+    products = [product for product in map(product_of, maps) if isinstance(product, Product)]
+    return Sublayers(products, norms) if len(products) == len(maps) else None

@@ -23,12 +23,13 @@ from s2s.nn.embedding import Embeddings
 from s2s.nn.endtoend import EndToEnd
 from s2s.nn.positions import LearnedPositions, Sinusoids
 from s2s_transformer.cost import forward_operations
-from s2s_transformer.layers import DecoderLayer, EncoderLayer, heads, stack_norm
+from s2s_transformer.layers import DecoderLayer, EncoderLayer, heads, in_c, stack_norm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from s2s.batch import Ends, Packing
+    from s2s.kernels.decoder import Decoder
     from s2s.nn.attention import Layout
     from s2s.task import Vocab
     from s2s_transformer import TransformerConfig
@@ -50,6 +51,7 @@ class Transformer(Seq2Seq):
         self.decoder_norm = stack_norm(config)
         self.kernel = KERNELS[config.attention]
         self.max_len = config.max_positions if config.positions == "learned" else None
+        self.in_c: Decoder | None = None
         self.init_weights()
 
     def encode(self, src: Tensor, pad: Tensor) -> Memory:
@@ -111,6 +113,7 @@ class Transformer(Seq2Seq):
 
     def start(self, memory: Memory) -> Decoding:
         """Each layer's keys and values of the source, once per sentence; of the target, none yet."""
+        self.in_c = self.in_c or in_c(self.decoder, self.config)
         sources = [
             KeysValues(*(x.contiguous() for x in layer.cross_attention.keys_values(memory.hidden)))
             for layer in self.decoder
@@ -128,11 +131,17 @@ class Transformer(Seq2Seq):
                 state = replace(state, positions=self._first_positions(self.tgt_positions, state.longest, x))
             x = x + state.positions[state.length - 1][:, None]
         x = self.dropout(x)
+        return self.project(self.decoder_norm(self._step(x, state))), state
+
+    def _step(self, x: Tensor, state: Decoding) -> Tensor:
+        """The newest symbols through all layers, which write their keys and values: [B, K, D] -> [B, K, D]"""
         sources, seen = state.sentence
+        if self.in_c is not None and not self.training:
+            return self.in_c(x, state.nodes, state.hypothesis, state.length, sources, seen)
         memory_layout = Padded.hiding(~seen, x.dtype, self.kernel)
         for layer, source, layout in zip(self.decoder, sources, Growing(state, self.kernel).layers(), strict=True):
             x = layer.attend(x, layout, source, memory_layout)
-        return self.project(self.decoder_norm(x)), state
+        return x
 
     def _enter(self, x: Tensor, positions: Positions | None, ends: Ends | None = None) -> Tensor:
         """Embeddings [B, T, D] of whole sentences, or [N, D] of such that lie end to end -> the first layer's input."""

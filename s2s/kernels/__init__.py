@@ -9,50 +9,23 @@ from __future__ import annotations
 __all__ = ["attend", "description", "keep_memory", "quantized", "rescaled", "serves", "sum_norm", "top"]
 
 import ctypes
-import functools
-import hashlib
-import os
-import platform
-import shutil
-import subprocess
-import tempfile
-from ctypes import c_float, c_int64, c_void_p
-from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from s2s.errors import ConfigError
-
-SOURCE = Path(__file__).with_name("rows.c")
-FLAGS = ("-O3", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
-ARGUMENTS = {
-    "s2s_top": [c_void_p, *[c_int64] * 3, *[c_void_p] * 4],
-    "s2s_attend": [*[c_void_p] * 3, *[c_int64] * 3, *[c_void_p] * 3, *[c_int64] * 7, c_float, c_void_p],
-    "s2s_sum_norm": [*[c_void_p] * 2, *[c_int64] * 2, *[c_void_p] * 2, c_float, c_void_p],
-    "s2s_quantized": [c_void_p, *[c_int64] * 3, *[c_void_p] * 2],
-    "s2s_rescaled": [c_void_p, *[c_int64] * 2, *[c_void_p] * 2],
-}
-
-
-class Library(NamedTuple):
-    """The compiled functions, or None and why not."""
-
-    functions: ctypes.CDLL | None
-    why: str
+from s2s.kernels.library import call, library
 
 
 def serves(*tensors: Tensor) -> bool:
     """Whether the functions here can take these: fp32 on a CPU, outside of torch.compile, and they are compiled."""
     if not all(t.dtype == torch.float and t.device.type == "cpu" for t in tensors) or torch.compiler.is_compiling():
         return False
-    return _library().functions is not None
+    return library().functions is not None
 
 
 def description() -> str:
     """Which functions are used, and why."""
-    return _library().why
+    return library().why
 
 
 def top(scores: Tensor, n: int, allowed: Tensor | None = None, normalize: bool = False) -> tuple[Tensor, Tensor]:
@@ -66,7 +39,7 @@ def top(scores: Tensor, n: int, allowed: Tensor | None = None, normalize: bool =
     sums = scores.new_empty(scores.shape[:-1]) if normalize else None
     allowed = None if allowed is None else allowed.expand(scores.shape).contiguous()
     n_rows = scores.numel() // max(scores.size(-1), 1)
-    _call("s2s_top", scores, n_rows, scores.size(-1), n, allowed, sums, values, ids)
+    call("s2s_top", scores, n_rows, scores.size(-1), n, allowed, sums, values, ids)
     return values, ids
 
 
@@ -80,7 +53,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, nodes: Tensor, path: Tensor, length:
     (q, q_stride), (k, k_stride), (v, v_stride) = (_rows(x) for x in (q, k, v))
     strides = (q_stride, k_stride, v_stride)
     sizes = (n_sentences, beam, nodes.size(1), path.size(2), n_heads, d_k, v.size(3))
-    _call("s2s_attend", q, k, v, *strides, nodes, path, length, *sizes, d_k**-0.5, seen)
+    call("s2s_attend", q, k, v, *strides, nodes, path, length, *sizes, d_k**-0.5, seen)
     return seen
 
 
@@ -88,7 +61,7 @@ def sum_norm(x: Tensor, y: Tensor, norm: nn.LayerNorm) -> Tensor:
     """Layer normalisation of x + y, [..., D]; one pass in place of two over rows that fit into the cache."""
     x, y = x.contiguous(), y.contiguous()
     found, width = torch.empty_like(x), x.size(-1)
-    _call("s2s_sum_norm", x, y, x.numel() // width, width, norm.weight, norm.bias, norm.eps, found)
+    call("s2s_sum_norm", x, y, x.numel() // width, width, norm.weight, norm.bias, norm.eps, found)
     return found
 
 
@@ -96,13 +69,13 @@ def quantized(x: Tensor, zero: int) -> tuple[Tensor, Tensor]:
     """Rows as unsigned 8-bit numbers around `zero`, and what each is to be multiplied by: x [R, I] -> [R, I], [R]"""
     x = x.contiguous()
     rows, scale = torch.empty_like(x, dtype=torch.uint8), x.new_empty(len(x))
-    _call("s2s_quantized", x, *x.shape, zero, rows, scale)
+    call("s2s_quantized", x, *x.shape, x.size(1), zero, rows, scale)
     return rows, scale
 
 
 def rescaled(x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
     """x [R, O] times scale [R] plus bias [O], in place."""
-    _call("s2s_rescaled", x, *x.shape, scale, bias)
+    call("s2s_rescaled", x, *x.shape, scale, bias)
     return x
 
 
@@ -127,61 +100,3 @@ def _rows(x: Tensor) -> tuple[Tensor, int]:
     if even and x.stride(3) == 1 and (n_heads == 1 or x.stride(2) == width):
         return x, stride
     return x.contiguous(), n_heads * width
-
-
-def _call(name: str, *arguments: Tensor | float | None) -> None:
-    pointers = (a.data_ptr() if isinstance(a, Tensor) else a for a in arguments)
-    getattr(_library().functions, name)(*pointers)
-
-
-@functools.cache
-def _library() -> Library:
-    wanted = os.environ.get("S2S_KERNELS", "auto")
-    if wanted not in ("auto", "torch", "native"):
-        raise ConfigError(f"S2S_KERNELS={wanted}: give auto, torch or native")
-    if wanted == "torch":
-        return Library(None, "torch kernels (S2S_KERNELS=torch)")
-    try:
-        functions = ctypes.CDLL(str(_compiled()))
-    except (OSError, subprocess.SubprocessError) as error:
-        if wanted == "native":
-            raise ConfigError(f"S2S_KERNELS=native: {error}") from error
-        return Library(None, f"torch kernels ({error})")
-    for name, types in ARGUMENTS.items():
-        getattr(functions, name).argtypes, getattr(functions, name).restype = types, None
-    return Library(functions, "native kernels")
-
-
-def _compiled() -> Path:
-    """The library, from the user's cache unless source, compiler or processor are new."""
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    if compiler is None:
-        raise FileNotFoundError("no C compiler: neither CC nor cc names one")
-    made_of = (SOURCE.read_bytes(), compiler.encode(), *map(str.encode, FLAGS), _processor())
-    name = f"rows-{hashlib.sha256(b'|'.join(made_of)).hexdigest()[:16]}.so"
-    path = _cache() / name
-    if not path.exists():
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            made = Path(folder) / name
-            command = [compiler, *FLAGS, "-march=native", str(SOURCE), "-o", str(made), "-lm"]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-            if done.returncode:
-                raise OSError(f"{compiler} cannot compile {SOURCE}: {done.stderr.strip()[:200]}")
-            made.replace(path)  # at once, for other processes may be looking for it
-    return path
-
-
-def _cache() -> Path:
-    """A folder that only this user writes to."""
-    root = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "s2s"
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return root
-
-
-def _processor() -> bytes:
-    """What the compiler's choice of instructions depends on."""
-    try:
-        lines = Path("/proc/cpuinfo").read_bytes().splitlines()
-    except OSError:
-        return platform.processor().encode() + platform.machine().encode()
-    return b"".join(sorted({line for line in lines if line.startswith((b"flags", b"Features", b"model name"))}))

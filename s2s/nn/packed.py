@@ -1,17 +1,20 @@
-"""Linear maps whose weights are laid out once for decoding on a CPU, through oneDNN.
+"""Linear maps whose weights are laid out once for decoding on a CPU, for functions in C or through oneDNN.
 
 On some processors torch multiplies fp32 matrices by a library that is not at its best there, and oneDNN, which comes
-with torch, is 2 to 4 times as fast; on others there is nothing to gain. So it is measured, once, with a layer of the
-model itself. A row's result has the same bits whatever the other rows are, and however many.
+with torch, is 2 to 4 times as fast; the functions of `s2s.kernels` are faster still for few rows, and a model may have
+a whole step made of them. So it is measured, once, with a layer of the model itself. A row's result has the same bits
+whatever the other rows are, and however many.
 
 Shapes: R rows, I inputs, O outputs.
 """
 
 from __future__ import annotations
 
-__all__ = ["Int8", "OneDNN", "pack"]
+__all__ = ["Int8", "OneDNN", "pack", "product_of"]
 
+import functools
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import torch
@@ -20,10 +23,9 @@ from torch.nn import functional as F
 
 from s2s import kernels
 from s2s.errors import ConfigError
+from s2s.kernels.products import ZERO, Bytes, Floats, Room, in_bytes, multiplies, multiplies_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from s2s.nn.attention import Product
 
 
@@ -58,9 +60,7 @@ class Int8:
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        weight = weight.detach()
-        self.scale = weight.abs().amax(1).clamp(min=1e-12) / 127  # [O]
-        whole = (weight / self.scale[:, None]).round().to(torch.int8)
+        whole, self.scale = in_bytes(weight.detach())
         self.weight = torch.ops.onednn.qlinear_prepack(whole, None)
         self.zeros = torch.zeros(len(weight), dtype=torch.int32)
         self.bias = torch.zeros(len(weight)) if bias is None else bias.detach()
@@ -74,12 +74,11 @@ class Int8:
         return rescaled(product, scale, self.bias).unflatten(0, x.shape[:-1])
 
 
-ZERO = 128
-"""What stands for 0 in unsigned 8-bit numbers; signed ones fall into a kernel that took a thousand times as long."""
-
-
 def quantized(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows of fp32 as unsigned 8-bit numbers around `ZERO`, and what each is to be multiplied by: [R, I], [R]"""
+    """Rows of fp32 as unsigned 8-bit numbers around `ZERO`, and what each is to be multiplied by: [R, I], [R]
+
+    Signed ones fall into a kernel of oneDNN's that took a thousand times as long.
+    """
     if kernels.serves(x):
         return kernels.quantized(x, ZERO)
     scale = x.abs().amax(1).clamp(min=1e-12) / 127
@@ -93,34 +92,62 @@ def rescaled(x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
     return x.mul_(scale[:, None]).add_(bias)
 
 
-def pack(model: nn.Module, matmul: Literal["auto", "torch", "onednn"], quantization: Literal["none", "int8"]) -> str:
+Matmul = Literal["auto", "torch", "onednn", "native"]
+
+
+def pack(model: nn.Module, matmul: Matmul, quantization: Literal["none", "int8"]) -> str:
     """Lay out the weights of all linear maps for decoding, for good: the model cannot be trained or saved any more.
 
     These are those of nn.Linear itself and of what `Multiplies`. Says what was done.
     """
     if quantization == "int8":
-        _refuse_without("qlinear_pointwise", "onednn", "quantization=int8")
-        _replace(model, Int8)
+        _replace(model, _int8())
         return "linear maps in 8-bit integers, each row by itself"
-    if matmul == "auto":
-        worth, why = _worth_packing(model)
-        if not worth:
-            return f"linear maps by torch ({why})"
-    elif matmul == "torch":
-        return "linear maps by torch (matmul=torch)"
-    else:
-        why = "matmul=onednn"
-        _refuse_without("_linear_pointwise", "mkldnn", why)
-    _replace(model, OneDNN)
-    return f"linear maps by oneDNN ({why})"
+    kinds = _kinds()
+    name, why = _fastest(model, kinds) if matmul == "auto" else (matmul, f"matmul={matmul}")
+    if name == "torch":
+        return f"linear maps by torch ({why})"
+    if name not in kinds:
+        raise ConfigError(f"{why}: {_missing(name)}; leave the option out")
+    _replace(model, kinds[name])
+    return f"linear maps {NAMES[name]} ({why})"
 
 
-def _refuse_without(operator: str, namespace: str, option: str) -> None:
-    if not hasattr(getattr(torch.ops, namespace), operator):
-        raise ConfigError(f"{option}: this build of torch {torch.__version__} has no oneDNN; leave the option out")
+def product_of(module: nn.Module) -> object:
+    """What a linear map multiplies by now."""
+    return module.product if isinstance(module, Multiplies) else module.forward
 
 
-def _replace(model: nn.Module, kind: Callable[[Tensor, Tensor | None], Product]) -> None:
+NAMES = {"onednn": "by oneDNN", "native": "in C"}
+
+Kind = Callable[[Tensor, Tensor | None], "Product"]
+
+
+def _kinds() -> dict[str, Kind]:
+    """What else than torch's own there is here, the preferred first."""
+    kinds: dict[str, Kind] = {}
+    if multiplies():
+        kinds["native"] = functools.partial(Floats, room=Room())
+    if hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        kinds["onednn"] = OneDNN
+    return kinds
+
+
+def _int8() -> Kind:
+    if multiplies_bytes():
+        return functools.partial(Bytes, room=Room())
+    if not hasattr(torch.ops.onednn, "qlinear_pointwise"):
+        raise ConfigError(f"quantization=int8: {_missing('onednn')}; leave the option out")
+    return Int8
+
+
+def _missing(name: str) -> str:
+    if name == "onednn":
+        return f"this build of torch {torch.__version__} has no oneDNN"
+    return f"there are functions in C for one thread (threads=1) and with a C compiler; here: {kernels.description()}"
+
+
+def _replace(model: nn.Module, kind: Kind) -> None:
     for module in model.modules():
         if isinstance(module, Multiplies):
             module.product = kind(*module.weight_and_bias())
@@ -130,24 +157,23 @@ def _replace(model: nn.Module, kind: Callable[[Tensor, Tensor | None], Product])
             module.weight = None  # type: ignore[assignment]  # the product has its own
 
 
-def _worth_packing(model: nn.Module) -> tuple[bool, str]:
-    """Whether oneDNN is faster for the model's largest linear map, and right."""
+def _fastest(model: nn.Module, kinds: dict[str, Kind]) -> tuple[str, str]:
+    """Who is to multiply, and why: measured with 4 and 32 rows of the model's largest linear map."""
     maps = [module for module in model.modules() if isinstance(module, nn.Linear)]
-    if not maps or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
-        return False, "there are none" if not maps else "torch has no oneDNN"
+    if not maps or not kinds:
+        return "torch", "there is nothing else" if maps else "there are none"
     largest = max(maps, key=lambda module: module.weight.numel())
     weight, bias = largest.weight.detach(), largest.bias
-    x = torch.randn(32, weight.size(1), generator=torch.Generator().manual_seed(0))
-    packed = OneDNN(weight, bias)
-    expected = F.linear(x.double(), weight.double(), None if bias is None else bias.double())
-    error = (packed(x) - expected).abs().max() / expected.abs().max().clamp(min=1e-12)
-    if error > 1e-5:
-        return False, f"oneDNN's have a relative error of {float(error):.1g} here"
-    faster = _seconds(lambda: F.linear(x, weight, bias)) / _seconds(lambda: packed(x))
-    return (
-        faster > 1.1,
-        f"oneDNN took 1/{faster:.1f} of the time" if faster > 1 else f"oneDNN took {1 / faster:.1f} times as long",
-    )
+    rows = [torch.randn(n, weight.size(1), generator=torch.Generator().manual_seed(n)) for n in (4, 32)]
+    exact = F.linear(rows[1].double(), weight.double(), None if bias is None else bias.double())
+    times = {"torch": _seconds(lambda: [F.linear(x, weight, bias) for x in rows])}
+    for name, kind in kinds.items():
+        product = kind(weight, bias)
+        if (product(rows[1]) - exact).abs().max() <= 1e-5 * exact.abs().max().clamp(min=1e-12):
+            times[name] = _seconds(lambda product=product: [product(x) for x in rows])  # type: ignore[misc]
+    best = next((name for name in kinds if times.get(name, torch.inf) < 1.1 * min(times.values())), "torch")
+    others = ", ".join(f"{name} took {times[name] / times[best]:.1f} times as long" for name in times if name != best)
+    return best, others or "no other is right here"
 
 
 def _seconds(function: Callable[[], object], n: int = 7) -> float:

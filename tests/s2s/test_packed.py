@@ -12,6 +12,7 @@ from s2s import kernels
 from s2s.cli.loading import accelerate
 from s2s.config import GenerateConfig
 from s2s.errors import ConfigError
+from s2s.kernels.products import Bytes, Floats, Room, multiplies, multiplies_bytes
 from s2s.nn.packed import Int8, OneDNN, pack
 from s2s.testing import VOCAB, assert_state_reorders, assert_step_is_decode
 from s2s_transformer import TransformerConfig
@@ -21,7 +22,22 @@ WEIGHT = torch.randn(70, 48, generator=torch.Generator().manual_seed(0))
 BIAS = torch.randn(70, generator=torch.Generator().manual_seed(1))
 ROWS = torch.randn(37, 48, generator=torch.Generator().manual_seed(2)) * torch.logspace(-3, 3, 37)[:, None]
 
-KINDS: list[tuple[Any, float]] = [(OneDNN, 1e-6), (Int8, 2e-2)]
+KINDS: list[Any] = [
+    pytest.param(OneDNN, 1e-6, id="onednn"),
+    pytest.param(Int8, 2e-2, id="int8-onednn"),
+    pytest.param(
+        lambda weight, bias: Floats(weight, bias, Room()),
+        1e-6,
+        id="native",
+        marks=pytest.mark.skipif(not multiplies(), reason=kernels.description()),
+    ),
+    pytest.param(
+        lambda weight, bias: Bytes(weight, bias, Room()),
+        2e-2,
+        id="int8-native",
+        marks=pytest.mark.skipif(not multiplies_bytes(), reason="no AVX-512 VNNI"),
+    ),
+]
 
 
 @pytest.fixture(params=["native", "torch"])
@@ -33,9 +49,15 @@ def kind_of_kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 @pytest.mark.usefixtures("kind_of_kernels")
 @pytest.mark.parametrize(("kind", "tolerance"), KINDS)
 @pytest.mark.parametrize("bias", [None, BIAS], ids=["bare", "bias"])
-def test_a_product_is_that_of_float64(kind: Any, tolerance: float, bias: Tensor | None) -> None:
-    exact = nn.functional.linear(ROWS.double(), WEIGHT.double(), None if bias is None else bias.double())
-    error = (kind(WEIGHT, bias)(ROWS) - exact).abs().amax(1) / exact.abs().amax(1)
+@pytest.mark.parametrize(("n_inputs", "n_outputs"), [(48, 70), (33, 64), (2, 1)])
+def test_a_product_is_that_of_float64(
+    kind: Any, tolerance: float, bias: Tensor | None, n_inputs: int, n_outputs: int
+) -> None:
+    rows, weight = ROWS[:, :n_inputs], WEIGHT[:n_outputs, :n_inputs]
+    bias = None if bias is None else bias[:n_outputs]
+    exact = nn.functional.linear(rows.double(), weight.double(), None if bias is None else bias.double())
+    terms = rows.abs().double() @ weight.abs().double().T + (0.0 if bias is None else bias.abs())
+    error = (kind(weight, bias)(rows) - exact).abs().amax(1) / terms.amax(1)
     assert error.max() < tolerance
 
 
@@ -60,10 +82,28 @@ def model(**options: Any) -> Transformer:
     return Transformer(config, VOCAB).eval()
 
 
+@pytest.mark.skipif(not multiplies_bytes(), reason="no AVX-512 VNNI")
+def test_8_bit_products_are_those_of_onednn() -> None:
+    """Sums of integers are exact, so that only the last roundings may differ."""
+    ours, theirs = Bytes(WEIGHT, BIAS, Room()), Int8(WEIGHT, BIAS)
+    torch.testing.assert_close(ours(ROWS), theirs(ROWS), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.skipif(not multiplies(), reason=kernels.description())
+def test_a_room_keeps_what_it_is_given() -> None:
+    room, kept = Room(chunk=2**12), []
+    for n in (3, 1000, 17, 5000):
+        kept.append((x := torch.randn(n, 2), room.keep(x.T)))
+    assert all(torch.equal(x.T, copy) and copy.is_contiguous() for x, copy in kept)
+
+
 @pytest.mark.parametrize("sharing", ["shared", "none"])
-def test_a_packed_model_computes_what_it_did(sharing: Any) -> None:
+@pytest.mark.parametrize(("matmul", "how"), [("onednn", "by oneDNN"), ("native", "in C")])
+def test_a_packed_model_computes_what_it_did(sharing: Any, matmul: Any, how: str) -> None:
+    if matmul == "native" and not multiplies():
+        pytest.skip(kernels.description())
     plain, packed = model(share_embeddings=sharing), model(share_embeddings=sharing)
-    assert pack(packed, "onednn", "none") == "linear maps by oneDNN (matmul=onednn)"
+    assert pack(packed, matmul, "none") == f"linear maps {how} (matmul={matmul})"
     src, tgt = torch.randint(4, 19, (3, 7)), torch.randint(4, 19, (3, 5))
     with torch.no_grad():
         expected, found = (m.project(m(src, src == 0, tgt)) for m in (plain, packed))
@@ -85,7 +125,14 @@ def test_int8_is_independent_of_the_batch_in_a_whole_model() -> None:
 
 def test_auto_measures_and_says_so() -> None:
     how = pack(model(), "auto", "none")
-    assert "oneDNN took" in how
+    assert how.startswith("linear maps ")
+    assert " times as long" in how
+
+
+def test_functions_in_c_are_refused_where_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    with pytest.raises(ConfigError, match=r"matmul=native: .*threads=1.*; leave the option out"):
+        pack(model(), "native", "none")
 
 
 def test_quantization_is_refused_where_it_does_not_work() -> None:

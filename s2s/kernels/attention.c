@@ -1,0 +1,66 @@
+/* Attention of the newest symbols, for one thread.
+
+Shapes: B sentences, K hypotheses of each, N nodes of a sentence, T longest path, S longest source, h heads of d_k
+and d_v.
+*/
+
+#include "decoder.h"
+
+enum { BLOCKED = -30000 }; /* added to the score of what may not be seen; exp of it is 0, and no row is NaN */
+
+/* In place; w has room for W more. Returns the sum, by which nothing is divided yet. */
+static inline float exponentials(float *w, int64_t n) {
+    float most = -INFINITY;
+    for (int64_t i = 0; i < n; i++) most = w[i] > most ? w[i] : most;
+    for (int64_t i = n; i < n + W; i++) w[i] = -INFINITY;
+    vf total = splat(0);
+    for (int64_t i = 0; i < n; i += W) {
+        *(vf *)(w + i) = exponential(load(w + i) - splat(most));
+        total += load(w + i);
+    }
+    return sum(total);
+}
+
+/* Attention of the newest symbol of each hypothesis over its path. q, k, v: rows [B * K] of h heads, q_stride and
+so on floats apart; k and v are written into the nodes [B, N, h * (d_k + d_v)] that end the paths [B, K, T], of
+which the first length[b] count. */
+void s2s_attend(const float *q, const float *k, const float *v, int64_t q_stride, int64_t k_stride, int64_t v_stride,
+                float *nodes, const int64_t *path, const int64_t *length, int64_t B, int64_t K, int64_t N, int64_t T,
+                int64_t h, int64_t d_k, int64_t d_v, float scale, float *out) {
+    int64_t width = h * (d_k + d_v), values = h * d_k;
+    float w[T + W], query[d_k];
+    for (int64_t b = 0; b < B; b++, nodes += N * width) {
+        int64_t n = length[b];
+        for (int64_t i = 0; i < K; i++) {
+            float *node = nodes + path[(b * K + i) * T + n - 1] * width;
+            memcpy(node, k + (b * K + i) * k_stride, h * d_k * sizeof(float));
+            memcpy(node + values, v + (b * K + i) * v_stride, h * d_v * sizeof(float));
+        }
+        for (int64_t row = b * K; row < (b + 1) * K; row++)
+            for (int64_t a = 0; a < h; a++) {
+                const int64_t *at = path + row * T;
+                float *o = out + (row * h + a) * d_v;
+                for (int64_t j = 0; j < d_k; j++) query[j] = q[row * q_stride + a * d_k + j] * scale;
+                for (int64_t t = 0; t < n; t++) w[t] = dot(query, nodes + at[t] * width + a * d_k, d_k);
+                float total = exponentials(w, n);
+                memset(o, 0, d_v * sizeof(float));
+                for (int64_t t = 0; t < n; t++) add(o, w[t] / total, nodes + at[t] * width + values + a * d_v, d_v);
+            }
+    }
+}
+
+/* The same over the sources: q [B, K, h, d_k], keys [B, h, S, d_k], values [B, h, S, d_v], of which `seen` [B, S]. */
+void s2s_attend_source(const float *q, const float *keys, const float *values, const uint8_t *seen, int64_t B,
+                       int64_t K, int64_t S, int64_t h, int64_t d_k, int64_t d_v, float scale, float *out) {
+    float w[S + W], query[d_k];
+    for (int64_t b = 0; b < B; b++, seen += S)
+        for (int64_t a = 0; a < h; a++, keys += S * d_k, values += S * d_v)
+            for (int64_t row = b * K; row < (b + 1) * K; row++) {
+                float *o = out + (row * h + a) * d_v;
+                for (int64_t j = 0; j < d_k; j++) query[j] = q[(row * h + a) * d_k + j] * scale;
+                for (int64_t t = 0; t < S; t++) w[t] = dot(query, keys + t * d_k, d_k) + (seen[t] ? 0 : BLOCKED);
+                float total = exponentials(w, S);
+                memset(o, 0, d_v * sizeof(float));
+                for (int64_t t = 0; t < S; t++) add(o, w[t] / total, values + t * d_v, d_v);
+            }
+}

@@ -1,0 +1,72 @@
+/* Vectors of 16 floats, which the compiler makes of what the processor has.
+
+Nothing here adds in an order that depends on how much else there is: a row has the same bits in any batch.
+*/
+
+#ifndef S2S_VECTORS_H
+#define S2S_VECTORS_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { W = 16 };
+typedef float vf __attribute__((vector_size(4 * W), aligned(4)));
+typedef int32_t vi __attribute__((vector_size(4 * W), aligned(4)));
+
+static inline vf splat(float x) { return x - (vf){0}; }
+static inline vf choose(vi which, vf a, vf b) { return (vf)((which & (vi)a) | (~which & (vi)b)); }
+static inline vf load(const float *x) { return *(const vf *)x; }
+
+typedef float v8 __attribute__((vector_size(32)));
+typedef float v4 __attribute__((vector_size(16)));
+
+static inline float sum(vf v) { /* by halves: one after the other took twice as long */
+    v8 a, b;
+    memcpy(&a, &v, 32), memcpy(&b, (char *)&v + 32, 32);
+    a += b;
+    v4 c, d;
+    memcpy(&c, &a, 16), memcpy(&d, (char *)&a + 16, 16);
+    c += d;
+    return (c[0] + c[2]) + (c[1] + c[3]);
+}
+
+static inline float largest(vf v) {
+    float m = v[0];
+    for (int i = 1; i < W; i++) m = v[i] > m ? v[i] : m;
+    return m;
+}
+
+/* exp of numbers <= 0, 0 below -87, NaN of NaN: the polynomial of Cephes' expf, right to 2 units in the last place */
+static inline vf exponential(vf x) {
+    vi under = x < splat(-87.0f);
+    x = choose(under, splat(-87.0f), x);
+    vf whole = (x * splat(1.44269504f) + splat(12582912.0f)) - splat(12582912.0f);
+    vf f = (x - whole * splat(0.693359375f)) + whole * splat(2.12194440e-4f);
+    vf p = splat(1.9875691500e-4f);
+    p = p * f + splat(1.3981999507e-3f);
+    p = p * f + splat(8.3334519073e-3f);
+    p = p * f + splat(4.1665795894e-2f);
+    p = p * f + splat(1.6666665459e-1f);
+    p = p * f + splat(5.0000001201e-1f);
+    p = p * f * f + f + splat(1.0f);
+    vf power = (vf)((__builtin_convertvector(whole, vi) + 127) << 23);
+    return choose(under, splat(0.0f), p * power);
+}
+
+static inline float dot(const float *a, const float *b, int64_t d) {
+    vf s = splat(0);
+    int64_t j = 0;
+    for (; j + W <= d; j += W) s += load(a + j) * load(b + j);
+    float total = sum(s);
+    for (; j < d; j++) total += a[j] * b[j];
+    return total;
+}
+
+static inline void add(float *out, float weight, const float *x, int64_t d) {
+    int64_t j = 0;
+    for (; j + W <= d; j += W) *(vf *)(out + j) = load(out + j) + splat(weight) * load(x + j);
+    for (; j < d; j++) out[j] += weight * x[j];
+}
+
+#endif
