@@ -136,6 +136,9 @@ class ResumableFile:
 def _behind_links(path: Path) -> Path:
     """What a symbolic link names, so that it stays one; the path itself where it is none."""
     try:
-        return path.resolve() if path.is_symlink() else path
+        target = path.resolve() if path.is_symlink() else path
     except (OSError, RuntimeError) as error:  # RuntimeError: a loop, before Python 3.13
         raise DataError(f"output={path}: {getattr(error, 'strerror', None) or error}; give another file") from None
+    if target.is_symlink():  # a loop, since Python 3.13
+        raise DataError(f"output={path}: a symbolic link that leads back to itself; give another file")
+    return target
