@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from s2s import kernels
+from s2s.cli.models import Models, load_models, refuse_if_several
 from s2s.cli.outputs import made_of
 from s2s.compose import Composed, recompose
 from s2s.data.encoding import n_workers
@@ -20,7 +21,6 @@ from s2s.errors import ConfigError
 from s2s.forking import n_that_pay
 from s2s.generator import Generator
 from s2s.nn.packed import pack
-from s2s.run import find_run, load_run
 
 if TYPE_CHECKING:
     from s2s.config import GenerateConfig
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from s2s.model import Seq2Seq
     from s2s.plugin import Plugins
     from s2s.registry import Choice
-    from s2s.run import Run
 
 
 class Loaded(NamedTuple):
@@ -49,30 +48,31 @@ def load(composed: Composed[GenerateConfig], plugins: Plugins) -> Loaded:
     config = replace(config, workers=_workers(config, device))
     if config.threads or config.workers > 1:
         torch.set_num_threads(config.threads or 1)
-    directory = find_run(config.run)
-    run = load_run(directory, config.checkpoint, plugins, device)
+    models = load_models(config, plugins, device)
     given = {"search": composed.given.get("search", {})}
-    chosen = recompose(run.config, given, plugins).search
-    search, how = _search(run, directory, chosen, plugins, device, config)
+    chosen = recompose(models.first.config, given, plugins).search
+    search, how = _search(models, chosen, plugins, device, config)
     return Loaded(
-        Generator(run.model, run.task, search, device, config),
-        made_of(config, run.checkpoint_path, chosen, device.type),
+        Generator(models.model, models.first.task, search, device, config),
+        made_of(config, models.made_of, chosen, device.type),
         how,
     )
 
 
 def _search(
-    run: Run, directory: Path, chosen: Choice, plugins: Plugins, device: torch.device, config: GenerateConfig
+    models: Models, chosen: Choice, plugins: Plugins, device: torch.device, config: GenerateConfig
 ) -> tuple[Search, str]:
     """Who searches, and what computes, in words."""
     if config.backend == "native":
         if config.exported:
             raise ConfigError(f"exported={config.exported} is a model for another backend; give backend=ctranslate2")
-        return plugins.registry.get("search", chosen.name).build(chosen), accelerate(run.model, device, config)
+        means = accelerate(models.model, device, config)
+        return plugins.registry.get("search", chosen.name).build(chosen), "; ".join(filter(None, [means, models.how]))
+    refuse_if_several(config)
     from s2s.export.backend import open_export  # an extra that few have
 
-    folder = Path(config.exported) if config.exported else directory / "export" / config.backend
-    search = open_export(folder, run, config, chosen, device)
+    folder = Path(config.exported) if config.exported else models.directory / "export" / config.backend
+    search = open_export(folder, models.first, config, chosen, device)
     return search, search.describe()
 
 

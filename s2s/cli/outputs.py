@@ -116,13 +116,13 @@ def _refuse_one_file(config: GenerateConfig, source: os.stat_result) -> None:
             raise ConfigError(f"input and output are one file, {config.input}; give another output")
 
 
-def made_of(config: GenerateConfig, checkpoint: Path, search: Choice, device: str) -> dict[str, Any]:
+def made_of(config: GenerateConfig, weights: Mapping[str, Any], search: Choice, device: str) -> dict[str, Any]:
     """All that the bytes of an output file depend on; nothing where there is no such file."""
     if config.output == "-":
         return {}
     return {
         "input": digest(Path(config.input)) if Path(config.input).is_file() else config.input,
-        "checkpoint": digest(checkpoint / "MANIFEST.json"),
+        **weights,
         "search": asdict(search),
         "device": device,
         **{name: getattr(config, name) for name in SHAPING},

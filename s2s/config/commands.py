@@ -34,10 +34,18 @@ class GenerateConfig:
     s2s-generate run=my_run input=in.jsonl output=out.jsonl format=jsonl nbest=4 search.beam=8
     """
 
-    run: str = ""
-    """Run directory, its name under runs/, or last."""
-    checkpoint: str = "auto"
-    """auto (the average, else the best, else the last), average, best, last, or a name or path."""
+    run: str | list[str] = ""
+    """Run directory, its name under runs/, or last. Several, as in run=[a,b], write each symbol by the mean of their
+    probabilities; they share a task and its symbols, whatever their architectures."""
+    checkpoint: str | list[str] = "auto"
+    """auto (the average, else the best, else the last), average, best, last, or a name or path; one for all runs, or
+    a list with one for each. Several of a single run are several models, too."""
+    fusion: str = ""
+    """Run of task=language_model, with the same symbols, whose log-probabilities are added to the scores."""
+    fusion_weight: float = 0.3
+    """What they are multiplied by."""
+    fusion_checkpoint: str = "auto"
+    """The language model's, as `checkpoint`."""
     input: str = "-"
     """File to read; - is standard input."""
     output: str = "-"
@@ -102,7 +110,7 @@ class GenerateConfig:
         refuse_outside(
             "", self, nbest=one, tokens=one, window=one, max_source=at_least(2), threads=THREADS, workers=THREADS
         )
-        refuse_outside("", self, min_len=at_least(0), no_repeat=at_least(0, 512))
+        refuse_outside("", self, min_len=at_least(0), no_repeat=at_least(0, 512), fusion_weight=at_least(0))
         for name in self.fields:
             if name not in ("tokens", "log_probs"):
                 raise ConfigError(f"fields={self.fields}: {name!r} is none of them; choose of tokens and log_probs")

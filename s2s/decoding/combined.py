@@ -89,8 +89,8 @@ class Combined(Seq2Seq):
     def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
         """tgt [B, T] -> scores [B, T, V]"""
         assert isinstance(memory, Memories)
-        pairs = list(zip(self.models(), memory.members, strict=True))
-        return self._combined([model.project(model.decode(tgt, own)) for model, own in pairs])
+        pairs = zip(self.models(), memory.members, strict=True)
+        return self.combine([log_probs(model, model.project(model.decode(tgt, own))) for model, own in pairs])
 
     def start(self, memory: Memory) -> States:
         """Each member's state before the first symbol."""
@@ -101,12 +101,12 @@ class Combined(Seq2Seq):
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token [B, K] -> scores [B, K, V] of the next"""
         assert isinstance(state, States)
-        steps = [model.step(token, own) for model, own in zip(self.models(), state.hypothesis, strict=True)]
-        return self._combined([logits for logits, _ in steps]), replace(state, hypothesis=tuple(s for _, s in steps))
-
-    def _combined(self, logits: Sequence[Tensor]) -> Tensor:
-        """Where one member's are not finite, so are none of all."""
-        return self.combine([log_probs(model, own) for model, own in zip(self.models(), logits, strict=True)])
+        scores, states = [], []
+        for model, own in zip(self.models(), state.hypothesis, strict=True):
+            logits, own = model.step(token, own)
+            scores.append(log_probs(model, logits))  # at once: a step may overwrite the logits of another
+            states.append(own)
+        return self.combine(scores), replace(state, hypothesis=tuple(states))
 
 
 class Ensemble(Combined):

@@ -25,18 +25,18 @@ def run_path(name: str) -> Path:
     return RUNS / name
 
 
-def find_run(name: str) -> Path:
-    """The directory of a run that exists: `last`, its name under runs/, or its path."""
+def find_run(name: str, option: str = "run") -> Path:
+    """The directory of a run that exists: `last`, its name under runs/, or its path; `option` is what named it."""
     tried = [run_path(name)] if name == "last" else [run_path(name), Path(name)]
     for path in tried:
         if name and _is_run(path):
             return path
     for path in tried:
         if name and os.path.isdir(path):  # noqa: PTH112  Path's own raises on a name that is too long
-            raise CheckpointError(f"run={name}: {path} is no run directory: it has no {RESOLVED}")
+            raise CheckpointError(f"{option}={name}: {path} is no run directory: it has no {RESOLVED}")
     known = [p.name for p in RUNS.iterdir() if _is_run(p)] if RUNS.is_dir() else []
     hint = did_you_mean(name, {*known, *(["last"] if known else [])}) or " There are no runs under runs/ yet."
-    raise CheckpointError(f"run={name}: no such run, neither under runs/ nor as a path.{hint}")
+    raise CheckpointError(f"{option}={name}: no such run, neither under runs/ nor as a path.{hint}")
 
 
 def _is_run(path: Path) -> bool:

@@ -24,6 +24,7 @@ from s2s.cli.loading import Loaded
 from s2s.cli.outputs import made_of
 from s2s.decoding import BeamConfig
 from s2s.decoding.search import BeamSearch
+from s2s.durable import digest
 from s2s.generator import Generator
 from s2s.model import Memory, Seq2Seq
 from s2s.task import Encoded, Example
@@ -77,7 +78,8 @@ def _run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         config = composed.config
         chosen = BeamConfig(name="beam", **composed.given.get("search", {}))
         generator = Generator(Copy(), TornCapitals(), BeamSearch(chosen), "cpu", config)
-        return Loaded(generator, made_of(config, tmp_path, chosen, "cpu"), "a CPU")
+        weights = {"checkpoint": digest(tmp_path / "MANIFEST.json")}
+        return Loaded(generator, made_of(config, weights, chosen, "cpu"), "a CPU")
 
     monkeypatch.setattr("s2s.cli.loading.load", load)
 
