@@ -137,6 +137,20 @@ class Keeper:
 
     def restore(self) -> Progress | None:
         """Load the newest valid checkpoint into model, optimizer and averages; None if there is none."""
+        progress = self._restore()
+        self.refuse_others(progress.step if progress else 0)
+        return progress
+
+    def refuse_others(self, step: int) -> None:
+        """The ranks must stand at the same update: each reads the checkpoints itself."""
+        steps = self.updater.world.gather(step)
+        if len(set(steps)) > 1:
+            raise CheckpointError(
+                f"the processes found different checkpoints in {self.folder} (after updates {steps}): put the "
+                "run on a file system that all machines share"
+            )
+
+    def _restore(self) -> Progress | None:
         checkpoint.sweep(self.folder)
         checkpoint.preflight(self.folder, self._expected_size())
         path, skipped = checkpoint.newest(self.folder)
@@ -161,6 +175,7 @@ class Keeper:
         self.load_weights(found.tensors["model"], path)
         self._take_optimizer(checkpoint.unpack(found.state["optim"], found.tensors["optim"]))
         self.updater.scaler.load_state_dict(found.state["scaler"])
+        self.updater.finer = found.state.get("finer", 1)  # runs of before it was kept
         if self.ema:
             self.ema.load(parts(found.tensors["ema"], self.ema.mean))
         progress = Progress(**found.state["progress"])
@@ -203,6 +218,7 @@ class Keeper:
             "progress": asdict(progress),
             "optim": copy.deepcopy(content.optim),
             "scaler": self.updater.scaler.state_dict(),
+            "finer": self.updater.finer,
             "stopgap": stopgap,
         }
         tensors = {group: checkpoint.snapshot(named) for group, named in content.tensors.items()}

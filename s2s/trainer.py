@@ -8,7 +8,6 @@ from __future__ import annotations
 
 __all__ = ["Trainer"]
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -18,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from s2s import checkpoint
 from s2s.config import Config
-from s2s.errors import CheckpointError, Preempted, S2SError
+from s2s.errors import Preempted, S2SError
 from s2s.feed import Feed
 from s2s.keeper import AVERAGE, Keeper, Whole
 from s2s.log import Log
 from s2s.log.profiler import tracing
 from s2s.machine import peak_memory
 from s2s.progress import Progress
+from s2s.spoilt import Spoilt
 from s2s.stopping import StopSignal
 from s2s.update import Updater
 from s2s.validation import Validation, Verdict
@@ -57,6 +57,7 @@ class Trainer:
         self.world = self.updater.world
         self.ema = self.keeper.ema
         self.progress = Progress()
+        self.spoilt = Spoilt(self.directory / "bad_batches.jsonl", self.config.train.max_bad, self.log)
         self.stop = StopSignal()
         self.saved_at = time.monotonic()
         self.trace = self.directory / "profile.json" if self.config.train.profile and self.world.is_first else None
@@ -79,20 +80,10 @@ class Trainer:
     def resume(self) -> None:
         """Continue from the newest valid checkpoint, or from the beginning."""
         self.progress = self.keeper.restore() or self.progress
-        self.refuse_others()
         if self.progress.step:
             self.log.line(f"continuing after update {self.progress.step:,}")
         self.log.start(self.progress.step)
         self.forget_other_bests()
-
-    def refuse_others(self) -> None:
-        """The ranks must stand at the same update: each reads the checkpoints itself."""
-        steps = self.world.gather(self.progress.step)
-        if len(set(steps)) > 1:
-            raise CheckpointError(
-                f"the processes found different checkpoints in {self.keeper.folder} (after updates {steps}): put the "
-                "run on a file system that all machines share"
-            )
 
     def forget_other_bests(self) -> None:
         """What was best by another measure says nothing now."""
@@ -137,22 +128,11 @@ class Trainer:
         self.hook.s2s_step_end(trainer=self, record=record)
 
     def skipped(self, batch: Sequence[Pair], updated: Updated) -> None:
-        """Say so, keep the batch for whoever looks into it, and give up after train.max_bad in a row."""
-        progress, limit = self.progress, self.config.train.max_bad
-        progress.n_bad += 1
-        what = f"loss {updated.loss}, gradient norm {updated.gnorm}"
-        self.log.warn(f"update {progress.step:,} skipped: {what} ({progress.n_bad} in a row)")
-        if self.world.is_first:
-            pairs = [[[int(i) for i in side] for side in pair] for pair in batch]
-            with suppress(OSError), (self.directory / "bad_batches.jsonl").open("a") as file:
-                file.write(json.dumps({"step": progress.step, "what": what, "pairs": pairs}) + "\n")
-        if progress.n_bad >= limit:
+        """Say so, and give up after train.max_bad in a row."""
+        self.spoilt.tell(self.progress, batch, updated, is_first=self.world.is_first)
+        if self.spoilt.too_many(self.progress):
             self.settle()
-            good = checkpoint.newest(self.keeper.folder).path or "none"
-            raise S2SError(
-                f"{limit} updates in a row were not finite; the last good checkpoint is {good}. Try "
-                "a lower learning rate, a longer warm-up, train.clip=1, or train.precision=bf16, not fp16"
-            )
+            raise self.spoilt.error(checkpoint.newest(self.keeper.folder).path)
 
     def judge_and_save(self) -> None:
         """After an update: heed a signal, judge if it is time, save if that is due or this is among the best."""

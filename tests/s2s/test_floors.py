@@ -17,7 +17,7 @@ FLOORS = (
     "errors ending ranges registry plugin config compose describe yaml12",
     "model task batch background durable progress forking kernels machine packing captured",
     "nn data decoding optim schedules metrics checkpoint distributed log testing ema stopping",
-    "generator scoring run update export feed retention",
+    "generator scoring run update export feed retention spoilt",
     "validation keeper probe",
     "trainer",
     "assemble",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 from safetensors.torch import load_file
-from sorting_runs import records, train, train_in_ranks
+from sorting_runs import outcome, records, train, train_in_ranks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,3 +29,17 @@ def test_the_processes_agree_on_smaller_parts(tmp_path: Path) -> None:
     ]
     for key, tensor in weights[0].items():
         assert torch.allclose(tensor, weights[1][key], atol=1e-6), key
+
+
+def test_a_run_that_goes_on_remembers_how_small_the_parts_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dropout's draws depend on the parts, so the end has the same bytes only if they are the same; here memory would
+    suffice again."""
+    arguments = ["valid.every=0", "checkpoint.every=2"]
+    monkeypatch.setenv("MEMORY", "40")
+    assert train(tmp_path / "whole", "train.steps=6", *arguments) == 0
+    assert train(tmp_path / "parts", "train.steps=3", *arguments) == 0
+    monkeypatch.delenv("MEMORY")
+    assert train(tmp_path / "parts", "train.steps=6", *arguments) == 0
+    parts, whole = outcome(tmp_path / "parts"), outcome(tmp_path / "whole")
+    assert (parts["hashes"], parts["updates"]) == (whole["hashes"], whole["updates"])
+    assert {n for (n,) in records(tmp_path / "whole" / "run", "update", "parts")} == {4}

@@ -17,12 +17,14 @@ from safetensors.torch import load_file
 from sorting_runs import fork_training, kill_until_done, outcome, records, status, train, train_in_ranks
 
 from s2s.data.batching import Batches
-from s2s.progress import Progress
+from s2s.keeper import Keeper
 from s2s.retention import Retention
 from s2s.trainer import Trainer
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from s2s.progress import Progress
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -343,13 +345,10 @@ def test_ranks_that_see_different_checkpoints_do_not_train(tmp_path: Path) -> No
     """As on machines that do not share a file system."""
     from s2s.errors import CheckpointError
 
-    trainer = SimpleNamespace(
-        world=SimpleNamespace(gather=lambda step: [step, 0]),
-        progress=Progress(step=8),
-        keeper=SimpleNamespace(folder="x"),
-    )
+    world = SimpleNamespace(gather=lambda step: [step, 0])
+    keeper = SimpleNamespace(folder="x", updater=SimpleNamespace(world=world))
     with pytest.raises(CheckpointError, match=r"after updates \[8, 0\]"):
-        Trainer.refuse_others(trainer)  # type: ignore[arg-type]
+        Keeper.refuse_others(keeper, 8)  # type: ignore[arg-type]
 
 
 def test_data_that_do_not_come_end_the_run_in_one_line(
