@@ -6,7 +6,7 @@ M sentences, L the most places that a sentence can take.
 
 from __future__ import annotations
 
-__all__ = ["Batch", "Ends", "Packing", "make_batch"]
+__all__ = ["Batch", "Ends", "Packing", "like_lengths", "make_batch"]
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -18,7 +18,7 @@ from torch import Tensor
 from s2s.model import map_tensors
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -118,6 +118,19 @@ def make_batch(pairs: Sequence[tuple[Sentence, Sentence]], vocab: Vocab) -> Batc
     tgt[rows, tgt_lengths] = vocab.eos
     tgt_in[:, :1] = vocab.bos
     return Batch.of(src, tgt_in, tgt, vocab.pad, src_lengths + 1, tgt_lengths + 1)
+
+
+def like_lengths(pairs: Sequence[tuple[Sentence, Sentence]], tokens: int) -> Iterator[list[int]]:
+    """Places of pairs of like length, as many as have `tokens` symbols of both sides, padding and ends counted."""
+    widths = [max(map(len, pair)) + 1 for pair in pairs]
+    batch: list[int] = []
+    for place in sorted(range(len(pairs)), key=widths.__getitem__):  # each is as wide as those before it
+        if batch and 2 * widths[place] * (len(batch) + 1) > tokens:
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch
 
 
 def _pad(sentences: Sequence[Sentence], pad: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from s2s.batch import make_batch
+from s2s.batch import like_lengths, make_batch
 from s2s.errors import DataError, UserError
 from s2s.model import evaluating
 
@@ -109,7 +109,7 @@ def score_ids(
 
 def _window(model: Seq2Seq, vocab: Vocab, pairs: Sequence[Encoded], device: torch.device, tokens: int) -> list[Scored]:
     found: dict[int, Scored] = {}
-    for places in batches(pairs, tokens):
+    for places in like_lengths(pairs, tokens):
         batch = make_batch([pairs[i] for i in places], vocab).to(device)
         with evaluating(model), torch.no_grad():
             rows = token_log_probs(model, batch).tolist()
@@ -131,19 +131,6 @@ def _log_probs(logits: Tensor, target: Tensor) -> Tensor:
     """logits [n, V], target [n] -> [n]"""
     logits = logits.float()
     return logits.gather(-1, target[:, None])[:, 0] - logits.logsumexp(-1)
-
-
-def batches(pairs: Sequence[Encoded], tokens: int) -> Iterator[list[int]]:
-    """Places of pairs of like length, as many as have `tokens` symbols of both sides, padding and ends counted."""
-    widths = [max(map(len, pair)) + 1 for pair in pairs]
-    batch: list[int] = []
-    for place in sorted(range(len(pairs)), key=widths.__getitem__):  # each is as wide as those before it
-        if batch and 2 * widths[place] * (len(batch) + 1) > tokens:
-            yield batch
-            batch = []
-        batch.append(place)
-    if batch:
-        yield batch
 
 
 def _encoded(task: Task, examples: Iterable[Example]) -> Iterator[Encoded]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 __all__ = ["Constraint", "Encoded", "Example", "Rejected", "Sources", "Task", "Vocab"]
 
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -152,6 +153,26 @@ class Task(ABC):
     def pieces(self, ids: Sequence[int], src: str) -> list[str]:
         """Each target symbol as people may read it, for the input `src`; the default is its text by itself."""
         return [self.detokenize([i], src) for i in ids]
+
+    def source_words(self, src: str) -> Sequence[int | None]:
+        """Which word of `src`, parted by white space, each symbol of it belongs to; None: to none of them.
+
+        The default encodes every beginning of words, which is right where words are encoded one by one.
+        """
+        words = src.split()
+        whole, *beginnings = self.encode_source([src, *(" ".join(words[: n + 1]) for n in range(len(words) - 1))])
+        return [bisect_right(list(map(len, beginnings)), place) for place in range(len(whole))]
+
+    def target_words(self, ids: Sequence[int], src: str) -> Sequence[int | None]:
+        """Which word of the output text each target symbol belongs to.
+
+        The default writes out every beginning; a symbol that writes nothing belongs to the word that comes next.
+        """
+        words: list[int | None] = []
+        texts = [self.detokenize(ids[:n], src).rstrip() for n in range(len(ids) + 1)]
+        for before, text in zip(texts[-2::-1], texts[:0:-1], strict=True):
+            words.append(words[-1] if words and text == before else max(len(text.split()) - 1, 0))
+        return words[::-1]
 
     def read_raw(self, line: str) -> str:
         """The input, as `encode_source` wants it, in a line as people write it: s2s-generate raw=true."""

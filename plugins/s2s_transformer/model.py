@@ -102,7 +102,7 @@ class Transformer(Seq2Seq):
         n_layers = len(self.decoder)
         layer = max(1, n_layers - 1) if layer is None else layer
         if not 1 <= layer <= n_layers:
-            raise ConfigError(f"layer={layer}: the decoder has {n_layers}, numbered from 1")
+            raise ConfigError(f"attention_layer={layer}: the decoder has {n_layers}, numbered from 1")
         memory = self.encode(src, pad)
         x = self._enter(self.embeddings.target(tgt), self.tgt_positions)
         seen = Recording.hiding(pad, x.dtype, self.kernel)

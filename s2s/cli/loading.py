@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from s2s import kernels
+from s2s.cli.choosing import utility_of, with_candidates
 from s2s.cli.models import Models, load_models, refuse_if_several
 from s2s.cli.outputs import made_of
 from s2s.compose import Composed, recompose
@@ -52,8 +53,11 @@ def load(composed: Composed[GenerateConfig], plugins: Plugins) -> Loaded:
     given = {"search": composed.given.get("search", {})}
     chosen = recompose(models.first.config, given, plugins).search
     search, how = _search(models, chosen, plugins, device, config)
+    config = with_candidates(config, chosen)
     return Loaded(
-        Generator(models.model, models.first.task, search, device, config),
+        Generator(
+            models.model, models.first.task, search, device, config, utility_of(config, models.first.task, plugins)
+        ),
         made_of(config, models.made_of, chosen, device.type),
         how,
     )

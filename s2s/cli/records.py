@@ -58,6 +58,13 @@ class Text(Format):
         return [one_line(output.hyp)]
 
 
+class Aligned(Text):
+    """The output and its alignment, as in `ein Hund ||| 0-0 1-1`: what Marian writes, and Pharaoh's pairs."""
+
+    def render(self, record: Record, output: Output, nbest: int) -> list[str]:
+        return [f"{one_line(output.hyp)} ||| {' '.join(_pharaoh(output.best))}"]
+
+
 class Tsv(Format):
     """The source is the first column; output and score come after the last, a line for each candidate."""
 
@@ -77,7 +84,7 @@ class Jsonl(Format):
 
     `prefix` says how the output begins, and the list `phrases` what stands in it.
 
-    `more` names what else is said of each output: `tokens`, `log_probs`.
+    `more` names what else is said of each output, of `s2s.config.commands.FIELDS`.
     """
 
     def __init__(self, more: Sequence[str] = ()) -> None:
@@ -117,8 +124,18 @@ def _input(fields: dict[str, Any], place: str) -> Input:
 
 def _fields(candidate: Candidate, more: Sequence[str]) -> dict[str, Any]:
     score = round(candidate.score, 4) if math.isfinite(candidate.score) else None
-    of_symbols = {"tokens": candidate.tokens, "log_probs": [round(p, 4) for p in candidate.log_probs]}
+    of_symbols: dict[str, list[Any]] = {
+        "tokens": candidate.tokens,
+        "pieces": candidate.pieces,
+        "log_probs": [round(p, 4) for p in candidate.log_probs],
+        "align": _pharaoh(candidate),
+    }
     return {"hyp": candidate.hyp, "score": score, **{name: of_symbols[name] for name in more}}
+
+
+def _pharaoh(candidate: Candidate) -> list[str]:
+    """Source word - word of the output, both from 0."""
+    return [f"{source}-{target}" for source, target in candidate.align]
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -143,7 +160,7 @@ class View(Text):
         return 0
 
 
-FORMATS: dict[str, Format] = {"text": Text(), "tsv": Tsv(), "jsonl": Jsonl()}
+FORMATS: dict[str, Format] = {"text": Text(), "aligned": Aligned(), "tsv": Tsv(), "jsonl": Jsonl()}
 """Those of every task"""
 
 

@@ -20,5 +20,6 @@ __all__ = [
     "ValidConfig",
 ]
 
-from s2s.config.commands import AverageConfig, ExportConfig, GenerateConfig, PrepareConfig, ScoreConfig
+from s2s.config.commands import AverageConfig, ExportConfig, GenerateConfig, PrepareConfig
+from s2s.config.scoring import ScoreConfig
 from s2s.config.training import CheckpointConfig, Config, DataConfig, LogConfig, TrainConfig, ValidConfig

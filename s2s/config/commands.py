@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["AverageConfig", "ExportConfig", "GenerateConfig", "PrepareConfig", "ScoreConfig"]
+__all__ = ["AverageConfig", "ExportConfig", "GenerateConfig", "PrepareConfig"]
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -11,6 +11,9 @@ from s2s.config.training import THREADS, DataConfig
 from s2s.errors import ConfigError
 from s2s.ranges import at_least, refuse_outside
 from s2s.registry import Choice
+
+FIELDS = ("tokens", "pieces", "log_probs", "align")
+"""What jsonl can say of an output beside its text and score"""
 
 
 @dataclass(kw_only=True)
@@ -53,13 +56,13 @@ class GenerateConfig:
     raw: bool = False
     """The input is text as people write it, which the task cuts into words where it wants them."""
     format: str = "text"
-    """text: one line in, one out. tsv: source, output, score. jsonl: objects with `src`; others are kept. Or a view
-    that the run's task offers, such as pretty, svg and html of trees."""
+    """text: one line in, one out. aligned: the output, |||, its alignment. tsv: source, output, score. jsonl: objects
+    with `src`; others are kept. Or a view that the run's task offers, such as pretty, svg and html of trees."""
     nbest: int = 1
     """Outputs per input; more than one needs tsv or jsonl."""
     fields: list[str] = field(default_factory=list)
-    """With format=jsonl, more of each output: tokens, its ids without the end symbol; log_probs, the log-probability
-    under the model of each symbol, and last of the end; as in fields=[tokens,log_probs]."""
+    """With format=jsonl, more of each output: tokens, its ids without the end symbol; pieces, the same to read;
+    log_probs, the log-probability under the model of each symbol, and last of the end; align, its words' alignment."""
     tokens: int = 4000
     """Source symbols decoded at once, padding and beam not counted."""
     window: int = 2000
@@ -77,6 +80,20 @@ class GenerateConfig:
     """No so many symbols in a row stand twice in the newest 512 symbols of an output; 0: they may."""
     ban: list[str] = field(default_factory=list)
     """Texts whose symbols, as the task writes them, stand in no output side by side: ban=[word,"two words"]."""
+    copy_unk: bool = False
+    """In the place of a word with an unknown symbol, the source word that the symbol looks at most."""
+    attention_layer: int = 0
+    """Decoder layer, from 1, whose attention tells where symbols look; 0: the architecture's choice."""
+    coverage: float = 0.0
+    """Finished outputs are ranked by their score plus this times the sum over source symbols of log min(1, attention
+    that each gets): Wu et al. (2016), who take 0.2. It does not steer the search."""
+    mbr: Any = ""
+    """Minimum Bayes risk: a metric by name, or as {name: chrf, word_order: 2}. Candidates are ranked by the mean of
+    what it says of each with each of them as its reference, which is then the score."""
+    mbr_weights: Literal["uniform", "model"] = "uniform"
+    """What each reference counts in that mean. uniform: the same, as suits samples. model: its probability."""
+    candidates: int = 0
+    """Outputs of the search from which coverage and mbr choose `nbest`; 0: as many as a beam follows."""
     device: str = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1."""
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
@@ -112,59 +129,35 @@ class GenerateConfig:
         )
         refuse_outside("", self, min_len=at_least(0), no_repeat=at_least(0, 512), fusion_weight=at_least(0))
         for name in self.fields:
-            if name not in ("tokens", "log_probs"):
-                raise ConfigError(f"fields={self.fields}: {name!r} is none of them; choose of tokens and log_probs")
+            if name not in FIELDS:
+                raise ConfigError(f"fields={self.fields}: {name!r} is none of them; choose of {', '.join(FIELDS)}")
         if self.fields and self.format != "jsonl":
+        refuse_outside("", self, attention_layer=at_least(0), coverage=at_least(0), candidates=at_least(0, 100_000))
             raise ConfigError(f"fields={self.fields} needs format=jsonl: format={self.format} has no room for them")
+        if self.candidates and not self.chooses:
+            raise ConfigError(f"candidates={self.candidates} are for coverage and mbr to choose from; give one of both")
 
+    @property
+    def chooses(self) -> bool:
+        """Whether what the search finds is ranked anew."""
+        return bool(self.coverage or self.mbr)
 
-@dataclass(kw_only=True)
-class ScoreConfig:
-    """s2s-score: judge outputs against references, or by how probable a model finds them.
+    @property
+    def n_candidates(self) -> int:
+        """Outputs that the search is asked for."""
+        return max(self.nbest, self.candidates) if self.chooses else self.nbest
 
-    s2s-score task=translation hyp=output.txt ref=reference.txt
-    s2s-score task=translation hyp=[a.txt,b.txt] ref=reference.txt metrics=bleu lowercase=true
-    s2s-score model=my_run src=input.txt ref=reference.txt format=json --per-sentence
-    """
+    @property
+    def aligns(self) -> bool:
+        """Whether alignments are written."""
+        return self.format == "aligned" or "align" in self.fields
 
-    task: Choice = field(default_factory=Choice, metadata={"may_stay_open": True})
-    """Whose metrics are used; with `model`, it is the run's."""
-    hyp: Any = ""
-    """File of outputs, one a line; a list of several compares them with the first."""
-    ref: Any = ""
-    """File of references, one a line; a list of several gives each sentence several references."""
-    model: Any = ""
-    """A run, as s2s-generate takes it, or several as model=[a,b]: how probable each finds the lines of every file of
-    `hyp` and `ref` as outputs for those of `src`, as log-probabilities and perplexity."""
-    checkpoint: str = "auto"
-    """Of the model: auto (the average, else the best, else the last), average, best, last, or a name or path."""
-    src: str = ""
-    """File of inputs for the model, one a line."""
-    tokens: int = 4000
-    """Symbols of both sides that the model takes at once, padding counted."""
-    device: str = "auto"
-    """Where the model computes: auto, cpu, cuda, cuda:1."""
-    metrics: Any = None
-    """Metrics by name, or as {name: bleu, tokenize: intl} with options; null takes the task's."""
-    metric_options: dict[str, Any] = field(default_factory=dict, metadata={"takes_others": True})
-    """Options of metrics, each by its own name on the command line, such as lowercase=true: every metric that has it
-    gets it, unless `metrics` says otherwise."""
-    per_sentence: bool = False
-    """Say what every metric, or the model, says of each sentence, too; like any such option, it can be given as
-    --per-sentence."""
-    format: Literal["text", "json"] = "text"
-    """What is printed."""
-    samples: int = 1000
-    """Bootstrap samples for the 95% interval and for comparisons; 0 gives none."""
-    seed: int = 12345
-    """Seed of the bootstrap."""
-
-    def __post_init__(self) -> None:
-        refuse_outside("", self, samples=at_least(0, 1_000_000), seed=at_least(1), tokens=at_least(1))
-        if bool(self.model) != bool(self.src):
-            raise ConfigError(
-                f"model={self.model} src={self.src}: give both, for the probability of outputs, or neither, for metrics"
-            )
+    @property
+    def needs_attention(self) -> str:
+        """The option that needs it; empty: none does."""
+        asked = {"format=aligned": self.format == "aligned", "fields=[align]": "align" in self.fields}
+        asked |= {"copy_unk=true": self.copy_unk, f"coverage={self.coverage:g}": bool(self.coverage)}
+        return next((option for option, given in asked.items() if given), "")
 
 
 @dataclass(kw_only=True)

@@ -9,6 +9,7 @@ import io
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
 import sentencepiece
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PAD, UNK, BOS, EOS = range(4)
+BLANK, UNKNOWN = "▁", "⁇"
 MAX_BYTES = 4192  # sentencepiece leaves out longer lines without a word to its caller
 MAX_LINES = 10_000_000  # more lines change no vocabulary, but must all lie in memory
 N_THREADS = 16  # unigram gives another vocabulary for another number, so the machine must not choose it
@@ -184,8 +186,26 @@ class Subwords:
         return [self._processor.encode(line, enable_sampling=True, alpha=alpha, nbest_size=-1) for line in clean]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids; special ones leave nothing, unk leaves its mark."""
-        return self._processor.decode([int(i) for i in ids])
+        """The text of ids; special ones leave nothing, unk leaves ⁇ in its place."""
+        text = ""
+        for is_unk, run in groupby(map(int, ids), key=lambda i: i == UNK):
+            known = list(run)
+            if is_unk:  # which sentencepiece would put between blanks: two words more
+                text += UNKNOWN * len(known)
+                continue
+            blank = " " if text and self.pieces[known[0]].startswith(BLANK) else ""
+            text += blank + self._processor.decode(known)
+        return text
+
+    def words(self, ids: Sequence[int]) -> list[int]:
+        """The number of the word, as `decode` parts them, that each symbol belongs to."""
+        found, n, begins = [], 0, True
+        for i in ids:
+            begins |= self.pieces[i].startswith(BLANK)
+            if begins and self.pieces[i] != BLANK:
+                n, begins = n + 1, False
+            found.append(n if begins else n - 1)  # a blank by itself belongs to the word that follows it
+        return [min(word, n - 1) if n else 0 for word in found]
 
 
 def _without_surrogates(line: str) -> str:

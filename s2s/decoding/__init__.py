@@ -49,6 +49,8 @@ class Hypothesis:
     search maximises, which is no probability's logarithm"""
     token_log_probs: list[float]
     """Its terms: one for each symbol, and the last for eos"""
+    sources: list[int] | None = None
+    """For each symbol the source symbol, eos apart, that it looks at most; None where nobody asked"""
 
 
 class Found(NamedTuple):

@@ -1,8 +1,8 @@
-"""Length penalties: what log-probabilities are divided by, so that short outputs do not always win."""
+"""Length penalties: what log-probabilities are divided by, so that short outputs do not always win; and coverage."""
 
 from __future__ import annotations
 
-__all__ = ["PENALTIES", "Penalty", "gnmt", "none", "power"]
+__all__ = ["PENALTIES", "Penalty", "coverage", "gnmt", "none", "power"]
 
 from collections.abc import Callable
 
@@ -26,6 +26,12 @@ def power(length: Tensor, alpha: float) -> Tensor:
 def none(length: Tensor, alpha: float) -> Tensor:  # noqa: ARG001  the others take it
     """1: outputs are ranked by their log-probability, whatever `alpha` says."""
     return torch.ones_like(length)
+
+
+def coverage(weights: Tensor) -> float:
+    """sum_i log(min(sum_j p_ij, 1)), from Wu et al. (2016), eq. 14: weights [T, S] of target j and source i."""
+    least = torch.finfo(torch.float32).tiny  # so that what nothing looks at is bad, and not the end of all comparison
+    return float(weights.double().sum(0).clamp(least, 1.0).log().sum())
 
 
 PENALTIES: dict[str, Penalty] = {"gnmt": gnmt, "power": power, "none": none}

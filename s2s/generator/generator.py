@@ -15,6 +15,7 @@ import torch
 
 from s2s.config import GenerateConfig
 from s2s.decoding.constraints import constraint_of
+from s2s.generator.attending import Attending
 from s2s.generator.reading import Reader
 from s2s.generator.searching import Searcher
 from s2s.generator.texts import NOTHING, Counts, Input, Output
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from s2s.decoding import Search
     from s2s.generator.reading import Unit
+    from s2s.metrics import Metric
     from s2s.model import Seq2Seq
     from s2s.task import Task
 
@@ -39,13 +41,16 @@ class Generator:
         search: Search,
         device: torch.device | str,
         config: GenerateConfig | None = None,
+        utility: Metric | None = None,
     ) -> None:
+        """utility: what candidates are ranked by, for minimum Bayes risk."""
         self.task, self.config, self.counts = task, config or GenerateConfig(), Counts()
         limit = self.config.max_source if model.max_len is None else min(self.config.max_source, model.max_len)
         constraint = constraint_of(self.config, task)
         self.read = Reader(task, self.config, limit, self.counts)
-        self.search = Searcher(model, search, task.vocab, torch.device(device), self.config, constraint)
-        self.write = Writer(task, self.counts)
+        attend = Attending(model, task.vocab, torch.device(device), self.config)
+        self.search = Searcher(model, search, task.vocab, torch.device(device), self.config, attend, constraint)
+        self.write = Writer(task, self.config, self.counts, utility)
 
     def __call__(self, inputs: Iterable[Input | str]) -> Iterator[Output]:
         """An output for each input, in order; while the first are taken, at most a window is read ahead."""

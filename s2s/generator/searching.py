@@ -15,6 +15,7 @@ from s2s.decoding import Found, Hypothesis, Search, StreamingSearch
 from s2s.decoding.queue import Queue, Source
 from s2s.decoding.wishes import bound, with_wishes
 from s2s.forking import in_forks
+from s2s.generator.attending import Attending
 from s2s.model import Seq2Seq, evaluating
 from s2s.task import Constraint, Vocab
 
@@ -38,6 +39,7 @@ class Searcher:
     vocab: Vocab
     device: torch.device
     config: GenerateConfig
+    attend: Attending
     constraint: Constraint | None
     """On every output; what is asked of single ones comes to it"""
 
@@ -56,7 +58,7 @@ class Searcher:
         dtype = AUTOCAST[self.config.precision]
         constraint = with_wishes(self.constraint, [source.wish for source in sources], self.vocab)
         find = self._stream if isinstance(self.search, StreamingSearch) else self._batches
-        found = find(sources, constraint)
+        found = iter(self.attend(find(sources, constraint), {source.place: source.ids for source in sources}))
         while True:
             with evaluating(self.model), torch.autocast(self.device.type, dtype, enabled=dtype is not None):
                 some = next(found, None)
@@ -67,7 +69,7 @@ class Searcher:
     def _stream(self, sources: list[Source], constraint: Constraint | None) -> Iterator[Iterable[Found]]:
         assert isinstance(self.search, StreamingSearch)
         queue = Queue(sources, self.config.tokens)
-        return self.search.stream(self.model, queue, self.vocab, self.device, constraint, self.config.nbest)
+        return self.search.stream(self.model, queue, self.vocab, self.device, constraint, self.config.n_candidates)
 
     def _batches(self, sources: list[Source], constraint: Constraint | None) -> Iterator[Iterable[Found]]:
         """For a search that knows batches alone: one ends before the next begins."""
@@ -75,7 +77,7 @@ class Searcher:
         while batch := queue.admit(0):
             rows = make_batch([(source.ids[:-1], []) for source in batch], self.vocab).to(self.device)
             of_batch = bound(constraint, [source.wish for source in batch])
-            outputs = self.search(self.model, rows.src, rows.src_pad, self.vocab, of_batch, self.config.nbest)
+            outputs = self.search(self.model, rows.src, rows.src_pad, self.vocab, of_batch, self.config.n_candidates)
             yield [Found(source.place, hypotheses) for source, hypotheses in zip(batch, outputs, strict=True)]
 
 

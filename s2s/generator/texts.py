@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["NOTHING", "UNANSWERED", "Candidate", "Counts", "Input", "Output"]
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,15 @@ class Candidate:
     hyp: str
     """Text"""
     score: float
-    """What candidates are ranked by: the log-probability over the length penalty"""
+    """What candidates are ranked by: the log-probability over the length penalty, if nothing else is asked for"""
     tokens: list[int]
     """Ids of its symbols, without bos and eos"""
     log_probs: list[float]
     """Of each symbol under the model, and last of eos"""
+    pieces: list[str] = field(default_factory=list)
+    """Its symbols to read, where they are asked for"""
+    align: list[tuple[int, int]] = field(default_factory=list)
+    """Numbers of source words and of words of the text that belong together, where they are asked for"""
 
 
 NOTHING = Candidate(hyp="", score=0.0, tokens=[], log_probs=[])

@@ -10,13 +10,17 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from s2s.generator.aligning import aligned_words, copied
+from s2s.generator.risk import by_utility
 from s2s.generator.texts import NOTHING, UNANSWERED, Candidate, Counts, Input, Output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from s2s.config import GenerateConfig
     from s2s.decoding import Hypothesis
     from s2s.generator.reading import Unit
+    from s2s.metrics import Metric
     from s2s.task import Task
 
 logger = logging.getLogger(__name__)
@@ -25,8 +29,8 @@ logger = logging.getLogger(__name__)
 class Writer:
     """Writes outputs, and counts them."""
 
-    def __init__(self, task: Task, counts: Counts) -> None:
-        self.task, self.counts = task, counts
+    def __init__(self, task: Task, config: GenerateConfig, counts: Counts, utility: Metric | None = None) -> None:
+        self.task, self.config, self.counts, self.utility = task, config, counts, utility
 
     def output(self, unit: Unit, hypotheses: Sequence[Hypothesis]) -> Output:
         """The output of a unit that was searched; without hypotheses, what the task falls back on."""
@@ -39,9 +43,24 @@ class Writer:
         if not hypotheses:
             self.counts.unanswered += 1
             return Output(unit.src, [replace(UNANSWERED, hyp=self.task.fallback(unit.src))])
-        texts = (self.task.detokenize(h.tokens, unit.src) for h in hypotheses)
-        pairs = zip(texts, hypotheses, strict=True)
-        return Output(unit.src, [Candidate(text, h.score, h.tokens, h.token_log_probs) for text, h in pairs])
+        texts = [self._text(unit, hypothesis) for hypothesis in hypotheses]
+        ranked = self._ranked(texts, hypotheses)[: self.config.nbest]
+        return Output(unit.src, [self._candidate(unit, texts[i], hypotheses[i], score) for i, score in ranked])
+
+    def _text(self, unit: Unit, found: Hypothesis) -> str:
+        text = self.task.detokenize(found.tokens, unit.src)
+        return copied(self.task, unit.src, found, text) if self.config.copy_unk else text
+
+    def _ranked(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[tuple[int, float]]:
+        """Places and what they are ranked by, best first."""
+        if self.utility is None:
+            return [(i, hypothesis.score) for i, hypothesis in enumerate(hypotheses)]
+        return by_utility(texts, [h.log_prob for h in hypotheses], self.utility, self.config.mbr_weights)
+
+    def _candidate(self, unit: Unit, text: str, found: Hypothesis, score: float) -> Candidate:
+        pieces = self.task.pieces(found.tokens, unit.src) if "pieces" in self.config.fields else []
+        align = aligned_words(self.task, unit.src, found) if self.config.aligns else []
+        return Candidate(text, score, found.tokens, found.token_log_probs, pieces, align)
 
     def whole(self, given: Input, outputs: Sequence[Output]) -> Output:
         """The output of an input from those of its parts, the k-th best of each with the k-th best of the others."""
@@ -58,5 +77,17 @@ class Writer:
             text = self.task.join([part.hyp for part in parts])
             tokens = list(chain.from_iterable(part.tokens for part in parts))
             log_probs = list(chain.from_iterable(part.log_probs for part in parts))
-            candidates.append(Candidate(text, sum(part.score for part in parts), tokens, log_probs))
+            pieces = list(chain.from_iterable(part.pieces for part in parts))
+            align = _joined_alignment([output.src for output in outputs], parts)
+            score = sum(part.score for part in parts)
+            candidates.append(Candidate(text, score, tokens, log_probs, pieces, align))
         return Output(given.src, candidates)
+
+
+def _joined_alignment(sources: Sequence[str], parts: Sequence[Candidate]) -> list[tuple[int, int]]:
+    """Words are numbered on from part to part."""
+    joined, n_src, n_tgt = [], 0, 0
+    for src, part in zip(sources, parts, strict=True):
+        joined += [(n_src + i, n_tgt + j) for i, j in part.align]
+        n_src, n_tgt = n_src + len(src.split()), n_tgt + len(part.hyp.split())
+    return joined

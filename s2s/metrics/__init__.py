@@ -54,6 +54,7 @@ class Metric(ABC):
 
     name: str
     """Key of its scores, such as "bleu"."""
+    higher_is_better: bool = True
 
     @abstractmethod
     def __call__(
@@ -67,6 +68,14 @@ class Metric(ABC):
         The default scores each sentence by itself.
         """
         return [{"score": self([hyp], [[ref] for ref in of]).value} for hyp, *of in zip(hyps, *refs, strict=True)]
+
+    def beside(self, texts: Sequence[str]) -> list[list[float]]:
+        """What it says of each text with each other as its only reference: [n][n], a row for each output.
+
+        The default takes the first number of `per_sentence`, n squared times.
+        """
+        rows = [self.per_sentence([text] * len(texts), [texts]) for text in texts]
+        return [[next(iter(said.values())) for said in row] for row in rows]
 
     def p_values(
         self,

@@ -22,6 +22,7 @@ from sacrebleu.significance import PairedTest
 
 from s2s.errors import ConfigError, DataError
 from s2s.metrics import BleuConfig, ChrfConfig, Metric, Score, TerConfig
+from s2s.metrics.beside import bleu_beside, chrf_beside
 from s2s.metrics.bootstrap import bootstrap, interval
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 class SacreMetric(Metric):
     """What the metrics of sacrebleu have in common."""
-
-    higher_is_better = True
 
     def __init__(self, name: str, scorer: Scorer) -> None:
         self.name = name
@@ -84,12 +83,26 @@ class SacreMetric(Metric):
 
     def per_sentence(self, hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
         """Each sentence's score, as sacrebleu's `sentence_score` gives it; BLEU's n-grams are no longer than it is."""
-        scorer = copy(self.scorer)
-        if isinstance(scorer, BLEU):
-            scorer.effective_order = True
+        scorer = self._of_sentences()
         prepared = [self.prepare(ref) for ref in refs]
         rows = zip(self.prepare(hyps), *prepared, strict=True)
         return [{"score": float(scorer.sentence_score(hyp, of).score)} for hyp, *of in rows]
+
+    def beside(self, texts: Sequence[str]) -> list[list[float]]:
+        """The same numbers; what sacrebleu counts of a text is counted once for all that it is compared with."""
+        scorer = self._of_sentences()
+        ready = [scorer._preprocess_segment(text) for text in self.prepare(texts)]
+        if isinstance(scorer, BLEU):
+            return bleu_beside(scorer, ready).tolist()
+        if isinstance(scorer, CHRF) and not scorer.eps_smoothing:
+            return chrf_beside(scorer, ready).tolist()
+        return super().beside(texts)
+
+    def _of_sentences(self) -> Scorer:
+        scorer = copy(self.scorer)
+        if isinstance(scorer, BLEU):
+            scorer.effective_order = True
+        return scorer
 
     def p_values(
         self,

@@ -47,6 +47,7 @@ def assert_task_round_trips(
     _check_ids(encoded, task.vocab)
     for example, pair, src in zip(examples, encoded, task.encode_source([e.src for e in examples]), strict=True):
         assert list(src) == list(pair.src), f"encode_source and encode disagree on {example.src!r}"
+        _check_symbols(task, example, pair)
         text = task.detokenize(pair.tgt, example.src)
         assert normalise(text) == normalise(example.tgt), f"{example.tgt!r} comes back as {text!r}"
 
@@ -70,6 +71,21 @@ def _examples(task: Task, n: int) -> list[Example]:
     """Usable pairs among the first `n` of the first training corpus."""
     name, _ = task.corpora("train")[0]
     return [e for e in islice(task.examples("train", name), n) if isinstance(e, Example)]
+
+
+def _check_symbols(task: Task, example: Example, pair: Encoded) -> None:
+    """Each symbol can be read, and belongs to a word that is there or to none."""
+    n_pieces = len(task.pieces(pair.tgt, example.src))
+    assert n_pieces == len(pair.tgt), f"pieces gives {n_pieces} for {len(pair.tgt)} symbols of {example.tgt!r}"
+    target = task.detokenize(pair.tgt, example.src)
+    of_source, of_target = task.source_words(example.src), task.target_words(pair.tgt, example.src)
+    for name, words, ids, text in (
+        ("source_words", of_source, pair.src, example.src),
+        ("target_words", of_target, pair.tgt, target),
+    ):
+        assert len(words) == len(ids), f"{name} gives {len(words)} words for {len(ids)} symbols of {text!r}"
+        outside = [word for word in words if word is not None and not 0 <= word < max(len(text.split()), 1)]
+        assert not outside, f"{name} numbers words {outside}, but {text!r} has {len(text.split())}"
 
 
 def _check_ids(encoded: Sequence[Encoded], vocab: Vocab) -> None:

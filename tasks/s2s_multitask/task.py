@@ -114,6 +114,19 @@ class Multitask(Task):
         task = self.tasks[name]
         return [task.pieces([i], text)[0] if i < task.vocab.tgt else "" for i in ids]
 
+    def source_words(self, src: str) -> Sequence[int | None]:
+        """As the source's task numbers them, behind its name; the tag belongs to no word."""
+        name, text = parted(src, self.tasks)
+        before = len(src.split()) - len(text.split())
+        return [None, *_behind(before, self.tasks[name].source_words(text))]
+
+    def target_words(self, ids: Sequence[int], src: str) -> Sequence[int | None]:
+        """As the source's task numbers them, behind its name."""
+        name, text = parted(src, self.tasks)
+        task = self.tasks[name]
+        own = iter(_behind(1, task.target_words([i for i in ids if i < task.vocab.tgt], text)))
+        return [next(own) if i < task.vocab.tgt else None for i in ids]
+
     def read_raw(self, line: str) -> str:
         """The input as its task reads it."""
         if not line.strip():
@@ -157,6 +170,11 @@ class Multitask(Task):
         for corpus in corpora:
             for one in self.tasks[name].examples(split, corpus):
                 yield one if isinstance(one, Rejected) else Example(said(name, one.src), said(name, one.tgt))
+
+
+def _behind(n: int, words: Iterable[int | None]) -> list[int | None]:
+    """The numbers of words that stand behind n others."""
+    return [None if word is None else n + word for word in words]
 
 
 def _task(name: str, options: Mapping[str, Any], registry: Registry) -> Task:

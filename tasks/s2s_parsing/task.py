@@ -6,6 +6,7 @@ __all__ = ["Parsing"]
 
 import json
 from collections import Counter
+from itertools import accumulate
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -118,6 +119,16 @@ class Parsing(Task):
     def pieces(self, ids: Sequence[int], src: str) -> list[str]:
         """The symbols of the linearisation."""
         return [self.symbols.symbols[i] for i in ids]
+
+    def source_words(self, src: str) -> Sequence[int | None]:
+        """By where subwords begin words."""
+        (ids,) = self.encode_source([src])
+        marks = accumulate(self.source.word_marks[i] for i in ids)
+        return [n - 1 for n in marks]
+
+    def target_words(self, ids: Sequence[int], src: str) -> Sequence[int | None]:
+        """None: a tree stands over the words of its sentence, and needs no other alignment to them."""
+        return [None] * len(ids)
 
     def read_raw(self, line: str) -> str:
         """The words, parted by blanks, of a sentence as people write it."""

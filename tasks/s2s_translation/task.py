@@ -109,6 +109,15 @@ class Translation(Task):
         """The subwords, of which ▁ begins a word."""
         return [self.tgt.pieces[i] for i in ids]
 
+    def source_words(self, src: str) -> Sequence[int | None]:
+        """By where subwords begin words, unless normalisation has changed their number."""
+        words = self.src.words(self.encode_source([src])[0])
+        return words if words and words[-1] + 1 == len(src.split()) else super().source_words(src)
+
+    def target_words(self, ids: Sequence[int], src: str) -> Sequence[int | None]:
+        """By where subwords begin words."""
+        return self.tgt.words(ids)
+
     def split(self, src: str) -> Sequence[str]:
         """Sentences, as far as their ends can be told from letters."""
         return sentences(src)

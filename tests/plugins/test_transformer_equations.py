@@ -191,5 +191,5 @@ def test_attention_is_the_mean_of_a_layers_heads(norm: str, layer: int | None, n
 @pytest.mark.parametrize("layer", [0, 3])
 def test_a_layer_that_is_not_there_is_refused(layer: int) -> None:
     batch = make_batch(PAIRS, VOCAB)
-    with pytest.raises(ConfigError, match=f"layer={layer}: the decoder has 2, numbered from 1"):
+    with pytest.raises(ConfigError, match=f"attention_layer={layer}: the decoder has 2, numbered from 1"):
         build(tiny()).attention(batch.src, batch.src_pad, batch.tgt_in, layer)

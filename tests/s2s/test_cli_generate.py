@@ -530,7 +530,7 @@ def test_jsonl_says_the_symbols_and_their_log_probabilities_where_asked(tmp_path
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (["format=jsonl", "fields=[token]"], "'token' is none of them; choose of tokens and log_probs"),
+        (["format=jsonl", "fields=[token]"], "'token' is none of them; choose of tokens, pieces, log_probs, align"),
         (["fields=[tokens]"], "needs format=jsonl"),
         (["no_repeat=513"], "no_repeat=513 must be at least 0 and at most 512"),
         (["min_len=-1"], "min_len=-1 must be at least 0"),

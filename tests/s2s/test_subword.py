@@ -187,3 +187,22 @@ def test_a_model_with_other_special_ids_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(DataError, match="not a subword model"):
         Subwords(tmp_path / "m.model")
+
+
+def test_an_unknown_symbol_stays_in_its_word(subwords: Subwords) -> None:
+    for line in ("ban Ω strour", "Ω", "banΩour", "Ωban strΩ", "ban ΩΔ"):
+        (ids,) = subwords.encode([line])
+        assert subwords.decode(ids) == line.replace("ΩΔ", "⁇").replace("Ω", "⁇")
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_words_are_those_of_the_text(data: st.DataObject, subwords: Subwords) -> None:
+    """Whatever the symbols are: each word of the text is that of its own symbols alone."""
+    ids = data.draw(st.lists(st.sampled_from([1, *range(4, subwords.size)]), max_size=12))
+    words = subwords.words(ids)
+    text = subwords.decode(ids).split()
+    assert words == sorted(words)
+    assert set(words) <= set(range(max(len(text), 1)))
+    for number, word in enumerate(text):
+        assert subwords.decode([i for i, own in zip(ids, words, strict=True) if own == number]).strip() == word

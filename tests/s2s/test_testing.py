@@ -265,6 +265,21 @@ class AddsTheEnd(Letters):
         return [Encoded(e.src, [*e.tgt, self.vocab.eos]) for e in super().encode(examples)]
 
 
+class CountsWordsThatAreNot(Letters):
+    def source_words(self, src: str) -> Sequence[int | None]:
+        return list(range(len(src)))
+
+
+class HasNoWordForSome(Letters):
+    def target_words(self, ids: Sequence[int], src: str) -> Sequence[int | None]:
+        return [0] * (len(ids) - 1)
+
+
+class ReadsThemAsOne(Letters):
+    def pieces(self, ids: Sequence[int], src: str) -> list[str]:
+        return [self.detokenize(ids, src)]
+
+
 class KnowsFewerSymbols(Letters):
     def load(self, directory: Path) -> None:
         super().load(directory)
@@ -316,6 +331,9 @@ def test_a_sound_task_passes(kind: type[Task], tmp_path: Path) -> None:
     [
         (LosesTheLastLetter, "comes back as"),
         (AddsTheEnd, r"special ids \[3\]"),
+        (CountsWordsThatAreNot, r"source_words numbers words \[1\], but 'ab' has 1"),
+        (HasNoWordForSome, "target_words gives 1 words for 2 symbols of 'ba'"),
+        (ReadsThemAsOne, "pieces gives 1 for 2 symbols"),
         (KnowsFewerSymbols, r"src ids \[6\] are not in 0..5"),
         (EncodesSourcesAnotherWay, "encode_source and encode disagree"),
         (Constrained, "constraint forbids symbol 3 .* of the reference 'acbb'"),

@@ -160,3 +160,14 @@ def test_two_tasks_are_trained_generated_and_scored_by_the_commands(
     Path("out.txt").write_text("\n".join(out) + "\n")
     assert score.main(["experiment=multitask", "hyp=out.txt", "ref=out.txt", "samples=0"]) == 0
     assert "parse/evalb" in capsys.readouterr().out
+
+
+def test_words_are_numbered_behind_the_name_of_the_task(task: Multitask) -> None:
+    line = "translate: the cat sees"
+    own = task.tasks["translate"].source_words("the cat sees")
+    assert task.source_words(line) == [None, *(1 + word for word in own if word is not None)]
+    (pair,) = task.encode([Example(line, "translate: die Katze")])
+    assert task.detokenize(pair.tgt, line) == "translate: die Katze"
+    words = task.target_words(pair.tgt, line)
+    assert (words[0], words[-1]) == (1, 2)
+    assert "".join(task.pieces(pair.tgt, line)) == "▁die▁Katze"

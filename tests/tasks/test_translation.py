@@ -336,3 +336,17 @@ def test_nothing_but_white_space_is_lost_between_sentences() -> None:
     for _ in range(300):
         text = "".join(draw.choices("aB.!? \u3002\u201d)\n\u00e9", k=draw.randint(0, 40)))
         assert "".join("".join(sentences(text)).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize("line", ["the cat sees", "a  cat ", "", "cat´s cat", "…", "cat\u3000the", "Ω catΩ the"])
+def test_every_symbol_of_a_source_has_its_word(files: list[str], tmp_path: Path, line: str) -> None:
+    """Normalisation may part words, or join them, before they are cut; the words are those of the line."""
+    task = translation(files, vocab_size=40)
+    task.learn(tmp_path)
+    words = task.source_words(line)
+    ids = task.encode_source([line])[0]
+    assert len(words) == len(ids)
+    assert set(words) <= set(range(len(line.split())))
+    for number, word in enumerate(line.split()):
+        own = [i for i, of in zip(ids, words, strict=True) if of == number]
+        assert task.src.decode(own).split() == task.src.decode(task.encode_source([word])[0]).split()
