@@ -52,8 +52,8 @@ def load(composed: Composed[GenerateConfig], plugins: Plugins) -> Loaded:
     models = load_models(config, plugins, device)
     given = {"search": composed.given.get("search", {})}
     chosen = recompose(models.first.config, given, plugins).search
-    search, how = _search(models, chosen, plugins, device, config)
     config = with_candidates(config, chosen)
+    search, how = _search(models, chosen, plugins, device, config)
     return Loaded(
         Generator(
             models.model, models.first.task, search, device, config, utility_of(config, models.first.task, plugins)

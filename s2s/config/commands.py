@@ -128,11 +128,11 @@ class GenerateConfig:
             "", self, nbest=one, tokens=one, window=one, max_source=at_least(2), threads=THREADS, workers=THREADS
         )
         refuse_outside("", self, min_len=at_least(0), no_repeat=at_least(0, 512), fusion_weight=at_least(0))
+        refuse_outside("", self, attention_layer=at_least(0), coverage=at_least(0), candidates=at_least(0, 100_000))
         for name in self.fields:
             if name not in FIELDS:
                 raise ConfigError(f"fields={self.fields}: {name!r} is none of them; choose of {', '.join(FIELDS)}")
         if self.fields and self.format != "jsonl":
-        refuse_outside("", self, attention_layer=at_least(0), coverage=at_least(0), candidates=at_least(0, 100_000))
             raise ConfigError(f"fields={self.fields} needs format=jsonl: format={self.format} has no room for them")
         if self.candidates and not self.chooses:
             raise ConfigError(f"candidates={self.candidates} are for coverage and mbr to choose from; give one of both")
