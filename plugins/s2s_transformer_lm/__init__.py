@@ -1,0 +1,40 @@
+"""A decoder without a source: the language model that shallow fusion adds to a model's scores, as a plugin."""
+
+from __future__ import annotations
+
+__all__ = ["TransformerLMConfig", "s2s_register"]
+
+from dataclasses import dataclass
+
+from s2s import Choice, Registry, hookimpl
+from s2s.errors import ConfigError
+from s2s.ranges import SHARE, at_least, refuse_outside
+
+
+@dataclass(kw_only=True)
+class TransformerLMConfig(Choice):
+    """Self-attention over the symbols so far, normalised before each sub-layer (Radford et al., 2019)."""
+
+    n_layers: int = 6
+    """Layers."""
+    d_model: int = 512
+    """Width of embeddings and of every layer's output; the embeddings are the softmax's, too."""
+    d_ff: int = 2048
+    """Inner width of the feed-forward sub-layer."""
+    n_heads: int = 8
+    """Attention heads, each d_model / n_heads wide."""
+    dropout: float = 0.1
+    """On each sub-layer's output before the sum, and on embedding plus position."""
+    norm_eps: float = 1e-5
+    """Added to the variance in layer normalisation."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("arch", self, **dict.fromkeys(("n_layers", "d_model", "d_ff", "n_heads"), at_least(1)))
+        refuse_outside("arch", self, dropout=SHARE, norm_eps=at_least(0))
+        if self.d_model % self.n_heads or self.d_model % 2:
+            raise ConfigError(f"arch.d_model={self.d_model} must be even and a multiple of arch.n_heads={self.n_heads}")
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    registry.arch("transformer_lm", TransformerLMConfig, "s2s_transformer_lm.model:TransformerLM")
