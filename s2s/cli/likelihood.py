@@ -59,7 +59,7 @@ def likelihood(composed: Composed[ScoreConfig], plugins: Plugins, options: Optio
     report: Report = form(n_sentences, config.per_sentence)
     device = pick_device(config.device, "device")
     for name in models:
-        run = load_run(find_run(name), config.checkpoint, plugins, device)
+        run = load_run(find_run(name), config.model_checkpoint, plugins, device)
         report.model(name, run.checkpoint_path.name)
         for path in files:
             total = Total()

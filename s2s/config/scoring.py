@@ -30,7 +30,7 @@ class ScoreConfig:
     model: Any = ""
     """A run, as s2s-generate takes it, or several as model=[a,b]: how probable each finds the lines of every file of
     `hyp` and `ref` as outputs for those of `src`, as log-probabilities and perplexity."""
-    checkpoint: str = "auto"
+    model_checkpoint: str = "auto"
     """Of the model: auto (the average, else the best, else the last), average, best, last, or a name or path."""
     src: str = ""
     """File of inputs for the model, one a line."""

@@ -90,7 +90,7 @@ def test_the_table_has_a_line_for_every_file_and_sentence(capsys: Any) -> None:
 
 
 def test_several_models_are_asked_in_turn(capsys: Any) -> None:
-    _, out, _ = scored(capsys, "ref=ref", "format=json", "model=[x,runs/x]", "checkpoint=step-000002")
+    _, out, _ = scored(capsys, "ref=ref", "format=json", "model=[x,runs/x]", "model_checkpoint=step-000002")
     first, second = json.loads(out)["scores"]
     assert (first["model"], second["model"], first["checkpoint"]) == ("x", "runs/x", "step-000002")
     assert first["value"] == second["value"]
