@@ -17,6 +17,7 @@ from torch import distributed as dist
 from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
+from s2s.distributed.meeting import private
 from s2s.distributed.watchdog import Watchdog
 from s2s.errors import ConfigError
 
@@ -133,10 +134,7 @@ def init(device: str, timeout: timedelta) -> World:
     on_cuda = place.type == "cuda"
     if on_cuda:
         torch.cuda.set_device(place)
-    # After a restart the keys of the attempt before are still in the store; without a prefix of its own
-    # the new group may find them and hang.
-    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    store = PrefixStore(f"attempt{attempt}", store)
+    store = private(store, rank, size, timeout.total_seconds())
     dist.init_process_group(
         "nccl" if on_cuda else "gloo",
         store=store,

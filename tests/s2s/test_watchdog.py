@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import random
 import signal
+import socket
 import sys
 import time
-import uuid
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from children import in_child
+from children import in_child, in_children
 from sorting_runs import outcome, train, train_in_ranks
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -45,6 +47,23 @@ def test_a_rank_that_hangs_is_named_with_its_update(tmp_path: Path, place: str, 
 
 def under_an_agent(folder: Path, backend: str, *arguments: str, **env: str) -> int:
     """s2s-train in two processes that torchrun's agent starts, and starts again where one is killed."""
+    port = random.randrange(20_000, 60_000)
+    endpoint = "localhost:0" if backend == "c10d" else f"127.0.0.1:{port}"
+    static = {"rank": 0} if backend == "static" else {}
+    return in_child(partial(agent, folder, arguments, env, endpoint, n_machines=1, backend=backend, configs=static))
+
+
+def agent(
+    folder: Path,
+    arguments: tuple[str, ...],
+    env: dict[str, str],
+    endpoint: str,
+    *,
+    n_machines: int,
+    backend: str = "c10d",
+    configs: dict[str, int],
+) -> None:
+    """torchrun's agent on one of `n_machines`, with so many of two processes as fall to it."""
 
     def worker() -> None:
         os.environ.update(env)
@@ -57,22 +76,19 @@ def under_an_agent(folder: Path, backend: str, *arguments: str, **env: str) -> i
         if code:
             raise SystemExit(code)
 
-    def agent() -> None:
-        signal.alarm(PATIENCE)
-        config = LaunchConfig(
-            min_nodes=1,
-            max_nodes=1,
-            nproc_per_node=2,
-            run_id=str(uuid.uuid4()),
-            rdzv_backend=backend,
-            rdzv_endpoint="localhost:0" if backend == "c10d" else f"127.0.0.1:{random.randrange(20_000, 60_000)}",
-            rdzv_configs={"rank": 0} if backend == "static" else {},
-            max_restarts=2,
-            start_method="fork",
-        )
-        elastic_launch(config, worker)()
-
-    return in_child(agent)
+    signal.alarm(PATIENCE)
+    config = LaunchConfig(
+        min_nodes=n_machines,
+        max_nodes=n_machines,
+        nproc_per_node=2 // n_machines,
+        run_id=f"{folder.parent.name}-{endpoint}",
+        rdzv_backend=backend,
+        rdzv_endpoint=endpoint,
+        rdzv_configs=configs,
+        max_restarts=2,
+        start_method="fork",
+    )
+    elastic_launch(config, worker)()
 
 
 @pytest.fixture(scope="module")
@@ -102,3 +118,23 @@ def test_a_rank_that_is_killed_is_replaced_and_the_end_is_the_same(undisturbed: 
 @pytest.mark.parametrize("seed", range(1, 50))
 def test_fifty_of_fifty_recover(undisturbed: Path, tmp_path: Path, seed: int) -> None:
     kill(undisturbed, tmp_path, seed)
+
+
+@pytest.mark.slow
+def test_machines_whose_agents_count_restarts_differently_meet_again(undisturbed: Path, tmp_path: Path) -> None:
+    """Two agents on one machine; one says that it has restarted more often, as one that came back would."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        endpoint = f"127.0.0.1:{free.getsockname()[1]}"
+    fault = {"SIGNAL": "KILL updating 17", "SIGNAL_RANK": "1", "ONCE": str(tmp_path / "once")}
+
+    def machine(count: str) -> Callable[[], None]:
+        env = {**fault, "TORCHELASTIC_RESTART_COUNT": count}
+        return partial(
+            agent, tmp_path / "a", (*ARGUMENTS,), env, endpoint, n_machines=2, configs={"is_host": int(count == "0")}
+        )
+
+    codes = in_children([machine("0"), machine("7")])
+    assert codes == [0, 0], (tmp_path / "a.log").read_text()
+    assert (tmp_path / "once").exists(), "not killed"
+    assert outcome(tmp_path / "a") == outcome(undisturbed)
