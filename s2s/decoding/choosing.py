@@ -42,11 +42,10 @@ def continuations(
     logits = logits.float()
     n = min(n + len(banned), logits.size(-1))  # as many as are banned to spare
     if kernels.serves(logits):
-        log_probs, tokens = kernels.top(logits, n, allowed, normalize)
-    else:
-        sums = logits.logsumexp(-1, keepdim=True) if normalize else torch.zeros_like(logits[..., :1])
-        best, tokens = top(logits if allowed is None else logits.masked_fill(~allowed, -torch.inf), n)
-        log_probs = (best - sums).masked_fill(~sums.isfinite() | best.isnan(), -torch.inf)
+        return kernels.top(logits, n, allowed, banned, normalize=normalize)
+    sums = logits.logsumexp(-1, keepdim=True) if normalize else torch.zeros_like(logits[..., :1])
+    best, tokens = top(logits if allowed is None else logits.masked_fill(~allowed, -torch.inf), n)
+    log_probs = (best - sums).masked_fill(~sums.isfinite() | best.isnan(), -torch.inf)
     return log_probs.masked_fill((tokens[..., None] == banned).any(-1), -torch.inf), tokens
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from s2s import kernels
 from s2s.captured import recurring
 from s2s.decoding import BeamConfig, Found, Hypothesis
 from s2s.decoding.banks import banks_of
@@ -22,6 +23,7 @@ from s2s.decoding.history import ROOT, History
 from s2s.decoding.limits import most_symbols
 from s2s.decoding.penalties import PENALTIES
 from s2s.decoding.wishes import bound
+from s2s.kernels import search
 from s2s.model import Seq2Seq
 from s2s.task import Constraint, Vocab
 
@@ -45,6 +47,7 @@ class Space:
         unk = [self.vocab.unk] if self.config.ban_unk else []
         self.banned = torch.tensor([self.vocab.pad, self.vocab.bos, *unk], device=self.device)
         self.waiting: Beams | None = None
+        self.penalties = torch.empty(0)  # of outputs of every length that may come, counting eos
         self.banks = banks_of(self.constraint, normalize=not self.model.gives_scores)
 
     def admit(self, beams: Beams | None, queue: Queue) -> Beams | None:
@@ -74,6 +77,8 @@ class Space:
         pad = pad.to(self.device)
         limits = [most_symbols(self.config, self.model, len(row) - 1) for row in ids]
         limit = torch.tensor(limits, device=self.device)
+        if len(self.penalties) < max(limits) + 2:
+            self.penalties = self.penalty(torch.arange(2 * max(limits) + 2, dtype=torch.float, device=self.device))
         none = torch.zeros(len(ids), 1, dtype=torch.long, device=self.device)
         constraint = bound(self.constraint, [source.wish for source in sources])
         return Beams(
@@ -94,12 +99,8 @@ class Space:
         logits, state = self.model.step(beams.token, beams.state)  # [B, K, V]
         slack = beams.slack if beams.slack > 0 else int((beams.limit - beams.length).min())
         longer = self.extended(beams, logits, self.allowed(beams, slack, logits.size(-1)))
-        ends, ended, length = longer.token == self.vocab.eos, beams.ended, beams.length + 1
-        if self.device.type != "cpu" or ends.any():  # a device that works ahead is not asked
-            score = self.penalized(longer.score, ends, length)
-            ended = ended.best_with(Ended(score, longer.node, longer.log_prob))
-            longer = longer.without(ends)
-        live = self.best(beams, longer, self.config.beam)  # at most `beam` have ended, so `beam` live ones remain
+        length = beams.length + 1
+        ended, live = self.settled(beams, longer, length)
         return Beams(
             sentences=beams.sentences,
             slack=slack - 1,
@@ -113,6 +114,36 @@ class Space:
             automaton=self.advance(beams.automaton, live.parents, live.token),
         )
 
+    def settled(self, beams: Beams, longer: Longer, length: Tensor) -> tuple[Ended, Longer]:
+        """The outputs that there are, with those that end now, of length [B], and the `beam` hypotheses that live on.
+
+        At most `beam` of the candidates end, so `beam` live ones remain. Where the first to end are taken, one that is
+        not among the best `beam` must not be, or a beam of one would stop at an eos that comes second. Otherwise it may
+        as well be kept: a better one will beat it.
+        """
+        beam, eos = self.config.beam, self.vocab.eos
+        counted = beam if self.config.stop == "first_k" else longer.token.size(1)
+        if kernels.serves(longer.score) and not self.banks:
+            found, live = search.settled(longer, beams.ended, beam, eos, counted, self.penalties, length)
+            return Ended(*found), Longer(*live)
+        ends, ended = longer.token == eos, beams.ended
+        if self.device.type != "cpu" or ends.any():  # a device that works ahead is not asked
+            worth = longer.score / self.penalty(length.float())[:, None]
+            counts = ends & (torch.arange(ends.size(1), device=ends.device) < counted)
+            ended = ended.best_with(Ended(worth.masked_fill(~counts, -torch.inf), longer.node, longer.log_prob))
+            longer = longer.without(ends)
+        return ended, self.best(beams, longer, beam)
+
+    def chosen(self, beams: Beams, logits: Tensor, allowed: Tensor | None) -> tuple[Longer, Ended]:
+        """What lives on, and the best of all that has ended: logits, allowed [B, K, V]."""
+        longer, ended = self.extended(beams, logits, allowed), beams.ended
+        ends = longer.token == self.vocab.eos
+        if self.device.type != "cpu" or ends.any():  # a device that works ahead is not asked
+            score = self.penalized(longer.score, ends, beams.length + 1)
+            ended = ended.best_with(Ended(score, longer.node, longer.log_prob))
+            longer = longer.without(ends)
+        return self.best(beams, longer, self.config.beam), ended  # at most `beam` have ended: as many live ones remain
+
     def extended(self, beams: Beams, logits: Tensor, allowed: Tensor | None) -> Longer:
         """The best 2 * beam continuations, of which at most `beam` end: logits [B, K, V]."""
         n = 2 * self.config.beam
@@ -124,6 +155,8 @@ class Space:
 
     def joined(self, beams: Beams, log_probs: Tensor, tokens: Tensor, n: int) -> Longer:
         """The best n of the candidates of all hypotheses of a sentence: log_probs, tokens [B, K, ·]"""
+        if kernels.serves(log_probs, beams.score):
+            return Longer(*search.joined(log_probs, tokens, beams.score, beams.node, n))
         total = beams.score[..., None] + log_probs
         score, place = top(total.flatten(1), n)
         parents = place // total.size(2)
@@ -147,32 +180,27 @@ class Space:
         in_time = (beams.length < beams.limit)[:, None, None] | is_end  # [B, 1, V]
         return in_time.expand(-1, beams.token.size(1), -1) if allowed is None else allowed & in_time
 
-    def penalized(self, score: Tensor, ends: Tensor, length: Tensor) -> Tensor:
-        """Scores of the candidates [B, 2 * beam] that are outputs, -inf for the others: length [B] counts eos.
-
-        Where the first to end are taken, one that is not among the best `beam` must not be, or a beam of one
-        would stop at an eos that comes second. Otherwise it may as well be kept: a better one will beat it.
-        """
-        if self.config.stop == "first_k":
-            ends = ends & (torch.arange(ends.size(1), device=ends.device) < self.config.beam)
-        return (score / self.penalty(length.float())[:, None]).masked_fill(~ends, -torch.inf)
-
     def penalty(self, length: Tensor) -> Tensor:
         """The length penalty of outputs of `length` symbols, counting eos."""
         return PENALTIES[self.config.length_penalty](length, self.config.alpha)
 
     def over(self, beams: Beams) -> Tensor:
-        """Which sentences are done: [B]
+        """Which sentences are done: [B]"""
+        return self.is_over(beams, beams.score[:, 0], beams.ended.score)
+
+    def is_over(self, beams: Beams, best_live: Tensor, ended: Tensor) -> Tensor:
+        """Whether what has ended, ended [B, E], is better than what can still come of the best live one [B]: [B]
 
         What goes on loses log-probability with every symbol. So it ends best if it loses nothing more, and at
         the length, between the next and the last, at which the penalty divides by most.
         """
-        best_live, ended = beams.score[:, 0], beams.ended.score
         if self.config.stop == "first_k":
             return (ended[:, -1] > -torch.inf) | (best_live == -torch.inf)
+        n = self.nbest if self.config.stop == "best" else self.config.beam
+        if kernels.serves(ended):
+            return search.over(beams.score, ended, beams.length, beams.limit, self.penalties, n)
         lengths = torch.stack([beams.length, beams.limit]) + 1.0  # the soonest and the latest end
         reachable = best_live / self.penalty(lengths).amax(0)
-        n = self.nbest if self.config.stop == "best" else self.config.beam
         return ended[:, n - 1] >= reachable
 
     def advance(self, automaton: Tensor | None, parents: Tensor, tokens: Tensor) -> Tensor | None:
@@ -194,10 +222,14 @@ class Space:
 
     def found(self, beams: Beams, row: int) -> Found:
         """The best outputs of a sentence that is done."""
-        scores, nodes, log_probs = (values[row, : self.nbest].tolist() for values in beams.ended)
+        return Found(beams.sentences[row].place, self.outputs(beams.ended, row, self.nbest))
+
+    def outputs(self, ended: Ended, row: int, n: int) -> list[Hypothesis]:
+        """The first n that have ended, as far as there are so many."""
+        scores, nodes, log_probs = (values[row, :n].tolist() for values in ended)
         hypotheses = []
         for score, node, log_prob in zip(scores, nodes, log_probs, strict=True):
             if score > -torch.inf:
                 tokens, before = self.history.symbols(node)
                 hypotheses.append(Hypothesis(tokens, score, sum(before) + log_prob, [*before, log_prob]))
-        return Found(beams.sentences[row].place, hypotheses)
+        return hypotheses

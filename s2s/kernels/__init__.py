@@ -28,10 +28,13 @@ def description() -> str:
     return library().why
 
 
-def top(scores: Tensor, n: int, allowed: Tensor | None = None, normalize: bool = False) -> tuple[Tensor, Tensor]:
+def top(
+    scores: Tensor, n: int, allowed: Tensor | None = None, banned: Tensor | None = None, *, normalize: bool = False
+) -> tuple[Tensor, Tensor]:
     """The n largest of the last dimension and where they stand, of equal ones the first: [..., V] -> [..., n].
 
-    Only those `allowed` [..., V], if given. With `normalize`, less the log-sum-exp of all V, allowed or not.
+    Only those `allowed` [..., V], if given; those `banned` [N] keep their places, but are -inf. With `normalize`, less
+    the log-sum-exp of all V.
     """
     scores = scores.contiguous()
     shape = (*scores.shape[:-1], n)
@@ -39,7 +42,8 @@ def top(scores: Tensor, n: int, allowed: Tensor | None = None, normalize: bool =
     sums = scores.new_empty(scores.shape[:-1]) if normalize else None
     allowed = None if allowed is None else allowed.expand(scores.shape).contiguous()
     n_rows = scores.numel() // max(scores.size(-1), 1)
-    call("s2s_top", scores, n_rows, scores.size(-1), n, allowed, sums, values, ids)
+    n_banned = 0 if banned is None else len(banned)
+    call("s2s_top", scores, n_rows, scores.size(-1), n, allowed, banned, n_banned, sums, values, ids)
     return values, ids
 
 

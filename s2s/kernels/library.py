@@ -23,7 +23,7 @@ from s2s.errors import ConfigError
 SOURCES = sorted(Path(__file__).parent.glob("*.[ch]"))
 FLAGS = ("-O3", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
 ARGUMENTS = {
-    "s2s_top": [c_void_p, *[c_int64] * 3, *[c_void_p] * 4],
+    "s2s_top": [c_void_p, *[c_int64] * 3, *[c_void_p] * 2, c_int64, *[c_void_p] * 3],
     "s2s_attend": [*[c_void_p] * 3, *[c_int64] * 3, *[c_void_p] * 3, *[c_int64] * 7, c_float, c_void_p],
     "s2s_attend_source": [*[c_void_p] * 4, *[c_int64] * 6, c_float, c_void_p],
     "s2s_sum_norm": [*[c_void_p] * 2, *[c_int64] * 2, *[c_void_p] * 2, c_float, c_void_p],
@@ -31,6 +31,11 @@ ARGUMENTS = {
     "s2s_rescaled": [c_void_p, *[c_int64] * 2, *[c_void_p] * 2],
     "s2s_product": [c_void_p, c_void_p, c_int64, c_void_p],
     "s2s_decoder": [c_void_p, c_int64, c_void_p, c_void_p],
+    "s2s_join": [*[c_void_p] * 4, *[c_int64] * 4, *[c_void_p] * 5],
+    "s2s_settle": [*[c_void_p] * 2, *[c_int64] * 6, *[c_void_p] * 4],
+    "s2s_grow_paths": [*[c_void_p] * 3, *[c_int64] * 3],
+    "s2s_select_paths": [*[c_void_p] * 2, *[c_int64] * 4, c_void_p],
+    "s2s_over": [*[c_void_p] * 5, *[c_int64] * 4, c_void_p],
     "s2s_large_pages": [c_void_p, c_int64],
 }
 NUMBERS = ("s2s_columns", "s2s_multiplies_bytes")
@@ -46,7 +51,7 @@ class Library(NamedTuple):
 
 def call(name: str, *arguments: Any) -> None:
     """Call a function; tensors are given as the addresses of what they hold."""
-    pointers = (a.data_ptr() if isinstance(a, Tensor) else a for a in arguments)
+    pointers = [a.data_ptr() if isinstance(a, Tensor) else a for a in arguments]
     getattr(library().functions, name)(*pointers)
 
 

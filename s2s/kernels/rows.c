@@ -19,18 +19,6 @@ static float log_sum_exp(const float *x, int64_t V, float most) {
     return most + logf(s);
 }
 
-/* Put y into the descending list; of equal ones the first to come stays first. */
-static inline int insert(float *values, int64_t *ids, int count, int n, float y, int64_t id) {
-    int j = count < n ? count++ : count - 1;
-    for (; j > 0 && values[j - 1] < y; j--) {
-        values[j] = values[j - 1];
-        if (ids) ids[j] = ids[j - 1];
-    }
-    values[j] = y;
-    if (ids) ids[j] = id;
-    return count;
-}
-
 static float block_maxima(const float *x, int64_t V, float *maxima) {
     float most = -INFINITY;
     for (int64_t start = 0; start < V; start += BLOCK) {
@@ -47,9 +35,9 @@ static float block_maxima(const float *x, int64_t V, float *maxima) {
 
 /* The n largest of each row x [rows, V], of equal ones the first; absent ones are -inf and id 0. If lse is not
 null, each row's log-sum-exp goes there and is taken from the values, all -inf where it is not finite. If allowed
-[rows, V] is not null, only those can be among the n, though all are in the sum. */
-void s2s_top(const float *x, int64_t rows, int64_t V, int64_t n, const uint8_t *allowed, float *lse, float *values,
-             int64_t *ids) {
+[rows, V] is not null, only those can be among the n, though all are in the sum; the banned ones are -inf. */
+void s2s_top(const float *x, int64_t rows, int64_t V, int64_t n, const uint8_t *allowed, const int64_t *banned,
+             int64_t n_banned, float *lse, float *values, int64_t *ids) {
     int64_t blocks = (V + BLOCK - 1) / BLOCK;
     float maxima[blocks], masked[allowed ? V : 1], best[n];
     for (int64_t r = 0; r < rows; r++, x += V, values += n, ids += n) {
@@ -77,6 +65,8 @@ void s2s_top(const float *x, int64_t rows, int64_t V, int64_t n, const uint8_t *
         for (int64_t i = 0; i < n; i++) {
             if (i >= count) ids[i] = 0;
             values[i] = i < count && finite ? values[i] - (lse ? lse[r] : 0) : -INFINITY;
+            for (int64_t b = 0; b < n_banned; b++)
+                if (ids[i] == banned[b]) values[i] = -INFINITY;
         }
     }
 }

@@ -1,4 +1,4 @@
-/* Vectors of 16 floats, which the compiler makes of what the processor has.
+/* Vectors of 16 floats, which the compiler makes of what the processor has, and lists of the best.
 
 Nothing here adds in an order that depends on how much else there is: a row has the same bits in any batch.
 */
@@ -67,6 +67,18 @@ static inline void add(float *out, float weight, const float *x, int64_t d) {
     int64_t j = 0;
     for (; j + W <= d; j += W) *(vf *)(out + j) = load(out + j) + splat(weight) * load(x + j);
     for (; j < d; j++) out[j] += weight * x[j];
+}
+
+/* Put y into the descending list; of equal ones the first to come stays first. */
+static inline int insert(float *values, int64_t *ids, int count, int n, float y, int64_t id) {
+    int j = count < n ? count++ : count - 1;
+    for (; j > 0 && values[j - 1] < y; j--) {
+        values[j] = values[j - 1];
+        if (ids) ids[j] = ids[j - 1];
+    }
+    values[j] = y;
+    if (ids) ids[j] = id;
+    return count;
 }
 
 #endif

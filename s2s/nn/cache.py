@@ -21,6 +21,7 @@ from torch.nn import functional as F
 
 from s2s import kernels
 from s2s.captured import recurring
+from s2s.kernels.search import grow_paths, select_paths
 from s2s.model import State, Tree, join_tensors, map_tensors
 from s2s.nn.attention import BLOCKED, Heads, Kernel, split
 
@@ -80,15 +81,25 @@ class TreeState(State):
             most=max(self.most, other.most),
         )
 
+    def select(self, parents: Tensor) -> Self:
+        """Hypothesis k of sentence b continues hypothesis parents[b, k]."""
+        if not kernels.serves(*self.nodes):
+            return super().select(parents)
+        return replace(self, hypothesis=select_paths(self.hypothesis, parents))
+
     def grow(self) -> Self:
         """With one more node at the end of each path, whose keys and values attention will write."""
         state = self.with_room()
-        beam = state.hypothesis.size(1)
-        newest = state.n_nodes[:, None] + torch.arange(beam, device=state.length.device)  # [B, K]
-        end = state.length[:, None, None].expand(-1, beam, -1)
+        path, beam = state.hypothesis, state.hypothesis.size(1)
+        if kernels.serves(*self.nodes):
+            path = grow_paths(path, state.length, state.n_nodes)
+        else:
+            newest = state.n_nodes[:, None] + torch.arange(beam, device=path.device)  # [B, K]
+            end = state.length[:, None, None].expand(-1, beam, -1)
+            path = path.scatter_(2, end, newest[..., None])
         return replace(
             state,
-            hypothesis=state.hypothesis.scatter_(2, end, newest[..., None]),
+            hypothesis=path,
             length=state.length + 1,
             n_nodes=state.n_nodes + beam,
             longest=state.longest + 1,
