@@ -17,7 +17,7 @@ from torch.distributed import DistStoreError
 from torch.distributed.distributed_c10d import PrefixStore
 
 if TYPE_CHECKING:
-    from torch.distributed import Store
+    from torch.distributed.distributed_c10d import Store
 
 POLL = 0.02
 """Seconds between two looks"""
@@ -46,7 +46,8 @@ def _ask(meeting: PrefixStore, rank: int, until: float) -> str:
 
 def _answer(meeting: PrefixStore, size: int, until: float) -> str:
     """A new name, once all others have it; what is asked may be a word of an earlier start, and is answered, too."""
-    name, answered = uuid.uuid4().hex, set()
+    name = uuid.uuid4().hex
+    answered: set[str] = set()
     missing = list(range(1, size))
     while missing:
         asked = [rank for rank in missing if meeting.check([f"asks/{rank}"])]
