@@ -121,10 +121,24 @@ class BeamConfig(Choice):
     """See max_len_a; parsing takes 300 (section 6.3)."""
     ban_unk: bool = False
     """Never write the unknown symbol."""
+    groups: int = 1
+    """Diverse beam search: the beam is parted into so many groups of equal size, which are searched one after another
+    in each step (Vijayakumar et al., 2018)."""
+    diversity: float = 0.5
+    """With groups, what a symbol loses in the choice for each hypothesis of an earlier group that has just taken it;
+    scores stay those of the model."""
 
     def __post_init__(self) -> None:
         refuse_outside("search", self, beam=at_least(1, 10_000), alpha=Range())
+        refuse_outside("search", self, groups=at_least(1), diversity=at_least(0))
         _check_limit(self)
+        if self.beam % self.groups:
+            raise ConfigError(f"search.beam={self.beam} must be a multiple of search.groups={self.groups}")
+
+    @property
+    def width(self) -> int:
+        """Hypotheses of a group."""
+        return self.beam // self.groups
 
 
 @dataclass(kw_only=True)

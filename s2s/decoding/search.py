@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from s2s.decoding import BeamConfig, Found, GreedyConfig, Hypothesis
+from s2s.decoding.groups import Diverse
 from s2s.decoding.queue import Queue, Source
 from s2s.decoding.space import Space
 from s2s.decoding.wishes import wishes_of
@@ -77,7 +78,8 @@ class BeamSearch:
                 f"nbest={nbest} must lie between 1 and the beam, which is {beam}; "
                 f"give search.beam={max(nbest, 1)}, after search=beam if the search is greedy"
             )
-        space = Space(self.config, model, vocab, device, constraint, nbest)
+        kind = Diverse if self.config.groups > 1 else Space
+        space = kind(self.config, model, vocab, device, constraint, nbest)
         beams: Beams | None = None
         while True:
             beams = space.admit(beams, queue)

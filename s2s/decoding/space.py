@@ -98,9 +98,8 @@ class Space:
         """All live hypotheses one symbol longer: what ends is put aside, the best of the others live on."""
         logits, state = self.model.step(beams.token, beams.state)  # [B, K, V]
         slack = beams.slack if beams.slack > 0 else int((beams.limit - beams.length).min())
-        longer = self.extended(beams, logits, self.allowed(beams, slack, logits.size(-1)))
         length = beams.length + 1
-        ended, live = self.settled(beams, longer, length)
+        ended, live = self.chosen(beams, logits, self.allowed(beams, slack, logits.size(-1)), length)
         return Beams(
             sentences=beams.sentences,
             slack=slack - 1,
@@ -113,6 +112,10 @@ class Space:
             state=state if self.config.beam == 1 else state.select(live.parents),
             automaton=self.advance(beams.automaton, live.parents, live.token),
         )
+
+    def chosen(self, beams: Beams, logits: Tensor, allowed: Tensor | None, length: Tensor) -> tuple[Ended, Longer]:
+        """The best of all that has ended, now of length [B], and what lives on: logits, allowed [B, K, V]."""
+        return self.settled(beams, self.extended(beams, logits, allowed), length)
 
     def settled(self, beams: Beams, longer: Longer, length: Tensor) -> tuple[Ended, Longer]:
         """The outputs that there are, with those that end now, of length [B], and the `beam` hypotheses that live on.
@@ -133,16 +136,6 @@ class Space:
             ended = ended.best_with(Ended(worth.masked_fill(~counts, -torch.inf), longer.node, longer.log_prob))
             longer = longer.without(ends)
         return ended, self.best(beams, longer, beam)
-
-    def chosen(self, beams: Beams, logits: Tensor, allowed: Tensor | None) -> tuple[Longer, Ended]:
-        """What lives on, and the best of all that has ended: logits, allowed [B, K, V]."""
-        longer, ended = self.extended(beams, logits, allowed), beams.ended
-        ends = longer.token == self.vocab.eos
-        if self.device.type != "cpu" or ends.any():  # a device that works ahead is not asked
-            score = self.penalized(longer.score, ends, beams.length + 1)
-            ended = ended.best_with(Ended(score, longer.node, longer.log_prob))
-            longer = longer.without(ends)
-        return self.best(beams, longer, self.config.beam), ended  # at most `beam` have ended: as many live ones remain
 
     def extended(self, beams: Beams, logits: Tensor, allowed: Tensor | None) -> Longer:
         """The best 2 * beam continuations, of which at most `beam` end: logits [B, K, V]."""
@@ -186,21 +179,22 @@ class Space:
 
     def over(self, beams: Beams) -> Tensor:
         """Which sentences are done: [B]"""
+        if self.config.stop != "first_k" and kernels.serves(beams.ended.score):
+            n = self.nbest if self.config.stop == "best" else self.config.beam
+            return search.over(beams.score, beams.ended.score, beams.length, beams.limit, self.penalties, n)
         return self.is_over(beams, beams.score[:, 0], beams.ended.score)
 
     def is_over(self, beams: Beams, best_live: Tensor, ended: Tensor) -> Tensor:
-        """Whether what has ended, ended [B, E], is better than what can still come of the best live one [B]: [B]
+        """Whether the outputs that there are, of such scores [B, E], are as good as the best live one [B] can get: [B]
 
         What goes on loses log-probability with every symbol. So it ends best if it loses nothing more, and at
         the length, between the next and the last, at which the penalty divides by most.
         """
         if self.config.stop == "first_k":
             return (ended[:, -1] > -torch.inf) | (best_live == -torch.inf)
-        n = self.nbest if self.config.stop == "best" else self.config.beam
-        if kernels.serves(ended):
-            return search.over(beams.score, ended, beams.length, beams.limit, self.penalties, n)
         lengths = torch.stack([beams.length, beams.limit]) + 1.0  # the soonest and the latest end
         reachable = best_live / self.penalty(lengths).amax(0)
+        n = min(self.nbest, ended.size(1)) if self.config.stop == "best" else ended.size(1)
         return ended[:, n - 1] >= reachable
 
     def advance(self, automaton: Tensor | None, parents: Tensor, tokens: Tensor) -> Tensor | None:

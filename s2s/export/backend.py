@@ -54,6 +54,8 @@ def _refuse_unsupported(config: GenerateConfig, chosen: Choice) -> None:
     """ConfigError for each option that would otherwise do nothing."""
     if not isinstance(chosen, BeamConfig | GreedyConfig):
         raise ConfigError(f"backend=ctranslate2 searches by beam or greedy, not by search={chosen.name}")
+    if isinstance(chosen, BeamConfig) and chosen.groups > 1:
+        raise ConfigError(f"search.groups={chosen.groups}: backend=ctranslate2 has no groups; give search.groups=1")
     if config.workers != 1:
         raise ConfigError(f"backend=ctranslate2 has threads of its own: give threads={config.workers} and no workers")
     if "log_probs" in config.fields:
