@@ -38,6 +38,8 @@ Line = str | Rejected
 INVALID_UTF8 = Rejected("invalid UTF-8")
 NUL = Rejected("NUL character")
 BLOCK = 1 << 20  # bytes decoded at once: ten times faster than line by line, and memory stays flat
+MOST = 1 << 26
+"""Bytes of a line: what has longer ones is no text, and a small gzip file may unpack to one that fills the memory"""
 DROP = "repair the file, or drop such lines with task.invalid=drop"
 
 
@@ -70,11 +72,15 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
     """Blocks of bytes that begin and end with a line, the last line end of each left out."""
     with open_bytes(path) as file:
         parts: list[bytes] = []  # a line longer than a block is joined once, not once a block
+        number = 1
         while data := file.read(BLOCK):
             end = data.rfind(b"\n")
             if end < 0:
                 parts.append(data)
+                if len(parts) > MOST // BLOCK:
+                    raise DataError(f"{path}:{number}: a line of more than {MOST:,} bytes; is this file text?")
                 continue
+            number += data.count(b"\n")
             parts.append(data[:end])
             yield b"".join(parts)
             parts = [data[end + 1 :]] if end + 1 < len(data) else []
