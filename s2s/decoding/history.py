@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = ["ROOT", "History"]
 
+import functools
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -31,8 +32,9 @@ class Step:
     log_prob: Tensor
     parent: Tensor
 
+    @functools.cached_property
     def on_host(self) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
-        """Flat arrays; on a CPU these are the same memory."""
+        """Flat arrays, brought over once; on a CPU these are the same memory."""
         token, log_prob, parent = (t.detach().cpu().flatten().numpy() for t in (self.token, self.log_prob, self.parent))
         return token, log_prob, parent
 
@@ -63,7 +65,7 @@ class History:
                 break
             if number < step.first:
                 continue
-            token, log_prob, parent = step.on_host()
+            token, log_prob, parent = step.on_host
             place = number - step.first
             tokens.append(int(token[place]))
             log_probs.append(float(log_prob[place]))

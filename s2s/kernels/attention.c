@@ -23,12 +23,12 @@ static inline float exponentials(float *w, int64_t n) {
 
 /* Attention of the newest symbol of each hypothesis over its path. q, k, v: rows [B * K] of h heads, q_stride and
 so on floats apart; k and v are written into the nodes [B, N, h * (d_k + d_v)] that end the paths [B, K, T], of
-which the first length[b] count. */
+which the first length[b] count. All heads of a node are read before the next node, since they lie side by side. */
 void s2s_attend(const float *q, const float *k, const float *v, int64_t q_stride, int64_t k_stride, int64_t v_stride,
                 float *nodes, const int64_t *path, const int64_t *length, int64_t B, int64_t K, int64_t N, int64_t T,
                 int64_t h, int64_t d_k, int64_t d_v, float scale, float *out) {
     int64_t width = h * (d_k + d_v), values = h * d_k;
-    float w[T + W], query[d_k];
+    float w[h][T + W], query[values];
     for (int64_t b = 0; b < B; b++, nodes += N * width) {
         int64_t n = length[b];
         for (int64_t i = 0; i < K; i++) {
@@ -36,16 +36,30 @@ void s2s_attend(const float *q, const float *k, const float *v, int64_t q_stride
             memcpy(node, k + (b * K + i) * k_stride, h * d_k * sizeof(float));
             memcpy(node + values, v + (b * K + i) * v_stride, h * d_v * sizeof(float));
         }
-        for (int64_t row = b * K; row < (b + 1) * K; row++)
-            for (int64_t a = 0; a < h; a++) {
-                const int64_t *at = path + row * T;
-                float *o = out + (row * h + a) * d_v;
-                for (int64_t j = 0; j < d_k; j++) query[j] = q[row * q_stride + a * d_k + j] * scale;
-                for (int64_t t = 0; t < n; t++) w[t] = dot(query, nodes + at[t] * width + a * d_k, d_k);
-                float total = exponentials(w, n);
-                memset(o, 0, d_v * sizeof(float));
-                for (int64_t t = 0; t < n; t++) add(o, w[t] / total, nodes + at[t] * width + values + a * d_v, d_v);
+        for (int64_t row = b * K; row < (b + 1) * K; row++) {
+            const int64_t *at = path + row * T;
+            float *o = out + row * h * d_v;
+            for (int64_t j = 0; j < values; j++) query[j] = q[row * q_stride + j] * scale;
+            for (int64_t t = 0; t < n; t++) {
+                const float *node = nodes + at[t] * width, *next = nodes + at[t + 1 < n ? t + 1 : t] * width;
+                for (int64_t a = 0; a < h; a++) {
+                    for (int64_t j = 0; j < d_k; j += W) __builtin_prefetch(next + a * d_k + j);
+                    w[a][t] = dot(query + a * d_k, node + a * d_k, d_k);
+                }
             }
+            for (int64_t a = 0; a < h; a++) {
+                float total = exponentials(w[a], n);
+                for (int64_t t = 0; t < n; t++) w[a][t] /= total;
+            }
+            memset(o, 0, h * d_v * sizeof(float));
+            for (int64_t t = 0; t < n; t++) {
+                const float *node = nodes + at[t] * width, *next = nodes + at[t + 1 < n ? t + 1 : t] * width;
+                for (int64_t a = 0; a < h; a++) {
+                    for (int64_t j = 0; j < d_v; j += W) __builtin_prefetch(next + values + a * d_v + j);
+                    add(o + a * d_v, w[a][t], node + values + a * d_v, d_v);
+                }
+            }
+        }
     }
 }
 
