@@ -1,12 +1,12 @@
 """How fast outputs are found, beside peers on the same weights and the same lengths, in one interleaved run.
 
-    python benchmarks/decode.py sizes=small,base cases=mt,parse peer=ctranslate2 out=decode.jsonl
+    python benchmarks/decode.py sizes=tiny,small,base cases=mt,parse peer=ctranslate2,hf latency=true out=decode.jsonl
 
 mt: 26 symbols in, 26 out, beam 4 (beams=1,4,21), batches=1,8,32. parse: 24 in, 84 out, beam 21, batches of 8.
 run=RUN source=FILE: a trained model on real sentences, until it ends, in a stream of batch= sentences at once.
-levers=true switches each lever off once; quantization=int8 compares 8-bit integers; latency=true times single
-sentences; memory=ENGINE prints the peak memory of one engine. Rates are output symbols per CPU second of one thread,
-eos counted; each the median of `repeats` runs, of which one of every engine follows the other.
+levers=true switches each lever off once; quantization=int8 compares 8-bit integers; latency=true times sentences alone;
+memory=ENGINE prints the peak memory of one engine. Rates are output symbols per CPU second of one thread, eos counted;
+each the median of `repeats` runs, of which one of every engine follows the other.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def measured(rows: list[dict[str, Any]], size: str, options: dict[str, str]) -> 
     compared = engines(*build(size), options)
     for name, work in works(size, options):
         row = compare(name, work, compared, int(options["repeats"]))
-        if options["latency"] == "true":
+        if options["latency"] == "true" and work.batch == 1:
             row["latency"] = latencies(work, compared)
         keep(rows, row, options)
 
@@ -124,7 +124,7 @@ def compare(name: str, work: Work, compared: dict[str, Decode], repeats: int) ->
 def latencies(work: Work, compared: dict[str, Decode]) -> dict[str, list[float]]:
     """CPU milliseconds of a sentence alone, median and 95th percentile."""
     found: dict[str, list[float]] = {engine: [] for engine in compared}
-    for ids in list(work.sources) * 3:
+    for ids in list(work.sources) * 6:
         for engine, decode in compared.items():
             begun = time.process_time()
             decode(Work([ids], work.n_out, work.beam, 1))
@@ -192,6 +192,8 @@ def show(rows: list[dict[str, Any]]) -> None:
     for row in rows[1:]:
         cells = [f"{row['rate'][n]:,.0f} ({row['ratio'][n]:.2f}; same {row['same'][n]})" for n in names]
         table.add_row(row["case"], *cells)
+        if row.get("latency"):
+            table.add_row("  alone, ms p50 / p95", *(" / ".join(map(str, row["latency"][n])) for n in names))
     Console(width=200).print(table)
 
 
