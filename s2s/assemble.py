@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from s2s import kernels
 from s2s.data.batching import Batches
 from s2s.data.prepare import prepare
 from s2s.distributed import Replicated, Sharded
@@ -44,6 +45,8 @@ def assemble(config: Config, plugins: Plugins, world: World, run: RunDirectory, 
     """Prepare the data, build the model and all that trains it; nothing is loaded from a checkpoint yet."""
     if config.train.threads:
         torch.set_num_threads(config.train.threads)
+    if world.device.type == "cpu":
+        kernels.keep_memory()
     torch.manual_seed(config.seed)  # for whatever a plugin draws while it is built
     build = plugins.registry.get
     task: Task = build("task", config.task.name).build(config.task)

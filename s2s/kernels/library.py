@@ -36,6 +36,7 @@ ARGUMENTS = {
     "s2s_grow_paths": [*[c_void_p] * 3, *[c_int64] * 3],
     "s2s_select_paths": [*[c_void_p] * 2, *[c_int64] * 4, c_void_p],
     "s2s_over": [*[c_void_p] * 5, *[c_int64] * 4, c_void_p],
+    "s2s_smoothed": [c_void_p, *[c_int64] * 3, *[c_void_p] * 2, *[c_float] * 2, *[c_void_p] * 3],
     "s2s_large_pages": [c_void_p, c_int64],
 }
 NUMBERS = ("s2s_columns", "s2s_multiplies_bytes")

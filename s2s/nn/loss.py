@@ -19,6 +19,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
+from s2s.kernels import smoothed as kernels
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -80,8 +82,11 @@ class LabelSmoothed:
         return self._sums(log_probs, at)
 
     def sums_and_gradient(self, logits: Tensor, at: Positions) -> tuple[LossSums, Tensor]:
-        """The same, and d loss / d logits [n, V]: softmax less the smoothed label, and 0 at padding."""
+        """The same, and d loss / d logits [n, V], perhaps in their place: softmax less smoothed label, 0 at padding."""
         weights = self.weights(logits.size(-1))
+        if kernels.serves(logits):
+            loss, nll = kernels.smoothed_(logits, at.target, at.counts, weights.on_target, weights.on_each)
+            return LossSums(loss.sum() - weights.constant * at.counts.sum(), nll.sum()), logits
         log_probs = logits.log_softmax(-1, dtype=torch.float32)
         sums = self._sums(log_probs, at)
         gradient = log_probs.exp_().sub_(weights.on_each)  # in place: [n, V] is what must stay small
