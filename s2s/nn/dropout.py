@@ -8,6 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+LEVELS = 1 << 16
+"""Numbers that a draw of 16 bits can be"""
+
 
 class Dropout(nn.Module):
     """Sets a share p of the values to zero while training, and scales the others up to keep the mean."""
@@ -25,13 +28,22 @@ class Dropout(nn.Module):
 
 
 def dropout(x: Tensor, p: float) -> Tensor:
-    """Dropout that is always on; p = 0 draws nothing.
+    """Dropout that is always on; p = 0 draws nothing. On a CPU p is a multiple of 1 / 65,536.
 
-    On a CPU torch draws its mask through bernoulli_, which took 28 % of a bf16 training step (4 + 4 layers,
-    width 128); comparing uniform numbers draws a mask of the same kind in a third of the time.
+    There torch draws its mask through bernoulli_, which took 28 % of a bf16 training step (4 + 4 layers, width 128).
+    Four values share a random number of 64 bits, which takes two thirds of the time of comparing uniform floats.
     """
     if p == 0:
         return x
     if x.device.type != "cpu":
         return F.dropout(x, p)
-    return x * torch.rand(x.shape).ge_(p).mul_(1 / (1 - p))
+    threshold = min(round(p * LEVELS), LEVELS - 1)
+    kept = draws(x.shape).ge(threshold - LEVELS // 2)
+    return x * kept.float().mul_(LEVELS / (LEVELS - threshold))  # in 16 bits the factor would be off by 0.2 %
+
+
+def draws(shape: torch.Size) -> Tensor:
+    """Independent integers of 16 bits, from -32,768 on, all equally likely."""
+    n = shape.numel()
+    words = torch.empty((n + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    return words.view(torch.int16)[:n].view(shape)

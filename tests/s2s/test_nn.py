@@ -147,7 +147,15 @@ def test_dropout_drops_its_share_and_keeps_the_mean(dtype: torch.dtype) -> None:
     x = torch.ones(200, 500, dtype=dtype)
     dropped = dropout(x, 0.3)
     assert (dropped == 0).double().mean().item() == pytest.approx(0.3, abs=0.006)  # four standard deviations
-    assert dropped[dropped != 0].double().unique().tolist() == pytest.approx([1 / 0.7], rel=1e-6)
+    assert dropped[dropped != 0].double().unique().tolist() == pytest.approx([1 / 0.7], rel=1e-5)
+
+
+def test_values_are_dropped_independently() -> None:
+    """Four of them come from one random number: no two may be dropped together more often than others."""
+    torch.manual_seed(1)
+    kept = (dropout(torch.ones(2**18, 4), 0.25) > 0).double()
+    assert torch.allclose(kept.mean(0), torch.tensor(0.75).double(), atol=5e-3)
+    assert torch.allclose(kept.T.cov(), 0.1875 * torch.eye(4).double(), atol=3e-3)
 
 
 def test_dropout_passes_the_gradient_of_what_it_kept() -> None:
