@@ -17,6 +17,7 @@ from torch import Tensor
 
 from s2s.decoding import Hypothesis, SampleConfig
 from s2s.decoding.choosing import log_probs, pick
+from s2s.decoding.drawing import choose
 from s2s.decoding.limits import most_symbols
 from s2s.model import State
 
@@ -129,23 +130,6 @@ class Sampler:
         if not len(rows):
             return None
         return samples if len(rows) == len(live) else samples.keep(rows)
-
-
-def choose(log_probs: Tensor, allowed: Tensor, uniform: Tensor, config: SampleConfig) -> Tensor:
-    """A symbol for each sample: log_probs, allowed [B, K, V], uniform [B, K] in [0, 1) -> [B, K].
-
-    Symbols are laid end to end, the most probable first, and the one is taken into which `uniform` falls.
-    """
-    scores = log_probs.double().masked_fill(~allowed, -torch.inf) / config.temperature
-    scores, symbols = scores.sort(dim=-1, descending=True, stable=True)
-    if config.top_k:
-        scores, symbols = scores[..., : config.top_k], symbols[..., : config.top_k]
-    ends = scores.softmax(-1).cumsum(-1)  # where each symbol's part of [0, 1] ends
-    begins = torch.cat([torch.zeros_like(ends[..., :1]), ends[..., :-1]], dim=-1)
-    n_taken = (begins < config.top_p).sum(-1, keepdim=True).clamp(min=1)  # the fewest that reach top_p
-    whole = ends.gather(-1, n_taken - 1)
-    place = (ends <= uniform[..., None] * whole).sum(-1, keepdim=True)
-    return symbols.gather(-1, place.minimum(n_taken - 1))[..., 0]
 
 
 class Drawn:
