@@ -9,55 +9,34 @@ __all__ = ["Sampler", "choose"]
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from s2s.decoding import Hypothesis, SampleConfig
+from s2s.decoding import Found, Hypothesis, SampleConfig
 from s2s.decoding.choosing import log_probs, pick
 from s2s.decoding.drawing import choose
 from s2s.decoding.limits import most_symbols
-from s2s.model import State
+from s2s.decoding.samples import Drawn, Samples, Sentence
+from s2s.decoding.streaming import Streaming, all_at_once, padded, staying
+from s2s.decoding.wishes import bound
+from s2s.model import Seq2Seq
+from s2s.task import Constraint, Vocab
 
 if TYPE_CHECKING:
-    from s2s.model import Seq2Seq
-    from s2s.task import Constraint, Vocab
+    from collections.abc import Iterator
 
-
-@dataclass(frozen=True)
-class Samples:
-    """All that is known of the samples being drawn."""
-
-    rows: Tensor
-    """[B], which sources they are for"""
-    uniform: Tensor
-    """[B, K, L], what chance says at each step"""
-    limit: Tensor
-    """[B], most symbols of an output, without eos"""
-    token: Tensor
-    """[B, 1] at first, then [B, K]: the newest symbols"""
-    live: Tensor
-    """[B, K], False: has ended, or nothing was allowed"""
-    state: State
-    """The model's"""
-    automaton: Tensor | None
-    """[B, 1, ·] at first, then [B, K, ·], the constraint's"""
-
-    def keep(self, rows: Tensor) -> Self:
-        """Those of the sentences `rows` [B']"""
-        tensors = {name: x[rows] for name, x in vars(self).items() if isinstance(x, Tensor)}
-        return replace(self, **tensors, state=self.state.keep(rows))
+    from s2s.decoding.queue import Queue, Source
 
 
 class Sampler:
-    """The `Search` that draws; see `SampleConfig`."""
+    """The `StreamingSearch` that draws; see `SampleConfig`."""
 
     def __init__(self, config: SampleConfig) -> None:
         self.config = config
 
-    @torch.no_grad()
     def __call__(
         self,
         model: Seq2Seq,
@@ -68,93 +47,103 @@ class Sampler:
         nbest: int = 1,
     ) -> list[list[Hypothesis]]:
         """`nbest` independent samples for each source, the most probable first: src, pad [B, S]."""
-        drawn: list[list[Drawn]] = [[Drawn() for _ in range(nbest)] for _ in range(src.size(0))]
-        samples = self.start(model, src, pad, vocab, constraint, nbest) if src.size(0) else None
-        length = 0
-        while samples is not None:
-            logits, state = model.step(samples.token, samples.state)
-            scores = log_probs(model, logits).expand(-1, nbest, -1)  # [B, K, V]
-            allowed = self.allowed(samples, vocab, constraint, length, scores.size(-1))
-            token = choose(scores, allowed, samples.uniform[..., length], self.config)
-            of_token = scores.gather(2, token[..., None])[..., 0]
-            possible = samples.live & allowed.any(-1) & of_token.isfinite()
-            _write(drawn, samples.rows, token, of_token, samples.live, possible)
-            samples, length = self.grown(samples, state, token, possible & (token != vocab.eos), constraint), length + 1
-        outputs = [[sample.hypothesis(vocab.eos) for sample in row if sample.ends_with(vocab.eos)] for row in drawn]
-        return [sorted(hypotheses, key=lambda h: -h.score) for hypotheses in outputs]
+        return all_at_once(self, model, src, pad, vocab, constraint, nbest)
 
-    def start(
-        self, model: Seq2Seq, src: Tensor, pad: Tensor, vocab: Vocab, constraint: Constraint | None, n: int
-    ) -> Samples:
+    @torch.no_grad()
+    def stream(
+        self,
+        model: Seq2Seq,
+        queue: Queue,
+        vocab: Vocab,
+        device: torch.device,
+        constraint: Constraint | None = None,
+        nbest: int = 1,
+    ) -> Iterator[list[Found]]:
+        """The samples of the sentences of a queue, in the order in which the last of each ends."""
+        yield from Drawing(self.config, model, vocab, device, constraint, nbest).run(queue)
+
+
+@dataclass
+class Drawing(Streaming[Samples]):
+    """One search."""
+
+    config: SampleConfig
+    model: Seq2Seq
+    vocab: Vocab
+    device: torch.device
+    constraint: Constraint | None
+    n_samples: int
+
+    def start(self, sources: list[Source]) -> Samples:
         """Empty outputs, all of a sentence alike."""
-        sources = [row[~gap].tolist() for row, gap in zip(src, pad, strict=True)]
-        limits = [most_symbols(self.config, model, len(source) - 1) for source in sources]
-        limit = torch.tensor(limits, device=src.device)
-        uniform = [[_uniform(self.config.seed, k, source, max(limits) + 1) for k in range(n)] for source in sources]
+        src, pad = padded(sources, self.vocab, self.device)
+        limits = [most_symbols(self.config, self.model, len(source.ids) - 1) for source in sources]
+        limit = torch.tensor(limits, device=self.device)
+        numbers, longest = range(self.n_samples), max(limits) + 1
+        uniform = [_uniform(self.config.seed, k, list(source.ids), longest) for source in sources for k in numbers]
+        constraint = bound(self.constraint, [source.wish for source in sources])
         return Samples(
-            rows=torch.arange(len(sources), device=src.device),
-            uniform=torch.stack([torch.stack(row) for row in uniform]).to(src.device),
+            sentences=[Sentence(s.place, len(s.ids), [Drawn() for _ in numbers]) for s in sources],
+            uniform=torch.stack(uniform).unflatten(0, (len(sources), -1)).to(self.device),
+            length=torch.zeros_like(limit),
             limit=limit,
-            token=torch.full_like(src[:, :1], vocab.bos),
-            live=torch.ones(len(sources), n, dtype=torch.bool, device=src.device),
-            state=model.start(model.encode(src, pad)),
+            token=torch.full_like(src[:, :1], self.vocab.bos),
+            live=torch.ones(len(sources), self.n_samples, dtype=torch.bool, device=self.device),
+            state=self.model.start(self.model.encode(src, pad)),
             automaton=constraint.start(src, pad, limit) if constraint else None,
         )
 
-    def allowed(
-        self, samples: Samples, vocab: Vocab, constraint: Constraint | None, length: int, n_symbols: int
-    ) -> Tensor:
-        """What may come next, [B, K, V]; at its limit, an output can only end."""
-        symbols = torch.arange(n_symbols, device=samples.token.device)
-        banned = torch.tensor([vocab.pad, vocab.bos, *([vocab.unk] if self.config.ban_unk else [])])
-        allowed = ~torch.isin(symbols, banned.to(symbols.device)) & (
-            (length < samples.limit)[:, None, None] | (symbols == vocab.eos)
-        )
-        if constraint and samples.automaton is not None:
-            allowed = allowed & constraint.allowed(samples.automaton)
-        return allowed.expand(-1, samples.live.size(1), -1)
-
-    def grown(
-        self, samples: Samples, state: State, token: Tensor, live: Tensor, constraint: Constraint | None
-    ) -> Samples | None:
-        """One symbol longer, without the sentences whose samples have all ended; None: there are no others."""
+    def grow(self, samples: Samples) -> Samples:
+        """One symbol longer."""
+        logits, state = self.model.step(samples.token, samples.state)
+        scores = log_probs(self.model, logits).expand(-1, self.n_samples, -1)  # [B, K, V]
+        allowed = self.allowed(samples, scores.size(-1))
+        now = samples.length[:, None, None].expand(-1, self.n_samples, -1)
+        token = choose(scores, allowed, samples.uniform.gather(2, now)[..., 0], self.config)
+        log_prob = scores.gather(2, token[..., None])[..., 0]
+        possible = samples.live & allowed.any(-1) & log_prob.isfinite()
+        _write(samples, token, log_prob, possible)
+        automaton = samples.automaton
         if samples.token.shape != token.shape:  # after the first step, each sample goes on by itself
             parents = torch.zeros_like(token)
-            automaton = None if samples.automaton is None else pick(samples.automaton, parents)
-            state, samples = state.select(parents), replace(samples, automaton=automaton)
-        automaton = samples.automaton
-        if constraint and automaton is not None:
-            automaton = constraint.advance(automaton, token)
-        samples = replace(samples, state=state, token=token, live=live, automaton=automaton)
-        rows = live.any(1).nonzero()[:, 0]
-        if not len(rows):
-            return None
-        return samples if len(rows) == len(live) else samples.keep(rows)
+            state, automaton = state.select(parents), None if automaton is None else pick(automaton, parents)
+        if self.constraint and automaton is not None:
+            automaton = self.constraint.advance(automaton, token)
+        live, length = possible & (token != self.vocab.eos), samples.length + 1
+        return replace(samples, state=state, token=token, live=live, length=length, automaton=automaton)
+
+    def allowed(self, samples: Samples, n_symbols: int) -> Tensor:
+        """What may come next, [B, K, V]; at its limit, an output can only end."""
+        symbols = torch.arange(n_symbols, device=self.device)
+        unk = [self.vocab.unk] if self.config.ban_unk else []
+        banned = torch.tensor([self.vocab.pad, self.vocab.bos, *unk], device=self.device)
+        in_time = (samples.length < samples.limit)[:, None, None] | (symbols == self.vocab.eos)
+        allowed = ~torch.isin(symbols, banned) & in_time
+        if self.constraint and samples.automaton is not None:
+            allowed = allowed & self.constraint.allowed(samples.automaton)
+        return allowed.expand(-1, self.n_samples, -1)
+
+    def over(self, batch: Samples) -> Tensor:
+        """Which sentences are done: [B], those whose samples have all ended."""
+        return ~batch.live.any(1)
+
+    def found(self, batch: Samples, row: int) -> Found:
+        """The samples that are outputs, the most probable first."""
+        sentence = batch.sentences[row]
+        outputs = [sample.hypothesis() for sample in sentence.drawn if sample.ends_with(self.vocab.eos)]
+        return Found(sentence.place, sorted(outputs, key=lambda h: -h.score))
+
+    def without(self, batch: Samples, over: Tensor) -> Samples | None:
+        """The sentences that go on; None: there are none."""
+        rows = staying(over)
+        return batch.keep(rows) if len(rows) else None
 
 
-class Drawn:
-    """One sample's symbols so far, and their log-probabilities under the model."""
-
-    def __init__(self) -> None:
-        self.tokens: list[int] = []
-        self.log_probs: list[float] = []
-
-    def ends_with(self, eos: int) -> bool:
-        """Whether it is an output."""
-        return bool(self.tokens) and self.tokens[-1] == eos
-
-    def hypothesis(self, eos: int) -> Hypothesis:
-        """The output."""
-        log_prob = sum(self.log_probs)
-        return Hypothesis(self.tokens[:-1], log_prob, log_prob, self.log_probs)
-
-
-def _write(
-    drawn: list[list[Drawn]], rows: Tensor, token: Tensor, log_prob: Tensor, live: Tensor, possible: Tensor
-) -> None:
+def _write(samples: Samples, token: Tensor, log_prob: Tensor, possible: Tensor) -> None:
     """Add the newest symbols [B, K]; a live sample for which none was possible has no output."""
-    for row, *values in zip(rows.tolist(), *(t.tolist() for t in (token, log_prob, live, possible)), strict=True):
-        for sample, symbol, value, was_live, is_possible in zip(drawn[row], *values, strict=True):
+    values = zip(*(t.tolist() for t in (token, log_prob, samples.live, possible)), strict=True)
+    for sentence, of_sentence in zip(samples.sentences, values, strict=True):
+        for sample, symbol, value, was_live, is_possible in zip(sentence.drawn, *of_sentence, strict=True):
             if is_possible:
                 sample.tokens.append(symbol)
                 sample.log_probs.append(value)

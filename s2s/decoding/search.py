@@ -16,9 +16,8 @@ import torch
 
 from s2s.decoding import BeamConfig, Found, GreedyConfig, Hypothesis
 from s2s.decoding.groups import Diverse
-from s2s.decoding.queue import Queue, Source
 from s2s.decoding.space import Space
-from s2s.decoding.wishes import wishes_of
+from s2s.decoding.streaming import all_at_once
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from s2s.decoding.beams import Beams
+    from s2s.decoding.queue import Queue
     from s2s.model import Seq2Seq
     from s2s.task import Constraint, Vocab
 
@@ -53,13 +52,7 @@ class BeamSearch:
         nbest: int = 1,
     ) -> list[list[Hypothesis]]:
         """At most `nbest` outputs for each source, best first: src, pad [B, S]."""
-        rows = zip(src, pad, wishes_of(constraint, src.size(0)), strict=True)
-        sources = (Source(i, row[~gap].tolist(), wish) for i, (row, gap, wish) in enumerate(rows))
-        outputs: list[list[Hypothesis]] = [[] for _ in range(src.size(0))]
-        for found in self.stream(model, Queue(sources, max(src.numel(), 1)), vocab, src.device, constraint, nbest):
-            for place, hypotheses in found:
-                outputs[place] = hypotheses
-        return outputs
+        return all_at_once(self, model, src, pad, vocab, constraint, nbest)
 
     @torch.no_grad()
     def stream(
@@ -79,15 +72,4 @@ class BeamSearch:
                 f"give search.beam={max(nbest, 1)}, after search=beam if the search is greedy"
             )
         kind = Diverse if self.config.groups > 1 else Space
-        space = kind(self.config, model, vocab, device, constraint, nbest)
-        beams: Beams | None = None
-        while True:
-            beams = space.admit(beams, queue)
-            if beams is None:
-                return
-            over = space.over(beams)
-            if over.any():
-                yield [space.found(beams, row) for row in over.nonzero()[:, 0].tolist()]
-                beams = space.without(beams, over)
-            if beams is not None:
-                beams = space.grow(beams)
+        yield from kind(self.config, model, vocab, device, constraint, nbest).run(queue)

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from s2s import kernels
-from s2s.captured import recurring
 from s2s.decoding import BeamConfig, Found, Hypothesis
 from s2s.decoding.banks import banks_of
 from s2s.decoding.beams import Beams, Ended, Longer, Sentence
@@ -22,17 +21,18 @@ from s2s.decoding.choosing import continuations, pick, top
 from s2s.decoding.history import ROOT, History
 from s2s.decoding.limits import most_symbols
 from s2s.decoding.penalties import PENALTIES
+from s2s.decoding.streaming import Streaming, padded, staying
 from s2s.decoding.wishes import bound
 from s2s.kernels import search
 from s2s.model import Seq2Seq
 from s2s.task import Constraint, Vocab
 
 if TYPE_CHECKING:
-    from s2s.decoding.queue import Queue, Source
+    from s2s.decoding.queue import Source
 
 
 @dataclass
-class Space:
+class Space(Streaming[Beams]):
     """One search."""
 
     config: BeamConfig
@@ -46,40 +46,17 @@ class Space:
     def __post_init__(self) -> None:
         unk = [self.vocab.unk] if self.config.ban_unk else []
         self.banned = torch.tensor([self.vocab.pad, self.vocab.bos, *unk], device=self.device)
-        self.waiting: Beams | None = None
         self.penalties = torch.empty(0)  # of outputs of every length that may come, counting eos
         self.banks = banks_of(self.constraint, normalize=not self.model.gives_scores)
 
-    def admit(self, beams: Beams | None, queue: Queue) -> Beams | None:
-        """With those that wait, as far as there is room and the states can be joined."""
-        if beams is None and self.waiting is not None:
-            beams, self.waiting = self.waiting, None
-        if self.waiting is not None or (beams is not None and not beams.state.joins):
-            return beams
-        sources = queue.admit(0 if beams is None else beams.n_source)
-        if not sources:
-            return beams
-        newcomers = self.grow(self.start(sources))
-        if beams is None:
-            return newcomers
-        if beams.can_join(newcomers):
-            return beams.join(newcomers)
-        self.waiting = newcomers
-        return beams
-
     def start(self, sources: list[Source]) -> Beams:
         """One live hypothesis for each sentence, since at the first step all would be the same."""
-        ids = [torch.tensor(source.ids, dtype=torch.long) for source in sources]
-        n_symbols = torch.tensor([len(row) for row in ids])
-        width = recurring(int(n_symbols.max()), self.device, least=32)
-        pad = torch.arange(width) >= n_symbols[:, None]
-        src = torch.full(pad.shape, self.vocab.pad).masked_scatter(~pad, torch.cat(ids)).to(self.device)
-        pad = pad.to(self.device)
-        limits = [most_symbols(self.config, self.model, len(row) - 1) for row in ids]
+        src, pad = padded(sources, self.vocab, self.device)
+        limits = [most_symbols(self.config, self.model, len(source.ids) - 1) for source in sources]
         limit = torch.tensor(limits, device=self.device)
         if len(self.penalties) < max(limits) + 2:
             self.penalties = self.penalty(torch.arange(2 * max(limits) + 2, dtype=torch.float, device=self.device))
-        none = torch.zeros(len(ids), 1, dtype=torch.long, device=self.device)
+        none = torch.zeros(len(sources), 1, dtype=torch.long, device=self.device)
         constraint = bound(self.constraint, [source.wish for source in sources])
         return Beams(
             sentences=[Sentence(s.place, len(s.ids), self.history.n_added) for s in sources],
@@ -89,7 +66,7 @@ class Space:
             token=none + self.vocab.bos,
             node=none + ROOT,
             score=none.float(),
-            ended=Ended.none(len(ids), self.config.beam, self.device),
+            ended=Ended.none(len(sources), self.config.beam, self.device),
             state=self.model.start(self.model.encode(src, pad)),
             automaton=constraint.start(src, pad, limit) if constraint else None,
         )
@@ -205,11 +182,9 @@ class Space:
 
     def without(self, beams: Beams, over: Tensor) -> Beams | None:
         """The sentences that go on; the last of them take the places of those that are `over` [B]."""
-        n = int((~over).sum())
-        if not n:
+        rows = staying(over)
+        if not len(rows):
             return None
-        rows = torch.arange(n, device=over.device)
-        rows[over[:n]] = n + (~over[n:]).nonzero()[:, 0]
         beams = beams.keep(rows)
         self.history.forget(min(sentence.begun for sentence in beams.sentences))
         return beams

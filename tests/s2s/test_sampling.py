@@ -7,20 +7,24 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 import torch
+from recurrent_model import Recurrent
 from table_model import Table
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from s2s.decoding import GreedyConfig, SampleConfig
+from s2s.decoding.queue import Queue, Source
 from s2s.decoding.sampling import Sampler, choose
 from s2s.decoding.search import greedy
 from s2s.errors import ConfigError
+from s2s.model import State
 from s2s.task import Vocab
 
 if TYPE_CHECKING:
@@ -94,6 +98,43 @@ def test_a_sample_depends_on_its_sentence_seed_and_number_alone() -> None:
     assert together[::-1] == tokens(sources[::-1])
     assert all(few <= many for few, many in zip(together, tokens(sources, n=8), strict=True))
     assert together != tokens(sources, seed=2)
+
+
+@pytest.mark.parametrize("n_tokens", [1, 12, 1000])
+def test_samples_are_the_same_when_sentences_are_let_in_as_others_leave(n_tokens: int) -> None:
+    """The waiting ones take the places of those that are done, and each draws as it would alone."""
+    draw = random.Random(0)
+    sources = [draw.choices(range(4, 9), k=draw.randint(1, 8)) for _ in range(12)]
+    sampler = Sampler(SampleConfig(max_len_b=6))
+    for model in (table(), Recurrent(9)):
+        vocab = Vocab(src=9, tgt=9 if isinstance(model, Recurrent) else 7)
+        queue = Queue((Source(i, [*source, EOS]) for i, source in enumerate(sources)), n_tokens)
+        stream = sampler.stream(model, queue, vocab, torch.device("cpu"), nbest=3)
+        found = {place: hypotheses for some in stream for place, hypotheses in some}
+        for i, source in enumerate(sources):
+            (alone,) = sampler(model, *batch_of([source]), vocab, nbest=3)
+            assert [h.tokens for h in found[i]] == [h.tokens for h in alone]
+            assert [h.score for h in found[i]] == pytest.approx([h.score for h in alone], rel=1e-5)
+
+
+def test_a_sentence_that_is_done_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where states join, a queue that holds two at once takes fewer steps than pairs one after the other."""
+    monkeypatch.setattr(State, "joins", True)
+    sources = [[4 + i % 5] * 2 for i in range(16)]
+    config, n_steps = SampleConfig(max_len_a=0.0, max_len_b=40), []
+    model = Recurrent(9)
+    step = model.step
+    model.step = lambda *given: n_steps.append(1) or step(*given)  # type: ignore[method-assign]
+    vocab, cpu = Vocab(src=9, tgt=9), torch.device("cpu")
+
+    def steps(groups: list[list[list[int]]]) -> int:
+        n_steps.clear()
+        for group in groups:
+            queue = Queue((Source(i, [*source, EOS]) for i, source in enumerate(group)), n_tokens=6)
+            assert sum(len(found) for found in Sampler(config).stream(model, queue, vocab, cpu)) == len(group)
+        return len(n_steps)
+
+    assert steps([sources]) < steps([sources[i : i + 2] for i in range(0, 16, 2)])
 
 
 def test_the_most_probable_of_one_is_the_greedy_output() -> None:

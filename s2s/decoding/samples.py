@@ -1,0 +1,90 @@
+"""The samples of a search that draws, while it goes on.
+
+Shapes: B sentences that are still drawn for, K samples of each, L the longest limit with eos.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Drawn", "Samples", "Sentence"]
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+from torch import Tensor
+
+from s2s.decoding import Hypothesis
+from s2s.model import State, join_tensors, map_tensors
+
+
+class Drawn:
+    """One sample's symbols so far, and their log-probabilities under the model."""
+
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+        self.log_probs: list[float] = []
+
+    def ends_with(self, eos: int) -> bool:
+        """Whether it is an output."""
+        return bool(self.tokens) and self.tokens[-1] == eos
+
+    def hypothesis(self) -> Hypothesis:
+        """The output."""
+        log_prob = sum(self.log_probs)
+        return Hypothesis(self.tokens[:-1], log_prob, log_prob, self.log_probs)
+
+
+class Sentence(NamedTuple):
+    """What the host knows of a sentence."""
+
+    place: int
+    """Its number among the sources"""
+    n_source: int
+    """Its symbols, with eos"""
+    drawn: list[Drawn]
+    """Its samples"""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """All that is known of the samples being drawn."""
+
+    sentences: list[Sentence]
+    uniform: Tensor
+    """[B, K, L], what chance says at each step"""
+    length: Tensor
+    """[B], symbols of each sample, without bos"""
+    limit: Tensor
+    """[B], most symbols of an output, without eos"""
+    token: Tensor
+    """[B, 1] at first, then [B, K]: the newest symbols"""
+    live: Tensor
+    """[B, K], False: has ended, or nothing was allowed"""
+    state: State
+    """The model's"""
+    automaton: Tensor | None
+    """[B, 1, ·] at first, then [B, K, ·], the constraint's"""
+
+    @property
+    def n_source(self) -> int:
+        """Source symbols of all sentences."""
+        return sum(sentence.n_source for sentence in self.sentences)
+
+    def keep(self, rows: Tensor) -> Self:
+        """Those of the sentences `rows` [B']"""
+        sentences = [self.sentences[i] for i in rows.tolist()]
+        kept = map_tensors(lambda t: t.index_select(0, rows), self._tensors())
+        return replace(self, sentences=sentences, state=self.state.keep(rows), **kept)
+
+    def can_join(self, other: Self) -> bool:
+        """Whether the model's states and the constraint's fit together."""
+        if self.automaton is not None and other.automaton is not None:
+            return self.state.joins and self.automaton.shape[2:] == other.automaton.shape[2:]
+        return self.state.joins
+
+    def join(self, other: Self) -> Self:
+        """The sentences of both, these first."""
+        joined = join_tensors(self._tensors(), other._tensors())
+        return type(self)(sentences=self.sentences + other.sentences, state=self.state.join(other.state), **joined)
+
+    def _tensors(self) -> dict[str, Any]:
+        return {name: x for name, x in vars(self).items() if name not in ("sentences", "state")}

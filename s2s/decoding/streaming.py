@@ -1,0 +1,144 @@
+"""A batch that stays full: sentences that are done leave it, and those that wait take their places.
+
+Whatever a search does with a batch, this is how sentences come and go. Shapes: B sentences, S source length.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Batch", "Streaming", "all_at_once", "padded", "staying"]
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+
+import torch
+from torch import Tensor
+
+from s2s.captured import recurring
+from s2s.decoding.queue import Queue, Source
+from s2s.decoding.wishes import wishes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from s2s.decoding import Found, Hypothesis, StreamingSearch
+    from s2s.model import Seq2Seq, State
+    from s2s.task import Constraint, Vocab
+
+
+class Batch(Protocol):
+    """Sentences on which a search is at work."""
+
+    @property
+    def state(self) -> State:
+        """The model's"""
+        ...
+
+    @property
+    def n_source(self) -> int:
+        """Source symbols of all of them."""
+        ...
+
+    def can_join(self, other: Any) -> bool:
+        """Whether the model's states and the constraint's fit together."""
+        ...
+
+    def join(self, other: Self) -> Self:
+        """The sentences of both, these first."""
+        ...
+
+
+B = TypeVar("B", bound=Batch)
+
+
+class Streaming(ABC, Generic[B]):
+    """One search, over sentences that come and go."""
+
+    waiting: B | None = None
+    """Newcomers that have been let in, but could not join the others"""
+
+    @abstractmethod
+    def start(self, sources: list[Source]) -> B:
+        """Before the first symbol."""
+
+    @abstractmethod
+    def grow(self, batch: B) -> B:
+        """One symbol longer."""
+
+    @abstractmethod
+    def over(self, batch: B) -> Tensor:
+        """Which sentences are done: [B]"""
+
+    @abstractmethod
+    def found(self, batch: B, row: int) -> Found:
+        """The outputs of a sentence that is done."""
+
+    @abstractmethod
+    def without(self, batch: B, over: Tensor) -> B | None:
+        """The sentences that go on; None: there are none."""
+
+    def run(self, queue: Queue) -> Iterator[list[Found]]:
+        """What is found for the sentences of a queue, in the order in which their searches end."""
+        batch: B | None = None
+        while True:
+            batch = self.admit(batch, queue)
+            if batch is None:
+                return
+            over = self.over(batch)
+            if over.any():
+                yield [self.found(batch, row) for row in over.nonzero()[:, 0].tolist()]
+                batch = self.without(batch, over)
+            if batch is not None:
+                batch = self.grow(batch)
+
+    def admit(self, batch: B | None, queue: Queue) -> B | None:
+        """With those that wait, as far as there is room and the states can be joined."""
+        if batch is None and self.waiting is not None:
+            batch, self.waiting = self.waiting, None
+        if self.waiting is not None or (batch is not None and not batch.state.joins):
+            return batch
+        sources = queue.admit(0 if batch is None else batch.n_source)
+        if not sources:
+            return batch
+        newcomers = self.grow(self.start(sources))
+        if batch is None:
+            return newcomers
+        if batch.can_join(newcomers):
+            return batch.join(newcomers)
+        self.waiting = newcomers
+        return batch
+
+
+def staying(over: Tensor) -> Tensor:
+    """The rows that go on, the last of them in the places of those that are `over` [B], so that few are moved."""
+    n = int((~over).sum())
+    rows = torch.arange(n, device=over.device)
+    rows[over[:n]] = n + (~over[n:]).nonzero()[:, 0]
+    return rows
+
+
+def padded(sources: Sequence[Source], vocab: Vocab, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Their symbols, and True at padding: [B, S]"""
+    ids = [torch.tensor(source.ids, dtype=torch.long) for source in sources]
+    n_symbols = torch.tensor([len(row) for row in ids])
+    pad = torch.arange(recurring(int(n_symbols.max()), device, least=32)) >= n_symbols[:, None]
+    src = torch.full(pad.shape, vocab.pad).masked_scatter(~pad, torch.cat(ids))
+    return src.to(device), pad.to(device)
+
+
+def all_at_once(
+    search: StreamingSearch,
+    model: Seq2Seq,
+    src: Tensor,
+    pad: Tensor,
+    vocab: Vocab,
+    constraint: Constraint | None,
+    nbest: int,
+) -> list[list[Hypothesis]]:
+    """At most `nbest` outputs for each source, best first: src, pad [B, S]."""
+    rows = zip(src, pad, wishes_of(constraint, src.size(0)), strict=True)
+    sources = (Source(i, row[~gap].tolist(), wish) for i, (row, gap, wish) in enumerate(rows))
+    outputs: list[list[Hypothesis]] = [[] for _ in range(src.size(0))]
+    for found in search.stream(model, Queue(sources, max(src.numel(), 1)), vocab, src.device, constraint, nbest):
+        for place, hypotheses in found:
+            outputs[place] = hypotheses
+    return outputs
