@@ -167,7 +167,7 @@ class Updater:
 
     def _learn(self, part: Batch, factor: Tensor) -> Tensor:
         """Add the gradient of the summed loss times a 0-dim `factor`; the sums [2] of loss and nll."""
-        with self.machinery.library.multiplying():
+        with self.machinery.learning():
             with self._autocast():
                 out = self.loss(self.model, part)
             self.scaler.scale(out.loss * factor).backward()

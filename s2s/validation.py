@@ -129,7 +129,8 @@ class Validation:
         tokens = self.config.train.micro_tokens or self.config.train.n_tokens
         batches = chain.from_iterable(in_order(corpus, tokens) for corpus in self.corpora)
         nll, n_tokens = 0.0, 0
-        with evaluating(self.model):
+        # A compiled model may be compiled for the one shape of training's batches.
+        with evaluating(self.model), torch.compiler.set_stance("force_eager"):
             for pairs in islice(batches, self.world.rank, None, self.world.size):
                 batch = make_batch(pairs, self.task.vocab).to(self.world.device)
                 nll += self.loss(self.model, batch).nll.item()

@@ -61,6 +61,8 @@ class TrainConfig:
     """Record forward and backward once and replay them. null: on a GPU where batches have one shape."""
     compile: bool = False
     """Compile the model with torch.compile."""
+    recompile: Literal["allow", "fail"] = "allow"
+    """What an update does whose batch needs the model compiled once more. fail: it ends the run; for tests."""
     activations: Literal["keep", "recompute"] = "keep"
     """recompute: layers keep their input only, and backward computes the rest again, for a third more time."""
     profile: bool = False

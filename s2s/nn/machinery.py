@@ -4,11 +4,13 @@ from __future__ import annotations
 
 __all__ = ["Machinery"]
 
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from s2s.errors import ConfigError
 from s2s.nn.endtoend import varlen_serves
 from s2s.nn.products import Library, choose
 from s2s.packing import Capacity
@@ -42,6 +44,8 @@ class Machinery:
     graph: Taken = Taken(False, "the plain form")
     """Whether forward and backward are recorded once, as a CUDA graph"""
     compiled: bool = False
+    once: bool = False
+    """Whether it is an error to compile again"""
     recomputed: bool = False
 
     @classmethod
@@ -60,6 +64,7 @@ class Machinery:
             longest=longest if constant else 0,
             graph=_graph(train, constant=constant, n_processes=n_processes, device=device),
             compiled=train.compile,
+            once=train.compile and train.recompile == "fail",
             recomputed=train.activations == "recompute",
         )
 
@@ -72,6 +77,12 @@ class Machinery:
         """The shape of batches of so many symbols a side; None: whatever they need."""
         return Capacity(tokens, self.longest) if self.constant else None
 
+    @contextmanager
+    def learning(self) -> Iterator[None]:
+        """Around forward and backward of a batch."""
+        with self.library.multiplying(), compiling_once() if self.once else nullcontext():
+            yield
+
     def facts(self, device: torch.device) -> Iterator[str]:
         """A line for each choice."""
         if device.type == "cpu":
@@ -81,9 +92,24 @@ class Machinery:
         if device.type == "cuda":
             yield f"{'a CUDA graph of' if self.graph.taken else 'eager'} forward and backward: {self.graph.why}"
         if self.compiled:
-            yield "model compiled" + (", for one shape" if self.constant else "")
+            yield "model compiled" + (", for one shape" if self.constant else "") + (", once" if self.once else "")
         if self.recomputed:
             yield "activations inside layers are computed again in backward"
+
+
+@contextmanager
+def compiling_once() -> Iterator[None]:
+    """Inside the block, what torch.compile has compiled may not be compiled again."""
+    from torch import _dynamo as dynamo  # which takes a second to import
+
+    with dynamo.config.patch(error_on_recompile=True):
+        try:
+            yield
+        except dynamo.exc.RecompileError as error:
+            raise ConfigError(
+                f"train.recompile=fail, and a batch needs the model compiled once more; give train.recompile=allow, or "
+                f"train.compile=false. {error}"
+            ) from None
 
 
 def _packed(train: TrainConfig, model: Any, loss: Any, device: torch.device) -> Taken:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from types import SimpleNamespace
 
 import pytest
@@ -11,12 +12,15 @@ from torch import nn
 
 from s2s.batch import make_batch
 from s2s.config import TrainConfig
+from s2s.distributed import World
+from s2s.errors import ConfigError
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
-from s2s.nn.machinery import Machinery
+from s2s.nn.machinery import Machinery, Taken
 from s2s.nn.recompute import recompute_layers
 from s2s.packing import Capacity, pack
 from s2s.task import Vocab
+from s2s.update import Updater
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 
@@ -129,6 +133,37 @@ def test_layers_run_twice_in_training_and_once_otherwise() -> None:
     runs.clear()
     gradients(model.eval())
     assert len(runs) == 4
+
+
+def compiled_updater(**train: object) -> Updater:
+    """With the constant shapes that a GPU would get."""
+    torch._dynamo.reset()
+    model, config = net(), TrainConfig(tokens=60, compile=True, **train)  # type: ignore[arg-type]
+    means = Machinery.choose(config, model, ABLE, CPU, longest=12)
+    means = dataclasses.replace(means, packed=Taken(True, ""), longest=12)
+    model.compile(backend="eager", dynamic=False, fullgraph=True)
+    loss, optimizer = LabelSmoothed(LabelSmoothedConfig()), torch.optim.SGD(model.parameters())
+    return Updater(config, 1, VOCAB, model, loss, optimizer, lambda _: 0.1, World(), machinery=means)
+
+
+BATCHES = [[([5, 6, 7], [8, 9])] * 3, [([4], [11, 12, 13, 14]), ([9, 9], [7])], [([8], [6, 6])]]
+LONGER = [([5] * 20, [6] * 20)]
+
+
+def test_a_run_fails_where_a_batch_is_compiled_anew() -> None:
+    update = compiled_updater(recompile="fail")
+    for step, pairs in enumerate(BATCHES, 1):
+        assert update(pairs, step).finite
+    with pytest.raises(ConfigError, match="recompile=fail"):
+        update(LONGER, 4)
+    torch._dynamo.reset()
+
+
+def test_a_run_may_go_on_and_compile() -> None:
+    update = compiled_updater()
+    for step, pairs in enumerate([*BATCHES, LONGER], 1):
+        assert update(pairs, step).finite
+    torch._dynamo.reset()
 
 
 def test_batches_of_one_shape_are_compiled_once() -> None:

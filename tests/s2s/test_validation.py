@@ -88,6 +88,14 @@ def test_the_loss_is_the_mean_over_symbols_of_single_sentences(validation: Valid
     assert validation.model.training
 
 
+def test_a_model_compiled_for_one_shape_is_judged_as_it_is(validation: Validation) -> None:
+    """More than eight shapes would be an error where it is compiled whole, and each takes the compiler's time."""
+    plain, compiled = validation.nll(StopSignal()), []
+    validation.model.compile(backend=lambda graph, _: compiled.append(1) or graph.forward, dynamic=False)
+    assert validation.nll(StopSignal()) == plain
+    assert not compiled
+
+
 def test_scores_are_those_of_outputs_decoded_one_by_one(validation: Validation) -> None:
     hyps = [next(iter(validation.generator([word]))).hyp for word in WORDS]
     verdict = validation(StopSignal())
