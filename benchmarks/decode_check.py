@@ -79,16 +79,17 @@ def slow_search(model: Seq2Seq, source: Sequence[int], vocab: Vocab, config: Bea
     live: list[tuple[float, list[int]]] = [(0.0, [])]
     ended: list[tuple[float, list[int]]] = []
     for length in range(1, limit + 2):
-        log_probs = torch.cat(
-            [model.project(model.decode(torch.tensor([[vocab.bos, *y]]), memory))[0, -1:] for _, y in live]
-        ).log_softmax(-1)
+        prefixes = torch.tensor([[vocab.bos, *y] for _, y in live])
+        alike = memory.keep(torch.zeros(len(live), dtype=torch.long))
+        log_probs = model.project(model.decode(prefixes, alike)[:, -1]).log_softmax(-1)
         log_probs[:, [vocab.pad, vocab.bos]] = -torch.inf
         if length == limit + 1:
             log_probs[:, : vocab.eos] = log_probs[:, vocab.eos + 1 :] = -torch.inf
         total = torch.tensor([score for score, _ in live])[:, None] + log_probs
         score, place = total.flatten().sort(descending=True, stable=True)
-        best = [(float(s), *divmod(int(i), vocab.tgt)) for s, i in zip(score[: 2 * config.beam], place, strict=False)]
-        longer = [(s, [*live[parent][1], token]) for s, parent, token in best if s > -torch.inf]
+        best = zip(score[: 2 * config.beam].tolist(), place[: 2 * config.beam].tolist(), strict=True)
+        candidates = [(s, *divmod(i, vocab.tgt)) for s, i in best if s > -torch.inf]
+        longer = [(s, [*live[parent][1], token]) for s, parent, token in candidates]
         ended += [(s / length**config.alpha, y[:-1]) for s, y in longer if y[-1] == vocab.eos]
         ended = sorted(ended, key=lambda output: -output[0])[: config.beam]
         live = [(s, y) for s, y in longer if y[-1] != vocab.eos][: config.beam]

@@ -5,6 +5,7 @@ and d_v.
 */
 
 #include "decoder.h"
+#include <stdlib.h>
 
 enum { BLOCKED = -30000 }; /* added to the score of what may not be seen; exp of it is 0, and no row is NaN */
 
@@ -28,7 +29,7 @@ void s2s_attend(const float *q, const float *k, const float *v, int64_t q_stride
                 float *nodes, const int64_t *path, const int64_t *length, int64_t B, int64_t K, int64_t N, int64_t T,
                 int64_t h, int64_t d_k, int64_t d_v, float scale, float *out) {
     int64_t width = h * (d_k + d_v), values = h * d_k;
-    float w[h][T + W], query[values];
+    float(*w)[T + W] = malloc(h * sizeof *w), query[values]; /* those of long outputs would not fit on the stack */
     for (int64_t b = 0; b < B; b++, nodes += N * width) {
         int64_t n = length[b];
         for (int64_t i = 0; i < K; i++) {
@@ -61,12 +62,13 @@ void s2s_attend(const float *q, const float *k, const float *v, int64_t q_stride
             }
         }
     }
+    free(w);
 }
 
 /* The same over the sources: q [B, K, h, d_k], keys [B, h, S, d_k], values [B, h, S, d_v], of which `seen` [B, S]. */
 void s2s_attend_source(const float *q, const float *keys, const float *values, const uint8_t *seen, int64_t B,
                        int64_t K, int64_t S, int64_t h, int64_t d_k, int64_t d_v, float scale, float *out) {
-    float w[S + W], query[d_k];
+    float *w = malloc((S + W) * sizeof(float)), query[d_k];
     for (int64_t b = 0; b < B; b++, seen += S)
         for (int64_t a = 0; a < h; a++, keys += S * d_k, values += S * d_v)
             for (int64_t row = b * K; row < (b + 1) * K; row++) {
@@ -77,4 +79,5 @@ void s2s_attend_source(const float *q, const float *keys, const float *values, c
                 memset(o, 0, d_v * sizeof(float));
                 for (int64_t t = 0; t < S; t++) add(o, w[t] / total, values + t * d_v, d_v);
             }
+    free(w);
 }

@@ -11,6 +11,8 @@ import ctypes
 from ctypes import c_double, c_int64, c_void_p
 from typing import TYPE_CHECKING, NamedTuple
 
+import torch
+
 from s2s.kernels.library import call
 from s2s.kernels.products import Map, Product
 
@@ -56,7 +58,12 @@ class Decoder:
 
         Of a path, length [B] nodes count. sources: keys and values [B, h, S, d]; seen [B, S], True at symbols.
         """
-        held = [x.clone(), path.contiguous(), length.contiguous(), seen.contiguous()]
+        held = [
+            x.clone(memory_format=torch.contiguous_format),
+            path.contiguous(),
+            length.contiguous(),
+            seen.contiguous(),
+        ]
         for layer, own, source in zip(self.layers, nodes, sources, strict=True):
             assert own.is_contiguous()
             keys, values = (t.contiguous() for t in source)
