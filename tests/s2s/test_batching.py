@@ -33,7 +33,7 @@ class Lists:
 
 
 @given(st.integers(1, 3000), st.integers(0, 2**63), st.integers(0, 2**40))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_permutation_is_a_bijection(n: int, seed: int, epoch: int) -> None:
     places = Permutation(n, seed, epoch)(np.arange(n))
     assert np.array_equal(np.sort(places), np.arange(n))
@@ -74,7 +74,7 @@ def test_every_pair_comes_once_in_an_epoch(pool: int) -> None:
 
 
 @given(st.integers(1, 80), st.integers(1, 60), st.integers(1, 40), st.integers(0, 5))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_padded_batches_keep_the_budget_on_both_sides(n: int, tokens: int, longest: int, seed: int) -> None:
     corpus = Lists(n, longest, seed)
     batches = list(Batches([(corpus, 1.0)], tokens, seed).epoch(0))
@@ -125,7 +125,7 @@ def test_pairs_come_from_the_corpus_that_owns_the_row() -> None:
 
 
 @given(st.integers(0, 30), st.integers(1, 40), st.integers(0, 9))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_a_split_batch_has_every_pair_once_in_parts_of_like_size(n: int, n_parts: int, seed: int) -> None:
     corpus = Lists(max(n, 1), seed=seed)
     pairs = [corpus[i] for i in range(n)]
@@ -191,7 +191,7 @@ def test_the_order_is_what_it_was() -> None:
 
 
 @given(st.integers(1, 400), st.integers(20, 300), st.integers(1, 40))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_full_batches_take_pairs_as_they_come_and_no_more_than_fit(n: int, tokens: int, most_pairs: int) -> None:
     """Against a loop that adds pair after pair until one does not fit."""
     src, tgt = Lists(n).sizes.T + 1

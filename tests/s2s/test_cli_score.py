@@ -244,7 +244,7 @@ def lines_in(data: bytes) -> int | None:
     return None if "\0" in text else len(text.removesuffix("\n").split("\n")) if text else 0
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(hyp=FILE, ref=FILE, same=st.booleans(), style=st.sampled_from(["text", "json"]))
 def test_no_pair_of_files_makes_a_traceback(
     here: Path, capsys: pytest.CaptureFixture[str], hyp: bytes, ref: bytes, *, same: bool, style: str

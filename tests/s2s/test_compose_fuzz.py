@@ -24,7 +24,6 @@ N_CASES = int(os.environ.get("S2S_FUZZ", "300"))
 
 FUZZ = settings(
     max_examples=N_CASES,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
     derandomize="S2S_FUZZ" not in os.environ,
 )

@@ -31,7 +31,7 @@ def write(directory: Path, chunks: list[list[tuple[list[int], list[int]]]], size
     return Corpus(directory)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(chunk, max_size=4))
 def test_what_is_written_is_read(tmp_path: Path, chunks: list[list[tuple[list[int], list[int]]]]) -> None:
     corpus = write(tmp_path / "c", chunks)

@@ -97,7 +97,7 @@ def slow_bleu(hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> float:
 sentence = st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=1, max_size=8).map(" ".join)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(sentence, sentence, sentence), min_size=1, max_size=6))
 def test_bleu_is_its_definition(rows: list[tuple[str, str, str]]) -> None:
     hyps, *refs = (list(column) for column in zip(*rows, strict=True))
@@ -363,7 +363,7 @@ ALL = [
 lines = st.lists(st.tuples(st.text(max_size=12), st.text(max_size=12)), min_size=1, max_size=4)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(lines)
 def test_any_text_has_a_score(rows: list[tuple[str, str]]) -> None:
     hyps, ref = (list(column) for column in zip(*rows, strict=True))

@@ -60,7 +60,7 @@ def test_known_text_comes_back(subwords: Subwords) -> None:
 
 
 @given(st.lists(st.text(st.characters(codec=None, exclude_categories=()), max_size=20), max_size=5))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_no_text_whatsoever_crashes(any_subwords: Subwords, lines: list[str]) -> None:
     """Half surrogates, which no UTF-8 holds, count as U+FFFD."""
     encoded = any_subwords.encode(lines)
@@ -195,7 +195,7 @@ def test_an_unknown_symbol_stays_in_its_word(subwords: Subwords) -> None:
         assert subwords.decode(ids) == line.replace("ΩΔ", "⁇").replace("Ω", "⁇")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(data=st.data())
 def test_words_are_those_of_the_text(data: st.DataObject, subwords: Subwords) -> None:
     """Whatever the symbols are: each word of the text is that of its own symbols alone."""

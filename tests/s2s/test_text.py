@@ -18,7 +18,7 @@ from s2s.errors import ConfigError, DataError
 from s2s.task import Example, Rejected
 
 DATA = Path(__file__).parents[2] / "../shared/data"
-FUZZ = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def plain_lines(data: bytes) -> list[str | Rejected]:
@@ -212,7 +212,7 @@ json_value = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(json_value)
 def test_any_value_names_corpora_or_is_refused(value: object) -> None:
     try:

@@ -142,7 +142,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(VALUES)
 def test_what_is_written_is_read_as_the_same(value: object) -> None:
     text = to_text({"a": value})
@@ -152,7 +152,7 @@ def test_what_is_written_is_read_as_the_same(value: object) -> None:
     assert repr(read) == repr({"a": value}), "types, too: 1 is not 1.0, nor true"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text())
 def test_other_readers_of_yaml_take_text_for_text(value: str) -> None:
     assert yaml.safe_load(to_text({"a": value})) == {"a": value}
