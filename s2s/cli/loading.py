@@ -21,7 +21,7 @@ from s2s.distributed import pick_device
 from s2s.errors import ConfigError
 from s2s.forking import n_that_pay
 from s2s.generator import Generator
-from s2s.nn.packed import pack
+from s2s.nn.packed import Matmul, pack, steady
 
 if TYPE_CHECKING:
     from s2s.config import GenerateConfig
@@ -53,6 +53,7 @@ def load(composed: Composed[GenerateConfig], plugins: Plugins) -> Loaded:
     given = {"search": composed.given.get("search", {})}
     chosen = recompose(models.first.config, given, plugins).search
     config = with_candidates(config, chosen)
+    config = replace(config, matmul=_matmul(models.model, device, config))
     search, how = _search(models, chosen, plugins, device, config)
     return Loaded(
         Generator(
@@ -95,9 +96,19 @@ def _workers(config: GenerateConfig, device: torch.device) -> int:
     return config.workers or n_that_pay(n_workers(0), lambda: x @ x.T)
 
 
+def _matmul(model: Seq2Seq, device: torch.device, config: GenerateConfig) -> Matmul:
+    """Who multiplies: for a file, which another process may continue or do a part of, no stopwatch decides."""
+    measured = config.output == "-" or not _computes_fp32(device, config) or config.quantization != "none"
+    return config.matmul if measured or config.matmul != "auto" else steady(model)
+
+
+def _computes_fp32(device: torch.device, config: GenerateConfig) -> bool:
+    return device.type == "cpu" and config.precision == "fp32"
+
+
 def accelerate(model: Seq2Seq, device: torch.device, config: GenerateConfig) -> str:
     """Make the model ready to decode as fast as it can on this machine; says what was chosen."""
-    on_cpu = device.type == "cpu" and config.precision == "fp32"
+    on_cpu = _computes_fp32(device, config)
     if config.quantization != "none" and not on_cpu:
         raise ConfigError(
             f"quantization={config.quantization} works on a CPU in fp32, but device is {device} and "

@@ -46,6 +46,7 @@ SHAPING = (
     "mbr_weights",
     "candidates",
     "precision",
+    "matmul",
     "quantization",
     "backend",
 )

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from s2s.cli.inputs import is_stream
 from s2s.cli.resumable import ResumableFile
+from s2s.compose import differences
 from s2s.data.lines import blocks
 from s2s.durable import digest, write_file
 from s2s.errors import ConfigError, DataError, UserError
@@ -134,10 +135,10 @@ def _agreed(paths: list[Path]) -> dict[str, Any]:
         if facts["sha256"] != digest(path):
             raise DataError(f"{path} is not as it was written; remove it, and make it again")
         first = first or facts["made_of"]
-        if facts["made_of"] != first:
+        if changed := differences(first, facts["made_of"]):
+            what = ", ".join(f"{key} was {old!r} and {new!r}" for key, (old, new) in changed.items())
             raise DataError(
-                f"{path} and {paths[0]} are not parts of one output: run, checkpoint, input or options differ; remove "
-                "what is old, and make it again"
+                f"{path} and {paths[0]} are not parts of one output: {what}; remove what is old, and make it again"
             )
     assert first is not None
     return first

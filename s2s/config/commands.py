@@ -103,9 +103,11 @@ class GenerateConfig:
     workers: int = 1
     """Processes on a CPU that share the weights and the inputs of a window; with more than one, each has one thread.
     0: as many as this machine can now give its time to, by a measurement at the start."""
-    matmul: Literal["auto", "torch", "onednn"] = "auto"
+    matmul: Literal["auto", "torch", "onednn", "native"] = "auto"
     """Who multiplies by weights in fp32 on a CPU. onednn: with weights laid out once, the same to the bit in every
-    batch. auto: whichever is faster here, by a measurement at the start."""
+    batch. native: so too, by functions in C for one thread, and with a whole step made of them where the architecture
+    has one. auto: whichever is fastest here, by a measurement at the start; for a file, which another process may
+    continue or do a part of, the first of native, onednn and torch that is here and right."""
     quantization: Literal["none", "int8"] = "none"
     """int8: weights and activations in 8-bit integers, on a CPU; each row has its own scale, so that outputs do not
     depend on their batch."""

@@ -10,7 +10,7 @@ Shapes: R rows, I inputs, O outputs.
 
 from __future__ import annotations
 
-__all__ = ["Int8", "OneDNN", "pack", "product_of"]
+__all__ = ["Int8", "Matmul", "OneDNN", "pack", "product_of", "steady"]
 
 import functools
 import time
@@ -123,9 +123,9 @@ NAMES = {"onednn": "by oneDNN", "native": "in C"}
 Kind = Callable[[Tensor, Tensor | None], "Product"]
 
 
-def _kinds() -> dict[str, Kind]:
+def _kinds() -> dict[Matmul, Kind]:
     """What else than torch's own there is here, the preferred first."""
-    kinds: dict[str, Kind] = {}
+    kinds: dict[Matmul, Kind] = {}
     if multiplies():
         kinds["native"] = functools.partial(Floats, room=Room())
     if hasattr(torch.ops.mkldnn, "_linear_pointwise"):
@@ -157,21 +157,43 @@ def _replace(model: nn.Module, kind: Kind) -> None:
             module.weight = None  # type: ignore[assignment]  # the product has its own
 
 
-def _fastest(model: nn.Module, kinds: dict[str, Kind]) -> tuple[str, str]:
-    """Who is to multiply, and why: measured with 4 and 32 rows of the model's largest linear map."""
+@torch.no_grad()
+def steady(model: nn.Module) -> Matmul:
+    """Who is to multiply where no stopwatch may decide, since another process must find the same: the preferred one."""
+    largest = _largest(model)
+    return next(iter(_right(largest, _kinds())), "torch") if largest else "torch"
+
+
+def _largest(model: nn.Module) -> nn.Linear | None:
     maps = [module for module in model.modules() if isinstance(module, nn.Linear)]
-    if not maps or not kinds:
-        return "torch", "there is nothing else" if maps else "there are none"
-    largest = max(maps, key=lambda module: module.weight.numel())
-    weight, bias = largest.weight.detach(), largest.bias
-    rows = [torch.randn(n, weight.size(1), generator=torch.Generator().manual_seed(n)) for n in (4, 32)]
-    exact = F.linear(rows[1].double(), weight.double(), None if bias is None else bias.double())
-    times = {"torch": _seconds(lambda: [F.linear(x, weight, bias) for x in rows])}
-    for name, kind in kinds.items():
-        product = kind(weight, bias)
-        if (product(rows[1]) - exact).abs().max() <= 1e-5 * exact.abs().max().clamp(min=1e-12):
-            times[name] = _seconds(lambda product=product: [product(x) for x in rows])  # type: ignore[misc]
-    best = next((name for name in kinds if times.get(name, torch.inf) < 1.1 * min(times.values())), "torch")
+    return max(maps, key=lambda module: module.weight.numel(), default=None)
+
+
+def _right(of: nn.Linear, kinds: dict[Matmul, Kind]) -> dict[Matmul, Product]:
+    """What each kind makes of a map, without those that are not right here."""
+    x = _rows(of, 32)
+    bias = None if of.bias is None else of.bias.double()
+    exact = F.linear(x.double(), of.weight.double(), bias)
+    products = {name: kind(of.weight.detach(), of.bias) for name, kind in kinds.items()}
+    tolerance = 1e-5 * exact.abs().max().clamp(min=1e-12)
+    return {name: product for name, product in products.items() if (product(x) - exact).abs().max() <= tolerance}
+
+
+def _rows(of: nn.Linear, n: int) -> Tensor:
+    return torch.randn(n, of.weight.size(1), generator=torch.Generator().manual_seed(n))
+
+
+@torch.no_grad()
+def _fastest(model: nn.Module, kinds: dict[Matmul, Kind]) -> tuple[Matmul, str]:
+    """Who is to multiply, and why: measured with 4 and 32 rows of the model's largest linear map."""
+    largest = _largest(model)
+    if largest is None or not kinds:
+        return "torch", "there is nothing else" if largest is not None else "there are none"
+    rows, weight, bias = [_rows(largest, n) for n in (4, 32)], largest.weight, largest.bias
+    times: dict[Matmul, float] = {"torch": _seconds(lambda: [F.linear(x, weight, bias) for x in rows])}
+    for name, product in _right(largest, kinds).items():
+        times[name] = _seconds(lambda product=product: [product(x) for x in rows])  # type: ignore[misc]
+    best: Matmul = next((name for name in kinds if times.get(name, torch.inf) < 1.1 * min(times.values())), "torch")
     others = ", ".join(f"{name} took {times[name] / times[best]:.1f} times as long" for name in times if name != best)
     return best, others or "no other is right here"
 

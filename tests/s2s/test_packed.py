@@ -13,7 +13,7 @@ from s2s.cli.loading import accelerate
 from s2s.config import GenerateConfig
 from s2s.errors import ConfigError
 from s2s.kernels.products import Bytes, Floats, Room, multiplies, multiplies_bytes
-from s2s.nn.packed import Int8, OneDNN, pack
+from s2s.nn.packed import Int8, OneDNN, pack, steady
 from s2s.testing import VOCAB, assert_state_reorders, assert_step_is_decode
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
@@ -127,6 +127,16 @@ def test_auto_measures_and_says_so() -> None:
     how = pack(model(), "auto", "none")
     assert how.startswith("linear maps ")
     assert " times as long" in how
+
+
+def test_where_no_stopwatch_may_decide_the_preferred_that_is_right_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("s2s.nn.packed._seconds", lambda function: pytest.fail("a stopwatch"))
+    assert steady(model()) == ("native" if multiplies() else "onednn")
+    wrong = lambda weight, bias: lambda x: x @ weight.T + 1  # noqa: E731
+    monkeypatch.setattr("s2s.nn.packed._kinds", lambda: {"native": wrong, "onednn": OneDNN})
+    assert steady(model()) == "onednn"
+    monkeypatch.setattr("s2s.nn.packed._kinds", lambda: {"native": wrong})
+    assert steady(model()) == steady(nn.ReLU()) == "torch"
 
 
 def test_functions_in_c_are_refused_where_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -114,10 +115,17 @@ def test_processes_of_torchrun_share_the_input_and_one_speaks(here: Path, capfd:
     assert capfd.readouterr().err.count("sentences/s") == 1
 
 
+def test_a_part_says_who_multiplied(here: Path) -> None:
+    """Not whoever was faster just then: another part, or the same continued, must find the same."""
+    assert main([*COMMON, "output=out.tsv", "shard=1/2"]) == 0
+    facts = json.loads((here / "out.tsv.shard-00001-of-00002.json").read_text())
+    assert facts["made_of"]["matmul"] in ("native", "onednn", "torch")
+
+
 def test_parts_of_different_making_are_not_joined(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*COMMON, "output=out.tsv", "shard=1/2"]) == 0
     assert main([*COMMON, "output=out.tsv", "shard=2/2", "search.beam=2"]) == 2
-    assert "are not parts of one output" in capsys.readouterr().err
+    assert "are not parts of one output: search.beam was 4 and 2; remove" in capsys.readouterr().err
     assert not (here / "out.tsv").exists()
 
 
