@@ -6,12 +6,10 @@ __all__ = ["Updated", "Updater"]
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.distributed.tensor import DTensor
-from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from s2s.batch import make_batch
 from s2s.captured import Captured, record
@@ -21,6 +19,7 @@ from s2s.distributed import Replicated, Strategy, World
 from s2s.model import Seq2Seq
 from s2s.nn.loss import Loss
 from s2s.nn.machinery import DTYPES, Machinery
+from s2s.optim.stepping import RecordedStepper, Stepper
 from s2s.packing import pack
 from s2s.schedules import Schedule
 from s2s.task import Vocab
@@ -68,17 +67,6 @@ class Updated:
         }
 
 
-class Sums(NamedTuple):
-    """Of all micro-batches and processes, on the host."""
-
-    loss: float
-    nll: float
-    n_places: float
-    """Places that were computed on, on both sides"""
-    n_failed: float
-    """Processes that had too little memory"""
-
-
 @dataclass
 class Updater:
     """Turns global batches into updates of the model."""
@@ -98,6 +86,7 @@ class Updater:
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.scaler = torch.amp.GradScaler(self.world.device.type, enabled=self.config.precision == "fp16")
         self.captured = Captured(self._learn, record) if self.machinery.graph.taken else None
+        self.stepper = self._stepper()
         self.finer = 1
         """Times as many micro-batches as were asked for, since with fewer the memory was too small"""
 
@@ -105,49 +94,48 @@ class Updater:
         """Learn from `batch` as update `step`, counted from 1; nothing changes if something is not finite."""
         self.world.at_update(step)
         lr = self.schedule(step)
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
         n_src_tokens, n_tokens = n_symbols(batch)
         while True:
             parts = split(batch, self._n_parts(batch))
-            sums = self._gradient(parts, step, n_tokens)
-            if not sums.n_failed:
+            sums, failed = self._gradient(parts, step, n_tokens)
+            if not failed:
                 break
             self._split_finer()
-        self.scaler.unscale_(self.optimizer)
-        norm = self._clip()
-        padding = 1 - (n_src_tokens + n_tokens) / sums.n_places
-        loss, nll = sums.loss / n_tokens, sums.nll / n_tokens
+        norm = self.stepper(sums[0], lr)
+        loss, nll, n_there, gnorm = torch.stack([*sums[:3], norm]).tolist()  # the only wait for the device
+        padding = 1 - (n_src_tokens + n_tokens) / n_there
         n_operations = self._n_operations(batch)
-        updated = Updated(loss, nll, norm, lr, n_tokens, n_src_tokens, padding, len(parts), n_operations)
-        if updated.finite:
-            self.scaler.step(self.optimizer)
-        self.scaler.update()
-        return updated
+        return Updated(
+            loss / n_tokens, nll / n_tokens, gnorm, lr, n_tokens, n_src_tokens, padding, len(parts), n_operations
+        )
 
     def trial(self, batch: Sequence[Pair]) -> None:
         """The gradient of a batch, and nothing of it: what memory that takes."""
         self._gradient(split(batch, self._n_parts(batch)), 0, n_symbols(batch)[1])
         self.optimizer.zero_grad(set_to_none=self.captured is None)
 
-    def _gradient(self, parts: Sequence[Sequence[Pair]], step: int, n_tokens: int) -> Sums:
+    def _gradient(self, parts: Sequence[Sequence[Pair]], step: int, n_tokens: int) -> tuple[Tensor, bool]:
         """Gradient of the loss per target symbol of the GLOBAL batch, whatever the ranks and micro-batches.
 
-        Every rank knows the whole batch, so its size needs no communication. One that has too little memory takes
-        part in all communication still, and the ranks learn of it with the losses.
+        Returns the sums [3] of loss, nll and places computed on, and whether a process had too little memory.
+        Every rank knows the batch's size, which so needs no communication. One that has too little memory takes part
+        in all communication still, and the ranks learn of it with the losses.
         """
         sums = torch.zeros(4, dtype=torch.float64, device=self.world.device)
+        failed = False
         try:
             self._accumulate(parts, step, n_tokens, sums)
         except (torch.OutOfMemoryError, RuntimeError) as error:
             if not is_memory(error) or self.strategy.needs_all or max(map(len, parts)) < 2:
                 raise
+            failed = True
             sums[3] = 1
         self.strategy.sum_gradients()
-        return Sums(*self.world.sum_scalars(sums).tolist())
+        sums = self.world.sum_scalars(sums)
+        return sums[:3], failed if self.world.size == 1 else bool(sums[3].item())
 
     def _accumulate(self, parts: Sequence[Sequence[Pair]], step: int, n_tokens: int, sums: Tensor) -> None:
-        """Add this rank's micro-batches to the gradients and to the sums [4]."""
+        """Add this rank's micro-batches to the gradients and to the first three sums."""
         own = range(self.world.rank, len(parts), self.world.size)
         stand_in = next(part for part in parts if part)[:1]  # only to be there where all are needed
         there = [index for index in own if parts[index] or self.strategy.needs_all]
@@ -155,6 +143,7 @@ class Updater:
         if self.captured:
             for part in batches:
                 self.captured.prepare(part)
+        self.stepper.prepare()
         self.optimizer.zero_grad(set_to_none=self.captured is None)
         for index, part in zip(there, batches, strict=True):
             weight = 1.0 if parts[index] else 0.0
@@ -205,6 +194,7 @@ class Updater:
         self.finer *= 2
         self.optimizer.zero_grad()
         self.captured = Captured(self._learn, record) if self.captured else None
+        self.stepper = self._stepper()  # gradients will lie elsewhere
         if self.world.device.type == "cuda":
             torch.cuda.empty_cache()
 
@@ -216,15 +206,12 @@ class Updater:
         precision = self.config.precision
         return torch.autocast(self.world.device.type, DTYPES[precision], enabled=precision != "fp32")
 
-    def _clip(self) -> float:
-        """Euclidean norm of the whole gradient, before it is scaled down to train.clip."""
-        gradients = [p.grad for p in self.parameters if p.grad is not None]
-        norm = get_total_norm(gradients)
-        if isinstance(norm, DTensor):
-            norm = norm.full_tensor()
-        if self.config.clip is not None:
-            clip_grads_with_norm_(self.parameters, self.config.clip, norm)
-        return norm.item()
+    def _stepper(self) -> Stepper:
+        """Where all else is recorded, the step is, too, if the optimizer lets it."""
+        parts = self.optimizer, self.config.clip, self.scaler
+        if self.captured and RecordedStepper.serves(self.optimizer):
+            return RecordedStepper(*parts, record)
+        return Stepper(*parts)
 
 
 def n_symbols(batch: Sequence[Pair]) -> tuple[int, int]:
