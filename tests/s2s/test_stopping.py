@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 import re
 import signal
 import threading
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from children import in_child
-from sorting_runs import outcome, status, train
+from sorting_runs import fork_training, outcome, status, train
 
 from s2s import stopping
 from s2s.errors import Preempted
@@ -195,3 +196,26 @@ def test_a_signal_that_something_swallowed_is_heeded_before_the_first_update() -
             pytest.fail("begun")
 
     assert AT_ONCE in str(ended_by(block)[1])
+
+
+@pytest.mark.parametrize("n_signals", [2, pytest.param(50, marks=pytest.mark.slow)])
+def test_signals_at_random_moments_lose_nothing(undisturbed: Path, tmp_path: Path, n_signals: int) -> None:
+    """Each stops the run within seconds, saved where it stands; the end has the bytes of a run without."""
+    draw, n_stopped, folder = random.Random(n_signals), 0, tmp_path / "0"
+    while n_stopped < n_signals:
+        pid = fork_training(folder, *RUN)
+        time.sleep(draw.uniform(0.1, 1.5))
+        began = time.monotonic()
+        os.kill(pid, signal.SIGTERM)  # it is ours until we wait for it, even when it is done
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        assert code in (0, 75, -signal.SIGTERM), folder.with_suffix(".log").read_text()
+        if code == 75:
+            assert time.monotonic() - began < 20
+            n_stopped += 1
+        if code == 75 and (folder / "run" / "last").exists():
+            assert (folder / "run" / "last").resolve().name == f"step-{status(folder)['steps']:06d}"
+        if code == 0:
+            assert outcome(folder) == outcome(undisturbed)
+            folder = tmp_path / f"{n_stopped}"
+    assert train(folder, *RUN) == 0
+    assert outcome(folder) == outcome(undisturbed)
