@@ -1,6 +1,6 @@
 """A symbol drawn from what a model says, by a number that chance gave.
 
-Shapes: B sentences, K samples of each, V target vocabulary, n symbols that are put in order.
+Shapes: B sentences, K samples of each, V target vocabulary.
 """
 
 from __future__ import annotations
@@ -9,52 +9,45 @@ __all__ = ["choose"]
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
-
-from s2s.decoding.choosing import top
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from s2s.decoding import SampleConfig
 
-FEW = 512
-"""Symbols that are put in order at first: all of them took three quarters of a step (50 samples, V = 10,000)"""
-
 
 def choose(log_probs: Tensor, allowed: Tensor, uniform: Tensor, config: SampleConfig) -> Tensor:
     """A symbol for each sample: log_probs, allowed [B, K, V], uniform [B, K] in [0, 1) -> [B, K].
 
-    Symbols are laid end to end, each as long as it is probable, and the one is taken into which `uniform` falls.
+    Symbols are laid end to end in the order of their ids, each as long as it is probable, and the one is taken into
+    which `uniform` falls.
     """
     scores = log_probs.masked_fill(~allowed, -torch.inf)
-    if not config.top_k and config.top_p == 1:
-        return _drawn((scores.double() / config.temperature).softmax(-1), uniform)
-    parts, symbols = _best(scores, config)
-    begins = torch.cat([torch.zeros_like(parts[..., :1]), parts.cumsum(-1)[..., :-1]], dim=-1)
-    cut = begins >= config.top_p  # what stands behind the fewest that reach top_p
-    place = _drawn(parts.masked_fill(cut, 0.0), uniform)
-    return symbols.gather(-1, place[..., None])[..., 0]
+    if config.top_k or config.top_p < 1:
+        scores = scores.masked_fill(~_kept(scores, config), -torch.inf)
+    ends = (scores.double() / config.temperature).softmax(-1).cumsum(-1)
+    place = torch.searchsorted(ends, uniform[..., None] * ends[..., -1:], right=True)[..., 0]
+    return place.clamp(max=scores.size(-1) - 1)  # of a row that is not finite
 
 
-def _best(scores: Tensor, config: SampleConfig) -> tuple[Tensor, Tensor]:
-    """Probabilities and ids of the symbols that may be needed, the most probable first: [B, K, V] -> [B, K, n]."""
-    n_symbols = scores.size(-1)
-    if config.top_k:
-        best, symbols = top(scores, min(config.top_k, n_symbols))
-        return (best.double() / config.temperature).softmax(-1), symbols
-    whole = (scores.double() / config.temperature).logsumexp(-1, keepdim=True)
-    for n in (min(FEW, n_symbols), n_symbols):
-        best, symbols = top(scores, n)
-        parts = (best.double() / config.temperature - whole).exp()
-        if not (parts.sum(-1) < config.top_p).any():
-            break
-    return parts, symbols
+def _kept(scores: Tensor, config: SampleConfig) -> Tensor:
+    """Which symbols are left of [B, K, V] by top_k, and of those by top_p; of equal ones the first.
+
+    Values are sorted without their places, which takes a thirtieth of the time (numpy, 400 x 10,000 on one core).
+    """
+    values = _descending(scores)[..., : config.top_k or None]
+    ends = (values.double() / config.temperature).softmax(-1).cumsum(-1)
+    begins = torch.cat([torch.zeros_like(ends[..., :1]), ends[..., :-1]], dim=-1)
+    n_kept = (begins < config.top_p).sum(-1, keepdim=True).clamp(min=1)  # the fewest that reach top_p
+    least = values.gather(-1, n_kept - 1)
+    equal = scores == least
+    n_equal = n_kept - (values > least).sum(-1, keepdim=True)
+    return (scores > least) | (equal & (equal.cumsum(-1) <= n_equal))
 
 
-def _drawn(parts: Tensor, uniform: Tensor) -> Tensor:
-    """The place into which `uniform` [B, K] falls, of parts [B, K, n] that need not sum to 1 -> [B, K]."""
-    ends = parts.cumsum(-1)
-    wanted = uniform[..., None] * ends[..., -1:]
-    place = torch.searchsorted(ends, wanted, right=True)[..., 0]
-    return place.clamp(max=parts.size(-1) - 1)
+def _descending(scores: Tensor) -> Tensor:
+    if scores.device.type == "cpu":
+        return torch.from_numpy(np.sort(scores.float().numpy(), axis=-1)).flip(-1)
+    return scores.sort(dim=-1, descending=True).values

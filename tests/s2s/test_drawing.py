@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from s2s.decoding import SampleConfig
-from s2s.decoding import drawing as drawing_module
 from s2s.decoding.drawing import choose
 
 
@@ -28,16 +27,12 @@ def probabilities(log_probs: list[float], allowed: list[bool], config: SampleCon
     return {i: weight / sum(kept.values()) for i, weight in kept.items()}
 
 
-@pytest.mark.parametrize("few", [2, 512])
 @pytest.mark.parametrize(
     "options",
     [{}, {"temperature": 0.5}, {"top_k": 3}, {"top_p": 0.6}, {"top_p": 0.9, "top_k": 5, "temperature": 1.7}],
     ids=lambda options: ",".join(options) or "plain",
 )
-def test_each_symbol_is_drawn_as_often_as_it_is_probable(
-    options: dict[str, Any], few: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(drawing_module, "FEW", few)
+def test_each_symbol_is_drawn_as_often_as_it_is_probable(options: dict[str, Any]) -> None:
     config, n = SampleConfig(**options), 4000
     generator = torch.Generator().manual_seed(1)
     log_probs = torch.randn(2, 1, 9, generator=generator).log_softmax(-1)
@@ -52,9 +47,18 @@ def test_each_symbol_is_drawn_as_often_as_it_is_probable(
             assert found[symbol] / n == pytest.approx(p, abs=2 / n)
 
 
+def test_of_equally_probable_symbols_the_first_are_left() -> None:
+    log_probs = torch.tensor([0.1, 0.2, 0.1, 0.3, 0.1, 0.2]).log()[None, None]
+    some = torch.linspace(0, 0.999, 500, dtype=torch.double)[None]
+    for options, expected in (({"top_k": 3}, {1, 3, 5}), ({"top_k": 4}, {0, 1, 3, 5}), ({"top_p": 0.4}, {1, 3})):
+        config = SampleConfig(**options)  # type: ignore[arg-type]
+        chosen = choose(log_probs.expand(1, 500, 6), torch.ones(1, 500, 6, dtype=torch.bool), some, config)
+        assert set(chosen[0].tolist()) == expected
+
+
 @pytest.mark.parametrize("options", [{}, {"top_k": 5}, {"top_p": 0.9}])
 def test_a_symbol_depends_on_nothing_beside_it(options: dict[str, Any]) -> None:
-    """Whatever a neighbour needs: one whose symbols are all alike takes many more of them in order."""
+    """One neighbour is peaked, and the other's symbols are all alike."""
     config = SampleConfig(**options)
     peaked = torch.linspace(5, -5, 700)[None, None].log_softmax(-1)
     log_probs = torch.cat([peaked, torch.zeros(1, 1, 700).log_softmax(-1)]).expand(-1, 50, -1)
