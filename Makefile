@@ -30,9 +30,11 @@ test: $(READY)
 test-long: $(READY)
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not gpu"
 
-# Generated arguments and configurations, 10,000 of them; `make test` tries a few hundred of each kind, and of files.
+# Generated arguments and configurations, 10,000 of them, and thousands of whole commands on mistakes and spoilt files;
+# `make test` tries some hundreds of each kind.
 fuzz: $(READY)
 	S2S_FUZZ=2500 $(BIN)/python -m pytest -q -n $(WORKERS) tests/s2s/test_compose_fuzz.py
+	S2S_FUZZ=500 $(BIN)/python -m pytest -q -n $(WORKERS) tests/s2s/test_command_fuzz.py
 
 test-gpu: $(READY)
 	$(BIN)/python -m pytest -q -m gpu

@@ -5,6 +5,7 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
+import torch
 from small_checkpoints import FILES, names, save
 
 from s2s import checkpoint, durable
@@ -52,11 +53,42 @@ def test_every_flipped_bit_is_detected(file: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_every_zeroed_page_is_detected(file: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", [64, 4096])
+def test_every_zeroed_page_is_detected(file: str, page: int, tmp_path: Path) -> None:
+    """100 of them at random places, of a disk's size and of a size of which small files have many."""
     path = save(tmp_path, 1)
-    whole = (path / file).read_bytes()
-    for start in range(0, len(whole), 4096):
-        (path / file).write_bytes(whole[:start] + bytes(len(whole[start : start + 4096])) + whole[start + 4096 :])
+    whole, rng = (path / file).read_bytes(), random.Random(3)
+    n_damaged = 0
+    while n_damaged < 100:
+        start = rng.randrange(len(whole))
+        damaged = whole[:start] + bytes(len(whole[start : start + page])) + whole[start + page :]
+        if damaged == whole:  # zeros were there before
+            continue
+        n_damaged += 1
+        (path / file).write_bytes(damaged)
+        with pytest.raises(CheckpointError):
+            checkpoint.load(path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", ["model", "optim"])
+def test_pages_of_large_files_are_checked_as_well(group: str, tmp_path: Path) -> None:
+    """400 damages, 300 bits and 100 pages, of a file of 2 MB, each at a place of its own."""
+    torch.manual_seed(0)
+    tensors = {name: {"weight": torch.randn(512, 1024)} for name in ("model", "optim")}
+    path = checkpoint.save(tmp_path, "step-000001", tensors, {"step": 1})
+    file = path / f"{group}.safetensors"
+    whole, rng = file.read_bytes(), random.Random(4)
+    pages = range(0, len(whole), 4096)
+    damages = [(8 * page, False) for page in rng.sample(pages, 100)]
+    damages += [(bit, True) for bit in rng.sample(range(8 * len(whole)), 300)]
+    for bit, is_flip in damages:
+        damaged = bytearray(whole)
+        if is_flip:
+            damaged[bit // 8] ^= 1 << bit % 8
+        else:
+            damaged[bit // 8 : bit // 8 + 4096] = bytes(len(whole[bit // 8 : bit // 8 + 4096]))
+        file.write_bytes(damaged)
         with pytest.raises(CheckpointError):
             checkpoint.load(path)
 
