@@ -134,8 +134,10 @@ def measure_checkpoint(folder: Path, n_parameters: int) -> dict[str, Any]:
 
 
 def measure_global_batch(folder: Path, n_devices: int) -> dict[str, Any]:
-    """What every process spends to know a global batch for so many devices of TOKENS symbols each."""
-    from s2s.data.batching import split
+    """What every process spends on its share of a global batch for so many devices of TOKENS symbols each."""
+    from s2s.batch import make_batch
+    from s2s.data.drawn import Drawn, split
+    from s2s.task import Vocab
 
     place = folder / "corpus"
     if not place.exists():
@@ -144,8 +146,9 @@ def measure_global_batch(folder: Path, n_devices: int) -> dict[str, Any]:
     epoch = batches.epoch(0)
     next(epoch)
     began = time.process_time()
-    pairs = batches.pairs(next(epoch))
-    split(pairs, n_devices)
+    rows = next(epoch)
+    pairs = Drawn(rows, batches.lengths(rows), batches.pairs)
+    make_batch(split(pairs, n_devices)[0], Vocab(src=VOCAB, tgt=VOCAB))
     seconds = time.process_time() - began
     return {"devices": n_devices, "pairs": len(pairs), "cpu_s": seconds, "cpu_us_per_pair": 1e6 * seconds / len(pairs)}
 

@@ -86,7 +86,7 @@ def assemble(config: Config, plugins: Plugins, world: World, run: RunDirectory, 
     return Trainer(
         config=config,
         directory=run.path,
-        feed=_feed(config, prepared, machinery),
+        feed=_feed(config, prepared, updater),
         updater=updater,
         validation=validation,
         keeper=Keeper(config, run.checkpoints, updater, ema, log, Retention(config, run.checkpoints, log)),
@@ -108,11 +108,12 @@ def _prepare(task: Task, config: Config, world: World, run: RunDirectory, log: L
     return prepared
 
 
-def _feed(config: Config, prepared: Prepared, machinery: Machinery) -> Feed:
+def _feed(config: Config, prepared: Prepared, updater: Updater) -> Feed:
     """Batches that the machinery can take, which may hold only so many pairs of one shape."""
-    capacity = machinery.capacity(config.train.n_tokens)
+    capacity = updater.machinery.capacity(config.train.n_tokens)
     most = capacity.n_pairs if capacity else None
-    return Feed(Batches(prepared.train, config.train.n_tokens, config.seed, most_pairs=most), config.data)
+    batches = Batches(prepared.train, config.train.n_tokens, config.seed, most_pairs=most)
+    return Feed(batches, config.data, updater.own)
 
 
 def _refuse_too_long(model: Seq2Seq, config: Config, prepared: Prepared) -> None:

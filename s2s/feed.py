@@ -5,19 +5,20 @@ from __future__ import annotations
 __all__ = ["Feed"]
 
 import time
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from s2s.background import ahead
 from s2s.config import DataConfig
-from s2s.data.batching import Batches
+from s2s.data.batching import Batches, Pair
+from s2s.data.drawn import Drawn
 from s2s.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator
 
-    from s2s.data.batching import Pair
     from s2s.progress import Progress
 
 N_AHEAD = 2
@@ -30,6 +31,8 @@ class Feed:
 
     batches: Batches
     config: DataConfig
+    own: Callable[[Sequence[Pair]], Iterable[Sequence[Pair]]] = lambda batch: [batch]
+    """Which parts of a batch this process learns from: those are read before it asks for them"""
     wait: float = 0.0
     """Seconds that the newest batch took to come"""
 
@@ -38,7 +41,7 @@ class Feed:
         if is_over():
             return
         began = time.monotonic()
-        batches = self.batches.onwards(progress.epoch, progress.batch)
+        batches = self._read(self.batches.onwards(progress.epoch, progress.batch))
         with closing(ahead(batches, N_AHEAD, self.config.timeout, lambda: self._late(progress))) as coming:
             for epoch, number, batch in coming:
                 progress.step += 1
@@ -48,6 +51,14 @@ class Feed:
                 if is_over():
                     return
                 began = time.monotonic()
+
+    def _read(self, batches: Iterator[tuple[int, int, Drawn]]) -> Iterator[tuple[int, int, Drawn]]:
+        """The same batches, with this process's own pairs."""
+        for epoch, number, batch in batches:
+            for part in self.own(batch):
+                assert isinstance(part, Drawn), "a part of what was drawn"
+                part.look_up()
+            yield epoch, number, batch
 
     def _late(self, progress: Progress) -> DataError:
         return DataError(

@@ -14,7 +14,7 @@ from torch import Tensor
 from s2s.batch import make_batch
 from s2s.captured import Captured, record
 from s2s.config import TrainConfig
-from s2s.data.batching import split
+from s2s.data.drawn import sizes, split
 from s2s.distributed import Replicated, Strategy, World
 from s2s.model import Seq2Seq
 from s2s.nn.loss import Loss
@@ -109,6 +109,10 @@ class Updater:
             loss / n_tokens, nll / n_tokens, gnorm, lr, n_tokens, n_src_tokens, padding, len(parts), n_operations
         )
 
+    def own(self, batch: Sequence[Pair]) -> list[Sequence[Pair]]:
+        """The parts of a batch that this process learns from."""
+        return split(batch, self._n_parts(batch))[self.world.rank :: self.world.size]
+
     def trial(self, batch: Sequence[Pair]) -> None:
         """The gradient of a batch, and nothing of it: what memory that takes."""
         self._gradient(split(batch, self._n_parts(batch)), 0, n_symbols(batch)[1])
@@ -118,7 +122,7 @@ class Updater:
         """Gradient of the loss per target symbol of the GLOBAL batch, whatever the ranks and micro-batches.
 
         Returns the sums [3] of loss, nll and places computed on, and whether a process had too little memory.
-        Every rank knows the batch's size, which so needs no communication. One that has too little memory takes part
+        Every rank knows the batch's sizes, which so need no communication. One that has too little memory takes part
         in all communication still, and the ranks learn of it with the losses.
         """
         sums = torch.zeros(4, dtype=torch.float64, device=self.world.device)
@@ -185,8 +189,7 @@ class Updater:
         return n_symbols(pairs) if self.machinery.packed.taken else n_places(pairs)
 
     def _n_operations(self, batch: Sequence[Pair]) -> float | None:
-        src, tgt = ([len(pair[side]) + 1 for pair in batch] for side in (0, 1))
-        forward = self.model.forward_operations(src, tgt)
+        forward = self.model.forward_operations(*(side.tolist() for side in sizes(batch)))
         return None if forward is None else 3 * forward
 
     def _split_finer(self) -> None:
@@ -216,13 +219,14 @@ class Updater:
 
 def n_symbols(batch: Sequence[Pair]) -> tuple[int, int]:
     """Source and target symbols of a batch, each sentence's eos counted."""
-    return sum(len(src) + 1 for src, _ in batch), sum(len(tgt) + 1 for _, tgt in batch)
+    src, tgt = sizes(batch)
+    return int(src.sum()), int(tgt.sum())
 
 
 def n_places(pairs: Sequence[Pair]) -> tuple[int, int]:
     """Source and target places of the same as a padded batch."""
-    widths = [1 + max((len(pair[side]) for pair in pairs), default=0) for side in (0, 1)]
-    return len(pairs) * widths[0], len(pairs) * widths[1]
+    src, tgt = sizes(pairs)
+    return len(pairs) * int(src.max(initial=1)), len(pairs) * int(tgt.max(initial=1))
 
 
 def is_memory(error: Exception) -> bool:

@@ -9,15 +9,16 @@ Rows number the pairs of all corpora one after the other.
 
 from __future__ import annotations
 
-__all__ = ["POOL", "Batches", "Pair", "Permutation", "in_order", "split"]
+__all__ = ["POOL", "Batches", "Pair", "Permutation", "in_order"]
 
-import itertools
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from s2s.data.drawn import Drawn
 
 Sentence = Sequence[int] | NDArray[Any]
 Pair = tuple[Sentence, Sentence]
@@ -122,11 +123,11 @@ class Batches:
                 yield batches[index]
             start = 0
 
-    def onwards(self, epoch: int, start: int) -> Iterator[tuple[int, int, list[Pair]]]:
+    def onwards(self, epoch: int, start: int) -> Iterator[tuple[int, int, Drawn]]:
         """All batches from batch `start` of an epoch on, without end: epoch, number in it, pairs."""
         while True:
             for number, rows in enumerate(self.epoch(epoch, start), start):
-                yield epoch, number, self.pairs(rows)
+                yield epoch, number, Drawn(rows, self.lengths(rows), self.pairs)
             epoch, start = epoch + 1, 0
 
     def rows(self, epoch: int, positions: Rows) -> Rows:
@@ -213,15 +214,6 @@ def _cut_full(src: Rows, tgt: Rows, tokens: int, most_pairs: int) -> list[int]:
         before = [int(e[begin - 1]) for e in ends]
         bounds.append(begin)
     return bounds[:-1]
-
-
-def split(pairs: Sequence[Pair], n_parts: int) -> list[Sequence[Pair]]:
-    """Cut a batch into `n_parts` runs of nearly equal numbers of symbols; some are empty if there are too many."""
-    sizes = np.cumsum([len(src) + len(tgt) + 2 for src, tgt in pairs])
-    total = int(sizes[-1]) if len(pairs) else 0
-    bounds = [int(np.searchsorted(sizes, total * part / n_parts)) for part in range(1, n_parts)]
-    edges = [0, *bounds, len(pairs)]
-    return [pairs[a:b] for a, b in itertools.pairwise(edges)]
 
 
 def in_order(corpus: Lengths, tokens: int) -> Iterator[list[Pair]]:

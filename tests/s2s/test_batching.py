@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s2s.data.batching import Batches, Permutation, _by_length, _cut, _cut_full, in_order, split
+from s2s.data.batching import Batches, Permutation, _by_length, _cut, _cut_full, in_order
 
 
 class Lists:
@@ -124,16 +124,13 @@ def test_pairs_come_from_the_corpus_that_owns_the_row() -> None:
     assert pairs == [one[4], two[0], two[4]]
 
 
-@given(st.integers(0, 30), st.integers(1, 40), st.integers(0, 9))
-@settings(max_examples=80)
-def test_a_split_batch_has_every_pair_once_in_parts_of_like_size(n: int, n_parts: int, seed: int) -> None:
-    corpus = Lists(max(n, 1), seed=seed)
-    pairs = [corpus[i] for i in range(n)]
-    parts = split(pairs, n_parts)
-    assert len(parts) == n_parts
-    assert [p for part in parts for p in part] == pairs
-    sizes = [sum(len(s) + len(t) + 2 for s, t in part) for part in parts]
-    assert max(sizes) <= sum(sizes) / n_parts + 62  # never more than a pair beyond the mean
+def test_batches_onwards_are_those_of_the_epochs() -> None:
+    batches = Batches([(Lists(90), 1.0)], tokens=100, seed=3)
+    rows = [(epoch, number, found) for epoch in (0, 1) for number, found in enumerate(batches.epoch(epoch))]
+    for (epoch, number, batch), expected in zip(batches.onwards(0, 0), rows, strict=False):
+        assert (epoch, number) == expected[:2]
+        assert list(batch) == batches.pairs(expected[2])
+        assert [(len(src) + 1, len(tgt) + 1) for src, tgt in batch] == [*zip(*batch.sizes, strict=True)]
 
 
 def test_validation_takes_every_pair_once_shortest_first() -> None:
