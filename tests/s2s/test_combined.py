@@ -208,6 +208,16 @@ def test_the_shortest_limit_of_the_members_holds() -> None:
     assert Ensemble([first, second]).max_len == 9
 
 
+def test_the_mean_of_very_small_probabilities_is_exact() -> None:
+    """What all members hold for nearly impossible may still be asked for: a prefix, a word that must appear."""
+    scores = [torch.tensor([[0.0, -95.0, -130.0, -torch.inf]]), torch.tensor([[-1.0, -94.0, -torch.inf, -torch.inf]])]
+    expected = torch.stack([x.double() for x in scores]).logsumexp(0) - math.log(2)
+    both = torch.cat([torch.full((1, 4), -1.0), scores[0]]), torch.cat([torch.full((1, 4), -2.0), scores[1]])
+    found = Ensemble([Table(4), Table(4)]).combine(both)
+    torch.testing.assert_close(found[1:].double(), expected, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(found[0].exp(), torch.full((4,), (math.exp(-1) + math.exp(-2)) / 2))
+
+
 @pytest.mark.parametrize("native", [True, False])
 def test_a_member_whose_logits_are_not_finite_ends_the_search(native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not native:
