@@ -39,12 +39,14 @@ def _kept(scores: Tensor, config: SampleConfig) -> Tensor:
     """
     values = _descending(scores)[..., : config.top_k or None]
     ends = (values.double() / config.temperature).softmax(-1).cumsum(-1)
-    begins = torch.cat([torch.zeros_like(ends[..., :1]), ends[..., :-1]], dim=-1)
-    n_kept = (begins < config.top_p).sum(-1, keepdim=True).clamp(min=1)  # the fewest that reach top_p
+    n_kept = (1 + (ends < config.top_p).sum(-1, keepdim=True)).clamp(max=values.size(-1))  # the fewest that reach top_p
     least = values.gather(-1, n_kept - 1)
-    equal = scores == least
-    n_equal = n_kept - (values > least).sum(-1, keepdim=True)
-    return (scores > least) | (equal & (equal.cumsum(-1) <= n_equal))
+    kept = scores >= least
+    if (kept.sum(-1, keepdim=True) > n_kept).any():
+        equal = scores == least
+        n_above = kept.sum(-1, keepdim=True) - equal.sum(-1, keepdim=True)
+        kept &= ~equal | (equal.cumsum(-1) <= n_kept - n_above)
+    return kept
 
 
 def _descending(scores: Tensor) -> Tensor:
