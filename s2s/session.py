@@ -52,7 +52,7 @@ def train_in(composed: Composed[Config], plugins: Plugins, world: World, stop: S
                 return 0
             for warning in warnings:
                 log.warn(warning)
-            with _remembered(run):
+            with _remembered(run), stop.unmasked():
                 trainer = _assembled(config, plugins, world, run, log)
                 log.facts(list(first_screen(composed, trainer, plugins)))
                 summary = trainer.train(stop)

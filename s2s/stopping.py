@@ -54,6 +54,8 @@ class StopSignal:
         self.received_at = 0.0
         self.mode: Literal["leave", "wait", "cut"] = "leave"
         """What a signal does: end everything, wait to be asked for, or end the work that can be left off."""
+        self.raised: Stopped | None = None
+        """What a signal has ended work with"""
         self.heard = threading.Event()
         self.before: dict[int, Any] = {}
         """What the signals did before, while we listen"""
@@ -69,7 +71,8 @@ class StopSignal:
         wakeup = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         os.register_at_fork(after_in_child=self._restore)  # a worker must die of what is meant to end it
         try:
-            yield self
+            with self.unmasked():
+                yield self
         except Stopped as stop:
             raise Preempted(str(stop), stop.exit_code) from None
         finally:
@@ -95,13 +98,24 @@ class StopSignal:
         """What `work` gives, or None if a signal comes before it is done."""
         mode = self.mode
         try:
-            self.mode = "cut"
-            result = None if self.received else work()
-            self.mode = mode  # in here, so that no signal can come between
+            with self.unmasked():
+                self.mode = "cut"
+                result = None if self.received else work()
+                self.mode = mode  # in here, so that no signal can come between
         except Stopped:
-            self.mode = mode
+            self.mode, self.raised = mode, None
             return None
         return result
+
+    @contextmanager
+    def unmasked(self) -> Iterator[None]:
+        """What a signal ends inside the block ends as Stopped: C code may report an error of its own in its place."""
+        try:
+            yield
+        except Exception as error:
+            if self.raised is None or isinstance(error, Preempted):
+                raise
+            raise self.raised from error
 
     def error(self, step: int) -> Preempted:
         """What to raise once everything is saved; in a process that heard nothing, since another has."""
@@ -119,7 +133,8 @@ class StopSignal:
             self.received, self.received_at = number, time.monotonic()
             self.heard.set()
             if self.mode != "wait":
-                raise Stopped(number)
+                self.raised = Stopped(number)
+                raise self.raised
         elif time.monotonic() - self.received_at >= SAME:  # asked twice: the last checkpoint has to do
             raise Stopped(
                 number, "asked twice, so nothing was saved; the same command goes on from the last checkpoint"

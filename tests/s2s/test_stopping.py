@@ -198,6 +198,26 @@ def test_a_signal_that_something_swallowed_is_heeded_before_the_first_update() -
     assert AT_ONCE in str(ended_by(block)[1])
 
 
+def test_a_signal_that_c_code_reports_as_an_error_of_its_own_is_a_signal() -> None:
+    """As torch does when one comes while it asks a tensor's storage for its length."""
+
+    def masked() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        except Stopped:
+            raise TypeError("could not determine the shape") from None
+
+    with pytest.raises(Preempted, match="stopped by SIGTERM"), StopSignal().listening():
+        masked()
+    stop = StopSignal()
+    with stop.listening():
+        assert stop.until_asked(masked) is None
+        with pytest.raises(TypeError, match="mine"):
+            raise TypeError("mine")
+    with pytest.raises(TypeError, match="mine"), StopSignal().listening():
+        raise TypeError("mine")
+
+
 @pytest.mark.parametrize("n_signals", [2, pytest.param(50, marks=pytest.mark.slow)])
 def test_signals_at_random_moments_lose_nothing(undisturbed: Path, tmp_path: Path, n_signals: int) -> None:
     """Each stops the run within seconds, saved where it stands; the end has the bytes of a run without."""
