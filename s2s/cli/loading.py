@@ -55,13 +55,9 @@ def load(composed: Composed[GenerateConfig], plugins: Plugins) -> Loaded:
     config = with_candidates(config, chosen)
     config = replace(config, matmul=_matmul(models.model, device, config))
     search, how = _search(models, chosen, plugins, device, config)
-    return Loaded(
-        Generator(
-            models.model, models.first.task, search, device, config, utility_of(config, models.first.task, plugins)
-        ),
-        made_of(config, models.made_of, chosen, device.type),
-        how,
-    )
+    utility = utility_of(config, models.first.task, plugins)
+    generator = Generator(models.model, models.first.task, search, device, config, utility)
+    return Loaded(generator, made_of(generator.config, models.made_of, chosen, device.type), how)
 
 
 def _search(

@@ -31,6 +31,12 @@ if TYPE_CHECKING:
     from s2s.task import Task
 
 
+TOKENS = {"cpu": 1000}
+"""Source symbols decoded at once, by kind of device: more leave a CPU's caches (benchmarks/results/decode_tokens)"""
+MANY = 4000
+"""On any other"""
+
+
 class Generator:
     """Turns inputs into outputs with a model in memory, which stays in the mode in which it is."""
 
@@ -44,7 +50,9 @@ class Generator:
         utility: Metric | None = None,
     ) -> None:
         """utility: what candidates are ranked by, for minimum Bayes risk."""
-        self.task, self.config, self.counts = task, config or GenerateConfig(), Counts()
+        config = config or GenerateConfig()
+        config = replace(config, tokens=config.tokens or TOKENS.get(torch.device(device).type, MANY))
+        self.task, self.config, self.counts = task, config, Counts()
         limit = self.config.max_source if model.max_len is None else min(self.config.max_source, model.max_len)
         constraint = constraint_of(self.config, task)
         self.read = Reader(task, self.config, limit, self.counts)

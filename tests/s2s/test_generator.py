@@ -186,7 +186,15 @@ def test_half_precision_is_taken_from_the_configuration() -> None:
     assert seen == [torch.float32, torch.bfloat16]
 
 
-@pytest.mark.parametrize("option", ["nbest", "tokens", "window", "max_source"])
+def test_how_many_symbols_there_are_at_once_follows_the_device_unless_it_is_said(model: Copy) -> None:
+    """What is written of an output says the number, for outputs' last digits may depend on it."""
+    assert generator(model).config.tokens == 1000
+    assert generator(model, tokens=7).config.tokens == 7
+    elsewhere = Generator(model, Capitals(), BeamSearch(BeamConfig()), "meta", GenerateConfig())
+    assert elsewhere.config.tokens == 4000
+
+
+@pytest.mark.parametrize("option", ["nbest", "window", "max_source"])
 def test_sizes_must_be_positive(option: str) -> None:
     with pytest.raises(ConfigError, match=f"{option}=0 must be at least"):
         GenerateConfig(**{option: 0})
