@@ -1,10 +1,10 @@
 """What grows with the corpus and what does not, and the constants from which docs/scale.md reckons.
 
-    python benchmarks/scale.py [pairs=10_000_000] [parameters=20_000_000] [out=benchmarks/results/scale]
+    python benchmarks/scale.py [pairs=10_000_000] [text=1_000_000] [parameters=20_000_000] [out=FOLDER]
 
 Corpora of a hundredth, a tenth and all of the pairs are drawn and written by the writer that preparation uses, opened
-in a process of their own, and removed. Preparation itself, from text, is measured on 100,000 pairs of the built-in
-corpus.
+in a process of their own, and removed. Preparation itself is measured from `text` pairs of sentences, and a tenth of
+them, which the built-in corpus gives.
 """
 
 from __future__ import annotations
@@ -38,11 +38,12 @@ def main(arguments: list[str]) -> None:
     """Measure, print, and write scale.json."""
     given = dict(argument.split("=", 1) for argument in arguments)
     n_pairs, n_parameters = int(given.get("pairs", "10_000_000")), int(given.get("parameters", "20_000_000"))
+    n_text = int(given.get("text", "1_000_000"))
     out = Path(given.get("out", "benchmarks/results/scale"))
     found: dict[str, Any] = {"seed": SEED, "cores": os.cpu_count(), "command": " ".join(sys.argv)}
     with tempfile.TemporaryDirectory(dir=given.get("scratch")) as folder:
         found["corpora"] = [measure_corpus(Path(folder), n_pairs // part) for part in (100, 10, 1)]
-        found["preparation"] = in_process(measure_preparation, Path(folder))
+        found["preparation"] = [measure_preparation(Path(folder), n) for n in (n_text // 10, n_text)]
         found["checkpoint"] = in_process(measure_checkpoint, Path(folder), n_parameters)
         found["global_batch"] = [in_process(measure_global_batch, Path(folder), n) for n in (1, 16, 256)]
     found["all_reduce"] = measure_all_reduce(n_parameters)
@@ -97,23 +98,48 @@ def open_and_draw(place: Path) -> dict[str, Any]:
     }
 
 
-def measure_preparation(folder: Path, n_pairs: int = 100_000) -> dict[str, Any]:
-    """Raw text to ids, by the command's own function."""
+def measure_preparation(folder: Path, n_pairs: int) -> dict[str, Any]:
+    """From two files of text to ids, subwords learnt, by the command's own function; then found again, and opened."""
+    files = [folder / f"text.{side}" for side in ("en", "de")]
+    in_process(write_text, files, n_pairs)
+    facts = in_process(prepare_text, files, folder / "prepared")
+    text = sum(file.stat().st_size for file in files)
+    shutil.rmtree(folder / "prepared")
+    return {"pairs": n_pairs, "text_bytes": text, "pairs_per_cpu_s": n_pairs / facts["cpu_s"], **facts}
+
+
+def write_text(files: list[Path], n_pairs: int) -> None:
+    """Pairs of the built-in corpus."""
+    from s2s.data.builtin import pairs
+
+    with files[0].open("w") as en, files[1].open("w") as de:
+        for pair in pairs(SEED, n_pairs):
+            en.write(pair.en + "\n")
+            de.write(pair.de + "\n")
+
+
+def prepare_text(files: list[Path], place: Path) -> dict[str, Any]:
+    """By one thread, with the peak of the process's memory."""
+    import torch
+
     from s2s.compose import compose
     from s2s.config import PrepareConfig
     from s2s.data.prepare import prepare
+    from s2s.machine import PeakMemory
     from s2s.plugin import load_plugins
 
     plugins = load_plugins()
-    arguments = ["task=translation_tiny", f"task.pairs={n_pairs}", f"data.prepared={folder / 'prepared'}"]
-    config = compose(PrepareConfig, [*arguments, "data.workers=1"], plugins).config
+    train = f"task.train=[{files[0]},{files[1]}]"
+    arguments = ["task=translation", train, "task.vocab_size=8000", f"data.prepared={place}", "data.workers=1"]
+    config = compose(PrepareConfig, arguments, plugins).config
     task = plugins.registry.get("task", config.task.name).build(config.task)
     times = []
-    for _ in range(2):
-        began = time.process_time()
-        prepare(task, config.data)
-        times.append(time.process_time() - began)
-    return {"pairs": n_pairs, "cpu_s": times[0], "pairs_per_cpu_s": n_pairs / times[0], "found_again_cpu_s": times[1]}
+    with PeakMemory(torch.device("cpu")) as peak:
+        for _ in range(2):
+            began = time.process_time()
+            prepare(task, config.data)
+            times.append(time.process_time() - began)
+    return {"cpu_s": times[0], "found_again_cpu_s": times[1], "peak_mib": peak.bytes / 2**20}
 
 
 def measure_checkpoint(folder: Path, n_parameters: int) -> dict[str, Any]:

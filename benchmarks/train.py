@@ -1,13 +1,13 @@
 """How fast training is: target symbols per second, padding not counted, and what each lever brings.
 
     python benchmarks/train.py [arch=base] [corpus=multi30k] [tokens=1024] [rounds=5] [precision=fp32,bf16] [device=cpu]
-                               [--peer] [--levers] [--growth] [--memory] [out=FOLDER]
+                               [--peer] [--levers] [--growth] [out=FOLDER]
 
 --peer: plain loops over the same batches. --levers: each lever switched off, one at a time. --growth: how the cost
-grows with batch, length, width, depth and vocabulary, with plots in `out`. --memory: the peak of each engine, in a
-process of its own. Whatever is compared takes turns, batch by
-batch, so that a busy machine hits all alike. On a CPU the time is the process's own, with one thread; on a GPU that
-of the clock, with the device waited for. Ratios are medians over the batches.
+grows with batch, length, width, depth, vocabulary and processes, with plots in `out`. Every engine has a process of
+its own and takes turns with the first of the table, batch by batch, so that a busy machine hits both alike. On a CPU
+the time is the process's own, with one thread; on a GPU that of the clock, with the device waited for. Ratios are
+medians over the batches.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ import itertools
 import json
 import platform
 import statistics
-import subprocess
 import sys
-import time
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -30,14 +28,15 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from s2s.machine import PeakMemory, matmul_rate
+from s2s.data.drawn import sizes
+from s2s.machine import matmul_rate
 from s2s.nn.machinery import DTYPES
 from s2s.nn.products import choose
 from s2s.task import Vocab
 from s2s.update import n_places, n_symbols
 from s2s_transformer.cost import forward_operations
 from train_data import CORPORA, batches, encoded
-from train_engines import BASE, Engine, arch_of, build
+from train_engines import BASE, Remote, arch_of
 from train_growth import grow
 
 if TYPE_CHECKING:
@@ -54,6 +53,8 @@ LEVERS: dict[str, dict[str, Any]] = {
     "cheap dropout masks": {"dropout": "torch"},
     "fused Adam": {"fused": False},
     "padded rectangles": {"packed": True},
+    "kept memory": {"kept": False},
+    "the loss in C": {"native": False},
 }
 
 
@@ -75,10 +76,8 @@ class Options:
     """cpu or cuda"""
     out: str = ""
     """Folder for results.json and plots; empty: none"""
-    only: str = ""
-    """One engine, by the name that it has in the table"""
     flags: list[str] = field(default_factory=list)
-    """--peer, --levers, --growth, --memory"""
+    """--peer, --levers, --growth"""
 
 
 @dataclass
@@ -92,6 +91,8 @@ class Measured:
     """To the first engine of the run, batch by batch: the median"""
     used: float
     """Of the measured rate of matrix products in the same precision"""
+    peak: int
+    """Bytes that its process held at most"""
 
 
 def main() -> None:
@@ -113,19 +114,14 @@ def main() -> None:
     rates = {p: measured_rate(p, device) for p in dict.fromkeys(["fp32", *options.precision.split(",")])}
     report["GFLOP/s of products"] = {p: rate / 1e9 for p, rate in rates.items()}
     rows: dict[str, list[Measured]] = {}
-    with PeakMemory(device) as peak:
-        for title, specs in comparisons(options):
-            engines = {name: build(config, vocab, device, **{**BASE, **how}) for name, how in specs.items()}
-            rows[title] = rows.get(title, []) + compare(engines, todo, rates, config, vocab)
+    for title, specs in comparisons(options):
+        engines = {name: {**BASE, **how} for name, how in specs.items()}
+        rows[title] = rows.get(title, []) + compare(engines, todo, rates, config, vocab, options.device)
     for title, found in rows.items():
         report[title] = [asdict(row) for row in found]
         show(title, found)
-    if "--memory" in options.flags:
-        names = [name for _, specs in comparisons(options) for name in specs]
-        report["peak bytes of each"] = {name: memory_of(name) for name in dict.fromkeys(names)}
     if "--growth" in options.flags:
         report["growth"] = grow(options.precision.split(",")[-1], device, Path(options.out or "."))
-    report["peak bytes"] = peak.bytes
     print(json.dumps(report))
     if options.out:
         Path(options.out).mkdir(parents=True, exist_ok=True)
@@ -150,9 +146,7 @@ def comparisons(options: Options) -> Iterator[tuple[str, dict[str, dict[str, Any
     peers: dict[str, dict[str, Any]] = {
         f"{kind} {p}": {"peer": kind, "precision": p} for kind in kinds for p in dict.fromkeys(["fp32", *precisions])
     }
-    if options.only:
-        yield options.only, {options.only: {**peers, **ours}[options.only]}
-    elif "--peer" in options.flags:
+    if "--peer" in options.flags:
         yield "against plain loops", {**peers, **ours}
     elif "--levers" not in options.flags:
         yield "ours", ours
@@ -162,55 +156,44 @@ def comparisons(options: Options) -> Iterator[tuple[str, dict[str, dict[str, Any
             yield f"levers in {p}", {**whole, f"without {name}, {p}": {"precision": p, **without}}
 
 
-def memory_of(name: str) -> int:
-    """Peak bytes of a process that does nothing else than train with this engine."""
-    rest = [a for a in sys.argv[1:] if not a.startswith(("--", "rounds=", "out="))]
-    command = [sys.executable, __file__, *rest, f"only={name}", "rounds=1"]
-    last = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
-    return int(json.loads(last)["peak bytes"])
-
-
 def compare(
-    engines: Mapping[str, Engine],
+    engines: Mapping[str, dict[str, Any]],
     todo: Sequence[Sequence[Pair]],
     rates: Mapping[str, float],
     config: TransformerConfig,
     vocab: Vocab,
+    device: str,
 ) -> list[Measured]:
-    """Every batch by every engine, in turns; the first batch warms up."""
-    speeds: dict[str, list[float]] = {name: [] for name in engines}
-    used: dict[str, list[float]] = {name: [] for name in engines}
-    for step, batch in enumerate(todo):
-        n_tokens = n_symbols(batch)[1]
-        src, tgt = ([len(pair[side]) + 1 for pair in batch] for side in (0, 1))
-        operations = 3 * forward_operations(config, vocab, src, tgt)
-        for name, engine in engines.items():
-            seconds = timed(engine, batch, step + 1)
-            if step:
-                speeds[name].append(n_tokens / seconds)
-                used[name].append(operations / seconds / rates[name.split()[-1]])
-    first = next(iter(speeds.values()))
-    return [
-        Measured(
-            name,
-            statistics.median(those),
-            statistics.median(own / other for own, other in zip(those, first, strict=True)),
-            statistics.median(used[name]),
-        )
-        for name, those in speeds.items()
-    ]
+    """Each engine in turns with the first, batch by batch; the first batch warms up."""
+    names = list(engines)
+    rows: list[Measured] = []
+    for name in names[1:] or names:
+        pair = {n: Remote(engines[n], config, vocab, device, todo) for n in dict.fromkeys((names[0], name))}
+        seconds = [{n: engine.update(step) for n, engine in pair.items()} for step in range(len(todo))][1:]
+        peaks = {n: engine.close() for n, engine in pair.items()}
+        for n in pair if not rows else (name,):
+            ratio = statistics.median(turn[names[0]] / turn[n] for turn in seconds)
+            mine = [turn[n] for turn in seconds]
+            rows.append(measured(n, mine, ratio, todo[1:], rates[n.split()[-1]], config, vocab, peaks[n]))
+    return rows
 
 
-def timed(engine: Engine, batch: Sequence[Pair], step: int) -> float:
-    """Seconds of an update: the process's own on a CPU, else the clock's."""
-    on_cpu = engine.device.type == "cpu"
-    now = time.process_time if on_cpu else time.perf_counter
-    wait = (lambda: None) if on_cpu else torch.cuda.synchronize
-    wait()
-    began = now()
-    engine.update(batch, step)
-    wait()
-    return now() - began
+def measured(
+    name: str,
+    seconds: Sequence[float],
+    ratio: float,
+    todo: Sequence[Sequence[Pair]],
+    rate: float,
+    config: TransformerConfig,
+    vocab: Vocab,
+    peak: int,
+) -> Measured:
+    """A row of the table."""
+    speeds = [n_symbols(batch)[1] / s for batch, s in zip(todo, seconds, strict=True)]
+    lengths = [[side.tolist() for side in sizes(batch)] for batch in todo]
+    operations = [3 * forward_operations(config, vocab, *both) for both in lengths]
+    used = statistics.median(n / s / rate for n, s in zip(operations, seconds, strict=True))
+    return Measured(name, statistics.median(speeds), ratio, used, peak)
 
 
 def measured_rate(precision: str, device: torch.device) -> float:
@@ -226,9 +209,15 @@ def padding(todo: Sequence[Sequence[Pair]]) -> float:
 
 def show(title: str, rows: Sequence[Measured]) -> None:
     """A table."""
-    table = Table("engine", "target symbols/s", "ratio", "of the products' rate", title=title)
+    table = Table("engine", "target symbols/s", "ratio", "of the products' rate", "peak", title=title)
     for row in rows:
-        table.add_row(row.name, f"{row.tokens_per_second:,.1f}", f"{row.ratio:.2f}", f"{row.used:.0%}")
+        table.add_row(
+            row.name,
+            f"{row.tokens_per_second:,.1f}",
+            f"{row.ratio:.2f}",
+            f"{row.used:.0%}",
+            f"{row.peak / 2**30:.2f} GiB",
+        )
     Console(width=100).print(table)
 
 

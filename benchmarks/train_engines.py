@@ -1,9 +1,14 @@
-"""What is measured: one update of s2s, whole or with a lever switched off, or of a peer."""
+"""What is measured: one update of s2s, whole or with a lever switched off, or of a peer.
+
+Each engine has a process of its own, so that none profits from another's memory, and its peak is its own.
+"""
 
 from __future__ import annotations
 
-__all__ = ["BASE", "Engine", "arch_of", "build"]
+__all__ = ["BASE", "Engine", "Remote", "arch_of", "build"]
 
+import multiprocessing
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -13,10 +18,12 @@ from unittest.mock import patch
 import torch
 from torch.nn import functional as F
 
+from s2s import kernels
 from s2s.compose import compose
 from s2s.config import Config, TrainConfig
 from s2s.data.batching import Pair
-from s2s.distributed import World
+from s2s.distributed import Replicated, World
+from s2s.machine import PeakMemory
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
 from s2s.nn.machinery import DTYPES, Machinery
@@ -29,6 +36,8 @@ from s2s_transformer.model import Transformer
 from train_peers import Peer
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
     from s2s.task import Vocab
 
 BASE: dict[str, Any] = {
@@ -40,6 +49,9 @@ BASE: dict[str, Any] = {
     "dropout": "ours",
     "fused": True,
     "packed": None,
+    "kept": True,
+    "native": True,
+    "world": None,
 }
 """All levers on"""
 RATE = 1e-4
@@ -64,16 +76,77 @@ def build(config: TransformerConfig, vocab: Vocab, device: torch.device, **how: 
     if how["peer"]:
         return Engine(Peer(how["peer"], config, vocab, device, DTYPES[how["precision"]]), device)
     torch.manual_seed(1)
+    if how["kept"] and device.type == "cpu":  # as s2s.assemble does
+        kernels.keep_memory()
     model = Transformer(replace(config, attention=how["attention"]), vocab).to(device).train()
+    world = how["world"] or World(device=device)
+    strategy = Replicated(world)
+    strategy.place(model)
     learnt = list(model.parameters())
     optimizer = adam(AdamConfig(), learnt) if how["fused"] else torch.optim.Adam(learnt, betas=(0.9, 0.98), eps=1e-9)
     train = TrainConfig(precision=how["precision"], matmul=how["matmul"], packed=how["packed"])
     loss = LabelSmoothed(LabelSmoothedConfig(chunk=how["chunk"]))
     machinery = Machinery.choose(train, model, loss, device, longest=256)
-    world = World(device=device)
-    updater = Updater(train, 1, vocab, model, loss, optimizer, lambda _: RATE, world, machinery=machinery)
-    own_masks = patch("s2s.nn.dropout.dropout", F.dropout)  # as torch draws them
-    return Engine(updater, device, (lambda: own_masks) if how["dropout"] == "torch" else nullcontext)
+    updater = Updater(train, 1, vocab, model, loss, optimizer, lambda _: RATE, world, strategy, machinery)
+    if how["dropout"] == "torch":
+        return Engine(updater, device, lambda: patch("s2s.nn.dropout.dropout", F.dropout))
+    if not how["native"]:
+        return Engine(updater, device, lambda: patch("s2s.kernels.smoothed.serves", lambda _: False))
+    return Engine(updater, device)
+
+
+class Remote:
+    """An engine in a process of its own, which works when it is told to."""
+
+    def __init__(
+        self, how: dict[str, Any], config: TransformerConfig, vocab: Vocab, device: str, todo: Sequence[Sequence[Pair]]
+    ) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, other = context.Pipe()
+        self.process = context.Process(target=serve, args=(other, how, config, vocab, device, todo), daemon=True)
+        self.process.start()
+
+    def update(self, step: int) -> float:
+        """Seconds that the update with batch `step` took."""
+        self.connection.send(step)
+        seconds: float = self.connection.recv()
+        return seconds
+
+    def close(self) -> int:
+        """End it; the most bytes that it held."""
+        self.connection.send(None)
+        peak: int = self.connection.recv()
+        self.process.join()
+        return peak
+
+
+def serve(
+    connection: Connection,
+    how: dict[str, Any],
+    config: TransformerConfig,
+    vocab: Vocab,
+    device: str,
+    todo: Sequence[Sequence[Pair]],
+) -> None:
+    """Build the engine, then work for whoever is at the other end."""
+    torch.set_num_threads(1)
+    with PeakMemory(torch.device(device)) as peak:
+        engine = build(config, vocab, torch.device(device), **how)
+        while (step := connection.recv()) is not None:
+            connection.send(timed(engine, todo[step], step + 1))
+    connection.send(peak.bytes)
+
+
+def timed(engine: Engine, batch: Sequence[Pair], step: int) -> float:
+    """Seconds of an update: the process's own on a CPU, else the clock's."""
+    on_cpu = engine.device.type == "cpu"
+    now = time.process_time if on_cpu else time.perf_counter
+    wait = (lambda: None) if on_cpu else torch.cuda.synchronize
+    wait()
+    began = now()
+    engine.update(batch, step)
+    wait()
+    return now() - began
 
 
 def arch_of(name: str) -> TransformerConfig:

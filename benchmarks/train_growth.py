@@ -1,17 +1,21 @@
-"""How the cost of training grows with batch, length, width, depth and vocabulary, with a plot of it."""
+"""How the cost of training grows with batch, length, width, depth, vocabulary and processes, with a plot of it."""
 
 from __future__ import annotations
 
 __all__ = ["grow"]
 
+import multiprocessing
+import os
 import statistics
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import torch
 
+from s2s.distributed import init
 from s2s.task import Vocab
 from s2s_transformer import TransformerConfig
 from train_engines import BASE, build
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from s2s.data.batching import Pair
+    from train_engines import Engine
 
 SMALL = TransformerConfig(n_encoder_layers=3, n_decoder_layers=3, d_model=256, d_ff=1024, n_heads=4)
 AXES = {
@@ -32,6 +37,7 @@ AXES = {
     "width": (64, 128, 256, 512, 1024),
     "layers a side": (1, 2, 3, 6, 12),
     "vocabulary": (2_000, 4_000, 8_000, 16_000, 32_000),
+    "processes": (1, 2),
 }
 REPEATS = 3
 
@@ -55,16 +61,54 @@ def cost(axis: str, x: int, precision: str, device: torch.device) -> float:
         config = replace(SMALL, d_model=x, d_ff=4 * x, n_heads=max(x // 64, 1))
     elif axis == "layers a side":
         config = replace(SMALL, n_encoder_layers=x, n_decoder_layers=x)
-    else:
+    elif axis == "vocabulary":
         n_symbols = x
-    engine = build(config, Vocab(src=n_symbols, tgt=n_symbols, joint=True), device, **{**BASE, "precision": precision})
+    else:
+        return cost_of_processes(x, tokens, length, precision)
+    engine = build(config, vocab_of(n_symbols), device, **{**BASE, "precision": precision})
+    return seconds_of(engine, device, tokens, length) / tokens
+
+
+def vocab_of(n_symbols: int) -> Vocab:
+    return Vocab(src=n_symbols, tgt=n_symbols, joint=True)
+
+
+def seconds_of(engine: Engine, device: torch.device, tokens: int, length: int) -> float:
+    """Of an update: the median of some, the first of which is left out."""
     batch: Sequence[Pair] = [([5] * (length - 1), [5] * (length - 1))] * (tokens // length)
     seconds = []
     for step in range(1 + REPEATS):
         began = now(device)
         engine.update(batch, step + 1)
         seconds.append(now(device) - began)
-    return statistics.median(seconds[1:]) / tokens
+    return statistics.median(seconds[1:])
+
+
+def cost_of_processes(n: int, tokens: int, length: int, precision: str) -> float:
+    """Seconds of all of n processes on CPUs, for a symbol of a batch that they share."""
+    context = multiprocessing.get_context("spawn")
+    queue, port = context.Queue(), 29_000 + os.getpid() % 1000
+    arguments = [(rank, n, port, tokens, length, precision, queue) for rank in range(n)]
+    processes = [context.Process(target=share, args=those, daemon=True) for those in arguments]
+    for process in processes:
+        process.start()
+    total = sum(queue.get(timeout=600) for _ in processes)
+    for process in processes:
+        process.join()
+    return total / tokens
+
+
+def share(rank: int, n: int, port: int, tokens: int, length: int, precision: str, queue: Any) -> None:
+    """One of the processes."""
+    torch.set_num_threads(1)
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(n)}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    world = init("cpu", timedelta(minutes=5))
+    how = {**BASE, "precision": precision, "world": world}
+    engine = build(SMALL, vocab_of(8_000), world.device, **how)
+    queue.put(seconds_of(engine, world.device, tokens, length))
+    world.barrier()
+    world.close()
 
 
 def now(device: torch.device) -> float:
