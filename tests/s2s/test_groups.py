@@ -79,12 +79,12 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.usefixtures("kind")
 @pytest.mark.parametrize("stop", ["exact", "best", "first_k"])
-@pytest.mark.parametrize("diversity", [0.0, 0.5, 3.0])
+@pytest.mark.parametrize("diversity", [0.5, 3.0])
 @pytest.mark.parametrize(("beam", "groups", "nbest"), [(2, 2, 2), (6, 3, 4), (6, 2, 1), (4, 4, 4), (16, 2, 16)])
 def test_groups_are_the_slow_groups(stop: Any, diversity: float, beam: int, groups: int, nbest: int) -> None:
     """A batch of mixed lengths gives what lists give, under every stop rule, and where symbols are too few."""
     config = BeamConfig(beam=beam, groups=groups, diversity=diversity, stop=stop, max_len_a=0.5, max_len_b=3)
-    model, inputs = Table(VOCAB.tgt, seed=beam), sources(6, 6, VOCAB.src, seed=beam)
+    model, inputs = Table(VOCAB.tgt, seed=beam), sources(4, 6, VOCAB.src, seed=beam)
     found = BeamSearch(config)(model, *batch_of(inputs), VOCAB, nbest=nbest)
     for hypotheses, source in zip(found, inputs, strict=True):
         assert_same(hypotheses, slow_groups(next_log_probs(model, source), source, config, nbest))
