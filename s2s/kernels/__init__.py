@@ -6,7 +6,17 @@ hold the two equal. S2S_KERNELS says which: auto, torch, or native, which makes 
 
 from __future__ import annotations
 
-__all__ = ["attend", "description", "keep_memory", "quantized", "rescaled", "serves", "sum_norm", "top"]
+__all__ = [
+    "attend",
+    "attend_sentences",
+    "description",
+    "keep_memory",
+    "quantized",
+    "rescaled",
+    "serves",
+    "sum_norm",
+    "top",
+]
 
 import ctypes
 
@@ -59,6 +69,20 @@ def attend(q: Tensor, k: Tensor, v: Tensor, nodes: Tensor, path: Tensor, length:
     sizes = (n_sentences, beam, nodes.size(1), path.size(2), n_heads, d_k, v.size(3))
     call("s2s_attend", q, k, v, *strides, nodes, path, length, *sizes, d_k**-0.5, seen)
     return seen
+
+
+def attend_sentences(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
+    """q [B, h, T, d_k], k [B, h, S, d_k], v [B, h, S, d_v] -> [B, h, T, d_v]; bias [B, S] is added to the scores.
+
+    A query's result has the same bits however many keys with a bias of BLOCKED follow.
+    """
+    (n_sentences, n_heads, n_queries, d_k), (n_keys, d_v) = q.shape, v.shape[2:]
+    given = [x if x.stride(3) == 1 else x.contiguous() for x in (q, k, v)]
+    strides = torch.tensor([x.stride()[:3] for x in given])
+    seen = q.new_empty(n_sentences, n_queries, n_heads, d_v)
+    sizes = (n_sentences, n_heads, n_queries, n_keys, d_k, d_v)
+    call("s2s_attend_sentences", *given, *strides, bias.contiguous(), *sizes, d_k**-0.5, seen)
+    return seen.transpose(1, 2)
 
 
 def sum_norm(x: Tensor, y: Tensor, norm: nn.LayerNorm) -> Tensor:

@@ -32,6 +32,7 @@ typedef struct { /* B sentences, K hypotheses of each, N nodes, T longest path, 
     int64_t pre;                  /* whether norms stand before the sub-layers */
 } Step;
 
+int64_t s2s_columns(void);
 void s2s_product(const Map *map, const float *x, int64_t R, float *out);
 void s2s_norm(const float *x, int64_t R, int64_t D, const float *weight, const float *bias, float eps, float *out);
 void s2s_sum_norm(const float *x, const float *y, int64_t R, int64_t D, const float *weight, const float *bias,

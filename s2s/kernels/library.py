@@ -26,6 +26,7 @@ ARGUMENTS = {
     "s2s_top": [c_void_p, *[c_int64] * 3, *[c_void_p] * 2, c_int64, *[c_void_p] * 3],
     "s2s_attend": [*[c_void_p] * 3, *[c_int64] * 3, *[c_void_p] * 3, *[c_int64] * 7, c_float, c_void_p],
     "s2s_attend_source": [*[c_void_p] * 4, *[c_int64] * 6, c_float, c_void_p],
+    "s2s_attend_sentences": [*[c_void_p] * 7, *[c_int64] * 6, c_float, c_void_p],
     "s2s_sum_norm": [*[c_void_p] * 2, *[c_int64] * 2, *[c_void_p] * 2, c_float, c_void_p],
     "s2s_quantized": [c_void_p, *[c_int64] * 4, *[c_void_p] * 2],
     "s2s_rescaled": [c_void_p, *[c_int64] * 2, *[c_void_p] * 2],

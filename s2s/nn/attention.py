@@ -26,6 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from s2s import kernels
 from s2s.nn.dropout import dropout as drop
 
 BLOCKED = -3e4
@@ -68,11 +69,22 @@ def auto(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dro
 
     (One core, torch 2.13, forward and backward: in bf16 sdpa took 2 to 8 times as long from 8 to 256 symbols. In
     fp32 both are alike while MKL multiplies; while oneDNN does, sdpa took 19, 10, 5, 3 and 0.9 times as long for 16,
-    32, 64, 128 and 256 symbols.) Decoding keeps to one kernel: a translation must not depend on its neighbours.
+    32, 64, 128 and 256 symbols.) Without gradients, functions in C, since a translation must not depend on its
+    neighbours: the last bits of torch's own depend on how much padding there is.
     """
+    if _in_c(q, k, v, bias) and not causal and not dropout:
+        padding = q.new_zeros(len(k), k.size(2)) if bias is None else bias[:, 0, 0]
+        return kernels.attend_sentences(q, k, v, padding)
     short = k.size(-2) <= SHORT and torch.is_grad_enabled()
     slow = q.device.type == "cpu" and (q.dtype.itemsize < 4 or short)
     return (products if slow else sdpa)(q, k, v, bias, causal, dropout)
+
+
+def _in_c(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> bool:
+    """Whether it is that of sentences, [B, h, T, d], with a bias at most for padding, [B, 1, 1, S]."""
+    if torch.is_grad_enabled() or q.dim() != 4 or not kernels.serves(q, k, v):
+        return False
+    return bias is None or bias.shape == (len(k), 1, 1, k.size(2))
 
 
 KERNELS: dict[str, Kernel] = {"auto": auto, "sdpa": sdpa, "math": products}

@@ -9,6 +9,9 @@ import torch
 from torch import Tensor
 
 from s2s import kernels
+from s2s.decoding import BeamConfig
+from s2s.decoding.queue import Queue, Source
+from s2s.decoding.search import BeamSearch
 from s2s.kernels.products import multiplies, multiplies_bytes
 from s2s.nn.packed import pack
 from s2s.testing import VOCAB, assert_state_reorders, assert_step_is_decode
@@ -97,6 +100,23 @@ def test_a_sentence_has_the_same_bits_whatever_stands_beside_it(quantization: An
         for _ in range(4):
             (logits, together), (own, alone) = one.step(token, together), one.step(token[5:6], alone)  # type: ignore[assignment]
             assert torch.equal(logits[5:6], own)
+
+
+@pytest.mark.parametrize("beam", [1, 4, 21])
+@pytest.mark.parametrize("quantization", ["none", pytest.param("int8", marks=needs_bytes)])
+def test_outputs_and_scores_are_the_same_bits_in_any_order_and_batch(quantization: Any, beam: int) -> None:
+    """Sentences leave and others take their places, since there is room for a third of them."""
+    one, search = model(quantization, d_model=48), BeamSearch(BeamConfig(beam=beam, max_len_a=1.0, max_len_b=4))
+    rows = [[*row[row != VOCAB.pad].tolist(), VOCAB.eos] for row in sources(9)]
+
+    def outputs(order: list[int], room: int) -> dict[int, list[tuple[float, list[int]]]]:
+        queue = Queue((Source(i, rows[i]) for i in order), room)
+        stream = search.stream(one, queue, VOCAB, torch.device("cpu"), nbest=beam)
+        return {f.place: [(h.score, h.tokens) for h in f.hypotheses] for some in stream for f in some}
+
+    together, few = outputs(list(range(9)), 1000), outputs(list(range(9))[::-1], 20)
+    assert together == few == {i: outputs([i], 1)[i] for i in range(9)}
+    assert len({len(tokens) for hypotheses in together.values() for _, tokens in hypotheses}) > 1
 
 
 def test_what_is_not_in_c_is_done_by_the_layers() -> None:

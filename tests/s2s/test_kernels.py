@@ -102,6 +102,28 @@ def test_attention_over_paths_is_attention_over_what_they_hold(d_k: int, d_v: in
 
 
 @native
+@pytest.mark.parametrize(("n_queries", "n_keys"), [(1, 1), (7, 7), (70, 130), (3, 65)])
+@pytest.mark.parametrize(("d_k", "d_v"), [(64, 64), (5, 19), (16, 70)])
+def test_attention_of_sentences_is_that_of_float64(d_k: int, d_v: int, n_queries: int, n_keys: int) -> None:
+    q, k = random(2, n_queries, 3, d_k).transpose(1, 2), random(2, n_keys, 3, d_k, scale=2).transpose(1, 2)
+    v, bias = random(2, 3, n_keys, d_v), torch.zeros(2, n_keys)
+    bias[1, n_keys // 2 + 1 :] = -3e4
+    found = kernels.attend_sentences(q, k, v, bias)
+    weights = (q.double() @ k.double().mT * d_k**-0.5 + bias[:, None, None]).softmax(-1)
+    torch.testing.assert_close(found.double(), weights @ v.double(), rtol=1e-5, atol=1e-5)
+
+
+@native
+def test_attention_of_a_sentence_has_the_same_bits_whatever_its_padding_is() -> None:
+    q, k, v = (random(2, 4, 40, d) for d in (16, 16, 24))
+    bias = torch.zeros(2, 40)
+    bias[1, 23:] = -3e4
+    together = kernels.attend_sentences(q, k, v, bias)[1:, :, :23]
+    alone = kernels.attend_sentences(*(x[1:, :, :23] for x in (q, k, v)), bias[1:, :23])
+    assert torch.equal(together, alone)
+
+
+@native
 @pytest.mark.parametrize("width", [1, 16, 50, 512])
 def test_the_norm_of_a_sum_is_that_of_float64(width: int) -> None:
     x, y, norm = random(2, 3, width, scale=3) + 1, random(2, width, 3).mT, torch.nn.LayerNorm(width, eps=1e-6)
