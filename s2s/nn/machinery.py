@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from s2s.errors import ConfigError
+from s2s.kernels import description
 from s2s.nn.endtoend import varlen_serves
 from s2s.nn.products import Library, choose
 from s2s.packing import Capacity
@@ -87,6 +88,7 @@ class Machinery:
         """A line for each choice."""
         if device.type == "cpu":
             yield f"fp32 products by {self.library.name}: {self.library.why}"
+            yield f"the loss and its gradient by {description()}"
         form = "end to end" if self.packed.taken else "in padded rectangles"
         yield f"sentences {form}{', in one shape' if self.constant else ''}: {self.packed.why}"
         if device.type == "cuda":
