@@ -24,6 +24,10 @@ VOCABS = {"multidecoder": Vocab(src=19, tgt=19, tags=2)}
 """Of the architectures that ask more of a task than symbols"""
 
 
+OF_A_RUN = ("language_model",)
+"""Tasks whose symbols are another run's, so that no preset can stand alone: their own tests check them"""
+
+
 @cache
 def plugins() -> Plugins:
     return load_plugins()
@@ -49,6 +53,6 @@ def test_architecture_keeps_the_contract(entry: Entry) -> None:
     check_arch(entry, tiny(entry).arch, VOCABS.get(entry.name, VOCAB))
 
 
-@pytest.mark.parametrize("entry", entries("task"))
+@pytest.mark.parametrize("entry", [param for param in entries("task") if param.id not in OF_A_RUN])
 def test_task_keeps_the_contract(entry: Entry, tmp_path: Path) -> None:
     check_task(entry, tiny(entry).task, tmp_path)
