@@ -109,6 +109,9 @@ class GenerateConfig:
     batch. native: so too, by functions in C for one thread, and with a whole step made of them where the architecture
     has one. auto: whichever is fastest here, by a measurement at the start; for a file, which another process may
     continue or do a part of, the first of native, onednn and torch that is here and right."""
+    graph: bool | None = None
+    """Record decoding steps as CUDA graphs, one for each of few shapes, where the architecture keeps its target symbols
+    in a tree of s2s; empty: on CUDA."""
     quantization: Literal["none", "int8"] = "none"
     """int8: weights and activations in 8-bit integers, on a CPU; each row has its own scale, so that outputs do not
     depend on their batch."""

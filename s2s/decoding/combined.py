@@ -7,7 +7,7 @@ Shapes: B sentences, S source length, T target length, K hypotheses of a sentenc
 
 from __future__ import annotations
 
-__all__ = ["Ensemble", "Fused"]
+__all__ = ["Combined", "Ensemble", "Fused"]
 
 import math
 from abc import abstractmethod

@@ -145,6 +145,11 @@ def test_functions_in_c_are_refused_where_there_are_none(monkeypatch: pytest.Mon
         pack(model(), "native", "none")
 
 
+def test_graphs_are_refused_where_they_do_not_work() -> None:
+    with pytest.raises(ConfigError, match="graph=true records steps on a CUDA device, but device is cpu"):
+        accelerate(model(), torch.device("cpu"), GenerateConfig(graph=True))
+
+
 def test_quantization_is_refused_where_it_does_not_work() -> None:
     with pytest.raises(
         ConfigError, match="quantization=int8 works on a CPU in fp32, but device is cpu and precision=bf16"
