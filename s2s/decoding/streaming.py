@@ -5,7 +5,7 @@ Whatever a search does with a batch, this is how sentences come and go. Shapes: 
 
 from __future__ import annotations
 
-__all__ = ["Batch", "Streaming", "all_at_once", "padded", "staying"]
+__all__ = ["AtWork", "Streaming", "all_at_once", "padded", "staying"]
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from s2s.task import Constraint, Vocab
 
 
-class Batch(Protocol):
+class AtWork(Protocol):
     """Sentences on which a search is at work."""
 
     @property
@@ -47,7 +47,7 @@ class Batch(Protocol):
         ...
 
 
-B = TypeVar("B", bound=Batch)
+B = TypeVar("B", bound=AtWork)
 
 
 class Streaming(ABC, Generic[B]):
