@@ -104,31 +104,37 @@ static float *as_inputs(const float *x, int64_t n, int64_t stride, int64_t d) {
 }
 
 /* Attention of whole sentences: q [B, h, T, d_k], k [B, h, S, d_k], v [B, h, S, d_v], each with three strides, and
-bias [B, S], which is added to the scores, -> out [B, T, h, d_v]. */
+bias [B, S], which is added to the scores, -> out [B, T, h, d_v]. Weights are held of some queries at a time. */
 void s2s_attend_sentences(const float *q, const float *k, const float *v, const int64_t *q_strides,
                           const int64_t *k_strides, const int64_t *v_strides, const float *bias, int64_t B, int64_t h,
                           int64_t T, int64_t S, int64_t d_k, int64_t d_v, float scale, float *out) {
-    int64_t C = s2s_columns(), wide = (S > d_v ? S : d_v) + C;
-    float *query = malloc(T * d_k * sizeof(float)), *weights = malloc(T * S * sizeof(float));
-    float *found = malloc(T * d_v * sizeof(float)), *row = malloc((S + W) * sizeof(float));
+    enum { SOME = 120 };
+    int64_t wide = (S > d_v ? S : d_v) + s2s_columns();
+    float *query = malloc(SOME * d_k * sizeof(float)), *weights = malloc(SOME * S * sizeof(float));
+    float *found = malloc(SOME * d_v * sizeof(float)), *row = malloc((S + W) * sizeof(float));
     float *first = calloc(wide, sizeof(float)), *zeros = calloc(wide, sizeof(float));
     for (int64_t b = 0; b < B; b++)
         for (int64_t a = 0; a < h; a++) {
             const float *x = q + b * q_strides[0] + a * q_strides[1];
-            for (int64_t t = 0; t < T; t++)
-                for (int64_t j = 0; j < d_k; j++) query[t * d_k + j] = x[t * q_strides[2] + j] * scale;
             memcpy(first, bias + b * S, S * sizeof(float));
             float *keys = as_outputs(k + b * k_strides[0] + a * k_strides[1], S, k_strides[2], d_k);
             float *values = as_inputs(v + b * v_strides[0] + a * v_strides[1], S, v_strides[2], d_v);
-            s2s_product(&(Map){.weight = keys, .bias = first, .I = d_k, .O = S}, query, T, weights);
-            for (int64_t t = 0; t < T; t++) {
-                memcpy(row, weights + t * S, S * sizeof(float));
-                float total = exponentials(row, S);
-                for (int64_t s = 0; s < S; s++) weights[t * S + s] = row[s] / total;
+            Map scores = {.weight = keys, .bias = first, .I = d_k, .O = S};
+            Map sums = {.weight = values, .bias = zeros, .I = S, .O = d_v};
+            for (int64_t start = 0; start < T; start += SOME) {
+                int64_t n = T - start < SOME ? T - start : SOME;
+                for (int64_t t = 0; t < n; t++)
+                    for (int64_t j = 0; j < d_k; j++) query[t * d_k + j] = x[(start + t) * q_strides[2] + j] * scale;
+                s2s_product(&scores, query, n, weights);
+                for (int64_t t = 0; t < n; t++) {
+                    memcpy(row, weights + t * S, S * sizeof(float));
+                    float total = exponentials(row, S);
+                    for (int64_t s = 0; s < S; s++) weights[t * S + s] = row[s] / total;
+                }
+                s2s_product(&sums, weights, n, found);
+                for (int64_t t = 0; t < n; t++)
+                    memcpy(out + ((b * T + start + t) * h + a) * d_v, found + t * d_v, d_v * sizeof(float));
             }
-            s2s_product(&(Map){.weight = values, .bias = zeros, .I = S, .O = d_v}, weights, T, found);
-            for (int64_t t = 0; t < T; t++)
-                memcpy(out + ((b * T + t) * h + a) * d_v, found + t * d_v, d_v * sizeof(float));
             free(keys), free(values);
         }
     free(query), free(weights), free(found), free(row), free(first), free(zeros);
