@@ -17,7 +17,7 @@ from s2s.cli.models import Models, load_models, refuse_if_several
 from s2s.cli.outputs import made_of
 from s2s.compose import Composed, recompose
 from s2s.data.encoding import n_workers
-from s2s.decoding.combined import Combined
+from s2s.decoding.combined import singles
 from s2s.distributed import pick_device
 from s2s.errors import ConfigError
 from s2s.forking import n_that_pay
@@ -115,8 +115,8 @@ def accelerate(model: Seq2Seq, device: torch.device, config: GenerateConfig) -> 
     if config.graph and device.type != "cuda":
         raise ConfigError(f"graph=true records steps on a CUDA device, but device is {device}; leave it out")
     if device.type == "cuda" and config.graph is not False:
-        for member in model.models() if isinstance(model, Combined) else [model]:
-            record_steps(member)
+        for single in singles(model):
+            record_steps(single)
         return f"{device} in {config.precision}, steps recorded as CUDA graphs"
     if not on_cpu:
         return f"{device} in {config.precision}"

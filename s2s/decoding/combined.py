@@ -7,7 +7,7 @@ Shapes: B sentences, S source length, T target length, K hypotheses of a sentenc
 
 from __future__ import annotations
 
-__all__ = ["Combined", "Ensemble", "Fused"]
+__all__ = ["Ensemble", "Fused", "singles"]
 
 import math
 from abc import abstractmethod
@@ -162,3 +162,8 @@ class Fused(Combined):
     def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor | None:
         """The model's own, [B, T, S]: a language model looks at no source."""
         return self.models()[0].attention(src, pad, tgt, layer)
+
+
+def singles(model: Seq2Seq) -> list[Seq2Seq]:
+    """The models of which this one is made, whatever stands inside whatever; itself, if of none."""
+    return [one for member in model.models() for one in singles(member)] if isinstance(model, Combined) else [model]

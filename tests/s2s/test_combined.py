@@ -17,7 +17,7 @@ from table_model import Table
 
 from s2s import kernels
 from s2s.decoding import BeamConfig, SampleConfig
-from s2s.decoding.combined import Ensemble, Fused
+from s2s.decoding.combined import Ensemble, Fused, singles
 from s2s.decoding.queue import Queue, Source
 from s2s.decoding.sampling import Sampler
 from s2s.decoding.search import BeamSearch
@@ -197,6 +197,12 @@ def test_phrases_are_scored_by_the_sum_too() -> None:
     for h in found.hypotheses:
         assert (6, 4) in itertools.pairwise(h.tokens)
         assert h.log_prob == pytest.approx(sum(of(h.tokens[:i])[t] for i, t in enumerate([*h.tokens, EOS])), rel=1e-4)
+
+
+def test_single_models_are_found_in_whatever_they_stand() -> None:
+    first, second, language_model = Table(7), Table(7), Table(7)
+    assert singles(first) == [first]
+    assert singles(Fused(Ensemble([first, second]), language_model, 0.5, NO_SOURCE)) == [first, second, language_model]
 
 
 def test_the_shortest_limit_of_the_members_holds() -> None:
