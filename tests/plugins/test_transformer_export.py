@@ -212,7 +212,9 @@ def generate(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, 
     return out, err
 
 
-@pytest.mark.parametrize("search", [["search=greedy"], ["search.beam=3", "search.length_penalty=power", "search.stop=first_k"]], ids=str)
+@pytest.mark.parametrize(
+    "search", [["search=greedy"], ["search.beam=3", "search.length_penalty=power", "search.stop=first_k"]], ids=str
+)
 def test_what_ctranslate2_serves_is_what_the_run_says(
     search: list[str], served: Path, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
