@@ -83,7 +83,7 @@ def _pairs(config: GenerateConfig) -> list[tuple[str, str]]:
 
 def _source(config: GenerateConfig, run: Run) -> list[int]:
     """The ids with eos that stand for every source: a language model's task knows no other."""
-    one, other = run.task.encode_source(["a", "b"])
+    one, other = run.task.encode_source(["", "a"])  # two letters may both be unknown, and so be one symbol
     if one != other:
         raise ConfigError(
             f"fusion={config.fusion} is a run of task={run.config.task.name}, whose outputs depend on a source; "

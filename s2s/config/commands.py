@@ -141,6 +141,18 @@ class GenerateConfig:
             raise ConfigError(f"fields={self.fields} needs format=jsonl: format={self.format} has no room for them")
         if self.candidates and not self.chooses:
             raise ConfigError(f"candidates={self.candidates} are for coverage and mbr to choose from; give one of both")
+        for option, given, needs, there in (
+            (f"mbr_weights={self.mbr_weights}", self.mbr_weights != "uniform", "mbr", self.mbr),
+            (
+                f"attention_layer={self.attention_layer}",
+                self.attention_layer,
+                "alignments or coverage",
+                self.needs_attention,
+            ),
+            (f"fusion_checkpoint={self.fusion_checkpoint}", self.fusion_checkpoint != "auto", "fusion", self.fusion),
+        ):
+            if given and not there:
+                raise ConfigError(f"{option} says something of {needs}, which is not asked for; leave it out")
 
     @property
     def chooses(self) -> bool:

@@ -61,20 +61,21 @@ class Reader:
         if self.config.too_long == "error":
             raise DataError(f"{self._too_long(given.src, len(ids))}; shorten it, or give too_long=split")
         parts = self.task.split(given.src) if self.config.too_long == "split" and wish == NO_WISH else []
-        if len(parts) < 2:
-            return [self._cut(Unit(given.src, ids, wish))]
-        self.counts.split += 1
         units = [Unit(part, of) for part, of in zip(parts, self._encoded(parts), strict=True) if of]
-        return [self._cut(unit) for unit in units]
+        if len(units) < 2:
+            units = [Unit(given.src, ids, wish)]
+        self.counts.split += len(units) > 1
+        return self._cut(units)
 
-    def _cut(self, unit: Unit) -> Unit:
+    def _cut(self, units: list[Unit]) -> list[Unit]:
+        """Of one input."""
         room = self.longest - 1  # for eos
-        if len(unit.ids) <= room:
-            return unit
-        if not self.counts.truncated:
-            logger.warning("%s; cut, and so will others be", self._too_long(unit.src, len(unit.ids)))
-        self.counts.truncated += 1
-        return Unit(unit.src, unit.ids[:room], unit.wish)
+        too_long = [unit for unit in units if len(unit.ids) > room]
+        if too_long and not self.counts.truncated:
+            worst = max(too_long, key=lambda unit: len(unit.ids))
+            logger.warning("%s; cut, and so will others be", self._too_long(worst.src, len(worst.ids)))
+        self.counts.truncated += bool(too_long)
+        return [Unit(unit.src, unit.ids[:room], unit.wish) for unit in units]
 
     def _wish(self, given: Input) -> Wish:
         """What is asked of the output, as the task writes it."""

@@ -78,16 +78,19 @@ class Writer:
             tokens = list(chain.from_iterable(part.tokens for part in parts))
             log_probs = list(chain.from_iterable(part.log_probs for part in parts))
             pieces = list(chain.from_iterable(part.pieces for part in parts))
-            align = _joined_alignment([output.src for output in outputs], parts)
+            align = _joined_alignment(given.src, [output.src for output in outputs], parts)
             score = sum(part.score for part in parts)
             candidates.append(Candidate(text, score, tokens, log_probs, pieces, align))
         return Output(given.src, candidates)
 
 
-def _joined_alignment(sources: Sequence[str], parts: Sequence[Candidate]) -> list[tuple[int, int]]:
-    """Words are numbered on from part to part."""
-    joined, n_src, n_tgt = [], 0, 0
-    for src, part in zip(sources, parts, strict=True):
-        joined += [(n_src + i, n_tgt + j) for i, j in part.align]
-        n_src, n_tgt = n_src + len(src.split()), n_tgt + len(part.hyp.split())
+def _joined_alignment(src: str, parts: Sequence[str], candidates: Sequence[Candidate]) -> list[tuple[int, int]]:
+    """Words are numbered as in the whole source `src`, of which some may hold more than one part."""
+    joined, at, n_tgt = [], 0, 0
+    for part, candidate in zip(parts, candidates, strict=True):
+        at = max(src.find(part, at), at)
+        within_word = at > 0 and not src[at - 1].isspace()
+        first = len(src[:at].split()) - within_word
+        joined += [(first + i, n_tgt + j) for i, j in candidate.align]
+        at, n_tgt = at + len(part), n_tgt + len(candidate.hyp.split())
     return joined

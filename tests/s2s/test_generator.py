@@ -15,7 +15,8 @@ from s2s.config import GenerateConfig
 from s2s.decoding import BeamConfig
 from s2s.decoding.search import BeamSearch
 from s2s.errors import ConfigError, DataError
-from s2s.generator import Generator, Input
+from s2s.generator import Candidate, Generator, Input
+from s2s.generator.writing import _joined_alignment
 from s2s.model import Memory, Seq2Seq
 from s2s.task import Encoded, Example
 
@@ -228,12 +229,16 @@ def test_what_is_too_long_is_decoded_in_parts(model: Copy) -> None:
     assert [output.hyp for output in found] == ["ABC", "ABC|DE|X", "", "A|BCD|H", "AB|C|D"]
     assert [output.src for output in found] == lines
     assert (generate.counts.split, generate.counts.truncated, generate.counts.inputs) == (3, 1, 5)
+    list(generate(["abcde.abcde"]))
+    assert generate.counts.truncated == 2  # of an input, however many of its parts
     alone = list(generator(model, nbest=2)(["abc", "de", "x"]))
     for k, candidate in enumerate(found[1].nbest):
         assert candidate.score == pytest.approx(sum(output.nbest[k].score for output in alone))
         assert candidate.tokens == [i for output in alone for i in output.nbest[k].tokens]
         assert candidate.log_probs == [p for output in alone for p in output.nbest[k].log_probs]
-    assert generate.counts.tokens == sum(len(output.best.log_probs) for output in found)
+    again = generator(model, Sentences(), max_source=4)
+    assert again.counts.tokens == 0
+    assert sum(len(output.best.log_probs) for output in again(lines)) == again.counts.tokens
 
 
 def test_a_line_of_ten_thousand_symbols_is_no_trouble(model: Copy) -> None:
@@ -263,3 +268,26 @@ def test_what_is_asked_must_have_symbols(model: Copy) -> None:
     assert next(outputs).hyp == "A"
     with pytest.raises(DataError, match="'1' has no symbols"):
         next(outputs)
+
+
+def test_words_of_parts_are_numbered_as_in_the_whole() -> None:
+    def part(hyp: str, *align: tuple[int, int]) -> Candidate:
+        return Candidate(hyp, 0.0, [], [], [], list(align))
+
+    candidates = [part("a b", (0, 0), (1, 1)), part("c", (0, 0)), part("d e", (0, 1), (1, 0))]
+    assert _joined_alignment("x y.  z! v w", ["x y.", "z!", "v w"], candidates) == [
+        (0, 0),
+        (1, 1),
+        (2, 2),
+        (3, 4),
+        (4, 3),
+    ]
+    assert _joined_alignment("x y.z!v w", ["x y.", "z!", "v w"], candidates) == [(0, 0), (1, 1), (1, 2), (1, 4), (2, 3)]
+
+
+@pytest.mark.parametrize(
+    "options", [{"mbr_weights": "model"}, {"attention_layer": 2}, {"fusion_checkpoint": "last"}], ids=str
+)
+def test_what_says_something_of_nothing_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="which is not asked for; leave it out"):
+        GenerateConfig(**options)

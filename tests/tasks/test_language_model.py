@@ -73,6 +73,13 @@ def test_a_language_model_is_trained_and_fused(trained: Path, capsys: Any) -> No
     assert err.splitlines()[-1].endswith("an ensemble of 2 models, fused with lm by 0.3")
 
 
+def test_a_model_that_has_a_source_is_no_language_model(trained: Path, capsys: Any) -> None:
+    """Not even where no letter is known, so that all of one length look alike."""
+    code, _, err = call("s2s-generate", [*GENERATE, "fusion=x"], capsys)
+    assert code == 2
+    assert "whose outputs depend on a source" in err
+
+
 def test_its_sources_say_nothing_and_its_lines_come_back(trained: Path, tmp_path: Path) -> None:
     config = LanguageModelConfig(name="language_model", train="mono.de", tokenizer="x")
     task = LanguageModel(config)
