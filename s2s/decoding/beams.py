@@ -8,13 +8,14 @@ from __future__ import annotations
 __all__ = ["Beams", "Ended", "Longer", "Sentence"]
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
 
 from s2s.decoding.choosing import top
-from s2s.model import State, join_tensors, map_tensors
+from s2s.decoding.streaming import AtWork
+from s2s.model import join_tensors
 
 
 class Sentence(NamedTuple):
@@ -74,11 +75,10 @@ class Longer(NamedTuple):
         return type(self)(*(values[:, :n] for values in self))
 
 
-@dataclass(frozen=True)
-class Beams:
+@dataclass(frozen=True, kw_only=True)
+class Beams(AtWork[Sentence]):
     """All that is known of the sentences being searched."""
 
-    sentences: list[Sentence]
     slack: int
     """Steps for which no sentence can be at its limit, known without asking the device"""
     length: Tensor
@@ -92,27 +92,6 @@ class Beams:
     score: Tensor
     """[B, K], log-probabilities, best first; -inf: there is none"""
     ended: Ended
-    state: State
-    """The model's"""
-    automaton: Tensor | None
-    """[B, K, ·], the constraint's"""
-
-    @property
-    def n_source(self) -> int:
-        """Source symbols of all sentences."""
-        return sum(sentence.n_source for sentence in self.sentences)
-
-    def keep(self, rows: Tensor) -> Self:
-        """Those of the sentences `rows` [B']"""
-        sentences = [self.sentences[i] for i in rows.tolist()]
-        kept = map_tensors(lambda t: t.index_select(0, rows), self._tensors())
-        return replace(self, sentences=sentences, state=self.state.keep(rows), **kept)
-
-    def can_join(self, other: Self) -> bool:
-        """Whether the model's states and the constraint's fit together."""
-        if self.automaton is not None and other.automaton is not None:
-            return self.state.joins and self.automaton.shape[2:] == other.automaton.shape[2:]
-        return self.state.joins
 
     def join(self, other: Self) -> Self:
         """The sentences of both, these first."""
@@ -122,12 +101,8 @@ class Beams:
             sentences=first.sentences + second.sentences,
             slack=min(first.slack, second.slack),
             state=first.state.join(second.state),
-            **join_tensors(first._tensors(), second._tensors()),
+            **join_tensors(first.tensors(), second.tensors()),
         )
-
-    def _tensors(self) -> dict[str, Any]:
-        """All but the model's state."""
-        return {name: x for name, x in vars(self).items() if name not in ("sentences", "slack", "state")}
 
     def _widened(self, beam: int) -> Self:
         """With dead hypotheses to make `beam` of each sentence."""

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 __all__ = ["Drawn", "Samples", "Sentence"]
 
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 from torch import Tensor
 
 from s2s.decoding import Hypothesis
-from s2s.model import State, join_tensors, map_tensors
+from s2s.decoding.streaming import AtWork
+from s2s.model import join_tensors
 
 
 class Drawn:
@@ -44,11 +45,10 @@ class Sentence(NamedTuple):
     """Its samples"""
 
 
-@dataclass(frozen=True)
-class Samples:
+@dataclass(frozen=True, kw_only=True)
+class Samples(AtWork[Sentence]):
     """All that is known of the samples being drawn."""
 
-    sentences: list[Sentence]
     uniform: Tensor
     """[B, K, L], what chance says at each step"""
     length: Tensor
@@ -59,32 +59,8 @@ class Samples:
     """[B, 1] at first, then [B, K]: the newest symbols"""
     live: Tensor
     """[B, K], False: has ended, or nothing was allowed"""
-    state: State
-    """The model's"""
-    automaton: Tensor | None
-    """[B, 1, ·] at first, then [B, K, ·], the constraint's"""
-
-    @property
-    def n_source(self) -> int:
-        """Source symbols of all sentences."""
-        return sum(sentence.n_source for sentence in self.sentences)
-
-    def keep(self, rows: Tensor) -> Self:
-        """Those of the sentences `rows` [B']"""
-        sentences = [self.sentences[i] for i in rows.tolist()]
-        kept = map_tensors(lambda t: t.index_select(0, rows), self._tensors())
-        return replace(self, sentences=sentences, state=self.state.keep(rows), **kept)
-
-    def can_join(self, other: Self) -> bool:
-        """Whether the model's states and the constraint's fit together."""
-        if self.automaton is not None and other.automaton is not None:
-            return self.state.joins and self.automaton.shape[2:] == other.automaton.shape[2:]
-        return self.state.joins
 
     def join(self, other: Self) -> Self:
         """The sentences of both, these first."""
-        joined = join_tensors(self._tensors(), other._tensors())
+        joined = join_tensors(self.tensors(), other.tensors())
         return type(self)(sentences=self.sentences + other.sentences, state=self.state.join(other.state), **joined)
-
-    def _tensors(self) -> dict[str, Any]:
-        return {name: x for name, x in vars(self).items() if name not in ("sentences", "state")}

@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from s2s.decoding import Found, Hypothesis, SampleConfig
+from s2s.decoding import Found, SampleConfig
 from s2s.decoding.choosing import log_probs, pick
 from s2s.decoding.drawing import choose
 from s2s.decoding.limits import most_symbols
 from s2s.decoding.samples import Drawn, Samples, Sentence
-from s2s.decoding.streaming import Streaming, all_at_once, padded, staying
+from s2s.decoding.streaming import InBatches, Streaming, padded, staying
 from s2s.decoding.wishes import bound
 from s2s.model import Seq2Seq
 from s2s.task import Constraint, Vocab
@@ -31,23 +31,11 @@ if TYPE_CHECKING:
     from s2s.decoding.queue import Queue, Source
 
 
-class Sampler:
+class Sampler(InBatches):
     """The `StreamingSearch` that draws; see `SampleConfig`."""
 
     def __init__(self, config: SampleConfig) -> None:
         self.config = config
-
-    def __call__(
-        self,
-        model: Seq2Seq,
-        src: Tensor,
-        pad: Tensor,
-        vocab: Vocab,
-        constraint: Constraint | None = None,
-        nbest: int = 1,
-    ) -> list[list[Hypothesis]]:
-        """`nbest` independent samples for each source, the most probable first: src, pad [B, S]."""
-        return all_at_once(self, model, src, pad, vocab, constraint, nbest)
 
     @torch.no_grad()
     def stream(

@@ -14,16 +14,14 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from s2s.decoding import BeamConfig, Found, GreedyConfig, Hypothesis
+from s2s.decoding import BeamConfig, Found, GreedyConfig
 from s2s.decoding.groups import Diverse
 from s2s.decoding.space import Space
-from s2s.decoding.streaming import all_at_once
+from s2s.decoding.streaming import InBatches
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from torch import Tensor
 
     from s2s.decoding.queue import Queue
     from s2s.model import Seq2Seq
@@ -36,23 +34,11 @@ def greedy(config: GreedyConfig) -> BeamSearch:
     return BeamSearch(BeamConfig(beam=1, alpha=0.0, stop="first_k", max_len_a=a, max_len_b=b, ban_unk=ban_unk))
 
 
-class BeamSearch:
+class BeamSearch(InBatches):
     """The `Search` of section 6.1; see `BeamConfig`."""
 
     def __init__(self, config: BeamConfig) -> None:
         self.config = config
-
-    def __call__(
-        self,
-        model: Seq2Seq,
-        src: Tensor,
-        pad: Tensor,
-        vocab: Vocab,
-        constraint: Constraint | None = None,
-        nbest: int = 1,
-    ) -> list[list[Hypothesis]]:
-        """At most `nbest` outputs for each source, best first: src, pad [B, S]."""
-        return all_at_once(self, model, src, pad, vocab, constraint, nbest)
 
     @torch.no_grad()
     def stream(

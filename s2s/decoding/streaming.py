@@ -5,9 +5,10 @@ Whatever a search does with a batch, this is how sentences come and go. Shapes: 
 
 from __future__ import annotations
 
-__all__ = ["AtWork", "Streaming", "all_at_once", "padded", "staying"]
+__all__ = ["AtWork", "InBatches", "Streaming", "padded", "staying"]
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 import torch
@@ -16,38 +17,65 @@ from torch import Tensor
 from s2s.captured import recurring
 from s2s.decoding.queue import Queue, Source
 from s2s.decoding.wishes import wishes_of
+from s2s.model import State, map_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from s2s.decoding import Found, Hypothesis, StreamingSearch
-    from s2s.model import Seq2Seq, State
+    from s2s.decoding import Found, Hypothesis
+    from s2s.model import Seq2Seq
     from s2s.task import Constraint, Vocab
 
 
-class AtWork(Protocol):
-    """Sentences on which a search is at work."""
-
-    @property
-    def state(self) -> State:
-        """The model's"""
-        ...
+class OfSentence(Protocol):
+    """What the host knows of a sentence."""
 
     @property
     def n_source(self) -> int:
-        """Source symbols of all of them."""
+        """Its symbols, with eos"""
         ...
 
-    def can_join(self, other: Any) -> bool:
+
+S = TypeVar("S", bound=OfSentence)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtWork(ABC, Generic[S]):
+    """Sentences on which a search is at work; a search adds tensors [B, ...]."""
+
+    sentences: list[S]
+    state: State
+    """The model's"""
+    automaton: Tensor | None
+    """[B, ·, ·], the constraint's"""
+
+    @property
+    def n_source(self) -> int:
+        """Source symbols of all sentences."""
+        return sum(sentence.n_source for sentence in self.sentences)
+
+    def keep(self, rows: Tensor) -> Self:
+        """Those of the sentences `rows` [B']"""
+        sentences = [self.sentences[i] for i in rows.tolist()]
+        kept = map_tensors(lambda t: t.index_select(0, rows), self.tensors())
+        return replace(self, sentences=sentences, state=self.state.keep(rows), **kept)
+
+    def can_join(self, other: Self) -> bool:
         """Whether the model's states and the constraint's fit together."""
-        ...
+        if self.automaton is not None and other.automaton is not None:
+            return self.state.joins and self.automaton.shape[2:] == other.automaton.shape[2:]
+        return self.state.joins
 
+    @abstractmethod
     def join(self, other: Self) -> Self:
         """The sentences of both, these first."""
-        ...
+
+    def tensors(self) -> dict[str, Any]:
+        """All but the model's state."""
+        return {name: x for name, x in vars(self).items() if name not in ("sentences", "slack", "state")}
 
 
-B = TypeVar("B", bound=AtWork)
+B = TypeVar("B", bound=AtWork[Any])
 
 
 class Streaming(ABC, Generic[B]):
@@ -125,20 +153,35 @@ def padded(sources: Sequence[Source], vocab: Vocab, device: torch.device) -> tup
     return src.to(device), pad.to(device)
 
 
-def all_at_once(
-    search: StreamingSearch,
-    model: Seq2Seq,
-    src: Tensor,
-    pad: Tensor,
-    vocab: Vocab,
-    constraint: Constraint | None,
-    nbest: int,
-) -> list[list[Hypothesis]]:
-    """At most `nbest` outputs for each source, best first: src, pad [B, S]."""
-    rows = zip(src, pad, wishes_of(constraint, src.size(0)), strict=True)
-    sources = (Source(i, row[~gap].tolist(), wish) for i, (row, gap, wish) in enumerate(rows))
-    outputs: list[list[Hypothesis]] = [[] for _ in range(src.size(0))]
-    for found in search.stream(model, Queue(sources, max(src.numel(), 1)), vocab, src.device, constraint, nbest):
-        for place, hypotheses in found:
-            outputs[place] = hypotheses
-    return outputs
+class InBatches(ABC):
+    """A `StreamingSearch` that is told how to stream."""
+
+    @abstractmethod
+    def stream(
+        self,
+        model: Seq2Seq,
+        queue: Queue,
+        vocab: Vocab,
+        device: torch.device,
+        constraint: Constraint | None = None,
+        nbest: int = 1,
+    ) -> Iterator[list[Found]]:
+        """What is found for the sentences of a queue, in the order in which their searches end."""
+
+    def __call__(
+        self,
+        model: Seq2Seq,
+        src: Tensor,
+        pad: Tensor,
+        vocab: Vocab,
+        constraint: Constraint | None = None,
+        nbest: int = 1,
+    ) -> list[list[Hypothesis]]:
+        """At most `nbest` outputs for each source, best first: src, pad [B, S]."""
+        rows = zip(src, pad, wishes_of(constraint, src.size(0)), strict=True)
+        sources = (Source(i, row[~gap].tolist(), wish) for i, (row, gap, wish) in enumerate(rows))
+        outputs: list[list[Hypothesis]] = [[] for _ in range(src.size(0))]
+        for found in self.stream(model, Queue(sources, max(src.numel(), 1)), vocab, src.device, constraint, nbest):
+            for place, hypotheses in found:
+                outputs[place] = hypotheses
+        return outputs
