@@ -71,11 +71,10 @@ def _search(
             raise ConfigError(f"exported={config.exported} is a model for another backend; give backend=ctranslate2")
         means = accelerate(models.model, device, config)
         return plugins.registry.get("search", chosen.name).build(chosen), "; ".join(filter(None, [means, models.how]))
+    entry = plugins.registry.get("backend", config.backend)
     refuse_if_several(config)
-    from s2s.export.backend import open_export  # an extra that few have
-
     folder = Path(config.exported) if config.exported else models.directory / "export" / config.backend
-    search = open_export(folder, models.first, config, chosen, device)
+    search = entry.build(folder, models.first, config, chosen, device)
     return search, search.describe()
 
 
