@@ -12,9 +12,9 @@ from typing import Any
 
 from s2s.compose.interpolation import references
 from s2s.compose.layers import Layer, Picked, blame, pick
+from s2s.compose.options import Option, hints_of, is_section, options
 from s2s.config import Config
 from s2s.config.renamed import targets
-from s2s.describe import Option, hints_of, is_section, options
 from s2s.errors import ConfigError, did_you_mean
 from s2s.registry import GROUPS, Choice, Entry, Registry
 

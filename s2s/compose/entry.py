@@ -7,9 +7,9 @@ __all__ = ["entry_config"]
 from typing import TYPE_CHECKING, Any
 
 from s2s.compose.draft import COMMAND_LINE
+from s2s.compose.options import options
 from s2s.compose.typed import typed
 from s2s.config.renamed import targets
-from s2s.describe import options
 from s2s.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:

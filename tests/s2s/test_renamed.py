@@ -6,9 +6,9 @@ import pytest
 
 import s2s.config
 from s2s.compose import compose
+from s2s.compose.options import options
 from s2s.config import Config, GenerateConfig
 from s2s.config.renamed import RENAMED, SYNONYMS
-from s2s.describe import options
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
 from s2s.registry import GROUPS
