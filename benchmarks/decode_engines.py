@@ -18,8 +18,8 @@ import torch
 from s2s import kernels
 from s2s.batch import make_batch
 from s2s.decoding import BeamConfig
+from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import Queue, Source
-from s2s.decoding.search import BeamSearch
 from s2s.nn.packed import Matmul, pack
 from s2s.registry import Choice
 from s2s.task import Vocab

@@ -31,8 +31,8 @@ GROUPS = {
 SERVICES = {
     "corpus": "raw examples: factory(config) -> s2s.corpus.Corpus",
     "intermediate": "what exporters read: factory(arch config, model) -> s2s.intermediate.IntermediateModel",
-    "inference_engine": "another program that runs an exported model: factory(folder, run, config, search config, device) -> "
-    "s2s.decoding.Search with describe()",
+    "inference_engine": "another program that runs an exported model: "
+    "factory(folder, run, config, search config, device) -> s2s.decoding.Search with describe()",
 }
 """Groups that are no section of a configuration: tasks and commands look their entries up by name."""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from s2s import Choice, Registry, hookimpl
-from s2s.ranges import at_least, refuse_outside
+from s2s.config.ranges import at_least, refuse_outside
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

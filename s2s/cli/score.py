@@ -7,8 +7,8 @@ __all__ = ["main"]
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from s2s.cli.aligned import read_aligned
 from s2s.cli.command import Options, run_command
+from s2s.cli.parallel_files import read_aligned
 from s2s.config import ScoreConfig
 from s2s.errors import ConfigError
 from s2s.metrics import build_metrics, compare
@@ -17,7 +17,7 @@ from s2s.metrics.report import as_json, as_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s.compose import Composed
+    from s2s.compose import ComposedConfig
     from s2s.plugin import Plugins
 
 
@@ -26,13 +26,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_command(ScoreConfig, score, argv)
 
 
-def score(composed: Composed[ScoreConfig], plugins: Plugins, options: Options) -> None:
+def score(composed: ComposedConfig[ScoreConfig], plugins: Plugins, options: Options) -> None:
     """Print every metric of every system, the first being the baseline, or what models say of every file."""
     config = composed.config
     if config.model:
-        from s2s.cli.likelihood import likelihood  # torch comes with it, and metrics do without
+        from s2s.cli.score_model import score_with_models  # torch comes with it, and metrics do without
 
-        return likelihood(composed, plugins, options)
+        return score_with_models(composed, plugins, options)
     if not config.task.name:
         raise ConfigError(f"task: nothing is chosen; say task=NAME.{plugins.registry.known('task')}")
     task = plugins.registry.get("task", config.task.name).build(config.task)

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 
 FLOORS = (
-    "errors ending ranges registry plugin config compose describe yaml12",
+    "errors ending registry plugin config compose",
     "model task corpus intermediate batch background durable progress forking kernels machine packing captured",
     "nn data decoding optim schedules metrics checkpoint distributed log testing ema stopping",
-    "generator scoring run update feed retention spoilt",
+    "run update feed retention spoilt",
+    "generation",
     "validation keeper probe",
     "trainer",
     "assemble",

@@ -9,9 +9,9 @@ import pytest
 
 from s2s.compose import compose
 from s2s.config import Config, GenerateConfig
+from s2s.config.ranges import SHARE, Range, above, at_least, refuse_outside
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
-from s2s.ranges import SHARE, Range, above, at_least, refuse_outside
 
 CHOSEN = ["task=translation", "arch=transformer_tiny"]
 
@@ -87,7 +87,7 @@ def test_so_it_is_in_what_is_chosen_by_name(arguments: list[str]) -> None:
         compose(Config, [*CHOSEN, *arguments], load_plugins())
 
 
-@pytest.mark.parametrize("argument", ["nbest=0", "tokens=-1", "window=-1", "max_source=1", "threads=-1"])
+@pytest.mark.parametrize("argument", ["nbest=0", "tokens=-1", "buffer_size=-1", "max_source=1", "threads=-1"])
 def test_generation_has_its_ranges(argument: str) -> None:
     with pytest.raises(ConfigError, match=rf"^{argument} must be "):
         compose(GenerateConfig, [argument], load_plugins())

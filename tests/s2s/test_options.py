@@ -1,0 +1,99 @@
+"""Options read off dataclasses, with the docstrings under their fields."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+from toy_plugins import BaseConfig, Colour, NarrowConfig, WideConfig, toy_plugins
+
+import s2s.config
+from s2s.compose import choose
+from s2s.compose.options import as_text, docs, options, rows, type_text
+from s2s.errors import PluginError
+from s2s.plugin import load_plugins
+
+if TYPE_CHECKING:
+    from s2s.registry import Choice
+
+
+def test_the_docstring_under_a_field_is_its_documentation() -> None:
+    assert docs(NarrowConfig) == {
+        "name": "The registered entry.",
+        "dropout": "Dropped outputs\nof each layer.",
+        "width": "Width.",
+    }
+
+
+def test_inherited_fields_keep_their_documentation_unless_it_is_written_anew() -> None:
+    assert docs(WideConfig)["dropout"] == docs(BaseConfig)["dropout"]
+    assert docs(WideConfig)["d_model"] == "Width."
+
+
+def test_a_class_without_source_has_no_documentation() -> None:
+    made = dataclasses.make_dataclass("Made", [("x", int, 1)])
+    assert docs(made) == {}
+    assert rows(options(made), {})[0].doc == ""
+
+
+@pytest.mark.parametrize(
+    ("hint", "text"),
+    [
+        (int, "int"),
+        (str | None, "str | null"),
+        (Literal["a", "b"], "a | b"),
+        (Literal["no"] | None, "'no' | null"),
+        (list[str], "list[str]"),
+        (dict[str, float], "dict[str, float]"),
+        (tuple[int, ...], "tuple[int, ...]"),
+        (Colour, "red | blue"),
+        (Any, "any"),
+    ],
+    ids=str,
+)
+def test_a_type_reads_as_in_yaml(hint: Any, text: str) -> None:
+    assert type_text(hint) == text
+
+
+def test_options_stand_in_order_with_those_of_sections_in_their_place() -> None:
+    found = {option.key: option for option in options(WideConfig, "arch.")}
+    assert list(found) == [f"arch.{n}" for n in ("name", "dropout", "d_model", "n_heads", "norm", "max_len")] + [
+        "arch.encoder.n_layers"
+    ]
+    assert found["arch.encoder.n_layers"].default == 4, "the section's own default, not its class's"
+    assert found["arch.max_len"].default == "${data.max_len}"
+
+
+def test_lines_name_everything_about_an_option() -> None:
+    made = choose(["arch"], ["arch=wide_big", "arch.norm=pre"], toy_plugins())
+    said = {key: (value, made.origin(key)) for key, (value, _) in made.said.items()}
+    text = as_text(rows([o for o in made.options.values() if o.key.startswith("arch.")], said), "wide")
+    assert text.splitlines()[:6] == [
+        "wide",
+        "  arch.name = wide  [str]  (default ''; command line)",
+        "      The registered entry.",
+        "  arch.dropout = 0.1  [float]",
+        "      Dropped outputs of each layer.",
+        "  arch.d_model = 1024  [int]  (default 512; preset arch=wide_big (plugin s2s))",
+    ]
+    assert "  arch.norm = pre  [pre | post]  (default post; command line)" in text
+
+
+def test_types_that_are_not_imported_are_explained() -> None:
+    source = "from dataclasses import dataclass\n@dataclass(kw_only=True)\nclass Broken:\n    x: 'Nowhere' = 1\n"
+    space: dict[str, Any] = {"__name__": "broken"}
+    exec(source, space)
+    with pytest.raises(PluginError, match="not under TYPE_CHECKING"):
+        list(options(space["Broken"]))
+
+
+def shipped() -> list[type]:
+    own = [getattr(s2s.config, name) for name in s2s.config.__all__]
+    return own + sorted({e.config for e in load_plugins().registry.entries.values()}, key=lambda c: c.__qualname__)
+
+
+@pytest.mark.parametrize("config", shipped(), ids=lambda c: c.__name__)
+def test_every_option_that_we_ship_is_documented(config: type[Choice]) -> None:
+    missing = [option.key for option in options(config) if not docs(option.owner).get(option.field.name)]
+    assert missing == []
