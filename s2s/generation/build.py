@@ -18,7 +18,7 @@ from s2s.decoding.ensemble import member_models
 from s2s.distributed import pick_device
 from s2s.errors import ConfigError
 from s2s.forking import n_that_pay
-from s2s.generation import Generator
+from s2s.generation.generator import Generator
 from s2s.generation.models import Models, load_models, refuse_if_several
 from s2s.generation.output_stream import made_of
 from s2s.generation.reranking import build_utility, resolve_candidates

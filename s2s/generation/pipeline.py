@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from s2s.config import GenerateConfig
-    from s2s.generation import Generator, Output
+    from s2s.generation import Output
+    from s2s.generation.generator import Generator
     from s2s.generation.output_stream import Stream
     from s2s.generation.resumable_file import ResumableFile
 

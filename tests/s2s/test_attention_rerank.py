@@ -14,7 +14,7 @@ from s2s.decoding import BeamConfig, Hypothesis
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.penalties import coverage
 from s2s.errors import ConfigError
-from s2s.generation import Generator
+from s2s.generation.generator import Generator
 from s2s.generation.word_alignment import replace_unknown, word_alignment
 from s2s.model import Memory, Seq2Seq
 from s2s.plugin import load_plugins

@@ -22,8 +22,8 @@ from s2s.cli.generate import main
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.durable import digest
-from s2s.generation import Generator
 from s2s.generation.build import Loaded
+from s2s.generation.generator import Generator
 from s2s.generation.input_lines import piped, windows
 from s2s.generation.output_stream import made_of
 from s2s.model import Memory, Seq2Seq

@@ -15,7 +15,8 @@ from s2s.config import GenerateConfig
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError, DataError
-from s2s.generation import Candidate, Generator, Input
+from s2s.generation import Candidate, Input
+from s2s.generation.generator import Generator
 from s2s.generation.writing import _joined_alignment
 from s2s.model import Memory, Seq2Seq
 from s2s.task import Encoded, Example

@@ -15,7 +15,7 @@ from table_model import Table
 from s2s.config import GenerateConfig
 from s2s.decoding import SampleConfig
 from s2s.decoding.sampling import Sampler
-from s2s.generation import Generator
+from s2s.generation.generator import Generator
 from s2s.generation.mbr import rank_by_utility
 from s2s.metrics import Metric, Score
 from s2s.plugin import load_plugins

@@ -20,7 +20,8 @@ from s2s.data.subword import Subwords, train_subwords
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError, DataError, PluginError
-from s2s.generation import Generator, Output
+from s2s.generation import Output
+from s2s.generation.generator import Generator
 from s2s.metrics import build_metrics
 from s2s.plugin import load_plugins
 from s2s.task import Example, Rejected, Vocab
