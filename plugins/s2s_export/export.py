@@ -13,7 +13,7 @@ import torch
 
 from s2s.batch import make_batch
 from s2s.data.publish import publish
-from s2s.data.subword import Subwords
+from s2s.data.subwords import Subwords
 from s2s.decoding import GreedyConfig
 from s2s.decoding.beam_search import greedy
 from s2s.errors import CheckpointError, ConfigError, DataError

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import sentencepiece
 
-from s2s.data.lines import missing
+from s2s.data.text import missing
 from s2s.durable import write_file
 from s2s.errors import ConfigError, DataError
 
