@@ -22,7 +22,7 @@ from s2s import kernels
 from s2s.compose import compose
 from s2s.config import Config, TrainConfig
 from s2s.data.batching import Pair
-from s2s.distributed import Replicated, World
+from s2s.distributed import DDP, World
 from s2s.machine import PeakMemory
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
@@ -80,8 +80,8 @@ def build(config: TransformerConfig, vocab: Vocab, device: torch.device, **how: 
         kernels.keep_memory()
     model = Transformer(replace(config, attention=how["attention"]), vocab).to(device).train()
     world = how["world"] or World(device=device)
-    strategy = Replicated(world)
-    strategy.place(model)
+    strategy = DDP(world)
+    strategy.wrap(model)
     learnt = list(model.parameters())
     optimizer = adam(AdamConfig(), learnt) if how["fused"] else torch.optim.Adam(learnt, betas=(0.9, 0.98), eps=1e-9)
     train = TrainConfig(precision=how["precision"], matmul=how["matmul"], packed=how["packed"])

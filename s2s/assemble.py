@@ -12,7 +12,7 @@ import torch
 from s2s import kernels
 from s2s.data.batching import Batches
 from s2s.data.prepare import prepare
-from s2s.distributed import Replicated, Sharded
+from s2s.distributed import DDP, FSDP
 from s2s.ema import EMA
 from s2s.errors import ConfigError, DataError
 from s2s.feed import Feed
@@ -57,7 +57,7 @@ def assemble(config: Config, plugins: Plugins, world: World, run: RunDirectory, 
     _refuse_too_long(model, config, prepared)
     if config.train.activations == "recompute":
         recompute_layers(model)
-    strategy.place(model)
+    strategy.wrap(model)
     loss = build("loss", config.loss.name).build(config.loss)
     machinery = Machinery.choose(
         config.train, model, loss, world.device, n_processes=world.size, longest=config.data.max_len
@@ -99,7 +99,7 @@ def assemble(config: Config, plugins: Plugins, world: World, run: RunDirectory, 
 
 def _prepare(task: Task, config: Config, world: World, run: RunDirectory, log: Log) -> Prepared:
     """The first rank prepares what is missing, the others then find it; a run continues with no other data."""
-    with world.first_goes_first("prepare"):
+    with world.main_process_first("prepare"):
         prepared = prepare(task, config.data, log.line)
     if not any(len(corpus) and weight > 0 for corpus, weight in prepared.train):
         raise DataError(f"task={config.task.name} has no training data; give task.train=…")
@@ -154,8 +154,8 @@ def _rate(config: Config, model: Seq2Seq, machinery: Machinery, world: World) ->
 def _strategy(config: Config, world: World) -> Strategy:
     """How the processes share the model; one that is alone has nothing to share."""
     if config.train.strategy == "fsdp" and world.size > 1:
-        return Sharded(world, DTYPES[config.train.precision])
-    return Replicated(world)
+        return FSDP(world, DTYPES[config.train.precision])
+    return DDP(world)
 
 
 def _model(config: Config, plugins: Plugins, world: World, task: Task) -> Seq2Seq:

@@ -42,10 +42,10 @@ def train_in(composed: Composed[Config], plugins: Plugins, world: World, stop: S
     # so that the run's config.yaml and resolved.yaml, given again, mean this run
     config.run = composed.given["run"] = str(path)
     before = _status(path)
-    with RunDirectory(path, is_first=world.is_first) as run:
+    with RunDirectory(path, is_first=world.is_main) as run:
         warnings = run.begin(composed, plugins, world)
         with Log(path, config.log, config.train.steps, quiet=quiet, rank=world.rank) as log:
-            if world.any_true(world.is_first and is_finished(before, config)):
+            if world.any_true(world.is_main and is_finished(before, config)):
                 run.status(**before)
                 option = "valid.patience" if before.get("stopped_early") else "train.steps"
                 log.line(f"{path} is finished after {before.get('steps', 0):,} updates; raise {option} to go on")

@@ -15,7 +15,7 @@ from s2s.batch import make_batch
 from s2s.captured import Captured, record
 from s2s.config import TrainConfig
 from s2s.data.drawn import sizes, split
-from s2s.distributed import Replicated, Strategy, World
+from s2s.distributed import DDP, Strategy, World
 from s2s.model import Seq2Seq
 from s2s.nn.loss import Loss
 from s2s.nn.machinery import DTYPES, Machinery
@@ -79,7 +79,7 @@ class Updater:
     optimizer: torch.optim.Optimizer
     schedule: Schedule
     world: World
-    strategy: Strategy = field(default_factory=lambda: Replicated(World()))
+    strategy: Strategy = field(default_factory=lambda: DDP(World()))
     machinery: Machinery = field(default_factory=Machinery)
 
     def __post_init__(self) -> None:
@@ -92,7 +92,7 @@ class Updater:
 
     def __call__(self, batch: Sequence[Pair], step: int) -> Updated:
         """Learn from `batch` as update `step`, counted from 1; nothing changes if something is not finite."""
-        self.world.at_update(step)
+        self.world.start_update(step)
         lr = self.schedule(step)
         n_src_tokens, n_tokens = n_symbols(batch)
         while True:
@@ -130,19 +130,19 @@ class Updater:
         try:
             self._accumulate(parts, step, n_tokens, sums)
         except (torch.OutOfMemoryError, RuntimeError) as error:
-            if not is_memory(error) or self.strategy.needs_all or max(map(len, parts)) < 2:
+            if not is_memory(error) or self.strategy.needs_every_rank or max(map(len, parts)) < 2:
                 raise
             failed = True
             sums[3] = 1
-        self.strategy.sum_gradients()
-        sums = self.world.sum_scalars(sums)
+        self.strategy.reduce_gradients()
+        sums = self.world.all_reduce(sums)
         return sums[:3], failed if self.world.size == 1 else bool(sums[3].item())
 
     def _accumulate(self, parts: Sequence[Sequence[Pair]], step: int, n_tokens: int, sums: Tensor) -> None:
         """Add this rank's micro-batches to the gradients and to the first three sums."""
         own = range(self.world.rank, len(parts), self.world.size)
         stand_in = next(part for part in parts if part)[:1]  # only to be there where all are needed
-        there = [index for index in own if parts[index] or self.strategy.needs_all]
+        there = [index for index in own if parts[index] or self.strategy.needs_every_rank]
         batches = [self._batch(parts[index] or stand_in) for index in there]
         if self.captured:
             for part in batches:
@@ -153,7 +153,7 @@ class Updater:
             weight = 1.0 if parts[index] else 0.0
             factor = torch.full((), weight / n_tokens, device=self.world.device)
             self._seed(step, index)
-            with self.strategy.learning(last=index == own[-1]):
+            with self.strategy.micro_batch(last=index == own[-1]):
                 found = (self.captured or self._learn)(part, factor)
             sums[:2] += weight * found
             sums[2] += weight * (part.src.numel() + part.tgt_in.numel())

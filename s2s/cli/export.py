@@ -31,8 +31,8 @@ def export_run(composed: Composed[ExportConfig], plugins: Plugins, options: Opti
     """Load the run, write it, compare, and say where it is."""
     import torch  # which --help does without
 
-    from s2s.durable import digest
     from s2s.export.exporting import export
+    from s2s.io.atomic import sha256
     from s2s.run import find_run, load_run
 
     config, registry = composed.config, plugins.registry
@@ -53,7 +53,7 @@ def export_run(composed: Composed[ExportConfig], plugins: Plugins, options: Opti
         "format": config.format,
         "run": str(directory.absolute()),
         "checkpoint": checkpoint.name,
-        "checkpoint_sha256": digest(checkpoint / "MANIFEST.json"),
+        "checkpoint_sha256": sha256(checkpoint / "MANIFEST.json"),
     }
     agreement = export(form, weights, run.model, run.task, lines, place, made_of)
     if not options.quiet:

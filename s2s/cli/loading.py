@@ -20,8 +20,8 @@ from s2s.data.encoding import n_workers
 from s2s.decoding.combined import singles
 from s2s.distributed import pick_device
 from s2s.errors import ConfigError
-from s2s.forking import n_that_pay
 from s2s.generator import Generator
+from s2s.io.workers import n_useful_processes
 from s2s.nn.packed import Matmul, pack, steady
 from s2s.nn.recorded import record_steps
 
@@ -91,7 +91,7 @@ def _workers(config: GenerateConfig, device: torch.device) -> int:
         )
     torch.set_num_threads(1)
     x = torch.ones(256, 1024)
-    return config.workers or n_that_pay(n_workers(0), lambda: x @ x.T)
+    return config.workers or n_useful_processes(n_workers(0), lambda: x @ x.T)
 
 
 def _matmul(model: Seq2Seq, device: torch.device, config: GenerateConfig) -> Matmul:

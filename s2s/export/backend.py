@@ -13,10 +13,10 @@ from s2s.decoding import BeamConfig, GreedyConfig, Hypothesis
 from s2s.decoding.constraints import constraint_of
 from s2s.decoding.limits import most_symbols
 from s2s.decoding.penalties import PENALTIES
-from s2s.durable import digest
 from s2s.errors import CheckpointError, ConfigError, DataError
 from s2s.export.ctranslate2 import FORBIDDEN, Served
 from s2s.export.exporting import read_manifest
+from s2s.io.atomic import sha256
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ COMPUTE = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 def open_export(folder: Path, run: Run, config: GenerateConfig, chosen: Choice, device: torch.device) -> ExportedSearch:
     """The exported model of a run's checkpoint, ready to search; an error for what it cannot do."""
     written, checkpoint = read_manifest(folder), run.checkpoint_path
-    if written.get("checkpoint_sha256") != digest(checkpoint / "MANIFEST.json"):
+    if written.get("checkpoint_sha256") != sha256(checkpoint / "MANIFEST.json"):
         raise CheckpointError(
             f"{folder} was exported from {written.get('checkpoint')}, not from {checkpoint.name}; run s2s-export "
             f"run={config.run} checkpoint={checkpoint.name}, or give checkpoint={written.get('checkpoint')}"

@@ -77,12 +77,12 @@ def test_whenever_the_thread_dies_the_newest_checkpoint_is_whole_and_at_most_one
     assert len(moments.found) > 40
     assert {step for step, _ in moments.found} == {3, 6}
     for step, path in moments.found:
-        newest, skipped = checkpoint.newest(path / "run" / "checkpoints")
+        newest, skipped = checkpoint.latest(path / "run" / "checkpoints")
         assert skipped == []
         allowed = [f"step-{step:06d}", f"step-{step - 3:06d}"]
         assert newest is not None or step == 3
         assert newest is None or newest.name in allowed
-        last = checkpoint.follow(path / "run" / "last")
+        last = checkpoint.read_link(path / "run" / "last")
         assert last is None or last.is_dir()
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from s2s.background import Job, ahead
+from s2s.io.prefetch import Job, prefetch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +35,8 @@ def test_an_error_of_a_job_reaches_who_asks_for_its_result() -> None:
 
 
 def test_what_is_made_ahead_is_the_same_in_the_same_order() -> None:
-    assert list(ahead(iter(range(100)), 2, 10, late)) == list(range(100))
-    assert list(ahead(iter(()), 2, 10, late)) == []
+    assert list(prefetch(iter(range(100)), 2, 10, late)) == list(range(100))
+    assert list(prefetch(iter(()), 2, 10, late)) == []
 
 
 def late() -> Exception:
@@ -45,7 +45,7 @@ def late() -> Exception:
 
 def test_no_more_is_made_ahead_than_was_asked_for_and_making_ends_with_the_asking() -> None:
     made: list[int] = []
-    items = ahead((made.append(i) or i for i in count()), 3, 10, late)  # type: ignore[func-returns-value]
+    items = prefetch((made.append(i) or i for i in count()), 3, 10, late)  # type: ignore[func-returns-value]
     assert next(items) == 0
     until = time.monotonic() + 5
     while len(made) < 5 and time.monotonic() < until:
@@ -53,7 +53,7 @@ def test_no_more_is_made_ahead_than_was_asked_for_and_making_ends_with_the_askin
     time.sleep(0.02)
     assert len(made) == 5  # one taken, three ready, one that waits for room
     items.close()
-    assert not [t for t in threading.enumerate() if t.name == "s2s-ahead"]
+    assert not [t for t in threading.enumerate() if t.name == "s2s-prefetch"]
 
 
 def test_an_error_comes_when_its_turn_comes() -> None:
@@ -61,7 +61,7 @@ def test_an_error_comes_when_its_turn_comes() -> None:
         yield from (1, 2)
         raise ValueError("corpus.en:3: not UTF-8")
 
-    items = ahead(failing(), 5, 10, late)
+    items = prefetch(failing(), 5, 10, late)
     assert [next(items), next(items)] == [1, 2]
     with pytest.raises(ValueError, match=r"corpus\.en:3"):
         next(items)
@@ -74,7 +74,7 @@ def test_what_hangs_is_told_after_the_timeout_and_not_waited_for() -> None:
         yield 1
         gate.wait(30)
 
-    items = ahead(hanging(), 2, 0.2, late)
+    items = prefetch(hanging(), 2, 0.2, late)
     assert next(items) == 1
     began = time.monotonic()
     with pytest.raises(TimeoutError, match="nothing came"):

@@ -47,14 +47,14 @@ def point_last(path: Path) -> None:
     """Let run=last mean `path` from now on; not where there is no runs/, nor where it cannot be written to."""
     if RUNS.is_dir():
         with suppress(OSError):
-            checkpoint.point(RUNS / "last", path)
+            checkpoint.write_link(RUNS / "last", path)
 
 
 def candidates(directory: Path, wanted: str) -> list[Path]:
     """The checkpoints that `wanted` may mean, the first valid one of which is taken."""
     folder = directory / "checkpoints"
     newest = list(reversed(checkpoint.steps(folder)))
-    best = checkpoint.follow(directory / "best")
+    best = checkpoint.read_link(directory / "best")
     average = folder / "average"
     if wanted == "auto":
         preferred = [path for path in (average, best) if path is not None and path.is_dir()]
@@ -72,7 +72,7 @@ def candidates(directory: Path, wanted: str) -> list[Path]:
 
 
 def _last() -> Path:
-    path = checkpoint.follow(RUNS / "last")
+    path = checkpoint.read_link(RUNS / "last")
     if path is None or not path.is_dir():
         raise CheckpointError("run=last: no run was started here yet (runs/last points nowhere)")
     return path.resolve() if ".." in path.parts else path

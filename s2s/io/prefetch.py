@@ -1,12 +1,12 @@
-"""Work in a thread beside the run: something done once, or things made before they are asked for.
+"""Background threads: a single job, and an iterator whose next items are made in advance.
 
-Threads do: reading, hashing and writing let go of Python's lock, so the run goes on meanwhile, and no process
-can be killed on its own. No signal is ever handled in them: it must interrupt whoever waits.
+Threads rather than processes: reading, hashing and writing release the GIL, and a thread cannot be killed on its
+own. Signals are blocked in these threads, so that they always interrupt the main thread.
 """
 
 from __future__ import annotations
 
-__all__ = ["Job", "ahead"]
+__all__ = ["Job", "prefetch"]
 
 import signal
 import threading
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-LEAVING = 1.0
-"""Seconds that a thread gets to end when nobody wants what it makes any more; it then ends with the process"""
+JOIN_SECONDS = 1.0
+"""Seconds to wait for a prefetching thread whose items are no longer needed; it is a daemon thread"""
 
 
 class Job(Generic[T]):
-    """A piece of work under way."""
+    """A function that runs in a background thread."""
 
-    def __init__(self, work: Callable[[], T]) -> None:
+    def __init__(self, function: Callable[[], T]) -> None:
         self._results: list[T] = []
         self._error: BaseException | None = None
-        self._work = work
+        self._function = function
         self._done = threading.Event()  # Thread.join that a signal interrupts forgets that the thread lives
         _start(self._run, "s2s-job")
 
     @property
     def is_done(self) -> bool:
-        """Whether `result` would come at once."""
+        """Whether `result` returns without waiting."""
         return self._done.is_set()
 
     def result(self) -> T:
-        """Wait for the work; what it gave, or the error that it raised."""
+        """Wait until the function has returned; its value, or the error that it raised."""
         self._done.wait()
         if self._error is not None:
             raise self._error
@@ -48,60 +48,63 @@ class Job(Generic[T]):
 
     def _run(self) -> None:
         try:
-            self._results.append(self._work())
+            self._results.append(self._function())
         except BaseException as error:
             self._error = error
         finally:
             self._done.set()
 
 
-def ahead(items: Iterator[T], n_ahead: int, timeout: float, late: Callable[[], Exception]) -> Generator[T, None, None]:
-    """The same items in the same order, `n_ahead` of them made before they are asked for.
+def prefetch(
+    items: Iterator[T], n_ahead: int, timeout: float, timeout_error: Callable[[], Exception]
+) -> Generator[T, None, None]:
+    """The same items in the same order, up to `n_ahead` of them made in a background thread before they are requested.
 
-    What making one raises is raised when its turn comes; what `late` gives, if one takes `timeout` seconds.
+    An error in making an item is raised when that item is requested; `timeout_error()` is raised if one takes longer
+    than `timeout` seconds.
     """
     ready: Queue[tuple[T | None, BaseException | None]] = Queue(n_ahead)
-    left = threading.Event()
+    closed = threading.Event()
 
-    def make() -> None:
+    def produce() -> None:
         try:
             for item in items:
                 ready.put((item, None))
-                if left.is_set():
+                if closed.is_set():
                     return
             ready.put((None, StopIteration()))
         except BaseException as error:
             ready.put((None, error))
 
-    maker = _start(make, "s2s-ahead")
+    producer = _start(produce, "s2s-prefetch")
     try:
         while True:
             try:
                 item, error = ready.get(timeout=timeout)
             except Empty:
-                raise late() from None
+                raise timeout_error() from None
             if isinstance(error, StopIteration):
                 return
             if error is not None:
                 raise error
             yield item  # type: ignore[misc]  # there is one where there is no error
     finally:
-        left.set()
-        _empty(ready)  # so that a maker that waits for room goes on, and sees that nobody does
-        maker.join(LEAVING)
+        closed.set()
+        _drain(ready)  # a producer that is blocked on a full queue goes on, and sees `closed`
+        producer.join(JOIN_SECONDS)
 
 
-def _empty(queue: Queue[tuple[T | None, BaseException | None]]) -> None:
+def _drain(queue: Queue[tuple[T | None, BaseException | None]]) -> None:
     with suppress(Empty):
         while True:
             queue.get_nowait()
 
 
-def _start(work: Callable[[], None], name: str) -> threading.Thread:
-    """A thread that hears no signals (it inherits what is blocked) and does not hold up the end of the process."""
+def _start(target: Callable[[], None], name: str) -> threading.Thread:
+    """Start a daemon thread with SIGNALS blocked: a thread inherits the signal mask of its creator."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
-        thread = threading.Thread(target=work, name=name, daemon=True)
+        thread = threading.Thread(target=target, name=name, daemon=True)
         thread.start()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

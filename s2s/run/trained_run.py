@@ -16,7 +16,7 @@ from s2s.config import Config
 from s2s.errors import CheckpointError, ConfigError, PluginError
 from s2s.model import Seq2Seq
 from s2s.run import tokenizer
-from s2s.run.finding import RESOLVED, candidates
+from s2s.run.paths import RESOLVED, candidates
 from s2s.task import Task
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _load_weights(model: Seq2Seq, directory: Path, wanted: str) -> Path:
             continue
         for reason in reasons:
             logger.warning("checkpoint passed over: %s", reason)
-        checkpoint.load_weights(model, checkpoint.judged(found), path)
+        checkpoint.load_weights(model, checkpoint.evaluated_weights(found), path)
         return path
     what = "; ".join(reasons) or "none was saved yet"
     raise CheckpointError(f"run {directory} has no valid checkpoint for checkpoint={wanted}: {what}")

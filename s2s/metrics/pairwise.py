@@ -1,11 +1,11 @@
-"""BLEU and chrF of every text with every other as its reference, where what is in a text is counted once.
+"""BLEU and chrF of every text against every other as its only reference, counting the n-grams of a text once.
 
 Shapes: n texts, F kinds of n-grams, each as often as a text can hold it.
 """
 
 from __future__ import annotations
 
-__all__ = ["bleu_beside", "chrf_beside"]
+__all__ = ["bleu_pairwise", "chrf_pairwise"]
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Matrix = NDArray[np.float64]
 
 
-def bleu_beside(scorer: BLEU, texts: Sequence[str]) -> Matrix:
+def bleu_pairwise(scorer: BLEU, texts: Sequence[str]) -> Matrix:
     """[n, n], a row for each output; texts are as the scorer's tokeniser leaves them."""
     counted: list[dict[str, Any]] = [scorer._extract_reference_info([text]) for text in texts]
     orders = range(1, scorer.max_ngram_order + 1)
@@ -37,7 +37,7 @@ def bleu_beside(scorer: BLEU, texts: Sequence[str]) -> Matrix:
     return found
 
 
-def chrf_beside(scorer: CHRF, texts: Sequence[str]) -> Matrix:
+def chrf_pairwise(scorer: CHRF, texts: Sequence[str]) -> Matrix:
     """[n, n], a row for each output: means of precision and of recall over the orders that both texts have."""
     counted: list[list[Counter[str]]] = scorer._extract_reference_info(texts)["ref_ngrams"]
     precision, recall, n_orders = (np.zeros((len(texts), len(texts))) for _ in range(3))

@@ -1,18 +1,18 @@
-"""A folder of checkpoints: one is added, found, removed, and none is ever half there."""
+"""A directory of checkpoints: save, load, list and remove them, each atomically."""
 
 from __future__ import annotations
 
 __all__ = [
     "Checkpoint",
-    "Newest",
+    "Latest",
+    "check_space",
+    "clean_up",
+    "latest",
     "load",
-    "newest",
-    "preflight",
     "prune",
     "save",
     "step_name",
     "steps",
-    "sweep",
 ]
 
 import json
@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from safetensors import SafetensorError
 from torch import Tensor
 
-from s2s import durable
 from s2s.checkpoint.manifest import STATE, SUFFIX, groups, verify, write_manifest
-from s2s.checkpoint.tensors import read_tensors, size, write_tensors
+from s2s.checkpoint.tensors import n_bytes, read_tensors, write_tensors
 from s2s.errors import CheckpointError
+from s2s.io import atomic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -41,7 +41,7 @@ _STEP = re.compile(r"step-(\d+)")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What `save` was given, and where it lies."""
+    """The arguments of `save`, read back."""
 
     path: Path
     tensors: dict[str, dict[str, Tensor]]
@@ -49,36 +49,35 @@ class Checkpoint:
     state: dict[str, Any]
 
 
-class Newest(NamedTuple):
-    """The newest valid checkpoint, and why newer ones were passed over, for the caller to show."""
+class Latest(NamedTuple):
+    """The newest valid checkpoint, and why newer ones were skipped, for the caller to log."""
 
     path: Path | None
     skipped: list[str]
 
 
 def save(folder: Path, name: str, tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> Path:
-    """Write `folder/name`, whole or not at all; an older one of that name is replaced.
+    """Write `folder/name` atomically, replacing an older checkpoint of that name.
 
-    tensors: group -> name -> tensor, such as {"model": model.state_dict()}. Whatever goes wrong, what was
-    saved before is still there.
+    tensors: group -> name -> tensor, such as {"model": model.state_dict()}. If saving fails, the older one is kept.
     """
     if not _NAME.fullmatch(name):
         raise CheckpointError(f"'{name}' cannot name a checkpoint: use letters, digits, '-', '_' and '.'")
-    needed = size(*tensors.values())
-    preflight(folder, needed)
-    sweep(folder, name)
+    needed = n_bytes(*tensors.values())
+    check_space(folder, needed)
+    clean_up(folder, name)
     try:
         _fill(_hidden(folder / name, "tmp"), tensors, state)
         _publish(folder / name)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{folder / name}: saving its {needed:,} bytes failed: {error}") from error
     finally:
-        sweep(folder, name)
+        clean_up(folder, name)
     return folder / name
 
 
 def load(path: Path, only: Collection[str] | None = None) -> Checkpoint:
-    """Verify a checkpoint and read it; of tensors `only` these groups, as far as they are there."""
+    """Verify and read a checkpoint; with `only`, of its tensors just those of these groups that it has."""
     verify(path, only)
     wanted = [group for group in groups(path) if only is None or group in only]
     try:
@@ -88,8 +87,8 @@ def load(path: Path, only: Collection[str] | None = None) -> Checkpoint:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
 
 
-def newest(folder: Path) -> Newest:
-    """The valid checkpoint with the highest step in its name: clocks and file times mean nothing."""
+def latest(folder: Path) -> Latest:
+    """The valid checkpoint with the highest step in its name; file times are not looked at."""
     skipped = []
     for path in reversed(steps(folder)):
         try:
@@ -97,8 +96,8 @@ def newest(folder: Path) -> Newest:
         except CheckpointError as error:
             skipped.append(str(error))
         else:
-            return Newest(path, skipped)
-    return Newest(None, skipped)
+            return Latest(path, skipped)
+    return Latest(None, skipped)
 
 
 def steps(folder: Path) -> list[Path]:
@@ -125,8 +124,8 @@ def prune(folder: Path, keep: Iterable[str | Path]) -> None:
         raise CheckpointError(f"{folder}: an old checkpoint could not be removed: {error}") from error
 
 
-def sweep(folder: Path, name: str = "*") -> None:
-    """Tidy up after killed saves and removals, of one checkpoint or of all: for the run's owner only."""
+def clean_up(folder: Path, name: str = "*") -> None:
+    """Remove what killed saves and removals left, of one checkpoint or all; only for the run's lock holder."""
     for old in folder.glob(f".{name}.old"):
         target = folder / old.name[1:].removesuffix(".old")
         if not target.exists():  # killed between the two renames of a replacement
@@ -136,12 +135,12 @@ def sweep(folder: Path, name: str = "*") -> None:
         shutil.rmtree(remnant, ignore_errors=True)
 
 
-def preflight(folder: Path, needed: int) -> None:
-    """Raise CheckpointError unless `needed` bytes can be saved here, and as many are left to spare."""
+def check_space(folder: Path, needed: int) -> None:
+    """Raise CheckpointError unless the directory is writable and has twice `needed` bytes of free space."""
     probe = folder / ".probe"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        durable.write_new(probe, "can files be made and synced here?")
+        atomic.write_synced(probe, "probe")
         free = shutil.disk_usage(folder).free
     except OSError as error:
         raise CheckpointError(f"{folder}: {needed:,} bytes cannot be saved here: {error}") from error
@@ -156,27 +155,27 @@ def preflight(folder: Path, needed: int) -> None:
 
 
 def _fill(temp: Path, tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> None:
-    """All files, each synced, the manifest last, then the directory that lists them."""
+    """Write all files, each synced, the manifest last, then sync the directory."""
     temp.mkdir()
     for group, content in tensors.items():
         write_tensors(temp / (group + SUFFIX), content)
-    durable.write_new(temp / STATE, json.dumps(state, indent=1))
+    atomic.write_synced(temp / STATE, json.dumps(state, indent=1))
     write_manifest(temp, [*(group + SUFFIX for group in tensors), STATE])
-    durable.sync(temp)
+    atomic.fsync(temp)
 
 
 def _publish(target: Path) -> None:
-    """Rename into place; a directory cannot be replaced in one step, so an older one steps aside first."""
+    """Rename into place; a directory cannot be replaced in one step, so an older one is renamed first."""
     if target.exists():
         os.rename(target, _hidden(target, "old"))  # noqa: PTH104
     os.rename(_hidden(target, "tmp"), target)  # noqa: PTH104
-    durable.sync(target.parent)
+    atomic.fsync(target.parent)
 
 
 def _remove(path: Path) -> None:
-    """By a rename first: killed half-way, this leaves a hidden remnant and never half a checkpoint."""
+    """Rename to a hidden name first: killed half-way, this never leaves half a checkpoint."""
     os.rename(path, _hidden(path, "tmp"))  # noqa: PTH104
-    durable.sync(path.parent)
+    atomic.fsync(path.parent)
     shutil.rmtree(_hidden(path, "tmp"))
 
 
