@@ -11,7 +11,7 @@ from children import in_child
 from small_checkpoints import N_BYTES, names, save, tensors
 
 from s2s import checkpoint
-from s2s.checkpoint import folder
+from s2s.checkpoint import directory
 from s2s.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def dies_at(k: int, action: Callable[[], object]) -> bool:
     def child() -> None:
         for name in CRASHES:
             setattr(os, name, count(getattr(os, name)))
-        folder.write_tensors = count(folder.write_tensors)
+        directory.write_tensors = count(directory.write_tensors)
         action()
 
     code = in_child(child)

@@ -15,7 +15,7 @@ import pytest
 from sorting_runs import outcome, train
 
 from s2s import checkpoint
-from s2s.checkpoint import folder
+from s2s.checkpoint import directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +67,7 @@ def moments(tmp_path_factory: pytest.TempPathFactory) -> Moments:
     with pytest.MonkeyPatch.context() as patch:
         for name in CALLS:
             patch.setattr(os, name, moments.before(getattr(os, name)))
-        patch.setattr(folder, "write_tensors", moments.before(folder.write_tensors))
+        patch.setattr(directory, "write_tensors", moments.before(directory.write_tensors))
         patch.setattr(checkpoint, "save", noted)
         assert train(path / "whole", *ARGUMENTS) == 0
     return moments
