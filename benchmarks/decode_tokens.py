@@ -22,8 +22,8 @@ import torch
 from decode_engines import build
 from s2s import kernels
 from s2s.decoding import BeamConfig
+from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import Queue, Source
-from s2s.decoding.search import BeamSearch
 from s2s.nn.packed import pack
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from s2s import kernels
 from s2s.decoding import BeamConfig
+from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import Queue, Source
-from s2s.decoding.search import BeamSearch
 from s2s.kernels.products import multiplies, multiplies_bytes
 from s2s.nn.packed import pack
 from s2s.testing import VOCAB, assert_state_reorders, assert_step_is_decode
@@ -58,7 +58,7 @@ def walk(model: Transformer, src: Tensor, *, in_c: bool, n_steps: int = 12) -> l
             token = torch.randint(4, VOCAB.tgt, (len(src), beam), generator=draw)
             logits, state = model.step(token, state)
             found.append(logits)
-            state, beam = state.select(torch.randint(beam, (len(src), 3), generator=draw)), 3
+            state, beam = state.reorder(torch.randint(beam, (len(src), 3), generator=draw)), 3
     assert isinstance(state, Decoding)
     return found
 

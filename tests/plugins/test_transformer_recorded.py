@@ -10,8 +10,8 @@ import torch
 
 from s2s.captured import record, recurring
 from s2s.decoding import BeamConfig
+from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import Queue, Source
-from s2s.decoding.search import BeamSearch
 from s2s.nn import recorded
 from s2s.nn.recorded import RecordedSteps, record_steps
 from s2s.task import Vocab

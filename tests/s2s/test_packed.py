@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from s2s import kernels
-from s2s.cli.loading import accelerate
 from s2s.config import GenerateConfig
 from s2s.errors import ConfigError
+from s2s.generation.build import accelerate
 from s2s.kernels.products import Bytes, Floats, Room, multiplies, multiplies_bytes
 from s2s.nn.packed import Int8, OneDNN, pack, steady
 from s2s.testing import VOCAB, assert_state_reorders, assert_step_is_decode
