@@ -15,9 +15,9 @@ ROOT = Path(__file__).parents[2]
 
 FLOORS = (
     "errors registry plugin config compose",
-    "model task batch io progress kernels machine packing captured",
+    "model task corpus intermediate batch io progress kernels machine packing captured",
     "nn data decoding optim schedules metrics checkpoint distributed log testing ema stopping",
-    "run update export feed retention spoilt",
+    "run update feed retention spoilt",
     "generation",
     "validation keeper probe",
     "trainer",
