@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from s2s import kernels
+from s2s.backend import kernels
+from s2s.backend.kernels import beam_search as search
 from s2s.decoding import BeamConfig, Found, Hypothesis
 from s2s.decoding.banks import banks_of
 from s2s.decoding.beams import Beams, Ended, Longer, Sentence
@@ -23,7 +24,6 @@ from s2s.decoding.limits import most_symbols
 from s2s.decoding.penalties import PENALTIES
 from s2s.decoding.streaming import Streaming, padded, staying
 from s2s.decoding.wishes import bound
-from s2s.kernels import search
 from s2s.model import Seq2Seq
 from s2s.task import Constraint, Vocab
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 FLOORS = (
     "errors ending ranges registry plugin config compose describe yaml12",
-    "model task batch background durable progress forking kernels machine packing captured",
+    "model task batch background durable progress forking backend packing",
     "nn data decoding optim schedules metrics checkpoint distributed log testing ema stopping",
     "generator scoring run update export feed retention spoilt",
     "validation keeper probe",

@@ -24,7 +24,7 @@ from slow_search import (
 )
 from table_model import Table
 
-from s2s import kernels
+from s2s.backend import kernels
 from s2s.decoding import BeamConfig
 from s2s.decoding.queue import Queue, Source
 from s2s.decoding.search import BeamSearch
