@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s.assemble import assemble
+from s2s.compose.yaml12 import to_text
 from s2s.errors import Preempted, UserError
 from s2s.log import Log
 from s2s.run import RunDirectory, run_path
 from s2s.stopping import Stopped, StopSignal
-from s2s.yaml12 import to_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from s2s.compose import Composed
+    from s2s.compose import ComposedConfig
     from s2s.config import Config
     from s2s.distributed import World
     from s2s.plugin import Plugins
@@ -35,7 +35,7 @@ N_DRY = 3
 """Updates of a dry run; the quickest counts"""
 
 
-def train_in(composed: Composed[Config], plugins: Plugins, world: World, stop: StopSignal, *, quiet: bool) -> int:
+def train_in(composed: ComposedConfig[Config], plugins: Plugins, world: World, stop: StopSignal, *, quiet: bool) -> int:
     """Train in the run's directory, from wherever it stands; the exit code."""
     config = composed.config
     path = run_path(config.run or default_name(composed))
@@ -92,12 +92,12 @@ def is_finished(status: dict[str, Any], config: Config) -> bool:
     return status.get("state") == "done" and (stale or status.get("steps", 0) >= config.train.steps)
 
 
-def default_name(composed: Composed[Config]) -> str:
+def default_name(composed: ComposedConfig[Config]) -> str:
     """<task>-<arch>, by the names they were chosen by."""
     return f"{composed.chosen['task']}-{composed.chosen['arch']}"
 
 
-def first_screen(composed: Composed[Config], trainer: Trainer, plugins: Plugins) -> Iterator[tuple[str, str]]:
+def first_screen(composed: ComposedConfig[Config], trainer: Trainer, plugins: Plugins) -> Iterator[tuple[str, str]]:
     """What a user wants to see before he waits: what was asked for, on what, how large, where."""
     config, model, world = trainer.config, trainer.updater.model, trainer.world
     asked = [f"{group}={name}" for group, name in composed.chosen.items()]
@@ -124,7 +124,7 @@ def first_screen(composed: Composed[Config], trainer: Trainer, plugins: Plugins)
     yield "run", f"{trainer.directory}; stop it when you like, the same command continues"
 
 
-def dry_run(composed: Composed[Config], plugins: Plugins, world: World) -> int:
+def dry_run(composed: ComposedConfig[Config], plugins: Plugins, world: World) -> int:
     """Prepare the data, build everything, make a few updates, and say what the whole run would take."""
     config = composed.config
     with (

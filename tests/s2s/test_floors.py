@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 
 FLOORS = (
-    "errors ending ranges registry plugin config compose describe yaml12",
+    "errors ending registry plugin config compose",
     "model task batch background durable progress forking backend packing",
     "nn data decoding optim schedules metrics checkpoint distributed log testing ema stopping",
     "generator scoring run update export feed retention spoilt",
