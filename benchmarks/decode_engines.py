@@ -19,8 +19,8 @@ from s2s.backend import kernels
 from s2s.backend.linear import Matmul, pack
 from s2s.batch import make_batch
 from s2s.decoding import BeamConfig
+from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import Queue, Source
-from s2s.decoding.search import BeamSearch
 from s2s.export import Format, Unwritten
 from s2s.export.ctranslate2 import CTranslate2, symbols
 from s2s.export.marian import Marian

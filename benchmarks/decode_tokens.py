@@ -23,8 +23,8 @@ from decode_engines import build
 from s2s.backend import kernels
 from s2s.backend.linear import pack
 from s2s.decoding import BeamConfig
+from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import Queue, Source
-from s2s.decoding.search import BeamSearch
 
 if TYPE_CHECKING:
     from s2s.model import Seq2Seq

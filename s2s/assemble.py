@@ -18,7 +18,7 @@ from s2s.distributed import Replicated, Sharded
 from s2s.ema import EMA
 from s2s.errors import ConfigError, DataError
 from s2s.feed import Feed
-from s2s.generator import Generator
+from s2s.generation.generator import Generator
 from s2s.keeper import Keeper
 from s2s.metrics import build_metrics
 from s2s.nn.activation_checkpointing import checkpoint_activations

@@ -18,7 +18,7 @@ from s2s.data.batching import in_order
 from s2s.data.corpus import Corpus
 from s2s.distributed import World
 from s2s.errors import ConfigError, did_you_mean
-from s2s.generator import Generator
+from s2s.generation.generator import Generator
 from s2s.metrics import Metric
 from s2s.model import Seq2Seq, evaluating
 from s2s.nn.loss import Loss

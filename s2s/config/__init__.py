@@ -21,5 +21,5 @@ __all__ = [
 ]
 
 from s2s.config.commands import AverageConfig, ExportConfig, GenerateConfig, PrepareConfig
-from s2s.config.scoring import ScoreConfig
+from s2s.config.score import ScoreConfig
 from s2s.config.training import CheckpointConfig, Config, DataConfig, LogConfig, TrainConfig, ValidConfig

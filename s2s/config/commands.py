@@ -66,7 +66,7 @@ class GenerateConfig:
     tokens: int = 0
     """Source symbols decoded at once, padding and beam not counted; 0: 1000 on a CPU, whose caches hold no more, and
     4000 elsewhere."""
-    window: int = 2000
+    buffer_size: int = 2000
     """Inputs read ahead, so that those of like length are decoded together; from a pipe, what has arrived."""
     max_source: int = 1024
     """Longest input, in symbols with the end symbol; the model may have a limit of its own."""
@@ -77,11 +77,11 @@ class GenerateConfig:
     """Only outputs that the task allows, such as trees; false: whatever the model says, for the task to mend."""
     min_len: int = 0
     """Fewest symbols of an output, without the end symbol, as far as its limit lets it have so many."""
-    no_repeat: int = 0
+    no_repeat_ngram_size: int = 0
     """No so many symbols in a row stand twice in the newest 512 symbols of an output; 0: they may."""
-    ban: list[str] = field(default_factory=list)
-    """Texts whose symbols, as the task writes them, stand in no output side by side: ban=[word,"two words"]."""
-    copy_unk: bool = False
+    bad_words: list[str] = field(default_factory=list)
+    """Texts whose symbols, as the task writes them, stand in no output side by side: bad_words=[word,"two words"]."""
+    replace_unk: bool = False
     """In the place of a word with an unknown symbol, the source word that the symbol looks at most."""
     attention_layer: int = 0
     """Decoder layer, from 1, whose attention tells where symbols look; 0: the architecture's choice."""
@@ -130,8 +130,8 @@ class GenerateConfig:
 
     def __post_init__(self) -> None:
         one = at_least(1)
-        refuse_outside("", self, nbest=one, window=one, max_source=at_least(2), threads=THREADS, workers=THREADS)
-        refuse_outside("", self, min_len=at_least(0), no_repeat=at_least(0, 512))
+        refuse_outside("", self, nbest=one, buffer_size=one, max_source=at_least(2), threads=THREADS, workers=THREADS)
+        refuse_outside("", self, min_len=at_least(0), no_repeat_ngram_size=at_least(0, 512))
         refuse_outside("", self, tokens=at_least(0), fusion_weight=at_least(0))
         refuse_outside("", self, attention_layer=at_least(0), coverage=at_least(0), candidates=at_least(0, 100_000))
         for name in self.fields:
@@ -173,7 +173,7 @@ class GenerateConfig:
     def needs_attention(self) -> str:
         """The option that needs it; empty: none does."""
         asked = {"format=aligned": self.format == "aligned", "fields=[align]": "align" in self.fields}
-        asked |= {"copy_unk=true": self.copy_unk, f"coverage={self.coverage:g}": bool(self.coverage)}
+        asked |= {"replace_unk=true": self.replace_unk, f"coverage={self.coverage:g}": bool(self.coverage)}
         return next((option for option, given in asked.items() if given), "")
 
 

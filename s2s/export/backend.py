@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from s2s.decoding import BeamConfig, GreedyConfig, Hypothesis
-from s2s.decoding.constraints import constraint_of
-from s2s.decoding.limits import most_symbols
+from s2s.decoding.constraints import build_constraint
+from s2s.decoding.limits import max_output_length
 from s2s.decoding.penalties import PENALTIES
 from s2s.durable import digest
 from s2s.errors import CheckpointError, ConfigError, DataError
@@ -54,8 +54,11 @@ def _refuse_unsupported(config: GenerateConfig, chosen: Choice) -> None:
     """ConfigError for each option that would otherwise do nothing."""
     if not isinstance(chosen, BeamConfig | GreedyConfig):
         raise ConfigError(f"backend=ctranslate2 searches by beam or greedy, not by search={chosen.name}")
-    if isinstance(chosen, BeamConfig) and chosen.groups > 1:
-        raise ConfigError(f"search.groups={chosen.groups}: backend=ctranslate2 has no groups; give search.groups=1")
+    if isinstance(chosen, BeamConfig) and chosen.num_beam_groups > 1:
+        raise ConfigError(
+            f"search.num_beam_groups={chosen.num_beam_groups}: backend=ctranslate2 has no groups; "
+            "give search.num_beam_groups=1"
+        )
     if config.workers != 1:
         raise ConfigError(f"backend=ctranslate2 has threads of its own: give threads={config.workers} and no workers")
     if "log_probs" in config.fields:
@@ -65,10 +68,10 @@ def _refuse_unsupported(config: GenerateConfig, chosen: Choice) -> None:
 
 
 def _refuse_constraint(config: GenerateConfig, task: Task) -> None:
-    if constraint_of(config, task) is not None:
+    if build_constraint(config, task) is not None:
         raise ConfigError(
-            "backend=ctranslate2 cannot keep to what the task, min_len, no_repeat or ban allow; leave these out and "
-            "give constrained=false, or backend=native"
+            "backend=ctranslate2 cannot keep to what the task, min_len, no_repeat_ngram_size or bad_words allow; "
+            "leave these out and give constrained=false, or backend=native"
         )
 
 
@@ -116,7 +119,7 @@ class ExportedSearch:
 
     def _search(self, sources: list[list[int]], model: Seq2Seq, nbest: int) -> list[list[Hypothesis]]:
         """Sources of one length."""
-        limit = min(most_symbols(self.config, model, len(sources[0])), self.served.n_positions - 2)
+        limit = min(max_output_length(self.config, model, len(sources[0])), self.served.n_positions - 2)
         results = self._translate(sources, limit)
         odd = [i for i, result in enumerate(results) if self.served.has_forbidden(result.hypotheses)]
         if odd:

@@ -15,7 +15,7 @@ from s2s.batch import make_batch
 from s2s.data.publish import publish
 from s2s.data.subword import Subwords
 from s2s.decoding import GreedyConfig
-from s2s.decoding.search import greedy
+from s2s.decoding.beam_search import greedy
 from s2s.errors import CheckpointError, ConfigError, DataError
 from s2s.export import Unwritten
 from s2s.task import Example

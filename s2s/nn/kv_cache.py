@@ -81,10 +81,10 @@ class KVCacheState(State):
             most=max(self.most, other.most),
         )
 
-    def select(self, parents: Tensor) -> Self:
+    def reorder(self, parents: Tensor) -> Self:
         """Hypothesis k of sentence b continues hypothesis parents[b, k]."""
         if not kernels.serves(*self.nodes):
-            return super().select(parents)
+            return super().reorder(parents)
         return replace(self, hypothesis=select_paths(self.hypothesis, parents))
 
     def grow(self) -> Self:

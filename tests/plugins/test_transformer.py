@@ -47,7 +47,7 @@ def test_beams_share_one_copy_of_the_source() -> None:
     batch = make_batch(PAIRS, VOCAB)
     state = model.start(model.encode(batch.src, batch.src_pad))
     _, state = model.step(torch.full((3, 1), VOCAB.bos), state)
-    wide = state.select(torch.zeros(3, 5, dtype=torch.long))
+    wide = state.reorder(torch.zeros(3, 5, dtype=torch.long))
     logits, wider = model.step(torch.arange(15).view(3, 5), wide)
     assert logits.shape == (3, 5, VOCAB.tgt)
     assert wider.sentence[0][0].k.data_ptr() == state.sentence[0][0].k.data_ptr()

@@ -10,8 +10,8 @@ import torch
 
 from s2s.backend.cuda_graph import bucket_size, capture
 from s2s.decoding import BeamConfig
+from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import Queue, Source
-from s2s.decoding.search import BeamSearch
 from s2s.nn import decoding_graph
 from s2s.nn.decoding_graph import CUDAGraphDecoding, graph_decoding
 from s2s.task import Vocab

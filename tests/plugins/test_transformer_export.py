@@ -253,7 +253,7 @@ def test_eight_bits_say_so(served: Path, here: Path, capsys: pytest.CaptureFixtu
     ("arguments", "why"),
     [
         (["search=sample"], "not by search=sample"),
-        (["search.beam=4", "search.groups=2"], "backend=ctranslate2 has no groups"),
+        (["search.beam=4", "search.num_beam_groups=2"], "backend=ctranslate2 has no groups"),
         (["workers=2"], "threads of its own"),
         (["min_len=3"], "cannot keep to"),
         (["exported=in.txt"], "no exported model"),

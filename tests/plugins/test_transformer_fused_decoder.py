@@ -12,8 +12,8 @@ from s2s.backend import kernels
 from s2s.backend.kernels.linear import has_int8_linear, has_linear
 from s2s.backend.linear import pack
 from s2s.decoding import BeamConfig
+from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import Queue, Source
-from s2s.decoding.search import BeamSearch
 from s2s.testing import VOCAB, assert_state_reorders, assert_step_is_decode
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Decoding, Transformer
@@ -58,7 +58,7 @@ def walk(model: Transformer, src: Tensor, *, in_c: bool, n_steps: int = 12) -> l
             token = torch.randint(4, VOCAB.tgt, (len(src), beam), generator=draw)
             logits, state = model.step(token, state)
             found.append(logits)
-            state, beam = state.select(torch.randint(beam, (len(src), 3), generator=draw)), 3
+            state, beam = state.reorder(torch.randint(beam, (len(src), 3), generator=draw)), 3
     assert isinstance(state, Decoding)
     return found
 

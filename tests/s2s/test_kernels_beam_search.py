@@ -12,8 +12,8 @@ from torch import Tensor
 from s2s.backend import kernels
 from s2s.backend.kernels.beam_search import grow_paths, select_paths
 from s2s.decoding import BeamConfig
-from s2s.decoding.beams import Ended, Longer
-from s2s.decoding.space import Space
+from s2s.decoding.beam_search import Space
+from s2s.decoding.hypotheses import Candidates, FinishedHypotheses
 from s2s.task import Vocab
 
 pytestmark = pytest.mark.skipif(not kernels.serves(torch.empty(0)), reason=kernels.description())
@@ -26,7 +26,7 @@ class Both:
     """One space, and what it makes of something in C and in torch."""
 
     def __init__(self, beam: int, stop: Literal["exact", "best", "first_k"], monkeypatch: pytest.MonkeyPatch) -> None:
-        model: Any = SimpleNamespace(gives_scores=False)
+        model: Any = SimpleNamespace(returns_log_probs=False)
         self.space = Space(BeamConfig(beam=beam, stop=stop, alpha=0.6), model, VOCAB, torch.device("cpu"), None, 1)
         self.space.penalties = self.space.penalty(torch.arange(40.0))
         self.monkeypatch = monkeypatch
@@ -70,9 +70,9 @@ def test_what_ends_and_what_lives_on_are_the_same(beam: int, stop: Any, monkeypa
     both, n = Both(beam, stop, monkeypatch), 2 * beam
     score = both.scores(SENTENCES, n).sort(descending=True).values
     token = both.ids(5, SENTENCES, n)  # a fifth are eos
-    longer = Longer(score, both.ids(beam, SENTENCES, n), token, -score, both.ids(99, SENTENCES, n))
+    longer = Candidates(score, both.ids(beam, SENTENCES, n), token, -score, both.ids(99, SENTENCES, n))
     outputs = both.scores(SENTENCES, beam, absent=0.5).sort(descending=True).values
-    ended = Ended(outputs, both.ids(99, SENTENCES, beam), -outputs)
+    ended = FinishedHypotheses(outputs, both.ids(99, SENTENCES, beam), -outputs)
     length = both.ids(20, SENTENCES) + 1
     beams: Any = SimpleNamespace(ended=ended, automaton=None)
     (found, live), (expected, expected_live) = both.each("settled", beams, longer, length)
@@ -87,7 +87,9 @@ def test_the_same_sentences_are_done(stop: Any, monkeypatch: pytest.MonkeyPatch)
     length = both.ids(20, SENTENCES)
     live, ended = (both.scores(SENTENCES, 4, absent=0.05).sort(descending=True).values for _ in range(2))
     score = ended / both.space.penalties[length + 1, None]
-    beams: Any = SimpleNamespace(score=3 * live, ended=Ended(score, length, score), length=length, limit=length + 7)
+    beams: Any = SimpleNamespace(
+        score=3 * live, ended=FinishedHypotheses(score, length, score), length=length, limit=length + 7
+    )
     found, expected = both.each("over", beams)
     assert torch.equal(found, expected)
     assert 0 < expected.sum() < SENTENCES

@@ -53,10 +53,10 @@ class Both:
         (layout,) = CachedAttention(self.state, products).layers()
         torch.testing.assert_close(layout.attend(q, k, v, 0.0), self.slow.attend(q, k, v))
 
-    def select(self, beam: int, most: int | None = None) -> None:
+    def reorder(self, beam: int, most: int | None = None) -> None:
         n_sentences, now = self.state.hypothesis.shape[:2]
         parents = torch.randint(most or now, (n_sentences, beam), generator=self.draw)
-        self.state = self.state.select(parents)
+        self.state = self.state.reorder(parents)
         self.slow.past = [
             [list(old[i]) for i in row] for old, row in zip(self.slow.past, parents.tolist(), strict=True)
         ]
@@ -74,7 +74,7 @@ def test_hypotheses_see_their_own_past_in_any_order() -> None:
     both = Both(3)
     for beam in (1, 4, 4, 2, 7, 7, 7, 1, 3):
         both.step()
-        both.select(beam)
+        both.reorder(beam)
     both.keep(2, 0)
     both.step()
 
@@ -83,16 +83,16 @@ def test_sentences_that_join_stand_at_different_symbols() -> None:
     older, newer = Both(3), Both(2, seed=1)
     for _ in range(5):
         older.step()
-        older.select(3)
+        older.reorder(3)
     newer.step()
-    newer.select(3)
+    newer.reorder(3)
     older.keep(0, 2)
     newer.join(older)
     for rows in ((0, 1, 2, 3), (3, 1), (1,)):
         newer.keep(*rows)
         for _ in range(4):
             newer.step()
-            newer.select(3)
+            newer.reorder(3)
 
 
 def test_dead_nodes_leave_full_buffers() -> None:
@@ -100,7 +100,7 @@ def test_dead_nodes_leave_full_buffers() -> None:
     both, beam, n_steps = Both(2), 6, 90
     for _ in range(n_steps):
         both.step()
-        both.select(beam, most=1)
+        both.reorder(beam, most=1)
     assert both.state.longest == n_steps
     assert both.state.nodes[0].size(1) < 4 * n_steps < beam * n_steps
 
@@ -108,11 +108,11 @@ def test_dead_nodes_leave_full_buffers() -> None:
 def test_buffers_do_not_move_while_there_is_room() -> None:
     both = Both(1)
     both.step()
-    both.select(2)
+    both.reorder(2)
     both.step()
     places = set()
     for _ in range(5):
         both.step()
-        both.select(2)
+        both.reorder(2)
         places.add(both.state.nodes[0].data_ptr())
     assert len(places) == 1

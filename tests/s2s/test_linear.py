@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from s2s.backend import kernels
 from s2s.backend.kernels.linear import Bytes, Floats, Room, has_int8_linear, has_linear
 from s2s.backend.linear import Int8, OneDNN, pack, steady
-from s2s.cli.loading import accelerate
 from s2s.config import GenerateConfig
 from s2s.errors import ConfigError
+from s2s.generation.build import accelerate
 from s2s.testing import VOCAB, assert_state_reorders, assert_step_is_decode
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer

@@ -14,7 +14,7 @@ from s2s.batch import make_batch
 from s2s.data.corpus import Corpus, CorpusWriter, Sentences
 from s2s.distributed import World
 from s2s.errors import ConfigError
-from s2s.generator import Generator
+from s2s.generation.generator import Generator
 from s2s.metrics import Metric, Score
 from s2s.stopping import StopSignal
 from s2s.task import Example

@@ -18,9 +18,9 @@ from s2s.compose import compose
 from s2s.config import Config, GenerateConfig, ScoreConfig
 from s2s.data.subword import Subwords, train_subwords
 from s2s.decoding import BeamConfig
-from s2s.decoding.search import BeamSearch
+from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError, DataError, PluginError
-from s2s.generator import Generator, Output
+from s2s.generation.generator import Generator
 from s2s.metrics import build_metrics
 from s2s.plugin import load_plugins
 from s2s.task import Example, Rejected, Vocab
@@ -36,6 +36,7 @@ from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 
 if TYPE_CHECKING:
+    from s2s.generation import Output
     from pathlib import Path
 
     from s2s_parsing.linear import Linear
