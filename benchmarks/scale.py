@@ -110,7 +110,7 @@ def measure_preparation(folder: Path, n_pairs: int) -> dict[str, Any]:
 
 def write_text(files: list[Path], n_pairs: int) -> None:
     """Pairs of the built-in corpus."""
-    from s2s.data.builtin import pairs
+    from s2s_synthetic_corpus.generate import pairs
 
     with files[0].open("w") as en, files[1].open("w") as de:
         for pair in pairs(SEED, n_pairs):

@@ -71,11 +71,14 @@ def _search(
             raise ConfigError(f"exported={config.exported} is a model for another backend; give backend=ctranslate2")
         means = accelerate(models.model, device, config)
         return plugins.registry.get("search", chosen.name).build(chosen), "; ".join(filter(None, [means, models.how]))
+    registry = plugins.registry
+    if config.backend not in registry.names("inference_engine"):
+        known = registry.known("inference_engine")
+        raise ConfigError(f"backend={config.backend}: neither native nor a registered inference engine.{known}")
     refuse_if_several(config)
-    from s2s.export.backend import open_export  # an extra that few have
-
     folder = Path(config.exported) if config.exported else models.directory / "export" / config.backend
-    search = open_export(folder, models.first, config, chosen, device)
+    engine = registry.get("inference_engine", config.backend)
+    search = engine.build(folder, models.first, config, chosen, device)
     return search, search.describe()
 
 

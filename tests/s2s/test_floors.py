@@ -15,9 +15,9 @@ ROOT = Path(__file__).parents[2]
 
 FLOORS = (
     "errors ending registry plugin config compose",
-    "model task batch background durable progress forking backend packing",
+    "model task corpus intermediate batch background durable progress forking backend packing",
     "nn data decoding optim schedules metrics checkpoint distributed log testing ema stopping",
-    "run update export feed retention spoilt",
+    "run update feed retention spoilt",
     "generation",
     "validation keeper probe",
     "trainer",

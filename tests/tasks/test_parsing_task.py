@@ -25,7 +25,7 @@ from s2s.metrics import build_metrics
 from s2s.plugin import load_plugins
 from s2s.task import Example, Rejected, Vocab
 from s2s.testing import check_task
-from s2s_parsing import EvalbConfig, ParsingConfig, corpora
+from s2s_parsing import EvalbConfig, ParsingConfig
 from s2s_parsing.evalb.metric import Evalb
 from s2s_parsing.linear import FORMS, Action, Kind, mend
 from s2s_parsing.punctuation import Punctuation
@@ -36,9 +36,9 @@ from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 
 if TYPE_CHECKING:
-    from s2s.generation import Output
     from pathlib import Path
 
+    from s2s.generation import Output
     from s2s_parsing.linear import Linear
 
 every_form = pytest.mark.parametrize("linear", FORMS)
@@ -370,8 +370,7 @@ def test_the_wall_street_journal_has_its_splits_and_other_trees_may_join_it(tmp_
         Parsing(config(treebank=str(tmp_path / "wsj"), train={"wsj": str(gold)})).corpora("train")
 
 
-def test_the_built_in_trees_are_three_sets_without_a_common_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpora, "HELD_OUT", 60)
+def test_the_built_in_trees_are_three_sets_without_a_common_sentence() -> None:
     task = Parsing(config(trees=300))
     train, valid, test = ({example.src for example in examples(task, split)} for split in ("train", "valid", "test"))
     assert (len(train) > 250, len(valid) > 50, len(test) > 50) == (True, True, True)

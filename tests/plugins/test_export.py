@@ -10,14 +10,14 @@ import torch
 from tiny_runs import call, train_tiny
 
 from s2s.errors import ConfigError
-from s2s.export import Exported, Unwritten, exporting
-from s2s.export.ctranslate2 import CTranslate2
-from s2s.export.marian import Marian
 from s2s.registry import Choice
 from s2s.task import Vocab
+from s2s_export import ExportedModel, ExportInput, export
+from s2s_export.ctranslate2 import CTranslate2Exporter
+from s2s_export.marian import MarianExporter
 from s2s_transformer import TransformerConfig
+from s2s_transformer.intermediate import intermediate
 from s2s_transformer.model import Transformer
-from s2s_transformer.neutral import neutral
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 pytest.importorskip("ctranslate2", reason="the extra `export` is not installed")
 pytest.importorskip("transformers", reason="the extra `export` is not installed")
 
-FORMATS: dict[str, type[CTranslate2] | type[Marian]] = {"ctranslate2": CTranslate2, "hf": Marian}
+EXPORTERS: dict[str, type[CTranslate2Exporter] | type[MarianExporter]] = {
+    "ctranslate2": CTranslate2Exporter,
+    "hf": MarianExporter,
+}
 V = 23
 SMALL = {"n_encoder_layers": 2, "n_decoder_layers": 1, "d_model": 16, "d_ff": 24, "n_heads": 2}
 LEARNS = ["train.steps=150", "arch.d_model=32", "arch.d_ff=64", "schedule.warmup=60", "checkpoint.every=75"]
@@ -45,12 +48,11 @@ def build(**options: Any) -> Transformer:
     return model
 
 
-def written(form: str, folder: Path, **options: Any) -> tuple[Transformer, Exported]:
+def written(form: str, folder: Path, **options: Any) -> tuple[Transformer, ExportedModel]:
     model = build(**options)
-    weights = neutral(model.config, model)
     folder.mkdir(exist_ok=True)
-    FORMATS[form](Choice()).write(Unwritten(weights, model.vocab, None), folder)
-    return model, FORMATS[form](Choice()).read(folder)
+    EXPORTERS[form](Choice()).write(ExportInput(intermediate(model.config, model), model.vocab, None), folder)
+    return model, EXPORTERS[form](Choice()).read(folder)
 
 
 @torch.no_grad()
@@ -120,14 +122,14 @@ def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", EXPORTERS)
 def test_a_run_is_exported_after_both_agree(form: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call("s2s-export", ["run=x", f"format={form}", f"output=m/{form}", "sentences=5"], capsys)
     assert code == 0
     assert "greedy outputs are the same" in out
     manifest = json.loads((here / "m" / form / "export.json").read_text())
     assert manifest["checkpoint"] == "step-000150"
-    assert manifest["checked"]["farthest"] <= 1e-4
+    assert manifest["checked"]["max_difference"] <= 1e-4
     assert [path.name for path in (here / "m").glob(".*")] == []
 
 
@@ -147,7 +149,7 @@ def test_subwords_of_the_exported_folder_are_the_ids_of_the_run(here: Path, caps
 def test_a_model_that_disagrees_is_not_there(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporting, "CLOSE", -1.0)
+    monkeypatch.setattr(export, "TOLERANCE", -1.0)
     code, _, err = call("s2s-export", ["run=x", "output=wrong", "sentences=2"], capsys)
     assert code == 2
     assert "other scores than the run" in err
@@ -157,9 +159,9 @@ def test_a_model_that_disagrees_is_not_there(
 def test_another_output_is_refused_too(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from s2s.export.ctranslate2 import Served
+    from s2s_export.ctranslate2 import CTranslate2Model
 
-    monkeypatch.setattr(Served, "greedy", lambda self, sources, n: [[5] for _ in sources])
+    monkeypatch.setattr(CTranslate2Model, "greedy", lambda self, sources, n: [[5] for _ in sources])
     code, _, err = call("s2s-export", ["run=x", "output=wrong", "sentences=2"], capsys)
     assert code == 2
     assert "another output than the run" in err
@@ -178,7 +180,7 @@ def test_a_folder_that_is_no_export_is_left_alone(here: Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["format=onnx"], "no such export"),
+        (["format=onnx"], "no such exporter"),
         (["input=nowhere.txt"], "nowhere.txt"),
         (["run=y"], "no such run"),
         (["sentences=0"], "sentences"),
@@ -195,7 +197,7 @@ def test_mistakes_are_told_in_a_line(
 @pytest.fixture(scope="module")
 def served(folder: Path) -> Path:
     """The folder, with a model for CTranslate2 in the run's directory and sentences in in.txt."""
-    from s2s.cli.export import main
+    from s2s_export.command import main
 
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -253,6 +255,7 @@ def test_eight_bits_say_so(served: Path, here: Path, capsys: pytest.CaptureFixtu
     ("arguments", "why"),
     [
         (["search=sample"], "not by search=sample"),
+        (["backend=ctranslate"], "neither native nor a registered inference engine. Known: ctranslate2"),
         (["search.beam=4", "search.num_beam_groups=2"], "backend=ctranslate2 has no groups"),
         (["workers=2"], "threads of its own"),
         (["min_len=3"], "cannot keep to"),
@@ -285,5 +288,5 @@ def test_a_constraint_is_named_and_may_be_left_out(
     monkeypatch.setattr(Translation, "constraint", lambda self: object())
     code, _, err = call("s2s-export", ["run=x", "output=free", "sentences=1"], capsys)
     assert code == 2
-    assert "cannot express which outputs" in err
+    assert "cannot express the constraint" in err
     assert call("s2s-export", ["run=x", "output=free", "sentences=1", "constrained=false"], capsys)[0] == 0

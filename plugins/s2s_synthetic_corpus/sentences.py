@@ -6,8 +6,8 @@ __all__ = ["Sentence", "sentence"]
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from s2s.data.builtin import english
-from s2s.data.builtin.clauses import (
+from s2s_synthetic_corpus import english
+from s2s_synthetic_corpus.clauses import (
     REFLEXIVE,
     Clause,
     clause,
@@ -18,21 +18,21 @@ from s2s.data.builtin.clauses import (
     when,
     with_time,
 )
-from s2s.data.builtin.determiners import FIXED, SAID
-from s2s.data.builtin.embedding import adverbial_clause, joined, reason_about_it, reported, to_do, weather
-from s2s.data.builtin.german import DAT, NOM, contract
-from s2s.data.builtin.lexicon import AGENTLESS, NOUNS_OF, OBJECT_VERBS, said_in
-from s2s.data.builtin.phrases import PRONOUNS, THIRD, Phrase, called, each_one, noun_phrase
-from s2s.data.builtin.places import place
-from s2s.data.builtin.predicates import Predicate, Scope, predicate
-from s2s.data.builtin.questions import question
-from s2s.data.builtin.relatives import grow
-from s2s.data.builtin.things import aged, compared, existing, of_thing, professional
+from s2s_synthetic_corpus.determiners import FIXED, SAID
+from s2s_synthetic_corpus.embedding import adverbial_clause, joined, reason_about_it, reported, to_do, weather
+from s2s_synthetic_corpus.german import DAT, NOM, contract
+from s2s_synthetic_corpus.lexicon import AGENTLESS, NOUNS_OF, OBJECT_VERBS, said_in
+from s2s_synthetic_corpus.phrases import PRONOUNS, THIRD, Phrase, called, each_one, noun_phrase
+from s2s_synthetic_corpus.places import place
+from s2s_synthetic_corpus.predicates import Predicate, Scope, predicate
+from s2s_synthetic_corpus.questions import question
+from s2s_synthetic_corpus.relatives import grow
+from s2s_synthetic_corpus.things import aged, compared, existing, of_thing, professional
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from s2s.data.builtin.draws import Draws
+    from s2s_synthetic_corpus.draws import Draws
 
 
 class Sentence(NamedTuple):

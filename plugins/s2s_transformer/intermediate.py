@@ -1,14 +1,14 @@
-"""What the weights of the Transformer mean, for formats that know nothing of it."""
+"""The Transformer in the intermediate representation, for exporters."""
 
 from __future__ import annotations
 
-__all__ = ["neutral"]
+__all__ = ["intermediate"]
 
 from typing import TYPE_CHECKING
 
 import torch
 
-from s2s.export.neutral import Attention, Layer, Linear, Norm, Stack, Weights
+from s2s.intermediate import Attention, IntermediateModel, Layer, LayerNorm, Linear, Stack
 from s2s.nn.embedding import TABLES
 from s2s_transformer.layers import DecoderLayer
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from s2s_transformer.model import Positions, Transformer
 
 
-def neutral(config: TransformerConfig, model: Transformer) -> Weights:
-    """The model's own tensors, not yet packed; none is copied."""
+def intermediate(config: TransformerConfig, model: Transformer) -> IntermediateModel:
+    """The model's own tensors, not copied; the model must not be prepacked."""
     embeddings = model.embeddings
     source, target, _ = (embeddings.get_parameter(name) for name in TABLES[config.share_embeddings])
     encoder = Stack(
@@ -37,7 +37,7 @@ def neutral(config: TransformerConfig, model: Transformer) -> Weights:
         [_layer(layer) for layer in model.decoder],
         _last(model.decoder_norm, config),
     )
-    return Weights(
+    return IntermediateModel(
         encoder,
         decoder,
         Linear(*embeddings.weight_and_bias()),
@@ -45,7 +45,7 @@ def neutral(config: TransformerConfig, model: Transformer) -> Weights:
         pre_norm=config.norm == "pre",
         activation=config.activation,
         scale=embeddings.scale,
-        longest=model.max_len,
+        max_positions=model.max_len,
     )
 
 
@@ -80,11 +80,11 @@ def _linear(linear: nn.Linear) -> Linear:
     return Linear(linear.weight, linear.bias)
 
 
-def _norm(norm: nn.LayerNorm) -> Norm:
-    return Norm(norm.weight, norm.bias, norm.eps)
+def _norm(norm: nn.LayerNorm) -> LayerNorm:
+    return LayerNorm(norm.weight, norm.bias, norm.eps)
 
 
-def _last(norm: nn.Module, config: TransformerConfig) -> Norm | None:
+def _last(norm: nn.Module, config: TransformerConfig) -> LayerNorm | None:
     return _norm(norm) if config.norm == "pre" else None  # type: ignore[arg-type]  # an Identity otherwise
 
 

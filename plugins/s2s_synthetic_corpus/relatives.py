@@ -6,15 +6,15 @@ __all__ = ["grow"]
 
 from typing import TYPE_CHECKING
 
-from s2s.data.builtin.clauses import Clause, clause, statement_vp, subject, subordinate, without_subject
-from s2s.data.builtin.german import DAT, GEN, NOM, PLURAL, RELATIVE, block
-from s2s.data.builtin.lexicon import NOUNS, NOUNS_OF, OBJECT_VERBS, VERBS_OF, Noun, said_in
-from s2s.data.builtin.phrases import THEY, THIRD, Phrase
-from s2s.data.builtin.predicates import Predicate, Scope
-from s2s.data.builtin.things import of_thing
+from s2s_synthetic_corpus.clauses import Clause, clause, statement_vp, subject, subordinate, without_subject
+from s2s_synthetic_corpus.german import DAT, GEN, NOM, PLURAL, RELATIVE, block
+from s2s_synthetic_corpus.lexicon import NOUNS, NOUNS_OF, OBJECT_VERBS, VERBS_OF, Noun, said_in
+from s2s_synthetic_corpus.phrases import THEY, THIRD, Phrase
+from s2s_synthetic_corpus.predicates import Predicate, Scope
+from s2s_synthetic_corpus.things import of_thing
 
 if TYPE_CHECKING:
-    from s2s.data.builtin.draws import Draws
+    from s2s_synthetic_corpus.draws import Draws
 
 TENSES = ("present", "present", "past", "past", "perfect", "progressive", "can", "future", "want")
 PLAIN_TENSES = ("present", "present", "past")

@@ -6,16 +6,16 @@ __all__ = ["aged", "being", "belonging", "compared", "existing", "lying", "of_th
 
 from typing import TYPE_CHECKING
 
-from s2s.data.builtin import english, german
-from s2s.data.builtin.determiners import FIXED, INDEFINITE, A, Style
-from s2s.data.builtin.german import ACC, DAT, NOM
-from s2s.data.builtin.lexicon import BE, BELONG, COST, LIE, NOUNS_OF, PROFESSIONS, STAND, THERE, Adjective, Noun
-from s2s.data.builtin.phrases import Phrase, called, noun_phrase
-from s2s.data.builtin.places import furniture, place
-from s2s.data.builtin.predicates import Predicate
+from s2s_synthetic_corpus import english, german
+from s2s_synthetic_corpus.determiners import FIXED, INDEFINITE, A, Style
+from s2s_synthetic_corpus.german import ACC, DAT, NOM
+from s2s_synthetic_corpus.lexicon import BE, BELONG, COST, LIE, NOUNS_OF, PROFESSIONS, STAND, THERE, Adjective, Noun
+from s2s_synthetic_corpus.phrases import Phrase, called, noun_phrase
+from s2s_synthetic_corpus.places import furniture, place
+from s2s_synthetic_corpus.predicates import Predicate
 
 if TYPE_CHECKING:
-    from s2s.data.builtin.draws import Draws
+    from s2s_synthetic_corpus.draws import Draws
 
 
 def unsaid(draws: Draws, phrase: Phrase) -> Adjective:

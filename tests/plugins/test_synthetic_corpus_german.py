@@ -8,12 +8,13 @@ from functools import cache
 import pytest
 from german_grammar import CASES, FINITE, GENDERS, before_the_verb, noun_phrases, readings, verb_last_faults, words
 
-from s2s.data.builtin import Parallel, german, pairs
-from s2s.data.builtin.determiners import FREE, NEGATED, NUMBER
-from s2s.data.builtin.draws import Draws
-from s2s.data.builtin.lexicon import NOUNS
-from s2s.data.builtin.phrases import noun_phrase
-from s2s.data.builtin.times import TIMES
+from s2s_synthetic_corpus import german
+from s2s_synthetic_corpus.determiners import FREE, NEGATED, NUMBER
+from s2s_synthetic_corpus.draws import Draws
+from s2s_synthetic_corpus.generate import Parallel, pairs
+from s2s_synthetic_corpus.lexicon import NOUNS
+from s2s_synthetic_corpus.phrases import noun_phrase
+from s2s_synthetic_corpus.times import TIMES
 
 
 @cache

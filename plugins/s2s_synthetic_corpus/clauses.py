@@ -13,16 +13,16 @@ __all__ = [
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from s2s.data.builtin.determiners import FIXED, FREE
-from s2s.data.builtin.english import verb_phrase
-from s2s.data.builtin.german import NOM
-from s2s.data.builtin.lexicon import NOUNS_OF
-from s2s.data.builtin.phrases import Phrase, both, called, each_one, noun_phrase, pronoun
-from s2s.data.builtin.predicates import Predicate, Scope, grown, predicate
-from s2s.data.builtin.times import ADVERBS, JUST, TIMES, Adverbial
+from s2s_synthetic_corpus.determiners import FIXED, FREE
+from s2s_synthetic_corpus.english import verb_phrase
+from s2s_synthetic_corpus.german import NOM
+from s2s_synthetic_corpus.lexicon import NOUNS_OF
+from s2s_synthetic_corpus.phrases import Phrase, both, called, each_one, noun_phrase, pronoun
+from s2s_synthetic_corpus.predicates import Predicate, Scope, grown, predicate
+from s2s_synthetic_corpus.times import ADVERBS, JUST, TIMES, Adverbial
 
 if TYPE_CHECKING:
-    from s2s.data.builtin.draws import Draws
+    from s2s_synthetic_corpus.draws import Draws
 
 REFLEXIVE = (" mich", " dich", " sich", " uns", " sich", " sich")
 EVERYTHING = (" jede", " alle ")

@@ -6,7 +6,7 @@ __all__ = ["question", "wh_clause"]
 
 from typing import TYPE_CHECKING
 
-from s2s.data.builtin.clauses import (
+from s2s_synthetic_corpus.clauses import (
     NEITHER,
     Clause,
     asked,
@@ -17,15 +17,15 @@ from s2s.data.builtin.clauses import (
     subject,
     with_time,
 )
-from s2s.data.builtin.determiners import ASKED, FIXED
-from s2s.data.builtin.german import ACC, NOM
-from s2s.data.builtin.lexicon import NOUNS_OF, OBJECT_VERBS, VERBS_OF, said_in
-from s2s.data.builtin.phrases import THIRD, Phrase, noun_phrase
-from s2s.data.builtin.predicates import Predicate, Scope
-from s2s.data.builtin.things import of_thing
+from s2s_synthetic_corpus.determiners import ASKED, FIXED
+from s2s_synthetic_corpus.german import ACC, NOM
+from s2s_synthetic_corpus.lexicon import NOUNS_OF, OBJECT_VERBS, VERBS_OF, said_in
+from s2s_synthetic_corpus.phrases import THIRD, Phrase, noun_phrase
+from s2s_synthetic_corpus.predicates import Predicate, Scope
+from s2s_synthetic_corpus.things import of_thing
 
 if TYPE_CHECKING:
-    from s2s.data.builtin.draws import Draws
+    from s2s_synthetic_corpus.draws import Draws
 
 Pair = tuple[str, str]
 """The whole tree, and all of the German."""

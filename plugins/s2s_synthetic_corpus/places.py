@@ -6,14 +6,14 @@ __all__ = ["direction", "furniture", "place", "preposed"]
 
 from typing import TYPE_CHECKING
 
-from s2s.data.builtin.determiners import PLACED
-from s2s.data.builtin.german import ACC, DAT, contract
-from s2s.data.builtin.lexicon import NOUNS_OF, PLACES, WILD_PLACES, Verb
-from s2s.data.builtin.nouns import CITIES
-from s2s.data.builtin.phrases import Phrase, noun_phrase
+from s2s_synthetic_corpus.determiners import PLACED
+from s2s_synthetic_corpus.german import ACC, DAT, contract
+from s2s_synthetic_corpus.lexicon import NOUNS_OF, PLACES, WILD_PLACES, Verb
+from s2s_synthetic_corpus.nouns import CITIES
+from s2s_synthetic_corpus.phrases import Phrase, noun_phrase
 
 if TYPE_CHECKING:
-    from s2s.data.builtin.draws import Draws
+    from s2s_synthetic_corpus.draws import Draws
 
 
 def preposed(preposition: str, tree: str) -> str:

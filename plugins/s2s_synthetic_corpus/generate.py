@@ -1,7 +1,7 @@
-"""The built-in corpus: sentence pairs from an English-German grammar of our own, as many as asked for.
+"""Sentence pairs from an English-German grammar, any number of them.
 
 A pair is a pure function of (seed, index). Training, validation and test share no English sentence: the sentence
-itself decides its split (`split_of`), so that none has to be compared with another.
+itself determines its split (`split_of`), so that no two have to be compared.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ __all__ = ["SPLITS", "Parallel", "pair", "pairs", "split_of"]
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
-from s2s.data.builtin.draws import Draws
-from s2s.data.builtin.english import text
-from s2s.data.builtin.sentences import sentence
+from s2s_synthetic_corpus.draws import Draws
+from s2s_synthetic_corpus.english import text
+from s2s_synthetic_corpus.sentences import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ class Parallel(NamedTuple):
 
 
 def pair(seed: int, index: int) -> Parallel:
-    """The pair at that place of the endless corpus that the seed gives."""
+    """Pair number `index` of the infinite corpus of a seed."""
     tree, de = sentence(Draws(seed, index))
     return Parallel(text(tree), de, tree)
 
@@ -43,7 +43,7 @@ def split_of(en: str) -> str:
 
 
 def pairs(seed: int, n: int, split: str | None = None, *, start: int = 0) -> Iterator[Parallel]:
-    """The first n pairs from place `start` on; with a split, the first n of that split, the others skipped."""
+    """The first n pairs from index `start` on; with a split, the first n of that split."""
     index = start
     while n > 0:
         made = pair(seed, index)

@@ -1,15 +1,15 @@
-"""`python -m s2s.data.builtin 10`: the first pairs of the built-in corpus, and the trees of the English."""
+"""`python -m s2s_synthetic_corpus 10`: the first pairs of the built-in corpus, and the trees of the English."""
 
 from __future__ import annotations
 
 import argparse
 
-from s2s.data.builtin import SPLITS, Parallel, pairs
+from s2s_synthetic_corpus.generate import SPLITS, Parallel, pairs
 
 
 def main(argv: list[str] | None = None) -> None:
     """Print English, German and tree of each pair, or one of them."""
-    parser = argparse.ArgumentParser(prog="python -m s2s.data.builtin", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m s2s_synthetic_corpus", description=__doc__)
     parser.add_argument("n", type=int, nargs="?", default=10, help="how many pairs")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--split", choices=SPLITS, help="only pairs of this split")

@@ -9,13 +9,13 @@ __all__ = ["Phrase", "both", "called", "described", "each_one", "noun_phrase", "
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from s2s.data.builtin import english, german
-from s2s.data.builtin.determiners import BARE, FIXED, NUMBER, A, Style
-from s2s.data.builtin.lexicon import NOUNS_OF, Noun
-from s2s.data.builtin.nouns import NAMES
+from s2s_synthetic_corpus import english, german
+from s2s_synthetic_corpus.determiners import BARE, FIXED, NUMBER, A, Style
+from s2s_synthetic_corpus.lexicon import NOUNS_OF, Noun
+from s2s_synthetic_corpus.nouns import NAMES
 
 if TYPE_CHECKING:
-    from s2s.data.builtin.draws import Draws
+    from s2s_synthetic_corpus.draws import Draws
 
 THIRD, THEY, WE = 2, 5, 3
 

@@ -1,4 +1,4 @@
-"""s2s-export: a trained run as another program's model."""
+"""The command s2s-export."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from s2s.cli.command import Options, run_command
-from s2s.config import ExportConfig
 from s2s.errors import ConfigError, did_you_mean
+from s2s_export import ExportConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s.compose import ComposedConfig
-    from s2s.export.neutral import Weights
+    from s2s.intermediate import IntermediateModel
     from s2s.plugin import Plugins
     from s2s.registry import Registry
     from s2s.run import Run
@@ -28,62 +28,62 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def export_run(composed: ComposedConfig[ExportConfig], plugins: Plugins, options: Options) -> None:
-    """Load the run, write it, compare, and say where it is."""
-    import torch  # which --help does without
+    """Load the run, write it, compare, and print where it is."""
+    import torch  # not for --help
 
     from s2s.durable import digest
-    from s2s.export.exporting import export
     from s2s.run import find_run, load_run
+    from s2s_export.export import export
 
     config, registry = composed.config, plugins.registry
     if not config.run:
         raise ConfigError("run: which model? Give run=NAME, a run directory, or run=last")
-    entry = registry.get("export", config.format)
-    form = entry.build(entry.config())
+    entry = registry.get("exporter", config.format)
+    exporter = entry.build(entry.config())
     directory = find_run(config.run)
     run = load_run(directory, config.checkpoint, plugins, torch.device("cpu"))
     _refuse_constraint(config, run)
-    weights = _expressed(run, registry)
+    intermediate = _intermediate(run, registry)
     lines = _lines(config, run)
-    place = Path(config.output) if config.output else directory / "export" / config.format
+    folder = Path(config.output) if config.output else directory / "export" / config.format
     if options.dry_run:
         return
     checkpoint = run.checkpoint_path
-    made_of = {
+    origin = {
         "format": config.format,
         "run": str(directory.absolute()),
         "checkpoint": checkpoint.name,
         "checkpoint_sha256": digest(checkpoint / "MANIFEST.json"),
     }
-    agreement = export(form, weights, run.model, run.task, lines, place, made_of)
+    agreement = export(exporter, intermediate, run.model, run.task, lines, folder, origin)
     if not options.quiet:
         print(f"checked  {agreement.n_sentences:,} sentences: greedy outputs are the same, and the log-probabilities")
-        print(f"         of {agreement.n_symbols:,} symbols differ by {agreement.farthest:.1e} at most")
-        print(f"written  {place}, from {checkpoint}")
+        print(f"         of {agreement.n_tokens:,} tokens differ by {agreement.max_difference:.1e} at most")
+        print(f"written  {folder}, from {checkpoint}")
 
 
 def _refuse_constraint(config: ExportConfig, run: Run) -> None:
     if config.constrained and run.task.constraint() is not None:
         raise ConfigError(
-            f"format={config.format} cannot express which outputs task={run.config.task.name} allows; give "
-            "constrained=false to export the model without that"
+            f"format={config.format} cannot express the constraint of task={run.config.task.name}; give "
+            "constrained=false to export the model without it"
         )
 
 
-def _expressed(run: Run, registry: Registry) -> Weights:
-    """What the weights mean, as the architecture's plugin says it."""
+def _intermediate(run: Run, registry: Registry) -> IntermediateModel:
+    """The run's model in the intermediate representation, which the architecture's plugin gives."""
     name = run.config.arch.name
-    if ("neutral", name) not in registry.entries:
+    if ("intermediate", name) not in registry.entries:
         raise ConfigError(
-            f"arch={name}: no plugin says what its weights mean, so that no format can express it."
-            f"{did_you_mean(name, registry.names('neutral'))}"
+            f"arch={name}: no plugin gives its intermediate representation, from which models are exported."
+            f"{did_you_mean(name, registry.names('intermediate'))}"
         )
-    return registry.get("neutral", name).build(run.config.arch, run.model)
+    return registry.get("intermediate", name).build(run.config.arch, run.model)
 
 
 def _lines(config: ExportConfig, run: Run) -> list[str]:
     from s2s.data.lines import numbered_lines
-    from s2s.export.exporting import sentences
+    from s2s_export.export import sentences
 
     if not config.input:
         return sentences(run.task, config.sentences)

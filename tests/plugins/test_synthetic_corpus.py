@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from nltk import Tree, TreebankWordTokenizer
 
-from s2s.data.builtin import SPLITS, Parallel, pair, pairs, split_of
-from s2s.data.builtin.__main__ import main
-from s2s.data.builtin.draws import Draws
-from s2s.data.builtin.lexicon import ALL_VERBS, NOUNS
+from s2s_synthetic_corpus.__main__ import main
+from s2s_synthetic_corpus.draws import Draws
+from s2s_synthetic_corpus.generate import SPLITS, Parallel, pair, pairs, split_of
+from s2s_synthetic_corpus.lexicon import ALL_VERBS, NOUNS
 
 PHRASES = {
     "S",
@@ -80,7 +80,7 @@ def test_seeds_give_other_corpora() -> None:
 
 @pytest.mark.parametrize("hash_seed", ["0", "77"])
 def test_another_process_makes_the_same_pairs(hash_seed: str) -> None:
-    code = "from s2s.data.builtin import pairs; print([tuple(p) for p in pairs(8, 200)])"
+    code = "from s2s_synthetic_corpus.generate import pairs; print([tuple(p) for p in pairs(8, 200)])"
     env = {"PYTHONHASHSEED": hash_seed, "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True)
     assert done.stdout.decode().strip() == str([tuple(made) for made in pairs(8, 200)])
@@ -196,7 +196,7 @@ def test_one_english_sentence_has_one_german() -> None:
 
 def test_the_documented_pairs_are_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
     main(["10"])
-    text = (Path(__file__).parents[2] / "docs/builtin_corpus.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs/synthetic_corpus.md").read_text(encoding="utf-8")
     assert f"```\n{capsys.readouterr().out.strip()}\n```" in text
 
 

@@ -19,7 +19,7 @@ __all__ = [
 
 from typing import NamedTuple
 
-from s2s.data.builtin import german
+from s2s_synthetic_corpus import german
 
 
 class Determiner(NamedTuple):

@@ -6,7 +6,7 @@ __all__ = ["adverbial_clause", "joined", "reason_about_it", "reported", "to_do"]
 
 from typing import TYPE_CHECKING
 
-from s2s.data.builtin.clauses import (
+from s2s_synthetic_corpus.clauses import (
     NEITHER,
     Clause,
     clause,
@@ -17,9 +17,9 @@ from s2s.data.builtin.clauses import (
     subordinate,
     with_time,
 )
-from s2s.data.builtin.determiners import FIXED, SAID
-from s2s.data.builtin.german import ACC, NOM, PLURAL, block
-from s2s.data.builtin.lexicon import (
+from s2s_synthetic_corpus.determiners import FIXED, SAID
+from s2s_synthetic_corpus.german import ACC, NOM, PLURAL, block
+from s2s_synthetic_corpus.lexicon import (
     BE,
     INFINITIVE_VERBS,
     NOUNS_OF,
@@ -31,14 +31,14 @@ from s2s.data.builtin.lexicon import (
     WHETHER_VERBS,
     said_in,
 )
-from s2s.data.builtin.phrases import PRONOUNS, THIRD, Phrase, noun_phrase
-from s2s.data.builtin.predicates import FRAMES, Predicate, Scope, predicate, settled
-from s2s.data.builtin.questions import wh_clause
-from s2s.data.builtin.relatives import grow
-from s2s.data.builtin.things import unsaid
+from s2s_synthetic_corpus.phrases import PRONOUNS, THIRD, Phrase, noun_phrase
+from s2s_synthetic_corpus.predicates import FRAMES, Predicate, Scope, predicate, settled
+from s2s_synthetic_corpus.questions import wh_clause
+from s2s_synthetic_corpus.relatives import grow
+from s2s_synthetic_corpus.things import unsaid
 
 if TYPE_CHECKING:
-    from s2s.data.builtin.draws import Draws
+    from s2s_synthetic_corpus.draws import Draws
 
 Pair = tuple[str, str]
 """What stands between (S and the full stop, and German without its full stop."""

@@ -6,7 +6,7 @@ __all__ = ["ADVERBS", "JUST", "TIMES", "Adverbial", "manners"]
 
 from typing import NamedTuple
 
-from s2s.data.builtin import english, german
+from s2s_synthetic_corpus import english, german
 
 
 class Adverbial(NamedTuple):

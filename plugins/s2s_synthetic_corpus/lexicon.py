@@ -10,8 +10,8 @@ __all__ = [
 
 from typing import NamedTuple
 
-from s2s.data.builtin import english, german, nouns, verbs
-from s2s.data.builtin.times import Adverbial, manners
+from s2s_synthetic_corpus import english, german, nouns, verbs
+from s2s_synthetic_corpus.times import Adverbial, manners
 
 KINDS = "PAFMDQBbNnWOSLCVEGIHUYZJKRTXu"
 

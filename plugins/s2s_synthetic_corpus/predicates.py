@@ -6,16 +6,16 @@ __all__ = ["Predicate", "Scope", "grown", "predicate", "settled"]
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from s2s.data.builtin.determiners import FIXED, FREE, NEGATED, SAID, Style
-from s2s.data.builtin.german import ACC, DAT, contract
-from s2s.data.builtin.lexicon import NOUNS_OF, VERBS_OF, Noun, Verb
-from s2s.data.builtin.phrases import Phrase, called, each_one, noun_phrase, pronoun
-from s2s.data.builtin.places import direction, furniture, place, preposed
+from s2s_synthetic_corpus.determiners import FIXED, FREE, NEGATED, SAID, Style
+from s2s_synthetic_corpus.german import ACC, DAT, contract
+from s2s_synthetic_corpus.lexicon import NOUNS_OF, VERBS_OF, Noun, Verb
+from s2s_synthetic_corpus.phrases import Phrase, called, each_one, noun_phrase, pronoun
+from s2s_synthetic_corpus.places import direction, furniture, place, preposed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from s2s.data.builtin.draws import Draws
+    from s2s_synthetic_corpus.draws import Draws
 
 
 class Predicate(NamedTuple):
