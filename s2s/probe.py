@@ -12,9 +12,9 @@ __all__ = ["settle_tokens"]
 import json
 from typing import TYPE_CHECKING
 
+from s2s.backend.device import PeakMemory, free_memory
 from s2s.errors import ConfigError
 from s2s.io.atomic import write_file
-from s2s.machine import PeakMemory, free_memory
 
 if TYPE_CHECKING:
     from pathlib import Path

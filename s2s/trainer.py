@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s import checkpoint
+from s2s.backend.device import peak_memory
 from s2s.config import Config
 from s2s.errors import Preempted, S2SError
 from s2s.feed import Feed
 from s2s.keeper import AVERAGE, Keeper, Whole
 from s2s.log import Log
 from s2s.log.profiler import tracing
-from s2s.machine import peak_memory
 from s2s.progress import Progress
 from s2s.spoilt import Spoilt
 from s2s.stopping import StopSignal

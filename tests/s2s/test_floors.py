@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 FLOORS = (
     "errors registry plugin config compose",
-    "model task corpus intermediate batch io progress kernels machine packing captured",
+    "model task corpus intermediate batch io progress backend packing",
     "nn data decoding optim schedules metrics checkpoint distributed log testing ema stopping",
     "run update feed retention spoilt",
     "generation",
