@@ -15,12 +15,12 @@ from unittest import mock
 
 import torch
 
-from s2s import kernels
+from s2s.backend import kernels
+from s2s.backend.linear import Matmul, pack
 from s2s.batch import make_batch
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import Queue, Source
-from s2s.nn.packed import Matmul, pack
 from s2s.registry import Choice
 from s2s.task import Vocab
 from s2s_export import Exporter, ExportInput
@@ -65,7 +65,7 @@ def build(size: str, seed: int = 0) -> tuple[Transformer, Vocab]:
     model = Transformer(config, vocab).eval()
     with torch.no_grad():
         table = model.embeddings.get_parameter("shared")
-        model.decoder[-1].around_feed_forward.norm.bias[0] = 10.0
+        model.decoder[-1].feed_forward_residual.norm.bias[0] = 10.0
         table[:, 0] = 0.0
         table[vocab.eos, 0] = -10.0
     return model, vocab

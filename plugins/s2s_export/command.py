@@ -31,7 +31,7 @@ def export_run(composed: ComposedConfig[ExportConfig], plugins: Plugins, options
     """Load the run, write it, compare, and print where it is."""
     import torch  # not for --help
 
-    from s2s.durable import digest
+    from s2s.io.atomic import sha256
     from s2s.run import find_run, load_run
     from s2s_export.export import export
 
@@ -53,7 +53,7 @@ def export_run(composed: ComposedConfig[ExportConfig], plugins: Plugins, options
         "format": config.format,
         "run": str(directory.absolute()),
         "checkpoint": checkpoint.name,
-        "checkpoint_sha256": digest(checkpoint / "MANIFEST.json"),
+        "checkpoint_sha256": sha256(checkpoint / "MANIFEST.json"),
     }
     agreement = export(exporter, intermediate, run.model, run.task, lines, folder, origin)
     if not options.quiet:

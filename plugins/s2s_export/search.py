@@ -13,8 +13,8 @@ from s2s.decoding import BeamConfig, GreedyConfig, Hypothesis
 from s2s.decoding.constraints import build_constraint
 from s2s.decoding.limits import max_output_length
 from s2s.decoding.penalties import PENALTIES
-from s2s.durable import digest
 from s2s.errors import CheckpointError, ConfigError, DataError
+from s2s.io.atomic import sha256
 from s2s_export.ctranslate2 import FORBIDDEN, CTranslate2Model
 from s2s_export.export import read_manifest
 
@@ -35,7 +35,7 @@ COMPUTE = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 def open_export(folder: Path, run: Run, config: GenerateConfig, chosen: Choice, device: torch.device) -> ExportedSearch:
     """The search of a run's exported checkpoint; raises ConfigError for options that it does not support."""
     manifest, checkpoint = read_manifest(folder), run.checkpoint_path
-    if manifest.get("checkpoint_sha256") != digest(checkpoint / "MANIFEST.json"):
+    if manifest.get("checkpoint_sha256") != sha256(checkpoint / "MANIFEST.json"):
         raise CheckpointError(
             f"{folder} was exported from {manifest.get('checkpoint')}, not from {checkpoint.name}; run s2s-export "
             f"run={config.run} checkpoint={checkpoint.name}, or give checkpoint={manifest.get('checkpoint')}"

@@ -53,12 +53,12 @@ def _layer(layer: EncoderLayer | DecoderLayer) -> Layer:
     decodes = layer if isinstance(layer, DecoderLayer) else None
     return Layer(
         attention=_attention(layer.attention),
-        attention_norm=_norm(layer.around_attention.norm),
+        attention_norm=_norm(layer.attention_residual.norm),
         inner=_linear(layer.feed_forward.inner),
         out=_linear(layer.feed_forward.out),
-        feed_forward_norm=_norm(layer.around_feed_forward.norm),
+        feed_forward_norm=_norm(layer.feed_forward_residual.norm),
         cross=_cross_attention(decodes.cross_attention) if decodes else None,
-        cross_norm=_norm(decodes.around_cross_attention.norm) if decodes else None,
+        cross_norm=_norm(decodes.cross_attention_residual.norm) if decodes else None,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from s2s.data.text import open_bytes
-from s2s.durable import digest
+from s2s.io.atomic import sha256
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,7 @@ def stamp_file(path: Path) -> FileStamp:
     """Read and hash the file; raises the same DataError as its reader if it cannot be read."""
     with open_bytes(path):
         before = path.stat()
-        return FileStamp(before.st_size, before.st_mtime_ns, digest(path))
+        return FileStamp(before.st_size, before.st_mtime_ns, sha256(path))
 
 
 def has_same_time(path: Path, stamp: FileStamp) -> bool:
@@ -40,4 +40,4 @@ def has_same_contents(path: Path, stamp: FileStamp | None) -> bool:
     """Whether the contents are those of the stamp; the file is read only if its time has changed."""
     if stamp is None or not path.is_file() or path.stat().st_size != stamp.size:
         return False
-    return has_same_time(path, stamp) or digest(path) == stamp.sha256
+    return has_same_time(path, stamp) or sha256(path) == stamp.sha256

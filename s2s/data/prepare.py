@@ -25,9 +25,9 @@ from s2s.data.file_stamp import has_same_contents, has_same_time, stamp_file
 from s2s.data.manifest import MANIFEST, Manifest
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter
 from s2s.data.preparation_spec import PreparationSpec
-from s2s.data.publish import publish
-from s2s.durable import NO_LOCKS, write_file
 from s2s.errors import DataError
+from s2s.io.atomic import NO_LOCKS, write_file
+from s2s.io.atomic_folder import replace_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -172,7 +172,7 @@ def _build(spec: PreparationSpec, progress: ProgressReporter) -> Manifest:
     try:
         (temp / TOKENIZER).mkdir(parents=True)
         manifest = _fill(temp, spec, progress)
-        publish(temp, directory)
+        replace_folder(temp, directory)
     except OSError as error:
         raise _unwritable(directory, error) from error
     finally:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from s2s import kernels
+from s2s.backend import kernels
+from s2s.backend.kernels import beam_search as search
 from s2s.decoding import BeamConfig, Found, GreedyConfig, Hypothesis
 from s2s.decoding.allocation import build_allocation
 from s2s.decoding.history import ROOT, History
@@ -24,7 +25,6 @@ from s2s.decoding.penalties import PENALTIES
 from s2s.decoding.streaming import BatchedSearch, Streaming, padded, staying
 from s2s.decoding.topk import pick, top, topk_tokens
 from s2s.errors import ConfigError
-from s2s.kernels import search
 from s2s.model import Seq2Seq
 from s2s.task import Constraint, Vocab
 

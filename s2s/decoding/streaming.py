@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 import torch
 from torch import Tensor
 
-from s2s.captured import recurring
+from s2s.backend.cuda_graph import bucket_size
 from s2s.decoding.lexical import lexical_of
 from s2s.decoding.queue import Queue, Source
 from s2s.model import State, map_tensors
@@ -148,7 +148,7 @@ def padded(sources: Sequence[Source], vocab: Vocab, device: torch.device) -> tup
     """Their symbols, and True at padding: [B, S]"""
     ids = [torch.tensor(source.ids, dtype=torch.long) for source in sources]
     n_symbols = torch.tensor([len(row) for row in ids])
-    pad = torch.arange(recurring(int(n_symbols.max()), device, least=32)) >= n_symbols[:, None]
+    pad = torch.arange(bucket_size(int(n_symbols.max()), device, least=32)) >= n_symbols[:, None]
     src = torch.full(pad.shape, vocab.pad).masked_scatter(~pad, torch.cat(ids))
     return src.to(device), pad.to(device)
 

@@ -27,7 +27,7 @@ def rank_by_utility(
         places.setdefault(text, []).append(place)
     share = np.ones(len(texts)) if weights == "uniform" else np.exp(np.array(log_probs) - max(log_probs))
     of_text = np.array([share[own].sum() for own in places.values()])
-    beside = np.array(metric.beside(list(places))) * (1 if metric.higher_is_better else -1)
+    beside = np.array(metric.pairwise(list(places))) * (1 if metric.higher_is_better else -1)
     utilities = beside @ of_text / of_text.sum()
     order = np.argsort(-utilities, kind="stable").tolist()
     first = [own[0] for own in places.values()]

@@ -14,8 +14,8 @@ from s2s.config import GenerateConfig
 from s2s.decoding import Found, Hypothesis, Search, StreamingSearch
 from s2s.decoding.lexical import add_lexical, bind_lexical
 from s2s.decoding.queue import Queue, Source
-from s2s.forking import in_forks
 from s2s.generation.attention import AttentionReader
+from s2s.io.workers import run_in_processes
 from s2s.model import Seq2Seq, evaluating
 from s2s.task import Constraint, Vocab
 
@@ -51,7 +51,7 @@ class Searcher:
         if n_workers < 2:
             return self._found(sources)
         shares = [sources[i::n_workers] for i in range(n_workers)]
-        values = in_forks([lambda share=share: map(_as_values, self._found(share)) for share in shares])  # type: ignore[misc]
+        values = run_in_processes([lambda share=share: map(_as_values, self._found(share)) for share in shares])  # type: ignore[misc]
         return map(_from_values, values)
 
     def _found(self, sources: list[Source]) -> Iterator[Iterable[Found]]:

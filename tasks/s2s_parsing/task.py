@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from s2s.data.subwords import Subwords, train_subwords
 from s2s.data.text import missing
-from s2s.durable import write_file
 from s2s.errors import DataError
+from s2s.io.atomic import write_file
 from s2s.plugin import load_plugins
 from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
 from s2s_parsing.constraint.fallback import fallback

@@ -21,11 +21,11 @@ from torch import Tensor, nn
 from s2s.cli.generate import main
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.durable import digest
 from s2s.generation.build import Loaded
 from s2s.generation.generator import Generator
 from s2s.generation.input_lines import piped, windows
 from s2s.generation.output_stream import made_of
+from s2s.io.atomic import sha256
 from s2s.model import Memory, Seq2Seq
 from s2s.task import Encoded, Example
 
@@ -78,7 +78,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         config = composed.config
         chosen = BeamConfig(name="beam", **composed.given.get("search", {}))
         generator = Generator(Copy(), TornCapitals(), BeamSearch(chosen), "cpu", config)
-        weights = {"checkpoint": digest(tmp_path / "MANIFEST.json")}
+        weights = {"checkpoint": sha256(tmp_path / "MANIFEST.json")}
         return Loaded(generator, made_of(config, weights, chosen, "cpu"), "a CPU")
 
     monkeypatch.setattr("s2s.generation.build.load", load)

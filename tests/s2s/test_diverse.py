@@ -24,7 +24,7 @@ from slow_search import (
 )
 from table_model import Table
 
-from s2s import kernels
+from s2s.backend import kernels
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.lexical import LexicalConstraint, add_lexical

@@ -15,7 +15,7 @@ from recurrent_model import Recurrent
 from slow_search import EOS, assert_same, batch_of, next_log_probs, slow_beam, sources
 from table_model import Table
 
-from s2s import kernels
+from s2s.backend import kernels
 from s2s.decoding import BeamConfig, SampleConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.ensemble import Ensemble, member_models
