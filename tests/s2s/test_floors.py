@@ -15,13 +15,10 @@ ROOT = Path(__file__).parents[2]
 
 FLOORS = (
     "errors ending ranges registry plugin config compose describe yaml12",
-    "model task batch background durable progress forking kernels machine packing captured",
-    "nn data decoding optim schedules metrics checkpoint distributed log testing ema stopping",
-    "generator scoring run update export feed retention spoilt",
-    "validation keeper probe",
-    "trainer",
-    "assemble",
-    "session",
+    "model task batch background durable forking kernels machine packing captured",
+    "nn data decoding optim schedules metrics checkpoint distributed log testing",
+    "generator scoring run export",
+    "training",
     "cli",
 )
 """Names under s2s/, lowest first. Inside a package, on the two lowest floors and in cli, imports are free."""

@@ -20,7 +20,7 @@ from s2s.nn.machinery import Machinery, Taken
 from s2s.nn.recompute import recompute_layers
 from s2s.packing import Capacity, pack
 from s2s.task import Vocab
-from s2s.update import Updater
+from s2s.training.train_step import TrainStep
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 
@@ -135,7 +135,7 @@ def test_layers_run_twice_in_training_and_once_otherwise() -> None:
     assert len(runs) == 4
 
 
-def compiled_updater(**train: object) -> Updater:
+def compiled_updater(**train: object) -> TrainStep:
     """With the constant shapes that a GPU would get."""
     torch._dynamo.reset()
     model, config = net(), TrainConfig(tokens=60, compile=True, **train)  # type: ignore[arg-type]
@@ -143,7 +143,7 @@ def compiled_updater(**train: object) -> Updater:
     means = dataclasses.replace(means, packed=Taken(True, ""), longest=12)
     model.compile(backend="eager", dynamic=False, fullgraph=True)
     loss, optimizer = LabelSmoothed(LabelSmoothedConfig()), torch.optim.SGD(model.parameters())
-    return Updater(config, 1, VOCAB, model, loss, optimizer, lambda _: 0.1, World(), machinery=means)
+    return TrainStep(config, 1, VOCAB, model, loss, optimizer, lambda _: 0.1, World(), machinery=means)
 
 
 BATCHES = [[([5, 6, 7], [8, 9])] * 3, [([4], [11, 12, 13, 14]), ([9, 9], [7])], [([8], [6, 6])]]

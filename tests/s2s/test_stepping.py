@@ -20,7 +20,7 @@ from s2s.optim import AdamConfig, AdamWConfig
 from s2s.optim.build import adam, adamw
 from s2s.optim.stepping import RecordedStepper, Stepper
 from s2s.task import Vocab
-from s2s.update import Updater
+from s2s.training.train_step import TrainStep
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 
@@ -46,7 +46,7 @@ def again(function: Callable[[], Tensor]) -> tuple[Callable[[], None], Tensor]:
     return replay, result
 
 
-def updater(device: torch.device = CPU, *, recorded: bool, decays: bool = False, **train: Any) -> Updater:
+def train_step(device: torch.device = CPU, *, recorded: bool, decays: bool = False, **train: Any) -> TrainStep:
     """With batches of one shape."""
     torch.manual_seed(1)
     small = TransformerConfig(n_encoder_layers=1, n_decoder_layers=1, d_model=16, d_ff=32, n_heads=2)
@@ -55,7 +55,7 @@ def updater(device: torch.device = CPU, *, recorded: bool, decays: bool = False,
     optimizer = adamw(AdamWConfig(eps=EPS), parameters) if decays else adam(AdamConfig(eps=EPS), parameters)
     means = dataclasses.replace(Machinery(), packed=Taken(True, ""), longest=12, graph=Taken(recorded, ""))
     precision = "fp32" if device == CPU else "bf16"
-    return Updater(
+    return TrainStep(
         TrainConfig(tokens=60, precision=precision, **train),
         seed=1,
         vocab=VOCAB,
@@ -68,13 +68,13 @@ def updater(device: torch.device = CPU, *, recorded: bool, decays: bool = False,
     )
 
 
-def check_equal(one: Updater, other: Updater) -> None:
+def check_equal(one: TrainStep, other: TrainStep) -> None:
     for (name, p), (_, q) in zip(one.model.named_parameters(), other.model.named_parameters(), strict=True):
         torch.testing.assert_close(p, q, rtol=1e-5, atol=1e-7, msg=lambda m, name=name: f"{name}: {m}")
 
 
 def check(device: torch.device, *, decays: bool, clip: float | None) -> None:
-    plain, recorded = (updater(device, recorded=r, decays=decays, clip=clip) for r in (False, True))
+    plain, recorded = (train_step(device, recorded=r, decays=decays, clip=clip) for r in (False, True))
     assert isinstance(recorded.stepper, RecordedStepper)
     for step, batch in enumerate(BATCHES, 1):
         expected, found = plain(batch, step), recorded(batch, step)
@@ -85,7 +85,7 @@ def check(device: torch.device, *, decays: bool, clip: float | None) -> None:
 
 @pytest.fixture
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("s2s.update.record", again)
+    monkeypatch.setattr("s2s.training.train_step.record", again)
 
 
 @pytest.mark.usefixtures("by_hand")
@@ -104,7 +104,7 @@ def test_so_it_is_as_a_cuda_graph(decays: bool, clip: float | None) -> None:
 @pytest.mark.usefixtures("by_hand")
 def test_what_is_not_finite_changes_nothing_and_the_next_update_goes_on() -> None:
     """Neither weights nor means nor Adam's count of steps."""
-    plain, recorded = updater(recorded=False), updater(recorded=True)
+    plain, recorded = train_step(recorded=False), train_step(recorded=True)
     handles: list[Any] = []
     for step, batch in enumerate(BATCHES, 1):
         for update in (plain, recorded):
@@ -122,7 +122,7 @@ def test_what_is_not_finite_changes_nothing_and_the_next_update_goes_on() -> Non
 @pytest.mark.usefixtures("by_hand")
 def test_a_run_that_is_continued_steps_with_the_state_that_was_loaded() -> None:
     """A probe may have recorded before; and a checkpoint says nothing of how steps were taken."""
-    whole, parts, plain = updater(recorded=True), updater(recorded=True), updater(recorded=False)
+    whole, parts, plain = train_step(recorded=True), train_step(recorded=True), train_step(recorded=False)
     for step, batch in enumerate(BATCHES[:2], 1):
         whole(batch, step)
         plain(batch, step)
@@ -143,7 +143,7 @@ def test_a_run_that_is_continued_steps_with_the_state_that_was_loaded() -> None:
 
 @pytest.mark.usefixtures("by_hand")
 def test_smaller_parts_are_recorded_anew() -> None:
-    plain, recorded = updater(recorded=False), updater(recorded=True)
+    plain, recorded = train_step(recorded=False), train_step(recorded=True)
     for step, batch in enumerate(BATCHES, 1):
         if step == 2:
             plain._split_finer()

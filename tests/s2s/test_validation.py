@@ -16,9 +16,9 @@ from s2s.distributed import World
 from s2s.errors import ConfigError
 from s2s.generator import Generator
 from s2s.metrics import Metric, Score
-from s2s.stopping import StopSignal
 from s2s.task import Example
-from s2s.validation import Validation, dev_examples
+from s2s.training.signals import StopSignal
+from s2s.training.validation import Validation, dev_examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +101,7 @@ def test_scores_are_those_of_outputs_decoded_one_by_one(validation: Validation) 
     verdict = validation(StopSignal())
     assert verdict is not None
     assert verdict.values["errors"] == sum(hyp != word for hyp, word in zip(hyps, WORDS, strict=True))
-    assert verdict.goodness == -verdict.values["errors"]
+    assert verdict.criterion == -verdict.values["errors"]
     assert verdict.record()["search"] == "greedy"
     assert verdict.signatures == {"errors": "errors|v:1"}
 
@@ -133,7 +133,7 @@ def test_a_model_that_gives_no_numbers_is_the_worst(validation: Validation) -> N
     verdict = validation(StopSignal())
     assert verdict is not None
     assert math.isnan(verdict.values["nll"])
-    assert verdict.goodness == -math.inf
+    assert verdict.criterion == -math.inf
 
 
 def test_what_decides_must_be_measured(validation: Validation) -> None:
