@@ -90,9 +90,7 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
         data_loader=_data_loader(config, prepared, train_step),
         train_step=train_step,
         validation=validation,
-        checkpoints=CheckpointManager(
-            config, run.checkpoints, train_step, ema, log, Retention(config, run.checkpoints, log)
-        ),
+        checkpoints=CheckpointManager(config, run.checkpoints, train_step, ema, log, retention),
         log=log,
         hook=plugins.hook,
         report=[*task.describe(), *prepared.report, *([found] if found else [])],

@@ -146,8 +146,8 @@ def test_smaller_parts_are_recorded_anew() -> None:
     plain, recorded = train_step(recorded=False), train_step(recorded=True)
     for step, batch in enumerate(BATCHES, 1):
         if step == 2:
-            plain._split_finer()
-            recorded._split_finer()
+            plain._split_further()
+            recorded._split_further()
         plain(batch, step)
         recorded(batch, step)
         check_equal(recorded, plain)
