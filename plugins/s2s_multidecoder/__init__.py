@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from s2s import Choice, Registry, hookimpl
 from s2s.compose import entry_config
+from s2s.config.ranges import at_least, refuse_outside
 from s2s.errors import ConfigError
-from s2s.ranges import at_least, refuse_outside
 
 if TYPE_CHECKING:
     from s2s.config import Config

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from s2s.compose import Composed
+    from s2s.compose import ComposedConfig
     from s2s.plugin import Plugins
 
 
@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_command(AverageConfig, average, argv)
 
 
-def average(composed: Composed[AverageConfig], _plugins: Plugins, options: Options) -> None:
+def average(composed: ComposedConfig[AverageConfig], _plugins: Plugins, options: Options) -> None:
     """Write `checkpoints/<output>`, and say what went into it."""
     from s2s import checkpoint  # torch, which --help does without
     from s2s.run import find_run

@@ -17,13 +17,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from s2s.cli.help import explain, overview
-from s2s.compose import Composed, compose, local_plugins, to_yaml
+from s2s.compose import ComposedConfig, compose, local_plugins, to_yaml
 from s2s.compose.draft import command_of
+from s2s.compose.yaml12 import to_text
 from s2s.ending import Cause, say
 from s2s.errors import ConfigError, Preempted, S2SError, did_you_mean
 from s2s.plugin import Plugins, load_plugins
 from s2s.registry import GROUPS
-from s2s.yaml12 import to_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ class Options:
 
 def run_command(
     schema: type[T],
-    main: Callable[[Composed[T], Plugins, Options], int | None],
+    main: Callable[[ComposedConfig[T], Plugins, Options], int | None],
     argv: Sequence[str] | None = None,
 ) -> int:
     """Run `main` with the configuration that `argv` asks for; the exit code."""
@@ -77,7 +77,7 @@ def run_command(
     return guard(command_of(schema), run)
 
 
-def _waiting(composed: Composed[Any]) -> Iterator[str]:
+def _waiting(composed: ComposedConfig[Any]) -> Iterator[str]:
     """What is said of groups that stay open, such as s2s-generate's search, until the run is known."""
     for group in GROUPS.keys() & composed.given.keys():
         if not getattr(composed.config, group).name:

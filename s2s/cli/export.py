@@ -15,7 +15,7 @@ from s2s.errors import ConfigError, did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s.compose import Composed
+    from s2s.compose import ComposedConfig
     from s2s.export.neutral import Weights
     from s2s.plugin import Plugins
     from s2s.registry import Registry
@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_command(ExportConfig, export_run, argv)
 
 
-def export_run(composed: Composed[ExportConfig], plugins: Plugins, options: Options) -> None:
+def export_run(composed: ComposedConfig[ExportConfig], plugins: Plugins, options: Options) -> None:
     """Load the run, write it, compare, and say where it is."""
     import torch  # which --help does without
 

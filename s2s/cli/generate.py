@@ -17,7 +17,7 @@ from s2s.config import GenerateConfig
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s.compose import Composed
+    from s2s.compose import ComposedConfig
     from s2s.plugin import Plugins
 
 
@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_command(GenerateConfig, generate, argv)
 
 
-def generate(composed: Composed[GenerateConfig], plugins: Plugins, options: Options) -> None:
+def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options: Options) -> None:
     """Load, then read, search and write; what is written stays written, whatever comes after it."""
     from s2s.cli.answering import answer  # torch comes with these, and --help does without it
     from s2s.cli.loading import load

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from s2s.compose import choose, resolve
 from s2s.compose.draft import default_of
-from s2s.describe import WIDTH, as_text, docs, hints_of, is_section, options, rows
+from s2s.compose.options import WIDTH, as_text, docs, hints_of, is_section, options, rows
 from s2s.errors import ConfigError, did_you_mean
 from s2s.registry import GROUPS
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from s2s.cli.command import Options
-    from s2s.compose import Composed
+    from s2s.compose import ComposedConfig
     from s2s.config import ScoreConfig
     from s2s.plugin import Plugins
     from s2s.run import Run
@@ -44,7 +44,7 @@ class Report(Protocol):
     def end(self) -> None: ...
 
 
-def likelihood(composed: Composed[ScoreConfig], plugins: Plugins, options: Options) -> None:
+def likelihood(composed: ComposedConfig[ScoreConfig], plugins: Plugins, options: Options) -> None:
     """Print what every model says of every file of `hyp` and `ref`."""
     config = composed.config
     _refuse_others(composed)
@@ -85,7 +85,7 @@ def _files(value: Any, key: str) -> list[str]:
     return names(value, key, "a file") if value else []
 
 
-def _refuse_others(composed: Composed[ScoreConfig]) -> None:
+def _refuse_others(composed: ComposedConfig[ScoreConfig]) -> None:
     """What is for metrics alone says nothing here, and is not passed over in silence."""
     config = composed.config
     for key in config.metric_options:

@@ -15,7 +15,7 @@ from s2s import kernels
 from s2s.cli.choosing import utility_of, with_candidates
 from s2s.cli.models import Models, load_models, refuse_if_several
 from s2s.cli.outputs import made_of
-from s2s.compose import Composed, recompose
+from s2s.compose import ComposedConfig, recompose
 from s2s.data.encoding import n_workers
 from s2s.decoding.combined import singles
 from s2s.distributed import pick_device
@@ -42,7 +42,7 @@ class Loaded(NamedTuple):
     """What computes, in words"""
 
 
-def load(composed: Composed[GenerateConfig], plugins: Plugins) -> Loaded:
+def load(composed: ComposedConfig[GenerateConfig], plugins: Plugins) -> Loaded:
     """Load the checkpoint; what `search` does not say is as in the run."""
     config = composed.config
     if not config.run:

@@ -20,7 +20,7 @@ from s2s.data.recipe import Recipe
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from s2s.compose import Composed
+    from s2s.compose import ComposedConfig
     from s2s.plugin import Plugins
 
 
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_command(PrepareConfig, prepare_only, argv)
 
 
-def prepare_only(composed: Composed[PrepareConfig], plugins: Plugins, options: Options) -> None:
+def prepare_only(composed: ComposedConfig[PrepareConfig], plugins: Plugins, options: Options) -> None:
     """Prepare, and say what became of each corpus; a dry run only opens the files."""
     config = composed.config
     task = plugins.registry.get("task", config.task.name).build(config.task)

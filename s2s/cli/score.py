@@ -17,7 +17,7 @@ from s2s.metrics.report import as_json, as_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s.compose import Composed
+    from s2s.compose import ComposedConfig
     from s2s.plugin import Plugins
 
 
@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_command(ScoreConfig, score, argv)
 
 
-def score(composed: Composed[ScoreConfig], plugins: Plugins, options: Options) -> None:
+def score(composed: ComposedConfig[ScoreConfig], plugins: Plugins, options: Options) -> None:
     """Print every metric of every system, the first being the baseline, or what models say of every file."""
     config = composed.config
     if config.model:

@@ -16,11 +16,11 @@ from s2s.training.signals import StopSignal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s.compose import Composed
+    from s2s.compose import ComposedConfig
     from s2s.plugin import Plugins
 
 
-def train(composed: Composed[Config], plugins: Plugins, options: Options) -> int:
+def train(composed: ComposedConfig[Config], plugins: Plugins, options: Options) -> int:
     """Train, or continue, or say that all is done."""
     with StopSignal().handling() as stop:
         from s2s import distributed  # torch, which --help does without
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command: here, or in a process for each device that train.devices asks for."""
     arguments = sys.argv[1:] if argv is None else argv
 
-    def train_or_launch(composed: Composed[Config], plugins: Plugins, options: Options) -> int:
+    def train_or_launch(composed: ComposedConfig[Config], plugins: Plugins, options: Options) -> int:
         config = composed.config.train
         if config.devices != 1 and "RANK" not in os.environ:  # which torchrun sets
             from s2s.distributed.launcher import launch, n_processes

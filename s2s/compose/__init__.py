@@ -6,7 +6,7 @@ arguments → layers (presets, files, command line) → draft (what is said last
 from __future__ import annotations
 
 __all__ = [
-    "Composed",
+    "ComposedConfig",
     "choose",
     "compose",
     "differences",
@@ -22,7 +22,7 @@ __all__ = [
 
 from s2s.compose.arguments import local_plugins
 from s2s.compose.composed import (
-    Composed,
+    ComposedConfig,
     choose,
     compose,
     differences,

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from s2s.compose.yaml12 import read_value
 from s2s.errors import ConfigError
-from s2s.yaml12 import read_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ Order, whatever the order of the arguments: dataclass defaults, presets (base fi
 from __future__ import annotations
 
 __all__ = [
-    "Composed",
+    "ComposedConfig",
     "choose",
     "compose",
     "differences",
@@ -27,10 +27,10 @@ from s2s.compose.draft import COMMAND_LINE, Draft, command_of, draft
 from s2s.compose.interpolation import UnresolvedError, interpolate, references
 from s2s.compose.layers import Layer, blame, experiment_layers
 from s2s.compose.typed import typed
+from s2s.compose.yaml12 import plain, read_file, to_text
 from s2s.config import Config
 from s2s.errors import ConfigError, UserError, did_you_mean
 from s2s.registry import GROUPS, Choice
-from s2s.yaml12 import plain, read_file, to_text
 
 if TYPE_CHECKING:
     from s2s.plugin import Plugins
@@ -42,7 +42,7 @@ MUST_BE_GIVEN = "???"
 
 
 @dataclass(frozen=True)
-class Composed(Generic[T]):
+class ComposedConfig(Generic[T]):
     """A configuration, and how it came about."""
 
     config: T
@@ -55,7 +55,7 @@ class Composed(Generic[T]):
     """Group -> the name it was chosen by: a preset's, or the entry's."""
 
 
-def compose(schema: type[T], arguments: Sequence[str], plugins: Plugins) -> Composed[T]:
+def compose(schema: type[T], arguments: Sequence[str], plugins: Plugins) -> ComposedConfig[T]:
     """The configuration that the arguments ask for: `[file.yaml …] group=choice dotted.key=value`."""
     return finish(start(schema, arguments, plugins))
 
@@ -108,11 +108,11 @@ def _refuse_absent(names: Sequence[Any], origin: str, plugins: Plugins) -> None:
             )
 
 
-def finish(made: Draft) -> Composed[Any]:
+def finish(made: Draft) -> ComposedConfig[Any]:
     """Resolve, check and build."""
     values = resolve(made)
     origins = {key: made.origin(key) for key in made.options}
-    return Composed(_build(made, made.schema, "", values), origins, _given(made, values), made.chosen)
+    return ComposedConfig(_build(made, made.schema, "", values), origins, _given(made, values), made.chosen)
 
 
 def resolve(made: Draft, *, keep_unresolved: bool = False) -> dict[str, Any]:

@@ -12,10 +12,11 @@ from typing import Any
 
 from s2s.compose.interpolation import references
 from s2s.compose.layers import Layer, Picked, blame, pick
+from s2s.compose.options import Option, hints_of, is_section, options
 from s2s.config import Config
-from s2s.describe import Option, hints_of, is_section, options
+from s2s.config.renamed import targets
 from s2s.errors import ConfigError, did_you_mean
-from s2s.registry import Choice, Entry, Registry
+from s2s.registry import GROUPS, Choice, Entry, Registry
 
 COMMAND_LINE = "command line"
 
@@ -78,7 +79,8 @@ class Draft:
         """Suggest the option of the nearest name, or of the same name elsewhere, or list the section's."""
         known = [*self.options, *self.sections, *self.open]
         section, _, name = key.rpartition(".")
-        near = difflib.get_close_matches(key, known, n=1, cutoff=0.75)
+        near = [target for target in targets(key) if target in known]
+        near = near or difflib.get_close_matches(key, known, n=1, cutoff=0.75)
         near = near or [k for k in self.options if k.rpartition(".")[2] == name]
         if near:
             return f"no such option. Did you mean '{near[0]}'?"
@@ -154,6 +156,10 @@ def _nested(key: str, schema: type) -> str:
 def _near_root(path: tuple[str, ...], schema: type) -> str:
     """A root key alone may be an option of a section: `steps` for train.steps."""
     keys = [option.key for option in options(schema)]
+    groups = {item.name for item in fields(schema)} & set(GROUPS)
+    for target in targets(".".join(path)):
+        if target in keys or target.partition(".")[0] in groups:
+            return f" Did you mean '{target}'?"
     same = [key for key in keys if "." in key and key.rpartition(".")[2] == path[-1]]
     near = difflib.get_close_matches(".".join(path), [*keys, *(f.name for f in fields(schema))], n=1, cutoff=0.75)
     if near or same:

@@ -7,8 +7,9 @@ __all__ = ["entry_config"]
 from typing import TYPE_CHECKING, Any
 
 from s2s.compose.draft import COMMAND_LINE
+from s2s.compose.options import options
 from s2s.compose.typed import typed
-from s2s.describe import options
+from s2s.config.renamed import targets
 from s2s.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def entry_config(entry: Entry, said: Mapping[str, Any], key: str) -> Choice:
     known = {option.field.name: option for option in options(entry.config, f"{key}.")}
     for name in said:
         if name not in known:
-            hint = did_you_mean(str(name), known.keys() - {"name"})
+            near = [target for target in targets(f"{key}.{name}") if target.rpartition(".")[2] in known]
+            hint = did_you_mean(near[0].rpartition(".")[2] if near else str(name), known.keys() - {"name"})
             raise ConfigError(f"{key}.{name}: no such option.{hint}")
     return entry.config(**{name: typed(known[name], value, COMMAND_LINE) for name, value in said.items()})

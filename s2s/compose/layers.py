@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from s2s.compose.yaml12 import read_file
 from s2s.errors import ConfigError
 from s2s.registry import GROUPS, Entry, Preset, Registry
-from s2s.yaml12 import read_file
 
 Said = tuple[tuple[str, ...], Any]
 """A path of keys, and what is said there."""

@@ -14,9 +14,9 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from s2s.compose.layers import blame
-from s2s.describe import Option, members, type_text
+from s2s.compose.options import Option, members, type_text
+from s2s.compose.yaml12 import Float, Int, plain, to_text
 from s2s.errors import ConfigError, PluginError, did_you_mean
-from s2s.yaml12 import Float, Int, plain, to_text
 
 
 class _MisfitError(Exception):

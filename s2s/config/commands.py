@@ -7,9 +7,9 @@ __all__ = ["AverageConfig", "ExportConfig", "GenerateConfig", "PrepareConfig"]
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from s2s.config.ranges import at_least, refuse_outside
 from s2s.config.training import THREADS, DataConfig
 from s2s.errors import ConfigError
-from s2s.ranges import at_least, refuse_outside
 from s2s.registry import Choice
 
 FIELDS = ("tokens", "pieces", "log_probs", "align")

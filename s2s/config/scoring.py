@@ -7,8 +7,8 @@ __all__ = ["ScoreConfig"]
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from s2s.config.ranges import at_least, refuse_outside
 from s2s.errors import ConfigError
-from s2s.ranges import at_least, refuse_outside
 from s2s.registry import Choice
 
 

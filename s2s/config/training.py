@@ -7,8 +7,8 @@ __all__ = ["THREADS", "CheckpointConfig", "Config", "DataConfig", "LogConfig", "
 from dataclasses import dataclass, field
 from typing import Literal
 
+from s2s.config.ranges import SHARE, above, at_least, refuse_outside
 from s2s.errors import ConfigError
-from s2s.ranges import SHARE, above, at_least, refuse_outside
 from s2s.registry import Choice
 
 THREADS = at_least(0, 1024)

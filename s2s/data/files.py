@@ -11,8 +11,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from s2s.config.ranges import at_least
 from s2s.errors import ConfigError, did_you_mean
-from s2s.ranges import at_least
 
 KINDS = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 OPTIONS = ("files", "weight", "name")

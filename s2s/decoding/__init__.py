@@ -20,9 +20,9 @@ __all__ = [
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
+from s2s.config.ranges import Range, above, at_least, refuse_outside
 from s2s.errors import ConfigError
 from s2s.plugin import hookimpl
-from s2s.ranges import Range, above, at_least, refuse_outside
 from s2s.registry import Choice, Registry
 
 if TYPE_CHECKING:

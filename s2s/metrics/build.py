@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from s2s.compose import entry_config
+from s2s.compose.options import Option, options
 from s2s.config import ScoreConfig
-from s2s.describe import Option, options
 from s2s.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ __all__ = ["LabelSmoothedConfig", "s2s_register"]
 from dataclasses import dataclass
 from typing import Literal
 
+from s2s.config.ranges import SHARE, at_least, refuse_outside
 from s2s.plugin import hookimpl
-from s2s.ranges import SHARE, at_least, refuse_outside
 from s2s.registry import Choice, Registry
 
 

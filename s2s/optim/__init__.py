@@ -6,9 +6,9 @@ __all__ = ["AdamConfig", "AdamWConfig", "SGDConfig", "s2s_register"]
 
 from dataclasses import dataclass
 
+from s2s.config.ranges import SHARE, at_least, refuse_outside
 from s2s.errors import ConfigError
 from s2s.plugin import hookimpl
-from s2s.ranges import SHARE, at_least, refuse_outside
 from s2s.registry import Choice, Registry
 
 

@@ -25,7 +25,7 @@ from s2s.run.lock import Lock
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from s2s.compose import Composed
+    from s2s.compose import ComposedConfig
     from s2s.distributed import World
     from s2s.plugin import Plugins
 
@@ -57,7 +57,7 @@ class RunDirectory:
     def __exit__(self, *_: object) -> None:
         self.lock.release()
 
-    def begin(self, composed: Composed[Config], plugins: Plugins, world: World) -> list[str]:
+    def begin(self, composed: ComposedConfig[Config], plugins: Plugins, world: World) -> list[str]:
         """Lock the directory, make sure that the run may go on in it, write down what it is; warnings.
 
         Whatever makes the run impossible is an error here, before the first update.
@@ -151,7 +151,7 @@ class RunDirectory:
                 f"and is no run to continue: it has no {RESOLVED}. Give another run=…"
             )
 
-    def _refuse_changes(self, composed: Composed[Config], plugins: Plugins) -> None:
+    def _refuse_changes(self, composed: ComposedConfig[Config], plugins: Plugins) -> None:
         if not self.is_resumed or not (self.path / RESOLVED).is_file():
             return
         try:
@@ -178,7 +178,7 @@ class RunDirectory:
                 "Give the values of before to continue it, or another run=… to start anew"
             )
 
-    def _write(self, composed: Composed[Config], env: dict[str, Any]) -> None:
+    def _write(self, composed: ComposedConfig[Config], env: dict[str, Any]) -> None:
         write_file(self.path / RESOLVED, to_yaml(composed.config, composed.origins))  # first: it makes this a run
         write_file(self.path / "config.yaml", to_yaml(composed.given))
         kept = {key: value for key, value in self._read_env().items() if key in ("tokenizer", "data")}

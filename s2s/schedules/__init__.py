@@ -26,8 +26,8 @@ from dataclasses import dataclass
 
 from omegaconf import II
 
+from s2s.config.ranges import at_least, refuse_outside
 from s2s.plugin import hookimpl
-from s2s.ranges import at_least, refuse_outside
 from s2s.registry import Choice, Registry
 
 Schedule = Callable[[int], float]

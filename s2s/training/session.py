@@ -15,17 +15,17 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from s2s.compose.yaml12 import to_text
 from s2s.errors import Preempted, UserError
 from s2s.log import Log
 from s2s.run import RunDirectory, run_path
 from s2s.training.build import build_trainer
 from s2s.training.signals import Stopped, StopSignal
-from s2s.yaml12 import to_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from s2s.compose import Composed
+    from s2s.compose import ComposedConfig
     from s2s.config import Config
     from s2s.distributed import World
     from s2s.plugin import Plugins
@@ -35,7 +35,7 @@ N_DRY = 3
 """Updates of a dry run, of which the fastest is reported"""
 
 
-def train_in(composed: Composed[Config], plugins: Plugins, world: World, stop: StopSignal, *, quiet: bool) -> int:
+def train_in(composed: ComposedConfig[Config], plugins: Plugins, world: World, stop: StopSignal, *, quiet: bool) -> int:
     """Train in the run's directory, resuming if it has begun; the exit code."""
     config = composed.config
     path = run_path(config.run or default_name(composed))
@@ -92,12 +92,12 @@ def is_finished(status: dict[str, Any], config: Config) -> bool:
     return status.get("state") == "done" and (stale or status.get("steps", 0) >= config.train.steps)
 
 
-def default_name(composed: Composed[Config]) -> str:
+def default_name(composed: ComposedConfig[Config]) -> str:
     """<task>-<arch>, as named on the command line."""
     return f"{composed.chosen['task']}-{composed.chosen['arch']}"
 
 
-def header(composed: Composed[Config], trainer: Trainer, plugins: Plugins) -> Iterator[tuple[str, str]]:
+def header(composed: ComposedConfig[Config], trainer: Trainer, plugins: Plugins) -> Iterator[tuple[str, str]]:
     """The lines printed before the first update: configuration, data, model, device, directory."""
     config, model, world = trainer.config, trainer.train_step.model, trainer.world
     chosen = [f"{group}={name}" for group, name in composed.chosen.items()]
@@ -124,7 +124,7 @@ def header(composed: Composed[Config], trainer: Trainer, plugins: Plugins) -> It
     yield "run", f"{trainer.directory}; stop it when you like, the same command continues"
 
 
-def dry_run(composed: Composed[Config], plugins: Plugins, world: World) -> int:
+def dry_run(composed: ComposedConfig[Config], plugins: Plugins, world: World) -> int:
     """Prepare the data, build everything, make a few updates, and estimate time and memory of the whole run."""
     config = composed.config
     with (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from s2s import checkpoint
-from s2s.compose import Composed, compose
+from s2s.compose import ComposedConfig, compose
 from s2s.config import Config
 from s2s.distributed import World
 from s2s.plugin import Plugins, load_plugins
@@ -26,12 +26,12 @@ def letters_plugins() -> Plugins:
     return load_plugins([PLUGIN])
 
 
-def letters_config(plugins: Plugins, *arguments: str) -> Composed[Config]:
+def letters_config(plugins: Plugins, *arguments: str) -> ComposedConfig[Config]:
     """A configuration of the letters plugin."""
     return compose(Config, ["task=letters", "arch=tiny", f"plugins=[{PLUGIN}]", *arguments], plugins)
 
 
-def build(composed: Composed[Config], plugins: Plugins, folder: Path) -> Seq2Seq:
+def build(composed: ComposedConfig[Config], plugins: Plugins, folder: Path) -> Seq2Seq:
     """A model; the task learns its symbols into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     task = plugins.registry.get("task", "letters").build(composed.config.task)

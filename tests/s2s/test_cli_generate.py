@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from s2s.compose import Composed
+    from s2s.compose import ComposedConfig
     from s2s.config import GenerateConfig
 
 
@@ -74,7 +74,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "MANIFEST.json").write_text("{}")
     monkeypatch.chdir(tmp_path)
 
-    def load(composed: Composed[GenerateConfig], plugins: Any) -> Loaded:
+    def load(composed: ComposedConfig[GenerateConfig], plugins: Any) -> Loaded:
         config = composed.config
         chosen = BeamConfig(name="beam", **composed.given.get("search", {}))
         generator = Generator(Copy(), TornCapitals(), BeamSearch(chosen), "cpu", config)

@@ -10,7 +10,7 @@ import pytest
 from sorting_runs import ROOT, records
 
 from s2s.cli.train import main
-from s2s.yaml12 import read_file
+from s2s.compose.yaml12 import read_file
 
 STRANGER = Path(__file__).parents[1] / "harness" / "stranger_plugin.py"
 SMALL = [

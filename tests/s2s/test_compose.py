@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from toy_plugins import Colour, CopyConfig, NarrowConfig, SearchConfig, WideConfig, toy_plugins
 
-from s2s.compose import Composed, compose, differences, flatten, recompose, to_yaml
+from s2s.compose import ComposedConfig, compose, differences, flatten, recompose, to_yaml
 from s2s.config import Config, GenerateConfig, PrepareConfig, ScoreConfig
 from s2s.errors import ConfigError, UserError
 from s2s.registry import Choice
@@ -18,7 +18,7 @@ Write = Callable[[str], str]
 """Writes a configuration file and gives its path."""
 
 
-def composed(*arguments: str, presets: dict | None = None) -> Composed[Config]:
+def composed(*arguments: str, presets: dict | None = None) -> ComposedConfig[Config]:
     return compose(Config, arguments, toy_plugins(presets))
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 
 FLOORS = (
-    "errors ending ranges registry plugin config compose describe yaml12",
+    "errors ending registry plugin config compose",
     "model task batch background durable forking kernels machine packing captured",
     "nn data decoding optim schedules metrics checkpoint distributed log testing",
     "generator scoring run export",

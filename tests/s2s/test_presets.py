@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from s2s.compose import choose, compose, finish, flatten, to_yaml
+from s2s.compose.yaml12 import read_file
 from s2s.config import Config, GenerateConfig, PrepareConfig, ScoreConfig
 from s2s.errors import ConfigError
 from s2s.plugin import Plugins, load_plugins
 from s2s.task import Vocab
-from s2s.yaml12 import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,9 +9,9 @@ import pytest
 
 from s2s.compose import compose
 from s2s.config import Config, GenerateConfig
+from s2s.config.ranges import SHARE, Range, above, at_least, refuse_outside
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
-from s2s.ranges import SHARE, Range, above, at_least, refuse_outside
 
 CHOSEN = ["task=translation", "arch=transformer_tiny"]
 

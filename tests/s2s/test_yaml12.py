@@ -10,8 +10,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from s2s.compose.yaml12 import MAX_BYTES, plain, read_file, read_value, scalar, to_text
 from s2s.errors import ConfigError
-from s2s.yaml12 import MAX_BYTES, plain, read_file, read_value, scalar, to_text
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from toy_plugins import BaseConfig, Colour, NarrowConfig, WideConfig, toy_plugin
 
 import s2s.config
 from s2s.compose import choose
-from s2s.describe import as_text, docs, options, rows, type_text
+from s2s.compose.options import as_text, docs, options, rows, type_text
 from s2s.errors import PluginError
 from s2s.plugin import load_plugins
 

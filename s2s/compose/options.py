@@ -13,8 +13,8 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from s2s.compose.yaml12 import to_text
 from s2s.errors import PluginError
-from s2s.yaml12 import to_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
