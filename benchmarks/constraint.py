@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 from s2s.decoding import BeamConfig
-from s2s.decoding.choosing import pick
-from s2s.decoding.search import BeamSearch
+from s2s.decoding.beam_search import BeamSearch
+from s2s.decoding.topk import pick
 from s2s.task import Constraint, Vocab
 from s2s_parsing.constraint import Bounds, TreeConstraint
 from s2s_parsing.linear import FORMS

@@ -18,11 +18,11 @@ from unittest import mock
 import torch
 from sacrebleu.metrics.bleu import BLEU
 
-from s2s import kernels
+from s2s.backend import kernels
+from s2s.backend.linear import pack
 from s2s.decoding import BeamConfig
+from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import Queue, Source
-from s2s.decoding.search import BeamSearch
-from s2s.nn.packed import pack
 from s2s.plugin import load_plugins
 from s2s.run import load_run
 

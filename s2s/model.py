@@ -101,7 +101,7 @@ class State:
     hypothesis: Tree
     """Tensors [B, K, ...]"""
 
-    def select(self, parents: Tensor) -> Self:
+    def reorder(self, parents: Tensor) -> Self:
         """Hypothesis k of sentence b continues hypothesis parents[b, k]: parents [B, K'] -> K' hypotheses."""
         first = torch.arange(parents.size(0), device=parents.device)[:, None]
 
@@ -131,7 +131,7 @@ class Seq2Seq(nn.Module, ABC):
     """Whether `forward` takes sentences that lie end to end, too; on a GPU, where flash attention takes them."""
     max_len: int | None = None
     """Longest source and target that the model can take, in symbols with the end symbol; None: any."""
-    gives_scores: bool = False
+    returns_log_probs: bool = False
     """Whether `project` and `step` give what search adds up as it stands, such as log-probabilities weighed against
     another model's; else they give logits, of which search makes log-probabilities."""
 

@@ -43,9 +43,9 @@ class TaggedState(State):
     parts: dict[int, State]
     """Only decoders that have sentences here"""
 
-    def select(self, parents: Tensor) -> Self:
+    def reorder(self, parents: Tensor) -> Self:
         """Hypothesis k of sentence b continues hypothesis parents[b, k]: parents [B, K']"""
-        parts = {kind: part.select(parents[self.sentence == kind]) for kind, part in self.parts.items()}
+        parts = {kind: part.reorder(parents[self.sentence == kind]) for kind, part in self.parts.items()}
         return replace(self, parts=parts)
 
     def keep(self, rows: Tensor) -> Self:

@@ -28,11 +28,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options: Options) -> None:
     """Load, then read, search and write; what is written stays written, whatever comes after it."""
-    from s2s.cli.answering import answer  # torch comes with these, and --help does without it
-    from s2s.cli.loading import load
-    from s2s.cli.outputs import open_output, summary
-    from s2s.cli.records import find_format
-    from s2s.cli.sharding import Part
+    from s2s.generation.build import load
+    from s2s.generation.formats import find_format
+    from s2s.generation.output_stream import open_output, summary
+    from s2s.generation.pipeline import answer  # torch comes with these, and --help does without it
+    from s2s.generation.sharding import Part
 
     def say(line: str) -> None:
         if not options.quiet and os.environ.get("RANK", "0") == "0":

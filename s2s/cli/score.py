@@ -7,8 +7,8 @@ __all__ = ["main"]
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from s2s.cli.aligned import read_aligned
 from s2s.cli.command import Options, run_command
+from s2s.cli.parallel_files import read_aligned
 from s2s.config import ScoreConfig
 from s2s.errors import ConfigError
 from s2s.metrics import build_metrics, compare
@@ -30,9 +30,9 @@ def score(composed: ComposedConfig[ScoreConfig], plugins: Plugins, options: Opti
     """Print every metric of every system, the first being the baseline, or what models say of every file."""
     config = composed.config
     if config.model:
-        from s2s.cli.likelihood import likelihood  # torch comes with it, and metrics do without
+        from s2s.cli.score_model import score_with_models  # torch comes with it, and metrics do without
 
-        return likelihood(composed, plugins, options)
+        return score_with_models(composed, plugins, options)
     if not config.task.name:
         raise ConfigError(f"task: nothing is chosen; say task=NAME.{plugins.registry.known('task')}")
     task = plugins.registry.get("task", config.task.name).build(config.task)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["AverageConfig", "ExportConfig", "GenerateConfig", "PrepareConfig"]
+__all__ = ["AverageConfig", "GenerateConfig", "PrepareConfig"]
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -66,7 +66,7 @@ class GenerateConfig:
     tokens: int = 0
     """Source symbols decoded at once, padding and beam not counted; 0: 1000 on a CPU, whose caches hold no more, and
     4000 elsewhere."""
-    window: int = 2000
+    buffer_size: int = 2000
     """Inputs read ahead, so that those of like length are decoded together; from a pipe, what has arrived."""
     max_source: int = 1024
     """Longest input, in symbols with the end symbol; the model may have a limit of its own."""
@@ -77,11 +77,11 @@ class GenerateConfig:
     """Only outputs that the task allows, such as trees; false: whatever the model says, for the task to mend."""
     min_len: int = 0
     """Fewest symbols of an output, without the end symbol, as far as its limit lets it have so many."""
-    no_repeat: int = 0
+    no_repeat_ngram_size: int = 0
     """No so many symbols in a row stand twice in the newest 512 symbols of an output; 0: they may."""
-    ban: list[str] = field(default_factory=list)
-    """Texts whose symbols, as the task writes them, stand in no output side by side: ban=[word,"two words"]."""
-    copy_unk: bool = False
+    bad_words: list[str] = field(default_factory=list)
+    """Texts whose symbols, as the task writes them, stand in no output side by side: bad_words=[word,"two words"]."""
+    replace_unk: bool = False
     """In the place of a word with an unknown symbol, the source word that the symbol looks at most."""
     attention_layer: int = 0
     """Decoder layer, from 1, whose attention tells where symbols look; 0: the architecture's choice."""
@@ -115,11 +115,11 @@ class GenerateConfig:
     quantization: Literal["none", "int8"] = "none"
     """int8: weights and activations in 8-bit integers, on a CPU; each row has its own scale, so that outputs do not
     depend on their batch."""
-    backend: Literal["native", "ctranslate2"] = "native"
-    """Who searches. native: s2s. ctranslate2: the model that `s2s-export format=ctranslate2` wrote of this checkpoint,
-    with its own stop rule; for length_penalty=gnmt its n-best are re-scored."""
+    backend: str = "native"
+    """What runs the model. native: s2s. ctranslate2: the model that `s2s-export format=ctranslate2` wrote of this
+    checkpoint, with its own stop rule; for length_penalty=gnmt its n-best are re-scored. Or what a plugin registers."""
     exported: str = ""
-    """Folder of the exported model; empty: export/ctranslate2 in the run's directory."""
+    """Folder of the exported model; empty: export/BACKEND in the run's directory."""
     shard: str = ""
     """Part of the input that this command does, such as 3/16; the last to finish joins the outputs. Killed, the same
     command continues. Under torchrun each process does a part."""
@@ -130,8 +130,8 @@ class GenerateConfig:
 
     def __post_init__(self) -> None:
         one = at_least(1)
-        refuse_outside("", self, nbest=one, window=one, max_source=at_least(2), threads=THREADS, workers=THREADS)
-        refuse_outside("", self, min_len=at_least(0), no_repeat=at_least(0, 512))
+        refuse_outside("", self, nbest=one, buffer_size=one, max_source=at_least(2), threads=THREADS, workers=THREADS)
+        refuse_outside("", self, min_len=at_least(0), no_repeat_ngram_size=at_least(0, 512))
         refuse_outside("", self, tokens=at_least(0), fusion_weight=at_least(0))
         refuse_outside("", self, attention_layer=at_least(0), coverage=at_least(0), candidates=at_least(0, 100_000))
         for name in self.fields:
@@ -173,7 +173,7 @@ class GenerateConfig:
     def needs_attention(self) -> str:
         """The option that needs it; empty: none does."""
         asked = {"format=aligned": self.format == "aligned", "fields=[align]": "align" in self.fields}
-        asked |= {"copy_unk=true": self.copy_unk, f"coverage={self.coverage:g}": bool(self.coverage)}
+        asked |= {"replace_unk=true": self.replace_unk, f"coverage={self.coverage:g}": bool(self.coverage)}
         return next((option for option, given in asked.items() if given), "")
 
 
@@ -195,30 +195,3 @@ class AverageConfig:
 
     def __post_init__(self) -> None:
         refuse_outside("", self, last=at_least(0), best=at_least(0))
-
-
-@dataclass(kw_only=True)
-class ExportConfig:
-    """s2s-export: write a run as another program's model, and check that it says the same.
-
-    s2s-export run=my_run format=ctranslate2
-    s2s-export run=my_run format=hf output=my_marian input=sentences.txt
-    """
-
-    run: str = ""
-    """Run directory, its name under runs/, or last."""
-    checkpoint: str = "auto"
-    """auto (the average, else the best, else the last), average, best, last, or a name or path."""
-    format: str = "ctranslate2"
-    """ctranslate2: for CTranslate2. hf: MarianMTModel of Hugging Face's transformers. Plugins may bring others."""
-    output: str = ""
-    """Folder to write; empty: export/FORMAT in the run's directory. An older export makes way for it."""
-    input: str = ""
-    """Sentences on which both must agree, one a line; empty: sources of the task's development or training set."""
-    sentences: int = 64
-    """How many of them are compared."""
-    constrained: bool = True
-    """Refuse a task that allows only certain outputs, which no format can express; false: export the model alone."""
-
-    def __post_init__(self) -> None:
-        refuse_outside("", self, sentences=at_least(1))

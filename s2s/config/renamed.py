@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-RENAMED: dict[str, tuple[str, ...]] = {}
+RENAMED: dict[str, tuple[str, ...]] = {
+    "search.groups": ("search.num_beam_groups",),
+    "search.diversity": ("search.diversity_penalty",),
+    "no_repeat": ("no_repeat_ngram_size",),
+    "ban": ("bad_words",),
+    "copy_unk": ("replace_unk",),
+    "window": ("buffer_size",),
+}
 """Names that options of s2s once had. Add the old name here in the commit that renames an option."""
 
 SYNONYMS: dict[str, tuple[str, ...]] = {

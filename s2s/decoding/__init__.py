@@ -1,6 +1,6 @@
 """Searches that a configuration can name, and the contract between a search and those who call it.
 
-A search knows a model only as `Seq2Seq.encode`, `start` and `step`, and its state only as `State.select` and
+A search knows a model only as `Seq2Seq.encode`, `start` and `step`, and its state only as `State.reorder` and
 `State.keep`: every architecture has every search.
 """
 
@@ -121,24 +121,26 @@ class BeamConfig(Choice):
     """See max_len_a; parsing takes 300 (section 6.3)."""
     ban_unk: bool = False
     """Never write the unknown symbol."""
-    groups: int = 1
-    """Diverse beam search: the beam is parted into so many groups of equal size, which are searched one after another
-    in each step (Vijayakumar et al., 2018)."""
-    diversity: float = 0.5
-    """With groups, what a symbol loses in the choice for each hypothesis of an earlier group that has just taken it;
-    scores stay those of the model."""
+    num_beam_groups: int = 1
+    """Diverse beam search: the beam is divided into this many groups of equal size, which choose one after another in
+    each step (Vijayakumar et al., 2018)."""
+    diversity_penalty: float = 0.5
+    """With groups, what a candidate loses for each hypothesis of an earlier group that chose the same token in this
+    step; the scores of outputs stay those of the model."""
 
     def __post_init__(self) -> None:
         refuse_outside("search", self, beam=at_least(1, 10_000), alpha=Range())
-        refuse_outside("search", self, groups=at_least(1), diversity=at_least(0))
+        refuse_outside("search", self, num_beam_groups=at_least(1), diversity_penalty=at_least(0))
         _check_limit(self)
-        if self.beam % self.groups:
-            raise ConfigError(f"search.beam={self.beam} must be a multiple of search.groups={self.groups}")
+        if self.beam % self.num_beam_groups:
+            raise ConfigError(
+                f"search.beam={self.beam} must be a multiple of search.num_beam_groups={self.num_beam_groups}"
+            )
 
     @property
     def width(self) -> int:
         """Hypotheses of a group."""
-        return self.beam // self.groups
+        return self.beam // self.num_beam_groups
 
 
 @dataclass(kw_only=True)
@@ -193,6 +195,6 @@ def _check_limit(config: BeamConfig | GreedyConfig | SampleConfig) -> None:
 
 @hookimpl
 def s2s_register(registry: Registry) -> None:
-    registry.search("beam", BeamConfig, "s2s.decoding.search:BeamSearch")
-    registry.search("greedy", GreedyConfig, "s2s.decoding.search:greedy")
+    registry.search("beam", BeamConfig, "s2s.decoding.beam_search:BeamSearch")
+    registry.search("greedy", GreedyConfig, "s2s.decoding.beam_search:greedy")
     registry.search("sample", SampleConfig, "s2s.decoding.sampling:Sampler")

@@ -5,7 +5,7 @@ Shapes: B sentences, K hypotheses per sentence, V target symbols, n symbols of a
 
 from __future__ import annotations
 
-__all__ = ["NONE", "All", "MinLength", "NoRepeat", "NotThese", "Tail", "constraint_of"]
+__all__ = ["NONE", "All", "BadWords", "MinLength", "NoRepeatNgram", "Tail", "build_constraint"]
 
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Protocol
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 NONE = -1
 """Stands where an output has no symbol yet"""
 REMEMBERED = 512
-"""How far back `NoRepeat` looks: the same for every source, so that waiting sentences can join"""
+"""How far back `NoRepeatNgram` looks: the same for every source, so that waiting sentences can join"""
 
 
-def constraint_of(config: GenerateConfig, task: Task) -> Constraint | None:
+def build_constraint(config: GenerateConfig, task: Task) -> Constraint | None:
     """What the task and the user allow; None: any output."""
     own, vocab = task.constraint() if config.constrained else None, task.vocab
     others: list[Tail] = []
     if config.min_len:
         others.append(MinLength(config.min_len, vocab.tgt, vocab.eos))
-    if config.no_repeat:
-        others.append(NoRepeat(config.no_repeat, vocab.tgt))
-    if config.ban:
-        others.append(NotThese(_ids_of(config.ban, task), vocab.tgt))
+    if config.no_repeat_ngram_size:
+        others.append(NoRepeatNgram(config.no_repeat_ngram_size, vocab.tgt))
+    if config.bad_words:
+        others.append(BadWords(_ids_of(config.bad_words, task), vocab.tgt))
     return All(own, others) if others else own
 
 
@@ -46,7 +46,7 @@ def _ids_of(texts: Sequence[str], task: Task) -> list[list[int]]:
     ids = [pair.tgt for pair in task.encode([Example("", text) for text in texts])]
     for text, symbols in zip(texts, ids, strict=True):
         if not symbols:
-            raise ConfigError(f"ban: {text!r} has no symbols in task={task.config.name}; leave it out")
+            raise ConfigError(f"bad_words: {text!r} has no symbols in task={task.config.name}; leave it out")
     return ids
 
 
@@ -137,7 +137,7 @@ class Remembering:
         return ~forbidden[..., :-1]
 
 
-class NoRepeat(Remembering):
+class NoRepeatNgram(Remembering):
     """No `n` symbols in a row stand twice in an output, as far back as is remembered."""
 
     def __init__(self, n: int, n_symbols: int) -> None:
@@ -152,7 +152,7 @@ class NoRepeat(Remembering):
         return self.all_but(grams[..., -1].masked_fill(~again, NONE))
 
 
-class NotThese(Remembering):
+class BadWords(Remembering):
     """None of some sequences of symbols stands in an output."""
 
     def __init__(self, sequences: Sequence[Sequence[int]], n_symbols: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["most_symbols"]
+__all__ = ["max_output_length"]
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,7 +17,7 @@ class Limited(Protocol):
     max_len_b: int
 
 
-def most_symbols(config: Limited, model: Seq2Seq, n_source: int) -> int:
+def max_output_length(config: Limited, model: Seq2Seq, n_source: int) -> int:
     """Most symbols of an output, from the length of its own source; both without eos."""
     limit = max(1, int(config.max_len_a * n_source) + config.max_len_b)
     return min(limit, model.max_len - 1) if model.max_len else limit  # which counts eos

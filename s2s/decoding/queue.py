@@ -6,7 +6,7 @@ __all__ = ["Queue", "Source"]
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from s2s.decoding.wishes import NO_WISH, Wish
+from s2s.decoding.lexical import NO_CONSTRAINT, LexicalConstraint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ class Source(NamedTuple):
     """Its number, by which its outputs will be known"""
     ids: Sequence[int]
     """Its symbols, eos with them"""
-    wish: Wish = NO_WISH
+    wish: LexicalConstraint = NO_CONSTRAINT
     """What its output is to be like"""
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 from torch import Tensor
 
 from s2s.decoding import Hypothesis
-from s2s.decoding.streaming import AtWork
+from s2s.decoding.streaming import ActiveBatch
 from s2s.model import join_tensors
 
 
@@ -46,7 +46,7 @@ class Sentence(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Samples(AtWork[Sentence]):
+class Samples(ActiveBatch[Sentence]):
     """All that is known of the samples being drawn."""
 
     uniform: Tensor

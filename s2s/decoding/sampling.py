@@ -16,12 +16,12 @@ import torch
 from torch import Tensor
 
 from s2s.decoding import Found, SampleConfig
-from s2s.decoding.choosing import log_probs, pick
-from s2s.decoding.drawing import choose
-from s2s.decoding.limits import most_symbols
+from s2s.decoding.lexical import bind_lexical
+from s2s.decoding.limits import max_output_length
 from s2s.decoding.samples import Drawn, Samples, Sentence
-from s2s.decoding.streaming import InBatches, Streaming, padded, staying
-from s2s.decoding.wishes import bound
+from s2s.decoding.streaming import BatchedSearch, Streaming, padded, staying
+from s2s.decoding.token_sampling import choose
+from s2s.decoding.topk import log_probs, pick
 from s2s.model import Seq2Seq
 from s2s.task import Constraint, Vocab
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from s2s.decoding.queue import Queue, Source
 
 
-class Sampler(InBatches):
+class Sampler(BatchedSearch):
     """The `StreamingSearch` that draws; see `SampleConfig`."""
 
     def __init__(self, config: SampleConfig) -> None:
@@ -65,11 +65,11 @@ class Drawing(Streaming[Samples]):
     def start(self, sources: list[Source]) -> Samples:
         """Empty outputs, all of a sentence alike."""
         src, pad = padded(sources, self.vocab, self.device)
-        limits = [most_symbols(self.config, self.model, len(source.ids) - 1) for source in sources]
+        limits = [max_output_length(self.config, self.model, len(source.ids) - 1) for source in sources]
         limit = torch.tensor(limits, device=self.device)
         numbers, longest = range(self.n_samples), max(limits) + 1
         uniform = [_uniform(self.config.seed, k, list(source.ids), longest) for source in sources for k in numbers]
-        constraint = bound(self.constraint, [source.wish for source in sources])
+        constraint = bind_lexical(self.constraint, [source.wish for source in sources])
         return Samples(
             sentences=[Sentence(s.place, len(s.ids), [Drawn() for _ in numbers]) for s in sources],
             uniform=torch.stack(uniform).unflatten(0, (len(sources), -1)).to(self.device),
@@ -94,7 +94,7 @@ class Drawing(Streaming[Samples]):
         automaton = samples.automaton
         if samples.token.shape != token.shape:  # after the first step, each sample goes on by itself
             parents = torch.zeros_like(token)
-            state, automaton = state.select(parents), None if automaton is None else pick(automaton, parents)
+            state, automaton = state.reorder(parents), None if automaton is None else pick(automaton, parents)
         if self.constraint and automaton is not None:
             automaton = self.constraint.advance(automaton, token)
         live, length = possible & (token != self.vocab.eos), samples.length + 1

@@ -5,7 +5,7 @@ Whatever a search does with a batch, this is how sentences come and go. Shapes: 
 
 from __future__ import annotations
 
-__all__ = ["AtWork", "InBatches", "Streaming", "padded", "staying"]
+__all__ = ["ActiveBatch", "BatchedSearch", "Streaming", "padded", "staying"]
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 import torch
 from torch import Tensor
 
-from s2s.captured import recurring
+from s2s.backend.cuda_graph import bucket_size
+from s2s.decoding.lexical import lexical_of
 from s2s.decoding.queue import Queue, Source
-from s2s.decoding.wishes import wishes_of
 from s2s.model import State, map_tensors
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from s2s.task import Constraint, Vocab
 
 
-class OfSentence(Protocol):
+class ActiveSentence(Protocol):
     """What the host knows of a sentence."""
 
     @property
@@ -36,11 +36,11 @@ class OfSentence(Protocol):
         ...
 
 
-S = TypeVar("S", bound=OfSentence)
+S = TypeVar("S", bound=ActiveSentence)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AtWork(ABC, Generic[S]):
+class ActiveBatch(ABC, Generic[S]):
     """Sentences on which a search is at work; a search adds tensors [B, ...]."""
 
     sentences: list[S]
@@ -75,7 +75,7 @@ class AtWork(ABC, Generic[S]):
         return {name: x for name, x in vars(self).items() if name not in ("sentences", "slack", "state")}
 
 
-B = TypeVar("B", bound=AtWork[Any])
+B = TypeVar("B", bound=ActiveBatch[Any])
 
 
 class Streaming(ABC, Generic[B]):
@@ -148,12 +148,12 @@ def padded(sources: Sequence[Source], vocab: Vocab, device: torch.device) -> tup
     """Their symbols, and True at padding: [B, S]"""
     ids = [torch.tensor(source.ids, dtype=torch.long) for source in sources]
     n_symbols = torch.tensor([len(row) for row in ids])
-    pad = torch.arange(recurring(int(n_symbols.max()), device, least=32)) >= n_symbols[:, None]
+    pad = torch.arange(bucket_size(int(n_symbols.max()), device, least=32)) >= n_symbols[:, None]
     src = torch.full(pad.shape, vocab.pad).masked_scatter(~pad, torch.cat(ids))
     return src.to(device), pad.to(device)
 
 
-class InBatches(ABC):
+class BatchedSearch(ABC):
     """A `StreamingSearch` that is told how to stream."""
 
     @abstractmethod
@@ -178,7 +178,7 @@ class InBatches(ABC):
         nbest: int = 1,
     ) -> list[list[Hypothesis]]:
         """At most `nbest` outputs for each source, best first: src, pad [B, S]."""
-        rows = zip(src, pad, wishes_of(constraint, src.size(0)), strict=True)
+        rows = zip(src, pad, lexical_of(constraint, src.size(0)), strict=True)
         sources = (Source(i, row[~gap].tolist(), wish) for i, (row, gap, wish) in enumerate(rows))
         outputs: list[list[Hypothesis]] = [[] for _ in range(src.size(0))]
         for found in self.stream(model, Queue(sources, max(src.numel(), 1)), vocab, src.device, constraint, nbest):

@@ -110,7 +110,7 @@ def assert_step_is_decode(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
     """Step by step, each hypothesis of each sentence is predicted as `decode` predicts it at once."""
     walk = Walk(model, vocab)
     walk.compare("the first step differs from decode")
-    walk.select(torch.zeros(len(LENGTHS), 3, dtype=torch.long))
+    walk.reorder(torch.zeros(len(LENGTHS), 3, dtype=torch.long))
     for _ in range(4):
         walk.feed()
         walk.compare("step differs from decode")
@@ -120,12 +120,12 @@ def assert_step_is_decode(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
 def assert_state_reorders(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
     """A state goes on as told: hypotheses permuted, copied or dropped, sentences permuted or dropped."""
     walk = Walk(model, vocab)
-    walk.select(torch.zeros(len(LENGTHS), 3, dtype=torch.long))
+    walk.reorder(torch.zeros(len(LENGTHS), 3, dtype=torch.long))
     for order in ([2, 0, 1], [1, 1, 0], [2, 0], [1, 0, 1, 0]):
         walk.feed()
-        walk.select(torch.stack([torch.tensor(order).roll(i) for i in range(len(LENGTHS))]))
+        walk.reorder(torch.stack([torch.tensor(order).roll(i) for i in range(len(LENGTHS))]))
         walk.feed()
-        walk.compare(f"State.select({order}), or a step after it, mixes hypotheses up")
+        walk.compare(f"State.reorder({order}), or a step after it, mixes hypotheses up")
     for rows in ([2, 0, 3], [1, 2], [0]):
         walk.keep(torch.tensor(rows))
         walk.feed()
@@ -139,7 +139,7 @@ def assert_state_joins(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
     if not older.state.joins:
         return
     for walk in (older, newer):
-        walk.select(torch.zeros(len(LENGTHS), 3, dtype=torch.long))
+        walk.reorder(torch.zeros(len(LENGTHS), 3, dtype=torch.long))
     for _ in range(3):
         older.feed()
     older.keep(torch.tensor([1, 0]))
@@ -148,7 +148,7 @@ def assert_state_joins(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
     for order in ([0, 1, 2], [2, 0, 0]):
         older.feed()
         older.compare("State.join, or a step after it, mixes sentences up")
-        older.select(torch.tensor([order] * 4))
+        older.reorder(torch.tensor([order] * 4))
     older.keep(torch.tensor([3, 0, 2]))
     older.feed()
     older.compare("State.keep after State.join, or a step after it, mixes sentences up")

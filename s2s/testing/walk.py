@@ -47,10 +47,10 @@ class Walk:
         self.prefixes = [torch.cat([y, t[:, None]], dim=1) for y, t in zip(self.prefixes, token, strict=True)]
         self.logits, self.state = self.model.step(token, self.state)
 
-    def select(self, parents: Tensor) -> None:
+    def reorder(self, parents: Tensor) -> None:
         """parents [B, K']"""
         self.prefixes = [y[k] for y, k in zip(self.prefixes, parents, strict=True)]
-        self.state = self.state.select(parents)
+        self.state = self.state.reorder(parents)
 
     def keep(self, rows: Tensor) -> None:
         """rows [B']"""

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from s2s import kernels
+from s2s.backend import kernels
+from s2s.backend.device import matmul_rate
+from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.data.batching import Batches
 from s2s.data.prepare import prepare
-from s2s.distributed import Replicated, Sharded
+from s2s.distributed import DDP, FSDP
 from s2s.errors import ConfigError, DataError
-from s2s.generator import Generator
-from s2s.machine import matmul_rate
+from s2s.generation.generator import Generator
 from s2s.metrics import build_metrics
-from s2s.nn.machinery import DTYPES, Machinery
-from s2s.nn.recompute import recompute_layers
+from s2s.nn.activation_checkpointing import checkpoint_activations
 from s2s.training.batch_size import find_batch_size
 from s2s.training.checkpointing import CheckpointManager
 from s2s.training.data_loader import DataLoader
@@ -56,19 +56,19 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
     strategy = _strategy(config, world)
     _check_max_len(model, config, prepared)
     if config.train.activations == "recompute":
-        recompute_layers(model)
-    strategy.place(model)
+        checkpoint_activations(model)
+    strategy.wrap(model)
     loss = build("loss", config.loss.name).build(config.loss)
-    machinery = Machinery.choose(
+    backend = BackendSelection.select(
         config.train, model, loss, world.device, n_processes=world.size, longest=config.data.max_len
     )
     if config.train.compile:
-        model.compile(dynamic=not machinery.constant, fullgraph=machinery.constant)
+        model.compile(dynamic=not backend.static_shapes, fullgraph=backend.static_shapes)
     optimizer = build("optim", config.optim.name).build(config.optim, _trainable(model, config))
     schedule = build("schedule", config.schedule.name).build(config.schedule)
     search = build("search", config.search.name).build(config.search)
     train_step = TrainStep(
-        config.train, config.seed, task.vocab, model, loss, optimizer, schedule, world, strategy, machinery
+        config.train, config.seed, task.vocab, model, loss, optimizer, schedule, world, strategy, backend
     )
     validation = Validation(
         config=config,
@@ -94,13 +94,13 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
         log=log,
         hook=plugins.hook,
         report=[*task.describe(), *prepared.report, *([found] if found else [])],
-        peak_flops=_peak_flops(config, model, machinery, world),
+        peak_flops=_peak_flops(config, model, backend, world),
     )
 
 
 def _prepare(task: Task, config: Config, world: World, run: RunDirectory, log: Log) -> Prepared:
     """Prepare missing corpora, first rank first; raises if a resumed run began with other data."""
-    with world.first_goes_first("prepare"):
+    with world.main_process_first("prepare"):
         prepared = prepare(task, config.data, log.line)
     if not any(len(corpus) and weight > 0 for corpus, weight in prepared.train):
         raise DataError(f"task={config.task.name} has no training data; give task.train=…")
@@ -111,7 +111,7 @@ def _prepare(task: Task, config: Config, world: World, run: RunDirectory, log: L
 
 def _data_loader(config: Config, prepared: Prepared, train_step: TrainStep) -> DataLoader:
     """Batches with no more pairs than a constant shape can hold."""
-    capacity = train_step.machinery.capacity(config.train.n_tokens)
+    capacity = train_step.capacity(config.train.n_tokens)
     most_pairs = capacity.n_pairs if capacity else None
     batches = Batches(prepared.train, config.train.n_tokens, config.seed, most_pairs=most_pairs)
     return DataLoader(batches, config.data, train_step.local)
@@ -144,19 +144,19 @@ def _trainable(model: Seq2Seq, config: Config) -> list[nn.Parameter]:
     return parameters
 
 
-def _peak_flops(config: Config, model: Seq2Seq, machinery: Machinery, world: World) -> float:
+def _peak_flops(config: Config, model: Seq2Seq, backend: BackendSelection, world: World) -> float:
     """Operations a second of large matrix products here; 0 for a model that does not count its own."""
     if model.forward_operations([2], [2]) is None:
         return 0.0
-    with machinery.library.multiplying():
+    with backend.matmul.active():
         return world.size * matmul_rate(world.device, DTYPES[config.train.precision])
 
 
 def _strategy(config: Config, world: World) -> Strategy:
     """How the processes share the model; a single process always holds all of it."""
     if config.train.strategy == "fsdp" and world.size > 1:
-        return Sharded(world, DTYPES[config.train.precision])
-    return Replicated(world)
+        return FSDP(world, DTYPES[config.train.precision])
+    return DDP(world)
 
 
 def _model(config: Config, plugins: Plugins, world: World, task: Task) -> Seq2Seq:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from torch import Tensor
 
 from s2s import checkpoint
-from s2s.background import Job
 from s2s.config import Config
-from s2s.distributed import parts, whole
+from s2s.distributed import full_tensors, shard_like
 from s2s.errors import CheckpointError
+from s2s.io.prefetch import Job
 from s2s.log import Log
 from s2s.training.ema import EMA
 from s2s.training.retention import Retention
@@ -39,7 +39,7 @@ class CheckpointContent(NamedTuple):
     tensors: dict[str, Mapping[str, Tensor]]
     """Group -> name -> tensor; empty tensors on ranks other than the first"""
     optim: Any
-    """Structure of the optimizer's state, from which `checkpoint.unpack` restores it"""
+    """Structure of the optimizer's state, from which `checkpoint.unflatten_state` restores it"""
 
 
 class PendingSave(NamedTuple):
@@ -75,10 +75,13 @@ class CheckpointManager:
     def gather(self) -> CheckpointContent:
         """Collect what is saved on the first rank; a collective call."""
         world, model = self.train_step.world, self.train_step.model
-        optim, optim_tensors = checkpoint.pack(whole(self.train_step.optimizer.state_dict(), world))
-        tensors: dict[str, Mapping[str, Tensor]] = {"model": whole(model.state_dict(), world), "optim": optim_tensors}
+        optim, optim_tensors = checkpoint.flatten_state(full_tensors(self.train_step.optimizer.state_dict(), world))
+        tensors: dict[str, Mapping[str, Tensor]] = {
+            "model": full_tensors(model.state_dict(), world),
+            "optim": optim_tensors,
+        }
         if self.ema:
-            tensors["ema"] = whole(self.ema.mean, world)
+            tensors["ema"] = full_tensors(self.ema.mean, world)
         return CheckpointContent(tensors, optim)
 
     def save(self, state: TrainerState, content: CheckpointContent, *, may_fail: bool = False) -> None:
@@ -142,7 +145,7 @@ class CheckpointManager:
 
     def check_same_step(self, step: int) -> None:
         """Raises CheckpointError unless all ranks, each of which reads the checkpoints itself, are at one step."""
-        steps = self.train_step.world.gather(step)
+        steps = self.train_step.world.all_gather(step)
         if len(set(steps)) > 1:
             raise CheckpointError(
                 f"the processes found different checkpoints in {self.folder} (after updates {steps}): put the "
@@ -150,9 +153,9 @@ class CheckpointManager:
             )
 
     def _restore(self) -> TrainerState | None:
-        checkpoint.sweep(self.folder)
-        checkpoint.preflight(self.folder, self._expected_size())
-        path, skipped = checkpoint.newest(self.folder)
+        checkpoint.clean_up(self.folder)
+        checkpoint.check_space(self.folder, self._expected_size())
+        path, skipped = checkpoint.latest(self.folder)
         for reason in skipped:
             self.log.warn(f"checkpoint passed over: {reason}")
         if path is None:
@@ -172,11 +175,11 @@ class CheckpointManager:
         """Restore everything from a checkpoint."""
         path = found.path
         self.load_weights(found.tensors["model"], path)
-        self._load_optimizer(checkpoint.unpack(found.state["optim"], found.tensors["optim"]))
+        self._load_optimizer(checkpoint.unflatten_state(found.state["optim"], found.tensors["optim"]))
         self.train_step.scaler.load_state_dict(found.state["scaler"])
         self.train_step.split_factor = found.state["split_factor"]
         if self.ema:
-            self.ema.load(parts(found.tensors["ema"], self.ema.mean))
+            self.ema.load(shard_like(found.tensors["ema"], self.ema.mean))
         state = TrainerState(**found.state["trainer"])
         state.best = [(criterion, step) for criterion, step in state.best]
         self.saved = copy.deepcopy(state)
@@ -186,7 +189,7 @@ class CheckpointManager:
     def load_weights(self, tensors: Mapping[str, Tensor], path: Path) -> None:
         """Load whole weights into the model, of which this process may hold a shard."""
         model = self.train_step.model
-        checkpoint.load_weights(model, parts(tensors, model.state_dict()), path)
+        checkpoint.load_weights(model, shard_like(tensors, model.state_dict()), path)
 
     def _load_optimizer(self, state: dict[str, Any]) -> None:
         optimizer = self.train_step.optimizer
@@ -194,7 +197,7 @@ class CheckpointManager:
         for number, p in held:
             of_parameter = state["state"].get(number, {})
             tensors = {name: t for name, t in of_parameter.items() if isinstance(t, Tensor)}
-            of_parameter |= parts(tensors, dict.fromkeys(tensors, p))
+            of_parameter |= shard_like(tensors, dict.fromkeys(tensors, p))
         optimizer.load_state_dict(state)
 
     def average(self, state: TrainerState) -> Path | None:
@@ -203,12 +206,12 @@ class CheckpointManager:
         if not members:
             return None
         saved = {"members": [m.name for m in members], "trainer": asdict(state)}
-        return checkpoint.save(self.folder, AVERAGE, {"model": checkpoint.mean(members)}, saved)
+        return checkpoint.save(self.folder, AVERAGE, {"model": checkpoint.average_weights(members)}, saved)
 
     def _expected_size(self) -> int:
         """Bytes of a checkpoint: weights, the two moments of each that Adam keeps, and their EMA."""
-        weights = checkpoint.size(self.train_step.model.state_dict())
-        return 3 * weights + checkpoint.size(self.ema.mean if self.ema else {})
+        weights = checkpoint.n_bytes(self.train_step.model.state_dict())
+        return 3 * weights + checkpoint.n_bytes(self.ema.mean if self.ema else {})
 
     def _start(self, state: TrainerState, content: CheckpointContent, *, interim: bool, may_fail: bool) -> None:
         """Copy all that changes and write the copy in a thread; training waits for the copy alone."""

@@ -10,11 +10,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from s2s.background import ahead
 from s2s.config import DataConfig
 from s2s.data.batching import Batches, Pair
 from s2s.data.drawn import Drawn
 from s2s.errors import DataError
+from s2s.io.prefetch import prefetch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +45,7 @@ class DataLoader:
             return
         began = time.monotonic()
         batches = self._read(self.batches.onwards(state.epoch, state.batch))
-        with closing(ahead(batches, N_PREFETCHED, self.config.timeout, lambda: self._timeout(state))) as prefetched:
+        with closing(prefetch(batches, N_PREFETCHED, self.config.timeout, lambda: self._timeout(state))) as prefetched:
             for epoch, number, batch in prefetched:
                 state.step += 1
                 state.epoch, state.batch = epoch, number + 1

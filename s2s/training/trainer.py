@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s import checkpoint
+from s2s.backend.device import peak_memory
 from s2s.config import Config
 from s2s.errors import Preempted, S2SError
 from s2s.log import Log
 from s2s.log.profiler import tracing
-from s2s.machine import peak_memory
 from s2s.training.checkpointing import AVERAGE, CheckpointContent, CheckpointManager
 from s2s.training.data_loader import DataLoader
 from s2s.training.nonfinite import NonFiniteGuard
@@ -60,7 +60,7 @@ class Trainer:
         self.nonfinite = NonFiniteGuard(self.directory / "bad_batches.jsonl", self.config.train.max_bad, self.log)
         self.stop = StopSignal()
         self.saved_at = time.monotonic()
-        self.trace = self.directory / "profile.json" if self.config.train.profile and self.world.is_first else None
+        self.trace = self.directory / "profile.json" if self.config.train.profile and self.world.is_main else None
 
     def train(self, stop: StopSignal) -> dict[str, Any]:
         """Update until train.steps, until validation stops improving, or until a signal; the summary."""
@@ -131,10 +131,10 @@ class Trainer:
 
     def skipped(self, batch: Sequence[Pair], result: StepResult) -> None:
         """Record a skipped update; raises after train.max_bad consecutive ones."""
-        self.nonfinite.record(self.state, batch, result, is_first=self.world.is_first)
+        self.nonfinite.record(self.state, batch, result, is_first=self.world.is_main)
         if self.nonfinite.limit_reached(self.state):
             self.finish_save()
-            raise self.nonfinite.error(checkpoint.newest(self.checkpoints.folder).path)
+            raise self.nonfinite.error(checkpoint.latest(self.checkpoints.folder).path)
 
     def validate_and_save(self) -> None:
         """After an update: stop on a signal, validate if due, save if due or if this is among the best."""
@@ -167,13 +167,13 @@ class Trainer:
 
     def run_validation(self) -> ValidationResult | None:
         """Validate the current weights; None if a signal interrupted it."""
-        with self.train_step.strategy.gathered(self.train_step.model):
+        with self.train_step.strategy.unsharded(self.train_step.model):
             return self.validation(self.stop)
 
     def save(self, how: Callable[[TrainerState, CheckpointContent], None]) -> None:
         """Finish the previous save, then start writing a checkpoint on the first rank while training goes on."""
         content = self.checkpoints.gather()
-        if self.world.is_first:
+        if self.world.is_main:
             self.finish_save()
             how(self.state, content)
         self.saved_at = time.monotonic()
@@ -202,7 +202,7 @@ class Trainer:
     def finish(self) -> dict[str, Any]:
         """Average checkpoints and summarise; a signal now loses nothing, since the same command repeats it."""
         state = self.state
-        averaged = self.checkpoints.average(state) if self.world.is_first else None
+        averaged = self.checkpoints.average(state) if self.world.is_main else None
         summary: dict[str, Any] = {
             **state.summary(),
             "stopped_early": state.step < self.config.train.steps,

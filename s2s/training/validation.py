@@ -18,7 +18,7 @@ from s2s.data.batching import in_order
 from s2s.data.corpus import Corpus
 from s2s.distributed import World
 from s2s.errors import ConfigError, did_you_mean
-from s2s.generator import Generator
+from s2s.generation.generator import Generator
 from s2s.metrics import Metric
 from s2s.model import Seq2Seq, evaluating
 from s2s.nn.loss import Loss
@@ -120,7 +120,7 @@ class Validation:
 
     def _on_all_ranks(self, stop: StopSignal, work: Callable[[], T]) -> list[T] | None:
         """The result of `work` on every rank; None on all of them if a signal interrupted any."""
-        parts = self.world.gather(stop.interruptible(work))
+        parts = self.world.all_gather(stop.interruptible(work))
         done = [part for part in parts if part is not None]
         return done if len(done) == len(parts) else None
 

@@ -11,10 +11,10 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from s2s import kernels
+from s2s.backend import kernels
 from s2s.decoding import BeamConfig
+from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import Queue, Source
-from s2s.decoding.search import BeamSearch
 from s2s.model import Memory, Seq2Seq, State
 from s2s.task import Vocab
 from s2s_transformer import TransformerConfig

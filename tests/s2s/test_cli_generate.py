@@ -19,13 +19,13 @@ from capitals import Capitals
 from torch import Tensor, nn
 
 from s2s.cli.generate import main
-from s2s.cli.inputs import piped, windows
-from s2s.cli.loading import Loaded
-from s2s.cli.outputs import made_of
 from s2s.decoding import BeamConfig
-from s2s.decoding.search import BeamSearch
-from s2s.durable import digest
-from s2s.generator import Generator
+from s2s.decoding.beam_search import BeamSearch
+from s2s.generation.build import Loaded
+from s2s.generation.generator import Generator
+from s2s.generation.input_lines import piped, windows
+from s2s.generation.output_stream import made_of
+from s2s.io.atomic import sha256
 from s2s.model import Memory, Seq2Seq
 from s2s.task import Encoded, Example
 
@@ -78,10 +78,10 @@ def _run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         config = composed.config
         chosen = BeamConfig(name="beam", **composed.given.get("search", {}))
         generator = Generator(Copy(), TornCapitals(), BeamSearch(chosen), "cpu", config)
-        weights = {"checkpoint": digest(tmp_path / "MANIFEST.json")}
+        weights = {"checkpoint": sha256(tmp_path / "MANIFEST.json")}
         return Loaded(generator, made_of(config, weights, chosen, "cpu"), "a CPU")
 
-    monkeypatch.setattr("s2s.cli.loading.load", load)
+    monkeypatch.setattr("s2s.generation.build.load", load)
 
 
 def write(path: Path, *lines: str) -> Path:
@@ -100,7 +100,7 @@ TEXT = ["ABC", "", "A", "HELLOWORLD", "", "BCDEFG", " \t \t \t"]
 @pytest.mark.parametrize("window", [1, 3, 2000])
 def test_text_is_one_line_out_for_each_line_in(tmp_path: Path, capsysbinary: Any, window: int) -> None:
     write(tmp_path / "in.txt", *LINES)
-    assert run("input=in.txt", f"window={window}") == 0
+    assert run("input=in.txt", f"buffer_size={window}") == 0
     out, err = capsysbinary.readouterr()
     assert out.decode().split("\n") == [*TEXT, ""]
     assert b"7 inputs, 2 empty" in err
@@ -331,7 +331,7 @@ def test_a_pipe_is_answered_when_the_sender_pauses() -> None:
 
 @pytest.mark.parametrize("raw", [b"", b"\n", b"a", b"\xef\xbb\xbfa\n\n", b"a\r\n\rb\n" * 9, b"x" * 200_000 + b"\ny"])
 def test_a_pipe_holds_the_lines_that_a_file_holds(tmp_path: Path, raw: bytes) -> None:
-    from s2s.cli.inputs import lines_of
+    from s2s.generation.input_lines import lines_of
 
     (tmp_path / "in").write_bytes(raw)
     with (tmp_path / "in").open("rb") as file:
@@ -388,7 +388,7 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, k: int) -> None:
 def test_killed_anywhere_and_resumed_gives_the_same_bytes(tmp_path: Path, arguments: list[str]) -> None:
     """Every call that touches a file is the last one once."""
     write(tmp_path / "in", *LINES, *["äöü abc", "q"])
-    arguments = ["input=in", "window=4", "--quiet", *arguments]
+    arguments = ["input=in", "buffer_size=4", "--quiet", *arguments]
     assert run(*arguments, "output=whole") == 0
     for k in range(1, 200):
         with pytest.MonkeyPatch.context() as patch:
@@ -412,7 +412,7 @@ def test_killed_anywhere_and_resumed_gives_the_same_bytes(tmp_path: Path, argume
 
 def test_killed_again_and_again_it_still_ends_with_the_same_bytes(tmp_path: Path) -> None:
     write(tmp_path / "in", *LINES)
-    arguments = ["input=in", "window=4", "--quiet", "resume=true"]
+    arguments = ["input=in", "buffer_size=4", "--quiet", "resume=true"]
     assert run(*arguments, "output=whole") == 0
     for _ in range(40):
         with pytest.MonkeyPatch.context() as patch:
@@ -443,7 +443,7 @@ def unfinished(tmp_path: Path) -> list[str]:
         (["search.alpha=0.1"], "search.alpha was 0.6 and is 0.1"),
         (["format=tsv"], "format was 'text' and is 'tsv'"),
         (["raw=true"], "raw was False and is True"),
-        (["window=3"], "window was 2000 and is 3"),
+        (["buffer_size=3"], "buffer_size was 2000 and is 3"),
     ],
 )
 def test_other_options_are_refused_on_resume(tmp_path: Path, capsys: Any, change: list[str], what: str) -> None:
@@ -487,15 +487,15 @@ def test_a_finished_output_is_left_alone_by_resume(tmp_path: Path, capsys: Any, 
     assert run("input=in", "output=out") == 0
     made = (tmp_path / "out").stat()
     capsys.readouterr()
-    monkeypatch.setattr("s2s.cli.loading.load", None)  # no model is needed
+    monkeypatch.setattr("s2s.generation.build.load", None)  # no model is needed
     assert run("input=in", "output=out", "resume=true") == 0
     assert capsys.readouterr().err.startswith("out is finished")
     assert (tmp_path / "out").stat() == made
 
 
 def test_two_commands_cannot_write_one_file(tmp_path: Path) -> None:
-    from s2s.cli.resumable import ResumableFile
     from s2s.errors import UserError
+    from s2s.generation.resumable_file import ResumableFile
 
     first, second = (ResumableFile(tmp_path / "out", 1) for _ in range(2))
     first.begin({})
@@ -532,7 +532,7 @@ def test_jsonl_says_the_symbols_and_their_log_probabilities_where_asked(tmp_path
     [
         (["format=jsonl", "fields=[token]"], "'token' is none of them; choose of tokens, pieces, log_probs, align"),
         (["fields=[tokens]"], "needs format=jsonl"),
-        (["no_repeat=513"], "no_repeat=513 must be at least 0 and at most 512"),
+        (["no_repeat_ngram_size=513"], "no_repeat_ngram_size=513 must be at least 0 and at most 512"),
         (["min_len=-1"], "min_len=-1 must be at least 0"),
     ],
     ids=str,

@@ -80,7 +80,7 @@ def test_a_run_must_be_named(capsys: Any) -> None:
 @pytest.mark.parametrize("n_kills", [50])
 def test_kill_9_at_random_moments_and_resume_give_the_same_bytes(trained: Path, tmp_path: Path, n_kills: int) -> None:
     (trained / "in.txt").write_text("".join(f"{line}\n" for line in sentences(100)))
-    command = ["run=x", "input=in.txt", "format=tsv", "nbest=2", "window=10", "tokens=60", "threads=1", "--quiet"]
+    command = ["run=x", "input=in.txt", "format=tsv", "nbest=2", "buffer_size=10", "tokens=60", "threads=1", "--quiet"]
     command += ["search.max_len_a=1", "search.max_len_b=5"]  # a model that has learnt nothing does not end by itself
 
     def started(output: Path) -> int:

@@ -17,9 +17,9 @@ from torch import Tensor
 
 from s2s.config import GenerateConfig
 from s2s.decoding import BeamConfig, SampleConfig
-from s2s.decoding.constraints import All, MinLength, NoRepeat, NotThese, constraint_of
+from s2s.decoding.beam_search import BeamSearch
+from s2s.decoding.constraints import All, BadWords, MinLength, NoRepeatNgram, build_constraint
 from s2s.decoding.sampling import Sampler
-from s2s.decoding.search import BeamSearch
 from s2s.errors import ConfigError
 from s2s.task import Encoded, Example, Vocab
 
@@ -62,17 +62,17 @@ def none_of(*sequences: tuple[int, ...]) -> Callable[[Sequence[int]], bool]:
 CASES: list[tuple[Constraint, Callable[[Sequence[int]], bool]]] = [
     (MinLength(2, 7, EOS), lambda output: len(output) >= 2),
     (MinLength(9, 7, EOS), lambda output: len(output) == LIMIT),
-    (NoRepeat(1, 7), none_twice(1)),
-    (NoRepeat(2, 7), none_twice(2)),
-    (NoRepeat(3, 7), none_twice(3)),
-    (NotThese([[4]], 7), none_of((4,))),
-    (NotThese([[4, 5], [6], [5, 5, 1]], 7), none_of((4, 5), (6,), (5, 5, 1))),
+    (NoRepeatNgram(1, 7), none_twice(1)),
+    (NoRepeatNgram(2, 7), none_twice(2)),
+    (NoRepeatNgram(3, 7), none_twice(3)),
+    (BadWords([[4]], 7), none_of((4,))),
+    (BadWords([[4, 5], [6], [5, 5, 1]], 7), none_of((4, 5), (6,), (5, 5, 1))),
     (
-        All(None, [MinLength(3, 7, EOS), NotThese([[6, 6]], 7)]),
+        All(None, [MinLength(3, 7, EOS), BadWords([[6, 6]], 7)]),
         lambda output: len(output) >= 3 and none_of((6, 6))(output),
     ),
     (
-        All(FourFirst(), [NoRepeat(2, 7), MinLength(1, 7, EOS)]),
+        All(FourFirst(), [NoRepeatNgram(2, 7), MinLength(1, 7, EOS)]),
         lambda output: output[:1] == (4,) and none_twice(2)(output),
     ),
 ]
@@ -95,7 +95,7 @@ def test_what_is_not_forbidden_keeps_its_score() -> None:
     src = torch.tensor([[5, 6, EOS]])
     search = BeamSearch(BeamConfig(beam=400, max_len_a=0.0, max_len_b=LIMIT))
     free, bound = (
-        search(table(), src, src == 0, VOCAB, constraint, nbest=400)[0] for constraint in (None, NoRepeat(2, 7))
+        search(table(), src, src == 0, VOCAB, constraint, nbest=400)[0] for constraint in (None, NoRepeatNgram(2, 7))
     )
     scores = {tuple(h.tokens): h.score for h in free}
     assert [h.score for h in bound] == pytest.approx([scores[tuple(h.tokens)] for h in bound])
@@ -103,7 +103,7 @@ def test_what_is_not_forbidden_keeps_its_score() -> None:
 
 def test_samples_keep_it_too() -> None:
     src = torch.tensor([[5, 6, EOS]])
-    constraint = All(FourFirst(), [NoRepeat(2, 7)])
+    constraint = All(FourFirst(), [NoRepeatNgram(2, 7)])
     (found,) = Sampler(SampleConfig(max_len_b=20))(table(), src, src == 0, VOCAB, constraint, nbest=50)
     assert len({tuple(h.tokens) for h in found}) > 10
     assert all(h.tokens[0] == 4 and none_twice(2)(h.tokens) for h in found)
@@ -115,13 +115,13 @@ class Letters(Capitals):
 
 
 def test_options_become_constraints_beside_the_tasks_own() -> None:
-    assert constraint_of(GenerateConfig(), Letters()) is None
-    chosen = constraint_of(GenerateConfig(min_len=2, no_repeat=3, ban=["ab", "c"]), Letters())
+    assert build_constraint(GenerateConfig(), Letters()) is None
+    chosen = build_constraint(GenerateConfig(min_len=2, no_repeat_ngram_size=3, bad_words=["ab", "c"]), Letters())
     assert isinstance(chosen, All)
     least, repeat, ban = chosen.others
     assert isinstance(least, MinLength)
-    assert isinstance(repeat, NoRepeat)
-    assert isinstance(ban, NotThese)
+    assert isinstance(repeat, NoRepeatNgram)
+    assert isinstance(ban, BadWords)
     assert (least.n, repeat.n, ban.sequences) == (2, 3, [[4, 5], [6]])
 
 
@@ -129,10 +129,10 @@ def test_options_become_constraints_beside_the_tasks_own() -> None:
 def test_without_options_the_tasks_own_constraint_is_left_as_it_is(own: Any) -> None:
     task = Letters()
     task.constraint = lambda: own  # type: ignore[method-assign]
-    assert constraint_of(GenerateConfig(), task) is own
-    assert constraint_of(GenerateConfig(constrained=False), task) is None
+    assert build_constraint(GenerateConfig(), task) is own
+    assert build_constraint(GenerateConfig(constrained=False), task) is None
 
 
 def test_a_text_without_symbols_cannot_be_banned() -> None:
-    with pytest.raises(ConfigError, match=r"ban: '\?' has no symbols"):
-        constraint_of(GenerateConfig(ban=["?"]), Letters())
+    with pytest.raises(ConfigError, match=r"bad_words: '\?' has no symbols"):
+        build_constraint(GenerateConfig(bad_words=["?"]), Letters())

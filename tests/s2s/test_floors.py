@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 
 FLOORS = (
-    "errors ending registry plugin config compose",
-    "model task batch background durable forking kernels machine packing captured",
+    "errors registry plugin config compose",
+    "model task corpus intermediate batch io backend packing",
     "nn data decoding optim schedules metrics checkpoint distributed log testing",
-    "generator scoring run export",
+    "run",
+    "generation",
     "training",
     "cli",
 )

@@ -13,10 +13,11 @@ from torch import Tensor, nn
 
 from s2s.config import GenerateConfig
 from s2s.decoding import BeamConfig
-from s2s.decoding.search import BeamSearch
+from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError, DataError
-from s2s.generator import Candidate, Generator, Input
-from s2s.generator.writing import _joined_alignment
+from s2s.generation import Candidate, Input
+from s2s.generation.generator import Generator
+from s2s.generation.writing import _joined_alignment
 from s2s.model import Memory, Seq2Seq
 from s2s.task import Encoded, Example
 
@@ -66,7 +67,7 @@ def capitals(line: str) -> str:
 @pytest.mark.parametrize("tokens", [1, 30, 4000])
 def test_outputs_come_in_the_order_of_the_inputs(model: Copy, window: int, tokens: int) -> None:
     lines = words(60)
-    found = list(generator(model, window=window, tokens=tokens)(lines))
+    found = list(generator(model, buffer_size=window, tokens=tokens)(lines))
     assert [output.src for output in found] == lines
     assert [output.hyp for output in found] == [capitals(line) for line in lines]
 
@@ -87,7 +88,7 @@ def test_only_as_much_is_read_as_the_window_holds(model: Copy) -> None:
             read.append(line)
             yield line
 
-    outputs = generator(model, window=5)(lines())
+    outputs = generator(model, buffer_size=5)(lines())
     next(outputs)
     assert len(read) == 5
 
@@ -195,7 +196,7 @@ def test_how_many_symbols_there_are_at_once_follows_the_device_unless_it_is_said
     assert elsewhere.config.tokens == 4000
 
 
-@pytest.mark.parametrize("option", ["nbest", "window", "max_source"])
+@pytest.mark.parametrize("option", ["nbest", "buffer_size", "max_source"])
 def test_sizes_must_be_positive(option: str) -> None:
     with pytest.raises(ConfigError, match=f"{option}=0 must be at least"):
         GenerateConfig(**{option: 0})
@@ -204,7 +205,7 @@ def test_sizes_must_be_positive(option: str) -> None:
 def test_workers_change_nothing(model: Copy) -> None:
     """The same outputs in the same order, to the last bit of their scores."""
     lines = words(50)
-    alone, shared = (list(generator(model, workers=n, nbest=2, window=30)(lines)) for n in (1, 3))
+    alone, shared = (list(generator(model, workers=n, nbest=2, buffer_size=30)(lines)) for n in (1, 3))
     assert alone == shared
     assert len(model.batches) == 2  # the workers' batches were made elsewhere
 

@@ -36,7 +36,7 @@ def test_map_tensors_keeps_the_shape_of_the_tree() -> None:
 
 def test_select_moves_hypotheses_and_leaves_sentences() -> None:
     sentence, hypothesis = torch.arange(2), torch.arange(12).view(2, 3, 2)
-    state = State(sentence, [hypothesis]).select(torch.tensor([[2, 2], [0, 1]]))
+    state = State(sentence, [hypothesis]).reorder(torch.tensor([[2, 2], [0, 1]]))
     assert state.sentence is sentence
     assert state.hypothesis[0].tolist() == [[[4, 5], [4, 5]], [[6, 7], [8, 9]]]
 

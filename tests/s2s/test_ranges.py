@@ -87,7 +87,7 @@ def test_so_it_is_in_what_is_chosen_by_name(arguments: list[str]) -> None:
         compose(Config, [*CHOSEN, *arguments], load_plugins())
 
 
-@pytest.mark.parametrize("argument", ["nbest=0", "tokens=-1", "window=-1", "max_source=1", "threads=-1"])
+@pytest.mark.parametrize("argument", ["nbest=0", "tokens=-1", "buffer_size=-1", "max_source=1", "threads=-1"])
 def test_generation_has_its_ranges(argument: str) -> None:
     with pytest.raises(ConfigError, match=rf"^{argument} must be "):
         compose(GenerateConfig, [argument], load_plugins())

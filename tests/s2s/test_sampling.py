@@ -20,9 +20,9 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from s2s.decoding import GreedyConfig, SampleConfig
+from s2s.decoding.beam_search import greedy
 from s2s.decoding.queue import Queue, Source
 from s2s.decoding.sampling import Sampler, choose
-from s2s.decoding.search import greedy
 from s2s.errors import ConfigError
 from s2s.model import State
 from s2s.task import Vocab

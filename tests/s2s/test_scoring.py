@@ -12,11 +12,11 @@ from capitals import Capitals
 from table_model import Table
 
 from s2s.decoding import BeamConfig, GreedyConfig, SampleConfig
+from s2s.decoding.beam_search import BeamSearch, greedy
 from s2s.decoding.sampling import Sampler
-from s2s.decoding.search import BeamSearch, greedy
 from s2s.errors import DataError
+from s2s.generation.scoring import Total, score, score_ids
 from s2s.plugin import load_plugins
-from s2s.scoring import Total, score, score_ids
 from s2s.task import Encoded, Example, Vocab
 from s2s.testing.walk import regular
 
@@ -106,12 +106,12 @@ def test_the_probabilities_of_all_outputs_and_of_all_longer_ones_sum_to_one() ->
 def test_the_order_is_kept_over_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Table(12)
     expected = list(score_ids(model, VOCAB, pairs(), CPU))
-    monkeypatch.setattr("s2s.scoring.WINDOW", 7)
+    monkeypatch.setattr("s2s.generation.scoring.WINDOW", 7)
     assert list(score_ids(model, VOCAB, pairs(), CPU, tokens=50)) == expected
 
 
 def test_no_more_than_a_window_is_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("s2s.scoring.WINDOW", 5)
+    monkeypatch.setattr("s2s.generation.scoring.WINDOW", 5)
     read = []
     stream = (read.append(i) or Encoded([4], [5]) for i in range(100))  # type: ignore[func-returns-value]
     next(score_ids(Table(12), VOCAB, stream, CPU))

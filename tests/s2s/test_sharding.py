@@ -13,15 +13,17 @@ from children import in_child, in_children
 from tiny_runs import WORDS, train_tiny
 
 from s2s.cli.generate import main
-from s2s.cli.resumable import ResumableFile
-from s2s.cli.sharding import Share
+from s2s.generation.resumable_file import ResumableFile
+from s2s.generation.sharding import Share
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
-COMMON = ["run=x", "input=in.txt", "window=4", "threads=1", "search.max_len_b=4", "--quiet", "format=tsv", "nbest=2"]
+COMMON = [
+    *["run=x", "input=in.txt", "buffer_size=4", "threads=1", "search.max_len_b=4", "--quiet", "format=tsv", "nbest=2"]
+]
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +68,7 @@ def test_a_part_that_is_done_is_not_done_again(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*COMMON, "output=out.tsv", "shard=2/3"]) == 0
-    monkeypatch.setattr("s2s.cli.loading.load", lambda *_: pytest.fail("loaded"))
+    monkeypatch.setattr("s2s.generation.build.load", lambda *_: pytest.fail("loaded"))
     assert main([*COMMON[:-3], *COMMON[-2:], "output=out.tsv", "shard=2/3"]) == 0
     assert "is finished" in capsys.readouterr().err
 

@@ -13,7 +13,7 @@ from sorting_runs import train
 from tiny_runs import train_tiny
 
 from s2s.cli import generate
-from s2s.cli.resumable import ResumableFile
+from s2s.generation.resumable_file import ResumableFile
 from s2s.training.trainer import Trainer
 
 pytestmark = [pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"), pytest.mark.slow]
@@ -66,7 +66,7 @@ def test_ten_times_as_many_windows_take_no_more_memory(tmp_path: Path, monkeypat
     def run() -> None:
         signal.alarm(PATIENCE)
         monkeypatch.setattr(ResumableFile, "write", measured)
-        assert generate.main(["run=x", "threads=1", "input=long.en", "output=out", "window=50", "--quiet"]) == 0
+        assert generate.main(["run=x", "threads=1", "input=long.en", "output=out", "buffer_size=50", "--quiet"]) == 0
         tenth = len(held) // 10
         assert tenth >= 5
         assert held[-1] - held[tenth] < MOST, held

@@ -90,8 +90,8 @@ class StartsWrongly(Averager):
 
 
 class SelectsTheFirst(State):
-    def select(self, parents: Tensor) -> Self:
-        return super().select(torch.zeros_like(parents))
+    def reorder(self, parents: Tensor) -> Self:
+        return super().reorder(torch.zeros_like(parents))
 
 
 class SelectsWrongly(Averager):
@@ -110,7 +110,7 @@ class KeepsWrongly(Averager):
 
 
 class KeepsHypothesesWithTheSentence(Averager):
-    """Its cache lies where `select` does not look."""
+    """Its cache lies where `reorder` does not look."""
 
     def start(self, memory: Memory) -> State:
         state = super().start(memory)
@@ -211,9 +211,9 @@ def test_the_default_steps_pass() -> None:
         (AttendsSideways, "attention has the shape"),
         (StartsWrongly, "the first step differs from decode"),
         (StepsWrongly, "step differs from decode"),
-        (SelectsWrongly, r"State.select\("),
+        (SelectsWrongly, r"State.reorder\("),
         (KeepsWrongly, r"State.keep\("),
-        (KeepsHypothesesWithTheSentence, r"State.select\("),
+        (KeepsHypothesesWithTheSentence, r"State.reorder\("),
         (IsRandom, "two runs differ"),
         (ForgetsAWeight, "state dict"),
         (HasADeadWeight, "no gradient reaches dead"),

@@ -14,7 +14,7 @@ from s2s.batch import make_batch
 from s2s.data.corpus import Corpus, CorpusWriter, Sentences
 from s2s.distributed import World
 from s2s.errors import ConfigError
-from s2s.generator import Generator
+from s2s.generation.generator import Generator
 from s2s.metrics import Metric, Score
 from s2s.task import Example
 from s2s.training.signals import StopSignal
@@ -44,7 +44,7 @@ class Ranks(World):
 
     others: Any = None
 
-    def gather(self, value: Any) -> list[Any]:
+    def all_gather(self, value: Any) -> list[Any]:
         return [value, self.others] if self.rank == 0 else [self.others, value]
 
 

@@ -10,7 +10,7 @@ import torch
 from written_trees import sentences, small
 
 from s2s.decoding import BeamConfig, GreedyConfig
-from s2s.decoding.search import BeamSearch, greedy
+from s2s.decoding.beam_search import BeamSearch, greedy
 from s2s.task import Vocab
 from s2s_parsing.linear import FORMS, Malformed
 from s2s_parsing.tree import Word, leaves

@@ -12,8 +12,8 @@ from parsing_trees import SHARED
 
 from s2s.config import GenerateConfig
 from s2s.decoding import BeamConfig
-from s2s.decoding.search import BeamSearch
-from s2s.generator import Generator
+from s2s.decoding.beam_search import BeamSearch
+from s2s.generation.generator import Generator
 from s2s_parsing import ParsingConfig
 from s2s_parsing.source import words_of
 from s2s_parsing.task import Parsing, read_tree

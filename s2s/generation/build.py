@@ -1,0 +1,128 @@
+"""From the configuration of s2s-generate to a generator: the run, its checkpoint, and the search laid over its own."""
+
+from __future__ import annotations
+
+__all__ = ["Loaded", "load"]
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from s2s.backend import kernels
+from s2s.backend.linear import Matmul, pack, steady
+from s2s.compose import ComposedConfig, recompose
+from s2s.data.encoding import n_workers
+from s2s.decoding.ensemble import member_models
+from s2s.distributed import pick_device
+from s2s.errors import ConfigError
+from s2s.generation.generator import Generator
+from s2s.generation.models import Models, load_models, refuse_if_several
+from s2s.generation.output_stream import made_of
+from s2s.generation.reranking import build_utility, resolve_candidates
+from s2s.io.workers import n_useful_processes
+from s2s.nn.decoding_graph import graph_decoding
+
+if TYPE_CHECKING:
+    from s2s.config import GenerateConfig
+    from s2s.decoding import Search
+    from s2s.model import Seq2Seq
+    from s2s.plugin import Plugins
+    from s2s.registry import Choice
+
+
+class Loaded(NamedTuple):
+    """A generator, and what its outputs depend on."""
+
+    generator: Generator
+    made_of: dict[str, Any]
+    how: str
+    """What computes, in words"""
+
+
+def load(composed: ComposedConfig[GenerateConfig], plugins: Plugins) -> Loaded:
+    """Load the checkpoint; what `search` does not say is as in the run."""
+    config = composed.config
+    if not config.run:
+        raise ConfigError("run: which model? Give run=NAME, a run directory, or run=last")
+    device = pick_device(config.device, "device", int(os.environ.get("LOCAL_RANK", "0")))
+    config = replace(config, workers=_workers(config, device))
+    if config.threads or config.workers > 1:
+        torch.set_num_threads(config.threads or 1)
+    models = load_models(config, plugins, device)
+    given = {"search": composed.given.get("search", {})}
+    chosen = recompose(models.first.config, given, plugins).search
+    config = resolve_candidates(config, chosen)
+    config = replace(config, matmul=_matmul(models.model, device, config))
+    search, how = _search(models, chosen, plugins, device, config)
+    utility = build_utility(config, models.first.task, plugins)
+    generator = Generator(models.model, models.first.task, search, device, config, utility)
+    return Loaded(generator, made_of(generator.config, models.made_of, chosen, device.type), how)
+
+
+def _search(
+    models: Models, chosen: Choice, plugins: Plugins, device: torch.device, config: GenerateConfig
+) -> tuple[Search, str]:
+    """Who searches, and what computes, in words."""
+    if config.backend == "native":
+        if config.exported:
+            raise ConfigError(f"exported={config.exported} is a model for another backend; give backend=ctranslate2")
+        means = accelerate(models.model, device, config)
+        return plugins.registry.get("search", chosen.name).build(chosen), "; ".join(filter(None, [means, models.how]))
+    registry = plugins.registry
+    if config.backend not in registry.names("inference_engine"):
+        known = registry.known("inference_engine")
+        raise ConfigError(f"backend={config.backend}: neither native nor a registered inference engine.{known}")
+    refuse_if_several(config)
+    folder = Path(config.exported) if config.exported else models.directory / "export" / config.backend
+    engine = registry.get("inference_engine", config.backend)
+    search = engine.build(folder, models.first, config, chosen, device)
+    return search, search.describe()
+
+
+def _workers(config: GenerateConfig, device: torch.device) -> int:
+    """How many processes decode; this one must have had a single thread until then."""
+    if config.workers == 1 or device.type != "cpu":
+        if config.workers > 1:
+            raise ConfigError(f"workers={config.workers} share a CPU, but device is {device}; give workers=1")
+        return 1
+    if config.threads > 1:
+        raise ConfigError(
+            f"workers={config.workers} threads={config.threads}: each worker has one thread; give one of both"
+        )
+    torch.set_num_threads(1)
+    x = torch.ones(256, 1024)
+    return config.workers or n_useful_processes(n_workers(0), lambda: x @ x.T)
+
+
+def _matmul(model: Seq2Seq, device: torch.device, config: GenerateConfig) -> Matmul:
+    """Who multiplies: for a file, which another process may continue or do a part of, no stopwatch decides."""
+    measured = config.output == "-" or not _computes_fp32(device, config) or config.quantization != "none"
+    return config.matmul if measured or config.matmul != "auto" else steady(model)
+
+
+def _computes_fp32(device: torch.device, config: GenerateConfig) -> bool:
+    return device.type == "cpu" and config.precision == "fp32"
+
+
+def accelerate(model: Seq2Seq, device: torch.device, config: GenerateConfig) -> str:
+    """Make the model ready to decode as fast as it can on this machine; says what was chosen."""
+    on_cpu = _computes_fp32(device, config)
+    if config.quantization != "none" and not on_cpu:
+        raise ConfigError(
+            f"quantization={config.quantization} works on a CPU in fp32, but device is {device} and "
+            f"precision={config.precision}; give device=cpu precision=fp32, or leave quantization out"
+        )
+    if config.graph and device.type != "cuda":
+        raise ConfigError(f"graph=true records steps on a CUDA device, but device is {device}; leave it out")
+    if device.type == "cuda" and config.graph is not False:
+        for single in member_models(model):
+            graph_decoding(single)
+        return f"{device} in {config.precision}, steps recorded as CUDA graphs"
+    if not on_cpu:
+        return f"{device} in {config.precision}"
+    kernels.keep_memory()
+    workers = f"{config.workers} processes, " if config.workers > 1 else ""
+    return f"{device}, {workers}{kernels.description()}, {pack(model, config.matmul, config.quantization)}"

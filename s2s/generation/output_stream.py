@@ -1,0 +1,150 @@
+"""Where s2s-generate writes: standard output, or a file that a killed command can continue."""
+
+from __future__ import annotations
+
+__all__ = ["Stream", "made_of", "open_output", "summary"]
+
+import os
+import sys
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from s2s.data.lines import open_bytes
+from s2s.errors import ConfigError
+from s2s.generation.formats import FORMATS
+from s2s.generation.input_lines import is_stream
+from s2s.generation.resumable_file import ResumableFile
+from s2s.generation.sharding import Part, share_of
+from s2s.io.atomic import sha256
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from s2s.config import GenerateConfig
+    from s2s.generation import Counts
+    from s2s.registry import Choice
+
+SHAPING = (
+    "raw",
+    "format",
+    "nbest",
+    "fields",
+    "tokens",
+    "buffer_size",
+    "max_source",
+    "too_long",
+    "constrained",
+    "min_len",
+    "no_repeat_ngram_size",
+    "bad_words",
+    "replace_unk",
+    "attention_layer",
+    "coverage",
+    "mbr",
+    "mbr_weights",
+    "candidates",
+    "precision",
+    "matmul",
+    "quantization",
+    "backend",
+)
+"""Options on which the bytes of an output depend, beside input, checkpoint and search"""
+
+
+class Stream:
+    """Standard output (-), a pipe or a device, in UTF-8 whatever the locale, flushed at once: somebody may wait."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def is_done(self) -> bool:
+        """Never."""
+        return False
+
+    def begin(self, made_of: Mapping[str, Any]) -> int:
+        """Open it; 0 outputs are there."""
+        if self.path != "-":
+            self.file: IO[bytes] = Path(self.path).open("wb")  # noqa: SIM115  closed by `close`
+        elif sys.stdout is None:
+            raise ConfigError("output=-: standard output is closed; give output=FILE")
+        else:
+            self.file = sys.stdout.buffer
+        return 0
+
+    resume = begin
+
+    def write(self, lines: Iterable[str]) -> None:
+        """Write lines."""
+        self.file.write("".join(f"{line}\n" for line in lines).encode())
+        self.file.flush()
+
+    def finish(self) -> None:
+        """All is written."""
+
+    def close(self) -> None:
+        """Let go; to standard output others may still write."""
+        if self.path != "-":
+            self.file.close()
+
+    def unfinished(self) -> str:
+        """Nothing needs to be said."""
+        return ""
+
+
+def open_output(config: GenerateConfig) -> Stream | ResumableFile | Part:
+    """What `output` names; nothing is written yet. What is no file, such as /dev/null, is never replaced by one."""
+    _check(config)
+    if share_of(config) is None and (config.output == "-" or is_stream(config.output)):
+        return Stream(config.output)
+    n_lines = FORMATS[config.format].n_lines(config.nbest) if config.format in FORMATS else 0
+    share = share_of(config)
+    return Part(share, config.output, n_lines) if share else ResumableFile(Path(config.output), n_lines)
+
+
+def _check(config: GenerateConfig) -> None:
+    """What can be said about input and output before a model is loaded."""
+    if config.nbest > 1 and config.format not in ("tsv", "jsonl"):
+        raise ConfigError(f"nbest={config.nbest} needs format=tsv or jsonl: {config.format} has the best alone")
+    if not config.output or os.path.isdir(config.output):  # noqa: PTH112  Path's own raises on a name too long
+        raise ConfigError(f"output={config.output}: name a file, or - for standard output")
+    reads_file = config.input != "-" and not is_stream(config.input)
+    if reads_file:
+        with open_bytes(Path(config.input)) as source:
+            _refuse_one_file(config, os.fstat(source.fileno()))
+    if config.resume and (not reads_file or config.output == "-" or is_stream(config.output)):
+        raise ConfigError("resume=true compares files: give input=FILE and output=FILE")
+
+
+def _refuse_one_file(config: GenerateConfig, source: os.stat_result) -> None:
+    with suppress(OSError):
+        if os.path.samestat(source, Path(config.output).stat()):
+            raise ConfigError(f"input and output are one file, {config.input}; give another output")
+
+
+def made_of(config: GenerateConfig, weights: Mapping[str, Any], search: Choice, device: str) -> dict[str, Any]:
+    """All that the bytes of an output file depend on; nothing where there is no such file."""
+    if config.output == "-":
+        return {}
+    return {
+        "input": sha256(Path(config.input)) if Path(config.input).is_file() else config.input,
+        **weights,
+        "search": asdict(search),
+        "device": device,
+        **{name: getattr(config, name) for name in SHAPING},
+    }
+
+
+def summary(counts: Counts, of_task: Mapping[str, int], seconds: float) -> str:
+    """How much was done, what befell it there and in the task, and how fast."""
+    of_inputs = {
+        "empty": counts.empty,
+        "in parts": counts.split,
+        "cut": counts.truncated,
+        "without any output": counts.unanswered,
+    }
+    special = {**of_inputs, **of_task}
+    notes = "".join(f", {count:,} {what}" for what, count in special.items() if count)
+    n_inputs, n_tokens = counts.inputs / max(seconds, 1e-9), counts.tokens / max(seconds, 1e-9)
+    return f"{counts.inputs:,} inputs{notes} in {seconds:.1f} s: {n_inputs:,.1f} sentences/s, {n_tokens:,.0f} tokens/s"

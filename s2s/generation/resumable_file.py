@@ -1,0 +1,144 @@
+"""An output file that a killed command can continue.
+
+While it grows it is FILE.partial, and FILE.partial.json says what it is made of; when it is done it is
+renamed to FILE. So a FILE is always whole, and nothing is ever added to the outputs of another input or model.
+"""
+
+from __future__ import annotations
+
+__all__ = ["ResumableFile"]
+
+import fcntl
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from s2s.compose import differences
+from s2s.errors import DataError, UserError
+from s2s.io import atomic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+
+class ResumableFile:
+    """Grows by groups of lines; one that a kill -9 tore is cut off when the file is continued.
+
+    `made_of` is all that its contents depend on, as JSON can hold it.
+    """
+
+    otherwise = "leave out resume=true"
+    """What to do about one that cannot be continued"""
+
+    def __init__(self, path: Path, n_lines: int) -> None:
+        """n_lines: of each group."""
+        path = _behind_links(path)
+        if not path.parent.is_dir():
+            raise DataError(f"output={path}: there is no folder {path.parent}; make it first")
+        self.path, self.n_lines = path, n_lines
+        self.partial = path.with_name(f"{path.name}.partial")
+        self.header = path.with_name(f"{path.name}.partial.json")
+        self.descriptor = -1
+
+    def is_done(self) -> bool:
+        """Whether an earlier command wrote the whole file; it may have been killed before it tidied up."""
+        done = self.path.exists() and not self.partial.exists()
+        if done:
+            self.header.unlink(missing_ok=True)
+        return done
+
+    def begin(self, made_of: Mapping[str, Any]) -> int:
+        """Start anew, with 0 groups; a finished file stays until this one is done."""
+        self._open()
+        os.truncate(self.descriptor, 0)
+        atomic.write_file(self.header, json.dumps(made_of, indent=1))
+        return 0
+
+    def resume(self, made_of: Mapping[str, Any]) -> int:
+        """How many groups an unfinished file holds; what comes after them is cut off."""
+        if not self.partial.exists() or not self.partial.stat().st_size:  # killed before the header was there
+            return self.begin(made_of)
+        self._open()
+        self._refuse_other(made_of)
+        n_groups, end = self._whole_groups()
+        os.truncate(self.descriptor, end)
+        return n_groups
+
+    def write(self, lines: Iterable[str]) -> None:
+        """Append lines; they are with the system when this returns, and survive the command."""
+        data = memoryview("".join(f"{line}\n" for line in lines).encode())
+        while data:
+            data = data[os.write(self.descriptor, data) :]
+
+    def finish(self) -> None:
+        """Give the file its name."""
+        os.fsync(self.descriptor)
+        os.replace(self.partial, self.path)  # noqa: PTH105  beside os.fsync, whose order with it matters
+        atomic.fsync(self.path.parent)
+        self.header.unlink()
+        self.close()
+
+    def unfinished(self) -> str:
+        """Where to find what was done, to say at the end of an error."""
+        return f". What comes before is in {self.partial}"
+
+    def close(self) -> None:
+        """Leave the file as it is, for `resume`."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+    def _open(self) -> None:
+        try:
+            self.descriptor = os.open(self.partial, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+        except OSError as error:  # the name is too long, a folder is in the way, …
+            raise DataError(f"output={self.path}: {self.partial} cannot be written: {error.strerror}") from None
+        try:
+            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(self.descriptor), self.partial.stat()):
+                return
+        except (BlockingIOError, FileNotFoundError):  # or finished, and renamed, before it could be locked
+            pass
+        except OSError as error:
+            if error.errno in atomic.NO_LOCKS:
+                return
+            raise
+        self.close()
+        raise UserError(f"{self.partial} is being written by another s2s-generate; wait for it")
+
+    def _refuse_other(self, wanted: Mapping[str, Any]) -> None:
+        try:
+            made_of = dict(json.loads(self.header.read_bytes()))
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            raise DataError(
+                f"{self.partial} cannot be continued: what it was made with is lost ({error}); {self.otherwise}"
+            ) from None
+        changed = differences(made_of, json.loads(json.dumps(wanted)))
+        if changed:
+            what = ", ".join(f"{key} was {old!r} and is {new!r}" for key, (old, new) in changed.items())
+            raise DataError(
+                f"{self.partial} cannot be continued: {what}; give what it was made with, or {self.otherwise}"
+            )
+
+    def _whole_groups(self) -> tuple[int, int]:
+        """How many groups of lines are complete, and the byte where the last of them ends."""
+        n_groups = end = at = seen = 0
+        with self.partial.open("rb") as file:
+            for line in file:
+                at += len(line)
+                seen += line.endswith(b"\n")
+                if seen == self.n_lines:
+                    n_groups, end, seen = n_groups + 1, at, 0
+        return n_groups, end
+
+
+def _behind_links(path: Path) -> Path:
+    """What a symbolic link names, so that it stays one; the path itself where it is none."""
+    try:
+        target = path.resolve() if path.is_symlink() else path
+    except (OSError, RuntimeError) as error:  # RuntimeError: a loop, before Python 3.13
+        raise DataError(f"output={path}: {getattr(error, 'strerror', None) or error}; give another file") from None
+    if target.is_symlink():  # a loop, since Python 3.13
+        raise DataError(f"output={path}: a symbolic link that leads back to itself; give another file")
+    return target

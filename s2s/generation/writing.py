@@ -1,0 +1,96 @@
+"""From what a search found back to text."""
+
+from __future__ import annotations
+
+__all__ = ["Writer"]
+
+import logging
+import math
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from s2s.generation.candidates import NOTHING, UNANSWERED, Candidate, Counts, Input, Output
+from s2s.generation.mbr import rank_by_utility
+from s2s.generation.word_alignment import replace_unknown, word_alignment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s.config import GenerateConfig
+    from s2s.decoding import Hypothesis
+    from s2s.generation.reading import Unit
+    from s2s.metrics import Metric
+    from s2s.task import Task
+
+logger = logging.getLogger(__name__)
+
+
+class Writer:
+    """Writes outputs, and counts them."""
+
+    def __init__(self, task: Task, config: GenerateConfig, counts: Counts, utility: Metric | None = None) -> None:
+        self.task, self.config, self.counts, self.utility = task, config, counts, utility
+
+    def output(self, unit: Unit, hypotheses: Sequence[Hypothesis]) -> Output:
+        """The output of a unit that was searched; without hypotheses, what the task falls back on."""
+        if not hypotheses and not self.counts.unanswered:
+            logger.warning(
+                "no output within the length limit (search.max_len_a, search.max_len_b) for %r: the task's constraint "
+                "or what is asked of the output allows none, or the model's logits are not finite",
+                unit.src[:60],
+            )
+        if not hypotheses:
+            self.counts.unanswered += 1
+            return Output(unit.src, [replace(UNANSWERED, hyp=self.task.fallback(unit.src))])
+        texts = [self._text(unit, hypothesis) for hypothesis in hypotheses]
+        ranked = self._ranked(texts, hypotheses)[: self.config.nbest]
+        return Output(unit.src, [self._candidate(unit, texts[i], hypotheses[i], score) for i, score in ranked])
+
+    def _text(self, unit: Unit, found: Hypothesis) -> str:
+        text = self.task.detokenize(found.tokens, unit.src)
+        return replace_unknown(self.task, unit.src, found, text) if self.config.replace_unk else text
+
+    def _ranked(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[tuple[int, float]]:
+        """Places and what they are ranked by, best first."""
+        if self.utility is None:
+            return [(i, hypothesis.score) for i, hypothesis in enumerate(hypotheses)]
+        return rank_by_utility(texts, [h.log_prob for h in hypotheses], self.utility, self.config.mbr_weights)
+
+    def _candidate(self, unit: Unit, text: str, found: Hypothesis, score: float) -> Candidate:
+        pieces = self.task.pieces(found.tokens, unit.src) if "pieces" in self.config.fields else []
+        align = word_alignment(self.task, unit.src, found) if self.config.aligns else []
+        return Candidate(text, score, found.tokens, found.token_log_probs, pieces, align)
+
+    def whole(self, given: Input, outputs: Sequence[Output]) -> Output:
+        """The output of an input from those of its parts, the k-th best of each with the k-th best of the others."""
+        output = replace(outputs[0], src=given.src) if len(outputs) == 1 else self._joined(given, outputs)
+        self.counts.inputs += 1
+        self.counts.empty += output.best is NOTHING
+        self.counts.tokens += 0 if output.score == -math.inf else len(output.best.log_probs)
+        return output
+
+    def _joined(self, given: Input, outputs: Sequence[Output]) -> Output:
+        candidates = []
+        for k in range(max(len(output.nbest) for output in outputs)):
+            parts = [output.nbest[min(k, len(output.nbest) - 1)] for output in outputs]
+            text = self.task.join([part.hyp for part in parts])
+            tokens = list(chain.from_iterable(part.tokens for part in parts))
+            log_probs = list(chain.from_iterable(part.log_probs for part in parts))
+            pieces = list(chain.from_iterable(part.pieces for part in parts))
+            align = _joined_alignment(given.src, [output.src for output in outputs], parts)
+            score = sum(part.score for part in parts)
+            candidates.append(Candidate(text, score, tokens, log_probs, pieces, align))
+        return Output(given.src, candidates)
+
+
+def _joined_alignment(src: str, parts: Sequence[str], candidates: Sequence[Candidate]) -> list[tuple[int, int]]:
+    """Words are numbered as in the whole source `src`, of which some may hold more than one part."""
+    joined, at, n_tgt = [], 0, 0
+    for part, candidate in zip(parts, candidates, strict=True):
+        at = max(src.find(part, at), at)
+        within_word = at > 0 and not src[at - 1].isspace()
+        first = len(src[:at].split()) - within_word
+        joined += [(first + i, n_tgt + j) for i, j in candidate.align]
+        at, n_tgt = at + len(part), n_tgt + len(candidate.hyp.split())
+    return joined

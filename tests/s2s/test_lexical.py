@@ -1,0 +1,151 @@
+"""What is asked of single outputs, against a list of all outputs.
+
+Shapes: B sentences, K hypotheses per sentence, V symbols.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from table_model import Table
+
+from s2s.decoding import BeamConfig, SampleConfig
+from s2s.decoding.beam_search import BeamSearch
+from s2s.decoding.constraints import All, NoRepeatNgram
+from s2s.decoding.lexical import NO_CONSTRAINT, LexicalConstraint, Prefix, add_lexical, bind_lexical
+from s2s.decoding.queue import Queue, Source
+from s2s.decoding.sampling import Sampler
+from s2s.task import Vocab
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s.decoding import Hypothesis
+    from s2s.task import Constraint
+
+EOS, VOCAB = 3, Vocab(src=9, tgt=7)
+LIMIT, SYMBOLS = 4, (1, 4, 5, 6)
+EVERY = [output for n in range(LIMIT + 1) for output in itertools.product(SYMBOLS, repeat=n)]
+
+WISHES = [
+    NO_CONSTRAINT,
+    LexicalConstraint(prefix=(4,)),
+    LexicalConstraint(prefix=(5, 5, 1)),
+    LexicalConstraint(phrases=((6,),)),
+    LexicalConstraint(phrases=((4, 5),)),
+    LexicalConstraint(phrases=((4, 5), (5, 4))),
+    LexicalConstraint(phrases=((4, 4, 5),)),
+    LexicalConstraint(phrases=((4, 5), (6,), (1,))),
+    LexicalConstraint(phrases=((4, 5, 4), (5, 4, 6))),
+    LexicalConstraint(phrases=((6,), (6,))),
+    LexicalConstraint(prefix=(4,), phrases=((4, 5), (1,))),
+    LexicalConstraint(prefix=(4, 5, 6, 1)),
+]
+"""All can be had within the limit, the longest only where phrases overlap"""
+
+
+def stands(phrase: Sequence[int], output: Sequence[int]) -> bool:
+    return any(tuple(output[i : i + len(phrase)]) == tuple(phrase) for i in range(len(output)))
+
+
+def holds(wish: LexicalConstraint, output: Sequence[int]) -> bool:
+    begins = tuple(output[: len(wish.prefix)]) == tuple(wish.prefix)
+    return begins and all(stands(phrase, output) for phrase in wish.phrases)
+
+
+def search(wishes: Sequence[LexicalConstraint], beam: int, nbest: int, tokens: int = 10_000) -> list[list[Hypothesis]]:
+    sources = [Source(i, [4 + i % 5, 5, 6 + i % 3, EOS], wish) for i, wish in enumerate(wishes)]
+    config = BeamConfig(beam=beam, max_len_a=0.0, max_len_b=LIMIT, alpha=0.0)
+    model, constraint = Table(VOCAB.tgt, seed=2, spread=1.0), add_lexical(None, wishes, VOCAB)
+    stream = BeamSearch(config).stream(model, Queue(sources, tokens), VOCAB, torch.device("cpu"), constraint, nbest)
+    found = {place: hypotheses for some in stream for place, hypotheses in some}
+    return [found[place] for place in range(len(wishes))]
+
+
+def test_exactly_the_outputs_that_are_as_asked_are_found() -> None:
+    """A beam as wide as the space finds every one that the room allows, and no other.
+
+    Where the room just fits, phrases follow one another: what could be had only by overlapping may be missed.
+    """
+    for wish, hypotheses in zip(WISHES, search(WISHES, beam=400, nbest=400), strict=True):
+        found = {tuple(h.tokens) for h in hypotheses}
+        right = {output for output in EVERY if holds(wish, output)}
+        assert found <= right
+        if sum(map(len, wish.phrases)) < LIMIT and not wish.prefix:
+            assert found == right
+        assert found
+
+
+def test_scores_stay_those_of_the_model() -> None:
+    free, asked = (
+        search([NO_CONSTRAINT, NO_CONSTRAINT], 400, 400)[0],
+        search([LexicalConstraint(phrases=((4, 5),)), NO_CONSTRAINT], 400, 400)[0],
+    )
+    scores = {tuple(h.tokens): h.score for h in free}
+    assert len(asked) > 10
+    assert [h.score for h in asked] == pytest.approx([scores[tuple(h.tokens)] for h in asked])
+
+
+@pytest.mark.parametrize("beam", [1, 4, 8])
+def test_a_narrow_beam_does_as_is_asked(beam: int) -> None:
+    possible = [wish for wish in WISHES if sum(map(len, wish.phrases)) + len(wish.prefix) <= LIMIT]
+    assert len(possible) > 7
+    for wish, hypotheses in zip(possible, search(possible, beam, beam), strict=True):
+        assert hypotheses
+        assert all(holds(wish, h.tokens) for h in hypotheses)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_an_output_does_not_depend_on_what_is_asked_of_its_neighbours(beam: int) -> None:
+    """Nor on how many are in the batch, and when they came into it."""
+    draw = random.Random(1)
+    wishes = [draw.choice(WISHES) for _ in range(30)]
+    together, in_turn = (search(wishes, beam, beam, tokens) for tokens in (10_000, 12))
+    assert together == in_turn
+    alone = [search([*[NO_CONSTRAINT] * i, wish], beam, beam)[i] for i, wish in enumerate(wishes[:10])]
+    assert alone == together[:10]
+
+
+def test_with_its_share_of_the_beam_a_phrase_comes_where_the_model_likes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without, whoever puts it off is ahead, and it comes when it must."""
+    wishes = [LexicalConstraint(phrases=((6,), (1,))) for _ in range(40)]
+    shared = sum(h[0].log_prob for h in search(wishes, 4, 1))
+    monkeypatch.setattr("s2s.decoding.beam_search.build_allocation", lambda constraint, normalize: None)
+    assert shared > sum(h[0].log_prob for h in search(wishes, 4, 1)) + 1
+
+
+def test_what_cannot_be_had_has_no_output() -> None:
+    too_much = LexicalConstraint(phrases=((4, 5, 6), (6, 5, 4)))
+    assert search([too_much, LexicalConstraint(prefix=(4,) * 5), NO_CONSTRAINT], beam=4, nbest=1)[:2] == [[], []]
+
+
+def test_samples_are_as_asked_too() -> None:
+    wishes = [LexicalConstraint(prefix=(4, 5)), LexicalConstraint(phrases=((6, 6),))]
+    constraint = bind_lexical(add_lexical(None, wishes, VOCAB), wishes)
+    src = torch.tensor([[5, 6, EOS], [7, 4, EOS]])
+    found = Sampler(SampleConfig(max_len_b=6))(Table(7, spread=1.0), src, src == 0, VOCAB, constraint, nbest=30)
+    for wish, hypotheses in zip(wishes, found, strict=True):
+        assert len({tuple(h.tokens) for h in hypotheses}) > 5
+        assert all(holds(wish, h.tokens) for h in hypotheses)
+
+
+@pytest.mark.parametrize("others", [None, All(None, [NoRepeatNgram(1, 7)])], ids=["alone", "beside another"])
+def test_where_nothing_is_asked_the_constraint_stays_as_it_is(others: Constraint | None) -> None:
+    assert add_lexical(others, [NO_CONSTRAINT] * 3, VOCAB) is others
+
+
+def test_wishes_go_with_other_constraints() -> None:
+    wishes = [LexicalConstraint(phrases=((4, 5),)), LexicalConstraint(prefix=(6,))]
+    constraint = add_lexical(All(None, [NoRepeatNgram(1, 7)]), wishes, VOCAB)
+    assert isinstance(constraint, All)
+    assert [type(other) for other in constraint.others[:2]] == [NoRepeatNgram, Prefix]
+    src = torch.tensor([[5, 6, EOS], [7, 4, EOS]])
+    config = BeamConfig(beam=400, max_len_a=0.0, max_len_b=LIMIT)
+    found = BeamSearch(config)(Table(7), src, src == 0, VOCAB, bind_lexical(constraint, wishes), nbest=400)
+    for wish, hypotheses in zip(wishes, found, strict=True):
+        right = {o for o in EVERY if holds(wish, o) and len(set(o)) == len(o)}
+        assert {tuple(h.tokens) for h in hypotheses} == right
