@@ -16,7 +16,6 @@ __all__ = [
     "Task",
     "Vocab",
     "__version__",
-    "follow",
     "hookimpl",
 ]
 
@@ -24,7 +23,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from s2s.plugin import hookimpl
-from s2s.registry import Choice, Registry, follow
+from s2s.registry import Choice, Registry
 
 if TYPE_CHECKING:
     from s2s.corpus import Corpus

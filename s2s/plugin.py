@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from s2s.config import Config
     from s2s.model import Seq2Seq
     from s2s.task import Vocab
-    from s2s.trainer import Trainer
+    from s2s.training.trainer import Trainer
 
 GROUP = "s2s"
 hookspec = pluggy.HookspecMarker(GROUP)
@@ -201,7 +201,7 @@ def _import_local(name: str) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where the types of its dataclasses are looked up
+    sys.modules[spec.name] = module  # omegaconf looks types up in here
     spec.loader.exec_module(module)
     return module
 
