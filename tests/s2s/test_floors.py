@@ -21,6 +21,7 @@ FLOORS = (
     "generation",
     "validation keeper probe",
     "trainer",
+    "training",
     "assemble",
     "session",
     "cli",

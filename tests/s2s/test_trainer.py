@@ -345,7 +345,7 @@ def test_ranks_that_see_different_checkpoints_do_not_train(tmp_path: Path) -> No
     """As on machines that do not share a file system."""
     from s2s.errors import CheckpointError
 
-    world = SimpleNamespace(gather=lambda step: [step, 0])
+    world = SimpleNamespace(all_gather=lambda step: [step, 0])
     keeper = SimpleNamespace(folder="x", updater=SimpleNamespace(world=world))
     with pytest.raises(CheckpointError, match=r"after updates \[8, 0\]"):
         Keeper.refuse_others(keeper, 8)  # type: ignore[arg-type]
