@@ -31,7 +31,7 @@ from rich.table import Table
 from s2s.backend.device import matmul_rate
 from s2s.backend.matmul import select_matmul
 from s2s.backend.selection import DTYPES
-from s2s.data.drawn import sizes
+from s2s.data.lazy_batch import pair_lengths
 from s2s.task import Vocab
 from s2s.update import n_places, n_symbols
 from s2s_transformer.cost import forward_operations
@@ -190,7 +190,7 @@ def measured(
 ) -> Measured:
     """A row of the table."""
     speeds = [n_symbols(batch)[1] / s for batch, s in zip(todo, seconds, strict=True)]
-    lengths = [[side.tolist() for side in sizes(batch)] for batch in todo]
+    lengths = [[side.tolist() for side in pair_lengths(batch)] for batch in todo]
     operations = [3 * forward_operations(config, vocab, *both) for both in lengths]
     used = statistics.median(n / s / rate for n, s in zip(operations, seconds, strict=True))
     return Measured(name, statistics.median(speeds), ratio, used, peak)

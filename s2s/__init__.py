@@ -15,6 +15,7 @@ __all__ = [
     "Task",
     "Vocab",
     "__version__",
+    "follow",
     "hookimpl",
 ]
 
@@ -22,7 +23,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from s2s.plugin import hookimpl
-from s2s.registry import Choice, Registry
+from s2s.registry import Choice, Registry, follow
 
 if TYPE_CHECKING:
     from s2s.model import Memory, Seq2Seq, State

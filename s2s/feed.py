@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from s2s.config import DataConfig
 from s2s.data.batching import Batches, Pair
-from s2s.data.drawn import Drawn
+from s2s.data.lazy_batch import LazyBatch
 from s2s.errors import DataError
 from s2s.io.prefetch import prefetch
 
@@ -52,12 +52,12 @@ class Feed:
                     return
                 began = time.monotonic()
 
-    def _read(self, batches: Iterator[tuple[int, int, Drawn]]) -> Iterator[tuple[int, int, Drawn]]:
+    def _read(self, batches: Iterator[tuple[int, int, LazyBatch]]) -> Iterator[tuple[int, int, LazyBatch]]:
         """The same batches, with this process's own pairs."""
         for epoch, number, batch in batches:
             for part in self.own(batch):
-                assert isinstance(part, Drawn), "a part of what was drawn"
-                part.look_up()
+                assert isinstance(part, LazyBatch), "a part of what was drawn"
+                part.load()
             yield epoch, number, batch
 
     def _late(self, progress: Progress) -> DataError:

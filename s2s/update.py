@@ -15,7 +15,7 @@ from s2s.backend.cuda_graph import CUDAGraphCallable, capture
 from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.batch import make_batch
 from s2s.config import TrainConfig
-from s2s.data.drawn import sizes, split
+from s2s.data.lazy_batch import pair_lengths, split
 from s2s.distributed import DDP, Strategy, World
 from s2s.model import Seq2Seq
 from s2s.nn.loss import Loss
@@ -193,7 +193,7 @@ class Updater:
         return n_symbols(pairs) if self.backend.packed.enabled else n_places(pairs)
 
     def _n_operations(self, batch: Sequence[Pair]) -> float | None:
-        forward = self.model.forward_operations(*(side.tolist() for side in sizes(batch)))
+        forward = self.model.forward_operations(*(side.tolist() for side in pair_lengths(batch)))
         return None if forward is None else 3 * forward
 
     def _split_finer(self) -> None:
@@ -223,13 +223,13 @@ class Updater:
 
 def n_symbols(batch: Sequence[Pair]) -> tuple[int, int]:
     """Source and target symbols of a batch, each sentence's eos counted."""
-    src, tgt = sizes(batch)
+    src, tgt = pair_lengths(batch)
     return int(src.sum()), int(tgt.sum())
 
 
 def n_places(pairs: Sequence[Pair]) -> tuple[int, int]:
     """Source and target places of the same as a padded batch."""
-    src, tgt = sizes(pairs)
+    src, tgt = pair_lengths(pairs)
     return len(pairs) * int(src.max(initial=1)), len(pairs) * int(tgt.max(initial=1))
 
 

@@ -15,7 +15,7 @@ import torch
 from s2s.batch import make_batch
 from s2s.config import Config
 from s2s.data.batching import in_order
-from s2s.data.corpus import Corpus
+from s2s.data.mapped_corpus import MappedCorpus
 from s2s.distributed import World
 from s2s.errors import ConfigError, did_you_mean
 from s2s.generation.generator import Generator
@@ -57,7 +57,7 @@ class Validation:
     task: Task
     model: Seq2Seq
     loss: Loss
-    corpora: Sequence[Corpus]
+    corpora: Sequence[MappedCorpus]
     examples: Sequence[Example]
     """What is decoded and scored"""
     metrics: Sequence[Metric]

@@ -5,7 +5,7 @@ Shapes: B sentences that are still drawn for, K samples of each, L the longest l
 
 from __future__ import annotations
 
-__all__ = ["Drawn", "Samples", "Sentence"]
+__all__ = ["LazyBatch", "Samples", "Sentence"]
 
 from dataclasses import dataclass
 from typing import NamedTuple, Self
@@ -17,7 +17,7 @@ from s2s.decoding.streaming import ActiveBatch
 from s2s.model import join_tensors
 
 
-class Drawn:
+class LazyBatch:
     """One sample's symbols so far, and their log-probabilities under the model."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Sentence(NamedTuple):
     """Its number among the sources"""
     n_source: int
     """Its symbols, with eos"""
-    drawn: list[Drawn]
+    drawn: list[LazyBatch]
     """Its samples"""
 
 

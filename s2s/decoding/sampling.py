@@ -18,7 +18,7 @@ from torch import Tensor
 from s2s.decoding import Found, SampleConfig
 from s2s.decoding.lexical import bind_lexical
 from s2s.decoding.limits import max_output_length
-from s2s.decoding.samples import Drawn, Samples, Sentence
+from s2s.decoding.samples import LazyBatch, Samples, Sentence
 from s2s.decoding.streaming import BatchedSearch, Streaming, padded, staying
 from s2s.decoding.token_sampling import choose
 from s2s.decoding.topk import log_probs, pick
@@ -71,7 +71,7 @@ class Drawing(Streaming[Samples]):
         uniform = [_uniform(self.config.seed, k, list(source.ids), longest) for source in sources for k in numbers]
         constraint = bind_lexical(self.constraint, [source.wish for source in sources])
         return Samples(
-            sentences=[Sentence(s.place, len(s.ids), [Drawn() for _ in numbers]) for s in sources],
+            sentences=[Sentence(s.place, len(s.ids), [LazyBatch() for _ in numbers]) for s in sources],
             uniform=torch.stack(uniform).unflatten(0, (len(sources), -1)).to(self.device),
             length=torch.zeros_like(limit),
             limit=limit,

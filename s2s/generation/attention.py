@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from s2s.batch import like_lengths, make_batch
+from s2s.batch import batch_by_length, make_batch
 from s2s.config import GenerateConfig
 from s2s.decoding import Found, Hypothesis
 from s2s.decoding.penalties import coverage
@@ -75,7 +75,7 @@ class AttentionReader:
 
     def _weights(self, pairs: Sequence[Pair]) -> Iterator[tuple[int, Tensor | None]]:
         """Of each pair its place, and how much each target symbol and eos looks at each source symbol but eos."""
-        for places in like_lengths(pairs, self.config.tokens):
+        for places in batch_by_length(pairs, self.config.tokens):
             batch = make_batch([pairs[i] for i in places], self.vocab).to(self.device)
             with torch.no_grad():
                 found = self.model.attention(

@@ -17,7 +17,7 @@ from small_runs import CPU, PLUGIN, letters_config, letters_plugins, make_run
 
 from s2s.compose import compose
 from s2s.config import Config
-from s2s.data.lines import read_lines
+from s2s.data.text import read_lines
 from s2s.distributed import World
 from s2s.errors import CheckpointError, DataError, S2SError, UserError
 from s2s.run import RunDirectory, load_run, run_path
@@ -64,11 +64,11 @@ def of(imported: dict[str, set[str]], packages: set[str]) -> dict[str, set[str]]
 
 
 def test_what_reads_strangers_files_is_new_enough_to_be_safe() -> None:
-    """torch before 2.10 could be made to overwrite memory, omegaconf before 2.4 to compute for minutes."""
+    """torch before 2.10 could be made to overwrite memory, PyYAML before 6 to run code."""
     needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     least = {name: tuple(map(int, version.split("."))) for name, version in (n.split(">=") for n in needed)}
     assert least["torch"] >= (2, 10)
-    assert least["omegaconf"] >= (2, 4)
+    assert least["pyyaml"] >= (6,)
     assert least["nltk"] >= (3, 9)
 
 

@@ -11,7 +11,7 @@ import torch
 from small_runs import letters_config, letters_plugins
 
 from s2s.batch import make_batch
-from s2s.data.corpus import Corpus, CorpusWriter, Sentences
+from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter, RaggedIds
 from s2s.distributed import World
 from s2s.errors import ConfigError
 from s2s.generation.generator import Generator
@@ -57,15 +57,15 @@ def validation(tmp_path: Path) -> Validation:
     task.learn(tmp_path)
     torch.manual_seed(3)
     model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
-    with CorpusWriter(tmp_path / "valid", task.vocab.src, task.vocab.tgt) as writer:
-        ids = Sentences.of([task.ids(word) for word in WORDS])
+    with MappedCorpusWriter(tmp_path / "valid", task.vocab.src, task.vocab.tgt) as writer:
+        ids = RaggedIds.of([task.ids(word) for word in WORDS])
         writer.append(ids, ids)
     return Validation(
         config=config,
         task=task,
         model=model.train(),
         loss=build("loss", "label_smoothed").build(config.loss),
-        corpora=[Corpus(tmp_path / "valid")],
+        corpora=[MappedCorpus(tmp_path / "valid")],
         examples=[Example(word, word) for word in WORDS],
         metrics=[Errors()],
         generator=Generator(model, task, build("search", "greedy").build(config.search), "cpu"),

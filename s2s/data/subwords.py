@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import sentencepiece
 
-from s2s.data.lines import missing
+from s2s.data.text import missing
 from s2s.errors import ConfigError, DataError
 from s2s.io.atomic import write_file
 

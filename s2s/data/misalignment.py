@@ -6,14 +6,14 @@ The k with the least sum of length differences, unmoved before it and moved afte
 
 from __future__ import annotations
 
-__all__ = ["parting"]
+__all__ = ["first_misaligned_line"]
 
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from s2s.data.lines import Line, blocks
+from s2s.data.text import Line, blocks
 from s2s.task import Rejected
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FEW = 20  # lines: less evidence than this names no place
 
 
-def parting(src_path: Path, tgt_path: Path, n_src: int, n_tgt: int) -> int | None:
+def first_misaligned_line(src_path: Path, tgt_path: Path, n_src: int, n_tgt: int) -> int | None:
     """The first line, from 1, of the gap; None where the shorter file just ends early."""
     short, long = (src_path, tgt_path) if n_src < n_tgt else (tgt_path, src_path)
     gap, n_short = abs(n_src - n_tgt), min(n_src, n_tgt)

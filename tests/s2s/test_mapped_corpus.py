@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from s2s.data.corpus import Corpus, CorpusWriter, Sentences
+from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter, RaggedIds
 from s2s.errors import DataError
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ ids = st.lists(st.integers(0, 99), max_size=6)
 chunk = st.lists(st.tuples(ids, ids), max_size=5)
 
 
-def write(directory: Path, chunks: list[list[tuple[list[int], list[int]]]], size: int = 100) -> Corpus:
-    with CorpusWriter(directory, size, size) as writer:
+def write(directory: Path, chunks: list[list[tuple[list[int], list[int]]]], size: int = 100) -> MappedCorpus:
+    with MappedCorpusWriter(directory, size, size) as writer:
         for pairs in chunks:
-            writer.append(Sentences.of([src for src, _ in pairs]), Sentences.of([tgt for _, tgt in pairs]))
-    return Corpus(directory)
+            writer.append(RaggedIds.of([src for src, _ in pairs]), RaggedIds.of([tgt for _, tgt in pairs]))
+    return MappedCorpus(directory)
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -59,7 +59,7 @@ def test_ids_take_no_more_room_than_the_vocabulary_needs(tmp_path: Path, size: i
 
 @pytest.mark.parametrize("stranger", [100, -1, 70_000])
 def test_an_id_that_is_not_in_the_vocabulary_is_refused(tmp_path: Path, stranger: int) -> None:
-    with pytest.raises(DataError, match=f"tgt id {stranger} is not in the vocabulary of 100 symbols"):
+    with pytest.raises(DataError, match=f"tgt id {stranger} is not in the vocabulary of 100 tokens"):
         write(tmp_path / "c", [[([1], [2, stranger, 3])]])
 
 
@@ -89,10 +89,10 @@ def test_a_cut_file_is_found_on_opening(folder: Path, name: str) -> None:
     for size in {0, 1, len(whole) // 2, len(whole) - 1}:
         (folder / name).write_bytes(whole[:size])
         with pytest.raises(DataError, match=r"damaged.*prepare again"):
-            Corpus(folder)
+            MappedCorpus(folder)
     (folder / name).unlink()
     with pytest.raises(DataError, match=r"missing.*prepare again"):
-        Corpus(folder)
+        MappedCorpus(folder)
 
 
 def test_every_flipped_bit_is_found_by_reading_all(folder: Path) -> None:
@@ -106,9 +106,9 @@ def test_every_flipped_bit_is_found_by_reading_all(folder: Path) -> None:
             if path.suffix == ".json" and _means_the_same(whole, bytes(flipped)):
                 continue
             with pytest.raises(DataError, match="damaged"):
-                Corpus(folder).verify()
+                MappedCorpus(folder).verify()
         path.write_bytes(whole)
-    Corpus(folder).verify()
+    MappedCorpus(folder).verify()
 
 
 def _means_the_same(whole: bytes, flipped: bytes) -> bool:
@@ -121,31 +121,31 @@ def _means_the_same(whole: bytes, flipped: bytes) -> bool:
 
 def test_a_writer_that_fails_leaves_no_corpus(tmp_path: Path) -> None:
     def fail() -> None:
-        with CorpusWriter(tmp_path / "c", 9, 9) as writer:
-            writer.append(Sentences.of([[1]]), Sentences.of([[2]]))
+        with MappedCorpusWriter(tmp_path / "c", 9, 9) as writer:
+            writer.append(RaggedIds.of([[1]]), RaggedIds.of([[2]]))
             raise KeyError
 
     with pytest.raises(KeyError):
         fail()
     with pytest.raises(DataError, match="no prepared corpus here"):
-        Corpus(tmp_path / "c")
+        MappedCorpus(tmp_path / "c")
 
 
 def test_a_later_format_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("s2s.data.corpus.FORMAT", 2)
+    monkeypatch.setattr("s2s.data.mapped_corpus.FORMAT", 2)
     with pytest.raises(DataError, match="format 1, expected 2"):
-        Corpus(folder)
+        MappedCorpus(folder)
 
 
 @pytest.mark.slow
 def test_ten_million_pairs_open_at_once(tmp_path: Path) -> None:
     n, chunk = 10**7, 10**6
-    with CorpusWriter(tmp_path / "c", 100, 100) as writer:
-        sentences = Sentences(np.full(2 * chunk, 7), np.full(chunk, 2))
+    with MappedCorpusWriter(tmp_path / "c", 100, 100) as writer:
+        sentences = RaggedIds(np.full(2 * chunk, 7), np.full(chunk, 2))
         for _ in range(n // chunk):
             writer.append(sentences, sentences)
     before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
-    corpus = Corpus(tmp_path / "c")
+    corpus = MappedCorpus(tmp_path / "c")
     assert corpus[n - 1][1].tolist() == [7, 7]
     assert time.monotonic() - began < 2
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # KB

@@ -10,8 +10,8 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s2s.data import subword as subword_module
-from s2s.data.subword import Subwords, Trained, train_subwords
+from s2s.data import subwords as subword_module
+from s2s.data.subwords import Subwords, Trained, train_subwords
 from s2s.errors import ConfigError, DataError
 
 if TYPE_CHECKING:

@@ -1,12 +1,12 @@
-"""A corpus of ids on the disk, mapped into memory: opening it costs nothing, whatever its size.
+"""An encoded corpus on disk, memory-mapped: opening it takes the same time whatever its size.
 
-A folder: `src.ids` and `tgt.ids` hold the ids of all sentences end to end, without bos and eos; `src.offsets` and
-`tgt.offsets` (n + 1 numbers) say where each begins. `corpus.json`, written last, says how much there must be.
+A folder: `src.ids` and `tgt.ids` hold the concatenated ids of all sentences, without bos and eos; `src.offsets` and
+`tgt.offsets` (n + 1 numbers) hold where each begins. `corpus.json`, written last, is the manifest.
 """
 
 from __future__ import annotations
 
-__all__ = ["Corpus", "CorpusWriter", "Ids", "Sentences"]
+__all__ = ["Ids", "MappedCorpus", "MappedCorpusWriter", "RaggedIds"]
 
 import hashlib
 import json
@@ -35,8 +35,8 @@ Ids = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Sentences:
-    """Sentences end to end: n of them, t ids in all."""
+class RaggedIds:
+    """n sequences of ids, concatenated; t ids in all."""
 
     ids: Ids
     """[t]"""
@@ -45,17 +45,17 @@ class Sentences:
 
     @classmethod
     def of(cls, sentences: Sequence[Sequence[int]]) -> Self:
-        """The same, from a list of lists."""
+        """From a list of lists."""
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
         return cls(np.fromiter(chain.from_iterable(sentences), np.int64, int(lengths.sum())), lengths)
 
-    def keep(self, kept: NDArray[np.bool_]) -> Sentences:
-        """Those where kept [n] is True."""
-        return Sentences(self.ids[np.repeat(kept, self.lengths)], self.lengths[kept])
+    def keep(self, kept: NDArray[np.bool_]) -> RaggedIds:
+        """The sequences where kept [n] is True."""
+        return RaggedIds(self.ids[np.repeat(kept, self.lengths)], self.lengths[kept])
 
 
-class Corpus:
-    """Pairs of ids: `len(corpus)` of them, `corpus[i]` is (src, tgt)."""
+class MappedCorpus:
+    """Pairs of ids, read from disk when they are used: `corpus[i]` is (src, tgt)."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -75,9 +75,9 @@ class Corpus:
         src_ids, tgt_ids = self._ids
         return src_ids[src_at[row] : src_at[row + 1]], tgt_ids[tgt_at[row] : tgt_at[row + 1]]
 
-    def __reduce__(self) -> tuple[type[Corpus], tuple[Path]]:
-        """Another process maps the files itself."""
-        return Corpus, (self.directory,)
+    def __reduce__(self) -> tuple[type[MappedCorpus], tuple[Path]]:
+        """Pickled as its path: another process maps the files itself."""
+        return MappedCorpus, (self.directory,)
 
     def lengths(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Lengths of both sides of rows [n], without bos and eos."""
@@ -88,26 +88,26 @@ class Corpus:
 
     @cached_property
     def n_ids(self) -> tuple[int, int]:
-        """Ids of each side in all."""
+        """Total number of ids of each side."""
         return self.manifest["ids"]["src"], self.manifest["ids"]["tgt"]
 
     def verify(self) -> None:
-        """Read every byte, and raise if one is not as it was written."""
-        for name, said in self.manifest["files"].items():
-            if sha256(self.directory / name) != said["sha256"]:
-                raise self._damaged(f"{name} is not as it was written")
+        """Read every byte; raises DataError if a file differs from its checksum."""
+        for name, recorded in self.manifest["files"].items():
+            if sha256(self.directory / name) != recorded["sha256"]:
+                raise self._damaged(f"{name} does not match its checksum")
 
     def _check_sizes(self) -> None:
-        for name, said in self.manifest["files"].items():
+        for name, recorded in self.manifest["files"].items():
             path = self.directory / name
             size = path.stat().st_size if path.is_file() else None
-            if size != said["bytes"]:
+            if size != recorded["bytes"]:
                 what = "is missing" if size is None else f"has {size:,} bytes"
-                raise self._damaged(f"{name} {what}, expected {said['bytes']:,}")
+                raise self._damaged(f"{name} {what}, expected {recorded['bytes']:,}")
 
     def _map(self, name: str, dtype: np.dtype[Any], count: int) -> NDArray[Any]:
         if count == 0:
-            return np.empty(0, dtype)  # nothing can be mapped of an empty file
+            return np.empty(0, dtype)  # an empty file cannot be mapped
         if self.manifest["files"][name]["bytes"] != count * dtype.itemsize:
             raise self._damaged(f"{MANIFEST} contradicts itself about {name}")
         # A plain view: slicing a memmap object itself costs ten times as much.
@@ -128,7 +128,7 @@ def _read_manifest(directory: Path) -> dict[str, Any]:
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise DataError(f"{path}: damaged ({error}); {again}") from None
     if checksum != _checksum(content):
-        raise DataError(f"{path}: damaged (it is not as it was written); {again}")
+        raise DataError(f"{path}: damaged (its checksum does not match); {again}")
     if content["format"] != FORMAT:
         raise DataError(f"{path}: format {content['format']}, expected {FORMAT}; {again}")
     return content
@@ -139,7 +139,7 @@ def _checksum(content: Any) -> str:
 
 
 class _File:
-    """A file that grows, and what its manifest entry will be."""
+    """A file that is appended to, and its manifest entry."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -159,7 +159,7 @@ class _File:
         return {"bytes": self.n_bytes, "sha256": self.hash.hexdigest()}
 
 
-class CorpusWriter:
+class MappedCorpusWriter:
     """Appends pairs to a new corpus; `corpus.json` is written when the `with` block ends without an error."""
 
     def __init__(self, directory: Path, n_src: int, n_tgt: int) -> None:
@@ -175,22 +175,22 @@ class CorpusWriter:
         for offsets in self.offsets:
             offsets.write(np.zeros(1, OFFSET))
 
-    def append(self, src: Sentences, tgt: Sentences) -> None:
-        """Add pairs: as many sentences on one side as on the other."""
+    def append(self, src: RaggedIds, tgt: RaggedIds) -> None:
+        """Append pairs; both sides have the same number of sequences."""
         assert len(src.lengths) == len(tgt.lengths)
         for side, sentences in enumerate((src, tgt)):
-            self._refuse_strangers(side, sentences.ids)
+            self._check_range(side, sentences.ids)
             self.ids[side].write(sentences.ids.astype(self.types[side]))
             ends = self.ends[side] + np.cumsum(sentences.lengths)
             self.offsets[side].write(ends.astype(OFFSET))
             self.ends[side] += len(sentences.ids)
         self.n_pairs += len(src.lengths)
 
-    def _refuse_strangers(self, side: int, ids: Ids) -> None:
+    def _check_range(self, side: int, ids: Ids) -> None:
         if len(ids) and not 0 <= ids.min() <= ids.max() < self.sizes[side]:
             raise DataError(
                 f"{SIDES[side]} id {ids.max() if ids.max() >= self.sizes[side] else ids.min()} is not in the "
-                f"vocabulary of {self.sizes[side]} symbols; the task's encode and vocab contradict each other"
+                f"vocabulary of {self.sizes[side]} tokens; the task's encode and vocab contradict each other"
             )
 
     def __enter__(self) -> Self:
