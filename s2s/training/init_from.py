@@ -178,6 +178,8 @@ def _lacking(name: str, there: str, weights: Iterable[str]) -> str:
 def _find(given: str) -> tuple[Path, str]:
     """RUN or RUN@CHECKPOINT; what is a run as it stands needs no checkpoint, whatever its name is."""
     run, at, wanted = given.rpartition("@")
+    if "last" in (given, run):
+        raise ConfigError(f"train.init_from={given}: name the run, since run=last means this one once it has begun")
     if not at:
         return find_run(given, "train.init_from"), "auto"
     try:

@@ -183,11 +183,12 @@ def test_a_run_that_has_saved_nothing_begins_with_the_other_run_again(here: Path
         ),
         (
             ["train.init_from=teacher", "arch.n_decoder_layers=7"],
-            r"'decoder\.2\.\S+' is not there .*init_map={'\^decoder..2..': null}"),
+            r"'decoder\.2\.\S+' is not there .*init_map={'\^decoder..2..': null}",
         ),
         (["train.init_from=teacher", "train.init_map={encodr: null}"], r"'encodr' is in no name of a tensor.*Did you"),
         (["train.init_from=teacher", "train.init_map={'(': null}"], r"'\(' is no regular expression"),
         (["train.init_from=teacher", "train.init_map={'.': null}"], "leaves nothing to take"),
+        (["train.init_from=last"], r"name the run, since run=last means this one"),
         (["train.init_map={encoder: null}"], "give train.init_from=RUN"),
         (["train.freeze=[encodr]"], r"train\.freeze: 'encodr' is in no name of a parameter.*Did you mean 'encoder'"),
         (["train.freeze=['.']"], "is all of it frozen"),
@@ -283,7 +284,8 @@ def test_several_tasks_begin_with_a_run_of_one(here: Path, plugins: Plugins) -> 
     of = of.replace("_layers: 2", f"_layers: {n_layers('teacher')}")
     code = main(
         [
-            *SMALL, "--quiet", "task=multitask", f"task.tasks={tasks}", "arch=multidecoder", "arch.d_model=16", f"arch.of={of}",
+            *SMALL, "--quiet",
+            "task=multitask", f"task.tasks={tasks}", "arch=multidecoder", "arch.d_model=16", f"arch.of={of}",
             "run=stage", "data.prepared=prepared/stage", "train.steps=0", "train.init_from=teacher",
             r"train.init_map={'^models\.\d+\.(.*)': '\1'}",
         ]
@@ -296,7 +298,8 @@ def test_several_tasks_begin_with_a_run_of_one(here: Path, plugins: Plugins) -> 
     for i, letter in ((6, "b"), (7, "a"), (9, "c"), (10, "a"), (11, "b")):
         assert torch.equal(own[i], src[4 + "abcdef".index(letter)]), letter
     for decoder in ("models.0", "models.1"):
-        assert torch.equal(stage[f"{decoder}.decoder_norm.weight"], teacher["decoder_norm.weight"])
+        inner = "decoder.0.feed_forward.inner.weight"
+        assert torch.equal(stage[f"{decoder}.{inner}"], teacher[inner])
         assert torch.equal(stage[f"{decoder}.embeddings.tgt"][4], tgt[4 + "abcdefgh".index("h")]), "h of the first task"
     assert "source vocabulary: the rows of 9 of 12 tokens are taken, 3 are new" in log_of("stage")
 
