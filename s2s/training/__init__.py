@@ -1,1 +1,1 @@
-"""A training run: built, trained, validated, saved."""
+"""Training: from a configuration to the last checkpoint. `trainer` is the loop; the other modules are its parts."""

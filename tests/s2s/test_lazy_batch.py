@@ -15,11 +15,11 @@ from s2s.config import DataConfig
 from s2s.data.batching import Batches
 from s2s.data.lazy_batch import LazyBatch, pair_lengths, split
 from s2s.distributed import World
-from s2s.feed import Feed
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
-from s2s.progress import Progress
-from s2s.update import Updater, n_places, n_symbols
+from s2s.training.data_loader import DataLoader
+from s2s.training.state import TrainerState
+from s2s.training.train_step import TrainStep, n_positions, n_tokens_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,10 +67,10 @@ def test_a_split_batch_has_every_pair_once_in_parts_of_like_size(n: int, n_parts
 def test_lengths_are_known_without_reading() -> None:
     corpus = CountingCorpus(20)
     batch = lazy_batch(corpus)
-    known = n_symbols(batch), n_places(batch), [side.tolist() for side in pair_lengths(batch)], len(batch)
+    known = n_tokens_of(batch), n_positions(batch), [side.tolist() for side in pair_lengths(batch)], len(batch)
     assert corpus.read == []
     pairs = list(batch)
-    assert known == (n_symbols(pairs), n_places(pairs), [side.tolist() for side in pair_lengths(pairs)], 20)
+    assert known == (n_tokens_of(pairs), n_positions(pairs), [side.tolist() for side in pair_lengths(pairs)], 20)
 
 
 def test_a_pair_is_read_once_and_with_its_part() -> None:
@@ -93,12 +93,12 @@ def test_a_process_reads_its_own_share_alone(rank: int, tmp_path: Path) -> None:
     model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
     optimizer, world = torch.optim.SGD(model.parameters(), 0.0), World(rank=rank, size=3)
     loss = LabelSmoothed(LabelSmoothedConfig())
-    updater = Updater(config.train, 1, task.vocab, model, loss, optimizer, lambda _: 0.0, world)
-    corpus, progress = CountingCorpus(90), Progress()
-    feed = Feed(Batches([(corpus, 1.0)], 60, seed=1), DataConfig(), updater.own)
+    train_step = TrainStep(config.train, 1, task.vocab, model, loss, optimizer, lambda _: 0.0, world)
+    corpus, state = CountingCorpus(90), TrainerState()
+    data_loader = DataLoader(Batches([(corpus, 1.0)], 60, seed=1), DataConfig(), train_step.local)
     shares = []
-    for batch in feed.onwards(progress, lambda: progress.epoch == 1):
-        if progress.epoch == 0:
+    for batch in data_loader.iterate(state, lambda: state.epoch == 1):
+        if state.epoch == 0:
             whole = [row for part in split(batch, 3)[rank::3] for row in part.rows.tolist()]
             assert [x is not None for x in batch.pairs] == [row in whole for row in batch.rows.tolist()]
             shares += whole

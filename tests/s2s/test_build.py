@@ -19,8 +19,8 @@ LEARNED = ["arch.positions=learned", "arch.max_positions=6", "train.steps=1"]  #
 @pytest.mark.parametrize(
     ("max_len", "says"),
     [
-        (7, "data.max_len=7, but arch=transformer takes at most 6 symbols here; give data.max_len=6"),
-        (6, "a sentence of the development set has 7 symbols, but arch=transformer takes at most 6"),
+        (7, "data.max_len=7, but arch=transformer takes at most 6 tokens here; give data.max_len=6"),
+        (6, "a sentence of the development set has 7 tokens, but arch=transformer takes at most 6"),
     ],
 )
 def test_a_sentence_that_the_model_cannot_take_is_refused_at_once(

@@ -1,8 +1,8 @@
-"""How a run is judged while it trains: loss on the development set, and scores of decoded outputs."""
+"""Validation during training: likelihood of the development set and metrics of decoded outputs."""
 
 from __future__ import annotations
 
-__all__ = ["Validation", "Verdict", "dev_examples"]
+__all__ = ["Validation", "ValidationResult", "dev_examples"]
 
 import math
 from collections.abc import Callable, Sequence
@@ -26,32 +26,32 @@ from s2s.task import Example, Task
 
 if TYPE_CHECKING:
     from s2s.metrics import Score
-    from s2s.stopping import StopSignal
+    from s2s.training.signals import StopSignal
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What a validation found."""
+class ValidationResult:
+    """Values of one validation."""
 
     values: dict[str, float]
-    """nll and ppl per target symbol, and each score under its name"""
+    """nll and ppl per target token, and each metric under its name"""
     signatures: dict[str, str]
-    """How each score came about"""
-    goodness: float
+    """Signature of each metric"""
+    criterion: float
     """The value of valid.best, negated where less is better; -inf where it is no number"""
     search: str
-    """How outputs were found, such as "beam 4"; empty where none were"""
+    """How outputs were decoded, such as "beam 4"; empty if none were"""
 
     def record(self) -> dict[str, Any]:
-        """For the log: every value, and what is needed to understand it."""
+        """The record for the log."""
         return {**self.values, "search": self.search, "signatures": self.signatures}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Validation:
-    """Judges the model as it is now; the ranks share the work, and come to the same verdict."""
+    """Validates the model's current weights; the ranks share the work and get the same result."""
 
     config: Config
     task: Task
@@ -59,7 +59,7 @@ class Validation:
     loss: Loss
     corpora: Sequence[MappedCorpus]
     examples: Sequence[Example]
-    """What is decoded and scored"""
+    """Examples to decode and score"""
     metrics: Sequence[Metric]
     generator: Generator
     world: World
@@ -68,7 +68,7 @@ class Validation:
         known = ["nll", *(metric.name for metric in self.metrics if self.config.valid.score)]
         best = self.config.valid.best
         if best not in known:
-            raise ConfigError(f"valid.best={best} is not among what is measured.{did_you_mean(best, known)}")
+            raise ConfigError(f"valid.best={best} is not among the values of validation.{did_you_mean(best, known)}")
         patience, of = self.config.valid.patience, self.config.train.average_of
         if not self.corpora and (patience or of == "best"):
             option = f"valid.patience={patience}" if patience else "train.average_of=best"
@@ -78,24 +78,25 @@ class Validation:
         """Whether there is a development set."""
         return bool(self.corpora)
 
-    def __call__(self, stop: StopSignal) -> Verdict | None:
-        """Loss and scores, or None if a signal came meanwhile; the model is left in the mode it was in."""
+    def __call__(self, stop: StopSignal) -> ValidationResult | None:
+        """All values, or None if a signal interrupted it; the model's training mode is restored."""
         nll = self.nll(stop)
         scores = None if nll is None else self.scores(stop)
         if nll is None or scores is None:
             return None
         values, signatures = {"nll": nll, "ppl": math.exp(min(nll, 100))}, {}
-        goodness = {"nll": -nll}
+        criterion = {"nll": -nll}
         for score in scores:
             values[score.name] = score.value
             signatures[score.name] = score.signature
-            goodness[score.name] = score.value if score.higher_is_better else -score.value
-        good = goodness[self.config.valid.best]
-        return Verdict(values, signatures, -math.inf if math.isnan(good) else good, self._search() if scores else "")
+            criterion[score.name] = score.value if score.higher_is_better else -score.value
+        best = criterion[self.config.valid.best]
+        best = -math.inf if math.isnan(best) else best
+        return ValidationResult(values, signatures, best, self._search() if scores else "")
 
     def nll(self, stop: StopSignal) -> float | None:
-        """Mean negative log-likelihood of a target symbol, in nats, without dropout and label smoothing."""
-        sums = self._everywhere(stop, self._own_nll)
+        """Negative log-likelihood per target token, in nats, without dropout and label smoothing."""
+        sums = self._on_all_ranks(stop, self._local_nll)
         if sums is None:
             return None
         return sum(nll for nll, _ in sums) / sum(n_tokens for _, n_tokens in sums)
@@ -104,7 +105,7 @@ class Validation:
         """Every metric on the first valid.sentences sentences, decoded as s2s-generate would."""
         if not self.config.valid.score or not self.metrics:
             return []
-        parts = self._everywhere(stop, self._own_hyps)
+        parts = self._on_all_ranks(stop, self._local_hyps)
         if parts is None:
             return None
         hyps = [""] * len(self.examples)
@@ -117,15 +118,15 @@ class Validation:
         search = self.config.search
         return f"{search.name} {getattr(search, 'beam', '')}".rstrip()
 
-    def _everywhere(self, stop: StopSignal, work: Callable[[], T]) -> list[T] | None:
-        """What `work` gives on every rank; None on all of them if a signal cut it short on any."""
-        parts = self.world.all_gather(stop.until_asked(work))
+    def _on_all_ranks(self, stop: StopSignal, work: Callable[[], T]) -> list[T] | None:
+        """The result of `work` on every rank; None on all of them if a signal interrupted any."""
+        parts = self.world.all_gather(stop.interruptible(work))
         done = [part for part in parts if part is not None]
         return done if len(done) == len(parts) else None
 
     @torch.inference_mode()
-    def _own_nll(self) -> tuple[float, int]:
-        """Sums of this rank's share: negative log-likelihood, and target symbols."""
+    def _local_nll(self) -> tuple[float, int]:
+        """Sums over this rank's share: negative log-likelihood, and target tokens."""
         tokens = self.config.train.micro_tokens or self.config.train.n_tokens
         batches = chain.from_iterable(in_order(corpus, tokens) for corpus in self.corpora)
         nll, n_tokens = 0.0, 0
@@ -137,14 +138,14 @@ class Validation:
                 n_tokens += batch.n_tokens
         return nll, n_tokens
 
-    def _own_hyps(self) -> list[str]:
+    def _local_hyps(self) -> list[str]:
         """Outputs for this rank's share of the examples."""
         own = self.examples[self.world.rank :: self.world.size]
         return [output.hyp for output in self.generator(example.src for example in own)]
 
 
 def dev_examples(task: Task, config: Config) -> list[Example]:
-    """What validation decodes: read before the first update, so that a missing file does not end a run later."""
+    """The examples that validation decodes, read before the first update: a missing file is reported at once."""
     if not config.valid.score:
         return []
     names = (name for name, _ in task.corpora("valid"))

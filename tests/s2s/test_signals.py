@@ -17,9 +17,9 @@ import pytest
 from children import in_child
 from sorting_runs import fork_training, outcome, status, train
 
-from s2s import stopping
 from s2s.errors import Preempted
-from s2s.stopping import Stopped, StopSignal
+from s2s.training import signals
+from s2s.training.signals import Stopped, StopSignal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,7 +77,7 @@ def test_a_signal_while_the_data_is_prepared_ends_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("s2s.assemble.prepare", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+        patch.setattr("s2s.training.build.prepare", lambda *_: os.kill(os.getpid(), signal.SIGINT))
         assert train(tmp_path / "a", *RUN) == 130
     assert capsys.readouterr().err == f"s2s-train: stopped by SIGINT: {AT_ONCE}\n"
     assert status(tmp_path / "a")["state"] == "preempted"
@@ -103,7 +103,7 @@ def ended_by(block: Callable[[StopSignal], None]) -> tuple[StopSignal, Preempted
     stop = StopSignal()
 
     def listen() -> None:
-        with stop.listening():
+        with stop.handling():
             block(stop)
 
     with pytest.raises(Preempted) as caught:
@@ -119,10 +119,10 @@ def test_work_that_can_be_left_off_is_and_the_rest_goes_on() -> None:
     done: list[object] = []
 
     def block(stop: StopSignal) -> None:
-        with stop.deferring():
-            done.append(stop.until_asked(lambda: 7))
-            done.append(stop.until_asked(lambda: [send(signal.SIGUSR1), done.append("late")]))
-            done.append(stop.until_asked(lambda: done.append("too late")))
+        with stop.deferred():
+            done.append(stop.interruptible(lambda: 7))
+            done.append(stop.interruptible(lambda: [send(signal.SIGUSR1), done.append("late")]))
+            done.append(stop.interruptible(lambda: done.append("too late")))
             done.append("rest")
 
     stop, _ = ended_by(block)
@@ -143,11 +143,11 @@ def test_a_second_signal_within_a_second_is_the_first_and_a_later_one_ends_at_on
     done = []
 
     def block(stop: StopSignal) -> None:
-        with stop.deferring():
+        with stop.deferred():
             send(signal.SIGINT)
             send(signal.SIGTERM)
             done.append(stop.received)
-            stop.received_at -= stopping.SAME
+            stop.received_at -= signals.REPEATED
             send(signal.SIGINT)
             done.append("not heard")
 
@@ -160,7 +160,7 @@ def test_a_second_signal_within_a_second_is_the_first_and_a_later_one_ends_at_on
 def test_signals_do_afterwards_what_they_did_before() -> None:
     before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)]
     threads = set(threading.enumerate())  # other tests may have left some
-    with StopSignal().listening():
+    with StopSignal().handling():
         assert signal.getsignal(signal.SIGTERM) not in before
     assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)] == before
     assert set(threading.enumerate()) <= threads
@@ -168,7 +168,7 @@ def test_signals_do_afterwards_what_they_did_before() -> None:
 
 def test_a_child_dies_of_what_is_meant_to_end_it() -> None:
     """A worker that only remembered SIGTERM would outlive the pool that ends it so."""
-    with StopSignal().listening() as stop:
+    with StopSignal().handling() as stop:
         code = in_child(lambda: [os.kill(os.getpid(), signal.SIGTERM), time.sleep(5)])
         assert code == -signal.SIGTERM
         assert stop.received is None
@@ -178,8 +178,8 @@ def test_a_signal_is_heard_even_while_python_is_not(capfd: pytest.CaptureFixture
     """As long as C code runs, no handler does: sentencepiece learns a vocabulary in one call."""
 
     def child() -> None:
-        stopping.DEAF = 0.1
-        with StopSignal().listening():
+        signals.GRACE = 0.1
+        with StopSignal().handling():
             threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
             hashlib.pbkdf2_hmac("sha256", b"", b"", 200_000_000)
 
@@ -193,7 +193,7 @@ def test_a_signal_that_something_swallowed_is_heeded_before_the_first_update() -
     def block(stop: StopSignal) -> None:
         with suppress(Stopped):
             send(signal.SIGTERM)
-        with stop.deferring():
+        with stop.deferred():
             pytest.fail("begun")
 
     assert AT_ONCE in str(ended_by(block)[1])
@@ -208,14 +208,14 @@ def test_a_signal_that_c_code_reports_as_an_error_of_its_own_is_a_signal() -> No
         except Stopped:
             raise TypeError("could not determine the shape") from None
 
-    with pytest.raises(Preempted, match="stopped by SIGTERM"), StopSignal().listening():
+    with pytest.raises(Preempted, match="stopped by SIGTERM"), StopSignal().handling():
         masked()
     stop = StopSignal()
-    with stop.listening():
-        assert stop.until_asked(masked) is None
+    with stop.handling():
+        assert stop.interruptible(masked) is None
         with pytest.raises(TypeError, match="mine"):
             raise TypeError("mine")
-    with pytest.raises(TypeError, match="mine"), StopSignal().listening():
+    with pytest.raises(TypeError, match="mine"), StopSignal().handling():
         raise TypeError("mine")
 
 

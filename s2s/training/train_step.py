@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Updated", "Updater"]
+__all__ = ["StepResult", "TrainStep"]
 
 import math
 from dataclasses import dataclass, field
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Updated:
-    """What came of one update; loss and nll are per target symbol, in nats."""
+class StepResult:
+    """Outcome of one update; loss and nll are per target token, in nats."""
 
     loss: float
     nll: float
@@ -42,19 +42,19 @@ class Updated:
     n_tokens: int
     n_src_tokens: int
     padding: float
-    """Share of the places of all micro-batches, on both sides, that hold no symbol"""
-    n_parts: int
-    """Micro-batches, over all processes"""
-    n_operations: float | None
-    """Floating-point operations of the model's products, forward and backward; None: it does not say"""
+    """Share of the positions of all micro-batches, on both sides, that are padding"""
+    n_micro_batches: int
+    """Over all ranks"""
+    flops: float | None
+    """Floating-point operations of the model, forward and backward; None: it does not count them"""
 
     @property
     def finite(self) -> bool:
-        """Whether the step was taken; otherwise weights and optimizer are as they were."""
+        """Whether the optimizer stepped; otherwise weights and optimizer are unchanged."""
         return math.isfinite(self.loss) and math.isfinite(self.gnorm)
 
     def record(self) -> dict[str, float]:
-        """What the log gets of it."""
+        """Values for the log."""
         return {
             "loss": self.loss,
             "nll": self.nll,
@@ -63,13 +63,13 @@ class Updated:
             "tokens": self.n_tokens,
             "src_tokens": self.n_src_tokens,
             "padding": self.padding,
-            "parts": self.n_parts,
+            "micro_batches": self.n_micro_batches,
         }
 
 
 @dataclass
-class Updater:
-    """Turns global batches into updates of the model."""
+class TrainStep:
+    """Makes one update of the model from a global batch."""
 
     config: TrainConfig
     seed: int
@@ -87,39 +87,39 @@ class Updater:
         self.scaler = torch.amp.GradScaler(self.world.device.type, enabled=self.config.precision == "fp16")
         self.graphs = CUDAGraphCallable(self._learn, capture) if self.backend.cuda_graph.enabled else None
         self.stepper = self._stepper()
-        self.finer = 1
-        """Times as many micro-batches as were asked for, since with fewer the memory was too small"""
+        self.split_factor = 1
+        """Multiple of the configured number of micro-batches; doubled when memory was too small"""
 
-    def __call__(self, batch: Sequence[Pair], step: int) -> Updated:
-        """Learn from `batch` as update `step`, counted from 1; nothing changes if something is not finite."""
+    def __call__(self, batch: Sequence[Pair], step: int) -> StepResult:
+        """Train on `batch` as update `step`, counted from 1; nothing changes if loss or gradient are not finite."""
         self.world.start_update(step)
         lr = self.schedule(step)
-        n_src_tokens, n_tokens = n_symbols(batch)
+        n_src_tokens, n_tokens = n_tokens_of(batch)
         while True:
-            parts = split(batch, self._n_parts(batch))
+            parts = split(batch, self._n_micro_batches(batch))
             sums, failed = self._gradient(parts, step, n_tokens)
             if not failed:
                 break
-            self._split_finer()
+            self._split_further()
         norm = self.stepper(sums[0], lr)
         loss, nll, n_there, gnorm = torch.stack([*sums[:3], norm]).tolist()  # the only wait for the device
         padding = 1 - (n_src_tokens + n_tokens) / n_there
-        n_operations = self._n_operations(batch)
-        return Updated(
-            loss / n_tokens, nll / n_tokens, gnorm, lr, n_tokens, n_src_tokens, padding, len(parts), n_operations
+        flops = self._flops(batch)
+        return StepResult(
+            loss / n_tokens, nll / n_tokens, gnorm, lr, n_tokens, n_src_tokens, padding, len(parts), flops
         )
 
     def capacity(self, tokens: int) -> Capacity | None:
         """The static shape of packed batches of so many tokens a side; None: shapes vary from batch to batch."""
         return Capacity(tokens, self.backend.max_len) if self.backend.static_shapes else None
 
-    def own(self, batch: Sequence[Pair]) -> list[Sequence[Pair]]:
-        """The parts of a batch that this process learns from."""
-        return split(batch, self._n_parts(batch))[self.world.rank :: self.world.size]
+    def local(self, batch: Sequence[Pair]) -> list[Sequence[Pair]]:
+        """The micro-batches of a global batch that this rank trains on."""
+        return split(batch, self._n_micro_batches(batch))[self.world.rank :: self.world.size]
 
     def trial(self, batch: Sequence[Pair]) -> None:
-        """The gradient of a batch, and nothing of it: what memory that takes."""
-        self._gradient(split(batch, self._n_parts(batch)), 0, n_symbols(batch)[1])
+        """Compute the gradient of a batch and discard it, to measure memory."""
+        self._gradient(split(batch, self._n_micro_batches(batch)), 0, n_tokens_of(batch)[1])
         self.optimizer.zero_grad(set_to_none=self.graphs is None)
 
     def _gradient(self, parts: Sequence[Sequence[Pair]], step: int, n_tokens: int) -> tuple[Tensor, bool]:
@@ -178,27 +178,27 @@ class Updater:
         capacity = self.capacity(math.ceil(self.config.n_tokens / n_parts))
         return pack(pairs, self.vocab, capacity and capacity.for_(pairs)).to(self.world.device)
 
-    def _n_parts(self, batch: Sequence[Pair]) -> int:
+    def _n_micro_batches(self, batch: Sequence[Pair]) -> int:
         """Micro-batches of a global batch: as many as micro_tokens asks for, and a multiple of the ranks."""
-        n = self.config.n_tokens if self.backend.static_shapes else max(self._n_places(batch))
+        n = self.config.n_tokens if self.backend.static_shapes else max(self._n_positions(batch))
         return self.world.size * self._n_own(n)
 
     def _n_own(self, n_places: int) -> int:
         """Micro-batches of each rank for so many places a side of a global batch."""
         limit, size = self.config.micro_tokens, self.world.size
         needed = 1 if limit is None else math.ceil(n_places / limit)
-        return self.finer * math.ceil(needed / size)
+        return self.split_factor * math.ceil(needed / size)
 
-    def _n_places(self, pairs: Sequence[Pair]) -> tuple[int, int]:
-        return n_symbols(pairs) if self.backend.packed.enabled else n_places(pairs)
+    def _n_positions(self, pairs: Sequence[Pair]) -> tuple[int, int]:
+        return n_tokens_of(pairs) if self.backend.packed.enabled else n_positions(pairs)
 
-    def _n_operations(self, batch: Sequence[Pair]) -> float | None:
+    def _flops(self, batch: Sequence[Pair]) -> float | None:
         forward = self.model.forward_operations(*(side.tolist() for side in pair_lengths(batch)))
         return None if forward is None else 3 * forward
 
-    def _split_finer(self) -> None:
+    def _split_further(self) -> None:
         """Twice as many micro-batches from now on; the mathematics stay, dropout's draws are others."""
-        self.finer *= 2
+        self.split_factor *= 2
         self.optimizer.zero_grad()
         self.graphs = CUDAGraphCallable(self._learn, capture) if self.graphs else None
         self.stepper = self._stepper()  # gradients will lie elsewhere
@@ -221,13 +221,13 @@ class Updater:
         return OptimizerStep(*parts)
 
 
-def n_symbols(batch: Sequence[Pair]) -> tuple[int, int]:
+def n_tokens_of(batch: Sequence[Pair]) -> tuple[int, int]:
     """Source and target symbols of a batch, each sentence's eos counted."""
     src, tgt = pair_lengths(batch)
     return int(src.sum()), int(tgt.sum())
 
 
-def n_places(pairs: Sequence[Pair]) -> tuple[int, int]:
+def n_positions(pairs: Sequence[Pair]) -> tuple[int, int]:
     """Source and target places of the same as a padded batch."""
     src, tgt = pair_lengths(pairs)
     return len(pairs) * int(src.max(initial=1)), len(pairs) * int(tgt.max(initial=1))

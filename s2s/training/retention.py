@@ -1,4 +1,4 @@
-"""Which of a run's checkpoints are kept, which are averaged, and what makes way for the next."""
+"""Which of a run's checkpoints are kept, which are averaged, and which are removed to free space."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from s2s.errors import CheckpointError
 from s2s.log import Log
 
 if TYPE_CHECKING:
-    from s2s.progress import Progress
+    from s2s.training.state import TrainerState
 
 
 @dataclass
 class Retention:
-    """The newest and the best of one run's checkpoints."""
+    """Keeps the newest and the best checkpoints of one run."""
 
     config: Config
     folder: Path
@@ -37,29 +37,29 @@ class Retention:
         train, keep = self.config.train, self.config.checkpoint
         return max(keep.keep_best, train.average if train.average_of == "best" else 0)
 
-    def keep(self, name: str, progress: Progress, stopgap: str) -> None:
-        """Point at the newest, `name`, and at the best, and remove all that is neither, and the `stopgap`.
+    def keep(self, name: str, state: TrainerState, interim: str) -> None:
+        """Link `last` to `name`, `best` to the best, and remove the `interim` one and all that are neither.
 
-        What has a later step is none of ours: it was passed over as damaged.
+        Checkpoints of later steps than `name` are removed, too: they were skipped as damaged when the run resumed.
         """
         names = [path.name for path in checkpoint.steps(self.folder)]
-        names = [n for n in names[: names.index(name) + 1] if n == name or n != stopgap]
-        best = [checkpoint.step_name(step) for _, step in progress.best[: self.n_best()]]
+        names = [n for n in names[: names.index(name) + 1] if n == name or n != interim]
+        best = [checkpoint.step_name(step) for _, step in state.best[: self.n_best()]]
         checkpoint.write_link(self.folder.parent / "last", self.folder / name)
         if best and best[0] in names:
             checkpoint.write_link(self.folder.parent / "best", self.folder / best[0])
         checkpoint.prune(self.folder, {*names[-self.n_last() :], *best})
 
-    def members(self, progress: Progress) -> list[Path]:
-        """What is averaged: of the last or best checkpoints, those that are whole."""
+    def members(self, state: TrainerState) -> list[Path]:
+        """The last or best train.average checkpoints that pass verification."""
         if self.config.train.average_of == "best":
-            ranked = [self.folder / checkpoint.step_name(step) for _, step in progress.best]
+            ranked = [self.folder / checkpoint.step_name(step) for _, step in state.best]
         else:
             ranked = checkpoint.steps(self.folder)[::-1]
-        whole = (path for path in ranked if self._is_whole(path))
-        return list(islice(whole, self.config.train.average))
+        valid = (path for path in ranked if self._is_valid(path))
+        return list(islice(valid, self.config.train.average))
 
-    def _is_whole(self, path: Path) -> bool:
+    def _is_valid(self, path: Path) -> bool:
         try:
             checkpoint.verify(path)
         except CheckpointError as error:
@@ -68,7 +68,7 @@ class Retention:
         return True
 
     def make_room(self) -> None:
-        """Keep only the newest checkpoint and what `best` names."""
+        """Remove all but the newest checkpoint and the one that `best` links to."""
         best = checkpoint.read_link(self.folder.parent / "best")
         with suppress(CheckpointError):
             checkpoint.prune(self.folder, [*checkpoint.steps(self.folder)[-1:], *([best] if best else [])])

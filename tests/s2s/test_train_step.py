@@ -16,7 +16,7 @@ from s2s.distributed import World
 from s2s.model import Memory, Seq2Seq
 from s2s.nn.loss import LossSums
 from s2s.task import Vocab
-from s2s.update import Updater
+from s2s.training.train_step import TrainStep
 
 VOCAB = Vocab(src=12, tgt=12, joint=True)
 
@@ -55,12 +55,12 @@ def pairs(n: int) -> list[tuple[list[int], list[int]]]:
     return [(side(), side()) for _ in range(n)]
 
 
-def updater(model: Seq2Seq, **train: object) -> Updater:
+def train_step(model: Seq2Seq, **train: object) -> TrainStep:
     optimizer = torch.optim.SGD(model.parameters(), 0.0)
-    return Updater(TrainConfig(**train), 1, VOCAB, model, plain_loss, optimizer, lambda step: 0.5, World())  # type: ignore[arg-type]
+    return TrainStep(TrainConfig(**train), 1, VOCAB, model, plain_loss, optimizer, lambda step: 0.5, World())  # type: ignore[arg-type]
 
 
-def parts_of(update: Updater, batch: list[tuple[list[int], list[int]]]) -> list[Batch]:
+def parts_of(update: TrainStep, batch: list[tuple[list[int], list[int]]]) -> list[Batch]:
     """The micro-batches that an update learns from."""
     seen: list[Batch] = []
 
@@ -86,19 +86,19 @@ def test_the_update_is_the_same_for_any_number_of_micro_batches(model: Bag, micr
     whole = make_batch(batch, VOCAB)
     (plain_loss(exact, whole).loss / whole.n_tokens).backward()
 
-    updated = updater(model, micro_tokens=micro_tokens)(batch, step=1)
+    result = train_step(model, micro_tokens=micro_tokens)(batch, step=1)
 
     for p, q in zip(model.parameters(), exact.parameters(), strict=True):
         assert torch.allclose(p.double(), q - 0.5 * q.grad, atol=1e-6)
     norm = math.sqrt(sum(float(q.grad.square().sum()) for q in exact.parameters()))
-    assert updated.gnorm == pytest.approx(norm, rel=1e-5)
-    assert updated.n_tokens == whole.n_tokens
-    assert updated.n_src_tokens == whole.n_src_tokens
+    assert result.gnorm == pytest.approx(norm, rel=1e-5)
+    assert result.n_tokens == whole.n_tokens
+    assert result.n_src_tokens == whole.n_src_tokens
 
 
 @pytest.mark.parametrize("micro_tokens", [None, 40])
 def test_padding_is_the_share_of_places_that_hold_no_symbol(model: Bag, micro_tokens: int | None) -> None:
-    update = updater(model, micro_tokens=micro_tokens)
+    update = train_step(model, micro_tokens=micro_tokens)
     parts = parts_of(update, pairs(32))
     padding = sum(int(part.src_pad.sum() + part.tgt_pad.sum()) for part in parts)
     places = sum(part.src_pad.numel() + part.tgt_pad.numel() for part in parts)
@@ -110,23 +110,23 @@ def test_micro_batches_of_like_lengths_hold_what_one_device_may_take(model: Bag)
     """Padding counts: a device holds it, too."""
     batch = sorted(pairs(300), key=lambda pair: (len(pair[1]), len(pair[0])))
     like = [pair for pair in batch if len(pair[1]) == 4]
-    parts = parts_of(updater(model, micro_tokens=60), like)
+    parts = parts_of(train_step(model, micro_tokens=60), like)
     assert sum(len(part.src) for part in parts) == len(like)
     assert max(max(part.src.numel(), part.tgt_out.numel()) for part in parts) <= 1.1 * 60
 
 
 def test_any_seed_will_do(model: Bag) -> None:
-    update = updater(model)
+    update = train_step(model)
     update.seed = 2**63 - 1
     assert update(pairs(4), step=300_000).finite
 
 
 def test_clipping_scales_the_whole_gradient(model: Bag) -> None:
     before = [p.detach().clone() for p in model.parameters()]
-    updated = updater(model, clip=0.01)(pairs(8), step=1)
+    result = train_step(model, clip=0.01)(pairs(8), step=1)
     moves = [(p.detach() - b).square().sum() for p, b in zip(model.parameters(), before, strict=True)]
     moved = math.sqrt(float(sum(moves)))
-    assert updated.gnorm > 0.01
+    assert result.gnorm > 0.01
     assert moved == pytest.approx(0.5 * 0.01, rel=1e-3)
 
 
@@ -134,13 +134,13 @@ def test_clipping_scales_the_whole_gradient(model: Bag) -> None:
 def test_a_gradient_that_is_not_finite_changes_nothing(model: Bag, poison: float) -> None:
     before = copy.deepcopy(model.state_dict())
     model.out.bias.register_hook(lambda g: g * poison)
-    updated = updater(model)(pairs(4), step=1)
-    assert not updated.finite
+    result = train_step(model)(pairs(4), step=1)
+    assert not result.finite
     assert all(torch.equal(before[name], t) for name, t in model.state_dict().items())
 
 
 def test_overflow_in_fp16_lowers_the_scale_and_changes_nothing(model: Bag) -> None:
-    update = updater(model, precision="fp16")
+    update = train_step(model, precision="fp16")
     before, scale = copy.deepcopy(model.state_dict()), update.scaler.get_scale()
     handle = model.out.bias.register_hook(lambda g: g * math.inf)
     assert not update(pairs(4), step=1).finite
@@ -153,8 +153,8 @@ def test_overflow_in_fp16_lowers_the_scale_and_changes_nothing(model: Bag) -> No
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_half_precision_comes_near_the_full_one_and_keeps_fp32_weights(model: Bag, precision: str) -> None:
     full = copy.deepcopy(model)
-    updater(full)(pairs(16), step=1)
-    updater(model, precision=precision)(pairs(16), step=1)
+    train_step(full)(pairs(16), step=1)
+    train_step(model, precision=precision)(pairs(16), step=1)
     for p, q in zip(model.parameters(), full.parameters(), strict=True):
         assert p.dtype == torch.float32
         assert torch.allclose(p, q, atol=2e-3)
@@ -167,7 +167,7 @@ def test_dropout_depends_on_the_step_and_not_on_what_ran_before(model: Bag) -> N
         draws.append(torch.rand(3).tolist())
         return plain_loss(model, batch)
 
-    update = updater(model)
+    update = train_step(model)
     update.loss = loss
     for step in (1, 2, 1):
         torch.rand(step)
@@ -188,19 +188,19 @@ def sized(limit: int) -> object:
 
 def test_too_little_memory_makes_more_micro_batches_and_the_same_gradient(model: Bag) -> None:
     batch, other = pairs(32), copy.deepcopy(model)
-    expected = updater(other)(batch, step=1)
-    update = updater(model)
+    expected = train_step(other)(batch, step=1)
+    update = train_step(model)
     update.loss = sized(60)  # type: ignore[assignment]
-    updated = update(batch, step=1)
-    assert updated.n_parts > 1
-    assert updated.loss == pytest.approx(expected.loss)
+    result = update(batch, step=1)
+    assert result.n_micro_batches > 1
+    assert result.loss == pytest.approx(expected.loss)
     for p, q in zip(model.parameters(), other.parameters(), strict=True):
         assert torch.allclose(p, q, atol=1e-6)
-    assert update(batch, step=2).n_parts == updated.n_parts, "it is not tried anew at every update"
+    assert update(batch, step=2).n_micro_batches == result.n_micro_batches, "it is not tried anew at every update"
 
 
 def test_too_little_memory_for_a_single_pair_is_an_error(model: Bag) -> None:
-    update = updater(model)
+    update = train_step(model)
     update.loss = sized(0)  # type: ignore[assignment]
     with pytest.raises(torch.OutOfMemoryError):
         update(pairs(4), step=1)

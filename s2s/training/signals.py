@@ -1,7 +1,7 @@
-"""Signals that ask a run to stop, heard at the next moment at which nothing is lost.
+"""Signals that stop a run, handled at the next moment at which nothing is lost.
 
-While nothing has to be saved (start-up, and after the last update is saved) a signal ends the process at once;
-during an update it waits for the end of it; work that can be left off in the middle, such as a validation, is.
+While nothing has to be saved (start-up, and after the last update is saved) a signal ends the process at once; during
+an update it is deferred to the update's end; interruptible work, such as a validation, is abandoned.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ EXIT_PREEMPTED = 75
 """EX_TEMPFAIL: all is saved, the same command continues; a scheduler may requeue on it."""
 EXIT_INTERRUPTED = 130
 """The shell's code for Ctrl-C."""
-SAME = 1.0
-"""Seconds within which a second signal is the first one again: torchrun passes on what the terminal has sent already"""
-DEAF = 3.0
-"""Seconds that Python gets to hear a signal, which it cannot while C code runs, such as sentencepiece's training"""
+REPEATED = 1.0
+"""Seconds within which a second signal is the first one again: torchrun forwards what the terminal has sent already"""
+GRACE = 3.0
+"""Seconds before the process is ended if Python's handler cannot run: C code, such as sentencepiece's, blocks it"""
 
 _CODES = {
     signal.SIGINT: EXIT_INTERRUPTED,
@@ -39,7 +39,7 @@ _CODES = {
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal that is heeded on the spot; no `except Exception` on its way takes it for an error."""
+    """Raised by a signal that takes effect at once; not an Exception, so that no `except Exception` swallows it."""
 
     def __init__(self, number: signal.Signals, what: str = "nothing had to be saved; the same command goes on") -> None:
         super().__init__(f"stopped by {number.name}: {what}")
@@ -47,59 +47,59 @@ class Stopped(KeyboardInterrupt):
 
 
 class StopSignal:
-    """Remembers the first SIGINT, SIGTERM or SIGUSR1, and stops what may be stopped."""
+    """Records the first SIGINT, SIGTERM or SIGUSR1 and raises, or defers, according to `mode`."""
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
         self.received_at = 0.0
-        self.mode: Literal["leave", "wait", "cut"] = "leave"
-        """What a signal does: end everything, wait to be asked for, or end the work that can be left off."""
+        self.mode: Literal["exit", "defer", "interrupt"] = "exit"
+        """What a signal does: end the process, only set `received`, or abandon the work of `interruptible`"""
         self.raised: Stopped | None = None
-        """What a signal has ended work with"""
-        self.heard = threading.Event()
-        self.before: dict[int, Any] = {}
-        """What the signals did before, while we listen"""
+        """The exception that the handler raised"""
+        self.handled = threading.Event()
+        self.previous: dict[int, Any] = {}
+        """The handlers that ours replaced"""
 
     @contextmanager
-    def listening(self) -> Iterator[StopSignal]:
-        """Hear the signals inside the block, which they end as Preempted; afterwards all is as it was."""
+    def handling(self) -> Iterator[StopSignal]:
+        """Install the handlers inside the block; a signal that ends it raises Preempted."""
         reading, writing = os.pipe()
         os.set_blocking(writing, False)
         watcher = threading.Thread(target=self._watch, args=(reading,), daemon=True)
         watcher.start()
-        self.before = {number: signal.signal(number, self._hear) for number in _CODES}
+        self.previous = {number: signal.signal(number, self._handle) for number in _CODES}
         wakeup = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-        os.register_at_fork(after_in_child=self._restore)  # a worker must die of what is meant to end it
+        os.register_at_fork(after_in_child=self._restore)  # signals must end worker processes
         try:
-            with self.unmasked():
+            with self.as_stopped():
                 yield self
         except Stopped as stop:
             raise Preempted(str(stop), stop.exit_code) from None
         finally:
             self._restore(wakeup)
-            self.heard.set()
+            self.handled.set()
             os.write(writing, b"\0")
             watcher.join()
             os.close(writing)
             os.close(reading)
 
     @contextmanager
-    def deferring(self) -> Iterator[None]:
-        """Inside the block a signal waits: whoever runs it looks at `received` where it can be heeded."""
-        self._leave_if_asked()
-        self.mode = "wait"
+    def deferred(self) -> Iterator[None]:
+        """Inside the block a signal only sets `received`, which its code must check."""
+        self._raise_if_received()
+        self.mode = "defer"
         try:
             yield
         finally:
-            self.mode = "leave"
-        self._leave_if_asked()
+            self.mode = "exit"
+        self._raise_if_received()
 
-    def until_asked(self, work: Callable[[], T]) -> T | None:
-        """What `work` gives, or None if a signal comes before it is done."""
+    def interruptible(self, work: Callable[[], T]) -> T | None:
+        """The result of `work`, or None if a signal arrives before it is done."""
         mode = self.mode
         try:
-            with self.unmasked():
-                self.mode = "cut"
+            with self.as_stopped():
+                self.mode = "interrupt"
                 result = None if self.received else work()
                 self.mode = mode  # in here, so that no signal can come between
         except Stopped:
@@ -108,8 +108,8 @@ class StopSignal:
         return result
 
     @contextmanager
-    def unmasked(self) -> Iterator[None]:
-        """What a signal ends inside the block ends as Stopped: C code may report an error of its own in its place."""
+    def as_stopped(self) -> Iterator[None]:
+        """Turn any exception that a signal causes inside the block into Stopped: C code may replace ours by its own."""
         try:
             yield
         except Exception as error:
@@ -118,41 +118,41 @@ class StopSignal:
             raise self.raised from error
 
     def error(self, step: int) -> Preempted:
-        """What to raise once everything is saved; in a process that heard nothing, since another has."""
+        """The error to raise once everything is saved, on every rank, even if another one received the signal."""
         number = self.received or signal.SIGTERM
         message = f"stopped by {number.name} after update {step:,}, saved; the same command continues"
         return Preempted(message, _CODES[number])
 
-    def _leave_if_asked(self) -> None:
+    def _raise_if_received(self) -> None:
         if self.received is not None:
             raise Stopped(self.received)
 
-    def _hear(self, code: int, _frame: Any) -> None:
+    def _handle(self, code: int, _frame: Any) -> None:
         number = signal.Signals(code)
         if self.received is None:
             self.received, self.received_at = number, time.monotonic()
-            self.heard.set()
-            if self.mode != "wait":
+            self.handled.set()
+            if self.mode != "defer":
                 self.raised = Stopped(number)
                 raise self.raised
-        elif time.monotonic() - self.received_at >= SAME:  # asked twice: the last checkpoint has to do
+        elif time.monotonic() - self.received_at >= REPEATED:  # a second signal: do not save
             raise Stopped(
                 number, "asked twice, so nothing was saved; the same command goes on from the last checkpoint"
             )
 
     def _watch(self, reading: int) -> None:
-        """In a thread: leave, if a signal has come, nothing has to be saved, and Python does not get to hear it."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, _CODES)  # what interrupts a wait must reach the thread that waits
+        """In a thread: end the process if Python's handler does not run within GRACE and nothing has to be saved."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, _CODES)  # signals must interrupt the main thread's waits
         while code := os.read(reading, 1)[0]:
-            if code in _CODES and not self.heard.wait(DEAF) and self.mode == "leave":
+            if code in _CODES and not self.handled.wait(GRACE) and self.mode == "exit":
                 stop = Stopped(signal.Signals(code))
                 os.write(2, f"s2s-train: {stop}\n".encode())
                 os._exit(stop.exit_code)
 
     def _restore(self, wakeup: int = -1) -> None:
-        """Let the signals do what they did before."""
-        before, self.before = self.before, {}
-        if before:
+        """Reinstall the previous handlers."""
+        previous, self.previous = self.previous, {}
+        if previous:
             signal.set_wakeup_fd(wakeup)
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)
