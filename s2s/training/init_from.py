@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["init_from"]
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,16 +14,16 @@ from torch import Tensor
 
 from s2s.checkpoint.vocab_rows import match_tokens, rows_by_size, take_rows
 from s2s.config import Config
-from s2s.errors import CheckpointError, ConfigError, did_you_mean
+from s2s.errors import CheckpointError, ConfigError
 from s2s.io.atomic import sha256
 from s2s.run import find_run, tokenizer
 from s2s.run.trained_run import load_task, read_weights
 from s2s.task import Side, Task
+from s2s.training.init_map import missing_part, names_in_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from s2s.config import TrainConfig
     from s2s.distributed import World
     from s2s.model import Seq2Seq
     from s2s.plugin import Plugins
@@ -72,10 +71,10 @@ def init_from(model: Seq2Seq, config: Config, task: Task, tokenizer: Path, plugi
     _refuse_other_ranks(path, world)
     own = Vocabularies(config, task, tokenizer)
     other = Vocabularies(other_config, other_task, directory / "tokenizer")
-    if _must_match(own, other, config.train):
+    if _must_match(own, other, config.train.init_map):
         own, other = _with_rows(own, model, plugins), _with_rows(other, None, plugins)
     state = model.state_dict()
-    names = _names_there(state, config.train)
+    names = names_in_source(state, config.train.init_map)
     loaded = Loader(given, own, other).load(state, weights, names)
     model.load_state_dict(loaded.tensors, strict=False)
     return [f"{len(loaded.tensors)} of {len(state)} tensors from {path}{_kept(state, loaded.tensors)}", *loaded.report]
@@ -109,7 +108,7 @@ class Loader:
         for name, there in names.items():
             if there not in weights:
                 as_what = f" as '{there}'" if there != name else ""
-                wrong.append((f"'{name}' is not there{as_what}", _lacking(name, there, weights)))
+                wrong.append((f"'{name}' is not there{as_what}", missing_part(name, there, weights)))
                 continue
             found = self._taken(name, there, state[name], weights[there])
             if found.shape == state[name].shape:
@@ -164,17 +163,6 @@ class Loader:
         )
 
 
-def _lacking(name: str, there: str, weights: Iterable[str]) -> str:
-    """The largest part of this model around a tensor of which the other run has nothing, such as `decoder.6.`"""
-    parts = name.split(".")
-    if name == there:
-        for n in range(1, len(parts)):
-            prefix = ".".join(parts[:n]) + "."
-            if not any(other.startswith(prefix) for other in weights):
-                return prefix
-    return f"{name}$"
-
-
 def _find(given: str) -> tuple[Path, str]:
     """RUN or RUN@CHECKPOINT; what is a run as it stands needs no checkpoint, whatever its name is."""
     run, at, wanted = given.rpartition("@")
@@ -197,10 +185,10 @@ def _refuse_other_ranks(path: Path, world: World) -> None:
         )
 
 
-def _must_match(own: Vocabularies, other: Vocabularies, config: TrainConfig) -> bool:
+def _must_match(own: Vocabularies, other: Vocabularies, init_map: Mapping[str, str | None]) -> bool:
     """Whether any row has to move: the vocabularies differ, or tensors are taken from those of the other side."""
     here, there = ([one.tokens(side, two) for side in SIDES] for one, two in ((own, other), (other, own)))
-    return None in here or here != there or (bool(config.init_map) and here[0] != here[1])
+    return None in here or here != there or (bool(init_map) and here[0] != here[1])
 
 
 def _with_rows(of: Vocabularies, model: Seq2Seq | None, plugins: Plugins) -> Vocabularies:
@@ -213,37 +201,6 @@ def _with_rows(of: Vocabularies, model: Seq2Seq | None, plugins: Plugins) -> Voc
     rows = model.vocab_rows()
     rows = rows_by_size(model, vocab, of.config.arch.name) if rows is None else rows
     return Vocabularies(of.config, of.task, of.tokenizer, rows)
-
-
-def _names_there(names: Iterable[str], config: TrainConfig) -> dict[str, str]:
-    """This model's names -> those in the other run, as train.init_map has them; without those that it leaves out."""
-    known = list(names)
-    for pattern in config.init_map:
-        if not any(re.search(pattern, name) for name in known):
-            raise ConfigError(
-                f"train.init_map: {pattern!r} is in no name of a tensor.{did_you_mean(pattern, _parts(known))}"
-            )
-    found = {}
-    for name in known:
-        there = _renamed(name, config.init_map)
-        if there is not None:
-            found[name] = there
-    return found
-
-
-def _parts(names: Iterable[str]) -> set[str]:
-    """All names of tensors, and of the modules around them."""
-    return {name[:end] for name in names for end in [*(i for i, c in enumerate(name) if c == "."), len(name)]}
-
-
-def _renamed(name: str, patterns: Mapping[str, str | None]) -> str | None:
-    for pattern, there in patterns.items():
-        if re.search(pattern, name):
-            try:
-                return None if there is None else re.sub(pattern, there, name, count=1)
-            except re.error as error:
-                raise ConfigError(f"train.init_map: {pattern!r}: {there!r} cannot be filled in: {error}") from None
-    return name
 
 
 def _kept(state: Mapping[str, Tensor], taken: Mapping[str, Tensor]) -> str:
