@@ -15,7 +15,6 @@ __all__ = [
     "Task",
     "Vocab",
     "__version__",
-    "follow",
     "hookimpl",
 ]
 
@@ -23,7 +22,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from s2s.plugin import hookimpl
-from s2s.registry import Choice, Registry, follow
+from s2s.registry import Choice, Registry
 
 if TYPE_CHECKING:
     from s2s.model import Memory, Seq2Seq, State

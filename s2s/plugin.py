@@ -201,7 +201,7 @@ def _import_local(name: str) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where the types of its dataclasses are looked up
+    sys.modules[spec.name] = module  # omegaconf looks types up in here
     spec.loader.exec_module(module)
     return module
 
