@@ -166,19 +166,19 @@ def test_a_full_disk_tears_a_record_and_not_the_run(tmp_path: Path, capsys: pyte
     with make(tmp_path) as log:
         log.start(0)
         log.update(update(1))
-        assert log.journal is not None
-        whole, log.journal.file = log.journal.file, open("/dev/full", "wb")  # noqa: SIM115, PTH123
+        assert log.jsonl is not None
+        whole, log.jsonl.file = log.jsonl.file, open("/dev/full", "wb")  # noqa: SIM115, PTH123
         log.update(update(2))
         log.update(update(3))
         with pytest.raises(OSError, match="space left"):
-            log.journal.file.close()
-        log.journal.file = whole
+            log.jsonl.file.close()
+        log.jsonl.file = whole
         whole.write(b'{"kind": "upd')
         log.update(update(4))
     assert capsys.readouterr().err.count("the log cannot be written, training goes on") == 1
     with make(tmp_path) as log:
         log.start(4)
-        assert [r["step"] for r in log.journal.records("update")] == [1, 4]  # type: ignore[union-attr]
+        assert [r["step"] for r in log.jsonl.records("update")] == [1, 4]  # type: ignore[union-attr]
 
 
 def test_a_warning_is_said_once_on_standard_error_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -253,7 +253,7 @@ def test_the_summary_names_the_best_also_of_before_a_resume(tmp_path: Path, caps
         mean = {"path": str(tmp_path / "checkpoints/average"), "nll": 0.9, "bleu": 21.0, "search": "beam 4"}
         log.summary({"steps": 8, "tokens": 1_234_567, "seconds": 3725.0, "average": mean}, "s2s-generate run=x")
     assert capsys.readouterr().out.splitlines() == [
-        "done  8 updates, 1.23M symbols, 01:02:05",
+        "done  8 updates, 1.23M tokens, 01:02:05",
         "best  valid @4  nll 1.00  bleu 20.00",
         "      bleu: nrefs:1|case:mixed",
         "mean  nll 0.90  bleu 21.00 (beam 4)  saved checkpoints/average",
