@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["THREADS", "CheckpointConfig", "Config", "DataConfig", "LogConfig", "TrainConfig", "ValidConfig"]
 
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -65,6 +66,14 @@ class TrainConfig:
     """An update whose batch needs the model compiled again: allow it, or fail, which ends the run; for tests."""
     activations: Literal["keep", "recompute"] = "keep"
     """recompute: layers keep only their input, and backward computes the rest again, which takes a third more time."""
+    init_from: str | None = None
+    """Run whose weights this one begins with, or RUN@CHECKPOINT (best, last, average, step-001000). Where vocabularies
+    differ, rows of embeddings and of the output projection follow their tokens."""
+    init_map: dict[str, str | None] = field(default_factory=dict)
+    """Where train.init_from finds a tensor: regular expression on the names of this model's tensors -> the name there,
+    with \\1 for the first group; null keeps it as initialised. The first expression that is found in a name counts."""
+    freeze: list[str] = field(default_factory=list)
+    """Regular expressions: parameters in whose names one is found are not trained, such as ^encoder or norm."""
     profile: bool = False
     """Write a trace of ten updates to profile.json in the run directory, for chrome://tracing or Perfetto."""
     clip: float | None = None
@@ -109,6 +118,11 @@ class TrainConfig:
             raise ConfigError(f"train.tokens={self.tokens} must be at least 1, or auto")
         if self.devices != "auto" and not (isinstance(self.devices, int) and self.devices >= 1):
             raise ConfigError(f"train.devices={self.devices}: expected a number of processes, or auto")
+        for option, patterns in (("init_map", self.init_map), ("freeze", self.freeze)):
+            for pattern in patterns:
+                _refuse_no_expression(f"train.{option}", pattern)
+        if self.init_map and self.init_from is None:
+            raise ConfigError("train.init_map says what to take of another run; give train.init_from=RUN, too")
         if self.devices != 1 and ":" in self.device:
             raise ConfigError(
                 f"train.device={self.device} is one device, and train.devices={self.devices} asks for several; give "
@@ -120,6 +134,13 @@ class TrainConfig:
         """`tokens`, once auto is resolved."""
         assert isinstance(self.tokens, int), "auto is resolved first"
         return self.tokens
+
+
+def _refuse_no_expression(option: str, pattern: str) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ConfigError(f"{option}: {pattern!r} is no regular expression: {error}") from None
 
 
 @dataclass(kw_only=True)
