@@ -20,9 +20,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from s2s.batch import Packing
+    from s2s.task import Side
 
 Tree = Any
 """A tensor, None, or tuples, lists, dicts and dataclasses of these."""
@@ -162,6 +163,14 @@ class Seq2Seq(nn.Module, ABC):
         """Floating-point operations of `forward` and `project` over pairs of these lengths, eos counted, padding not.
 
         The run's log tells from it how much of the machine's arithmetic is used; None: it does not.
+        """
+        return None
+
+    def vocab_rows(self) -> Mapping[str, Side] | None:
+        """Names in the state dict of tensors that have a row for each token, [V, ...] -> whose tokens they are.
+
+        Embeddings, output projections and their biases: train.init_from moves their rows to another vocabulary. None:
+        they are found by their sizes, which works for nn.Embedding and nn.Linear unless two sizes are equal.
         """
         return None
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from s2s.backend.kernels.decoder import Decoder
     from s2s.batch import Ends, Packing
     from s2s.nn.attention import Layout
-    from s2s.task import Vocab
+    from s2s.task import Side, Vocab
     from s2s_transformer import TransformerConfig
 
 
@@ -91,6 +91,10 @@ class Transformer(Seq2Seq):
     def project(self, hidden: Tensor) -> Tensor:
         """[..., D] -> logits [..., V]"""
         return self.embeddings.logits(hidden)
+
+    def vocab_rows(self) -> dict[str, Side]:
+        """The matrices of source, target and softmax."""
+        return self.embeddings.vocab_rows("embeddings")
 
     def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float:
         """Operations of one forward pass over pairs of these lengths."""

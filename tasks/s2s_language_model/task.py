@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from s2s.registry import Registry
+    from s2s.task import Side, TokenNames
     from s2s_language_model import LanguageModelConfig
 
 NO_SOURCE = 4
@@ -95,6 +96,10 @@ class LanguageModel(Task):
     def pieces(self, ids: Sequence[int], src: str) -> list[str]:
         """The subwords, of which ▁ begins a word."""
         return [self.subwords.pieces[i] for i in ids]
+
+    def vocabulary(self, side: Side) -> Sequence[TokenNames]:
+        """The subwords; of sources, the special tokens and the one that stands for no source."""
+        return self.subwords.pieces if side == "tgt" else [*self.subwords.pieces[:NO_SOURCE], "<no source>"]
 
     def describe(self) -> Iterable[str]:
         """Whose vocabulary is used."""

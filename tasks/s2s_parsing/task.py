@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from s2s.registry import Registry
-    from s2s.task import Constraint
+    from s2s.task import Constraint, Side, TokenNames
     from s2s_parsing import ParsingConfig
 
 SOURCE, TARGET, SETTINGS = "source.model", "target.json", "task.json"
@@ -119,6 +119,12 @@ class Parsing(Task):
     def pieces(self, ids: Sequence[int], src: str) -> list[str]:
         """The tokens of the linearisation."""
         return [self.target.tokens[i] for i in ids]
+
+    def vocabulary(self, side: Side) -> Sequence[TokenNames]:
+        """The subwords and word ends of sources, the tokens of the linearisation."""
+        if side == "tgt":
+            return self.symbols.symbols
+        return [*self.source.subwords.pieces, *(f"<word end {i}>" for i in range(len(self.source.ends)))]
 
     def source_words(self, src: str) -> Sequence[int | None]:
         """From the subwords that begin words."""

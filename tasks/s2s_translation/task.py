@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from s2s.registry import Registry
+    from s2s.task import Side, TokenNames
     from s2s_translation import TranslationConfig
 
 SETTINGS = "task.json"
@@ -110,6 +111,10 @@ class Translation(Task):
     def pieces(self, ids: Sequence[int], src: str) -> list[str]:
         """The subwords, of which ▁ begins a word."""
         return [self.tgt.pieces[i] for i in ids]
+
+    def vocabulary(self, side: Side) -> Sequence[TokenNames]:
+        """The subwords."""
+        return self.src.pieces if side == "src" else self.tgt.pieces
 
     def source_words(self, src: str) -> Sequence[int | None]:
         """From the subwords that begin words, unless normalisation has changed the number of words."""
