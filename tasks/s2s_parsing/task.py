@@ -123,7 +123,7 @@ class Parsing(Task):
     def vocabulary(self, side: Side) -> Sequence[TokenNames]:
         """The subwords and word ends of sources, the tokens of the linearisation."""
         if side == "tgt":
-            return self.symbols.symbols
+            return self.target.tokens
         return [*self.source.subwords.pieces, *(f"<word end {i}>" for i in range(len(self.source.ends)))]
 
     def source_words(self, src: str) -> Sequence[int | None]:
