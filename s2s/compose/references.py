@@ -1,7 +1,7 @@
 """`${arch.d_model}` in a value: the value of another option, and nothing else.
 
-A run directory, with its configuration, may come from anybody, so there are no resolvers: `${oc.env:SECRET}` would read the
-environment and write it into the run. Every option is resolved once, and lists and mappings are never put into other
+A run directory, with its configuration, may come from anybody, so there are no resolvers: `${oc.env:SECRET}` would read
+the environment and write it into the run. Every option is resolved once, and lists and mappings are never put into other
 values, so that no value can grow without bound.
 """
 
