@@ -181,9 +181,7 @@ def test_a_full_disk_tears_a_record_and_not_the_run(tmp_path: Path, capsys: pyte
         assert [r["step"] for r in log.jsonl.records("update")] == [1, 4]  # type: ignore[union-attr]
 
 
-def test_a_warning_is_printed_once_on_standard_error_and_kept(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_warning_goes_to_standard_error_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with make(tmp_path) as log:
         log.warn("careful")
         log.start(0)
