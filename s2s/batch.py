@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from s2s.model import map_tensors
+from s2s.tensors import map_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

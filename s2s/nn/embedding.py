@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
-    from s2s.nn.attention import Product
+    from s2s.backend.linear import LinearMap
     from s2s.task import Side, Vocab
 
 Sharing = Literal["shared", "target", "none"]
@@ -34,7 +34,7 @@ come apart when a model is moved, saved, or built on the meta device."""
 class Embeddings(nn.Module):
     """The matrices of source, target and softmax."""
 
-    product: Product | None = None
+    product: LinearMap | None = None
     """What multiplies by the softmax's instead; see `s2s.backend.linear`"""
 
     def __init__(self, vocab: Vocab, d_model: int, sharing: Sharing) -> None:

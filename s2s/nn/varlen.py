@@ -1,4 +1,4 @@
-"""Attention among sentences that lie end to end, as `s2s.packing` lays them.
+"""Attention among sentences that lie end to end, as `s2s.data.packing` lays them.
 
 Shapes: N places of queries, S of keys, M sentences, L and K places of a sentence's rectangle, h heads.
 """

@@ -16,11 +16,11 @@ from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.batch import make_batch
 from s2s.config import TrainConfig
 from s2s.data.lazy_batch import pair_lengths, split
+from s2s.data.packing import Capacity, pack
 from s2s.distributed import DDP, Strategy, World
 from s2s.model import Seq2Seq
 from s2s.nn.loss import Loss
 from s2s.optim.optimizer_step import CUDAGraphOptimizerStep, OptimizerStep
-from s2s.packing import Capacity, pack
 from s2s.schedules import Schedule
 from s2s.task import Vocab
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from s2s.batch import Batch, make_batch
+from s2s.data.packing import Capacity, pack
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
-from s2s.packing import Capacity, pack
 from s2s.task import Vocab
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
