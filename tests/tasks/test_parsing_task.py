@@ -235,7 +235,7 @@ def test_one_symbol_may_not_mean_two_things_in_two_trees(tmp_path: Path) -> None
 
 def test_nothing_to_learn_from_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.mrg").write_text("\n")
-    with pytest.raises(DataError, match="there is no text to learn symbols from"):
+    with pytest.raises(DataError, match="there is no text to learn a vocabulary from"):
         built(tmp_path, train=str(tmp_path / "a.mrg"))
 
 
