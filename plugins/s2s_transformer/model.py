@@ -29,13 +29,8 @@ from s2s_transformer.layers import DecoderLayer, EncoderLayer, fused_decoder, he
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-<<<<<<< HEAD
     from s2s.backend.kernels.decoder import FusedDecoder
-    from s2s.batch import Ends, Packing
-=======
-    from s2s.backend.kernels.decoder import Decoder
     from s2s.batch import Packing, SequenceOffsets
->>>>>>> main
     from s2s.nn.attention import Layout
     from s2s.task import Side, Vocab
     from s2s_transformer import TransformerConfig

@@ -36,15 +36,9 @@ class PaddedVarlen:
         """The layout in which a query sees its own sentence: all of it, or, if causal, no later place."""
         if causal:  # padding stands at the end of a row, where nobody looks
             return cls(queries, keys, Padded(kernel, causal=True))
-<<<<<<< HEAD
-        lengths = keys.bounds.diff()
-        pad = torch.arange(keys.longest, device=lengths.device) >= lengths[:, None]  # [M, K]
-        return cls(queries, keys, Padded.masking(pad, dtype, kernel))
-=======
         lengths = keys.cu_seqlens.diff()
         pad = torch.arange(keys.max_seqlen, device=lengths.device) >= lengths[:, None]  # [M, K]
         return cls(queries, keys, Padded.masking(pad, dtype, kernel))
->>>>>>> main
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
         """q [h, N, d_k], k [h, S, d_k], v [h, S, d_v] -> [h, N, d_v]"""
