@@ -207,5 +207,5 @@ class Task(ABC):
         return None
 
     def describe(self) -> Iterable[str]:
-        """Lines for the first screen, such as that a built-in corpus is used."""
+        """Lines for the first screen, such as that a synthetic corpus is used."""
         return ()

@@ -51,7 +51,9 @@ def test_every_python_block_is_a_file() -> None:
 
 def test_every_group_and_every_hook_has_an_example() -> None:
     code = "".join(FILES.values())
-    assert [group for group in GROUPS if f"registry.{group}(" not in code or f"| `{group}` |" not in PAGE] == []
+    assert [
+        group for group in (*GROUPS, "corpus") if f"registry.{group}(" not in code or f"| `{group}` |" not in PAGE
+    ] == []
     assert [hook for hook in dir(Hooks) if hook.startswith("s2s_") and f"def {hook}(" not in code] == []
 
 

@@ -63,9 +63,9 @@ class TransformerLM(Seq2Seq):
         """src, pad [B, S], tgt [B, T] -> [B, T, D]; of sentences end to end, tgt [N] -> [N, D]"""
         if packing is None:
             return super().forward(src, pad, tgt)
-        x, ends = self.embeddings.target(tgt), packing.tgt
-        layout = VarlenLayout(ends, ends, self.kernel, causal=True)
-        return self._through(x + self.positions(ends.position, x.dtype), self._each(layout))
+        x, offsets = self.embeddings.target(tgt), packing.tgt
+        layout = VarlenLayout(offsets, offsets, self.kernel, causal=True)
+        return self._through(x + self.positions(offsets.positions, x.dtype), self._each(layout))
 
     def project(self, hidden: Tensor) -> Tensor:
         """[..., D] -> logits [..., V]"""

@@ -1,8 +1,8 @@
-"""Pairs laid end to end instead of in a rectangle: no place is padding but, where the shape is to be constant, a rest.
+"""Packed batches: sequences concatenated in one row instead of padded, with padding only to reach a static shape.
 
-Only attention needs to know where a sentence begins; all else works place by place. What is left of a constant shape
-is filled with sentences of padding, so that a kernel never meets a place that is in no sentence.
-Shapes: N places, M sentences, L the most places that a sentence can take.
+Only attention depends on where a sequence begins. The rest of a static shape is filled with sequences of padding, so
+that every position belongs to a sequence.
+Shapes: N positions, M sequences, L the longest that a sequence can be.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from s2s.batch import Batch, Ends, Packing
+from s2s.batch import Batch, Packing, SequenceOffsets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,74 +27,76 @@ if TYPE_CHECKING:
     from s2s.task import Vocab
 
 MULTIPLE = 64
-"""Of places: what the tiles of a GPU's matrix products divide into"""
+"""N is a multiple of it, as the tiles of a GPU's matrix products need"""
 SHORTEST = 4
-"""Symbols of a pair's longer side, eos counted, on the average of a batch: with shorter ones it is full earlier"""
+"""Least average length of a pair's longer side, eos included: a batch of shorter ones is limited by its pairs"""
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """A shape for all batches of at most `tokens` symbols a side and `n_pairs` pairs."""
+    """A static shape for all batches of at most `tokens` tokens on each side and `n_pairs` pairs."""
 
     tokens: int
-    longest: int
-    """Symbols of the longest sentence, eos counted"""
+    max_len: int
+    """Length of the longest sequence, eos included"""
 
     @property
     def n_pairs(self) -> int:
-        """As many pairs as a batch may have."""
+        """Most pairs of a batch."""
         return max(self.tokens // SHORTEST, 1)
 
     @property
     def n_fill(self) -> int:
-        """Sentences of padding: as many as could fill an empty batch, each of at least one place."""
-        return math.ceil((self.tokens + MULTIPLE) / (self.longest - 1))
+        """Sequences of padding: enough to fill an empty batch, each of at least one position."""
+        return math.ceil((self.tokens + MULTIPLE) / (self.max_len - 1))
 
     @property
-    def n_places(self) -> int:
+    def n_positions(self) -> int:
         """N, the same for both sides."""
         return math.ceil((self.tokens + self.n_fill) / MULTIPLE) * MULTIPLE
 
-    def for_(self, pairs: Sequence[Pair]) -> Capacity:
-        """This shape, or the next larger one that holds the pairs: a part of a batch may be uneven."""
+    def grown_for(self, pairs: Sequence[Pair]) -> Capacity:
+        """This shape, or the next larger one that holds the pairs: a batch may be divided unevenly."""
         most = max(sum(len(pair[side]) + 1 for pair in pairs) for side in (0, 1))
         longest = max(1 + len(side) for pair in pairs for side in pair)
-        fits = most <= self.tokens and len(pairs) <= self.n_pairs and longest <= self.longest
-        return self if fits else Capacity(self.tokens + self.tokens // 4 + 1, max(self.longest, longest)).for_(pairs)
+        fits = most <= self.tokens and len(pairs) <= self.n_pairs and longest <= self.max_len
+        return (
+            self if fits else Capacity(self.tokens + self.tokens // 4 + 1, max(self.max_len, longest)).grown_for(pairs)
+        )
 
 
 def pack(pairs: Sequence[Pair], vocab: Vocab, capacity: Capacity | None = None) -> Batch:
-    """Pairs of ids without bos and eos as a batch of one row a side, in the shape of `capacity` or the smallest."""
+    """A packed batch of pairs of ids without bos and eos, in the shape of `capacity` or the smallest possible."""
     (src, src_lengths), (tgt, tgt_lengths) = (_join([p[side] for p in pairs], vocab, capacity) for side in (0, 1))
-    src_ends, tgt_ends = _ends(src_lengths, capacity), _ends(tgt_lengths, capacity)
+    src_offsets, tgt_offsets = _offsets(src_lengths, capacity), _offsets(tgt_lengths, capacity)
     tgt_in = np.roll(tgt, 1)
-    tgt_in[tgt_ends.bounds[:-1].numpy()[tgt_lengths > 0]] = vocab.bos
+    tgt_in[tgt_offsets.cu_seqlens[:-1].numpy()[tgt_lengths > 0]] = vocab.bos
     own = slice(len(pairs))
-    return Batch.of(src, tgt_in, tgt, vocab.pad, src_lengths[own], tgt_lengths[own], Packing(src_ends, tgt_ends))
+    return Batch.of(src, tgt_in, tgt, vocab.pad, src_lengths[own], tgt_lengths[own], Packing(src_offsets, tgt_offsets))
 
 
 def _join(sentences: Sequence[Any], vocab: Vocab, capacity: Capacity | None) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Ids [N] with eos, then the rest, and the lengths of all sentences [M], those of padding last."""
+    """Ids [N] with eos, then padding, and the lengths of all sequences [M], those of padding last."""
     lengths = np.array([len(sentence) + 1 for sentence in sentences], dtype=np.int64)
     ids = np.concatenate([np.append(np.asarray(sentence, dtype=np.int64), vocab.eos) for sentence in sentences])
     if capacity is None:
         return ids, lengths
-    rest, n_absent = capacity.n_places - len(ids), capacity.n_pairs - len(sentences)
-    assert rest >= capacity.n_fill and n_absent >= 0, "a batch keeps to its capacity"  # noqa: PT018  one fact
+    rest, n_absent = capacity.n_positions - len(ids), capacity.n_pairs - len(sentences)
+    assert rest >= capacity.n_fill and n_absent >= 0, "a batch must fit its capacity"  # noqa: PT018  one fact
     share = np.full(capacity.n_fill, rest // capacity.n_fill)
     share[: rest % capacity.n_fill] += 1
     lengths = np.concatenate([lengths, share, np.zeros(n_absent, dtype=np.int64)])
     return np.concatenate([ids, np.full(rest, vocab.pad)]), lengths
 
 
-def _ends(lengths: NDArray[np.int64], capacity: Capacity | None) -> Ends:
-    longest = capacity.longest if capacity else int(lengths.max())
-    bounds = np.concatenate([[0], np.cumsum(lengths)])
+def _offsets(lengths: NDArray[np.int64], capacity: Capacity | None) -> SequenceOffsets:
+    longest = capacity.max_len if capacity else int(lengths.max())
+    cu_seqlens = np.concatenate([[0], np.cumsum(lengths)])
     row = np.repeat(np.arange(len(lengths)), lengths)
-    position = np.arange(bounds[-1]) - bounds[row]
-    return Ends(
-        torch.from_numpy(bounds.astype(np.int32)),
-        torch.from_numpy(position),
-        torch.from_numpy(row * longest + position),
+    positions = np.arange(cu_seqlens[-1]) - cu_seqlens[row]
+    return SequenceOffsets(
+        torch.from_numpy(cu_seqlens.astype(np.int32)),
+        torch.from_numpy(positions),
+        torch.from_numpy(row * longest + positions),
         longest,
     )

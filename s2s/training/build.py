@@ -128,8 +128,8 @@ def _initialize(
 def _data_loader(config: Config, prepared: Prepared, train_step: TrainStep) -> DataLoader:
     """Batches with no more pairs than a constant shape can hold."""
     capacity = train_step.capacity(config.train.n_tokens)
-    most_pairs = capacity.n_pairs if capacity else None
-    batches = Batches(prepared.train, config.train.n_tokens, config.seed, most_pairs=most_pairs)
+    max_pairs = capacity.n_pairs if capacity else None
+    batches = Batches(prepared.train, config.train.n_tokens, config.seed, max_pairs=max_pairs)
     return DataLoader(batches, config.data, train_step.local)
 
 

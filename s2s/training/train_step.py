@@ -176,7 +176,7 @@ class TrainStep:
             return make_batch(pairs, self.vocab).to(self.world.device)
         n_parts = self.world.size * self._n_own(self.config.n_tokens)
         capacity = self.capacity(math.ceil(self.config.n_tokens / n_parts))
-        return pack(pairs, self.vocab, capacity and capacity.for_(pairs)).to(self.world.device)
+        return pack(pairs, self.vocab, capacity and capacity.grown_for(pairs)).to(self.world.device)
 
     def _n_micro_batches(self, batch: Sequence[Pair]) -> int:
         """Micro-batches of a global batch: as many as micro_tokens asks for, and a multiple of the ranks."""
