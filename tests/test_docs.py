@@ -77,7 +77,7 @@ def test_the_test_of_the_page_passes(here: Path, monkeypatch: pytest.MonkeyPatch
     module.test_the_gru_keeps_the_contract()
 
 
-CHOICES = ["task=spelling", "arch=gru_tiny", "loss=focal", "optim=adagrad", "schedule=stairs", "search=by_mean"]
+CHOICES = ["task=spelling", "arch=gru_tiny", "objective=focal", "optim=adagrad", "schedule=stairs", "search=by_mean"]
 SETTINGS = ["task.train=words.tsv", "task.valid=words.tsv", "train.tokens=40", "train.steps=8", "log.tensorboard=false"]
 
 

@@ -193,7 +193,7 @@ class Config:
     """What is learnt."""
     arch: Choice = field(default_factory=Choice)
     """The model."""
-    loss: Choice = field(default_factory=lambda: Choice(name="label_smoothed"))
+    objective: Choice = field(default_factory=lambda: Choice(name="label_smoothed"))
     """What is minimised."""
     optim: Choice = field(default_factory=lambda: Choice(name="adam"))
     """Who updates the weights."""

@@ -6,6 +6,7 @@ __all__ = ["Means", "UpdateLine", "duration", "scores", "short", "valid_line"]
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +24,8 @@ class Row(NamedTuple):
     """Of the clock, since the update before"""
     n_tokens: int
     loss: float
-    nll: float
+    extras: tuple[float, ...]
+    """The objective's extra values"""
     wait: float
     """Seconds of them that went into waiting for data"""
     used: float
@@ -35,6 +37,8 @@ class Means:
     """Moving means over the last updates: losses per symbol, and time, waiting for data included."""
 
     size: int
+    extras: Sequence[str] = ("nll",)
+    """Names of the objective's extra values"""
     rows: deque[Row] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -43,17 +47,20 @@ class Means:
     def add(self, seconds: float, record: Mapping[str, Any]) -> None:
         """Take in one update that took so long; one that was skipped for what is not finite taught nothing."""
         learnt = math.isfinite(record["loss"]) and math.isfinite(record["gnorm"])
-        n_tokens, loss, nll = (record["tokens"], record["loss"], record["nll"]) if learnt else (0, 0.0, 0.0)
+        n_tokens, loss = (record["tokens"], record["loss"]) if learnt else (0, 0.0)
+        extras = tuple(record[name] if learnt else 0.0 for name in self.extras)
         used = (record["mfu"] or 0.0) * record["seconds"]
-        self.rows.append(Row(seconds, n_tokens, loss, nll, record["wait"], used))
+        self.rows.append(Row(seconds, n_tokens, loss, extras, record["wait"], used))
 
-    def loss(self) -> tuple[float, float]:
-        """Loss and nll per target symbol."""
+    def loss(self) -> str:
+        """The loss and the objective's extra values, each weighted by the target tokens of its update."""
         n_tokens = max(self.n_tokens(), 1)
-        return (
-            sum(row.n_tokens * row.loss for row in self.rows) / n_tokens,
-            sum(row.n_tokens * row.nll for row in self.rows) / n_tokens,
+        loss, *extras = (
+            sum(row.n_tokens * (row.loss, *row.extras)[i] for row in self.rows) / n_tokens
+            for i in range(1 + len(self.extras))
         )
+        words = ", ".join(f"{name} {x:.2f}" for name, x in zip(self.extras, extras, strict=True))
+        return f"loss {loss:.3f}" + (f" ({words})" if words else "")
 
     def speed(self) -> float:
         """Target symbols per second."""
@@ -85,9 +92,8 @@ class UpdateLine:
     @staticmethod
     def of(record: Mapping[str, Any], n_steps: int, means: Means) -> UpdateLine:
         """The line after the update of `record`."""
-        loss, nll = means.loss()
         parts = [
-            f"loss {loss:.3f} (nll {nll:.2f})",
+            means.loss(),
             f"lr {scientific(record['lr'])}",
             f"gnorm {record['gnorm']:.2f}",
             f"{short(means.speed())} tok/s",

@@ -43,8 +43,9 @@ class Log:
         self.early_records: list[Mapping[str, Any]] = []
         self.pending: Mapping[str, Any] | None = None
 
-    def start(self, step: int) -> None:
-        """Open the files; training goes on after update `step`."""
+    def start(self, step: int, extras: Sequence[str] = ("nll",)) -> None:
+        """Open the files; training goes on after update `step`, whose records have these `extras` of the objective."""
+        self.means.extras = extras
         if not self.speaks:
             return
         self.step, self.mark = step, time.monotonic()
@@ -84,7 +85,7 @@ class Log:
         self._record({"kind": "warning", "step": self.step, "text": text}, show=True)
 
     def update(self, record: Mapping[str, Any]) -> None:
-        """One update: step, loss, nll, lr, gnorm and tokens, and whatever else is worth keeping."""
+        """One update: step, loss, the objective's extras, lr, gnorm, tokens, …"""
         if not self.speaks:
             return
         self._settle()

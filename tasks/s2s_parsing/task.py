@@ -120,6 +120,10 @@ class Parsing(Task):
         self.counts["no tree, and mended"] += mended
         return self._read_out(tree)
 
+    def source_text(self, ids: Sequence[int]) -> str:
+        """The words of source ids."""
+        return self.source.decode(ids)
+
     def pieces(self, ids: Sequence[int], src: str) -> list[str]:
         """The symbols of the linearisation."""
         return [self.symbols.symbols[i] for i in ids]

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 FLOORS = (
     "errors registry plugin config compose",
-    "model task corpus intermediate batch io backend packing",
+    "model task objective corpus intermediate batch io backend packing",
     "nn data decoding optim schedules metrics checkpoint distributed log testing",
     "run",
     "generation",

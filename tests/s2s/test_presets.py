@@ -83,7 +83,7 @@ def test_a_preset_composes_round_trips_and_builds_a_model(path: Path, tmp_path: 
 PAPER = {
     "optim": {"name": "adam", "beta1": 0.9, "beta2": 0.98, "eps": 1e-9},
     "schedule": {"name": "noam", "warmup": 4000, "scale": 1.0},
-    "loss": {"name": "label_smoothed", "eps": 0.1},
+    "objective": {"name": "label_smoothed", "eps": 0.1},
     "search": {"beam": 4, "alpha": 0.6, "length_penalty": "gnmt", "stop": "exact", "max_len_a": 1.0, "max_len_b": 50},
     "train": {"tokens": 25_000, "clip": None},
     "checkpoint": {"every": 0, "minutes": 10},
