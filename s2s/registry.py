@@ -6,7 +6,7 @@ factory builds the thing from it. A preset is a named set of values for an entry
 
 from __future__ import annotations
 
-__all__ = ["GROUPS", "SERVICES", "Choice", "Entry", "Preset", "Registry", "follow"]
+__all__ = ["GROUPS", "SERVICES", "Choice", "Entry", "Preset", "Registry"]
 
 import importlib
 import re
@@ -45,11 +45,6 @@ class Choice:
 
     name: str = ""
     """The registered entry."""
-
-
-def follow(key: str) -> Any:
-    """The default of an option that takes another option's value: `steps: int = follow("train.steps")`."""
-    return f"${{{key}}}"
 
 
 Factory = Callable[..., Any]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,7 +52,9 @@ def test_every_python_block_is_a_file() -> None:
 
 def test_every_group_and_every_hook_has_an_example() -> None:
     code = "".join(FILES.values())
-    assert [group for group in GROUPS if f"registry.{group}(" not in code or f"| `{group}` |" not in PAGE] == []
+    assert [
+        group for group in (*GROUPS, "corpus") if f"registry.{group}(" not in code or f"| `{group}` |" not in PAGE
+    ] == []
     assert [hook for hook in dir(Hooks) if hook.startswith("s2s_") and f"def {hook}(" not in code] == []
 
 
@@ -100,6 +104,13 @@ def test_all_plugins_of_the_page_train_together(here: Path, capsysbinary: pytest
     assert b"exact|nrefs:1|bs:1000|seed:12345\n  in.txt   66.67  [" in capsysbinary.readouterr().out
 
 
+def test_reinforcement_learning_of_the_page_is_a_plugin(here: Path) -> None:
+    arguments = ["plugins=[gru,spelling,reinforce]", "task=spelling", "arch=gru_tiny", "objective=reinforce", *SETTINGS]
+    assert train([*arguments, "train.steps=2", "run=rl", "--quiet"]) == 0
+    log = (here / "runs" / "rl" / "log.jsonl").read_text().splitlines()
+    assert all(record["reward"] >= 0 for record in map(json.loads, log) if record["kind"] == "update")
+
+
 def test_the_wrapper_of_the_page_freezes_and_the_schedule_halves(here: Path) -> None:
     plugins = loaded()
     arguments = ["task=spelling", "task.train=x.tsv", "arch=gru_tiny", "schedule=stairs", "train.steps=8"]
@@ -116,6 +127,28 @@ def test_the_search_of_the_page_ranks_by_the_mean(here: Path) -> None:
     few, many = Hypothesis([5], -1.0, -3.0, [-1.0, -2.0]), Hypothesis([5, 6, 7], -2.0, -4.0, [-1.0] * 4)
     search.search = lambda *_, nbest: [[few, many], []]
     assert search(None, None, None, None) == [[replace(many, score=-1.0)], []]
+
+
+def stages() -> list[list[str]]:
+    """The commands of docs/training.md about stages."""
+    page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8").partition("## Stages")[2].partition("\n## ")[0]
+    return [shlex.split(line)[1:] for line in page.split("```sh\n")[1].split("```")[0].splitlines()]
+
+
+def test_the_stages_of_the_page_follow_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, words in (("general", "a cat sees the old dog"), ("medical", "the old doctor sees a patient")):
+        for side in ("en", "de"):
+            (tmp_path / f"{name}.{side}").write_text(f"{words}\n{words[::-1]}\n" * 20)
+    small = ["task.vocab_size=40", "train.steps=2", "train.tokens=200", "log.tensorboard=false", "data.workers=1"]
+    for command in stages():
+        assert train([*command, *small]) == 0, command
+    said = capsys.readouterr().out
+    assert "joint vocabulary: the rows of " in said
+    assert "frozen" in said
+    assert "as initialised: encoder.2." in said
 
 
 def links() -> Iterator[tuple[str, str]]:

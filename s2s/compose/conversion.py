@@ -1,16 +1,19 @@
-"""A YAML value converted to the type of its option, strictly: nothing is converted that may mean something else."""
+"""A YAML value converted to the type of its option by omegaconf, after a check that nothing changes its meaning."""
 
 from __future__ import annotations
 
 __all__ = ["convert", "entry_config"]
 
 from collections.abc import Mapping, Sequence
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, make_dataclass
 from enum import Enum
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
-from s2s.compose.options import Option, hints_of, options, type_text, union_members
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from s2s.compose.options import Option, options, type_text, union_members
 from s2s.compose.settings import blame
 from s2s.compose.yaml12 import Float, Int, plain, to_text
 from s2s.config.renamed import targets
@@ -19,125 +22,114 @@ from s2s.errors import ConfigError, PluginError, did_you_mean
 if TYPE_CHECKING:
     from s2s.registry import Choice, Entry
 
-_ORDER = (type(None), bool, int, float)
-"""The order in which the members of a union are tried; str comes last, since any number is text, too."""
-
 
 class _MisfitError(Exception):
-    """A value that does not fit, with a hint for the user; may be empty."""
-
-
-class _UnsupportedError(Exception):
-    """A type that YAML has no value for."""
+    """What to do about a value that does not fit; may be empty."""
 
 
 def convert(option: Option, value: Any, origin: str) -> Any:
-    """The value in the type of its option: tuples, paths, enums and dataclasses made of what YAML can write."""
+    """The value in the type of its field: tuples, paths, enums and dataclasses built from YAML values."""
     try:
-        return _convert(value, option.hint)
+        checked = _check(value, option.hint)
+        # Most values are plain scalars of the very type; omegaconf would take a third of a millisecond for each.
+        return checked if type(checked) in union_members(option.hint) else _build(option, checked)
     except _MisfitError as misfit:
         hint = str(misfit)
-    except _UnsupportedError as error:
-        what = f"{option.owner.__qualname__}.{option.field.name}: options of type {error} are not supported"
-        raise PluginError(what) from error
+    except (OmegaConfBaseException, TypeError, ValueError) as error:  # ValueError: from a dataclass's own checks
+        plainly = union_members(option.hint) == (option.hint,) and _is_scalar(value)
+        hint = "" if plainly or isinstance(error, TypeError) else str(error).splitlines()[0]
+    _holder(option)  # a type that omegaconf does not know is the plugin's mistake, not the user's
     default = "it has no default" if option.required else f"the default is {to_text(option.default)}"
-    shown = getattr(value, "text", None) or to_text(value)[:200]
-    what = f"{blame(origin)}{option.key}={shown}: expected {type_text(option.hint)}; {default}."
-    raise ConfigError(f"{what} {hint.strip()}".rstrip())
+    expected = type_text(option.hint)
+    if isinstance(value, str):
+        hint = hint or _nearest(value, option.hint)
+    what = f"{blame(origin)}{option.key}={_shown(value)}: expected {expected}; {default}."
+    raise ConfigError(" ".join([what, hint.strip()]).rstrip())
 
 
-def _convert(value: Any, hint: Any) -> Any:
-    kind, of = get_origin(hint) or hint, get_args(hint)
-    if len(union_members(hint)) > 1:
-        return _convert_union(value, union_members(hint))
-    if kind is Any:
-        return plain(value)
-    if kind is Literal:
-        return _convert_literal(value, of)
-    if kind in (list, tuple, Sequence):
-        return _convert_sequence(value, tuple if kind is tuple else list, of or (Any,))
-    if kind in (dict, Mapping) and of[:1] in ((), (str,), (Any,)):
-        return {str(name): _convert(below, of[1] if of else Any) for name, below in _expect(value, Mapping).items()}
-    if not isinstance(kind, type) or of:
-        raise _UnsupportedError(type_text(hint))
-    if is_dataclass(kind):
-        return _convert_dataclass(value, kind)
-    return _convert_scalar(value, kind)
+def _shown(value: Any) -> str:
+    return getattr(value, "text", None) or to_text(value)[:200]
 
 
-def _expect(value: Any, kind: Any) -> Any:
-    if not isinstance(value, kind) or (isinstance(value, str) and kind is not str):
+def _is_scalar(value: Any) -> bool:
+    return not isinstance(value, list | tuple | Mapping)
+
+
+def _nearest(value: str, hint: Any) -> str:
+    allowed = [v for m in union_members(hint) if get_origin(m) is Literal for v in get_args(m)]
+    return did_you_mean(value, [str(v) for v in allowed]) if allowed else ""
+
+
+def _build(option: Option, value: Any) -> Any:
+    merged: Any = OmegaConf.to_object(OmegaConf.merge(_holder(option), {"value": value}))
+    return merged.value
+
+
+def _holder(option: Option) -> Any:
+    """A structured configuration with the type of the option."""
+    try:
+        return OmegaConf.structured(make_dataclass("Holder", [("value", option.hint)]))
+    except OmegaConfBaseException as error:
+        reason = str(error).splitlines()[0]
+        raise PluginError(f"{option.owner.__qualname__}.{option.field.name}: {reason}") from error
+
+
+def _check(value: Any, hint: Any) -> Any:
+    """The value in plain types; an error where omegaconf would convert it to something with another meaning."""
+    kinds = union_members(hint)
+    if Any in kinds:
+        return _no_question_marks(plain(value))
+    if isinstance(value, list | tuple):
+        _expect(list, tuple, among=kinds)  # omegaconf takes [[1]] for list[int]
+        inner = [get_args(k) for k in kinds if get_origin(k) in (list, tuple) and get_args(k)]
+        return [_check(v, _element(inner, i)) for i, v in enumerate(value)]
+    if isinstance(value, Mapping):
+        _expect(dict, among=[dict if is_dataclass(kind) else kind for kind in kinds])
+        inner = [get_args(k)[1:] for k in kinds if get_origin(k) is dict]
+        return {str(k): _check(v, _element(inner, 0)) for k, v in value.items()}
+    return _no_question_marks(_check_scalar(value, kinds))
+
+
+def _expect(*containers: type, among: Sequence[Any]) -> None:
+    if not any((get_origin(kind) or kind) in containers for kind in among):
         raise _MisfitError
+
+
+def _element(inner: list[tuple[Any, ...]], index: int) -> Any:
+    """The type of a list's, tuple's or mapping's element; Any where omegaconf will refuse it anyway."""
+    if len(inner) != 1:
+        return Any
+    return inner[0][index] if index < len(inner[0]) and inner[0][-1] is not Ellipsis else inner[0][0]
+
+
+def _check_scalar(value: Any, kinds: tuple[Any, ...]) -> Any:
+    allowed = [v for kind in kinds if get_origin(kind) is Literal for v in get_args(kind)]
+    takes = {*kinds, *(type(v) for v in allowed)}
+    takes_text = str in takes or any(isinstance(k, type) and issubclass(k, Enum | PurePath) for k in kinds)
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        if bool not in takes:
+            raise _MisfitError(f"""If the word is meant, quote it: '"{to_text(value)}"'.""" if takes_text else "")
+        return value
+    if isinstance(value, int) and takes & {int, float}:
+        return int(value) if int in takes else float(value)
+    if isinstance(value, float) and float in takes:
+        return float(value)
+    if isinstance(value, Int | Float) and takes_text:
+        return value.text
+    if isinstance(value, str) and not takes_text:
+        hint = "Write true or false." if bool in takes else ""
+        raise _MisfitError("A number is written without leading zeros." if value[:1] == "0" else hint)
+    if not isinstance(value, str):
+        raise _MisfitError("Write 100_000 for 1e5." if isinstance(value, float) and int in takes else "")
     return value
 
 
-def _convert_union(value: Any, members: tuple[Any, ...]) -> Any:
-    hints = []
-    for member in sorted(members, key=lambda m: _ORDER.index(m) if m in _ORDER else len(_ORDER) + (m is str)):
-        try:
-            return _convert(value, member)
-        except _MisfitError as misfit:
-            hints.append(str(misfit))
-    raise _MisfitError(next((hint for hint in hints if hint), ""))
-
-
-def _convert_literal(value: Any, allowed: tuple[Any, ...]) -> Any:
-    converted = _convert_union(value, tuple({type(one): None for one in allowed}))
-    if converted not in allowed:
-        raise _MisfitError(did_you_mean(converted, map(str, allowed)) if isinstance(converted, str) else "")
-    return converted
-
-
-def _convert_sequence(value: Any, kind: type, of: tuple[Any, ...]) -> Any:
-    items = _expect(value, Sequence)
-    fixed = kind is tuple and of[-1] is not Ellipsis
-    if fixed and len(items) != len(of):
-        raise _MisfitError
-    return kind(_convert(item, of[i] if fixed else of[0]) for i, item in enumerate(items))
-
-
-def _convert_dataclass(value: Any, kind: Any) -> Any:
-    hints = hints_of(kind)
-    if unknown := _expect(value, Mapping).keys() - hints:
-        raise _MisfitError(f"{kind.__name__} has no '{min(unknown)}'.{did_you_mean(min(unknown), hints)}")
-    arguments = {name: _convert(below, hints[name]) for name, below in value.items()}
-    try:
-        return kind(**arguments)
-    except (TypeError, ValueError) as error:  # a field without default, or a check of its own
-        raise _MisfitError(str(error)) from error
-
-
-def _convert_scalar(value: Any, kind: type) -> Any:
-    if kind in (int, float):
-        return _convert_number(value, kind)
-    if kind is bool and isinstance(value, str):
-        raise _MisfitError("Write true or false.")
-    if kind in (bool, type(None)):
-        return _expect(value, kind)
-    if issubclass(kind, str | Enum | PurePath):
-        return _convert_text(value, kind)
-    raise _UnsupportedError(type_text(kind))
-
-
-def _convert_number(value: Any, kind: type) -> Any:
-    if isinstance(value, str) and value.startswith("0"):
-        raise _MisfitError("A number is written without leading zeros.")
-    if isinstance(value, float) and kind is int:
-        raise _MisfitError("Write 100_000 for 1e5.")
-    if isinstance(value, bool):
-        raise _MisfitError
-    return kind(_expect(value, int | float))
-
-
-def _convert_text(value: Any, kind: Any) -> Any:
-    if isinstance(value, bool):
-        raise _MisfitError(f"""If the word is meant, quote it: '"{to_text(value)}"'.""")
-    text = value.text if isinstance(value, Int | Float) else _expect(value, str)
-    if text == "???":
+def _no_question_marks(value: Any) -> Any:
+    if value == "???":
         raise _MisfitError("'???' stands for a missing value.")
-    if issubclass(kind, Enum) and text not in kind.__members__:
-        raise _MisfitError
-    return kind[text] if issubclass(kind, Enum) else kind(text)
+    return value
 
 
 def entry_config(entry: Entry, values: Mapping[str, Any], key: str) -> Choice:

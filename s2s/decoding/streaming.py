@@ -17,7 +17,8 @@ from torch import Tensor
 from s2s.backend.cuda_graph import bucket_size
 from s2s.decoding.lexical import lexical_of
 from s2s.decoding.queue import Queue, Source
-from s2s.model import State, map_tensors
+from s2s.model import State
+from s2s.tensors import map_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

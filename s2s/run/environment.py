@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from s2s.distributed import World
     from s2s.plugin import Plugins
 
-PACKAGES = ("s2s-toolkit", "torch", "numpy", "sentencepiece", "sacrebleu", "safetensors")
+PACKAGES = ("s2s-toolkit", "torch", "numpy", "sentencepiece", "sacrebleu", "omegaconf", "safetensors")
 TELLING = ("packages.torch", "device", "threads", "ranks")
 """What makes a continued run differ in its last bits"""
 

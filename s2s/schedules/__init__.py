@@ -24,9 +24,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from omegaconf import II
+
 from s2s.config.ranges import at_least, refuse_outside
 from s2s.plugin import hookimpl
-from s2s.registry import Choice, Registry, follow
+from s2s.registry import Choice, Registry
 
 Schedule = Callable[[int], float]
 
@@ -35,7 +37,7 @@ Schedule = Callable[[int], float]
 class NoamConfig(Choice):
     """Linear warm-up, then decay with the inverse square root of the step (section 5.3, equation 3)."""
 
-    d_model: int = follow("arch.d_model")
+    d_model: int = II("arch.d_model")
     """Width of the model; follows the architecture."""
     warmup: int = 4000
     """Steps of linear increase."""
@@ -73,7 +75,7 @@ class ConstantConfig(PeakConfig):
 class DecayConfig(PeakConfig):
     """A curve that ends at a given step."""
 
-    steps: int = follow("train.steps")
+    steps: int = II("train.steps")
     """Step at which `end` is reached; follows the run's length."""
     end: float = 0.0
     """Learning rate at the last step, and after it."""

@@ -7,8 +7,10 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from omegaconf import II
+
 from s2s.plugin import Plugins
-from s2s.registry import Choice, Registry, follow
+from s2s.registry import Choice, Registry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +43,7 @@ class WideConfig(BaseConfig):
     """Heads."""
     norm: Literal["pre", "post"] = "post"
     """Where the norm is."""
-    max_len: int = follow("data.max_len")
+    max_len: int = II("data.max_len")
     """Longest sentence."""
     encoder: EncoderConfig = field(default_factory=lambda: EncoderConfig(n_layers=4))
     """One side."""
@@ -120,7 +122,7 @@ class SearchConfig(Choice):
 class RateConfig(Choice):
     """A schedule that follows the architecture."""
 
-    d_model: int = follow("arch.d_model")
+    d_model: int = II("arch.d_model")
     """Width of the model."""
 
 

@@ -135,7 +135,8 @@ def test_every_architecture_composes_from_its_defaults_and_builds(name: str) -> 
 @pytest.mark.parametrize(("group", "name"), sorted(plugins().registry.entries), ids=lambda v: v)
 def test_the_defaults_of_every_entry_are_valid_by_themselves(group: str, name: str) -> None:
     aside = {"arch": "arch=transformer"} if group == "schedule" else {}
-    merged = merge_groups([group, *aside], [f"{group}={name}", *aside.values()], plugins())
+    required = ["objective.teachers=[big]"] if name == "distill" else []
+    merged = merge_groups([group, *aside], [f"{group}={name}", *aside.values(), *required], plugins())
     config = getattr(build_config(merged).config, group)
     assert config.name == name
     assert type(config) is plugins().registry.get(group, name).config

@@ -64,11 +64,11 @@ def of(imported: dict[str, set[str]], packages: set[str]) -> dict[str, set[str]]
 
 
 def test_what_reads_strangers_files_is_new_enough_to_be_safe() -> None:
-    """torch before 2.10 could be made to overwrite memory, PyYAML before 6 to run code."""
+    """torch before 2.10 could be made to overwrite memory, omegaconf before 2.4 to compute for minutes."""
     needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     least = {name: tuple(map(int, version.split("."))) for name, version in (n.split(">=") for n in needed)}
     assert least["torch"] >= (2, 10)
-    assert least["pyyaml"] >= (6,)
+    assert least["omegaconf"] >= (2, 4)
     assert least["nltk"] >= (3, 9)
 
 
