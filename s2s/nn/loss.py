@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
-from s2s.backend.kernels import label_smoothing as kernels
+from s2s.backend.kernels import label_smoothing_
 from s2s.objective import Context, Objective, Sums
 
 if TYPE_CHECKING:
@@ -84,15 +84,8 @@ class LabelSmoothed(Objective):
     def sums_and_gradient(self, logits: Tensor, at: Positions) -> tuple[TokenSums, Tensor]:
         """The same, and d loss / d logits [n, V], perhaps in place: softmax minus smoothed label, 0 at padding."""
         weights = self.weights(logits.size(-1))
-        if kernels.serves(logits):
-            loss, nll = kernels.smoothed_(logits, at.target, at.counts, weights.on_target, weights.on_each)
-            return TokenSums(loss.sum() - weights.constant * at.counts.sum(), nll.sum()), logits
-        log_probs = logits.log_softmax(-1, dtype=torch.float32)
-        sums = self._sums(log_probs, at)
-        gradient = log_probs.exp_().sub_(weights.on_each)  # in place: [n, V] is what must stay small
-        on_target = torch.full_like(gradient[:, :1], -weights.on_target)
-        gradient.scatter_add_(-1, at.target[:, None], on_target).mul_(at.counts[:, None])
-        return sums, gradient.to(logits.dtype)
+        loss, nll, gradient = label_smoothing_(logits, at.target, at.counts, weights.on_target, weights.on_each)
+        return TokenSums(loss.sum() - weights.constant * at.counts.sum(), nll.sum()), gradient
 
     def weights(self, vocab_size: int) -> Weights:
         """The definition of smoothing, for V = `vocab_size`."""
