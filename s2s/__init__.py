@@ -1,41 +1,84 @@
 """s2s: a plugin-based framework for sequence-to-sequence models.
 
-A plugin needs only what is here: `hookimpl`, `Registry`, `Choice`, and the two contracts `Seq2Seq` and `Task`.
-The contracts need torch, so they are imported when first asked for: `import s2s` alone is quick.
+A plugin may import the modules in `PUBLIC`, and from each of them the names in its `__all__`; everything else may
+change without notice. The contracts are here, in `s2s` itself; what needs torch is imported when first used, so that
+`import s2s` alone is quick.
 """
 
 from __future__ import annotations
 
 __all__ = [
+    "PUBLIC",
+    "Batch",
+    "CheckpointError",
     "Choice",
+    "ConfigError",
+    "Constraint",
+    "Context",
     "Corpus",
+    "DataError",
+    "Encoded",
+    "Entry",
+    "Example",
+    "Mean",
     "Memory",
+    "Objective",
+    "Packing",
+    "PluginError",
+    "Plugins",
     "Registry",
+    "Rejected",
     "Seq2Seq",
+    "SequenceOffsets",
+    "Side",
+    "Sources",
     "State",
+    "Sums",
     "Task",
+    "TokenNames",
+    "TrainerView",
+    "UserError",
     "Vocab",
     "__version__",
+    "did_you_mean",
     "hookimpl",
+    "load_plugins",
+    "make_batch",
+    "rows_without_eos",
 ]
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from s2s.plugin import hookimpl
-from s2s.registry import Choice, Registry
+from s2s.errors import CheckpointError, ConfigError, DataError, PluginError, UserError, did_you_mean
+from s2s.lazy import lazy_names
+from s2s.plugin import Plugins, TrainerView, hookimpl, load_plugins
+from s2s.registry import Choice, Entry, Registry
 
 if TYPE_CHECKING:
+    from s2s.batch import Batch, Packing, SequenceOffsets, make_batch
     from s2s.corpus import Corpus
     from s2s.model import Memory, Seq2Seq, State
-    from s2s.task import Task, Vocab
+    from s2s.objective import Context, Mean, Objective, Sums, rows_without_eos
+    from s2s.task import Constraint, Encoded, Example, Rejected, Side, Sources, Task, TokenNames, Vocab
+
+PUBLIC = (
+    "s2s",
+    "s2s.backend",
+    "s2s.cli",
+    "s2s.compose",
+    "s2s.config",
+    "s2s.data",
+    "s2s.decoding",
+    "s2s.intermediate",
+    "s2s.io",
+    "s2s.metrics",
+    "s2s.nn",
+    "s2s.run",
+    "s2s.testing",
+    "s2s.training",
+)
+"""The modules that a plugin may import."""
 
 __version__ = "0.1.0"
 
-_LAZY = {"Corpus": "corpus", "Memory": "model", "Seq2Seq": "model", "State": "model", "Task": "task", "Vocab": "task"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 's2s' has no attribute '{name}'")
-    return getattr(importlib.import_module(f"s2s.{_LAZY[name]}"), name)
+__getattr__ = lazy_names(__name__, "task", "corpus", "model", "batch", "objective")

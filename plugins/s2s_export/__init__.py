@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from s2s import Choice, Registry, hookimpl
-from s2s.config.ranges import at_least, refuse_outside
+from s2s.config import at_least, refuse_outside
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from s2s.data.subwords import Subwords
+    from s2s import Task, Vocab
+    from s2s.data import Subwords
     from s2s.intermediate import IntermediateModel
-    from s2s.task import Task, Vocab
 
 
 @dataclass(kw_only=True)

@@ -6,7 +6,7 @@ __all__ = ["check_heads_and_scale"]
 
 from typing import TYPE_CHECKING
 
-from s2s.errors import ConfigError
+from s2s import ConfigError
 
 if TYPE_CHECKING:
     from s2s.intermediate import IntermediateModel

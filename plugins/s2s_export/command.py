@@ -8,17 +8,16 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s2s.cli.command import Options, run_command
-from s2s.errors import ConfigError, did_you_mean
+from s2s import ConfigError, did_you_mean
+from s2s.cli import Options, run_command
 from s2s_export import ExportConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from s2s import Plugins, Registry
     from s2s.compose import ComposedConfig
     from s2s.intermediate import IntermediateModel
-    from s2s.plugin import Plugins
-    from s2s.registry import Registry
     from s2s.run import Run
 
 
@@ -31,7 +30,7 @@ def export_run(composed: ComposedConfig[ExportConfig], plugins: Plugins, options
     """Load the run, write it, compare, and print where it is."""
     import torch  # not for --help
 
-    from s2s.io.atomic import sha256
+    from s2s.io import sha256
     from s2s.run import find_run, load_run
     from s2s_export.export import export
 
@@ -82,7 +81,7 @@ def _intermediate(run: Run, registry: Registry) -> IntermediateModel:
 
 
 def _lines(config: ExportConfig, run: Run) -> list[str]:
-    from s2s.data.text import numbered_lines
+    from s2s.data import numbered_lines
     from s2s_export.export import sentences
 
     if not config.input:

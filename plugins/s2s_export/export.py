@@ -11,22 +11,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from s2s.batch import make_batch
-from s2s.data.subwords import Subwords
-from s2s.decoding import GreedyConfig
-from s2s.decoding.beam_search import greedy
-from s2s.errors import CheckpointError, ConfigError, DataError
-from s2s.io.atomic_folder import replace_folder
-from s2s.task import Example
+from s2s import CheckpointError, ConfigError, DataError, Example, make_batch
+from s2s.data import Subwords
+from s2s.decoding import GreedyConfig, greedy
+from s2s.io import replace_folder
 from s2s_export import ExportInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from s2s import Seq2Seq, Task
     from s2s.intermediate import IntermediateModel
-    from s2s.model import Seq2Seq
-    from s2s.task import Task
     from s2s_export import ExportedModel, Exporter
 
 MANIFEST = "export.json"

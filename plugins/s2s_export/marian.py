@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from s2s.errors import ConfigError, DataError
+from s2s import ConfigError, DataError
 from s2s_export.checks import check_heads_and_scale
 
 if TYPE_CHECKING:
@@ -24,10 +24,9 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from s2s.data.subwords import Subwords
+    from s2s import Choice, Task, Vocab
+    from s2s.data import Subwords
     from s2s.intermediate import Attention, IntermediateModel, LayerNorm, Linear
-    from s2s.registry import Choice
-    from s2s.task import Task, Vocab
     from s2s_export import ExportInput
 
 N_POSITIONS = 4096

@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from s2s.decoding import BeamConfig, GreedyConfig, Hypothesis
-from s2s.decoding.constraints import build_constraint
-from s2s.decoding.limits import max_output_length
-from s2s.decoding.penalties import PENALTIES
-from s2s.errors import CheckpointError, ConfigError, DataError
-from s2s.io.atomic import sha256
+from s2s import CheckpointError, ConfigError, DataError
+from s2s.decoding import PENALTIES, BeamConfig, GreedyConfig, Hypothesis, build_constraint, max_output_length
+from s2s.io import sha256
 from s2s_export.ctranslate2 import FORBIDDEN, CTranslate2Model
 from s2s_export.export import read_manifest
 
@@ -23,11 +20,9 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from s2s import Choice, Constraint, Seq2Seq, Task, Vocab
     from s2s.config import GenerateConfig
-    from s2s.model import Seq2Seq
-    from s2s.registry import Choice
     from s2s.run import Run
-    from s2s.task import Constraint, Task, Vocab
 
 COMPUTE = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from s2s import Choice, Registry, hookimpl
+from s2s import Choice, ConfigError, Registry, hookimpl
 from s2s.compose import entry_config
-from s2s.config.ranges import at_least, refuse_outside
-from s2s.errors import ConfigError
+from s2s.config import at_least, refuse_outside
 
 if TYPE_CHECKING:
+    from s2s import Vocab
     from s2s.config import Config
-    from s2s.task import Vocab
     from s2s_multidecoder.model import MultiDecoder
 
 

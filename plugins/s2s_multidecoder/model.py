@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from s2s.model import Memory, Seq2Seq, State
+from s2s import Memory, Seq2Seq, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from s2s.task import Side, Vocab
+    from s2s import Side, Vocab
 
 
 @dataclass

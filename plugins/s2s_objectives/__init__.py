@@ -7,9 +7,8 @@ __all__ = ["DistillConfig", "RDropConfig", "RiskConfig", "s2s_register"]
 from dataclasses import dataclass
 from typing import Any
 
-from s2s import Choice, Registry, hookimpl
-from s2s.config.ranges import Range, above, at_least, refuse_outside
-from s2s.errors import ConfigError
+from s2s import Choice, ConfigError, Registry, hookimpl
+from s2s.config import Range, above, at_least, refuse_outside
 
 
 @dataclass(kw_only=True)

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from s2s.objective import Context, Objective, Sums
+from s2s import Context, Objective, Sums
 from s2s_objectives.chunks import sum_over_chunks
 
 if TYPE_CHECKING:
-    from s2s.batch import Batch
-    from s2s.model import Seq2Seq
+    from s2s import Batch, Seq2Seq
     from s2s_objectives import DistillConfig
 
 

@@ -13,15 +13,13 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from s2s.batch import make_batch
-from s2s.nn.loss import target_log_probs
-from s2s.objective import Context, Mean, Objective, Sums, rows_without_eos
+from s2s import Context, Mean, Objective, Sums, make_batch, rows_without_eos
+from s2s.nn import target_log_probs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from s2s.batch import Batch
-    from s2s.model import Seq2Seq
+    from s2s import Batch, Seq2Seq
     from s2s_objectives import RiskConfig
 
 Outputs = list[list[list[int]]]

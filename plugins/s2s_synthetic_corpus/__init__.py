@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from s2s import Choice, Registry, hookimpl
-from s2s.config.ranges import at_least, refuse_outside
+from s2s.config import at_least, refuse_outside
 
 Field = Literal["en", "de", "tree"]
 

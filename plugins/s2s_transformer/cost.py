@@ -13,7 +13,7 @@ from s2s_transformer.layers import heads
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s.task import Vocab
+    from s2s import Vocab
     from s2s_transformer import TransformerConfig
 
 

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import torch
 
 from s2s.intermediate import Attention, IntermediateModel, Layer, LayerNorm, Linear, Stack
-from s2s.nn.embedding import TABLES
+from s2s.nn import TABLES
 from s2s_transformer.layers import DecoderLayer
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from s2s.nn.attention import CrossAttention, SelfAttention
-    from s2s.nn.linear import Projections
+    from s2s.nn import CrossAttention, Projections, SelfAttention
     from s2s_transformer import TransformerConfig
     from s2s_transformer.layers import EncoderLayer
     from s2s_transformer.model import Positions, Transformer

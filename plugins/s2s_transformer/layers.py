@@ -13,13 +13,8 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from s2s.backend.kernels import add_norm
-from s2s.backend.kernels.decoder import DecoderSublayers, FusedDecoder
-from s2s.backend.kernels.linear import PrepackedLinear
-from s2s.backend.linear import linear_function
-from s2s.nn.attention import CrossAttention, Heads, KeysValues, Layout, SelfAttention
-from s2s.nn.dropout import Dropout
-from s2s.nn.linear import Linear
+from s2s.backend import DecoderSublayers, FusedDecoder, PrepackedLinear, add_norm, linear_function
+from s2s.nn import CrossAttention, Dropout, Heads, KeysValues, Layout, Linear, SelfAttention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -13,26 +13,32 @@ from typing import TYPE_CHECKING, Self, TypeVar, cast
 import torch
 from torch import Tensor, nn
 
-from s2s.backend.cuda_graph import bucket_size
-from s2s.errors import ConfigError
-from s2s.model import Memory, Seq2Seq, State
-from s2s.nn.attention import KERNELS, KeysValues, Padded, PaddedWithWeights
-from s2s.nn.dropout import Dropout
-from s2s.nn.embedding import Embeddings
-from s2s.nn.kv_cache import CachedAttention, KVCacheState, empty_kv_cache
-from s2s.nn.linear import Projections
-from s2s.nn.positions import LearnedPositions, Sinusoids
-from s2s.nn.varlen import VarlenLayout
+from s2s import ConfigError, Memory, Seq2Seq, State
+from s2s.backend import bucket_size
+from s2s.nn import (
+    KERNELS,
+    CachedAttention,
+    Dropout,
+    Embeddings,
+    KeysValues,
+    KVCacheState,
+    LearnedPositions,
+    Padded,
+    PaddedWithWeights,
+    Projections,
+    Sinusoids,
+    VarlenLayout,
+    empty_kv_cache,
+)
 from s2s_transformer.cost import forward_operations
 from s2s_transformer.layers import DecoderLayer, EncoderLayer, fused_decoder, heads, stack_norm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from s2s.backend.kernels.decoder import FusedDecoder
-    from s2s.batch import Packing, SequenceOffsets
-    from s2s.nn.attention import Layout
-    from s2s.task import Side, Vocab
+    from s2s import Packing, SequenceOffsets, Side, Vocab
+    from s2s.backend import FusedDecoder
+    from s2s.nn import Layout
     from s2s_transformer import TransformerConfig
 
 

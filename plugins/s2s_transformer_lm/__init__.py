@@ -6,9 +6,8 @@ __all__ = ["TransformerLMConfig", "s2s_register"]
 
 from dataclasses import dataclass
 
-from s2s import Choice, Registry, hookimpl
-from s2s.config.ranges import SHARE, at_least, refuse_outside
-from s2s.errors import ConfigError
+from s2s import Choice, ConfigError, Registry, hookimpl
+from s2s.config import SHARE, at_least, refuse_outside
 
 
 @dataclass(kw_only=True)

@@ -16,21 +16,28 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from s2s.model import Memory, Seq2Seq, State
-from s2s.nn.attention import KERNELS, Heads, Padded, SelfAttention
-from s2s.nn.dropout import Dropout
-from s2s.nn.embedding import Embeddings
-from s2s.nn.kv_cache import CachedAttention, KVCacheState, empty_kv_cache
-from s2s.nn.linear import Linear, Projections
-from s2s.nn.positions import Sinusoids
-from s2s.nn.varlen import VarlenLayout
+from s2s import Memory, Seq2Seq, State
+from s2s.nn import (
+    KERNELS,
+    CachedAttention,
+    Dropout,
+    Embeddings,
+    Heads,
+    KVCacheState,
+    Linear,
+    Padded,
+    Projections,
+    SelfAttention,
+    Sinusoids,
+    VarlenLayout,
+    empty_kv_cache,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s.batch import Packing
-    from s2s.nn.attention import Layout
-    from s2s.task import Side, Vocab
+    from s2s import Packing, Side, Vocab
+    from s2s.nn import Layout
     from s2s_transformer_lm import TransformerLMConfig
 
 

@@ -7,6 +7,7 @@ beside the component. A value may refer to another option, anywhere in the confi
 from __future__ import annotations
 
 __all__ = [
+    "SHARE",
     "AverageConfig",
     "CheckpointConfig",
     "Config",
@@ -14,11 +15,16 @@ __all__ = [
     "GenerateConfig",
     "LogConfig",
     "PrepareConfig",
+    "Range",
     "ScoreConfig",
     "TrainConfig",
     "ValidConfig",
+    "above",
+    "at_least",
+    "refuse_outside",
 ]
 
 from s2s.config.commands import AverageConfig, GenerateConfig, PrepareConfig
+from s2s.config.ranges import SHARE, Range, above, at_least, refuse_outside
 from s2s.config.score import ScoreConfig
 from s2s.config.training import CheckpointConfig, Config, DataConfig, LogConfig, TrainConfig, ValidConfig

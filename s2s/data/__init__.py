@@ -5,13 +5,41 @@ The corpora of text files are registered here: `parallel` and `monolingual`.
 
 from __future__ import annotations
 
-__all__ = ["MonolingualConfig", "ParallelConfig", "s2s_register"]
+__all__ = [
+    "DROP",
+    "MONOLINGUAL",
+    "PARALLEL",
+    "UNK",
+    "Corpora",
+    "CorpusOptions",
+    "FileForm",
+    "Invalid",
+    "MonolingualConfig",
+    "ParallelConfig",
+    "Subwords",
+    "missing",
+    "numbered_lines",
+    "parse_corpora",
+    "read_lines",
+    "read_pairs",
+    "s2s_register",
+    "train_subwords",
+]
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+from s2s.lazy import lazy_names
 from s2s.plugin import hookimpl
 from s2s.registry import Choice, Registry
+
+if TYPE_CHECKING:
+    from s2s.data.corpora import Corpora
+    from s2s.data.corpus_options import CorpusOptions, FileForm, parse_corpora
+    from s2s.data.monolingual import MONOLINGUAL
+    from s2s.data.parallel import PARALLEL, read_pairs
+    from s2s.data.subwords import UNK, Subwords, train_subwords
+    from s2s.data.text import DROP, Invalid, missing, numbered_lines, read_lines
 
 
 @dataclass(kw_only=True)
@@ -38,3 +66,6 @@ class MonolingualConfig(Choice):
 def s2s_register(registry: Registry) -> None:
     registry.corpus("parallel", ParallelConfig, "s2s.data.parallel:ParallelCorpus")
     registry.corpus("monolingual", MonolingualConfig, "s2s.data.monolingual:MonolingualCorpus")
+
+
+__getattr__ = lazy_names(__name__, "corpus_options", "corpora", "text", "parallel", "monolingual", "subwords")

@@ -7,13 +7,18 @@ A search knows a model only as `Seq2Seq.encode`, `start` and `step`, and its sta
 from __future__ import annotations
 
 __all__ = [
+    "PENALTIES",
     "BeamConfig",
+    "BeamSearch",
     "Found",
     "GreedyConfig",
     "Hypothesis",
     "SampleConfig",
     "Search",
     "StreamingSearch",
+    "build_constraint",
+    "greedy",
+    "max_output_length",
     "s2s_register",
 ]
 
@@ -22,6 +27,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkab
 
 from s2s.config.ranges import Range, above, at_least, refuse_outside
 from s2s.errors import ConfigError
+from s2s.lazy import lazy_names
 from s2s.plugin import hookimpl
 from s2s.registry import Choice, Registry
 
@@ -31,6 +37,10 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from s2s.decoding.beam_search import BeamSearch, greedy
+    from s2s.decoding.constraints import build_constraint
+    from s2s.decoding.limits import max_output_length
+    from s2s.decoding.penalties import PENALTIES
     from s2s.decoding.queue import Queue
     from s2s.model import Seq2Seq
     from s2s.task import Constraint, Vocab
@@ -198,3 +208,6 @@ def s2s_register(registry: Registry) -> None:
     registry.search("beam", BeamConfig, "s2s.decoding.beam_search:BeamSearch")
     registry.search("greedy", GreedyConfig, "s2s.decoding.beam_search:greedy")
     registry.search("sample", SampleConfig, "s2s.decoding.sampling:Sampler")
+
+
+__getattr__ = lazy_names(__name__, "penalties", "limits", "constraints", "beam_search")

@@ -1,1 +1,16 @@
 """Files, threads and processes: atomic writes, locks, prefetching, workers, and the exit status of a process."""
+
+from __future__ import annotations
+
+__all__ = ["expand_user", "fsync", "replace_folder", "sha256", "write_file"]
+
+from typing import TYPE_CHECKING
+
+from s2s.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from s2s.io.atomic import fsync, sha256, write_file
+    from s2s.io.atomic_folder import replace_folder
+    from s2s.io.paths import expand_user
+
+__getattr__ = lazy_names(__name__, "atomic", "atomic_folder", "paths")

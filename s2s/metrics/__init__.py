@@ -14,8 +14,10 @@ __all__ = [
     "Metric",
     "Score",
     "TerConfig",
+    "bootstrap",
     "build_metrics",
     "compare",
+    "interval",
 ]
 
 from abc import ABC, abstractmethod
@@ -23,12 +25,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from s2s.errors import ConfigError
+from s2s.lazy import lazy_names
 from s2s.metrics.build import build_metrics
 from s2s.plugin import hookimpl
 from s2s.registry import Choice, Registry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from s2s.metrics.bootstrap import bootstrap, interval
 
 
 @dataclass(frozen=True)
@@ -202,3 +207,6 @@ def s2s_register(registry: Registry) -> None:
     registry.metric("chrf", ChrfConfig, "s2s.metrics.sacre:Chrf")
     registry.metric("ter", TerConfig, "s2s.metrics.sacre:Ter")
     registry.metric("bleu_moses", BleuMosesConfig, "s2s.metrics.moses:BleuMoses")
+
+
+__getattr__ = lazy_names(__name__, "bootstrap")

@@ -2,14 +2,58 @@
 
 from __future__ import annotations
 
-__all__ = ["LabelSmoothedConfig", "s2s_register"]
+__all__ = [
+    "KERNELS",
+    "TABLES",
+    "CachedAttention",
+    "CrossAttention",
+    "Dropout",
+    "Embeddings",
+    "Heads",
+    "KVCacheState",
+    "KeysValues",
+    "LabelSmoothed",
+    "LabelSmoothedConfig",
+    "Layout",
+    "LearnedPositions",
+    "Linear",
+    "Padded",
+    "PaddedWithWeights",
+    "Projections",
+    "SelfAttention",
+    "Sinusoids",
+    "VarlenLayout",
+    "empty_kv_cache",
+    "s2s_register",
+    "target_log_probs",
+]
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from s2s.config.ranges import SHARE, at_least, refuse_outside
+from s2s.lazy import lazy_names
 from s2s.plugin import hookimpl
 from s2s.registry import Choice, Registry
+
+if TYPE_CHECKING:
+    from s2s.nn.attention import (
+        KERNELS,
+        CrossAttention,
+        Heads,
+        KeysValues,
+        Layout,
+        Padded,
+        PaddedWithWeights,
+        SelfAttention,
+    )
+    from s2s.nn.dropout import Dropout
+    from s2s.nn.embedding import TABLES, Embeddings
+    from s2s.nn.kv_cache import CachedAttention, KVCacheState, empty_kv_cache
+    from s2s.nn.linear import Linear, Projections
+    from s2s.nn.loss import LabelSmoothed, target_log_probs
+    from s2s.nn.positions import LearnedPositions, Sinusoids
+    from s2s.nn.varlen import VarlenLayout
 
 
 @dataclass(kw_only=True)
@@ -31,3 +75,8 @@ class LabelSmoothedConfig(Choice):
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     registry.objective("label_smoothed", LabelSmoothedConfig, "s2s.nn.loss:label_smoothed")
+
+
+__getattr__ = lazy_names(
+    __name__, "linear", "dropout", "embedding", "positions", "attention", "kv_cache", "varlen", "loss"
+)

@@ -8,23 +8,16 @@ import json
 import shutil
 from typing import TYPE_CHECKING
 
-from s2s.data.corpora import Corpora
-from s2s.data.corpus_options import CorpusOptions, parse_corpora
-from s2s.data.monolingual import MONOLINGUAL
-from s2s.data.subwords import Subwords
-from s2s.errors import ConfigError, DataError
-from s2s.io.paths import expand_user
-from s2s.plugin import load_plugins
-from s2s.run import find_run
-from s2s.run.tokenizer import MANIFEST, identity
-from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
+from s2s import ConfigError, DataError, Encoded, Example, Rejected, Sources, Task, Vocab, load_plugins
+from s2s.data import MONOLINGUAL, Corpora, CorpusOptions, Subwords, parse_corpora
+from s2s.io import expand_user
+from s2s.run import find_run, tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from s2s.registry import Registry
-    from s2s.task import Side, TokenNames
+    from s2s import Registry, Side, TokenNames
     from s2s_language_model import LanguageModelConfig
 
 NO_SOURCE = 4
@@ -53,7 +46,7 @@ class LanguageModel(Task):
 
     def sources(self) -> Sources:
         """The text, and the tokeniser."""
-        return self._corpora.sources({"tokenizer": identity(self._tokenizer())})
+        return self._corpora.sources({"tokenizer": tokenizer.identity(self._tokenizer())})
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         """Names and weights, as the configuration gives them."""
@@ -65,7 +58,9 @@ class LanguageModel(Task):
 
     def learn(self, directory: Path) -> None:
         """Copy the tokeniser."""
-        shutil.copytree(self._tokenizer(), directory, dirs_exist_ok=True, ignore=shutil.ignore_patterns(MANIFEST, ".*"))
+        shutil.copytree(
+            self._tokenizer(), directory, dirs_exist_ok=True, ignore=shutil.ignore_patterns(tokenizer.MANIFEST, ".*")
+        )
         self.load(directory)
 
     def load(self, directory: Path) -> None:

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from s2s import Choice, Registry, hookimpl
-from s2s.errors import ConfigError, did_you_mean
+from s2s import Choice, ConfigError, Registry, did_you_mean, hookimpl
 
 if TYPE_CHECKING:
     from s2s_multitask.metric import OwnRows

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch.nn import functional as F
 
-from s2s.task import Constraint
+from s2s import Constraint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

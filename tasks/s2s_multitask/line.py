@@ -6,7 +6,7 @@ __all__ = ["parted", "said", "text_of"]
 
 from typing import TYPE_CHECKING
 
-from s2s.errors import DataError, did_you_mean
+from s2s import DataError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection

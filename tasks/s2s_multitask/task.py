@@ -8,10 +8,8 @@ from dataclasses import fields
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
+from s2s import ConfigError, Encoded, Example, Rejected, Sources, Task, UserError, Vocab, load_plugins
 from s2s.compose import entry_config
-from s2s.errors import ConfigError, UserError
-from s2s.plugin import load_plugins
-from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
 from s2s_multitask.constraint import EachItsOwn, Part
 from s2s_multitask.line import parted, said
 
@@ -19,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from s2s.registry import Registry
-    from s2s.task import Side, TokenNames
+    from s2s import Registry, Side, TokenNames
     from s2s_multitask import MultitaskConfig
 
 N_SPECIAL = 4

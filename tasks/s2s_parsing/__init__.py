@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from s2s import Choice, Registry, hookimpl
-from s2s.errors import ConfigError
+from s2s import Choice, ConfigError, Registry, hookimpl
 from s2s_parsing.linear import CONTRACT, FORMS, LinearConfig
 
 if TYPE_CHECKING:

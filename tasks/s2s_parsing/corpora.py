@@ -8,11 +8,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2s.corpus import Corpus
-from s2s.data.corpora import Corpora
-from s2s.data.corpus_options import CorpusOptions, FileForm, parse_corpora
-from s2s.errors import ConfigError, DataError
-from s2s.task import Example, Rejected
+from s2s import ConfigError, Corpus, DataError, Example, Rejected
+from s2s.data import Corpora, CorpusOptions, FileForm, parse_corpora
 from s2s_parsing.treebank import (
     MALFORMED,
     NOTHING_LEFT,
@@ -26,7 +23,7 @@ from s2s_parsing.treebank import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from s2s.registry import Registry
+    from s2s import Registry
     from s2s_parsing import ParsingConfig, TreebankConfig
     from s2s_parsing.tree import Tree
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s2s.data.text import numbered_lines
-from s2s.errors import ConfigError, DataError, UserError
-from s2s.io.atomic import fsync
+from s2s import ConfigError, DataError, UserError
+from s2s.data import numbered_lines
+from s2s.io import fsync
 from s2s_parsing.source import words_of
 from s2s_parsing.tree import Tree, leaves
 from s2s_parsing.treebank import Cleaner, read_treebank

@@ -8,10 +8,9 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from s2s.data.subwords import UNK
-from s2s.data.text import missing
-from s2s.errors import DataError
-from s2s.io.atomic import write_file
+from s2s import DataError
+from s2s.data import UNK, missing
+from s2s.io import write_file
 from s2s_parsing.constraint.bounds import Bounds
 from s2s_parsing.linear import Kind, Malformed, build, mend
 from s2s_parsing.punctuation import Punctuation

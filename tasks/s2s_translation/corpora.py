@@ -6,13 +6,11 @@ __all__ = ["corpora_of", "synthetic_direction"]
 
 from typing import TYPE_CHECKING
 
-from s2s.data.corpora import Corpora
-from s2s.data.corpus_options import CorpusOptions, parse_corpora
-from s2s.data.parallel import PARALLEL
-from s2s.errors import ConfigError
+from s2s import ConfigError
+from s2s.data import PARALLEL, Corpora, CorpusOptions, parse_corpora
 
 if TYPE_CHECKING:
-    from s2s.registry import Registry
+    from s2s import Registry
     from s2s_translation import TranslationConfig
 
 SYNTHETIC = "synthetic"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 
 FLOORS = (
-    "errors tensors",
+    "errors lazy tensors",
     "registry io",
     "config task",
     "batch corpus",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from s2s import Task, Vocab
-from s2s.task import Encoded, Example, Sources
+from s2s import Encoded, Example, Sources, Task, Vocab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

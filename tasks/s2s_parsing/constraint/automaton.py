@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from s2s.task import Constraint
+from s2s import Constraint
 from s2s_parsing.constraint.tables import BRACKETS, DEEPER, DEPTH, GAUGES, MORE, WORDS, Tables
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import s2s
-from s2s.errors import ConfigError, DataError
-from s2s.metrics import Metric, Score
-from s2s.metrics.bootstrap import bootstrap, interval
+from s2s import ConfigError, DataError
+from s2s.metrics import Metric, Score, bootstrap, interval
 from s2s_parsing.evalb.parameters import find_parameters
 from s2s_parsing.evalb.scoring import ERROR, SKIPPED, VALID, Figures, Scorer
 from s2s_parsing.evalb.totals import LabelTotals, Totals, f1, label_totals, percent

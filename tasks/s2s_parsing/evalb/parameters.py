@@ -8,8 +8,8 @@ import hashlib
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from s2s.data.text import read_lines
-from s2s.errors import DataError, did_you_mean
+from s2s import DataError, did_you_mean
+from s2s.data import read_lines
 
 Pairs = frozenset[tuple[str, str]]
 

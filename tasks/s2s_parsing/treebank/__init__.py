@@ -20,9 +20,8 @@ __all__ = [
 
 from typing import TYPE_CHECKING
 
-from s2s.data.text import DROP, numbered_lines
-from s2s.errors import DataError
-from s2s.task import Rejected
+from s2s import DataError, Rejected
+from s2s.data import DROP, numbered_lines
 from s2s_parsing.treebank.brackets import Builder, Malformed, read_brackets
 from s2s_parsing.treebank.cleaning import Cleaner, Unary, join_chains, split_joined
 from s2s_parsing.treebank.files import SECTIONS, Split, treebank_files
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from s2s.data.text import Invalid
+    from s2s.data import Invalid
     from s2s_parsing.tree import Tree
 
 NOTHING_LEFT = Rejected("only traces")

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from s2s.errors import DataError, UserError
+from s2s import DataError, UserError
 from s2s_parsing.tree import Tree, leaves
 from s2s_parsing.treebank import Cleaner, read_treebank, treebank_files
 

@@ -7,8 +7,8 @@ __all__ = ["SECTIONS", "Split", "treebank_files"]
 import re
 from typing import TYPE_CHECKING, Literal
 
-from s2s.data.text import missing
-from s2s.errors import DataError
+from s2s import DataError
+from s2s.data import missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

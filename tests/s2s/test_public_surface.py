@@ -1,0 +1,44 @@
+"""The public surface is one list: every name on it exists, and what s2s ships imports nothing else."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+
+import s2s
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted(p for folder in ("plugins", "tasks", "examples") for p in (ROOT / folder).rglob("*.py"))
+
+
+def imported(path: Path) -> list[tuple[str, str]]:
+    """Module and name of every import from s2s, wherever in the file it stands."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "s2s":
+            found += [(str(node.module), alias.name) for alias in node.names]
+        elif isinstance(node, ast.Import):
+            found += [(alias.name, "") for alias in node.names if alias.name.split(".")[0] == "s2s"]
+    return found
+
+
+@pytest.mark.parametrize("name", s2s.PUBLIC)
+def test_every_public_name_exists(name: str) -> None:
+    module = importlib.import_module(name)
+    assert module.__doc__
+    assert [public for public in module.__all__ if not hasattr(module, public)] == []
+
+
+def test_a_name_that_is_not_public_is_no_attribute_of_a_package() -> None:
+    with pytest.raises(AttributeError, match=r"module 's2s' has no attribute 'BeamSearch'"):
+        s2s.BeamSearch  # noqa: B018
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_what_s2s_ships_imports_public_names_only(path: Path) -> None:
+    for module, name in imported(path):
+        assert module in s2s.PUBLIC, f"{module} is not in s2s.PUBLIC"
+        assert not name or name in importlib.import_module(module).__all__, f"{module}.__all__ has no {name}"
