@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from toy_plugins import Colour, CopyConfig, NarrowConfig, SearchConfig, WideConf
 from s2s.compose import ComposedConfig, compose, differences, flatten, recompose, to_yaml
 from s2s.config import Config, GenerateConfig, PrepareConfig, ScoreConfig
 from s2s.errors import ConfigError, UserError
+from s2s.plugin import load_plugins
 from s2s.registry import Choice
 
 Write = Callable[[str], str]
@@ -512,3 +514,23 @@ def test_a_file_never_imports_a_plugin(file: Write, tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ["5", "[1]", "true", "[", "~", ""])
 def test_plugins_must_be_names(value: str) -> None:
     assert "plugins=" in error("task=copy", f"plugins={value}")
+
+
+def test_the_page_on_configuration_is_true(file: Write) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    shipped = load_plugins()
+    made = compose(Config, [file(example), "train.micro_tokens=5000"], shipped).config
+    assert (made.train.steps, made.train.tokens, made.arch.dropout) == (200_000, 5000, 0.2)  # type: ignore[attr-defined]
+    chosen = ["task=translation", "arch=transformer_tiny"]
+    refused = [text for text in re.findall(r"`([\w.]+=[^`]*)`", page) if text.startswith(("train.", "task.src_lang=t"))]
+    assert refused == ["train.steps=1e5", "train.compile=yes", "task.src_lang=true"]
+    for argument in refused:
+        with pytest.raises(ConfigError, match=": expected "):
+            compose(Config, [*chosen, argument], shipped)
+    norwegian = compose(Config, [*chosen, "task.src_lang=no"], shipped).config
+    assert norwegian.task.src_lang == "no"  # type: ignore[attr-defined]
+    for old, new in re.findall(r"\(`([\w.]+)` → `([\w.]+)`\)", page):
+        schema, arguments = (Config, chosen) if "." in old else (GenerateConfig, [])
+        with pytest.raises(ConfigError, match=rf"Did you mean '{new}'\?$"):
+            compose(schema, [*arguments, f"{old}=5"], shipped)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from recurrent_model import Recurrent
+from reference_operators import use_references
 from slow_search import (
     EOS,
     assert_same,
@@ -24,7 +25,6 @@ from slow_search import (
 )
 from table_model import Table
 
-from s2s.backend import kernels
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.lexical import LexicalConstraint, add_lexical
@@ -74,7 +74,7 @@ def slow_groups(of: NextLogProbs, source: Sequence[int], config: BeamConfig, nbe
 @pytest.fixture(params=["native", "torch"])
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "torch":
-        monkeypatch.setattr(kernels, "serves", lambda *tensors: False)
+        use_references(monkeypatch)
 
 
 @pytest.mark.usefixtures("kind")

@@ -1,16 +1,16 @@
-/* What a beam search does between the steps of a model, for one thread.
+/* What beam search does between the steps of a model, for one thread.
 
-Shapes: B sentences, K hypotheses of each, m continuations of each, n candidates, E outputs that have ended, T room for
-symbols. Of equal scores the first comes first; -inf is the score of what is not there.
+Shapes: B sentences, K hypotheses of each, m continuations of each, n candidates, E finished hypotheses. Of equal scores
+the first comes first; -inf is the score of an empty place.
 */
 
-#include "vectors.h"
+#include "decoder.h"
 
-/* The n best of all continuations [B, K, m] of a sentence, with the parent, the symbol, its log-probability and the
-number of the one before it, all [B, n]; score and node belong to the hypotheses [B, K]. */
-void s2s_join(const float *log_probs, const int64_t *tokens, const float *score, const int64_t *node, int64_t B,
-              int64_t K, int64_t m, int64_t n, float *best, int64_t *parent, int64_t *token, float *log_prob,
-              int64_t *before) {
+/* The n best of all continuations [B, K, m] of a sentence, with the parent, the token, its log-probability and the
+node of the one before it, all [B, n]; score and node belong to the hypotheses [B, K]. */
+int64_t s2s_merge_candidates(const float *log_probs, const int64_t *tokens, const float *score, const int64_t *node,
+                             int64_t B, int64_t K, int64_t m, int64_t n, float *best, int64_t *parent, int64_t *token,
+                             float *log_prob, int64_t *before) {
     for (int64_t b = 0; b < B; b++, log_probs += K * m, tokens += K * m, score += K, node += K) {
         int count = 0;
         for (int64_t i = 0; i < K * m; i++) {
@@ -19,11 +19,12 @@ void s2s_join(const float *log_probs, const int64_t *tokens, const float *score,
                 count = insert(best, parent, count, n, total, i);
         }
         for (int64_t i = 0; i < n; i++, best++, parent++, token++, log_prob++, before++) {
-            int64_t place = i < count ? *parent : 0;
+            int64_t at = i < count ? *parent : 0;
             if (i >= count) *best = -INFINITY;
-            *parent = place / m, *token = tokens[place], *log_prob = log_probs[place], *before = node[place / m];
+            *parent = at / m, *token = tokens[at], *log_prob = log_probs[at], *before = node[at / m];
         }
     }
+    return OK;
 }
 
 typedef struct { /* [B, n], best first */
@@ -31,26 +32,28 @@ typedef struct { /* [B, n], best first */
     int64_t *parent, *token;
     float *log_prob;
     int64_t *node;
-} Longer;
+} Candidates;
 
 typedef struct { /* [B, E], best first */
     float *score;
     int64_t *node;
     float *log_prob;
-} Ended;
+} Finished;
 
-/* Of the candidates [B, n], those among the first `counted` that end go among the outputs, and the first K of the others
-live. An output of length[b] symbols is worth its score over penalty[length[b]]. */
-void s2s_settle(const Longer *from, const Ended *ended, int64_t B, int64_t n, int64_t K, int64_t E, int64_t eos,
-                int64_t counted, const float *penalty, const int64_t *length, Longer *live, Ended *outputs) {
-    int64_t place[E];
+/* Of the candidates [B, n], those among the first `counted` that end join the finished hypotheses, and the first K of
+the others stay live. A finished one of sentence b has its score over penalty[length[b]]. */
+int64_t s2s_finish_candidates(const Candidates *from, const Finished *before, int64_t B, int64_t n, int64_t K,
+                              int64_t E, int64_t eos, int64_t counted, const float *penalty, const int64_t *length,
+                              Candidates *live, Finished *after) {
+    int64_t *index = allocate(E * sizeof(int64_t));
+    if (!index) return NO_MEMORY;
     for (int64_t b = 0; b < B; b++) {
         const float *score = from->score + b * n;
         const int64_t *token = from->token + b * n;
-        float *value = outputs->score + b * E;
+        float *value = after->score + b * E;
         int count = 0, n_live = 0;
-        for (int64_t e = 0; e < E && ended->score[b * E + e] > -INFINITY; e++)
-            count = insert(value, place, count, E, ended->score[b * E + e], e);
+        for (int64_t e = 0; e < E && before->score[b * E + e] > -INFINITY; e++)
+            count = insert(value, index, count, E, before->score[b * E + e], e);
         for (int64_t i = 0; i < n && score[i] > -INFINITY; i++) {
             if (token[i] != eos && n_live < K) {
                 int64_t to = b * K + n_live++;
@@ -59,41 +62,30 @@ void s2s_settle(const Longer *from, const Ended *ended, int64_t B, int64_t n, in
             }
             float worth = score[i] / penalty[length[b]];
             if (token[i] == eos && i < counted && (count < E || worth > value[E - 1]))
-                count = insert(value, place, count, E, worth, E + i);
+                count = insert(value, index, count, E, worth, E + i);
         }
         for (int64_t to = b * K + n_live; to < (b + 1) * K; to++) {
             live->score[to] = -INFINITY, live->parent[to] = from->parent[b * n], live->token[to] = token[0];
             live->log_prob[to] = from->log_prob[b * n], live->node[to] = from->node[b * n];
         }
         for (int64_t e = 0; e < E; e++) {
-            int64_t at = e < count ? place[e] : 0, to = b * E + e;
+            int64_t at = e < count ? index[e] : 0, to = b * E + e;
             if (e >= count) value[e] = -INFINITY;
-            outputs->node[to] = at < E ? ended->node[b * E + at] : from->node[b * n + at - E];
-            outputs->log_prob[to] = at < E ? ended->log_prob[b * E + at] : from->log_prob[b * n + at - E];
+            after->node[to] = at < E ? before->node[b * E + at] : from->node[b * n + at - E];
+            after->log_prob[to] = at < E ? before->log_prob[b * E + at] : from->log_prob[b * n + at - E];
         }
     }
+    free(index);
+    return OK;
 }
 
-/* Write the number of its newest node, from n_nodes[b] on, to the end of each path [B, K, T]. */
-void s2s_grow_paths(int64_t *path, const int64_t *length, const int64_t *n_nodes, int64_t B, int64_t K, int64_t T) {
-    for (int64_t b = 0; b < B; b++)
-        for (int64_t k = 0; k < K; k++) path[(b * K + k) * T + length[b]] = n_nodes[b] + k;
-}
-
-/* Path k of sentence b becomes a copy of path parents[b, k]: [B, K, T] -> [B, n, T] */
-void s2s_select_paths(const int64_t *path, const int64_t *parents, int64_t B, int64_t K, int64_t n, int64_t T,
-                      int64_t *out) {
-    for (int64_t b = 0; b < B; b++)
-        for (int64_t k = 0; k < n; k++, out += T)
-            memcpy(out, path + (b * K + parents[b * n + k]) * T, T * sizeof(int64_t));
-}
-
-/* Which sentences are done: those of whose outputs the first n are worth no less than any that may come, which is the
-best live score over the larger of the penalties of the soonest and the latest end. */
-void s2s_over(const float *live, const float *ended, const int64_t *length, const int64_t *limit, const float *penalty,
-              int64_t B, int64_t K, int64_t E, int64_t n, uint8_t *over) {
+/* Which sentences are done: those whose n-th finished score no live hypothesis can still exceed, that is the best live
+score over the larger of the penalties of the earliest and the latest end. */
+int64_t s2s_search_finished(const float *live, const float *finished, const int64_t *length, const int64_t *limit,
+                            const float *penalty, int64_t B, int64_t K, int64_t E, int64_t n, uint8_t *done) {
     for (int64_t b = 0; b < B; b++) {
         float soonest = penalty[length[b] + 1], latest = penalty[limit[b] + 1];
-        over[b] = ended[b * E + n - 1] >= live[b * K] / (soonest > latest ? soonest : latest);
+        done[b] = finished[b * E + n - 1] >= live[b * K] / (soonest > latest ? soonest : latest);
     }
+    return OK;
 }
