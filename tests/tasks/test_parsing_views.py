@@ -84,12 +84,12 @@ def test_what_lies_on_its_side_can_be_read_back(tree: Tree) -> None:
 def test_a_picture_has_every_label_above_what_it_holds_and_the_words_on_the_ground(tree: Tree) -> None:
     line = str(tree)
     drawing = ET.fromstring(svg(line))
-    texts = [(float(t.attrib["x"]), float(t.attrib["y"]), t.text) for t in text_tree.iter(f"{SVG}text")]
+    texts = [(float(t.attrib["x"]), float(t.attrib["y"]), t.text) for t in drawing.iter(f"{SVG}text")]
     ground = max(y for _, y, _ in texts)
     words = [leaf.word for leaf in leaves(tree)]
     assert [text for _, _, text in sorted(t for t in texts if t[1] == ground)] == words
-    assert len(list(text_tree.iter(f"{SVG}path"))) == len(texts) - 1, "everything but the top hangs on something"
-    assert max(x for x, _, _ in texts) < float(text_tree.attrib["width"])
+    assert len(list(drawing.iter(f"{SVG}path"))) == len(texts) - 1, "everything but the top hangs on something"
+    assert max(x for x, _, _ in texts) < float(drawing.attrib["width"])
     assert svg(line).isascii()
 
 
