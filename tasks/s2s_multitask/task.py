@@ -113,7 +113,7 @@ class Multitask(Task):
         """The text of source ids, behind the name of its task, which their tag gives."""
         name = next(name for name, tag in self.tags.items() if tag == ids[0])
         own = [i if i < N_SPECIAL else i - self.offsets[name] for i in ids[1:]]
-        return said(name, self.tasks[name].source_text(own))
+        return add_prefix(name, self.tasks[name].source_text(own))
 
     def pieces(self, ids: Sequence[int], src: str) -> list[str]:
         """As the source's task gives them; empty for a token of another task."""
