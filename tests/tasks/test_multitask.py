@@ -33,7 +33,7 @@ def config(**options: Any) -> MultitaskConfig:
 @pytest.fixture(scope="module")
 def task(tmp_path_factory: pytest.TempPathFactory) -> Multitask:
     made = Multitask(config(ratio={"parse": 0.1}), load_plugins().registry)
-    made.learn(tmp_path_factory.mktemp("symbols"))
+    made.learn(tmp_path_factory.mktemp("tokens"))
     return made
 
 
