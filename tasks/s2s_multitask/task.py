@@ -109,6 +109,12 @@ class Multitask(Task):
         task = self.tasks[name]
         return said(name, task.detokenize([i for i in ids if i < task.vocab.tgt], text))
 
+    def source_text(self, ids: Sequence[int]) -> str:
+        """The text of source ids, behind the name of its task, which their tag gives."""
+        name = next(name for name, tag in self.tags.items() if tag == ids[0])
+        own = [i if i < N_SPECIAL else i - self.offsets[name] for i in ids[1:]]
+        return said(name, self.tasks[name].source_text(own))
+
     def pieces(self, ids: Sequence[int], src: str) -> list[str]:
         """As the source's task writes them; empty where a symbol is another's."""
         name, text = parted(src, self.tasks)

@@ -47,6 +47,10 @@ class Source:
         encoded = self.subwords.encode([" ".join(words) for words in sentences])
         return [self._aligned(ids, words) for ids, words in zip(encoded, sentences, strict=True)]
 
+    def decode(self, ids: Iterable[int]) -> str:
+        """The words of ids, without the marks."""
+        return self.subwords.decode([i for i in ids if i < self.subwords.size])
+
     def _aligned(self, ids: list[int], words: list[str]) -> list[int]:
         """The ids with as many beginnings as words, and the marks."""
         if sum(self.word_marks[i] for i in ids) != len(words):

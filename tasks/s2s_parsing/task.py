@@ -116,6 +116,10 @@ class Parsing(Task):
         self.counts["no tree, and mended"] += mended
         return self._read_out(tree)
 
+    def source_text(self, ids: Sequence[int]) -> str:
+        """The words of source ids."""
+        return self.source.decode(ids)
+
     def pieces(self, ids: Sequence[int], src: str) -> list[str]:
         """The tokens of the linearisation."""
         return [self.target.tokens[i] for i in ids]

@@ -108,6 +108,10 @@ class Translation(Task):
         """The text of target ids."""
         return self.tgt.decode(ids)
 
+    def source_text(self, ids: Sequence[int]) -> str:
+        """The text of source ids."""
+        return self.src.decode(ids)
+
     def pieces(self, ids: Sequence[int], src: str) -> list[str]:
         """The subwords, of which ▁ begins a word."""
         return [self.tgt.pieces[i] for i in ids]
