@@ -12,7 +12,7 @@ from s2s.config import SHARE, at_least, refuse_outside
 
 @dataclass(kw_only=True)
 class TransformerLMConfig(Choice):
-    """Self-attention over the symbols so far, normalised before each sub-layer (Radford et al., 2019)."""
+    """Self-attention over the tokens so far, normalised before each sub-layer (Radford et al., 2019)."""
 
     n_layers: int = 6
     """Layers."""

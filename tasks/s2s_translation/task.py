@@ -79,7 +79,7 @@ class Translation(Task):
         if written["lowercase"] is not self.config.lowercase:
             raise DataError(
                 f"{directory}: made with task.lowercase={str(written['lowercase']).lower()}; "
-                "say the same, or prepare again"
+                "configure the same, or prepare again"
             )
         models = {side: Subwords(directory / f"{side}.model") for side in self.config.sizes()}
         for side, model in models.items():
