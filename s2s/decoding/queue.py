@@ -1,45 +1,55 @@
-"""Sentences that wait to be searched, and how many are let in at once."""
+"""Sentences to be searched, and how many of them enter the batch at once."""
 
 from __future__ import annotations
 
-__all__ = ["Queue", "Source"]
+__all__ = ["SentenceQueue", "SourceSentence"]
 
 from typing import TYPE_CHECKING, NamedTuple
 
 from s2s.decoding.lexical import NO_CONSTRAINT, LexicalConstraint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
 
-class Source(NamedTuple):
-    """A sentence that waits."""
+class SourceSentence(NamedTuple):
+    """A sentence to be searched."""
 
-    place: int
-    """Its number, by which its outputs will be known"""
+    index: int
+    """Identifies its result"""
     ids: Sequence[int]
-    """Its symbols, eos with them"""
-    wish: LexicalConstraint = NO_CONSTRAINT
-    """What its output is to be like"""
+    """Source tokens, eos included"""
+    lexical: LexicalConstraint = NO_CONSTRAINT
+    """What its output must contain"""
 
 
-class Queue:
-    """Lets sentences in as others leave, so that the batch stays full to the end."""
+class SentenceQueue:
+    """Admits sentences in their order as others leave the batch, so that the batch stays full to the end."""
 
-    def __init__(self, sources: Iterable[Source], n_tokens: int) -> None:
-        self.sources, self.n_tokens = iter(sources), n_tokens
-        self.next = next(self.sources, None)
+    def __init__(self, sentences: Iterable[SourceSentence], n_tokens: int) -> None:
+        """n_tokens: source tokens, eos included, in the batch at once; a longer sentence is searched by itself."""
+        self.sentences, self.n_tokens = iter(sentences), n_tokens
+        self.next = self.take()
 
-    def admit(self, n_in_use: int) -> list[Source]:
-        """Those that fit beside `n_in_use` source symbols; where there are none, one at least.
+    def take(self) -> SourceSentence | None:
+        """The next sentence; None if there is none, now or at all."""
+        return next(self.sentences, None)
 
-        Nobody, unless a quarter is free: each time, the encoder runs and all caches are copied.
+    def admit(self, n_in_use: int) -> list[SourceSentence]:
+        """Sentences that fit beside a batch of `n_in_use` source tokens; at least one if the batch is empty.
+
+        None unless a quarter of the budget is free, since each admission runs the encoder and copies all caches.
+        An empty list for an empty batch means that the queue has ended.
         """
-        admitted: list[Source] = []
+        admitted: list[SourceSentence] = []
         if n_in_use > 0.75 * self.n_tokens:
             return admitted
         while self.next and (n_in_use + len(self.next.ids) <= self.n_tokens or not n_in_use):
             n_in_use += len(self.next.ids)
             admitted.append(self.next)
-            self.next = next(self.sources, None)
+            self.next = self.take()
         return admitted
+
+    def take_cancelled(self) -> Collection[int]:
+        """Indices of admitted sentences that were cancelled since the last call; their rows leave the batch."""
+        return ()

@@ -39,7 +39,7 @@ def answer(generator: Generator, config: GenerateConfig, output: Stream | Resuma
             n_old = n_written - index * config.buffer_size
             if n_old >= len(window):
                 continue
-            outputs = generator.window([record.given for record in window])
+            outputs = generator.generate([record.given for record in window])
             for place, record in enumerate(window):
                 found = _next(outputs, record.place)
                 if place >= n_old:

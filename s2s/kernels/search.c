@@ -31,45 +31,53 @@ typedef struct { /* [B, n], best first */
     int64_t *parent, *token;
     float *log_prob;
     int64_t *node;
-} Longer;
+} Candidates;
 
 typedef struct { /* [B, E], best first */
     float *score;
     int64_t *node;
     float *log_prob;
-} Ended;
+} Finished;
 
-/* Of the candidates [B, n], those among the first `counted` that end go among the outputs, and the first K of the others
-live. An output of length[b] symbols is worth its score over penalty[length[b]]. */
-void s2s_settle(const Longer *from, const Ended *ended, int64_t B, int64_t n, int64_t K, int64_t E, int64_t eos,
-                int64_t counted, const float *penalty, const int64_t *length, Longer *live, Ended *outputs) {
-    int64_t place[E];
+/* The finished hypotheses [B, E] with those of the first `counted` candidates [B, n] that end. One of length[b] tokens
+scores its log-probability over penalty[length[b]]. */
+void s2s_merge_finished(const Candidates *from, const Finished *before, int64_t B, int64_t n, int64_t E, int64_t eos,
+                        int64_t counted, const float *penalty, const int64_t *length, Finished *after) {
+    int64_t index[E];
     for (int64_t b = 0; b < B; b++) {
         const float *score = from->score + b * n;
         const int64_t *token = from->token + b * n;
-        float *value = outputs->score + b * E;
-        int count = 0, n_live = 0;
-        for (int64_t e = 0; e < E && ended->score[b * E + e] > -INFINITY; e++)
-            count = insert(value, place, count, E, ended->score[b * E + e], e);
-        for (int64_t i = 0; i < n && score[i] > -INFINITY; i++) {
-            if (token[i] != eos && n_live < K) {
-                int64_t to = b * K + n_live++;
-                live->score[to] = score[i], live->parent[to] = from->parent[b * n + i], live->token[to] = token[i];
-                live->log_prob[to] = from->log_prob[b * n + i], live->node[to] = from->node[b * n + i];
-            }
+        float *value = after->score + b * E;
+        int count = 0;
+        for (int64_t e = 0; e < E && before->score[b * E + e] > -INFINITY; e++)
+            count = insert(value, index, count, E, before->score[b * E + e], e);
+        for (int64_t i = 0; i < counted && score[i] > -INFINITY; i++) {
             float worth = score[i] / penalty[length[b]];
-            if (token[i] == eos && i < counted && (count < E || worth > value[E - 1]))
-                count = insert(value, place, count, E, worth, E + i);
-        }
-        for (int64_t to = b * K + n_live; to < (b + 1) * K; to++) {
-            live->score[to] = -INFINITY, live->parent[to] = from->parent[b * n], live->token[to] = token[0];
-            live->log_prob[to] = from->log_prob[b * n], live->node[to] = from->node[b * n];
+            if (token[i] == eos && (count < E || worth > value[E - 1]))
+                count = insert(value, index, count, E, worth, E + i);
         }
         for (int64_t e = 0; e < E; e++) {
-            int64_t at = e < count ? place[e] : 0, to = b * E + e;
+            int64_t at = e < count ? index[e] : 0, to = b * E + e;
             if (e >= count) value[e] = -INFINITY;
-            outputs->node[to] = at < E ? ended->node[b * E + at] : from->node[b * n + at - E];
-            outputs->log_prob[to] = at < E ? ended->log_prob[b * E + at] : from->log_prob[b * n + at - E];
+            after->node[to] = at < E ? before->node[b * E + at] : from->node[b * n + at - E];
+            after->log_prob[to] = at < E ? before->log_prob[b * E + at] : from->log_prob[b * n + at - E];
+        }
+    }
+}
+
+/* The first K candidates [B, K] of [B, n] that do not end. */
+void s2s_unfinished(const Candidates *from, int64_t B, int64_t n, int64_t K, int64_t eos, Candidates *live) {
+    for (int64_t b = 0; b < B; b++) {
+        int64_t count = 0;
+        for (int64_t i = b * n; i < (b + 1) * n && count < K && from->score[i] > -INFINITY; i++) {
+            if (from->token[i] == eos) continue;
+            int64_t to = b * K + count++;
+            live->score[to] = from->score[i], live->parent[to] = from->parent[i], live->token[to] = from->token[i];
+            live->log_prob[to] = from->log_prob[i], live->node[to] = from->node[i];
+        }
+        for (int64_t to = b * K + count; to < (b + 1) * K; to++) {
+            live->score[to] = -INFINITY, live->parent[to] = from->parent[b * n], live->token[to] = from->token[b * n];
+            live->log_prob[to] = from->log_prob[b * n], live->node[to] = from->node[b * n];
         }
     }
 }

@@ -6,7 +6,7 @@ that have ended, T room for symbols.
 
 from __future__ import annotations
 
-__all__ = ["grow_paths", "joined", "over", "select_paths", "settled"]
+__all__ = ["grow_paths", "joined", "merge_finished", "over", "select_paths", "unfinished"]
 
 import ctypes
 from ctypes import c_void_p
@@ -19,7 +19,7 @@ from s2s.kernels.library import call
 Candidates = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 """Scores, best first; hypotheses that they go on from; symbols; their log-probabilities; numbers of those before"""
 
-Outputs = tuple[Tensor, Tensor, Tensor]
+Finished = tuple[Tensor, Tensor, Tensor]
 """Scores, best first, numbers of the last symbols before eos, log-probabilities of eos"""
 
 
@@ -32,21 +32,28 @@ def joined(log_probs: Tensor, tokens: Tensor, score: Tensor, node: Tensor, n: in
     return found
 
 
-def settled(
-    longer: Candidates, ended: Outputs, beam: int, eos: int, counted: int, penalty: Tensor, length: Tensor
-) -> tuple[Outputs, Candidates]:
-    """The outputs [B, E] with those of the candidates [B, n] that end, and the `beam` best of the others.
+def merge_finished(
+    candidates: Candidates, before: Finished, eos: int, counted: int, penalty: Tensor, length: Tensor
+) -> Finished:
+    """The finished hypotheses [B, E] with those of the first `counted` candidates [B, n] that end.
 
-    Only the first `counted` candidates may become outputs, which are worth their scores over penalty[length[b]].
+    One of length[b] tokens scores its log-probability over penalty[length[b]].
     """
-    (n_sentences, n), n_outputs = longer[0].shape, ended[0].size(1)
-    live = _candidates(n_sentences, beam)
-    shape = (n_sentences, n_outputs)
-    outputs = torch.empty(shape), torch.empty(shape, dtype=torch.long), torch.empty(shape)
-    given = [x.contiguous() for x in (*longer, *ended)]
-    sizes = (n_sentences, n, beam, n_outputs, eos, counted)
-    call("s2s_settle", _to(given[:5]), _to(given[5:]), *sizes, penalty, length, _to(live), _to(outputs))
-    return outputs, live
+    (n_sentences, n), shape = candidates[0].shape, before[0].shape
+    after = torch.empty(shape), torch.empty(shape, dtype=torch.long), torch.empty(shape)
+    given = [x.contiguous() for x in (*candidates, *before)]
+    sizes = (n_sentences, n, shape[1], eos, counted)
+    call("s2s_merge_finished", _to(given[:5]), _to(given[5:]), *sizes, penalty, length, _to(after))
+    return after
+
+
+def unfinished(candidates: Candidates, eos: int, n: int) -> Candidates:
+    """The first n candidates [B, n] of [B, m] that do not end."""
+    n_sentences, n_candidates = candidates[0].shape
+    live = _candidates(n_sentences, n)
+    given = [x.contiguous() for x in candidates]
+    call("s2s_unfinished", _to(given), n_sentences, n_candidates, n, eos, _to(live))
+    return live
 
 
 def grow_paths(path: Tensor, length: Tensor, n_nodes: Tensor) -> Tensor:
