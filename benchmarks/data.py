@@ -24,13 +24,13 @@ from rich.console import Console
 from rich.table import Table
 
 from s2s.data.batching import POOL, Batches
-from s2s.data.builtin import pairs as builtin_pairs
 from s2s.data.corpus import Corpus, CorpusWriter
 from s2s.data.encoding import CorpusReport, Limits, encode_corpus, n_workers
 from s2s.data.subword import Subwords, train_subwords
 from s2s.data.text import read_lines, read_pairs
 from s2s.registry import Choice
 from s2s.task import Encoded, Example, Sources, Task, Vocab
+from s2s_synthetic_corpus.generate import pairs as builtin_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

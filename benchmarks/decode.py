@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from decode_engines import PEERS, Decode, Work, build, ours
-from s2s import kernels
+from s2s.backend import kernels
 
 LEVERS = ("matmul", "native", "kernels", "queue")
 DEFAULTS = {

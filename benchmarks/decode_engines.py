@@ -15,20 +15,21 @@ from unittest import mock
 
 import torch
 
-from s2s import kernels
+from s2s.backend import kernels
+from s2s.backend.linear import Matmul, pack
 from s2s.batch import make_batch
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.queue import Queue, Source
-from s2s.export import Format, Unwritten
-from s2s.export.ctranslate2 import CTranslate2, symbols
-from s2s.export.marian import Marian
-from s2s.nn.packed import Matmul, pack
+from s2s.decoding.queue import SentenceQueue, SourceSentence
+from s2s.decoding.request import SearchRequest
 from s2s.registry import Choice
 from s2s.task import Vocab
+from s2s_export import Exporter, ExportInput
+from s2s_export.ctranslate2 import CTranslate2Exporter, token_names
+from s2s_export.marian import MarianExporter
 from s2s_transformer import TransformerConfig
+from s2s_transformer.intermediate import intermediate
 from s2s_transformer.model import Transformer
-from s2s_transformer.neutral import neutral
 
 SIZES = {
     "tiny": (TransformerConfig(n_encoder_layers=2, n_decoder_layers=2, d_model=64, d_ff=256, n_heads=4), 4000),
@@ -65,7 +66,7 @@ def build(size: str, seed: int = 0) -> tuple[Transformer, Vocab]:
     model = Transformer(config, vocab).eval()
     with torch.no_grad():
         table = model.embeddings.get_parameter("shared")
-        model.decoder[-1].around_feed_forward.norm.bias[0] = 10.0
+        model.decoder[-1].feed_forward_residual.norm.bias[0] = 10.0
         table[:, 0] = 0.0
         table[vocab.eos, 0] = -10.0
     return model, vocab
@@ -80,19 +81,21 @@ def ours(model: Transformer, vocab: Vocab, quantization: Any = "none", off: str 
         a, b = (1.0, 50) if work.n_out is None else (0.0, work.n_out)
         penalty: Any = {"alpha": 1.0, "length_penalty": "power"} if work.n_out is None else {"alpha": 0.0}
         search = BeamSearch(BeamConfig(beam=work.beam, max_len_a=a, max_len_b=b, **penalty))
-        sources = [Source(i, [*ids, vocab.eos]) for i, ids in enumerate(work.sources)]
+        sources = [SourceSentence(i, [*ids, vocab.eos]) for i, ids in enumerate(work.sources)]
         if work.n_out is None:
             sources.sort(key=lambda source: -len(source.ids))
         outputs: list[list[int]] = [[]] * len(sources)
         n_tokens = work.batch * max(1, sum(len(source.ids) for source in sources) // len(sources))
         batches = [sources[i : i + work.batch] for i in range(0, len(sources), work.batch)]
-        queues = [Queue(batch, 10**9) for batch in batches] if off == "queue" else [Queue(sources, n_tokens)]
+        queues = (
+            [SentenceQueue(batch, 10**9) for batch in batches] if off == "queue" else [SentenceQueue(sources, n_tokens)]
+        )
         serves = (lambda *_: False) if off == "kernels" else kernels.serves
         with mock.patch.object(kernels, "serves", serves):
             for queue in queues:
-                for found in search.stream(model, queue, vocab, torch.device("cpu")):
-                    for place, hypotheses in found:
-                        outputs[place] = hypotheses[0].tokens
+                for found in search(SearchRequest(model=model, vocab=vocab, queue=queue, device=torch.device("cpu"))):
+                    for result in found:
+                        outputs[result.index] = result.hypotheses[0].tokens
         return outputs
 
     return decode
@@ -104,10 +107,10 @@ def ctranslate2(model: Transformer, vocab: Vocab, quantization: str = "none") ->
     import ctranslate2 as ct2
 
     with tempfile.TemporaryDirectory() as folder:
-        _export(CTranslate2(Choice()), model, vocab, Path(folder))
+        _export(CTranslate2Exporter(Choice()), model, vocab, Path(folder))
         compute = "int8" if quantization == "int8" else "float32"
         translator = ct2.Translator(folder, inter_threads=1, intra_threads=1, compute_type=compute)
-    names = symbols(Unwritten(neutral(model.config, model), vocab, None))[0]
+    names = token_names(ExportInput(intermediate(model.config, model), vocab, None))[0]
     ids = {name: i for i, name in enumerate(names)}
 
     def decode(work: Work) -> list[list[int]]:
@@ -127,8 +130,8 @@ def hf(model: Transformer, vocab: Vocab, quantization: str = "none") -> Decode:
     if quantization != "none":
         raise SystemExit("peer=hf has no 8-bit integers on a CPU")
     with tempfile.TemporaryDirectory() as folder:
-        _export(Marian(Choice()), model, vocab, Path(folder))
-        marian = Marian(Choice()).read(Path(folder)).model
+        _export(MarianExporter(Choice()), model, vocab, Path(folder))
+        marian = MarianExporter(Choice()).read(Path(folder)).model
 
     def decode(work: Work) -> list[list[int]]:
         least, most = (0, 300) if work.n_out is None else (work.n_out + 1, work.n_out + 1)
@@ -152,9 +155,9 @@ def hf(model: Transformer, vocab: Vocab, quantization: str = "none") -> Decode:
     return decode
 
 
-def _export(form: Format, model: Transformer, vocab: Vocab, folder: Path) -> None:
+def _export(exporter: Exporter, model: Transformer, vocab: Vocab, folder: Path) -> None:
     """The same weights, as yet unpacked, as s2s-export writes them."""
-    form.write(Unwritten(neutral(model.config, model), vocab, None), folder)
+    exporter.write(ExportInput(intermediate(model.config, model), vocab, None), folder)
 
 
 PEERS = {"ctranslate2": ctranslate2, "hf": hf}

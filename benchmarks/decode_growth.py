@@ -15,7 +15,7 @@ import matplotlib
 import torch
 
 from decode_engines import PEERS, Decode, Work, build, ours
-from s2s import kernels
+from s2s.backend import kernels
 
 matplotlib.use("agg")
 from matplotlib import pyplot as plt

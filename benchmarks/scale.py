@@ -110,7 +110,7 @@ def measure_preparation(folder: Path, n_pairs: int) -> dict[str, Any]:
 
 def write_text(files: list[Path], n_pairs: int) -> None:
     """Pairs of the built-in corpus."""
-    from s2s.data.builtin import pairs
+    from s2s_synthetic_corpus.generate import pairs
 
     with files[0].open("w") as en, files[1].open("w") as de:
         for pair in pairs(SEED, n_pairs):
@@ -122,10 +122,10 @@ def prepare_text(files: list[Path], place: Path) -> dict[str, Any]:
     """By one thread, with the peak of the process's memory."""
     import torch
 
+    from s2s.backend.device import PeakMemory
     from s2s.compose import compose
     from s2s.config import PrepareConfig
     from s2s.data.prepare import prepare
-    from s2s.machine import PeakMemory
     from s2s.plugin import load_plugins
 
     plugins = load_plugins()
@@ -200,21 +200,21 @@ def reduce_rank(rank: int, size: int, port: int, n_parameters: int, repeats: int
     import torch
     from torch import nn
 
-    from s2s.distributed import Replicated, init
+    from s2s.distributed import DDP, init
 
     torch.set_num_threads(1)
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(size)}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     world = init("cpu", timedelta(minutes=2))
     model = nn.ParameterList([nn.Parameter(torch.zeros(n_parameters // 20)) for _ in range(20)])
-    strategy = Replicated(world)
-    strategy.place(model)
+    strategy = DDP(world)
+    strategy.wrap(model)
     for p in model:
         p.grad = torch.ones_like(p)
     for _ in range(repeats):
         world.barrier()
         began = time.monotonic()
-        strategy.sum_gradients()
+        strategy.reduce_gradients()
         seconds.append(time.monotonic() - began)
     world.close()
 

@@ -28,10 +28,10 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from s2s.backend.device import matmul_rate
+from s2s.backend.matmul import select_matmul
+from s2s.backend.selection import DTYPES
 from s2s.data.drawn import sizes
-from s2s.machine import matmul_rate
-from s2s.nn.machinery import DTYPES
-from s2s.nn.products import choose
 from s2s.task import Vocab
 from s2s.update import n_places, n_symbols
 from s2s_transformer.cost import forward_operations
@@ -198,7 +198,7 @@ def measured(
 
 def measured_rate(precision: str, device: torch.device) -> float:
     """Operations a second of products, by whoever multiplies for us in that precision."""
-    with choose("auto", device).multiplying() if precision == "fp32" else nullcontext():
+    with select_matmul("auto", device).active() if precision == "fp32" else nullcontext():
         return matmul_rate(device, DTYPES[precision], 2048 if device.type == "cpu" else None)
 
 

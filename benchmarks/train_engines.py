@@ -18,15 +18,15 @@ from unittest.mock import patch
 import torch
 from torch.nn import functional as F
 
-from s2s import kernels
+from s2s.backend import kernels
+from s2s.backend.device import PeakMemory
+from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.compose import compose
 from s2s.config import Config, TrainConfig
 from s2s.data.batching import Pair
-from s2s.distributed import Replicated, World
-from s2s.machine import PeakMemory
+from s2s.distributed import DDP, World
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
-from s2s.nn.machinery import DTYPES, Machinery
 from s2s.optim import AdamConfig
 from s2s.optim.build import adam
 from s2s.plugin import load_plugins
@@ -80,18 +80,18 @@ def build(config: TransformerConfig, vocab: Vocab, device: torch.device, **how: 
         kernels.keep_memory()
     model = Transformer(replace(config, attention=how["attention"]), vocab).to(device).train()
     world = how["world"] or World(device=device)
-    strategy = Replicated(world)
-    strategy.place(model)
+    strategy = DDP(world)
+    strategy.wrap(model)
     learnt = list(model.parameters())
     optimizer = adam(AdamConfig(), learnt) if how["fused"] else torch.optim.Adam(learnt, betas=(0.9, 0.98), eps=1e-9)
     train = TrainConfig(precision=how["precision"], matmul=how["matmul"], packed=how["packed"])
     loss = LabelSmoothed(LabelSmoothedConfig(chunk=how["chunk"]))
-    machinery = Machinery.choose(train, model, loss, device, longest=256)
-    updater = Updater(train, 1, vocab, model, loss, optimizer, lambda _: RATE, world, strategy, machinery)
+    backend = BackendSelection.select(train, model, loss, device, longest=256)
+    updater = Updater(train, 1, vocab, model, loss, optimizer, lambda _: RATE, world, strategy, backend)
     if how["dropout"] == "torch":
         return Engine(updater, device, lambda: patch("s2s.nn.dropout.dropout", F.dropout))
     if not how["native"]:
-        return Engine(updater, device, lambda: patch("s2s.kernels.smoothed.serves", lambda _: False))
+        return Engine(updater, device, lambda: patch("s2s.backend.kernels.label_smoothing.serves", lambda _: False))
     return Engine(updater, device)
 
 

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from s2s import kernels
+from s2s.backend import kernels
+from s2s.backend.device import matmul_rate
+from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.data.batching import Batches
 from s2s.data.prepare import prepare
-from s2s.distributed import Replicated, Sharded
+from s2s.distributed import DDP, FSDP
 from s2s.ema import EMA
 from s2s.errors import ConfigError, DataError
 from s2s.feed import Feed
 from s2s.generation.generator import Generator
 from s2s.keeper import Keeper
-from s2s.machine import matmul_rate
 from s2s.metrics import build_metrics
-from s2s.nn.machinery import DTYPES, Machinery
-from s2s.nn.recompute import recompute_layers
+from s2s.nn.activation_checkpointing import checkpoint_activations
 from s2s.probe import settle_tokens
 from s2s.retention import Retention
 from s2s.trainer import Trainer
@@ -56,20 +56,18 @@ def assemble(config: Config, plugins: Plugins, world: World, run: RunDirectory, 
     strategy = _strategy(config, world)
     _refuse_too_long(model, config, prepared)
     if config.train.activations == "recompute":
-        recompute_layers(model)
-    strategy.place(model)
+        checkpoint_activations(model)
+    strategy.wrap(model)
     loss = build("loss", config.loss.name).build(config.loss)
-    machinery = Machinery.choose(
+    backend = BackendSelection.select(
         config.train, model, loss, world.device, n_processes=world.size, longest=config.data.max_len
     )
     if config.train.compile:
-        model.compile(dynamic=not machinery.constant, fullgraph=machinery.constant)
+        model.compile(dynamic=not backend.static_shapes, fullgraph=backend.static_shapes)
     optimizer = build("optim", config.optim.name).build(config.optim, _learnt(model, config))
     schedule = build("schedule", config.schedule.name).build(config.schedule)
     search = build("search", config.search.name).build(config.search)
-    updater = Updater(
-        config.train, config.seed, task.vocab, model, loss, optimizer, schedule, world, strategy, machinery
-    )
+    updater = Updater(config.train, config.seed, task.vocab, model, loss, optimizer, schedule, world, strategy, backend)
     validation = Validation(
         config=config,
         task=task,
@@ -93,13 +91,13 @@ def assemble(config: Config, plugins: Plugins, world: World, run: RunDirectory, 
         log=log,
         hook=plugins.hook,
         report=[*task.describe(), *prepared.report, *([found] if found else [])],
-        rate=_rate(config, model, machinery, world),
+        rate=_rate(config, model, backend, world),
     )
 
 
 def _prepare(task: Task, config: Config, world: World, run: RunDirectory, log: Log) -> Prepared:
     """The first rank prepares what is missing, the others then find it; a run continues with no other data."""
-    with world.first_goes_first("prepare"):
+    with world.main_process_first("prepare"):
         prepared = prepare(task, config.data, log.line)
     if not any(len(corpus) and weight > 0 for corpus, weight in prepared.train):
         raise DataError(f"task={config.task.name} has no training data; give task.train=…")
@@ -109,8 +107,8 @@ def _prepare(task: Task, config: Config, world: World, run: RunDirectory, log: L
 
 
 def _feed(config: Config, prepared: Prepared, updater: Updater) -> Feed:
-    """Batches that the machinery can take, which may hold only so many pairs of one shape."""
-    capacity = updater.machinery.capacity(config.train.n_tokens)
+    """Batches that the backend takes, which may hold only so many pairs of one shape."""
+    capacity = updater.capacity(config.train.n_tokens)
     most = capacity.n_pairs if capacity else None
     batches = Batches(prepared.train, config.train.n_tokens, config.seed, most_pairs=most)
     return Feed(batches, config.data, updater.own)
@@ -143,19 +141,19 @@ def _learnt(model: Seq2Seq, config: Config) -> list[nn.Parameter]:
     return parameters
 
 
-def _rate(config: Config, model: Seq2Seq, machinery: Machinery, world: World) -> float:
+def _rate(config: Config, model: Seq2Seq, backend: BackendSelection, world: World) -> float:
     """What products reach here, for those who know how many they need."""
     if model.forward_operations([2], [2]) is None:
         return 0.0
-    with machinery.library.multiplying():
+    with backend.matmul.active():
         return world.size * matmul_rate(world.device, DTYPES[config.train.precision])
 
 
 def _strategy(config: Config, world: World) -> Strategy:
     """How the processes share the model; one that is alone has nothing to share."""
     if config.train.strategy == "fsdp" and world.size > 1:
-        return Sharded(world, DTYPES[config.train.precision])
-    return Replicated(world)
+        return FSDP(world, DTYPES[config.train.precision])
+    return DDP(world)
 
 
 def _model(config: Config, plugins: Plugins, world: World, task: Task) -> Seq2Seq:

@@ -10,11 +10,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from s2s.background import ahead
 from s2s.config import DataConfig
 from s2s.data.batching import Batches, Pair
 from s2s.data.drawn import Drawn
 from s2s.errors import DataError
+from s2s.io.prefetch import prefetch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +42,7 @@ class Feed:
             return
         began = time.monotonic()
         batches = self._read(self.batches.onwards(progress.epoch, progress.batch))
-        with closing(ahead(batches, N_AHEAD, self.config.timeout, lambda: self._late(progress))) as coming:
+        with closing(prefetch(batches, N_AHEAD, self.config.timeout, lambda: self._late(progress))) as coming:
             for epoch, number, batch in coming:
                 progress.step += 1
                 progress.epoch, progress.batch = epoch, number + 1

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from torch import Tensor
 
 from s2s import checkpoint
-from s2s.background import Job
 from s2s.config import Config
-from s2s.distributed import parts, whole
+from s2s.distributed import full_tensors, shard_like
 from s2s.ema import EMA
 from s2s.errors import CheckpointError
+from s2s.io.prefetch import Job
 from s2s.log import Log
 from s2s.progress import Progress
 from s2s.retention import Retention
@@ -76,10 +76,13 @@ class Keeper:
     def whole(self) -> Whole:
         """What is to be saved, gathered from all processes onto the first: all of them must call it."""
         world, model = self.updater.world, self.updater.model
-        optim, optim_tensors = checkpoint.pack(whole(self.updater.optimizer.state_dict(), world))
-        tensors: dict[str, Mapping[str, Tensor]] = {"model": whole(model.state_dict(), world), "optim": optim_tensors}
+        optim, optim_tensors = checkpoint.flatten_state(full_tensors(self.updater.optimizer.state_dict(), world))
+        tensors: dict[str, Mapping[str, Tensor]] = {
+            "model": full_tensors(model.state_dict(), world),
+            "optim": optim_tensors,
+        }
         if self.ema:
-            tensors["ema"] = whole(self.ema.mean, world)
+            tensors["ema"] = full_tensors(self.ema.mean, world)
         return Whole(tensors, optim)
 
     def save(self, progress: Progress, content: Whole, *, is_try: bool = False) -> None:
@@ -143,7 +146,7 @@ class Keeper:
 
     def refuse_others(self, step: int) -> None:
         """The ranks must stand at the same update: each reads the checkpoints itself."""
-        steps = self.updater.world.gather(step)
+        steps = self.updater.world.all_gather(step)
         if len(set(steps)) > 1:
             raise CheckpointError(
                 f"the processes found different checkpoints in {self.folder} (after updates {steps}): put the "
@@ -151,9 +154,9 @@ class Keeper:
             )
 
     def _restore(self) -> Progress | None:
-        checkpoint.sweep(self.folder)
-        checkpoint.preflight(self.folder, self._expected_size())
-        path, skipped = checkpoint.newest(self.folder)
+        checkpoint.clean_up(self.folder)
+        checkpoint.check_space(self.folder, self._expected_size())
+        path, skipped = checkpoint.latest(self.folder)
         for reason in skipped:
             self.log.warn(f"checkpoint passed over: {reason}")
         if path is None:
@@ -173,11 +176,11 @@ class Keeper:
         """Everything goes on as a checkpoint says."""
         path = found.path
         self.load_weights(found.tensors["model"], path)
-        self._take_optimizer(checkpoint.unpack(found.state["optim"], found.tensors["optim"]))
+        self._take_optimizer(checkpoint.unflatten_state(found.state["optim"], found.tensors["optim"]))
         self.updater.scaler.load_state_dict(found.state["scaler"])
         self.updater.finer = found.state.get("finer", 1)  # runs of before it was kept
         if self.ema:
-            self.ema.load(parts(found.tensors["ema"], self.ema.mean))
+            self.ema.load(shard_like(found.tensors["ema"], self.ema.mean))
         progress = Progress(**found.state["progress"])
         progress.best = [(goodness, step) for goodness, step in progress.best]
         self.saved = copy.deepcopy(progress)
@@ -187,7 +190,7 @@ class Keeper:
     def load_weights(self, tensors: Mapping[str, Tensor], path: Path) -> None:
         """Into the model, of the whole weights of a checkpoint, what this process holds of them."""
         model = self.updater.model
-        checkpoint.load_weights(model, parts(tensors, model.state_dict()), path)
+        checkpoint.load_weights(model, shard_like(tensors, model.state_dict()), path)
 
     def _take_optimizer(self, state: dict[str, Any]) -> None:
         optimizer = self.updater.optimizer
@@ -195,7 +198,7 @@ class Keeper:
         for number, p in held:
             of_parameter = state["state"].get(number, {})
             tensors = {name: t for name, t in of_parameter.items() if isinstance(t, Tensor)}
-            of_parameter |= parts(tensors, dict.fromkeys(tensors, p))
+            of_parameter |= shard_like(tensors, dict.fromkeys(tensors, p))
         optimizer.load_state_dict(state)
 
     def average(self, progress: Progress) -> Path | None:
@@ -204,11 +207,13 @@ class Keeper:
         if not members:
             return None
         state = {"members": [m.name for m in members], "progress": asdict(progress)}
-        return checkpoint.save(self.folder, AVERAGE, {"model": checkpoint.mean(members)}, state)
+        return checkpoint.save(self.folder, AVERAGE, {"model": checkpoint.average_weights(members)}, state)
 
     def _expected_size(self) -> int:
         """Bytes of a checkpoint: weights, two moments of each as Adam keeps them, and their moving average."""
-        return 3 * checkpoint.size(self.updater.model.state_dict()) + checkpoint.size(self.ema.mean if self.ema else {})
+        return 3 * checkpoint.n_bytes(self.updater.model.state_dict()) + checkpoint.n_bytes(
+            self.ema.mean if self.ema else {}
+        )
 
     def _save(self, progress: Progress, content: Whole, *, stopgap: bool, is_try: bool) -> None:
         """Copy all that changes, and let a thread write the copy; the run waits for the copy alone."""

@@ -12,9 +12,9 @@ __all__ = ["settle_tokens"]
 import json
 from typing import TYPE_CHECKING
 
-from s2s.durable import write_file
+from s2s.backend.device import PeakMemory, free_memory
 from s2s.errors import ConfigError
-from s2s.machine import PeakMemory, free_memory
+from s2s.io.atomic import write_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,9 +45,9 @@ def settle_tokens(config: TrainConfig, updater: Updater, longest: int, folder: P
     if path.is_file():
         config.tokens = int(json.loads(path.read_text())["tokens"])
         return f"train.tokens={config.tokens:,}, as a probe found when the run began"
-    n = min(world.gather(probe(config, updater, longest)))
+    n = min(world.all_gather(probe(config, updater, longest)))
     config.tokens = n * world.size
-    if world.is_first:
+    if world.is_main:
         write_file(path, json.dumps({"tokens": config.tokens}))
     world.barrier()
     return f"train.tokens={config.tokens:,}, which {SAFE:.0%} of the free memory holds by a probe"

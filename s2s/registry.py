@@ -6,7 +6,7 @@ factory builds the thing from it. A preset is a named set of values for an entry
 
 from __future__ import annotations
 
-__all__ = ["GROUPS", "Choice", "Entry", "Preset", "Registry"]
+__all__ = ["GROUPS", "SERVICES", "Choice", "Entry", "Preset", "Registry"]
 
 import importlib
 import re
@@ -27,6 +27,14 @@ GROUPS = {
     "metric": "how outputs are judged: factory(config) -> s2s.metrics.Metric",
 }
 """The groups of a configuration, in the order in which they are chosen, each with its factory's contract."""
+
+SERVICES = {
+    "corpus": "raw examples: factory(config) -> s2s.corpus.Corpus",
+    "intermediate": "what exporters read: factory(arch config, model) -> s2s.intermediate.IntermediateModel",
+    "inference_engine": "another program that runs an exported model: "
+    "factory(folder, run, config, search config, device) -> s2s.decoding.Search with describe()",
+}
+"""Groups that are no section of a configuration: tasks and commands look their entries up by name."""
 
 PRESET_GROUPS = (*GROUPS, "experiment")
 
@@ -78,7 +86,7 @@ class Registry:
     """All entries and presets, each with the plugin that brought it; made once, passed down."""
 
     def __init__(self) -> None:
-        self.groups: dict[str, str] = dict(GROUPS)
+        self.groups: dict[str, str] = GROUPS | SERVICES
         """The groups and their contracts: those of a configuration, and those that plugins have opened."""
         self.entries: dict[tuple[str, str], Entry] = {}
         self.presets: dict[tuple[str, str], Preset] = {}
@@ -150,6 +158,10 @@ class Registry:
     def metric(self, name: str, config: type[Choice], factory: Factory | str) -> None:
         """Register a metric: factory(config) -> Metric."""
         self.add("metric", name, config, factory)
+
+    def corpus(self, name: str, config: type[Choice], factory: Factory | str) -> None:
+        """Register a corpus: factory(config) -> s2s.corpus.Corpus."""
+        self.add("corpus", name, config, factory)
 
     def get(self, group: str, name: str) -> Entry:
         """The entry, or an error that suggests a name and lists what is broken."""

@@ -45,9 +45,9 @@ class Retention:
         names = [path.name for path in checkpoint.steps(self.folder)]
         names = [n for n in names[: names.index(name) + 1] if n == name or n != stopgap]
         best = [checkpoint.step_name(step) for _, step in progress.best[: self.n_best()]]
-        checkpoint.point(self.folder.parent / "last", self.folder / name)
+        checkpoint.write_link(self.folder.parent / "last", self.folder / name)
         if best and best[0] in names:
-            checkpoint.point(self.folder.parent / "best", self.folder / best[0])
+            checkpoint.write_link(self.folder.parent / "best", self.folder / best[0])
         checkpoint.prune(self.folder, {*names[-self.n_last() :], *best})
 
     def members(self, progress: Progress) -> list[Path]:
@@ -69,6 +69,6 @@ class Retention:
 
     def make_room(self) -> None:
         """Keep only the newest checkpoint and what `best` names."""
-        best = checkpoint.follow(self.folder.parent / "best")
+        best = checkpoint.read_link(self.folder.parent / "best")
         with suppress(CheckpointError):
             checkpoint.prune(self.folder, [*checkpoint.steps(self.folder)[-1:], *([best] if best else [])])

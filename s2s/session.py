@@ -42,10 +42,10 @@ def train_in(composed: ComposedConfig[Config], plugins: Plugins, world: World, s
     # so that the run's config.yaml and resolved.yaml, given again, mean this run
     config.run = composed.given["run"] = str(path)
     before = _status(path)
-    with RunDirectory(path, is_first=world.is_first) as run:
+    with RunDirectory(path, is_first=world.is_main) as run:
         warnings = run.begin(composed, plugins, world)
         with Log(path, config.log, config.train.steps, quiet=quiet, rank=world.rank) as log:
-            if world.any_true(world.is_first and is_finished(before, config)):
+            if world.any_true(world.is_main and is_finished(before, config)):
                 run.status(**before)
                 option = "valid.patience" if before.get("stopped_early") else "train.steps"
                 log.line(f"{path} is finished after {before.get('steps', 0):,} updates; raise {option} to go on")
@@ -110,10 +110,10 @@ def first_screen(composed: ComposedConfig[Config], trainer: Trainer, plugins: Pl
     yield "model", f"{n_parameters:,} parameters, {config.arch.name}"
     machine = f"{world.device}, {config.train.precision}"
     yield "device", machine + (f", {world.size} processes" if world.size > 1 else "")
-    for line in trainer.updater.machinery.facts(world.device):
-        yield "means", line
+    for line in trainer.updater.backend.describe(world.device):
+        yield "backend", line
     if trainer.rate:
-        yield "means", f"mfu is of {trainer.rate / 1e9:,.0f} GFLOP/s, which large products reach here"
+        yield "backend", f"mfu is of {trainer.rate / 1e9:,.0f} GFLOP/s, which large products reach here"
     micro = f", {config.train.micro_tokens:,} at once" if config.train.micro_tokens else ""
     yield "update", f"{config.train.n_tokens:,} symbols a side{micro}, {config.train.steps:,} updates"
     strangers = [f"{name} ({origin})" for name, origin in plugins.loaded.items() if "s2s-toolkit" not in origin]

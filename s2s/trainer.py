@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s import checkpoint
+from s2s.backend.device import peak_memory
 from s2s.config import Config
 from s2s.errors import Preempted, S2SError
 from s2s.feed import Feed
 from s2s.keeper import AVERAGE, Keeper, Whole
 from s2s.log import Log
 from s2s.log.profiler import tracing
-from s2s.machine import peak_memory
 from s2s.progress import Progress
 from s2s.spoilt import Spoilt
 from s2s.stopping import StopSignal
@@ -60,7 +60,7 @@ class Trainer:
         self.spoilt = Spoilt(self.directory / "bad_batches.jsonl", self.config.train.max_bad, self.log)
         self.stop = StopSignal()
         self.saved_at = time.monotonic()
-        self.trace = self.directory / "profile.json" if self.config.train.profile and self.world.is_first else None
+        self.trace = self.directory / "profile.json" if self.config.train.profile and self.world.is_main else None
 
     def train(self, stop: StopSignal) -> dict[str, Any]:
         """Update until train.steps, until validation stops improving, or until a signal; the summary."""
@@ -129,10 +129,10 @@ class Trainer:
 
     def skipped(self, batch: Sequence[Pair], updated: Updated) -> None:
         """Say so, and give up after train.max_bad in a row."""
-        self.spoilt.tell(self.progress, batch, updated, is_first=self.world.is_first)
+        self.spoilt.tell(self.progress, batch, updated, is_first=self.world.is_main)
         if self.spoilt.too_many(self.progress):
             self.settle()
-            raise self.spoilt.error(checkpoint.newest(self.keeper.folder).path)
+            raise self.spoilt.error(checkpoint.latest(self.keeper.folder).path)
 
     def judge_and_save(self) -> None:
         """After an update: heed a signal, judge if it is time, save if that is due or this is among the best."""
@@ -165,13 +165,13 @@ class Trainer:
 
     def judge(self) -> Verdict | None:
         """What validation says of the model as it is; None if a signal came meanwhile."""
-        with self.updater.strategy.gathered(self.updater.model):
+        with self.updater.strategy.unsharded(self.updater.model):
             return self.validation(self.stop)
 
     def save(self, how: Callable[[Progress, Whole], None]) -> None:
         """Begin to write a checkpoint, once the one before is written; one rank does, while all go on."""
         content = self.keeper.whole()
-        if self.world.is_first:
+        if self.world.is_main:
             self.settle()
             how(self.progress, content)
         self.saved_at = time.monotonic()
@@ -200,7 +200,7 @@ class Trainer:
     def finish(self) -> dict[str, Any]:
         """Average, and sum up; a signal now loses nothing, and the same command comes here again."""
         progress = self.progress
-        averaged = self.keeper.average(progress) if self.world.is_first else None
+        averaged = self.keeper.average(progress) if self.world.is_main else None
         summary: dict[str, Any] = {
             **progress.summary(),
             "stopped_early": progress.step < self.config.train.steps,

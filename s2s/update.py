@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from s2s.backend.cuda_graph import CUDAGraphCallable, capture
+from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.batch import make_batch
-from s2s.captured import Captured, record
 from s2s.config import TrainConfig
 from s2s.data.drawn import sizes, split
-from s2s.distributed import Replicated, Strategy, World
+from s2s.distributed import DDP, Strategy, World
 from s2s.model import Seq2Seq
 from s2s.nn.loss import Loss
-from s2s.nn.machinery import DTYPES, Machinery
-from s2s.optim.stepping import RecordedStepper, Stepper
-from s2s.packing import pack
+from s2s.optim.optimizer_step import CUDAGraphOptimizerStep, OptimizerStep
+from s2s.packing import Capacity, pack
 from s2s.schedules import Schedule
 from s2s.task import Vocab
 
@@ -79,20 +79,20 @@ class Updater:
     optimizer: torch.optim.Optimizer
     schedule: Schedule
     world: World
-    strategy: Strategy = field(default_factory=lambda: Replicated(World()))
-    machinery: Machinery = field(default_factory=Machinery)
+    strategy: Strategy = field(default_factory=lambda: DDP(World()))
+    backend: BackendSelection = field(default_factory=BackendSelection)
 
     def __post_init__(self) -> None:
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.scaler = torch.amp.GradScaler(self.world.device.type, enabled=self.config.precision == "fp16")
-        self.captured = Captured(self._learn, record) if self.machinery.graph.taken else None
+        self.graphs = CUDAGraphCallable(self._learn, capture) if self.backend.cuda_graph.enabled else None
         self.stepper = self._stepper()
         self.finer = 1
         """Times as many micro-batches as were asked for, since with fewer the memory was too small"""
 
     def __call__(self, batch: Sequence[Pair], step: int) -> Updated:
         """Learn from `batch` as update `step`, counted from 1; nothing changes if something is not finite."""
-        self.world.at_update(step)
+        self.world.start_update(step)
         lr = self.schedule(step)
         n_src_tokens, n_tokens = n_symbols(batch)
         while True:
@@ -109,6 +109,10 @@ class Updater:
             loss / n_tokens, nll / n_tokens, gnorm, lr, n_tokens, n_src_tokens, padding, len(parts), n_operations
         )
 
+    def capacity(self, tokens: int) -> Capacity | None:
+        """The static shape of packed batches of so many tokens a side; None: shapes vary from batch to batch."""
+        return Capacity(tokens, self.backend.max_len) if self.backend.static_shapes else None
+
     def own(self, batch: Sequence[Pair]) -> list[Sequence[Pair]]:
         """The parts of a batch that this process learns from."""
         return split(batch, self._n_parts(batch))[self.world.rank :: self.world.size]
@@ -116,7 +120,7 @@ class Updater:
     def trial(self, batch: Sequence[Pair]) -> None:
         """The gradient of a batch, and nothing of it: what memory that takes."""
         self._gradient(split(batch, self._n_parts(batch)), 0, n_symbols(batch)[1])
-        self.optimizer.zero_grad(set_to_none=self.captured is None)
+        self.optimizer.zero_grad(set_to_none=self.graphs is None)
 
     def _gradient(self, parts: Sequence[Sequence[Pair]], step: int, n_tokens: int) -> tuple[Tensor, bool]:
         """Gradient of the loss per target symbol of the GLOBAL batch, whatever the ranks and micro-batches.
@@ -130,37 +134,37 @@ class Updater:
         try:
             self._accumulate(parts, step, n_tokens, sums)
         except (torch.OutOfMemoryError, RuntimeError) as error:
-            if not is_memory(error) or self.strategy.needs_all or max(map(len, parts)) < 2:
+            if not is_memory(error) or self.strategy.needs_every_rank or max(map(len, parts)) < 2:
                 raise
             failed = True
             sums[3] = 1
-        self.strategy.sum_gradients()
-        sums = self.world.sum_scalars(sums)
+        self.strategy.reduce_gradients()
+        sums = self.world.all_reduce(sums)
         return sums[:3], failed if self.world.size == 1 else bool(sums[3].item())
 
     def _accumulate(self, parts: Sequence[Sequence[Pair]], step: int, n_tokens: int, sums: Tensor) -> None:
         """Add this rank's micro-batches to the gradients and to the first three sums."""
         own = range(self.world.rank, len(parts), self.world.size)
         stand_in = next(part for part in parts if part)[:1]  # only to be there where all are needed
-        there = [index for index in own if parts[index] or self.strategy.needs_all]
+        there = [index for index in own if parts[index] or self.strategy.needs_every_rank]
         batches = [self._batch(parts[index] or stand_in) for index in there]
-        if self.captured:
+        if self.graphs:
             for part in batches:
-                self.captured.prepare(part)
+                self.graphs.prepare(part)
         self.stepper.prepare()
-        self.optimizer.zero_grad(set_to_none=self.captured is None)
+        self.optimizer.zero_grad(set_to_none=self.graphs is None)
         for index, part in zip(there, batches, strict=True):
             weight = 1.0 if parts[index] else 0.0
             factor = torch.full((), weight / n_tokens, device=self.world.device)
             self._seed(step, index)
-            with self.strategy.learning(last=index == own[-1]):
-                found = (self.captured or self._learn)(part, factor)
+            with self.strategy.micro_batch(last=index == own[-1]):
+                found = (self.graphs or self._learn)(part, factor)
             sums[:2] += weight * found
             sums[2] += weight * (part.src.numel() + part.tgt_in.numel())
 
     def _learn(self, part: Batch, factor: Tensor) -> Tensor:
         """Add the gradient of the summed loss times a 0-dim `factor`; the sums [2] of loss and nll."""
-        with self.machinery.learning():
+        with self.backend.forward_backward():
             with self._autocast():
                 out = self.loss(self.model, part)
             self.scaler.scale(out.loss * factor).backward()
@@ -168,15 +172,15 @@ class Updater:
 
     def _batch(self, pairs: Sequence[Pair]) -> Batch:
         """The pairs as a micro-batch on the device."""
-        if not self.machinery.packed.taken:
+        if not self.backend.packed.enabled:
             return make_batch(pairs, self.vocab).to(self.world.device)
         n_parts = self.world.size * self._n_own(self.config.n_tokens)
-        capacity = self.machinery.capacity(math.ceil(self.config.n_tokens / n_parts))
+        capacity = self.capacity(math.ceil(self.config.n_tokens / n_parts))
         return pack(pairs, self.vocab, capacity and capacity.for_(pairs)).to(self.world.device)
 
     def _n_parts(self, batch: Sequence[Pair]) -> int:
         """Micro-batches of a global batch: as many as micro_tokens asks for, and a multiple of the ranks."""
-        n = self.config.n_tokens if self.machinery.constant else max(self._n_places(batch))
+        n = self.config.n_tokens if self.backend.static_shapes else max(self._n_places(batch))
         return self.world.size * self._n_own(n)
 
     def _n_own(self, n_places: int) -> int:
@@ -186,7 +190,7 @@ class Updater:
         return self.finer * math.ceil(needed / size)
 
     def _n_places(self, pairs: Sequence[Pair]) -> tuple[int, int]:
-        return n_symbols(pairs) if self.machinery.packed.taken else n_places(pairs)
+        return n_symbols(pairs) if self.backend.packed.enabled else n_places(pairs)
 
     def _n_operations(self, batch: Sequence[Pair]) -> float | None:
         forward = self.model.forward_operations(*(side.tolist() for side in sizes(batch)))
@@ -196,7 +200,7 @@ class Updater:
         """Twice as many micro-batches from now on; the mathematics stay, dropout's draws are others."""
         self.finer *= 2
         self.optimizer.zero_grad()
-        self.captured = Captured(self._learn, record) if self.captured else None
+        self.graphs = CUDAGraphCallable(self._learn, capture) if self.graphs else None
         self.stepper = self._stepper()  # gradients will lie elsewhere
         if self.world.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -209,12 +213,12 @@ class Updater:
         precision = self.config.precision
         return torch.autocast(self.world.device.type, DTYPES[precision], enabled=precision != "fp32")
 
-    def _stepper(self) -> Stepper:
-        """Where all else is recorded, the step is, too, if the optimizer lets it."""
+    def _stepper(self) -> OptimizerStep:
+        """In a CUDA graph where forward and backward are, if the optimizer supports it."""
         parts = self.optimizer, self.config.clip, self.scaler
-        if self.captured and RecordedStepper.serves(self.optimizer):
-            return RecordedStepper(*parts, record)
-        return Stepper(*parts)
+        if self.graphs and CUDAGraphOptimizerStep.supports(self.optimizer):
+            return CUDAGraphOptimizerStep(*parts, capture)
+        return OptimizerStep(*parts)
 
 
 def n_symbols(batch: Sequence[Pair]) -> tuple[int, int]:

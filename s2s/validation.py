@@ -119,7 +119,7 @@ class Validation:
 
     def _everywhere(self, stop: StopSignal, work: Callable[[], T]) -> list[T] | None:
         """What `work` gives on every rank; None on all of them if a signal cut it short on any."""
-        parts = self.world.gather(stop.until_asked(work))
+        parts = self.world.all_gather(stop.until_asked(work))
         done = [part for part in parts if part is not None]
         return done if len(done) == len(parts) else None
 

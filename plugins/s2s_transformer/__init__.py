@@ -72,4 +72,4 @@ class TransformerConfig(Choice):
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     registry.arch("transformer", TransformerConfig, "s2s_transformer.model:Transformer")
-    registry.add("neutral", "transformer", TransformerConfig, "s2s_transformer.neutral:neutral")
+    registry.add("intermediate", "transformer", TransformerConfig, "s2s_transformer.intermediate:intermediate")

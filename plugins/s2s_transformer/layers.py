@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from s2s.kernels.decoder import Decoder, Sublayers
-from s2s.kernels.products import Product
+from s2s.backend.kernels.decoder import Decoder, Sublayers
+from s2s.backend.kernels.linear import Product
+from s2s.backend.linear import product_of
 from s2s.nn.attention import CrossAttention, Heads, KeysValues, Layout, SelfAttention
 from s2s.nn.dropout import Dropout
-from s2s.nn.norm import sum_norm
-from s2s.nn.packed import product_of
+from s2s.nn.norm import add_norm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -35,13 +35,13 @@ class EncoderLayer(nn.Module):
         super().__init__()
         self.attention = SelfAttention(config.d_model, heads(config), config.attention_dropout)
         self.feed_forward = FeedForward(config)
-        self.around_attention = Around(config)
-        self.around_feed_forward = Around(config)
+        self.attention_residual = ResidualConnection(config)
+        self.feed_forward_residual = ResidualConnection(config)
 
     def forward(self, x: Tensor, layout: Layout) -> Tensor:
         """[..., S, D] -> [..., S, D]"""
-        x = self.around_attention(x, lambda x: self.attention(x, layout))
-        return self.around_feed_forward(x, self.feed_forward)
+        x = self.attention_residual(x, lambda x: self.attention(x, layout))
+        return self.feed_forward_residual(x, self.feed_forward)
 
 
 class DecoderLayer(nn.Module):
@@ -52,9 +52,9 @@ class DecoderLayer(nn.Module):
         self.attention = SelfAttention(config.d_model, heads(config), config.attention_dropout)
         self.cross_attention = CrossAttention(config.d_model, heads(config), config.attention_dropout)
         self.feed_forward = FeedForward(config)
-        self.around_attention = Around(config)
-        self.around_cross_attention = Around(config)
-        self.around_feed_forward = Around(config)
+        self.attention_residual = ResidualConnection(config)
+        self.cross_attention_residual = ResidualConnection(config)
+        self.feed_forward_residual = ResidualConnection(config)
 
     def forward(self, x: Tensor, layout: Layout, memory: Tensor, memory_layout: Layout) -> Tensor:
         """[..., T, D], memory [..., S, D] -> [..., T, D]; in training all that a layer computes is in here, since
@@ -63,9 +63,9 @@ class DecoderLayer(nn.Module):
 
     def attend(self, x: Tensor, layout: Layout, memory: KeysValues, memory_layout: Layout) -> Tensor:
         """The same, with keys and values of the memory that were computed before."""
-        x = self.around_attention(x, lambda x: self.attention(x, layout))
-        x = self.around_cross_attention(x, lambda x: self.cross_attention(x, memory, memory_layout))
-        return self.around_feed_forward(x, self.feed_forward)
+        x = self.attention_residual(x, lambda x: self.attention(x, layout))
+        x = self.cross_attention_residual(x, lambda x: self.cross_attention(x, memory, memory_layout))
+        return self.feed_forward_residual(x, self.feed_forward)
 
 
 class FeedForward(nn.Module):
@@ -83,7 +83,7 @@ class FeedForward(nn.Module):
         return self.out(self.dropout(self.activation(self.inner(x))))
 
 
-class Around(nn.Module):
+class ResidualConnection(nn.Module):
     """What stands around every sub-layer: dropout, the residual sum, and the norm after it (or before it)."""
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -96,7 +96,7 @@ class Around(nn.Module):
         """[..., D] -> [..., D]"""
         if self.pre:
             return x + self.dropout(sublayer(self.norm(x)))
-        return sum_norm(x, self.dropout(sublayer(x)), self.norm)
+        return add_norm(x, self.dropout(sublayer(x)), self.norm)
 
 
 def heads(config: TransformerConfig) -> Heads:
@@ -128,6 +128,6 @@ def in_c(layers: Iterable[DecoderLayer], config: TransformerConfig) -> Decoder |
 def _sublayers(layer: DecoderLayer) -> Sublayers | None:
     own, source, feed_forward = layer.attention, layer.cross_attention, layer.feed_forward
     maps = (own.qkv, own.out, source.q, source.out, feed_forward.inner, feed_forward.out)
-    norms = (layer.around_attention.norm, layer.around_cross_attention.norm, layer.around_feed_forward.norm)
+    norms = (layer.attention_residual.norm, layer.cross_attention_residual.norm, layer.feed_forward_residual.norm)
     products = [product for product in map(product_of, maps) if isinstance(product, Product)]
     return Sublayers(products, norms) if len(products) == len(maps) else None

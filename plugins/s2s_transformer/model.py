@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING, Self, TypeVar, cast
 import torch
 from torch import Tensor, nn
 
-from s2s.captured import recurring
+from s2s.backend.cuda_graph import bucket_size
 from s2s.errors import ConfigError
 from s2s.model import Memory, Seq2Seq, State
 from s2s.nn.attention import KERNELS, KeysValues, Padded, Projections, Recording
-from s2s.nn.cache import Growing, TreeState, tree_state
 from s2s.nn.dropout import Dropout
 from s2s.nn.embedding import Embeddings
-from s2s.nn.endtoend import EndToEnd
+from s2s.nn.kv_cache import CachedAttention, KVCacheState, empty_kv_cache
 from s2s.nn.positions import LearnedPositions, Sinusoids
+from s2s.nn.varlen import VarlenLayout
 from s2s_transformer.cost import forward_operations
 from s2s_transformer.layers import DecoderLayer, EncoderLayer, heads, in_c, stack_norm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from s2s.backend.kernels.decoder import Decoder
     from s2s.batch import Ends, Packing
-    from s2s.kernels.decoder import Decoder
     from s2s.nn.attention import Layout
     from s2s.task import Vocab
     from s2s_transformer import TransformerConfig
@@ -71,10 +71,10 @@ class Transformer(Seq2Seq):
             return super().forward(src, pad, tgt)
         sources, targets = packing.src, packing.tgt
         x = self._enter(self.embeddings.source(src), self.src_positions, sources)
-        memory = self._encode(x, EndToEnd(sources, sources, self.kernel))
+        memory = self._encode(x, VarlenLayout(sources, sources, self.kernel))
         x = self._enter(self.embeddings.target(tgt), self.tgt_positions, targets)
-        layout = EndToEnd(targets, targets, self.kernel, causal=True)
-        return self._decode(x, layout, memory, EndToEnd(targets, sources, self.kernel))
+        layout = VarlenLayout(targets, targets, self.kernel, causal=True)
+        return self._decode(x, layout, memory, VarlenLayout(targets, sources, self.kernel))
 
     def _encode(self, x: Tensor, layout: Layout) -> Tensor:
         """[..., S, D] -> [..., S, D]"""
@@ -119,7 +119,7 @@ class Transformer(Seq2Seq):
             for layer in self.decoder
         ]
         heads = [layer.attention.heads for layer in self.decoder]
-        state = tree_state((sources, ~memory.pad), len(memory.pad), heads, like=sources[0].k)
+        state = empty_kv_cache((sources, ~memory.pad), len(memory.pad), heads, like=sources[0].k)
         return Decoding(**vars(state), positions=memory.hidden.flatten(0, 1)[:0])
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
@@ -139,7 +139,9 @@ class Transformer(Seq2Seq):
         if self.in_c is not None and not self.training:
             return self.in_c(x, state.nodes, state.hypothesis, state.length, sources, seen)
         memory_layout = Padded.hiding(~seen, x.dtype, self.kernel)
-        for layer, source, layout in zip(self.decoder, sources, Growing(state, self.kernel).layers(), strict=True):
+        for layer, source, layout in zip(
+            self.decoder, sources, CachedAttention(state, self.kernel).layers(), strict=True
+        ):
             x = layer.attend(x, layout, source, memory_layout)
         return x
 
@@ -176,7 +178,7 @@ class Transformer(Seq2Seq):
 
 
 @dataclass
-class Decoding(TreeState):
+class Decoding(KVCacheState):
     """The sentence's half is each layer's keys and values of the source, and where it `seen` [B, S] is a symbol."""
 
     positions: Tensor = field(kw_only=True)
@@ -190,7 +192,7 @@ class Decoding(TreeState):
         sources, seen = self.sentence
         n = seen.size(1)
         longest = n and int((seen.any(0) * torch.arange(1, 1 + n, device=seen.device)).amax())
-        longest = min(n, recurring(longest, seen.device, least=32))
+        longest = min(n, bucket_size(longest, seen.device, least=32))
         sources = [KeysValues(*(x[:, :, :longest] for x in source)) for source in sources]
         return replace(self, sentence=(sources, seen[:, :longest]))
 

@@ -18,11 +18,11 @@ from torch.nn import functional as F
 
 from s2s.model import Memory, Seq2Seq, State
 from s2s.nn.attention import KERNELS, Heads, Padded, Projections, SelfAttention
-from s2s.nn.cache import Growing, TreeState, tree_state
 from s2s.nn.dropout import Dropout
 from s2s.nn.embedding import Embeddings
-from s2s.nn.endtoend import EndToEnd
+from s2s.nn.kv_cache import CachedAttention, KVCacheState, empty_kv_cache
 from s2s.nn.positions import Sinusoids
+from s2s.nn.varlen import VarlenLayout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +64,7 @@ class TransformerLM(Seq2Seq):
         if packing is None:
             return super().forward(src, pad, tgt)
         x, ends = self.embeddings.target(tgt), packing.tgt
-        layout = EndToEnd(ends, ends, self.kernel, causal=True)
+        layout = VarlenLayout(ends, ends, self.kernel, causal=True)
         return self._through(x + self.positions(ends.position, x.dtype), self._each(layout))
 
     def project(self, hidden: Tensor) -> Tensor:
@@ -77,18 +77,18 @@ class TransformerLM(Seq2Seq):
         layer = lengths.sum() * (4 * d * d + 2 * d * self.config.d_ff) + d * (lengths**2).sum()
         return float(2 * (self.config.n_layers * layer + lengths.sum() * d * self.vocab.tgt))
 
-    def start(self, memory: Memory) -> TreeState:
+    def start(self, memory: Memory) -> KVCacheState:
         """No symbol yet."""
         any_symbol = self.embeddings.target(torch.zeros(1, dtype=torch.long, device=memory.pad.device))
         first = self.layers[0].attention.qkv(any_symbol)[0]  # in the type that autocast gives it
-        return tree_state(None, len(memory.pad), [layer.attention.heads for layer in self.layers], like=first)
+        return empty_kv_cache(None, len(memory.pad), [layer.attention.heads for layer in self.layers], like=first)
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token [B, K] -> logits [B, K, V]"""
-        assert isinstance(state, TreeState)
+        assert isinstance(state, KVCacheState)
         x, state = self.embeddings.target(token), state.grow()
         x = x + self.positions(state.length - 1, x.dtype)[:, None]
-        return self.project(self._through(x, Growing(state, self.kernel).layers())), state
+        return self.project(self._through(x, CachedAttention(state, self.kernel).layers())), state
 
     def _each(self, layout: Layout) -> list[Layout]:
         return [layout] * self.config.n_layers

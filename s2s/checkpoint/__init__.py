@@ -1,55 +1,55 @@
-"""Checkpoints that are either whole or not there.
+"""Checkpoints that are written atomically and verified on load.
 
 A checkpoint is a directory, such as `checkpoints/step-012000`:
 
     model.safetensors   weights                    optim.safetensors   the optimizer's tensors
-    ema.safetensors     their moving average       state.json          everything that is not a tensor
+    ema.safetensors     their moving average       state.json          everything but tensors
     MANIFEST.json       size and sha256 of each of them
 
-It is written under a temporary name, each file synced, the manifest last, and appears by one rename.
-Whoever loads it checks it against the manifest first. Nothing in it is ever unpickled.
+It is written under a temporary name, each file synced, the manifest last, and renamed into place.
+Loading verifies it against the manifest first. Nothing in it is ever unpickled.
 """
 
 from __future__ import annotations
 
 __all__ = [
     "Checkpoint",
-    "Newest",
-    "follow",
-    "judged",
+    "Latest",
+    "average_weights",
+    "check_space",
+    "clean_up",
+    "evaluated_weights",
+    "flatten_state",
+    "latest",
     "load",
     "load_weights",
-    "mean",
-    "newest",
-    "pack",
-    "point",
-    "preflight",
+    "n_bytes",
     "prune",
+    "read_link",
     "save",
-    "size",
     "snapshot",
     "step_name",
     "steps",
-    "sweep",
-    "unpack",
+    "unflatten_state",
     "verify",
     "write_file",
+    "write_link",
 ]
 
-from s2s.checkpoint.folder import (
+from s2s.checkpoint.directory import (
     Checkpoint,
-    Newest,
+    Latest,
+    check_space,
+    clean_up,
+    latest,
     load,
-    newest,
-    preflight,
     prune,
     save,
     step_name,
     steps,
-    sweep,
 )
 from s2s.checkpoint.manifest import verify
-from s2s.checkpoint.tensors import size, snapshot
-from s2s.checkpoint.trees import pack, unpack
-from s2s.checkpoint.weights import judged, load_weights, mean
-from s2s.durable import follow, point, write_file
+from s2s.checkpoint.state_tree import flatten_state, unflatten_state
+from s2s.checkpoint.tensors import n_bytes, snapshot
+from s2s.checkpoint.weights import average_weights, evaluated_weights, load_weights
+from s2s.io.atomic import read_link, write_file, write_link

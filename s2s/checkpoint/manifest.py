@@ -1,4 +1,4 @@
-"""MANIFEST.json: what a checkpoint consists of, so that whoever loads it can tell that it is whole."""
+"""MANIFEST.json: size and sha256 of every file of a checkpoint, by which loading verifies it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from s2s import durable
 from s2s.errors import CheckpointError
+from s2s.io import atomic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -24,8 +24,8 @@ _FILE = re.compile(r"[A-Za-z0-9_]+\.(safetensors|json)")
 def write_manifest(path: Path, names: Sequence[str]) -> None:
     """Write and sync the size and sha256 of each of the files `names` in `path`."""
     assert all(map(_FILE.fullmatch, names)), f"not names of a checkpoint's files: {names}"
-    files = {name: ((path / name).stat().st_size, durable.digest(path / name)) for name in names}
-    durable.write_new(path / MANIFEST, _render(files))
+    files = {name: ((path / name).stat().st_size, atomic.sha256(path / name)) for name in names}
+    atomic.write_synced(path / MANIFEST, _render(files))
 
 
 def groups(path: Path) -> list[str]:
@@ -50,7 +50,7 @@ def _verify_file(file: Path, n_bytes: int, sha256: str) -> None:
         found = file.stat().st_size
         if found != n_bytes:
             raise CheckpointError(f"{file} is damaged: {found} bytes, and the manifest says {n_bytes}")
-        if durable.digest(file) != sha256:
+        if atomic.sha256(file) != sha256:
             raise CheckpointError(f"{file} is damaged: its sha256 is not the manifest's")
     except OSError as error:
         raise CheckpointError(f"{file} cannot be read: {error}") from error

@@ -1,4 +1,4 @@
-"""One safetensors file: named tensors, those that are the same one stored once.
+"""One safetensors file of named tensors; tied tensors are stored once.
 
 safetensors refuses tensors that share memory. Tied weights are stored under the first of their names; the
 other names stand in the file's metadata, and are there again when it is read.
@@ -6,7 +6,7 @@ other names stand in the file's metadata, and are there again when it is read.
 
 from __future__ import annotations
 
-__all__ = ["read_tensors", "size", "snapshot", "write_tensors"]
+__all__ = ["n_bytes", "read_tensors", "snapshot", "write_tensors"]
 
 import json
 from typing import TYPE_CHECKING
@@ -16,8 +16,8 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from s2s import durable
 from s2s.errors import CheckpointError
+from s2s.io import atomic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write and sync one file, and read it back: what lies there is what was meant."""
+    """Write and sync one file, and verify it by reading it back."""
     aliases = _aliases(tensors)
-    stored = {name: _alone(t) for name, t in tensors.items() if name not in aliases}
+    stored = {name: _contiguous(t) for name, t in tensors.items() if name not in aliases}
     # one entry, since the library writes several in an order of its own, and equal runs have equal bytes
     save_file(stored, path, metadata={"aliases": json.dumps(aliases, sort_keys=True)})
     path.chmod(path.parent.stat().st_mode & 0o666)  # the library leaves 0600, whatever the umask
-    durable.sync(path)
+    atomic.fsync(path)
     written = load_file(path)
     for name, tensor in stored.items():
         if not torch.equal(_bytes(written[name]), _bytes(tensor)):
@@ -47,15 +47,15 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def snapshot(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Copies on the CPU, to be written while the originals change; what was one tensor is one copy."""
+    """Copies on the CPU, to be written while the originals change; tied tensors share one copy."""
     aliases = _aliases(tensors)
     # a clone of a tensor on the CPU, which `cpu` would give back as it is
     copies = {n: t.detach().clone().cpu() for n, t in tensors.items() if n not in aliases}
     return {name: copies[aliases.get(name, name)] for name in tensors}
 
 
-def size(*groups: Mapping[str, Tensor]) -> int:
-    """Bytes that these take on the disk, names apart."""
+def n_bytes(*groups: Mapping[str, Tensor]) -> int:
+    """Bytes of these tensors on disk, without headers; tied tensors count once."""
     total = 0
     for group in groups:
         aliases = _aliases(group)
@@ -64,18 +64,18 @@ def size(*groups: Mapping[str, Tensor]) -> int:
 
 
 def _aliases(tensors: Mapping[str, Tensor]) -> dict[str, str]:
-    """Names whose tensor is the very one of an earlier name -> that name."""
+    """Name of a tied tensor -> the first name of the same tensor."""
     first: dict[object, str] = {}
     aliases = {}
     for name, t in tensors.items():
-        place = (t.device, t.data_ptr(), t.dtype, t.shape, t.stride())
-        if t.numel() and first.setdefault(place, name) != name:
-            aliases[name] = first[place]
+        identity = (t.device, t.data_ptr(), t.dtype, t.shape, t.stride())
+        if t.numel() and first.setdefault(identity, name) != name:
+            aliases[name] = first[identity]
     return aliases
 
 
-def _alone(tensor: Tensor) -> Tensor:
-    """On the CPU, contiguous, and alone in its memory: a view of a larger tensor is copied."""
+def _contiguous(tensor: Tensor) -> Tensor:
+    """On the CPU, contiguous, and with a storage of its own: a view of a larger tensor is copied."""
     t = tensor.detach().cpu().contiguous()
     return t if t.untyped_storage().nbytes() == t.nbytes else t.clone()
 

@@ -1,14 +1,14 @@
-"""The weights of checkpoints: which ones are meant, their mean, and how they come into a model."""
+"""The weights in checkpoints: the evaluated ones, their average, and loading them into a model."""
 
 from __future__ import annotations
 
-__all__ = ["judged", "load_weights", "mean"]
+__all__ = ["average_weights", "evaluated_weights", "load_weights"]
 
 from typing import TYPE_CHECKING
 
 import torch
 
-from s2s.checkpoint.folder import Checkpoint, load
+from s2s.checkpoint.directory import Checkpoint, load
 from s2s.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 WEIGHTS = ("model", "ema")
 
 
-def judged(checkpoint: Checkpoint) -> dict[str, Tensor]:
-    """The weights that validation judged, under all their names: the moving average where there is one."""
+def evaluated_weights(checkpoint: Checkpoint) -> dict[str, Tensor]:
+    """The weights that validation evaluated: the moving averages, if any, under all names of a tied tensor."""
     if "model" not in checkpoint.tensors:
         raise CheckpointError(f"{checkpoint.path} holds no weights of a model")
     model, ema = checkpoint.tensors["model"], checkpoint.tensors.get("ema", {})
@@ -29,12 +29,12 @@ def judged(checkpoint: Checkpoint) -> dict[str, Tensor]:
     return {name: averaged.get(id(t), t) for name, t in model.items()}
 
 
-def mean(paths: Sequence[Path]) -> dict[str, Tensor]:
-    """The mean of the judged weights of several checkpoints (section 6.1), summed in float64.
+def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
+    """The mean of the evaluated weights of several checkpoints (section 6.1), summed in float64.
 
-    What is not a real number, such as a counter, is taken from the last of them.
+    Integer tensors, such as counters, are taken from the last of them.
     """
-    members = [judged(load(path, only=WEIGHTS)) for path in paths]
+    members = [evaluated_weights(load(path, only=WEIGHTS)) for path in paths]
     for path, member in zip(paths, members, strict=True):
         wrong = _differences(member, members[0])
         if wrong:

@@ -38,7 +38,7 @@ def average(composed: ComposedConfig[AverageConfig], _plugins: Plugins, options:
     if len(members) < max(config.last, config.best):
         kept = f"checkpoint.keep_{'last' if config.last > 0 else 'best'}"
         raise CheckpointError(f"{folder} has only {len(members)} of them; the run decides by {kept} how many stay")
-    mean = checkpoint.mean(members)
+    mean = checkpoint.average_weights(members)
     if not options.dry_run:
         checkpoint.save(folder, config.output, {"model": mean}, {"members": [path.name for path in members]})
     if not options.quiet:
@@ -51,7 +51,7 @@ def _best(folder: Path) -> list[Path]:
     """The best checkpoints that are still there, the best first, as the newest valid one remembers them."""
     from s2s import checkpoint
 
-    newest = checkpoint.newest(folder).path
+    newest = checkpoint.latest(folder).path
     progress = checkpoint.load(newest, only=()).state.get("progress", {}) if newest else {}
     named = [folder / checkpoint.step_name(step) for _, step in progress.get("best", [])]
     return [path for path in named if path.is_dir()]

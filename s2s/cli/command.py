@@ -20,8 +20,8 @@ from s2s.cli.help import explain, overview
 from s2s.compose import ComposedConfig, compose, local_plugins, to_yaml
 from s2s.compose.draft import command_of
 from s2s.compose.yaml12 import to_text
-from s2s.ending import Cause, say
 from s2s.errors import ConfigError, Preempted, S2SError, did_you_mean
+from s2s.io.exit_status import Cause, report
 from s2s.plugin import Plugins, load_plugins
 from s2s.registry import GROUPS
 
@@ -130,27 +130,29 @@ def guard(command: str, run: Callable[[], int]) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()  # here, where a broken pipe can still be caught
     except Preempted as error:
-        return say(command, str(error), error.exit_code)
+        return report(command, str(error), error.exit_code)
     except S2SError as error:
-        return say(command, f"error: {error}", error.exit_code)
+        return report(command, f"error: {error}", error.exit_code)
     except KeyboardInterrupt:
-        return say(command, "interrupted", 130)
+        return report(command, "interrupted", 130)
     except BrokenPipeError:
         return _reader_gone()
     except MemoryError:
-        return say(command, "error: out of memory; try a smaller model or batch", 1)
+        return report(command, "error: out of memory; try a smaller model or batch", 1)
     except OSError as error:
-        return say(command, ": ".join(str(p) for p in ("error", error.filename, error.strerror or error) if p), 1)
+        return report(command, ": ".join(str(p) for p in ("error", error.filename, error.strerror or error) if p), 1)
     except Exception as error:
         if _is_memory(error):
             what = str(error).rpartition("DefaultCPUAllocator: ")[2].partition(". ")[0]  # behind torch's own check
             advice = "take fewer symbols at once (train.micro_tokens; s2s-generate: tokens)"
-            return say(command, f"error: {what}; {advice}", 1)
+            return report(command, f"error: {what}; {advice}", 1)
         if _is_lost_peer(error):
             what = "error: another process of this run has ended; its own message says why"
-            return say(command, what, 1, Cause.OTHERS)
+            return report(command, what, 1, Cause.PEER)
         traceback.print_exc()
-        return say(command, f"error: a bug in s2s or a plugin: please report it with the lines above ({version()})", 1)
+        return report(
+            command, f"error: a bug in s2s or a plugin: please report it with the lines above ({version()})", 1
+        )
     return code
 
 

@@ -11,7 +11,6 @@ __all__ = [
     "CheckpointConfig",
     "Config",
     "DataConfig",
-    "ExportConfig",
     "GenerateConfig",
     "LogConfig",
     "PrepareConfig",
@@ -20,6 +19,6 @@ __all__ = [
     "ValidConfig",
 ]
 
-from s2s.config.commands import AverageConfig, ExportConfig, GenerateConfig, PrepareConfig
+from s2s.config.commands import AverageConfig, GenerateConfig, PrepareConfig
 from s2s.config.score import ScoreConfig
 from s2s.config.training import CheckpointConfig, Config, DataConfig, LogConfig, TrainConfig, ValidConfig

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["AverageConfig", "ExportConfig", "GenerateConfig", "PrepareConfig"]
+__all__ = ["AverageConfig", "GenerateConfig", "PrepareConfig"]
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -115,11 +115,11 @@ class GenerateConfig:
     quantization: Literal["none", "int8"] = "none"
     """int8: weights and activations in 8-bit integers, on a CPU; each row has its own scale, so that outputs do not
     depend on their batch."""
-    backend: Literal["native", "ctranslate2"] = "native"
-    """Who searches. native: s2s. ctranslate2: the model that `s2s-export format=ctranslate2` wrote of this checkpoint,
-    with its own stop rule; for length_penalty=gnmt its n-best are re-scored."""
+    backend: str = "native"
+    """What runs the model. native: s2s. ctranslate2: the model that `s2s-export format=ctranslate2` wrote of this
+    checkpoint, with its own stop rule; for length_penalty=gnmt its n-best are re-scored. Or what a plugin registers."""
     exported: str = ""
-    """Folder of the exported model; empty: export/ctranslate2 in the run's directory."""
+    """Folder of the exported model; empty: export/BACKEND in the run's directory."""
     shard: str = ""
     """Part of the input that this command does, such as 3/16; the last to finish joins the outputs. Killed, the same
     command continues. Under torchrun each process does a part."""
@@ -195,30 +195,3 @@ class AverageConfig:
 
     def __post_init__(self) -> None:
         refuse_outside("", self, last=at_least(0), best=at_least(0))
-
-
-@dataclass(kw_only=True)
-class ExportConfig:
-    """s2s-export: write a run as another program's model, and check that it says the same.
-
-    s2s-export run=my_run format=ctranslate2
-    s2s-export run=my_run format=hf output=my_marian input=sentences.txt
-    """
-
-    run: str = ""
-    """Run directory, its name under runs/, or last."""
-    checkpoint: str = "auto"
-    """auto (the average, else the best, else the last), average, best, last, or a name or path."""
-    format: str = "ctranslate2"
-    """ctranslate2: for CTranslate2. hf: MarianMTModel of Hugging Face's transformers. Plugins may bring others."""
-    output: str = ""
-    """Folder to write; empty: export/FORMAT in the run's directory. An older export makes way for it."""
-    input: str = ""
-    """Sentences on which both must agree, one a line; empty: sources of the task's development or training set."""
-    sentences: int = 64
-    """How many of them are compared."""
-    constrained: bool = True
-    """Refuse a task that allows only certain outputs, which no format can express; false: export the model alone."""
-
-    def __post_init__(self) -> None:
-        refuse_outside("", self, sentences=at_least(1))

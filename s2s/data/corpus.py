@@ -18,8 +18,8 @@ from typing import IO, TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from s2s.durable import digest, sync, write_file
 from s2s.errors import DataError
+from s2s.io.atomic import fsync, sha256, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,7 +94,7 @@ class Corpus:
     def verify(self) -> None:
         """Read every byte, and raise if one is not as it was written."""
         for name, said in self.manifest["files"].items():
-            if digest(self.directory / name) != said["sha256"]:
+            if sha256(self.directory / name) != said["sha256"]:
                 raise self._damaged(f"{name} is not as it was written")
 
     def _check_sizes(self) -> None:
@@ -155,7 +155,7 @@ class _File:
 
     def close(self) -> dict[str, Any]:
         self.file.close()
-        sync(self.path)
+        fsync(self.path)
         return {"bytes": self.n_bytes, "sha256": self.hash.hexdigest()}
 
 

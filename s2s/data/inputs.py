@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from s2s.data.lines import open_bytes
-from s2s.durable import digest
+from s2s.io.atomic import sha256
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,7 @@ def stamp(path: Path) -> Stamp:
     """Read the file once; what is wrong with it is said as its reader would."""
     with open_bytes(path):
         before = path.stat()
-        return Stamp(before.st_size, before.st_mtime_ns, digest(path))
+        return Stamp(before.st_size, before.st_mtime_ns, sha256(path))
 
 
 def is_untouched(path: Path, said: Stamp) -> bool:
@@ -40,4 +40,4 @@ def is_unchanged(path: Path, said: Stamp | None) -> bool:
     """Whether the contents are as they were, if they were known; only a file that was touched is read."""
     if said is None or not path.is_file() or path.stat().st_size != said.size:
         return False
-    return is_untouched(path, said) or digest(path) == said.sha256
+    return is_untouched(path, said) or sha256(path) == said.sha256

@@ -25,8 +25,8 @@ from s2s.data.encoding import CorpusReport, encode_corpus, n_workers
 from s2s.data.inputs import is_unchanged, is_untouched, stamp
 from s2s.data.publish import publish
 from s2s.data.recipe import MANIFEST, Manifest, Recipe
-from s2s.durable import NO_LOCKS, write_file
 from s2s.errors import DataError
+from s2s.io.atomic import NO_LOCKS, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,7 +8,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from s2s.durable import sync
+from s2s.io.atomic import fsync
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,12 +20,12 @@ def publish(built: Path, place: Path) -> None:
     Killed between the two renames it leaves no folder at all, which is then made again.
     """
     for path in sorted(built.rglob("*")):
-        sync(path)
-    sync(built)
+        fsync(path)
+    fsync(built)
     old = place.with_name(f".{place.name}.old")
     shutil.rmtree(old, ignore_errors=True)
     if place.exists():
         os.rename(place, old)  # noqa: PTH104  beside os.fsync, whose order with it matters
     os.rename(built, place)  # noqa: PTH104
-    sync(place.parent)
+    fsync(place.parent)
     shutil.rmtree(old, ignore_errors=True)  # who has mapped its files keeps them until he is done

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Literal
 import sentencepiece
 
 from s2s.data.lines import missing
-from s2s.durable import write_file
 from s2s.errors import ConfigError, DataError
+from s2s.io.atomic import write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -17,7 +17,7 @@ __all__ = [
 ]
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from s2s.config.ranges import Range, above, at_least, refuse_outside
 from s2s.errors import ConfigError
@@ -46,7 +46,8 @@ class Hypothesis:
     """For each token the source position, eos excluded, with the most attention; None unless requested"""
 
 
-class SearchResult(NamedTuple):
+@dataclass(frozen=True)
+class SearchResult:
     """The outputs of one sentence."""
 
     index: int
@@ -75,9 +76,9 @@ class BeamConfig(Choice):
     """What the log-probability is divided by: gnmt: ((5 + |Y|) / 6) ** alpha. power: |Y| ** alpha, as in many
     other toolkits. none: 1, for any alpha. |Y| counts eos."""
     stop: Literal["exact", "best", "first_k"] = "exact"
-    """When the search of a sentence ends. exact: no unfinished hypothesis can reach the score of the worst of the `beam`
-    best finished ones. best: of the nbest-th finished one, the rule of the released code's later versions: the same
-    outputs, sooner. first_k: as soon as `beam` hypotheses have finished."""
+    """When the search of a sentence ends. exact: no unfinished hypothesis can reach the score of the worst of the
+    `beam` best finished ones. best: of the nbest-th finished one, the rule of the released code's later versions:
+    the same outputs, sooner. first_k: as soon as `beam` hypotheses have finished."""
     max_len_a: float = 1.0
     """Longest output, in tokens without eos: max_len_a * length of its own source + max_len_b."""
     max_len_b: int = 50
@@ -153,7 +154,9 @@ class SampleConfig(Choice):
 def _check_limit(config: BeamConfig | GreedyConfig | SampleConfig) -> None:
     refuse_outside("search", config, max_len_a=at_least(0, 1000), max_len_b=at_least(0, 1_000_000))
     if not config.max_len_a and not config.max_len_b:
-        raise ConfigError("search.max_len_a=0 search.max_len_b=0: at least one must be positive, or no output could have a token")
+        raise ConfigError(
+            "search.max_len_a=0 search.max_len_b=0: one must be positive, or no output could have a token"
+        )
 
 
 @hookimpl

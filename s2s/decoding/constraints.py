@@ -5,7 +5,15 @@ Shapes: B sentences, K hypotheses per sentence, V target tokens, n tokens of a s
 
 from __future__ import annotations
 
-__all__ = ["NONE", "BadWords", "ConstraintSet", "FixedWidthConstraint", "MinLength", "NoRepeatNgram", "build_constraint"]
+__all__ = [
+    "NONE",
+    "BadWords",
+    "ConstraintSet",
+    "FixedWidthConstraint",
+    "MinLength",
+    "NoRepeatNgram",
+    "build_constraint",
+]
 
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Protocol

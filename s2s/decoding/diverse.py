@@ -23,7 +23,6 @@ from torch.nn import functional as F
 from s2s.decoding import SearchResult
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.hypotheses import Beams, Candidates, FinishedHypotheses
-from s2s.decoding.operators import unfinished
 from s2s.decoding.topk import topk, topk_tokens
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from s2s.decoding.streaming import ActiveBatch
 from s2s.model import join_tensors
 
 
-class BeamSentence(NamedTuple):
+@dataclass(frozen=True)
+class BeamSentence:
     """What the host keeps of a sentence."""
 
     index: int

@@ -13,10 +13,10 @@ __all__ = ["best_candidates", "cannot_improve", "merge_finished", "unfinished"]
 import torch
 from torch import Tensor
 
-from s2s import kernels
+from s2s.backend import kernels
+from s2s.backend.kernels import beam_search as search
 from s2s.decoding.hypotheses import Candidates, FinishedHypotheses
 from s2s.decoding.topk import topk
-from s2s.kernels import search
 
 
 def best_candidates(log_probs: Tensor, tokens: Tensor, score: Tensor, node: Tensor, n: int) -> Candidates:
@@ -40,7 +40,7 @@ def merge_finished(
 ) -> FinishedHypotheses:
     """The finished hypotheses [B, E] with those of the first `n_counted` candidates [B, n] that end.
 
-    One of length[b] tokens scores its log-probability over penalties[length[b]]. Of equal ones, earlier ones come first.
+    One of length[b] tokens scores its log-probability over penalties[length[b]]; of equal ones the first comes first.
     """
     if kernels.serves(candidates.score):
         found = search.merge_finished(candidates, before, eos, n_counted, penalties, length)

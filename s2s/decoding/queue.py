@@ -4,15 +4,18 @@ from __future__ import annotations
 
 __all__ = ["SentenceQueue", "SourceSentence"]
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from s2s.decoding.lexical import NO_CONSTRAINT, LexicalConstraint
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable
 
 
-class SourceSentence(NamedTuple):
+@dataclass(frozen=True)
+class SourceSentence:
     """A sentence to be searched."""
 
     index: int

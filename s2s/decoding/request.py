@@ -10,19 +10,20 @@ __all__ = ["SearchRequest", "SourceBatch", "search_all"]
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+import torch
+
 from s2s.batch import make_batch
 from s2s.decoding.lexical import LexicalSizes, add_lexical, bind_lexical
 from s2s.decoding.queue import SentenceQueue, SourceSentence
+from s2s.model import Seq2Seq
+from s2s.task import Constraint, Vocab
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    import torch
     from torch import Tensor
 
     from s2s.decoding import Hypothesis, Search
-    from s2s.model import Seq2Seq
-    from s2s.task import Constraint, Vocab
 
 
 class SourceBatch(NamedTuple):
@@ -63,7 +64,8 @@ class SearchRequest:
         nbest: int = 1,
     ) -> Self:
         """For the rows of src [B, S], each ending in eos, searched at once; pad [B, S] is True at padding."""
-        sentences = [SourceSentence(i, row[~gap].tolist()) for i, (row, gap) in enumerate(zip(src, pad, strict=True))]
+        rows = zip(src, pad, strict=True)
+        sentences = [SourceSentence(i, row[~gap].tolist()) for i, (row, gap) in enumerate(rows)]
         queue = SentenceQueue(sentences, max(src.numel(), 1))
         return cls(model=model, vocab=vocab, queue=queue, device=src.device, constraint=constraint, nbest=nbest)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 __all__ = ["Sample", "SampledSentence", "Samples"]
 
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Self
 
 from torch import Tensor
 
@@ -34,7 +34,8 @@ class Sample:
         return Hypothesis(self.tokens[:-1], log_prob, log_prob, self.log_probs)
 
 
-class SampledSentence(NamedTuple):
+@dataclass(frozen=True)
+class SampledSentence:
     """What the host keeps of a sentence."""
 
     index: int

@@ -46,7 +46,9 @@ class Sampling(StreamingSearch[Samples]):
         limits = [max_output_length(self.config, model, len(sentence.ids) - 1) for sentence in sentences]
         limit = torch.tensor(limits, device=device)
         numbers, longest = range(self.request.nbest), max(limits) + 1
-        uniform = [_uniform(self.config.seed, k, list(sentence.ids), longest) for sentence in sentences for k in numbers]
+        uniform = [
+            _uniform(self.config.seed, k, list(sentence.ids), longest) for sentence in sentences for k in numbers
+        ]
         return Samples(
             sentences=[SampledSentence(s.index, len(s.ids), [Sample() for _ in numbers]) for s in sentences],
             uniform=torch.stack(uniform).unflatten(0, (len(sentences), -1)).to(device),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 import torch
 from torch import Tensor
 
-from s2s.captured import recurring
+from s2s.backend.cuda_graph import bucket_size
 from s2s.decoding.lexical import NO_SIZES, LexicalSizes, add_lexical, bind_lexical, widen_state
 from s2s.model import State, map_tensors
 
@@ -54,6 +54,11 @@ class ActiveBatch(ABC, Generic[S]):
     """The model's"""
     constraint_state: Tensor | None
     """[B, K, ·]"""
+
+    @property
+    @abstractmethod
+    def n_hypotheses(self) -> int:
+        """K, which may be 1 before the first step"""
 
     @property
     def n_source(self) -> int:
@@ -206,6 +211,6 @@ def pad_sources(sentences: Sequence[SourceSentence], vocab: Vocab, device: torch
     """Token ids, and True at padding: [B, S]; S is rounded up to sizes that recur where steps are recorded."""
     ids = [torch.tensor(sentence.ids, dtype=torch.long) for sentence in sentences]
     n_tokens = torch.tensor([len(row) for row in ids])
-    pad = torch.arange(recurring(int(n_tokens.max()), device, least=32)) >= n_tokens[:, None]
+    pad = torch.arange(bucket_size(int(n_tokens.max()), device, least=32)) >= n_tokens[:, None]
     src = torch.full(pad.shape, vocab.pad).masked_scatter(~pad, torch.cat(ids))
     return src.to(device), pad.to(device)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from s2s import kernels
+from s2s.backend import kernels
 
 if TYPE_CHECKING:
     from s2s.model import Seq2Seq

@@ -1,7 +1,7 @@
-"""One process for each device of this machine: torchrun's own launcher, started by the command itself.
+"""One process for each device of this machine: torchrun's launcher, started by the command itself.
 
-The processes leave their last words in a folder; the one that matters is said once, and its exit code is the
-command's. Processes that were killed, or hung, are started again and continue from the last checkpoint.
+Each process writes its exit status to an error file; the launcher prints the root cause once and exits with its code.
+Processes that were killed, or that hung, are restarted and continue from the last checkpoint.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-from s2s.ending import FOLDER, Cause, Ending, read_endings, say
+from s2s.io.exit_status import ERROR_DIR, Cause, ExitStatus, read_error_files, report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from s2s.config import TrainConfig
 
 SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"
-"""What is passed on to the processes; torchrun itself knows all but the last"""
-STOPPED = EXIT_PREEMPTED, EXIT_INTERRUPTED = 75, 130
+"""Signals that are forwarded to the processes; torchrun's default is all but the last"""
+STOP_CODES = EXIT_PREEMPTED, EXIT_INTERRUPTED = 75, 130
 
 
 def n_processes(config: TrainConfig) -> int:
-    """What train.devices means here."""
+    """The number of processes that train.devices asks for on this machine."""
     if config.devices != "auto":
         return int(config.devices)
     on_gpus = config.device in ("auto", "cuda") and torch.cuda.is_available()
@@ -45,21 +45,21 @@ def n_processes(config: TrainConfig) -> int:
 
 def launch(module: str, argv: Sequence[str], config: TrainConfig, n: int) -> int:
     """Run `python -m module argv` in `n` processes until all are done; the exit code of the command."""
-    logging.disable(logging.ERROR)  # torch tells of every signal and failure, in many lines
+    logging.disable(logging.ERROR)  # torch logs every signal and failure in many lines
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // n)))
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # a process that ends gives others a page of C++ frames
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # else a lost peer logs a page of C++ frames
     command = ["-m", module, *argv]
     for attempt in range(config.restarts + 1):
-        with tempfile.TemporaryDirectory() as folder:
-            code, again = _once(command, n, int(config.timeout), Path(folder))
-        if not again or attempt == config.restarts:
+        with tempfile.TemporaryDirectory() as directory:
+            code, retry = _run(command, n, int(config.timeout), Path(directory))
+        if not retry or attempt == config.restarts:
             return code
         print(f"warning: starting again ({attempt + 1} of {config.restarts})", file=sys.stderr, flush=True)
     raise AssertionError("the last attempt returns")
 
 
-def _once(command: Sequence[str], n: int, patience: int, folder: Path) -> tuple[int, bool]:
-    """Start the processes and wait for them; the exit code, and whether to try again."""
+def _run(command: Sequence[str], n: int, shutdown_seconds: int, error_dir: Path) -> tuple[int, bool]:
+    """Start the processes and wait for them; the exit code, and whether to restart."""
     agent = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
@@ -69,54 +69,54 @@ def _once(command: Sequence[str], n: int, patience: int, folder: Path) -> tuple[
         rdzv_endpoint="localhost:0",
         max_restarts=0,
         signals_to_handle=SIGNALS,
-        shutdown_timeout=patience,  # a save may take long
+        shutdown_timeout=shutdown_seconds,  # a save may take long
     )
     try:
-        with _told_to_leave_word(folder):
+        with _error_dir_in_environment(error_dir):
             elastic_launch(agent, sys.executable)(*command)
     except SignalException as stop:
-        endings = [ending for ending in read_endings(folder) if ending.code in STOPPED]
+        statuses = [status for status in read_error_files(error_dir) if status.code in STOP_CODES]
         interrupted = stop.sigval == signal.SIGINT
-        return _last_word(endings, EXIT_INTERRUPTED if interrupted else EXIT_PREEMPTED), False
+        return _report_first(statuses, EXIT_INTERRUPTED if interrupted else EXIT_PREEMPTED), False
     except ChildFailedError as failed:
         codes = {rank: failure.exitcode for rank, failure in failed.failures.items()}
-        return _why(codes, read_endings(folder))
+        return _report_cause(codes, read_error_files(error_dir))
     return 0, False
 
 
 @contextmanager
-def _told_to_leave_word(folder: Path) -> Iterator[None]:
-    """Processes started in the block inherit where; this one speaks itself."""
-    os.environ[FOLDER] = str(folder)
+def _error_dir_in_environment(directory: Path) -> Iterator[None]:
+    """Processes that are started in the block write error files; afterwards this one prints its messages again."""
+    os.environ[ERROR_DIR] = str(directory)
     try:
         yield
     finally:
-        del os.environ[FOLDER]
+        del os.environ[ERROR_DIR]
 
 
-def _why(codes: dict[int, int], endings: Sequence[Ending]) -> tuple[int, bool]:
-    """Say why the processes ended, once; the exit code, and whether it was none of their doing.
+def _report_cause(codes: dict[int, int], statuses: Sequence[ExitStatus]) -> tuple[int, bool]:
+    """Print the root cause once; the exit code, and whether to restart: after a kill or a hang, not after an error.
 
-    Where one fails, torch ends the others with SIGTERM: what they say and how they end is no reason.
+    codes: exit code of each rank. When one rank fails, torch ends the others with SIGTERM: their statuses are effects.
     """
-    stopped = [ending for ending in endings if ending.code in STOPPED]
-    own = [ending for ending in endings if ending.cause == Cause.OWN and ending not in stopped]
-    hung = [ending for ending in endings if ending.cause == Cause.HANG]
+    stopped = [status for status in statuses if status.code in STOP_CODES]
+    own = [status for status in statuses if status.cause == Cause.OWN and status not in stopped]
+    hung = [status for status in statuses if status.cause == Cause.HANG]
     killed = {rank: signal.Signals(-code) for rank, code in codes.items() if code < 0 and -code != signal.SIGTERM}
     if own or hung:
-        return _last_word(own or hung, 1), not own
+        return _report_first(own or hung, 1), not own
     if killed:
         who = ", ".join(f"rank {rank} was ended by {number.name}" for rank, number in killed.items())
         hint = " (by the system, if memory was short)" if signal.SIGKILL in killed.values() else ""
-        return say("s2s-train", f"error: {who}{hint}; the same command continues from the last checkpoint", 1), True
-    return _last_word(stopped or endings, 1), False
+        return report("s2s-train", f"error: {who}{hint}; the same command continues from the last checkpoint", 1), True
+    return _report_first(stopped or statuses, 1), False
 
 
-def _last_word(endings: Sequence[Ending], code: int) -> int:
-    """Say the oldest; without any, `code` is all that is known."""
-    if not endings:
+def _report_first(statuses: Sequence[ExitStatus], code: int) -> int:
+    """Print the oldest status and return its code; `code` where no rank wrote one."""
+    if not statuses:
         return code
-    first = endings[0]
-    everybody = len({ending.message for ending in endings}) == 1 and len(endings) > 1
-    where = "" if everybody or first.rank == 0 or first.code != 1 else f" (rank {first.rank})"
-    return say("s2s-train", first.message + where, first.code)
+    first = statuses[0]
+    on_all_ranks = len({status.message for status in statuses}) == 1 and len(statuses) > 1
+    where = "" if on_all_ranks or first.rank == 0 or first.code != 1 else f" (rank {first.rank})"
+    return report("s2s-train", first.message + where, first.code)

@@ -1,4 +1,4 @@
-"""What the rest of training asks of the way in which the processes share a model."""
+"""The interface of a distributed strategy: how ranks share the parameters and gradients of one model."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 
 
 class Strategy(Protocol):
-    """Which parameters a process holds, and how the gradients of all of them become one."""
+    """Which parameters a rank holds, and how gradients are summed over the ranks."""
 
-    needs_all: bool
-    """Whether every process must run every micro-batch's forward and backward, be it without a pair of its own"""
+    needs_every_rank: bool
+    """Whether every rank must run forward and backward of every micro-batch, even one that holds no pair of it"""
 
-    def place(self, model: nn.Module) -> None:
-        """Take the parameters that are this process's own; the optimizer is built after that."""
+    def wrap(self, model: nn.Module) -> None:
+        """Shard or hook the parameters; the optimizer is built afterwards."""
         ...
 
-    def learning(self, *, last: bool) -> AbstractContextManager[None]:
-        """Around forward and backward of a micro-batch: only the `last` one of an update sends gradients."""
+    def micro_batch(self, *, last: bool) -> AbstractContextManager[None]:
+        """Around forward and backward of a micro-batch: gradients are only reduced with the `last` one of an update."""
         ...
 
-    def sum_gradients(self) -> None:
-        """After the last micro-batch: every gradient is its sum over the processes."""
+    def reduce_gradients(self) -> None:
+        """After the last micro-batch: every gradient becomes its sum over the ranks."""
         ...
 
-    def gathered(self, model: nn.Module) -> AbstractContextManager[None]:
-        """Inside the block every process has all parameters, to decode with; they must not be learnt from."""
+    def unsharded(self, model: nn.Module) -> AbstractContextManager[None]:
+        """Inside the block every rank holds all parameters, for decoding; they must not be updated there."""
         ...

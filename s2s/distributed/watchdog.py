@@ -1,8 +1,8 @@
-"""Which process the others wait for, when they wait too long.
+"""Names the rank that hangs when a collective takes longer than train.timeout.
 
-Every process counts what it does together with the others, and leaves the count in the store. One that has waited
-for the timeout compares: whoever has counted less has not come. It is named, with the update it is in, and everybody
-leaves; the one that hangs shows where it is, first.
+Every rank counts the collectives that it has entered, and publishes the count in the store. A rank that has waited
+for the timeout compares the counts: those with a lower count have not entered the collective. They are named, with
+the update that they are in; they dump their Python stacks, and every rank exits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from s2s.ending import Cause, leave
+from s2s.io.exit_status import Cause, exit_now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,102 +26,102 @@ if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import PrefixStore
 
 PERIOD = 1.0
-"""Seconds between two looks"""
-COURTESY = 3.0
-"""Seconds that those who do not speak leave to the one who does"""
+"""Seconds between two checks"""
+REPORT_SECONDS = 3.0
+"""Seconds that the other ranks leave to the one that writes the error"""
 
 
-class Position(NamedTuple):
-    """Where a process stands."""
+class Heartbeat(NamedTuple):
+    """What a rank publishes."""
 
-    n_met: int
-    """What it has done or begun together with the others"""
+    n_collectives: int
+    """Collectives entered so far"""
     step: int
-    """The update it is in"""
+    """Current update"""
 
 
 class Watchdog:
-    """A thread of every process of a run."""
+    """A thread of every rank."""
 
     def __init__(self, store: PrefixStore, rank: int, size: int, seconds: float) -> None:
-        """`seconds`: how long a process may wait."""
-        # A connection of its own, since the other may be held by whoever waits; torch's types do not know of it.
+        """`seconds`: how long a collective may take."""
+        # A connection of its own, since the main thread may block in a call on the other; torch's types omit `clone`.
         self.store: PrefixStore = store.clone()  # type: ignore[attr-defined]
         self.rank, self.size, self.seconds = rank, size, seconds
         self.step = 0
-        self.n_met = 0
+        self.n_collectives = 0
         self.what = ""
         self.since = 0.0
-        """When the wait began; 0 while there is none"""
-        self.told: Position | None = None
-        self.over = threading.Event()
-        self._tell()
+        """When the current collective was entered; 0 outside of collectives"""
+        self.published: Heartbeat | None = None
+        self.closed = threading.Event()
+        self._publish()
         self.thread = threading.Thread(target=self._watch, daemon=True)
         self.thread.start()
 
     @contextmanager
-    def waiting(self, what: str) -> Iterator[None]:
-        """Around what cannot end before all processes have come."""
-        self.n_met += 1
+    def collective(self, what: str) -> Iterator[None]:
+        """Around an operation that returns only when all ranks have entered it."""
+        self.n_collectives += 1
         self.what, self.since = what, time.monotonic()
         try:
             yield
         finally:
             self.since = 0.0
 
-    def beat(self) -> None:
-        """One more thing done together."""
-        self.n_met += 1
+    def heartbeat(self) -> None:
+        """Progress inside a long collective: count one more, and restart the clock."""
+        self.n_collectives += 1
         if self.since:
             self.since = time.monotonic()
 
     def close(self) -> None:
-        """Watch no more."""
-        self.over.set()
+        """Stop the thread."""
+        self.closed.set()
         self.thread.join()
 
     def _watch(self) -> None:
         period = min(PERIOD, self.seconds / 10)
-        while not self.over.wait(period):
+        while not self.closed.wait(period):
             try:
-                self._tell()
-                if self.store.check(["late"]) and self.rank in json.loads(self.store.get("late")):
-                    self._show()
+                self._publish()
+                if self.store.check(["hanging"]) and self.rank in json.loads(self.store.get("hanging")):
+                    self._dump_stack_and_exit()
                 if self.since and time.monotonic() - self.since > self.seconds:
-                    self._accuse()
-            except RuntimeError:  # the store has gone with the process that kept it, and so will we
+                    self._report_hanging_ranks()
+            except RuntimeError:  # the process that hosts the store has ended, and this one will, too
                 return
 
-    def _tell(self) -> None:
-        here = Position(self.n_met, self.step)
-        if here != self.told:
-            self.store.set(f"at/{self.rank}", json.dumps(here))
-            self.told = here
+    def _publish(self) -> None:
+        heartbeat = Heartbeat(self.n_collectives, self.step)
+        if heartbeat != self.published:
+            self.store.set(f"heartbeat/{self.rank}", json.dumps(heartbeat))
+            self.published = heartbeat
 
-    def _accuse(self) -> None:
-        """Leave, and say because of whom, if there is anybody who has not come."""
-        others = [Position(*json.loads(self.store.get(f"at/{rank}"))) for rank in range(self.size)]
-        late = [rank for rank, other in enumerate(others) if other.n_met < self.n_met]
-        if not late or not self.since:
-            return  # all have come: the network is slow, and torch's own timeout ends it
-        self.store.set("late", json.dumps(late))
-        self.over.wait(2 * PERIOD)  # for them to show where they are
-        if self.rank != min(set(range(self.size)) - set(late)):
-            time.sleep(COURTESY)
+    def _report_hanging_ranks(self) -> None:
+        """Exit with an error that names the ranks that have not entered the collective, if there are any."""
+        others = [Heartbeat(*json.loads(self.store.get(f"heartbeat/{rank}"))) for rank in range(self.size)]
+        hanging = [rank for rank, other in enumerate(others) if other.n_collectives < self.n_collectives]
+        if not hanging or not self.since:
+            return  # all ranks are in it: the network is slow, and torch's own timeout ends it
+        self.store.set("hanging", json.dumps(hanging))
+        self.closed.wait(2 * PERIOD)  # for those ranks to dump their stacks
+        if self.rank != min(set(range(self.size)) - set(hanging)):
+            time.sleep(REPORT_SECONDS)
             os._exit(1)
-        leave("s2s-train", f"error: {self._accusation(late, others)}", 1, Cause.HANG)
+        exit_now("s2s-train", f"error: {self._message(hanging, others)}", 1, Cause.HANG)
 
-    def _accusation(self, late: Sequence[int], others: Sequence[Position]) -> str:
-        where = ", ".join(f"rank {rank} hangs in update {others[rank].step:,}" for rank in late[:8])
-        more = f" and {len(late) - 8} more" if len(late) > 8 else ""
+    def _message(self, hanging: Sequence[int], others: Sequence[Heartbeat]) -> str:
+        which = ", ".join(f"rank {rank} hangs in update {others[rank].step:,}" for rank in hanging[:8])
+        more = f" and {len(hanging) - 8} more" if len(hanging) > 8 else ""
         return (
-            f"{where}{more}: for {self.seconds:g} s it has not come to {self.what} of update {self.step:,}, where the "
-            "others wait (train.timeout). The same command continues from the last checkpoint"
+            f"{which}{more}: for {self.seconds:g} s it has not entered the collective for {self.what} of update "
+            f"{self.step:,}, in which the others wait (train.timeout). The same command continues from the last "
+            "checkpoint"
         )
 
-    def _show(self) -> None:
-        """Print what this process is doing, and leave."""
+    def _dump_stack_and_exit(self) -> None:
         print(f"rank {self.rank} hangs here:", file=sys.stderr, flush=True)
         faulthandler.dump_traceback(2, all_threads=True)
-        time.sleep(COURTESY)
+        time.sleep(REPORT_SECONDS)
         os._exit(1)

@@ -1,4 +1,4 @@
-"""Who the processes of a run are, where each of them computes, and how they agree."""
+"""The process group of a run: ranks, their devices, and the collectives that training needs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torch import distributed as dist
 from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
-from s2s.distributed.meeting import private
+from s2s.distributed.rendezvous import private_store
 from s2s.distributed.watchdog import Watchdog
 from s2s.errors import ConfigError
 
@@ -28,14 +28,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 GRACE = timedelta(seconds=30)
-"""Beyond the timeout, for the watchdog to speak before torch ends what waits"""
-POLL = 0.2
-"""Seconds between two looks at whether the first rank is done"""
+"""Added to torch's own timeout, so that the watchdog can name the rank that hangs first"""
+POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
 class World:
-    """The processes of a run, as one of them sees them."""
+    """This process's rank, and its means of communication."""
 
     rank: int = 0
     size: int = 1
@@ -43,30 +42,30 @@ class World:
     """Rank among the processes of this machine"""
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     store: PrefixStore | None = field(default=None, compare=False, repr=False)
-    """Where the processes leave word for each other; None for one that is alone"""
+    """Key-value store that all ranks share; None without other ranks"""
     watchdog: Watchdog | None = field(default=None, compare=False, repr=False)
-    """Who finds out on whom they wait; None for one that is alone"""
+    """Names the rank that hangs; None without other ranks"""
 
     @property
-    def is_first(self) -> bool:
-        """Whether this is the process that writes files and speaks to the user."""
+    def is_main(self) -> bool:
+        """Whether this is rank 0, which writes files and prints."""
         return self.rank == 0
 
     def collective(self, what: str) -> AbstractContextManager[None]:
-        """Around whatever waits for other processes, so that one that does not come can be named."""
-        return self.watchdog.waiting(what) if self.watchdog else nullcontext()
+        """Around every operation that waits for other ranks, so that a rank that hangs can be named."""
+        return self.watchdog.collective(what) if self.watchdog else nullcontext()
 
-    def beat(self) -> None:
-        """This process has come a step further inside of a collective that is long."""
+    def heartbeat(self) -> None:
+        """Report progress inside a long collective."""
         if self.watchdog:
-            self.watchdog.beat()
+            self.watchdog.heartbeat()
 
-    def at_update(self, step: int) -> None:
-        """This process begins an update."""
+    def start_update(self, step: int) -> None:
+        """Note the number of the current update, for the watchdog's message."""
         if self.watchdog:
             self.watchdog.step = step
 
-    def sum_scalars(self, values: Tensor) -> Tensor:
+    def all_reduce(self, values: Tensor) -> Tensor:
         """[n] -> [n], summed over the ranks."""
         if self.size == 1:
             return values
@@ -76,30 +75,30 @@ class World:
         return total
 
     def any_true(self, flag: bool) -> bool:
-        """Whether the flag is true on any rank: how all of them take the same turn."""
+        """Whether the flag is true on any rank, so that all ranks take the same branch."""
         if self.size == 1:
             return flag
         flags = torch.tensor([int(flag)], device=self.device)
-        with self.collective("an agreement"):
+        with self.collective("a flag"):
             dist.all_reduce(flags, op=dist.ReduceOp.MAX)
             return bool(flags.item())
 
-    def gather(self, value: T) -> list[T]:
+    def all_gather(self, value: T) -> list[T]:
         """The values of all ranks, in their order."""
         if self.size == 1:
             return [value]
         values: list[T] = [value] * self.size
-        with self.collective("the others' results"):
+        with self.collective("the results of all ranks"):
             dist.all_gather_object(values, value)
         return values
 
     @contextmanager
-    def first_goes_first(self, what: str) -> Iterator[None]:
-        """The first rank does the block, however long that takes, then the others; once for each `what`."""
-        while self.store is not None and not self.is_first and not self.store.check([what]):
-            time.sleep(POLL)  # a barrier would give up after TIMEOUT, and hear no signal
+    def main_process_first(self, what: str) -> Iterator[None]:
+        """Rank 0 runs the block first, however long that takes, then the others; each `what` may be used once."""
+        while self.store is not None and not self.is_main and not self.store.check([what]):
+            time.sleep(POLL_SECONDS)  # a barrier would time out, and block signals
         yield
-        if self.store is not None and self.is_first:
+        if self.store is not None and self.is_main:
             self.store.set(what, "done")
 
     def barrier(self) -> None:
@@ -109,7 +108,7 @@ class World:
                 dist.barrier()
 
     def close(self) -> None:
-        """Leave the group, so that the other ranks need not wait for the timeout."""
+        """Stop the watchdog and leave the process group."""
         if self.watchdog:
             self.watchdog.close()
         if self.size > 1 and dist.is_initialized():
@@ -117,33 +116,33 @@ class World:
 
 
 def init(device: str, timeout: timedelta) -> World:
-    """Join the processes that torchrun started, or be alone; `device` is auto, cpu, cuda or cuda:1.
+    """Join the process group that torchrun started; without torchrun, a world of one. device: auto, cpu, cuda, cuda:1.
 
-    timeout: how long one waits for the others.
+    timeout: of the rendezvous and of every collective.
     """
     if "RANK" not in os.environ:
         return World(device=pick_device(device, "train.device"))
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
-    place = pick_device(device, "train.device", local_rank)
+    own_device = pick_device(device, "train.device", local_rank)
     try:
         store, rank, size = next(rendezvous("env://", timeout=timeout))
     except ValueError as error:
         raise ConfigError(f"RANK is set, and {error}: start with torchrun, or unset RANK") from error
     if size == 1:
-        return World(rank, size, local_rank, place)
-    on_cuda = place.type == "cuda"
+        return World(rank, size, local_rank, own_device)
+    on_cuda = own_device.type == "cuda"
     if on_cuda:
-        torch.cuda.set_device(place)
-    store = private(store, rank, size, timeout.total_seconds())
+        torch.cuda.set_device(own_device)
+    store = private_store(store, rank, size, timeout.total_seconds())
     dist.init_process_group(
         "nccl" if on_cuda else "gloo",
         store=store,
         rank=rank,
         world_size=size,
         timeout=timeout + GRACE,
-        device_id=place if on_cuda else None,
+        device_id=own_device if on_cuda else None,
     )
-    return World(rank, size, local_rank, place, store, Watchdog(store, rank, size, timeout.total_seconds()))
+    return World(rank, size, local_rank, own_device, store, Watchdog(store, rank, size, timeout.total_seconds()))
 
 
 def pick_device(name: str, key: str, local_rank: int | None = None) -> torch.device:

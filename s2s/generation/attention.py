@@ -69,12 +69,14 @@ class AttentionReader:
         weights = dict(self._weights(pairs))
         numbers = iter(range(len(pairs)))
         return [
-            SearchResult(one.index, self._ranked([self._with_weights(h, weights[next(numbers)]) for h in one.hypotheses]))
+            SearchResult(
+                one.index, self._ranked([self._with_weights(h, weights[next(numbers)]) for h in one.hypotheses])
+            )
             for one in results
         ]
 
     def _weights(self, pairs: Sequence[Pair]) -> Iterator[tuple[int, Tensor | None]]:
-        """The index of each pair, and the attention [T, S - 1] of its target tokens and eos to its source, eos excluded."""
+        """The index of each pair, and the attention [T, S - 1] of its target, with eos, to its source, without."""
         for indices in like_lengths(pairs, self.config.tokens):
             batch = make_batch([pairs[i] for i in indices], self.vocab).to(self.device)
             with torch.no_grad():

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from s2s import kernels
+from s2s.backend import kernels
+from s2s.backend.linear import Matmul, pack, steady
 from s2s.compose import ComposedConfig, recompose
 from s2s.data.encoding import n_workers
 from s2s.decoding.ensemble import member_models
 from s2s.distributed import pick_device
 from s2s.errors import ConfigError
-from s2s.forking import n_that_pay
 from s2s.generation.generator import Generator
 from s2s.generation.models import Models, load_models, refuse_if_several
 from s2s.generation.output_stream import made_of
 from s2s.generation.reranking import build_utility, resolve_candidates
-from s2s.nn.packed import Matmul, pack, steady
-from s2s.nn.recorded import record_steps
+from s2s.io.workers import n_useful_processes
+from s2s.nn.decoding_graph import graph_decoding
 
 if TYPE_CHECKING:
     from s2s.config import GenerateConfig
@@ -71,11 +71,14 @@ def _search(
             raise ConfigError(f"exported={config.exported} is a model for another backend; give backend=ctranslate2")
         means = accelerate(models.model, device, config)
         return plugins.registry.get("search", chosen.name).build(chosen), "; ".join(filter(None, [means, models.how]))
+    registry = plugins.registry
+    if config.backend not in registry.names("inference_engine"):
+        known = registry.known("inference_engine")
+        raise ConfigError(f"backend={config.backend}: neither native nor a registered inference engine.{known}")
     refuse_if_several(config)
-    from s2s.export.backend import open_export  # an extra that few have
-
     folder = Path(config.exported) if config.exported else models.directory / "export" / config.backend
-    search = open_export(folder, models.first, config, chosen, device)
+    engine = registry.get("inference_engine", config.backend)
+    search = engine.build(folder, models.first, config, chosen, device)
     return search, search.describe()
 
 
@@ -91,7 +94,7 @@ def _workers(config: GenerateConfig, device: torch.device) -> int:
         )
     torch.set_num_threads(1)
     x = torch.ones(256, 1024)
-    return config.workers or n_that_pay(n_workers(0), lambda: x @ x.T)
+    return config.workers or n_useful_processes(n_workers(0), lambda: x @ x.T)
 
 
 def _matmul(model: Seq2Seq, device: torch.device, config: GenerateConfig) -> Matmul:
@@ -116,7 +119,7 @@ def accelerate(model: Seq2Seq, device: torch.device, config: GenerateConfig) -> 
         raise ConfigError(f"graph=true records steps on a CUDA device, but device is {device}; leave it out")
     if device.type == "cuda" and config.graph is not False:
         for single in member_models(model):
-            record_steps(single)
+            graph_decoding(single)
         return f"{device} in {config.precision}, steps recorded as CUDA graphs"
     if not on_cpu:
         return f"{device} in {config.precision}"

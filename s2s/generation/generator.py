@@ -84,8 +84,8 @@ class Generator:
         ends = list(itertools.accumulate(map(len, segments)))
         begin = n_given = 0
         for results in itertools.chain(self.search(flat), [[]]):
-            for index, hypotheses in results:
-                outputs[index] = self.write.output(flat[index], hypotheses)
+            for result in results:
+                outputs[result.index] = self.write.output(flat[result.index], result.hypotheses)
             while n_given < len(ends) and all(of_input := outputs[begin : ends[n_given]]):
                 yield [output for output in of_input if output]
                 begin, n_given = ends[n_given], n_given + 1

@@ -27,8 +27,8 @@ def rank_by_utility(
         indices.setdefault(text, []).append(index)
     share = np.ones(len(texts)) if weights == "uniform" else np.exp(np.array(log_probs) - max(log_probs))
     of_text = np.array([share[own].sum() for own in indices.values()])
-    beside = np.array(metric.beside(list(indices))) * (1 if metric.higher_is_better else -1)
-    utilities = beside @ of_text / of_text.sum()
+    utility = np.array(metric.pairwise(list(indices))) * (1 if metric.higher_is_better else -1)
+    utilities = utility @ of_text / of_text.sum()
     order = np.argsort(-utilities, kind="stable").tolist()
     first = [own[0] for own in indices.values()]
     return [(first[number], float(utilities[number])) for number in order]

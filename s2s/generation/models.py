@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2s.decoding.ensemble import Ensemble
 from s2s.decoding.shallow_fusion import ShallowFusion
-from s2s.durable import digest
 from s2s.errors import ConfigError
+from s2s.io.atomic import sha256
 from s2s.run import find_run, load_run
 from s2s.run.tokenizer import identity
 
@@ -47,7 +47,7 @@ def load_models(config: GenerateConfig, plugins: Plugins, device: torch.device) 
     for other, of_other in zip(runs[1:], directories[1:], strict=True):
         _refuse_other_task(other, of_other, first, directory)
         _refuse_other_symbols("run", of_other, directory)
-    digests = [digest(run.checkpoint_path / "MANIFEST.json") for run in runs]
+    digests = [sha256(run.checkpoint_path / "MANIFEST.json") for run in runs]
     model = first.model if len(runs) == 1 else Ensemble([run.model for run in runs])
     made_of: dict[str, Any] = {"checkpoint": digests[0] if len(runs) == 1 else digests}
     how = f"an ensemble of {len(runs)} models" if len(runs) > 1 else ""
@@ -57,7 +57,7 @@ def load_models(config: GenerateConfig, plugins: Plugins, device: torch.device) 
     _refuse_other_symbols("fusion", path, directory)
     beside = load_run(path, config.fusion_checkpoint, plugins, device)
     fused = ShallowFusion(model, beside.model, config.fusion_weight, _source(config, beside))
-    made_of["fusion"] = {"checkpoint": digest(beside.checkpoint_path / "MANIFEST.json"), "weight": config.fusion_weight}
+    made_of["fusion"] = {"checkpoint": sha256(beside.checkpoint_path / "MANIFEST.json"), "weight": config.fusion_weight}
     how = ", ".join(filter(None, [how, f"fused with {path.name} by {config.fusion_weight:g}"]))
     return Models(first, directory, fused, made_of, how)
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from s2s.data.lines import open_bytes
-from s2s.durable import digest
 from s2s.errors import ConfigError
 from s2s.generation.formats import FORMATS
 from s2s.generation.input_lines import is_stream
 from s2s.generation.resumable_file import ResumableFile
 from s2s.generation.sharding import Part, share_of
+from s2s.io.atomic import sha256
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -128,7 +128,7 @@ def made_of(config: GenerateConfig, weights: Mapping[str, Any], search: Choice, 
     if config.output == "-":
         return {}
     return {
-        "input": digest(Path(config.input)) if Path(config.input).is_file() else config.input,
+        "input": sha256(Path(config.input)) if Path(config.input).is_file() else config.input,
         **weights,
         "search": asdict(search),
         "device": device,

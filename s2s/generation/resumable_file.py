@@ -13,9 +13,9 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from s2s import durable
 from s2s.compose import differences
 from s2s.errors import DataError, UserError
+from s2s.io import atomic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -52,7 +52,7 @@ class ResumableFile:
         """Start anew, with 0 groups; a finished file stays until this one is done."""
         self._open()
         os.truncate(self.descriptor, 0)
-        durable.write_file(self.header, json.dumps(made_of, indent=1))
+        atomic.write_file(self.header, json.dumps(made_of, indent=1))
         return 0
 
     def resume(self, made_of: Mapping[str, Any]) -> int:
@@ -75,7 +75,7 @@ class ResumableFile:
         """Give the file its name."""
         os.fsync(self.descriptor)
         os.replace(self.partial, self.path)  # noqa: PTH105  beside os.fsync, whose order with it matters
-        durable.sync(self.path.parent)
+        atomic.fsync(self.path.parent)
         self.header.unlink()
         self.close()
 
@@ -101,7 +101,7 @@ class ResumableFile:
         except (BlockingIOError, FileNotFoundError):  # or finished, and renamed, before it could be locked
             pass
         except OSError as error:
-            if error.errno in durable.NO_LOCKS:
+            if error.errno in atomic.NO_LOCKS:
                 return
             raise
         self.close()

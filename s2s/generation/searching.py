@@ -13,8 +13,8 @@ from s2s.config import GenerateConfig
 from s2s.decoding import Hypothesis, Search, SearchResult
 from s2s.decoding.queue import SentenceQueue, SourceSentence
 from s2s.decoding.request import SearchRequest
-from s2s.forking import in_forks
 from s2s.generation.attention import AttentionReader
+from s2s.io.workers import run_in_processes
 from s2s.model import Seq2Seq, evaluating
 from s2s.task import Constraint, Vocab
 
@@ -50,7 +50,7 @@ class Searcher:
         if n_workers < 2:
             return self._results(sentences)
         shares = [sentences[i::n_workers] for i in range(n_workers)]
-        values = in_forks([lambda share=share: map(_as_values, self._results(share)) for share in shares])  # type: ignore[misc]
+        values = run_in_processes([lambda share=share: map(_as_values, self._results(share)) for share in shares])  # type: ignore[misc]
         return map(_from_values, values)
 
     def _results(self, sentences: list[SourceSentence]) -> Iterator[Iterable[SearchResult]]:

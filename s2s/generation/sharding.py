@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from s2s.compose import differences
 from s2s.data.lines import blocks
-from s2s.durable import digest, write_file
 from s2s.errors import ConfigError, DataError, UserError
 from s2s.generation.input_lines import is_stream
 from s2s.generation.resumable_file import ResumableFile
+from s2s.io.atomic import sha256, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,7 +72,7 @@ class Part(ResumableFile):
         return super().resume(made_of)
 
     def finish(self) -> None:
-        facts = {"sha256": digest(self.partial), "made_of": self.made_of}
+        facts = {"sha256": sha256(self.partial), "made_of": self.made_of}
         write_file(_facts(self.path), json.dumps(facts, indent=1))
         super().finish()
         join(self)
@@ -132,7 +132,7 @@ def _agreed(paths: list[Path]) -> dict[str, Any]:
     first: dict[str, Any] | None = None
     for path in paths:
         facts = json.loads(_facts(path).read_bytes())
-        if facts["sha256"] != digest(path):
+        if facts["sha256"] != sha256(path):
             raise DataError(f"{path} is not as it was written; remove it, and make it again")
         first = first or facts["made_of"]
         if changed := differences(first, facts["made_of"]):

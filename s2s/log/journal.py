@@ -8,7 +8,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from s2s.durable import write_file
+from s2s.io.atomic import write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

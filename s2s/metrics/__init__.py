@@ -69,8 +69,8 @@ class Metric(ABC):
         """
         return [{"score": self([hyp], [[ref] for ref in of]).value} for hyp, *of in zip(hyps, *refs, strict=True)]
 
-    def beside(self, texts: Sequence[str]) -> list[list[float]]:
-        """What it says of each text with each other as its only reference: [n][n], a row for each output.
+    def pairwise(self, texts: Sequence[str]) -> list[list[float]]:
+        """The score of each text against each other as its only reference: [n][n], a row for each hypothesis.
 
         The default takes the first number of `per_sentence`, n squared times.
         """

@@ -22,8 +22,8 @@ from sacrebleu.significance import PairedTest
 
 from s2s.errors import ConfigError, DataError
 from s2s.metrics import BleuConfig, ChrfConfig, Metric, Score, TerConfig
-from s2s.metrics.beside import bleu_beside, chrf_beside
 from s2s.metrics.bootstrap import bootstrap, interval
+from s2s.metrics.pairwise import bleu_pairwise, chrf_pairwise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,15 +88,15 @@ class SacreMetric(Metric):
         rows = zip(self.prepare(hyps), *prepared, strict=True)
         return [{"score": float(scorer.sentence_score(hyp, of).score)} for hyp, *of in rows]
 
-    def beside(self, texts: Sequence[str]) -> list[list[float]]:
+    def pairwise(self, texts: Sequence[str]) -> list[list[float]]:
         """The same numbers; what sacrebleu counts of a text is counted once for all that it is compared with."""
         scorer = self._of_sentences()
         ready = [scorer._preprocess_segment(text) for text in self.prepare(texts)]
         if isinstance(scorer, BLEU):
-            return bleu_beside(scorer, ready).tolist()
+            return bleu_pairwise(scorer, ready).tolist()
         if isinstance(scorer, CHRF) and not scorer.eps_smoothing:
-            return chrf_beside(scorer, ready).tolist()
-        return super().beside(texts)
+            return chrf_pairwise(scorer, ready).tolist()
+        return super().pairwise(texts)
 
     def _of_sentences(self) -> Scorer:
         scorer = copy(self.scorer)

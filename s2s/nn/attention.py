@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from s2s import kernels
+from s2s.backend import kernels
 from s2s.nn.dropout import dropout as drop
 
 BLOCKED = -3e4
@@ -74,7 +74,7 @@ def auto(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dro
     """
     if _in_c(q, k, v, bias) and not causal and not dropout:
         padding = q.new_zeros(len(k), k.size(2)) if bias is None else bias[:, 0, 0]
-        return kernels.attend_sentences(q, k, v, padding)
+        return kernels.attend_padded(q, k, v, padding)
     short = k.size(-2) <= SHORT and torch.is_grad_enabled()
     slow = q.device.type == "cpu" and (q.dtype.itemsize < 4 or short)
     return (products if slow else sdpa)(q, k, v, bias, causal, dropout)
@@ -152,7 +152,7 @@ class Projections(nn.Linear):
     """Several linear maps of one input, as one product."""
 
     product: Product | None = None
-    """What multiplies instead; see `s2s.nn.packed`"""
+    """What multiplies instead; see `s2s.backend.linear`"""
 
     def __init__(self, d_in: int, parts: tuple[int, ...]) -> None:
         super().__init__(d_in, sum(parts))

@@ -35,7 +35,7 @@ class Embeddings(nn.Module):
     """The matrices of source, target and softmax."""
 
     product: Product | None = None
-    """What multiplies by the softmax's instead; see `s2s.nn.packed`"""
+    """What multiplies by the softmax's instead; see `s2s.backend.linear`"""
 
     def __init__(self, vocab: Vocab, d_model: int, sharing: Sharing) -> None:
         super().__init__()

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
-from s2s.kernels import smoothed as kernels
+from s2s.backend.kernels import label_smoothing as kernels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

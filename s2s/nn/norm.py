@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-__all__ = ["sum_norm"]
+__all__ = ["add_norm"]
 
 from typing import TYPE_CHECKING
 
 import torch
 
-from s2s import kernels
+from s2s.backend import kernels
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
 
-def sum_norm(x: Tensor, y: Tensor, norm: nn.LayerNorm) -> Tensor:
+def add_norm(x: Tensor, y: Tensor, norm: nn.LayerNorm) -> Tensor:
     """norm(x + y), [..., D]; in one pass where no gradient is wanted."""
     if kernels.serves(x, y) and not torch.is_grad_enabled():
-        return kernels.sum_norm(x, y, norm)
+        return kernels.add_norm(x, y, norm)
     return norm(x + y)

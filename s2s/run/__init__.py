@@ -12,5 +12,5 @@ from __future__ import annotations
 __all__ = ["Run", "RunDirectory", "find_run", "load_run", "run_path"]
 
 from s2s.run.directory import RunDirectory
-from s2s.run.finding import find_run, run_path
-from s2s.run.loading import Run, load_run
+from s2s.run.paths import find_run, run_path
+from s2s.run.trained_run import Run, load_run

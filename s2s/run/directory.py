@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Self
 from s2s import checkpoint
 from s2s.compose import compose, differences, to_yaml
 from s2s.config import Config
-from s2s.durable import write_file
 from s2s.errors import CheckpointError, UserError
+from s2s.io.atomic import write_file
 from s2s.run import tokenizer
 from s2s.run.environment import changes, environment
-from s2s.run.finding import RESOLVED, point_last
 from s2s.run.lock import Lock
+from s2s.run.paths import RESOLVED, point_last
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,8 +68,8 @@ class RunDirectory:
             self.path.mkdir(parents=True, exist_ok=True)
             self._refuse_what_is_no_run()
             self.lock.acquire()
-            checkpoint.preflight(self.checkpoints, 0)
-            checkpoint.sweep(self.checkpoints)
+            checkpoint.check_space(self.checkpoints, 0)
+            checkpoint.clean_up(self.checkpoints)
             self._refuse_changes(composed, plugins)
             new = environment(plugins, world)
             warnings = changes(self._read_env(), new) if self.is_resumed else []

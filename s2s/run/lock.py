@@ -17,8 +17,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from s2s.durable import NO_LOCKS
 from s2s.errors import CheckpointError
+from s2s.io.atomic import NO_LOCKS
 
 RENEWED = 10.0
 """Seconds between two signs of life"""

@@ -10,8 +10,8 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from s2s import durable
 from s2s.errors import CheckpointError
+from s2s.io import atomic
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,17 +44,17 @@ def copy_tokenizer(source: Path, target: Path) -> None:
     shutil.copytree(source, temp)
     hashes = _hashes(temp)
     for name in hashes:
-        durable.sync(temp / name)
-    durable.write_new(temp / MANIFEST, json.dumps(hashes, indent=1))
-    durable.sync(temp)
+        atomic.fsync(temp / name)
+    atomic.write_synced(temp / MANIFEST, json.dumps(hashes, indent=1))
+    atomic.fsync(temp)
     shutil.rmtree(target, ignore_errors=True)
     os.rename(temp, target)  # noqa: PTH104
-    durable.sync(target.parent)
+    atomic.fsync(target.parent)
 
 
 def _hashes(folder: Path) -> dict[str, str]:
     files = sorted(path for path in folder.rglob("[!.]*") if path.is_file() and path.name != MANIFEST)
-    return {path.relative_to(folder).as_posix(): durable.digest(path) for path in files}
+    return {path.relative_to(folder).as_posix(): atomic.sha256(path) for path in files}
 
 
 def _combined(hashes: dict[str, str]) -> str:

@@ -110,4 +110,4 @@ def _build(registry: Registry, config: ParsingConfig) -> Parsing:
     from s2s_parsing.task import Parsing  # brings torch and sentencepiece
 
     entry = registry.get("linear", config.linear)
-    return Parsing(config, entry.build(entry.config(name=config.linear)))
+    return Parsing(config, entry.build(entry.config(name=config.linear)), registry)

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 __all__ = ["BuiltinTreebank", "FileTreebanks", "Files", "Treebanks", "parse_treebanks"]
 
-import hashlib
 import math
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from s2s.compose import entry_config
 from s2s.errors import ConfigError, did_you_mean
+from s2s.task import Example
 from s2s_parsing.treebank import Cleaner, Malformed, read_brackets, read_treebank, treebank_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from s2s.corpus import Corpus
+    from s2s.registry import Registry
     from s2s.task import Rejected
     from s2s_parsing import ParsingConfig
     from s2s_parsing.tree import Tree
 
 WATCHED = ("train", "valid")  # a test set takes no part in what is prepared
-HELD_OUT = 1000  # trees in the built-in valid and test
 JOURNAL = "wsj"
 EXPECTED = "give a file, a folder of .mrg files, a list of them, or {name: {files: [a.mrg,b.mrg], weight: 2}, …}"
 
@@ -105,27 +108,24 @@ class FileTreebanks(Treebanks):
 
 
 class BuiltinTreebank(Treebanks):
-    """The English trees of the built-in grammar; the sentence itself decides its split."""
+    """The English trees of the synthetic corpus; the sentence itself determines its split."""
 
-    def __init__(self, config: ParsingConfig) -> None:
+    def __init__(self, config: ParsingConfig, registry: Registry) -> None:
         super().__init__(config)
-        self.held_out: dict[str, list[Tree | Rejected]] = {}
+        self.registry = registry
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The corpus, which a plugin brings."""
+        entry = self.registry.get("corpus", "synthetic")
+        options = {"tgt": "tree", "pairs": self.config.trees, "seed": self.config.builtin_seed}
+        return entry.build(entry_config(entry, options, "task"))
 
     def names(self, split: str) -> Sequence[tuple[str, float]]:
         return [("builtin", 1.0)]
 
     def read(self, split: str, name: str) -> Iterator[Tree | Rejected]:
-        if split == "train":
-            yield from self._take(split, self.config.trees)
-            return
-        if split not in self.held_out:  # read at every validation, and only one sentence in ten is of the split
-            self.held_out[split] = list(self._take(split, HELD_OUT))
-        yield from self.held_out[split]
-
-    def _take(self, split: str, n: int) -> Iterator[Tree | Rejected]:
-        from s2s.data.builtin import pairs  # a grammar that is of no use to whoever has a treebank
-
-        made = enumerate((pair.tree for pair in pairs(self.config.builtin_seed, n, split)), 1)
+        made = enumerate((e.tgt for e in self.corpus.examples(split) if isinstance(e, Example)), 1)
         for tree in read_brackets(made, self.cleaner(split, "builtin")):
             assert tree is not None, "the grammar has no traces"
             assert not isinstance(tree, Malformed), tree
@@ -135,8 +135,7 @@ class BuiltinTreebank(Treebanks):
         return []
 
     def settings(self) -> dict[str, Any]:
-        sample = "\n".join(map(str, self._take("train", 100)))  # a grammar that has changed gives other trees
-        return {"trees": self.config.trees, "begins": hashlib.sha256(sample.encode()).hexdigest()}
+        return self.corpus.settings()
 
     def describe(self) -> Iterable[str]:
         yield f"no treebank is given: {self.config.trees:,} English trees of the built-in grammar"

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from s2s.data.lines import numbered_lines
-from s2s.durable import sync
 from s2s.errors import ConfigError, DataError, UserError
+from s2s.io.atomic import fsync
 from s2s_parsing.source import words_of
 from s2s_parsing.tree import Tree, leaves
 from s2s_parsing.treebank import Cleaner, read_treebank
@@ -136,9 +136,9 @@ def _write(path: Path, trees: Iterable[str]) -> int:
         with gzip.GzipFile(temp, "wb", mtime=0) if path.suffix == ".gz" else temp.open("wb") as file:
             for n_trees, tree in enumerate(trees, 1):  # noqa: B007  the last number is how many
                 file.write(f"{tree}\n".encode())
-        sync(temp)
+        fsync(temp)
         temp.replace(path)
-        sync(path.parent)
+        fsync(path.parent)
     except OSError as error:
         raise DataError(f"{path}: cannot be written ({error.strerror or error})") from None
     return n_trees

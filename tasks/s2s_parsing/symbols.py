@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from s2s.data.lines import missing
 from s2s.data.subword import UNK
-from s2s.durable import write_file
 from s2s.errors import DataError
+from s2s.io.atomic import write_file
 from s2s_parsing.constraint.bounds import Bounds
 from s2s_parsing.linear import Kind, Malformed, build, mend
 from s2s_parsing.punctuation import Punctuation

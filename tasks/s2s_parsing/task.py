@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from s2s.data.lines import missing
 from s2s.data.subword import Subwords, train_subwords
-from s2s.durable import write_file
 from s2s.errors import DataError
+from s2s.io.atomic import write_file
+from s2s.plugin import load_plugins
 from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
 from s2s_parsing.constraint.fallback import fallback
 from s2s_parsing.corpora import BuiltinTreebank, FileTreebanks, Treebanks
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from s2s.registry import Registry
     from s2s.task import Constraint
     from s2s_parsing import ParsingConfig
 
@@ -47,14 +49,16 @@ class Parsing(Task):
     symbols: Symbols
     views = MappingProxyType({"pretty": pretty, "svg": svg, "html": html})
 
-    def __init__(self, config: ParsingConfig, form: Linear | None = None) -> None:
-        """Without a `form`, `config.linear` is one of the shipped."""
+    def __init__(self, config: ParsingConfig, form: Linear | None = None, registry: Registry | None = None) -> None:
+        """Without a `form`, `config.linear` is one of the shipped; without a `registry`, corpora are the installed."""
         super().__init__(config)
         self.metrics = config.metrics
         self.metric_options = {"param": config.param}
         form = form or FORMS[config.linear](LinearConfig(name=config.linear))
         self.form = Numbered(form) if config.word_ends == "number" else form
-        self.treebanks: Treebanks = FileTreebanks(config) if config.has_files else BuiltinTreebank(config)
+        self.treebanks: Treebanks = (
+            FileTreebanks(config) if config.has_files else BuiltinTreebank(config, registry or load_plugins().registry)
+        )
 
     def sources(self) -> Sources:
         """The files of training and development, and every option that shapes trees or ids."""

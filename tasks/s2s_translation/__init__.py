@@ -5,10 +5,14 @@ from __future__ import annotations
 __all__ = ["TranslationConfig"]
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 from s2s import Choice, Registry, hookimpl
 from s2s.errors import ConfigError
+
+if TYPE_CHECKING:
+    from s2s_translation.task import Translation
 
 PAPER_VOCAB_SIZE = 37_000
 BUILTIN_VOCAB_SIZE = 1_000
@@ -85,4 +89,10 @@ class TranslationConfig(Choice):
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     """The task, under its name."""
-    registry.task("translation", TranslationConfig, "s2s_translation.task:Translation")
+    registry.task("translation", TranslationConfig, partial(_build, registry))
+
+
+def _build(registry: Registry, config: TranslationConfig) -> Translation:
+    from s2s_translation.task import Translation  # imports sentencepiece
+
+    return Translation(config, registry)

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 __all__ = ["BuiltinCorpora", "Corpora", "FileCorpora"]
 
-import hashlib
 from abc import ABC, abstractmethod
-from itertools import count, islice
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from s2s.compose import entry_config
 from s2s.data.text import CorpusFiles, parse_corpora, read_pairs
 from s2s.errors import ConfigError
-from s2s.task import Example, Rejected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from s2s.corpus import Corpus
+    from s2s.registry import Registry
+    from s2s.task import Example, Rejected
     from s2s_translation import TranslationConfig
 
 WATCHED = ("train", "valid")  # a test set takes no part in what is prepared
-HELD_OUT = 1000  # pairs in the built-in valid and test
 
 
 class Corpora(ABC):
@@ -71,14 +72,11 @@ class FileCorpora(Corpora):
 
 
 class BuiltinCorpora(Corpora):
-    """The corpus of the built-in grammar, in either direction.
+    """The synthetic corpus, in either direction."""
 
-    A pair's split follows from its source sentence, so that no sentence to be judged on was trained on.
-    """
-
-    def __init__(self, config: TranslationConfig) -> None:
+    def __init__(self, config: TranslationConfig, registry: Registry) -> None:
         super().__init__(config)
-        self.held_out: dict[str, list[Example]] = {}
+        self.registry = registry
 
     @property
     def reverse(self) -> bool:
@@ -92,31 +90,25 @@ class BuiltinCorpora(Corpora):
             "for other languages give task.train=[source,target]"
         )
 
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The corpus, which a plugin brings."""
+        src, tgt = ("de", "en") if self.reverse else ("en", "de")
+        entry = self.registry.get("corpus", "synthetic")
+        options = {"src": src, "tgt": tgt, "pairs": self.config.pairs, "seed": self.config.builtin_seed}
+        return entry.build(entry_config(entry, options, "task"))
+
     def names(self, split: str) -> Sequence[tuple[str, float]]:
         return [("builtin", 1.0)]
 
     def read(self, split: str, name: str) -> Iterator[Example | Rejected]:
-        if split == "train":
-            yield from self._take(split, self.config.pairs)
-            return
-        if split not in self.held_out:  # read at every validation, and only one pair in ten is of the split
-            self.held_out[split] = list(self._take(split, HELD_OUT))
-        yield from self.held_out[split]
-
-    def _take(self, split: str, n: int) -> Iterator[Example]:
-        from s2s.data.builtin import pair, split_of  # a grammar that is of no use to whoever has files
-
-        reverse = self.reverse
-        made = (pair(self.config.builtin_seed, index) for index in count())
-        pairs = (Example(p.de, p.en) if reverse else Example(p.en, p.de) for p in made)
-        return islice((p for p in pairs if split_of(p.src) == split), n)
+        return self.corpus.examples(split)
 
     def files(self) -> Sequence[Path]:
         return []
 
     def settings(self) -> dict[str, Any]:
-        sample = repr(list(self._take("train", 100)))  # a grammar that has changed gives other pairs
-        return {"pairs": self.config.pairs, "begins": hashlib.sha256(sample.encode()).hexdigest()}
+        return self.corpus.settings()
 
     def describe(self) -> Iterable[str]:
         direction = "German to English" if self.reverse else "English to German"

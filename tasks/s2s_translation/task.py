@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from s2s.data.subword import Subwords, train_subwords
 from s2s.errors import DataError
+from s2s.plugin import load_plugins
 from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
 from s2s_translation.corpora import BuiltinCorpora, Corpora, FileCorpora
 from s2s_translation.sentences import sentences
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from s2s.registry import Registry
     from s2s_translation import TranslationConfig
 
 SETTINGS = "task.json"
@@ -30,11 +32,14 @@ class Translation(Task):
     """Known, as `tgt`, once `learn` or `load` has run; the same object where the vocabulary is joint."""
     tgt: Subwords
 
-    def __init__(self, config: TranslationConfig) -> None:
+    def __init__(self, config: TranslationConfig, registry: Registry | None = None) -> None:
+        """Without a `registry`, the corpora are among those that are installed."""
         super().__init__(config)
         self.metrics = config.metrics
         self.metric_options = _metric_options(config)
-        self.text: Corpora = FileCorpora(config) if config.train else BuiltinCorpora(config)
+        self.text: Corpora = (
+            FileCorpora(config) if config.train else BuiltinCorpora(config, registry or load_plugins().registry)
+        )
 
     def sources(self) -> Sources:
         """The files of training and development, and every option that shapes pairs or ids."""

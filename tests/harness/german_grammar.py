@@ -12,7 +12,7 @@ import re
 from itertools import product
 from typing import NamedTuple
 
-from s2s.data.builtin import lexicon, nouns
+from s2s_synthetic_corpus import lexicon, nouns
 
 CASES, GENDERS = "NADG", "mfnp"
 Reading = tuple[str, str]

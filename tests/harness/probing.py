@@ -9,9 +9,9 @@ from pathlib import Path
 import torch
 
 import s2s.probe
+from s2s.backend.device import PeakMemory
 from s2s.config import TrainConfig
 from s2s.distributed import World
-from s2s.machine import PeakMemory
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
 from s2s.task import Vocab

@@ -89,7 +89,7 @@ def test_weights_begin_as_they_should() -> None:
     for weight in (*layer.attention.qkv.weight.split(64), *layer.cross_attention.kv.weight.split(64)):
         bound = math.sqrt(6 / (64 + 64))  # Glorot and Bengio (2010), of each map for itself
         assert 0.97 * bound < weight.abs().max().item() <= bound
-    assert torch.equal(layer.around_attention.norm.weight, torch.ones(64))
+    assert torch.equal(layer.attention_residual.norm.weight, torch.ones(64))
     assert not any(p.any() for name, p in model.named_parameters() if name.endswith("bias"))
 
 
@@ -131,19 +131,19 @@ def test_each_dropout_stands_in_its_place() -> None:
     model = Transformer(config, VOCAB)
     for name, module in model.named_modules():
         if isinstance(module, Dropout):
-            assert module.p == (0.3 if "feed_forward.dropout" in name and "around" not in name else 0.1), name
+            assert module.p == (0.3 if "feed_forward.dropout" in name and "residual" not in name else 0.1), name
         if isinstance(module, SelfAttention | CrossAttention):
             assert module.dropout == 0.2
-    around = [f"{side}.{i}.around_{part}.dropout" for i in (0, 1) for side, part in SUBLAYERS]
+    residual = [f"{side}.{i}.{part}_residual.dropout" for i in (0, 1) for side, part in SUBLAYERS]
     inner = [f"{side}.{i}.feed_forward.dropout" for i in (0, 1) for side in ("encoder", "decoder")]
-    assert {n for n, m in model.named_modules() if isinstance(m, Dropout)} == {"dropout", *around, *inner}
+    assert {n for n, m in model.named_modules() if isinstance(m, Dropout)} == {"dropout", *residual, *inner}
 
 
 def test_residual_dropout_is_on_a_sublayers_output_before_the_sum_and_on_the_embeddings() -> None:
     """With next to nothing let through, a layer only normalises what it is given, and is given zeros."""
     model = Transformer(tiny(dropout=1 - 1e-12), VOCAB).train()
     layer, x = model.encoder[0], torch.randn(2, 3, 8)
-    expected = layer.around_feed_forward.norm(layer.around_attention.norm(x))
+    expected = layer.feed_forward_residual.norm(layer.attention_residual.norm(x))
     assert torch.equal(layer(x, Padded(KERNELS["math"])), expected)
     given: list[torch.Tensor] = []
     layer.register_forward_pre_hook(lambda _, arguments: given.append(arguments[0]))

@@ -59,8 +59,8 @@ class Equations:
         xs = self.embed(src, "src")
         for i in range(self.c.n_encoder_layers):
             at = f"encoder.{i}."
-            xs = self.around(at + "around_attention", xs, partial(self.self_attention, at + "attention"))
-            xs = self.around(at + "around_feed_forward", xs, partial(self.feed_forward, at + "feed_forward"))
+            xs = self.around(at + "attention_residual", xs, partial(self.self_attention, at + "attention"))
+            xs = self.around(at + "feed_forward_residual", xs, partial(self.feed_forward, at + "feed_forward"))
         return self.last_norm("encoder_norm", xs)
 
     def decode(self, tgt: list[int], memory: Vectors) -> Tensor:
@@ -68,10 +68,10 @@ class Equations:
         xs = self.embed(tgt, "tgt")
         for i in range(self.c.n_decoder_layers):
             at = f"decoder.{i}."
-            xs = self.around(at + "around_attention", xs, partial(self.causal_attention, at + "attention"))
+            xs = self.around(at + "attention_residual", xs, partial(self.causal_attention, at + "attention"))
             cross = partial(self.cross_attention, at + "cross_attention", memory)
-            xs = self.around(at + "around_cross_attention", xs, cross)
-            xs = self.around(at + "around_feed_forward", xs, partial(self.feed_forward, at + "feed_forward"))
+            xs = self.around(at + "cross_attention_residual", xs, cross)
+            xs = self.around(at + "feed_forward_residual", xs, partial(self.feed_forward, at + "feed_forward"))
         softmax = {"shared": "shared", "target": "tgt", "none": "softmax"}[self.c.share_embeddings]
         return self.w[f"embeddings.{softmax}"] @ self.last_norm("decoder_norm", xs)[-1]
 

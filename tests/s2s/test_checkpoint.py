@@ -89,11 +89,11 @@ def test_the_newest_is_the_one_with_the_highest_step_whatever_the_clock_says(tmp
         save(tmp_path, step)
     os.utime(tmp_path / "step-1000000", (0, 0))
     os.utime(tmp_path / "step-001500", (time.time() + 86400,) * 2)
-    assert checkpoint.newest(tmp_path) == (tmp_path / "step-1000000", [])
+    assert checkpoint.latest(tmp_path) == (tmp_path / "step-1000000", [])
 
 
 def test_a_folder_without_checkpoints_has_no_newest(tmp_path: Path) -> None:
-    assert checkpoint.newest(tmp_path / "missing") == (None, [])
+    assert checkpoint.latest(tmp_path / "missing") == (None, [])
 
 
 def test_only_what_is_asked_for_is_read_and_checked(tmp_path: Path) -> None:
@@ -117,10 +117,10 @@ def test_a_checkpoint_has_a_name_that_stays_in_its_folder(name: str, tmp_path: P
 
 def test_links_are_replaced_and_followed(tmp_path: Path) -> None:
     link = tmp_path / "best"
-    assert checkpoint.follow(link) is None
+    assert checkpoint.read_link(link) is None
     for name in ("one", "two"):
-        checkpoint.point(link, tmp_path / "checkpoints" / name)
-        followed = checkpoint.follow(link)
+        checkpoint.write_link(link, tmp_path / "checkpoints" / name)
+        followed = checkpoint.read_link(link)
         assert followed == tmp_path / "checkpoints" / name
     assert names(tmp_path) == ["best"]
 
@@ -130,9 +130,9 @@ def test_where_symlinks_are_impossible_a_text_file_points(tmp_path: Path, monkey
         raise OSError("no symlinks here")
 
     monkeypatch.setattr(os, "symlink", refuse)
-    checkpoint.point(tmp_path / "best", tmp_path / "checkpoints/x")
+    checkpoint.write_link(tmp_path / "best", tmp_path / "checkpoints/x")
     assert (tmp_path / "best").read_text() == "checkpoints/x\n"
-    assert checkpoint.follow(tmp_path / "best") == tmp_path / "checkpoints/x"
+    assert checkpoint.read_link(tmp_path / "best") == tmp_path / "checkpoints/x"
 
 
 def test_nothing_is_ever_unpickled() -> None:

@@ -11,7 +11,7 @@ from children import in_child
 from small_checkpoints import N_BYTES, names, save, tensors
 
 from s2s import checkpoint
-from s2s.checkpoint import folder
+from s2s.checkpoint import directory
 from s2s.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def dies_at(k: int, action: Callable[[], object]) -> bool:
     def child() -> None:
         for name in CRASHES:
             setattr(os, name, count(getattr(os, name)))
-        folder.write_tensors = count(folder.write_tensors)
+        directory.write_tensors = count(directory.write_tensors)
         action()
 
     code = in_child(child)
@@ -80,7 +80,7 @@ def test_wherever_a_save_dies_the_newest_is_valid_and_the_next_save_works(tmp_pa
     save(tmp_path, 2)
     k = 1
     while dies_at(k, lambda: save(tmp_path, 3)):
-        path, skipped = checkpoint.newest(tmp_path)
+        path, skipped = checkpoint.latest(tmp_path)
         assert path in (tmp_path / "step-000002", tmp_path / "step-000003")
         assert skipped == []
         save(tmp_path, 3)
@@ -94,7 +94,7 @@ def test_wherever_a_replacement_dies_one_of_the_two_is_there(tmp_path: Path) -> 
     save(tmp_path, 1)
     k = 1
     while dies_at(k, lambda: checkpoint.save(tmp_path, "step-000001", tensors(7), {"step": 7})):
-        checkpoint.sweep(tmp_path)
+        checkpoint.clean_up(tmp_path)
         assert names(tmp_path) in (["step-000001"], [".probe", "step-000001"])
         assert checkpoint.load(tmp_path / "step-000001").state["step"] in (1, 7)
         save(tmp_path, 1)
@@ -108,7 +108,7 @@ def test_wherever_a_removal_dies_no_half_checkpoint_is_left(tmp_path: Path) -> N
         for step in (1, 2, 3):
             save(tmp_path, step)
         died = dies_at(k, lambda: checkpoint.prune(tmp_path, [tmp_path / "step-000003"]))
-        checkpoint.sweep(tmp_path)
+        checkpoint.clean_up(tmp_path)
         for path in checkpoint.steps(tmp_path):
             checkpoint.verify(path)
         assert tmp_path / "step-000003" in checkpoint.steps(tmp_path)
@@ -131,7 +131,7 @@ def test_a_save_that_the_disk_cuts_off_leaves_no_trace(limit: int, tmp_path: Pat
         ):
             save(tmp_path, 2)
         assert names(tmp_path) == ["step-000001"]
-        assert checkpoint.newest(tmp_path).path == tmp_path / "step-000001"
+        assert checkpoint.latest(tmp_path).path == tmp_path / "step-000001"
 
     assert in_child(action) == 0
 
@@ -160,7 +160,7 @@ def test_a_disk_that_fills_up_meanwhile_costs_only_the_new_checkpoint(
         with pytest.raises(CheckpointError, match=rf"step-000002: saving its {N_BYTES} bytes failed: .*space left"):
             save(disk, 2)
         assert names(disk) == ["step-000001"]
-        assert checkpoint.newest(disk) == (disk / "step-000001", [])
+        assert checkpoint.latest(disk) == (disk / "step-000001", [])
         checkpoint.prune(disk, [])
         assert save(disk, 2) == disk / "step-000002"
     finally:
@@ -170,4 +170,4 @@ def test_a_disk_that_fills_up_meanwhile_costs_only_the_new_checkpoint(
 def test_a_folder_that_cannot_be_written_to_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(CheckpointError, match=r"file/checkpoints: 5 bytes cannot be saved here"):
-        checkpoint.preflight(tmp_path / "file" / "checkpoints", 5)
+        checkpoint.check_space(tmp_path / "file" / "checkpoints", 5)

@@ -8,8 +8,9 @@ import pytest
 import torch
 from small_checkpoints import FILES, names, save
 
-from s2s import checkpoint, durable
+from s2s import checkpoint
 from s2s.errors import CheckpointError
+from s2s.io import atomic
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +23,7 @@ def test_a_damaged_newest_gives_way_to_the_one_before_and_is_named(tmp_path: Pat
         save(tmp_path, step)
     (tmp_path / "step-000003/MANIFEST.json").unlink()
     (tmp_path / "step-000002/model.safetensors").write_bytes(b"")
-    path, skipped = checkpoint.newest(tmp_path)
+    path, skipped = checkpoint.latest(tmp_path)
     assert path == tmp_path / "step-000001"
     assert len(skipped) == 2
     assert "step-000003 is no complete checkpoint" in skipped[0]
@@ -115,7 +116,7 @@ def test_a_manifest_cannot_name_files_elsewhere(tmp_path: Path) -> None:
     path = save(tmp_path, 1)
     (tmp_path / "secret.json").write_text("{}")
     manifest = json.loads((path / "MANIFEST.json").read_text())
-    manifest["../secret.json"] = {"size": 2, "sha256": durable.digest(tmp_path / "secret.json")}
+    manifest["../secret.json"] = {"size": 2, "sha256": atomic.sha256(tmp_path / "secret.json")}
     (path / "MANIFEST.json").write_text(json.dumps(manifest, indent=1))
     with pytest.raises(CheckpointError, match="damaged"):
         checkpoint.load(path)

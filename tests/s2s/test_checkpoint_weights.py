@@ -52,11 +52,11 @@ def test_an_optimizer_continues_as_if_never_stopped(build: Callable[..., Any], t
     whole, first, second = fresh(), fresh(), fresh()
     run(6, *whole)
     run(3, *first)
-    described, packed = checkpoint.pack(first[1].state_dict())
+    described, packed = checkpoint.flatten_state(first[1].state_dict())
     groups = {"model": first[0].state_dict(), "optim": packed}
     loaded = checkpoint.load(checkpoint.save(tmp_path, "x", groups, {"optim": described}))
     second[0].load_state_dict(loaded.tensors["model"])
-    second[1].load_state_dict(checkpoint.unpack(loaded.state["optim"], loaded.tensors["optim"]))
+    second[1].load_state_dict(checkpoint.unflatten_state(loaded.state["optim"], loaded.tensors["optim"]))
     run(3, *second)
     assert_same(second[0].state_dict(), whole[0].state_dict())
 
@@ -66,13 +66,13 @@ def test_unpack_is_the_inverse_of_pack() -> None:
         0: {"step": torch.tensor(1.0), "lr": 1e-300},
         "groups": [{"betas": (0.9, 0.98)}, None, True, -1, "x"],
     }
-    described, packed = checkpoint.pack(tree)
-    assert checkpoint.unpack(json.loads(json.dumps(described)), packed) == tree
+    described, packed = checkpoint.flatten_state(tree)
+    assert checkpoint.unflatten_state(json.loads(json.dumps(described)), packed) == tree
 
 
 def test_pack_refuses_what_it_could_not_give_back() -> None:
     with pytest.raises(CheckpointError, match=r"'groups\.0\.schedule' is of type builtin_function_or_method"):
-        checkpoint.pack({"groups": [{"schedule": abs}]})
+        checkpoint.flatten_state({"groups": [{"schedule": abs}]})
 
 
 def test_the_mean_is_summed_in_float64(tmp_path: Path) -> None:
@@ -82,13 +82,13 @@ def test_the_mean_is_summed_in_float64(tmp_path: Path) -> None:
         checkpoint.save(tmp_path, f"step-{i}", {"model": {"w": torch.tensor([v]), "n": torch.tensor(i)}}, {})
         for i, v in enumerate(values)
     ]
-    mean = checkpoint.mean(paths)
+    mean = checkpoint.average_weights(paths)
     assert mean["w"].item() == torch.tensor(exact).item()
     assert mean["n"].item() == 4
 
 
 def test_the_mean_keeps_tied_weights_tied(tmp_path: Path) -> None:
-    mean = checkpoint.mean([save(tmp_path, 1), save(tmp_path, 2)])
+    mean = checkpoint.average_weights([save(tmp_path, 1), save(tmp_path, 2)])
     assert mean["tied"] is mean["weight"]
     a, b = tensors(1)["model"]["weight"].double(), tensors(2)["model"]["weight"].double()
     assert torch.equal(mean["weight"], ((a + b) / 2).float())
@@ -98,14 +98,14 @@ def test_a_mean_of_models_that_differ_is_refused(tmp_path: Path) -> None:
     one = checkpoint.save(tmp_path, "one", {"model": {"w": torch.zeros(2)}}, {})
     two = checkpoint.save(tmp_path, "two", {"model": {"w": torch.zeros(3)}}, {})
     with pytest.raises(CheckpointError, match=r"two cannot be averaged with .*one: 'w' is \[3\] there and \[2\] here"):
-        checkpoint.mean([one, two])
+        checkpoint.average_weights([one, two])
 
 
 def test_a_moving_average_stands_in_for_its_weights_under_all_their_names(tmp_path: Path) -> None:
     groups = tensors()
     moving = {"weight": torch.ones(40, 50)}  # as in named_parameters, tied weights are named once
     path = checkpoint.save(tmp_path, "x", {**groups, "ema": moving}, {})
-    judged = checkpoint.judged(checkpoint.load(path))
+    judged = checkpoint.evaluated_weights(checkpoint.load(path))
     assert_same(judged, {"weight": moving["weight"], "tied": moving["weight"], "bias": groups["model"]["bias"]})
 
 

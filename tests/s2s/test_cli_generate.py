@@ -21,11 +21,11 @@ from torch import Tensor, nn
 from s2s.cli.generate import main
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.durable import digest
 from s2s.generation.build import Loaded
 from s2s.generation.generator import Generator
 from s2s.generation.input_lines import piped, windows
 from s2s.generation.output_stream import made_of
+from s2s.io.atomic import sha256
 from s2s.model import Memory, Seq2Seq
 from s2s.task import Encoded, Example
 
@@ -78,7 +78,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         config = composed.config
         chosen = BeamConfig(name="beam", **composed.given.get("search", {}))
         generator = Generator(Copy(), TornCapitals(), BeamSearch(chosen), "cpu", config)
-        weights = {"checkpoint": digest(tmp_path / "MANIFEST.json")}
+        weights = {"checkpoint": sha256(tmp_path / "MANIFEST.json")}
         return Loaded(generator, made_of(config, weights, chosen, "cpu"), "a CPU")
 
     monkeypatch.setattr("s2s.generation.build.load", load)
@@ -138,7 +138,7 @@ def test_raw_text_is_read_by_the_task(tmp_path: Path, capsys: Any) -> None:
     assert run("input=in", "--raw", "--quiet", "format=tsv") == 0
     assert [row.split("\t")[:2] for row in capsys.readouterr().out.splitlines()] == [["Abc", "ABC"], ["DEF", "DEF"]]
     assert run("input=in", "--quiet", "max_source=3", "too_long=error", "raw=true") == 2
-    assert "in:1: an input of 4 symbols" in capsys.readouterr().err
+    assert "in:1: an input of 4 tokens" in capsys.readouterr().err
 
 
 def test_quiet_says_nothing(tmp_path: Path, capsys: Any) -> None:
@@ -260,7 +260,7 @@ def test_too_long_can_be_an_error_with_its_place(tmp_path: Path, capsys: Any) ->
     write(tmp_path / "in", "ab", "abcdefgh")
     assert run("input=in", "max_source=5", "too_long=error") == 2
     captured = capsys.readouterr()
-    assert "in:2: an input of 9 symbols is longer than the 5 allowed" in captured.err
+    assert "in:2: an input of 9 tokens is longer than the 5 allowed" in captured.err
     assert run("input=in", "max_source=5") == 0
     captured = capsys.readouterr()
     assert "2 inputs, 1 cut" in captured.err

@@ -316,7 +316,7 @@ def test_a_suggestion_is_the_nearest_name_or_the_whole_choice() -> None:
 
 
 def test_an_error_is_one_line_whatever_was_given(capsys: pytest.CaptureFixture[str]) -> None:
-    from s2s.ending import one_line
+    from s2s.io.exit_status import one_line
 
     for mistake in ("\n", "a\x1b[31m\u2028b", "task=copy\r\n", "x" * 100_000, "\udcff"):
         assert one_line(mistake).isprintable()

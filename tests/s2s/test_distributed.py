@@ -12,7 +12,7 @@ from children import in_child, in_children
 from torch import Tensor, nn
 from torch.distributed import TCPStore
 
-from s2s.distributed import Replicated, World, init
+from s2s.distributed import DDP, World, init
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -61,36 +61,36 @@ def test_without_torchrun_the_world_is_one_process() -> None:
     assert not torch.distributed.is_initialized()
     assert not world.any_true(False)
     net = model()
-    strategy = Replicated(world)
-    strategy.place(net)
+    strategy = DDP(world)
+    strategy.wrap(net)
     loss(net, torch.ones(2, 5)).backward()
     before = [p.grad.clone() for p in net.parameters()]
-    strategy.sum_gradients()
+    strategy.reduce_gradients()
     world.barrier()
     world.close()
     assert all(torch.equal(a, p.grad) for a, p in zip(before, net.parameters(), strict=True))
 
 
 def test_two_processes_have_the_gradient_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("s2s.distributed.replicated.BUCKET", 90)  # several buckets, even here
+    monkeypatch.setattr("s2s.distributed.ddp.BUCKET_BYTES", 90)  # several buckets, even here
     rows = torch.randn(6, 5, generator=torch.Generator().manual_seed(2))
     whole = model()
     (loss(whole, rows[:3]) + loss(whole, rows[3:])).backward()
 
     def action(world: World) -> None:
         net = model()
-        strategy = Replicated(world)
-        strategy.place(net)
+        strategy = DDP(world)
+        strategy.wrap(net)
         own = rows[world.rank * 3 : world.rank * 3 + 3]
         for _ in range(2):  # what one update leaves behind does not spoil the next
             net.zero_grad()
-            with strategy.learning(last=False):
+            with strategy.micro_batch(last=False):
                 loss(net, own[:1]).backward()
-            assert strategy.n_sent == 0
-            with strategy.learning(last=True):
+            assert strategy.n_started == 0
+            with strategy.micro_batch(last=True):
                 loss(net, own[1:]).backward()
-            assert strategy.n_sent == len(strategy.buckets) > 1  # all of them while backward ran
-            strategy.sum_gradients()
+            assert strategy.n_started == len(strategy.buckets) > 1  # all of them while backward ran
+            strategy.reduce_gradients()
         for ours, theirs in zip(net.parameters(), whole.parameters(), strict=True):
             torch.testing.assert_close(ours.grad, theirs.grad)
 
@@ -100,12 +100,12 @@ def test_two_processes_have_the_gradient_of_one(monkeypatch: pytest.MonkeyPatch)
 def test_a_rank_without_work_adds_zeros_and_all_end_with_the_same_bytes(tmp_path: Path) -> None:
     def action(world: World) -> None:
         net = model()
-        strategy = Replicated(world)
-        strategy.place(net)
+        strategy = DDP(world)
+        strategy.wrap(net)
         if world.rank == 0:
-            with strategy.learning(last=True):
+            with strategy.micro_batch(last=True):
                 loss(net, torch.ones(2, 5)).backward()
-        strategy.sum_gradients()
+        strategy.reduce_gradients()
         flat = torch.cat([p.grad.reshape(-1) for p in net.parameters()])
         (tmp_path / str(world.rank)).write_bytes(flat.numpy().tobytes())
 
@@ -116,36 +116,36 @@ def test_a_rank_without_work_adds_zeros_and_all_end_with_the_same_bytes(tmp_path
 def test_scalars_are_summed_and_one_flag_is_enough() -> None:
     def action(world: World) -> None:
         sums = torch.tensor([1.0, float(world.rank)])
-        assert world.sum_scalars(sums).tolist() == [2.0, 1.0]
+        assert world.all_reduce(sums).tolist() == [2.0, 1.0]
         assert sums.tolist() == [1.0, world.rank]
         assert world.any_true(world.rank == 1)
         assert not world.any_true(False)
         world.barrier()
-        assert world.is_first == (world.rank == 0)
+        assert world.is_main == (world.rank == 0)
 
     assert side_by_side(2, action) == [0, 0]
 
 
 def test_values_are_gathered_in_the_order_of_the_ranks() -> None:
-    assert World().gather("x") == ["x"]
+    assert World().all_gather("x") == ["x"]
 
     def action(world: World) -> None:
-        assert world.gather({"rank": world.rank, "none": None}) == [{"rank": r, "none": None} for r in (0, 1, 2)]
+        assert world.all_gather({"rank": world.rank, "none": None}) == [{"rank": r, "none": None} for r in (0, 1, 2)]
 
     assert side_by_side(3, action) == [0, 0, 0]
 
 
 def test_the_first_rank_goes_first_however_long_it_takes(tmp_path: Path) -> None:
     def action(world: World) -> None:
-        with world.first_goes_first("work"):
-            if world.is_first:
+        with world.main_process_first("work"):
+            if world.is_main:
                 time.sleep(0.5)
                 (tmp_path / "done").touch()
             assert (tmp_path / "done").exists()
         world.barrier()
 
     assert side_by_side(3, action) == [0, 0, 0]
-    with World().first_goes_first("work"):
+    with World().main_process_first("work"):
         pass
 
 
@@ -157,7 +157,7 @@ def test_a_restarted_group_does_not_meet_the_keys_of_the_attempt_before() -> Non
     assert died == [9, 9]
 
     def action(world: World) -> None:
-        assert world.sum_scalars(torch.ones(1)).item() == 2
+        assert world.all_reduce(torch.ones(1)).item() == 2
 
     before = places(store)
     assert side_by_side(2, action, **under, TORCHELASTIC_RESTART_COUNT="0") == [0, 0]
@@ -167,7 +167,7 @@ def test_a_restarted_group_does_not_meet_the_keys_of_the_attempt_before() -> Non
 
 def places(store: TCPStore) -> set[str]:
     """Prefixes in a store, one for each start."""
-    return {key.split("/")[0] for key in store.list_keys()} - {"meeting"}
+    return {key.split("/")[0] for key in store.list_keys()} - {"rendezvous"}
 
 
 def test_a_rank_whose_partner_is_gone_gives_up_after_the_timeout() -> None:

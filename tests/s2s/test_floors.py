@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 
 FLOORS = (
-    "errors ending registry plugin config compose",
-    "model task batch background durable progress forking kernels machine packing captured",
+    "errors registry plugin config compose",
+    "model task corpus intermediate batch io progress backend packing",
     "nn data decoding optim schedules metrics checkpoint distributed log testing ema stopping",
-    "run update export feed retention spoilt",
+    "run update feed retention spoilt",
     "generation",
     "validation keeper probe",
     "trainer",

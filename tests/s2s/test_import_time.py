@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from importlib.metadata import EntryPoint, entry_points
 
 import pytest
 
@@ -33,10 +34,13 @@ def test_no_torch_is_loaded(command: str) -> None:
     assert json.loads(done.stdout.splitlines()[-1]) == []
 
 
-@pytest.mark.parametrize("name", ["train", "generate", "prepare", "score", "average", "export", "plugins"])
-def test_help_of_a_command_loads_no_torch(name: str) -> None:
+POINTS = [point for point in entry_points(group="console_scripts") if point.name.startswith("s2s-")]
+
+
+@pytest.mark.parametrize("command", POINTS, ids=lambda point: point.name)
+def test_help_of_a_command_loads_no_torch(command: EntryPoint) -> None:
     code = (
-        f"import sys; sys.argv = ['s2s-{name}', '--help']\nfrom s2s.cli.{name} import main\n"
+        f"import sys; sys.argv = ['{command.name}', '--help']\nfrom {command.module} import main\n"
         "try: code = main()\nexcept SystemExit as exit: code = exit.code\n"
         "sys.exit('torch is loaded' if 'torch' in sys.modules else code)"
     )

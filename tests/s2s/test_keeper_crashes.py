@@ -15,7 +15,7 @@ import pytest
 from sorting_runs import outcome, train
 
 from s2s import checkpoint
-from s2s.checkpoint import folder
+from s2s.checkpoint import directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +67,7 @@ def moments(tmp_path_factory: pytest.TempPathFactory) -> Moments:
     with pytest.MonkeyPatch.context() as patch:
         for name in CALLS:
             patch.setattr(os, name, moments.before(getattr(os, name)))
-        patch.setattr(folder, "write_tensors", moments.before(folder.write_tensors))
+        patch.setattr(directory, "write_tensors", moments.before(directory.write_tensors))
         patch.setattr(checkpoint, "save", noted)
         assert train(path / "whole", *ARGUMENTS) == 0
     return moments
@@ -77,12 +77,12 @@ def test_whenever_the_thread_dies_the_newest_checkpoint_is_whole_and_at_most_one
     assert len(moments.found) > 40
     assert {step for step, _ in moments.found} == {3, 6}
     for step, path in moments.found:
-        newest, skipped = checkpoint.newest(path / "run" / "checkpoints")
+        newest, skipped = checkpoint.latest(path / "run" / "checkpoints")
         assert skipped == []
         allowed = [f"step-{step:06d}", f"step-{step - 3:06d}"]
         assert newest is not None or step == 3
         assert newest is None or newest.name in allowed
-        last = checkpoint.follow(path / "run" / "last")
+        last = checkpoint.read_link(path / "run" / "last")
         assert last is None or last.is_dir()
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from s2s import kernels
+from s2s.backend import kernels
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,7 +108,7 @@ def test_attention_of_sentences_is_that_of_float64(d_k: int, d_v: int, n_queries
     q, k = random(2, n_queries, 3, d_k).transpose(1, 2), random(2, n_keys, 3, d_k, scale=2).transpose(1, 2)
     v, bias = random(2, 3, n_keys, d_v), torch.zeros(2, n_keys)
     bias[1, n_keys // 2 + 1 :] = -3e4
-    found = kernels.attend_sentences(q, k, v, bias)
+    found = kernels.attend_padded(q, k, v, bias)
     weights = (q.double() @ k.double().mT * d_k**-0.5 + bias[:, None, None]).softmax(-1)
     torch.testing.assert_close(found.double(), weights @ v.double(), rtol=1e-5, atol=1e-5)
 
@@ -118,8 +118,8 @@ def test_attention_of_a_sentence_has_the_same_bits_whatever_its_padding_is() -> 
     q, k, v = (random(2, 4, 40, d) for d in (16, 16, 24))
     bias = torch.zeros(2, 40)
     bias[1, 23:] = -3e4
-    together = kernels.attend_sentences(q, k, v, bias)[1:, :, :23]
-    alone = kernels.attend_sentences(*(x[1:, :, :23] for x in (q, k, v)), bias[1:, :23])
+    together = kernels.attend_padded(q, k, v, bias)[1:, :, :23]
+    alone = kernels.attend_padded(*(x[1:, :, :23] for x in (q, k, v)), bias[1:, :23])
     assert torch.equal(together, alone)
 
 
@@ -132,10 +132,10 @@ def test_the_norm_of_a_sum_is_that_of_float64(width: int) -> None:
         expected = torch.nn.functional.layer_norm(
             x.double() + y.double(), (width,), norm.weight.double(), norm.bias.double(), 1e-6
         )
-        torch.testing.assert_close(kernels.sum_norm(x, y, norm).double(), expected, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(kernels.add_norm(x, y, norm).double(), expected, rtol=1e-5, atol=1e-5)
 
 
-SAY = "import torch; from s2s import kernels; print(kernels.serves(torch.empty(0)), kernels.description())"
+SAY = "import torch; from s2s.backend import kernels; print(kernels.serves(torch.empty(0)), kernels.description())"
 
 
 def said(tmp_path: Path, code: str = SAY, **env: str) -> str:

@@ -13,9 +13,9 @@ import pytest
 from sorting_runs import ROOT, SMALL, WATCH, outcome, status, train, train_in_ranks
 
 from s2s.config import TrainConfig
-from s2s.distributed.launcher import _why, n_processes
-from s2s.ending import Cause, Ending
+from s2s.distributed.launcher import _report_cause, n_processes
 from s2s.errors import ConfigError
+from s2s.io.exit_status import Cause, ExitStatus
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,14 +113,14 @@ def test_auto_is_one_process_for_each_gpu(monkeypatch: pytest.MonkeyPatch) -> No
         TrainConfig(devices="all")
 
 
-OURS = Ending("error: data/x is empty", 2, Cause.OWN, 0, 1.0)
-LOST = Ending("error: another process has ended", 1, Cause.OTHERS, 1, 2.0)
-HUNG = Ending("error: rank 1 hangs", 1, Cause.HANG, 0, 1.0)
-STOPPED = Ending("stopped by SIGTERM: nothing had to be saved", 75, Cause.OWN, 1, 3.0)
+OURS = ExitStatus("error: data/x is empty", 2, Cause.OWN, 0, 1.0)
+LOST = ExitStatus("error: another process has ended", 1, Cause.PEER, 1, 2.0)
+HUNG = ExitStatus("error: rank 1 hangs", 1, Cause.HANG, 0, 1.0)
+STOPPED = ExitStatus("stopped by SIGTERM: nothing had to be saved", 75, Cause.OWN, 1, 3.0)
 
 
 @pytest.mark.parametrize(
-    ("codes", "endings", "expected", "said"),
+    ("codes", "statuses", "expected", "said"),
     [
         ({0: 2}, [OURS, LOST], (2, False), OURS.message),
         ({0: 2, 1: -15}, [OURS], (2, False), OURS.message),
@@ -133,12 +133,12 @@ STOPPED = Ending("stopped by SIGTERM: nothing had to be saved", 75, Cause.OWN, 1
 )
 def test_the_reason_is_told_from_its_consequences(
     codes: dict[int, int],
-    endings: list[Ending],
+    statuses: list[ExitStatus],
     expected: tuple[int, bool],
     said: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert _why(codes, endings) == expected
+    assert _report_cause(codes, statuses) == expected
     (line,) = capsys.readouterr().err.splitlines()
     assert said in line
 

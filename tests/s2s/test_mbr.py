@@ -14,7 +14,7 @@ from table_model import Table
 
 from s2s.config import GenerateConfig
 from s2s.decoding import SampleConfig
-from s2s.decoding.sampling import Sampler
+from s2s.decoding.sampling import Sampling
 from s2s.generation.generator import Generator
 from s2s.generation.mbr import rank_by_utility
 from s2s.metrics import Metric, Score
@@ -53,7 +53,7 @@ def texts(n: int, seed: int = 0) -> list[str]:
 )
 def test_all_pairs_at_once_score_as_each_pair_by_itself(name: str, options: dict[str, Any]) -> None:
     judge, some = metric(name, **options), texts(12)
-    found = judge.beside(some)
+    found = judge.pairwise(some)
     for i, hyp in enumerate(some):
         for j, ref in enumerate(some):
             assert found[i][j] == pytest.approx(judge.per_sentence([hyp], [[ref]])[0]["score"], abs=1e-9), (hyp, ref)
@@ -98,7 +98,7 @@ def test_the_largest_expected_utility_is_that_of_brute_force(judge: Metric, weig
 
 def test_leaving_an_output_out_of_its_own_references_changes_no_order() -> None:
     judge, some = metric("chrf"), texts(20)[3:]
-    beside = judge.beside(some)
+    beside = judge.pairwise(some)
     others = [sum(row[j] for j in range(len(some)) if j != i) for i, row in enumerate(beside)]
     found = rank_by_utility(some, [0.0] * len(some), judge, "uniform")
     assert [place for place, _ in found] == sorted(range(len(some)), key=lambda i: -others[i])
@@ -106,7 +106,7 @@ def test_leaving_an_output_out_of_its_own_references_changes_no_order() -> None:
 
 def test_the_generator_writes_what_is_likest_to_all_samples() -> None:
     torch.manual_seed(0)
-    model, task, search = Table(30, spread=3.0), Capitals(), Sampler(SampleConfig(max_len_b=6))
+    model, task, search = Table(30, spread=3.0), Capitals(), Sampling(SampleConfig(max_len_b=6))
     judge = metric("chrf", char_order=2)
     plain = Generator(model, task, search, "cpu", GenerateConfig(format="jsonl", nbest=25))
     config = GenerateConfig(format="jsonl", nbest=3, candidates=25, mbr="chrf")
@@ -125,5 +125,5 @@ def test_the_generator_writes_what_is_likest_to_all_samples() -> None:
 def test_a_hundred_candidates_take_less_than_a_second(name: str) -> None:
     judge, some = metric(name), texts(100, seed=1)
     begin = time.process_time()
-    judge.beside(some)
+    judge.pairwise(some)
     assert time.process_time() - begin < 1

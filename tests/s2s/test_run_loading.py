@@ -49,7 +49,7 @@ def test_each_name_of_a_checkpoint_finds_it(plugins: Plugins) -> None:
 
     folder = path / "checkpoints"
     assert found("auto") == "step-000003"
-    checkpoint.point(path / "best", folder / "step-000002")
+    checkpoint.write_link(path / "best", folder / "step-000002")
     assert found("auto") == found("best") == "step-000002"
     shutil.copytree(folder / "step-000001", folder / "average")
     assert found("auto") == found("average") == "average"
@@ -63,7 +63,7 @@ def test_each_name_of_a_checkpoint_finds_it(plugins: Plugins) -> None:
 def test_damaged_checkpoints_are_passed_over_with_a_word(plugins: Plugins, caplog: pytest.LogCaptureFixture) -> None:
     path = run_path("x")
     make_run(path, plugins, [1, 2, 3])
-    checkpoint.point(path / "best", path / "checkpoints/step-000002")
+    checkpoint.write_link(path / "best", path / "checkpoints/step-000002")
     for step in ("step-000002", "step-000003"):
         (path / "checkpoints" / step / "model.safetensors").write_bytes(b"?")
     assert load_run(path, "auto", plugins, CPU).checkpoint_path.name == "step-000001"

@@ -40,7 +40,9 @@ def test_a_rank_that_hangs_is_named_with_its_update(tmp_path: Path, place: str, 
     assert time.monotonic() - began < 30
     (line,) = [line for line in said.splitlines() if line.startswith("s2s-train: error")]
     step = int(place[-1])
-    assert line.startswith(f"s2s-train: error: rank 1 hangs in update {step}: for 3 s it has not come to ")
+    assert line.startswith(
+        f"s2s-train: error: rank 1 hangs in update {step}: for 3 s it has not entered the collective for "
+    )
     assert "rank 1 hangs here:" in said
     assert "watch_plugin.py" in said.partition("rank 1 hangs here:")[2]
 

@@ -20,13 +20,12 @@ from s2s.data.subword import Subwords, train_subwords
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError, DataError, PluginError
-from s2s.generation import Output
 from s2s.generation.generator import Generator
 from s2s.metrics import build_metrics
 from s2s.plugin import load_plugins
 from s2s.task import Example, Rejected, Vocab
 from s2s.testing import check_task
-from s2s_parsing import EvalbConfig, ParsingConfig, corpora
+from s2s_parsing import EvalbConfig, ParsingConfig
 from s2s_parsing.evalb.metric import Evalb
 from s2s_parsing.linear import FORMS, Action, Kind, mend
 from s2s_parsing.punctuation import Punctuation
@@ -39,6 +38,7 @@ from s2s_transformer.model import Transformer
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from s2s.generation import Output
     from s2s_parsing.linear import Linear
 
 every_form = pytest.mark.parametrize("linear", FORMS)
@@ -370,8 +370,7 @@ def test_the_wall_street_journal_has_its_splits_and_other_trees_may_join_it(tmp_
         Parsing(config(treebank=str(tmp_path / "wsj"), train={"wsj": str(gold)})).corpora("train")
 
 
-def test_the_built_in_trees_are_three_sets_without_a_common_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpora, "HELD_OUT", 60)
+def test_the_built_in_trees_are_three_sets_without_a_common_sentence() -> None:
     task = Parsing(config(trees=300))
     train, valid, test = ({example.src for example in examples(task, split)} for split in ("train", "valid", "test"))
     assert (len(train) > 250, len(valid) > 50, len(test) > 50) == (True, True, True)

@@ -1,0 +1,96 @@
+"""Trained runs as models of other programs, as a plugin: the command s2s-export, its formats, and the contract of both.
+
+An architecture gives its model in the intermediate representation (group `intermediate`); an exporter (group
+`exporter`) writes that in its format, or refuses what the format cannot express.
+"""
+
+from __future__ import annotations
+
+__all__ = ["ExportConfig", "ExportInput", "ExportedModel", "Exporter", "s2s_register"]
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from s2s import Choice, Registry, hookimpl
+from s2s.config.ranges import at_least, refuse_outside
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from s2s.data.subword import Subwords
+    from s2s.intermediate import IntermediateModel
+    from s2s.task import Task, Vocab
+
+
+@dataclass(kw_only=True)
+class ExportConfig:
+    """s2s-export: write a run as another program's model, and check that both give the same outputs.
+
+    s2s-export run=my_run format=ctranslate2
+    s2s-export run=my_run format=hf output=my_marian input=sentences.txt
+    """
+
+    run: str = ""
+    """Run directory, its name under runs/, or last."""
+    checkpoint: str = "auto"
+    """auto (the average, else the best, else the last), average, best, last, or a name or path."""
+    format: str = "ctranslate2"
+    """ctranslate2: for CTranslate2. hf: MarianMTModel of Hugging Face's transformers. Or what a plugin registers."""
+    output: str = ""
+    """Folder to write; empty: export/FORMAT in the run's directory. Only an older export is replaced."""
+    input: str = ""
+    """Sentences on which both must agree, one a line; empty: sources of the task's development or training set."""
+    sentences: int = 64
+    """Number of sentences that are compared."""
+    constrained: bool = True
+    """Refuse a task that constrains its outputs, which no format can express; false: export the model alone."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("", self, sentences=at_least(1))
+
+
+class ExportInput(NamedTuple):
+    """What an exporter writes."""
+
+    model: IntermediateModel
+    vocab: Vocab
+    subwords: tuple[Subwords, Subwords] | None
+    """Of source and target; None where the task's vocabulary is no sentencepiece model"""
+
+
+class ExportedModel(Protocol):
+    """A written model as the other program loads and runs it."""
+
+    def greedy(self, sources: Sequence[list[int]], n: int) -> list[list[int]]:
+        """Greedy outputs of at most `n` tokens; ids without eos, in and out."""
+        ...
+
+    def log_probs(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[list[float]]:
+        """Log-probability of each token of the given targets, the last one of eos."""
+        ...
+
+    def check_tokenizer(self, task: Task, lines: Sequence[str]) -> None:
+        """Raise DataError if the format's own tokeniser, where it has one, gives other ids than the task."""
+        ...
+
+
+class Exporter(Protocol):
+    """Writes and reads one format."""
+
+    def write(self, given: ExportInput, folder: Path) -> None:
+        """Fill an empty folder; raises ConfigError with the reason for what the format cannot express."""
+        ...
+
+    def read(self, folder: Path) -> ExportedModel:
+        """Load what was written with the other program."""
+        ...
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    """The formats, and CTranslate2 as a backend of s2s-generate."""
+    registry.group("exporter", "a format of s2s-export: factory(config) -> s2s_export.Exporter")
+    registry.add("exporter", "ctranslate2", Choice, "s2s_export.ctranslate2:CTranslate2Exporter")
+    registry.add("exporter", "hf", Choice, "s2s_export.marian:MarianExporter")
+    registry.add("inference_engine", "ctranslate2", Choice, "s2s_export.search:open_export")

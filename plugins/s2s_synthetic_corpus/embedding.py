@@ -1,0 +1,188 @@
+"""Clauses inside clauses: adverbial, that and whether, infinitives with zu, and two sentences joined."""
+
+from __future__ import annotations
+
+__all__ = ["adverbial_clause", "joined", "reason_about_it", "reported", "to_do"]
+
+from typing import TYPE_CHECKING
+
+from s2s_synthetic_corpus.clauses import (
+    NEITHER,
+    Clause,
+    clause,
+    infinitive,
+    inverted,
+    statement,
+    subject,
+    subordinate,
+    with_time,
+)
+from s2s_synthetic_corpus.determiners import FIXED, SAID
+from s2s_synthetic_corpus.german import ACC, NOM, PLURAL, block
+from s2s_synthetic_corpus.lexicon import (
+    BE,
+    INFINITIVE_VERBS,
+    NOUNS_OF,
+    OBJECT_VERBS,
+    RAIN,
+    SNOW,
+    THAT_VERBS,
+    VERBS_OF,
+    WHETHER_VERBS,
+    said_in,
+)
+from s2s_synthetic_corpus.phrases import PRONOUNS, THIRD, Phrase, noun_phrase
+from s2s_synthetic_corpus.predicates import FRAMES, Predicate, Scope, predicate, settled
+from s2s_synthetic_corpus.questions import wh_clause
+from s2s_synthetic_corpus.relatives import grow
+from s2s_synthetic_corpus.things import unsaid
+
+if TYPE_CHECKING:
+    from s2s_synthetic_corpus.draws import Draws
+
+Pair = tuple[str, str]
+"""What stands between (S and the full stop, and German without its full stop."""
+IT = Phrase("(NP (PRP it))", "es", light=True)
+PEOPLE_FIRST = "PPPPA"
+NOW_TENSES = ("present",) * 5 + ("future", "can", "must", "progressive", "should", "want")
+THEN_TENSES = ("past",) * 6 + ("could", "wanted")
+WHEN_NOW, WHEN_THEN = ("(WHADVP (WRB when))", "wenn"), ("(WHADVP (WRB when))", "als")
+BECAUSE, ALTHOUGH, IF = ("(IN because)", "weil"), ("(IN although)", "obwohl"), ("(IN if)", "wenn")
+WHILE, BEFORE, AFTER = ("(IN while)", "während"), ("(IN before)", "bevor"), ("(IN after)", "nachdem")
+NOW_HEADS = (BECAUSE, BECAUSE, ALTHOUGH, IF, IF, WHEN_NOW, WHILE, BEFORE)
+THEN_HEADS = (BECAUSE, BECAUSE, ALTHOUGH, WHEN_THEN, WHEN_THEN, WHILE, BEFORE, AFTER)
+CONDITIONS = (IF, WHEN_NOW, BEFORE)
+NEGATABLE = (BECAUSE, ALTHOUGH, IF)
+
+
+def weather(draws: Draws, tense: str, *, rains: bool = False) -> Clause:
+    """It is raining: es regnet gerade; or, where it is not said of now, it rains."""
+    tense = "progressive" if tense == "present" and not rains else tense
+    return Clause(IT, Predicate(draws.pick((RAIN, SNOW))), tense)
+
+
+def dependent(draws: Draws, head: Pair, tense: str) -> Pair:
+    """A conjunction and its clause, German verb last."""
+    if draws.chance(10):
+        made = weather(draws, tense, rains=head in CONDITIONS)
+    else:
+        negated = head in NEGATABLE and draws.chance(20)
+        made = clause(draws, tense, Scope(draws.pick(PEOPLE_FIRST), THIRD, tense, negated))
+        made = made._replace(adverb=NEITHER) if tense == "pluperfect" else made
+    return f"(SBAR {head[0]} (S {statement(made)[0]}))", subordinate(made, head[1])
+
+
+def embedded_in(made: Clause, tree: str, de: str) -> Pair:
+    """A statement with a clause at its end."""
+    does = made.predicate
+    return statement(made._replace(predicate=does._replace(en=f"{does.en} {tree}", tail=does.tail + block(de))))
+
+
+def adverbial_clause(draws: Draws) -> Pair:
+    """Because, although, if, when, while, before, after: behind the main clause, or before it."""
+    then = draws.chance(50)
+    tense = draws.pick(THEN_TENSES if then else NOW_TENSES)
+    head = draws.pick(THEN_HEADS if then else NOW_HEADS)
+    if tense == "progressive" and head in CONDITIONS:
+        head = WHILE
+    negated = tense != "must" and draws.chance(15)
+    main = clause(draws, tense, Scope(draws.pick(PEOPLE_FIRST), THIRD, tense, negated, grow))
+    if head is AFTER:
+        tree, de = dependent(draws, head, "pluperfect")
+    else:
+        tree, de = dependent(draws, head, "past" if then else "perfect" if draws.chance(12) else "present")
+    if draws.chance(60):
+        return embedded_in(main, tree, de)
+    main = with_time(draws, main, 15)
+    return f"{tree} (, ,) {statement(main)[0]}", inverted(main, f"{de}, ")
+
+
+SAID_NOW = ("present", "present", "perfect", "future", "can", "must")
+SAID_THEN = ("past", "past", "pluperfect", "could", "wanted")
+
+
+def reported(draws: Draws) -> Pair:
+    """Says that, knows that; asks whether, does not know where."""
+    told, then = draws.chance(55), draws.chance(35)
+    verb = draws.pick(THAT_VERBS if told else WHETHER_VERBS)
+    who = subject(draws, "P", grow=None)
+    negation = draws.pick(("n't", "not")) if draws.chance(20) else ""
+    tense = draws.pick(SAID_THEN if then else SAID_NOW)
+    if told or draws.chance(50):
+        tree, de = dependent(draws, ("(IN that)", "dass") if told else ("(IN whether)", "ob"), tense)
+    else:
+        asked, gefragt, made = wh_clause(draws, tense)
+        tree, de = f"(SBAR {asked} (S {statement(made)[0]}))", subordinate(made, gefragt)
+    return embedded_in(Clause(who, Predicate(verb), "past" if then else "present", negation), tree, de)
+
+
+ATTEMPTS = ("present", "present", "past", "past", "past", "perfect", "progressive", "future")
+EASY = (
+    ("easy", "leicht"),
+    ("difficult", "schwer"),
+    ("important", "wichtig"),
+    ("dangerous", "gefährlich"),
+    ("nice", "schön"),
+)
+GOING = tuple(verb for verb in VERBS_OF["P"] if verb.frame == "to")
+WILLED = "imperative"
+"""Stands for the tense of what one may set out to do: no states."""
+
+
+def to_do(draws: Draws) -> Pair:
+    """Tries to open the door, goes home to sleep, it is easy to help him; German with zu, joined into its verb."""
+    dice = draws.below(100)
+    if dice < 20:
+        does, tense = predicate(draws, Scope("P", THIRD, WILLED)), draws.pick(("present", "past", "future"))
+        tree, de = infinitive(does, THIRD)
+        easy, leicht = draws.pick(EASY)
+        return statement(
+            Clause(IT, Predicate(BE, f" (ADJP (JJ {easy})){tree}", after=f" {leicht}", tail=block(de)), tense)
+        )
+    who = subject(draws, "P", grow=None)
+    scope, tense = Scope("P", who.person, WILLED), draws.pick(ATTEMPTS)
+    tree, de = infinitive(predicate(draws, scope), who.person)
+    if dice < 50:
+        verb = draws.pick(GOING)
+        going = FRAMES["to"](draws, verb, scope._replace(bare=True))
+        return embedded_in(Clause(who, going, tense), tree[1:], f"um {de}")
+    verb = draws.pick(INFINITIVE_VERBS)
+    return embedded_in(Clause(who, Predicate(verb), said_in(tense, verb)), tree[1:], de)
+
+
+def reason_about_it(draws: Draws) -> Pair:
+    """Buys the table because it is cheap: the German pronoun has the gender of its noun."""
+    kind, then = draws.pick("BSLCVEGIK"), draws.chance(50)
+    verb, noun = draws.pick(OBJECT_VERBS[kind]), draws.pick(NOUNS_OF[kind])
+    tense = "past" if then and "past" not in verb.barred else "present"
+    who, negated = subject(draws, "P"), draws.chance(20)
+    what = noun_phrase(draws, noun, ACC, FIXED if negated else SAID)
+    lead = f" (PP (IN {verb.prepositions[0]}) {what.tree})" if verb.prepositions[0] else f" {what.tree}"
+    main = Clause(who, settled(verb, what, lead, ""), tense, draws.pick(("n't", "not")) if negated else "")
+    word = unsaid(draws, what)
+    too, zu = draws.pick(((" (RB too)", " zu"), (" (RB very)", " sehr"), ("", "")))
+    how = Predicate(BE, f" (ADJP{too} {word.tree})", after=f"{zu} {word.base}")
+    why = Clause(taken_up(what), how, tense)
+    head = BECAUSE if draws.chance(75) else ALTHOUGH
+    return embedded_in(main, f"(SBAR {head[0]} (S {statement(why)[0]}))", subordinate(why, head[1]))
+
+
+def taken_up(phrase: Phrase) -> Phrase:
+    """The pronoun for a thing: it, er or sie or es by its gender; they."""
+    if phrase.gender == PLURAL:
+        return PRONOUNS[NOM][5]
+    return IT._replace(de=("er", "sie", "es")[phrase.gender])
+
+
+def joined(draws: Draws) -> Pair:
+    """Two statements with and, or with but, before which both languages have a comma."""
+    tenses = draws.pick((NOW_TENSES, THEN_TENSES))
+    first, second = (simple(draws, draws.pick(tenses)) for _ in range(2))
+    comma, word, wort = draws.pick((("", "and", " und"), ("(, ,) ", "but", ", aber")))
+    return f"(S {first[0]}) {comma}(CC {word}) (S {second[0]})", f"{first[1]}{wort} {second[1]}"
+
+
+def simple(draws: Draws, tense: str) -> Pair:
+    """A short statement."""
+    scope = Scope(draws.pick(PEOPLE_FIRST), THIRD, tense, tense != "must" and draws.chance(15))
+    return statement(clause(draws, tense, scope))

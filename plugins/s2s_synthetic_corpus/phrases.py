@@ -1,0 +1,194 @@
+"""Noun phrases in both languages: articles, adjectives, numbers, pronouns, names, possession, coordination.
+
+The English is a bracketing, the German is text in the case that the caller asks for.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Phrase", "both", "called", "described", "each_one", "noun_phrase", "pronoun"]
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from s2s_synthetic_corpus import english, german
+from s2s_synthetic_corpus.determiners import BARE, FIXED, NUMBER, A, Style
+from s2s_synthetic_corpus.lexicon import NOUNS_OF, Noun
+from s2s_synthetic_corpus.nouns import NAMES
+
+if TYPE_CHECKING:
+    from s2s_synthetic_corpus.draws import Draws
+
+THIRD, THEY, WE = 2, 5, 3
+
+
+class Phrase(NamedTuple):
+    """A noun phrase."""
+
+    tree: str
+    de: str
+    person: int = THIRD
+    """I, you, he, we, (unused), they."""
+    light: bool = False
+    """A pronoun: it stands early in a German clause."""
+    definite: bool = True
+    """It stands before the adverbs and nicht."""
+    kein: bool = False
+    """It carries the negation."""
+    heavy: bool = False
+    """It ends in a clause, so that nothing may follow that could belong to it."""
+    noun: Noun | None = None
+    """What it can be taken up by."""
+    gender: int = 0
+
+
+PRONOUNS = tuple(
+    tuple(Phrase(f"(NP (PRP {en}))", de, person, light=True) for en, de, person in row)
+    for row in (
+        [("I", "ich", 0), ("you", "du", 1), ("he", "er", 2), ("she", "sie", 2), ("we", "wir", 3), ("they", "sie", 5)],
+        [
+            ("me", "mich", 0),
+            ("you", "dich", 1),
+            ("him", "ihn", 2),
+            ("her", "sie", 2),
+            ("us", "uns", 3),
+            ("them", "sie", 5),
+        ],
+        [
+            ("me", "mir", 0),
+            ("you", "dir", 1),
+            ("him", "ihm", 2),
+            ("her", "ihr", 2),
+            ("us", "uns", 3),
+            ("them", "ihnen", 5),
+        ],
+    )
+)
+SPEAKER = (0, WE)
+
+
+def pronoun(draws: Draws, case: int, who: int = THIRD) -> Phrase:
+    """A pronoun that is not the subject `who` again: reflexives are verbs of their own."""
+    found = draws.pick(PRONOUNS[case])
+    again = (found.person == who and who != THIRD) or (found.person in SPEAKER and who in SPEAKER)
+    return PRONOUNS[case][2] if again and case else found
+
+
+def called(draws: Draws) -> Phrase:
+    """A name."""
+    name = draws.pick(NAMES)
+    return Phrase(f"(NP (NNP {name}))", name)
+
+
+def described(draws: Draws, noun: Noun) -> tuple[str, bool, tuple[str, ...]]:
+    """Adjectives: their leaves, whether they are said with an, and their German stems; often none."""
+    dice = draws.below(100)
+    if dice >= 36 or not noun.adjectives:
+        return "", noun.vowel, ()
+    first = draws.pick(noun.adjectives)
+    if dice >= 9 or not noun.colours:
+        if dice < 5:
+            return f"(ADJP (RB very) {first.tree}) ", False, (f"sehr {first.stem}",)
+        return f"{first.tree} ", first.vowel, (first.stem,)
+    second = draws.pick(noun.colours)
+    if dice < 4:
+        return f"{second.tree} ", False, (second.stem,)
+    return f"{first.tree} {second.tree} ", first.vowel, (first.stem, second.stem)
+
+
+def counted(draws: Draws) -> tuple[str, str]:
+    """A number, as words or digits: most are small."""
+    n = 2 + draws.below(11 if draws.chance(60) else 98)
+    if n > 12 and draws.chance(40):
+        return str(n), str(n)
+    return english.cardinal(n), german.cardinal(n)
+
+
+def noun_phrase(draws: Draws, noun: Noun, case: int, style: Style) -> Phrase:
+    """A determiner, adjectives that agree with it, and the noun."""
+    determiner, plural = draws.pick(style.mass if noun.mass else style.counted)
+    gender = german.PLURAL if plural else noun.gender
+    leaves, vowel, stems = described(draws, noun)
+    article, artikel = determiner.english[plural], determiner.forms[gender][case]
+    if determiner is NUMBER:
+        article, artikel = counted(draws)
+        article, artikel = f"(CD {article}) ", f"{artikel} "
+    elif vowel and determiner.indefinite and article:
+        article = "(DT an) "
+    ending = determiner.endings[gender][case]
+    words = "".join([f"{stem}{ending} " for stem in stems])
+    return Phrase(
+        f"(NP {article}{leaves}{noun.trees[plural]})",
+        f"{artikel}{words}{noun.forms[plural][case]}",
+        THEY if plural else THIRD,
+        False,
+        determiner.definite,
+        determiner.kein,
+        False,
+        noun,
+        gender,
+    )
+
+
+def with_possessor(draws: Draws, noun: Noun, case: int) -> Phrase:
+    """The king's old dog, des Königs behind it; Anna's old dog, Annas before it."""
+    leaves, _, stems = described(draws, noun)
+    plural = draws.chance(20) and not noun.mass
+    gender = german.PLURAL if plural else noun.gender
+    ending = BARE.endings[gender][case]
+    if draws.chance(50):
+        name = draws.pick(NAMES)
+        owner, before, after = f"(NNP {name})", f"{name}s ", ""
+    else:
+        possessor = noun_phrase(draws, draws.pick(NOUNS_OF["P"]), german.GEN, FIXED_ONE)
+        owner, after = possessor.tree[4:-1], f" {possessor.de}"
+        before = f"{german.DEFINITE[gender][case]} "
+        ending = german.WEAK[gender][case]
+    words = "".join([f"{stem}{ending} " for stem in stems])
+    tree = f"(NP (NP {owner} (POS 's)) {leaves}{noun.trees[plural]})"
+    de = f"{before}{words}{noun.forms[plural][case]}{after}"
+    return Phrase(tree, de, THEY if plural else THIRD)
+
+
+FIXED_ONE = Style(tuple(choice for choice in FIXED.counted if not choice[1]), FIXED.mass)
+
+
+def with_part(draws: Draws, noun: Noun, case: int) -> Phrase:
+    """The door of the old house: a part and what it is a part of."""
+    part = noun_phrase(draws, noun, case, THE_ONE)
+    whole = noun_phrase(draws, draws.pick(BUILDINGS), german.GEN, FIXED)
+    tree = f"(NP {part.tree} (PP (IN of) {whole.tree}))"
+    return Phrase(tree, f"{part.de} {whole.de}")
+
+
+THE_ONE = Style(FIXED.counted[:1], FIXED.mass)
+BUILDINGS = tuple(noun for noun in NOUNS_OF["H"] if noun.place and noun.place[0] == "in")
+
+
+def with_clothes(draws: Draws, noun: Noun, case: int, style: Style) -> Phrase:
+    """The man with the red hat: what somebody wears is said of him, not of what he does."""
+    wearer = noun_phrase(draws, noun, case, style)
+    clothes = noun_phrase(draws, draws.pick(NOUNS_OF["C"]), german.DAT, WORN)
+    tree = f"(NP {wearer.tree} (PP (IN with) {clothes.tree}))"
+    return wearer._replace(tree=tree, de=f"{wearer.de} mit {clothes.de}", noun=None)
+
+
+WORN = Style(((A, False), (THE_ONE.counted[0])), FIXED.mass)
+
+
+def each_one(draws: Draws, noun: Noun, case: int, style: Style) -> Phrase:
+    """A noun phrase, now and then with something that belongs to it."""
+    dice = draws.below(100)
+    if dice < 5 and style.free and "R" not in noun.kinds:
+        return with_possessor(draws, noun, case)
+    if dice < 11 and style.free and "X" in noun.kinds:
+        return with_part(draws, noun, case)
+    if 5 <= dice < 11 and noun.kinds == "P":
+        return with_clothes(draws, noun, case, style)
+    return noun_phrase(draws, noun, case, style)
+
+
+def both(first: Phrase, second: Phrase) -> Phrase:
+    """Two phrases joined: a plural, of we if one of them is I."""
+    person = WE if 0 in (first.person, second.person) else THEY
+    tree = f"(NP {first.tree} (CC and) {second.tree})"
+    definite = first.definite and second.definite
+    return Phrase(tree, f"{first.de} und {second.de}", person, definite=definite)

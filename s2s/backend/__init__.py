@@ -1,0 +1,1 @@
+"""How operations are computed: C kernels, CUDA graphs, prepacked linear maps, and the selection among them."""

@@ -1,0 +1,98 @@
+"""A function of a batch, captured once as a CUDA graph and replayed: a thousand kernels for the price of one launch.
+
+A graph reads and writes the memory that it was captured with: so batches are copied into the tensors of the first one,
+and gradients are accumulated and zeroed in place.
+"""
+
+from __future__ import annotations
+
+__all__ = ["GRAPH_DEVICES", "CUDAGraphCallable", "Capture", "bucket_size", "capture"]
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from s2s.model import map_tensors
+
+if TYPE_CHECKING:
+    from s2s.batch import Batch
+
+Backward = Callable[["Batch", Tensor], Tensor]
+"""A batch and a factor of its loss, 0-dim -> sums; adds to the gradients"""
+Capture = Callable[[Callable[[], Tensor]], tuple[Callable[[], None], Tensor]]
+"""Runs a function -> how to replay it, and the tensor that each replay writes its result to"""
+GRAPH_DEVICES = ("cuda",)
+"""Types of devices on which functions are captured"""
+N_WARM_UP = 3
+"""Runs before the capture, in which libraries and the compiler choose their kernels"""
+
+
+class CUDAGraphCallable:
+    """`function` of a batch, captured once for each shape of batch."""
+
+    def __init__(self, function: Backward, capture: Capture) -> None:
+        self.function, self.capture = function, capture
+        self.graphs: dict[tuple[torch.Size, ...], tuple[list[Tensor], Callable[[], None], Tensor]] = {}
+
+    def prepare(self, batch: Batch) -> None:
+        """Capture the batch's shape, if it is new; gradients are arbitrary afterwards, and must be zeroed in place."""
+        given = _tensors(batch)
+        if (shape := _shape(given)) in self.graphs:
+            return
+        static = map_tensors(torch.clone, batch)
+        factor = torch.zeros((), device=given[0].device)
+        replay, result = self.capture(lambda: self.function(static, factor))
+        self.graphs[shape] = [*_tensors(static), factor], replay, result
+
+    def __call__(self, batch: Batch, factor: Tensor) -> Tensor:
+        """The same as `function`, for a batch whose shape was prepared."""
+        given = _tensors(batch)
+        static, replay, result = self.graphs[_shape(given)]
+        for old, new in zip(static, [*given, factor], strict=True):
+            old.copy_(new, non_blocking=True)
+        replay()
+        return result.clone()
+
+
+def capture(function: Callable[[], Tensor]) -> tuple[Callable[[], None], Tensor]:
+    """Capture a function as a CUDA graph."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(N_WARM_UP):
+            function()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = function()
+    return graph.replay, result
+
+
+def bucket_size(n: int, device: torch.device, least: int = 1) -> int:
+    """The size to allocate for a dimension of at least `n`: n, or where graphs are captured, the next of few sizes.
+
+    Four sizes for every doubling: at most a quarter is unused.
+    """
+    if device.type not in GRAPH_DEVICES:
+        return n
+    n = max(n, least)
+    step = max(least, 1 << max(0, (n - 1).bit_length() - 3))
+    return -(-n // step) * step
+
+
+def _tensors(batch: Batch) -> list[Tensor]:
+    """All tensors of a batch, in a constant order."""
+    tensors: list[Tensor] = []
+
+    def collect(t: Tensor) -> Tensor:
+        tensors.append(t)
+        return t
+
+    map_tensors(collect, batch)
+    return tensors
+
+
+def _shape(tensors: list[Tensor]) -> tuple[torch.Size, ...]:
+    return tuple(t.shape for t in tensors)

@@ -1,0 +1,40 @@
+"""The contract of a corpus: raw examples, as text, by split. A corpus knows no task."""
+
+from __future__ import annotations
+
+__all__ = ["SPLITS", "Corpus"]
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from s2s.task import Example, Rejected
+
+SPLITS = ("train", "valid", "test")
+
+
+class Corpus(ABC):
+    """Raw examples. Registered under a name in the group `corpus` with its config; built by factory(config)."""
+
+    @abstractmethod
+    def examples(self, split: str) -> Iterator[Example | Rejected]:
+        """The examples of "train", "valid" or "test", always in the same order.
+
+        One that cannot be used comes as a `Rejected`, so that all are counted. A corpus that is one split ignores
+        `split`.
+        """
+
+    def files(self, split: str) -> Sequence[Path]:
+        """The files that are read; when their contents change, the corpus is prepared again."""
+        return ()
+
+    def settings(self) -> dict[str, Any]:
+        """All else that the examples depend on, as JSON: what changes it prepares the corpus again."""
+        return {}
+
+    def describe(self) -> Iterable[str]:
+        """Lines for the first screen, such as how many trees were cleaned."""
+        return ()

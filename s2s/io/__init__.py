@@ -1,0 +1,1 @@
+"""Files, threads and processes: atomic writes, locks, prefetching, workers, and the exit status of a process."""

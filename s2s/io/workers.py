@@ -1,0 +1,98 @@
+"""Worker processes made by fork: they share the memory of this process, and nothing is pickled."""
+
+from __future__ import annotations
+
+__all__ = ["n_useful_processes", "run_in_processes"]
+
+import json
+import os
+import selectors
+import signal
+import time
+import traceback
+import warnings
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+
+def run_in_processes(functions: Sequence[Callable[[], Iterable[Any]]]) -> Iterator[Any]:
+    """The values that the functions yield, each function in a process of its own, in the order of their arrival.
+
+    Values travel as JSON. The calling process must have no threads that hold locks: torch with one thread, no CUDA.
+    Raises RuntimeError if a function raises or its process is killed.
+    """
+    with selectors.DefaultSelector() as pipes:
+        children = [_fork(function, pipes) for function in functions]
+        try:
+            while pipes.get_map():
+                for key, _ in pipes.select():
+                    yield from _read(key, pipes)
+        finally:
+            for child in children:
+                os.kill(child, signal.SIGKILL)  # it has finished, or its values are no longer needed
+                os.waitpid(child, 0)
+            for key in list(pipes.get_map().values()):
+                os.close(key.fd)
+
+
+def n_useful_processes(most: int, work: Callable[[], object]) -> int:
+    """How many processes, at most `most`, run in parallel on this machine now, measured with `work`."""
+
+    def seconds() -> list[float]:
+        begun = time.monotonic()
+        for _ in range(5):
+            work()
+        return [time.monotonic() - begun]
+
+    if most <= 1:
+        return 1
+    work()
+    (alone,), together = seconds(), list(run_in_processes([seconds] * most))
+    return max(1, min(most, round(most * alone / max(together))))
+
+
+def _fork(function: Callable[[], Iterable[Any]], pipes: selectors.BaseSelector) -> int:
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of threads, of which there are none
+        child = os.fork()
+    if child:
+        os.close(writing)
+        pipes.register(reading, selectors.EVENT_READ, bytearray())
+        return child
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent handles Ctrl-C
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        _send(function, writing)
+    finally:
+        os._exit(0)  # without the parent's atexit handlers and unflushed buffers
+
+
+def _send(function: Callable[[], Iterable[Any]], writing: int) -> None:
+    with os.fdopen(writing, "w", encoding="utf-8") as pipe:
+        try:
+            for value in function():
+                pipe.write(json.dumps({"value": value}) + "\n")
+                pipe.flush()
+            pipe.write(json.dumps({"end": True}) + "\n")
+        except Exception:
+            pipe.write(json.dumps({"error": traceback.format_exc()}) + "\n")
+
+
+def _read(key: selectors.SelectorKey, pipes: selectors.BaseSelector) -> Iterator[Any]:
+    """The values whose lines have arrived completely."""
+    received, buffer = os.read(key.fd, 1 << 16), key.data
+    *lines, partial = (buffer + received).split(b"\n")
+    buffer[:] = partial
+    for message in map(json.loads, lines):
+        if "error" in message:
+            raise RuntimeError(f"a worker failed:\n{message['error']}")
+        if "end" in message:
+            pipes.unregister(key.fd)
+            os.close(key.fd)
+            return
+        yield message["value"]
+    if not received:
+        raise RuntimeError("a worker ended before its work was done; was it killed, or is there too little memory?")

@@ -1,0 +1,75 @@
+"""BLEU and chrF of every text against every other as its only reference, counting the n-grams of a text once.
+
+Shapes: n texts, F kinds of n-grams, each as often as a text can hold it.
+"""
+
+from __future__ import annotations
+
+__all__ = ["bleu_pairwise", "chrf_pairwise"]
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+
+    Matrix = NDArray[np.float64]
+
+
+def bleu_pairwise(scorer: BLEU, texts: Sequence[str]) -> Matrix:
+    """[n, n], a row for each output; texts are as the scorer's tokeniser leaves them."""
+    counted: list[dict[str, Any]] = [scorer._extract_reference_info([text]) for text in texts]
+    orders = range(1, scorer.max_ngram_order + 1)
+    grams = [[_of_order(info["ref_ngrams"], order) for info in counted] for order in orders]
+    lengths = [info["ref_lens"][0] for info in counted]
+    shared = np.stack([matches(of_order) for of_order in grams], axis=-1)  # [n, n, orders]
+    totals = [[of_order[i].total() for of_order in grams] for i in range(len(texts))]
+    found = np.zeros(shared.shape[:2])
+    for i, j in np.ndindex(*found.shape):
+        stats = [lengths[i], lengths[j], *shared[i, j].tolist(), *totals[i]]
+        found[i, j] = scorer._compute_score_from_stats(stats).score
+    return found
+
+
+def chrf_pairwise(scorer: CHRF, texts: Sequence[str]) -> Matrix:
+    """[n, n], a row for each output: means of precision and of recall over the orders that both texts have."""
+    counted: list[list[Counter[str]]] = scorer._extract_reference_info(texts)["ref_ngrams"]
+    precision, recall, n_orders = (np.zeros((len(texts), len(texts))) for _ in range(3))
+    for of_order in zip(*counted, strict=True):
+        totals = np.array([counter.total() for counter in of_order], dtype=np.float64)
+        both = (totals[:, None] > 0) & (totals > 0)
+        shared = matches(of_order)
+        precision += np.divide(shared, totals[:, None], out=np.zeros_like(shared), where=both)
+        recall += np.divide(shared, totals, out=np.zeros_like(shared), where=both)
+        n_orders += both
+    precision, recall = (x / np.maximum(n_orders, 1) for x in (precision, recall))
+    weight = scorer.beta**2
+    below = weight * precision + recall
+    return 100 * np.divide((1 + weight) * precision * recall, below, out=np.zeros_like(below), where=below > 0)
+
+
+def matches(counters: Sequence[Counter[Any]]) -> Matrix:
+    """[n, n], how many n-grams two texts share, each as often as the text that has fewer of it.
+
+    The k-th of equal n-grams is a kind of its own, so that one product of what is there counts them all.
+    """
+    kinds: dict[tuple[Hashable, int], int] = {}
+    rows = [[kinds.setdefault(kind, len(kinds)) for kind in _numbered(counter)] for counter in counters]
+    there = np.zeros((len(rows), len(kinds)), dtype=np.float32)  # [n, F]; whole numbers stay exact
+    for row, places in zip(there, rows, strict=True):
+        row[places] = 1
+    return (there @ there.T).astype(np.float64)
+
+
+def _numbered(counter: Counter[Any]) -> Iterable[tuple[Hashable, int]]:
+    return ((gram, k) for gram, count in counter.items() for k in range(count))
+
+
+def _of_order(grams: Counter[Any], order: int) -> Counter[Any]:
+    return Counter({gram: count for gram, count in grams.items() if len(gram) == order})

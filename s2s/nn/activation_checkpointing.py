@@ -1,0 +1,30 @@
+"""Activation checkpointing (Chen et al., 2016): layers keep their input only, and backward computes the rest again."""
+
+from __future__ import annotations
+
+__all__ = ["checkpoint_activations"]
+
+from functools import partial
+from typing import Any
+
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+
+def checkpoint_activations(model: nn.Module) -> None:
+    """Every element of a ModuleList that is in no other: dropout draws the same again, so nothing else changes."""
+    for layers in _outermost(model):
+        for layer in layers:
+            layer.forward = partial(_again, layer, layer.forward)  # hooks stay outside: gathered layers are there
+
+
+def _again(layer: nn.Module, forward: Any, *args: Any, **kwargs: Any) -> Any:
+    if not layer.training:
+        return forward(*args, **kwargs)
+    return checkpoint(forward, *args, use_reentrant=False, **kwargs)
+
+
+def _outermost(module: nn.Module) -> list[nn.ModuleList]:
+    if isinstance(module, nn.ModuleList):
+        return [module]
+    return [found for child in module.children() for found in _outermost(child)]

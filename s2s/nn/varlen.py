@@ -1,0 +1,93 @@
+"""Attention among sentences that lie end to end, as `s2s.packing` lays them.
+
+Shapes: N places of queries, S of keys, M sentences, L and K places of a sentence's rectangle, h heads.
+"""
+
+from __future__ import annotations
+
+__all__ = ["PaddedVarlen", "Varlen", "VarlenLayout"]
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from s2s.backend.device import has_varlen_attention
+from s2s.batch import Ends
+from s2s.nn.attention import Kernel, Padded
+
+if TYPE_CHECKING:
+    from s2s.nn.attention import Layout
+
+
+@dataclass
+class PaddedVarlen:
+    """Every sentence into a row of its own, and back: for any device, type and kernel."""
+
+    queries: Ends
+    keys: Ends
+    padded: Padded
+
+    @classmethod
+    def among(cls, queries: Ends, keys: Ends, dtype: torch.dtype, kernel: Kernel, *, causal: bool) -> PaddedVarlen:
+        """The layout in which a query sees its own sentence: all of it, or, if causal, no later place."""
+        if causal:  # padding stands at the end of a row, where nobody looks
+            return cls(queries, keys, Padded(kernel, causal=True))
+        lengths = keys.bounds.diff()
+        pad = torch.arange(keys.longest, device=lengths.device) >= lengths[:, None]  # [M, K]
+        return cls(queries, keys, Padded.hiding(pad, dtype, kernel))
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
+        """q [h, N, d_k], k [h, S, d_k], v [h, S, d_v] -> [h, N, d_v]"""
+        k, v = (_rows(x, self.keys) for x in (k, v))
+        seen = self.padded.attend(_rows(q, self.queries), k, v, dropout)  # [M, h, L, d_v]
+        return seen.transpose(1, 2).flatten(0, 1).index_select(0, self.queries.place).transpose(0, 1)
+
+
+def _rows(x: Tensor, ends: Ends) -> Tensor:
+    """[h, N, d] -> [M, h, L, d], zero where there is no place."""
+    places = x.transpose(0, 1)  # [N, h, d]
+    n_rows = ends.bounds.numel() - 1
+    rows = places.new_zeros(n_rows * ends.longest, *places.shape[1:]).index_copy(0, ends.place, places)
+    return rows.unflatten(0, (n_rows, ends.longest)).transpose(1, 2)
+
+
+@dataclass
+class Varlen:
+    """torch's flash attention, which takes sentences as they lie: CUDA, 16 bits, no dropout."""
+
+    queries: Ends
+    keys: Ends
+    causal: bool
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
+        """q [h, N, d], k, v [h, S, d] -> [h, N, d]"""
+        from torch.nn.attention.varlen import varlen_attn
+
+        assert dropout == 0, "varlen_attn has none"
+        q, k, v = (x.transpose(0, 1) for x in (q, k, v))  # [N, h, d]
+        bounds = self.queries.bounds, self.keys.bounds
+        window = (-1, 0) if self.causal else (-1, -1)
+        seen = varlen_attn(q, k, v, *bounds, self.queries.longest, self.keys.longest, window_size=window)
+        assert isinstance(seen, Tensor)
+        return seen.transpose(0, 1)
+
+
+@dataclass
+class VarlenLayout:
+    """Chooses between the two by what it is given."""
+
+    queries: Ends
+    keys: Ends
+    kernel: Kernel
+    causal: bool = False
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
+        """q [h, N, d_k], k [h, S, d_k], v [h, S, d_v] -> [h, N, d_v]"""
+        return self._layout(q, v, dropout).attend(q, k, v, dropout)
+
+    def _layout(self, q: Tensor, v: Tensor, dropout: float) -> Layout:
+        if has_varlen_attention(q.device, q.dtype) and dropout == 0 and q.size(-1) == v.size(-1):
+            return Varlen(self.queries, self.keys, self.causal)
+        return PaddedVarlen.among(self.queries, self.keys, q.dtype, self.kernel, causal=self.causal)

@@ -1,0 +1,122 @@
+"""The end of an update: the gradient is clipped, and the optimizer steps unless the loss or the norm is not finite.
+
+The host decides that; where the step is captured in a CUDA graph, the device does, without a synchronisation.
+"""
+
+from __future__ import annotations
+
+__all__ = ["CUDAGraphOptimizerStep", "OptimizerStep"]
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.distributed.tensor import DTensor
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from torch import Tensor
+
+    from s2s.backend.cuda_graph import Capture
+
+
+class OptimizerStep:
+    """Clips the gradient and steps an optimizer, on any device."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer, clip: float | None, scaler: torch.amp.GradScaler) -> None:
+        self.optimizer, self.clip, self.scaler = optimizer, clip, scaler
+        self.parameters = [p for group in optimizer.param_groups for p in group["params"]]
+
+    def prepare(self) -> None:
+        """Called before the first gradient is computed."""
+
+    def __call__(self, loss: Tensor, lr: float) -> Tensor:
+        """The gradient's norm before clipping, []; loss [] is summed over all devices."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        self.scaler.unscale_(self.optimizer)
+        norm = self.clip_gradient()
+        if bool((loss.isfinite() & norm.isfinite()).item()):
+            self.scaler.step(self.optimizer)
+        self.scaler.update()
+        return norm
+
+    def clip_gradient(self) -> Tensor:
+        """Euclidean norm of the whole gradient, [], before it is scaled down to train.clip."""
+        norm = get_total_norm([p.grad for p in self.parameters if p.grad is not None])
+        if isinstance(norm, DTensor):
+            norm = norm.full_tensor()
+        if self.clip is not None:
+            clip_grads_with_norm_(self.parameters, self.clip, norm)
+        return norm
+
+
+class CUDAGraphOptimizerStep(OptimizerStep):
+    """The same, captured once: learning rate and whether to step are tensors, which fused Adam accepts."""
+
+    def __init__(
+        self, optimizer: torch.optim.Optimizer, clip: float | None, scaler: torch.amp.GradScaler, capture: Capture
+    ) -> None:
+        super().__init__(optimizer, clip, scaler)
+        self.capture = capture
+        self.replay: Callable[[], None] | None = None
+        device = self.parameters[0].device
+        self.loss = torch.full((), torch.nan, dtype=torch.float64, device=device)
+        self.lr = torch.zeros((), device=device)
+        self.norm = torch.zeros((), device=device)
+        optimizer.register_load_state_dict_post_hook(self._discard)
+
+    @staticmethod
+    def supports(optimizer: torch.optim.Optimizer) -> bool:
+        """Whether a tensor can decide if the optimizer steps: that of fused, capturable optimizers."""
+        return all(group.get("fused") and "capturable" in group for group in optimizer.param_groups)
+
+    def prepare(self) -> None:
+        """Capture with arbitrary gradients; the loss is NaN meanwhile, so that nothing is updated."""
+        if self.replay is None:
+            self.loss.fill_(torch.nan)
+            self.replay, self.norm = self.capture(self._clip_and_step)
+
+    def __call__(self, loss: Tensor, lr: float) -> Tensor:
+        """The same, without synchronising with the device."""
+        assert self.replay is not None, "prepared before the gradient was computed"
+        self.loss.copy_(loss)
+        self.lr.fill_(lr)
+        self.replay()
+        return self.norm.clone()
+
+    def _discard(self, _: torch.optim.Optimizer) -> None:
+        """The graph writes to the optimizer state that was there before a checkpoint was loaded."""
+        self.replay = None
+
+    def _clip_and_step(self) -> Tensor:
+        norm = self.clip_gradient()
+        not_finite = ~(self.loss.isfinite() & norm.isfinite())
+        with self._group_options(lr=self.lr, capturable=True), self._skipped_if(not_finite):
+            self.optimizer.step()
+        return norm
+
+    @contextmanager
+    def _group_options(self, **options: Any) -> Iterator[None]:
+        """Options of the parameter groups inside the block; a checkpoint holds those outside of it."""
+        groups = self.optimizer.param_groups
+        before = [{name: group[name] for name in options} for group in groups]
+        for group in groups:
+            group.update(options)
+        try:
+            yield
+        finally:
+            for group, own in zip(groups, before, strict=True):
+                group.update(own)
+
+    @contextmanager
+    def _skipped_if(self, not_finite: Tensor) -> Iterator[None]:
+        """Fused optimizers skip the step where `found_inf` is 1, as GradScaler sets it for fp16."""
+        optimizer: Any = self.optimizer
+        optimizer.grad_scale, optimizer.found_inf = None, not_finite.float()
+        try:
+            yield
+        finally:
+            del optimizer.grad_scale, optimizer.found_inf

@@ -1,0 +1,78 @@
+"""Which directory `run=` means, and which checkpoint `checkpoint=`."""
+
+from __future__ import annotations
+
+__all__ = ["RUNS", "candidates", "find_run", "point_last", "run_path"]
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from s2s import checkpoint
+from s2s.data.files import expanded
+from s2s.errors import CheckpointError, did_you_mean
+
+RUNS = Path("runs")
+RESOLVED = "resolved.yaml"
+
+
+def run_path(name: str) -> Path:
+    """Where a run of this name lies, or will: a bare name under runs/, a path as it stands, last the newest."""
+    if name == "last":
+        return _last()
+    if "/" in name or name in (".", ".."):
+        return expanded(name, "run")
+    return RUNS / name
+
+
+def find_run(name: str, option: str = "run") -> Path:
+    """The directory of a run that exists: `last`, its name under runs/, or its path; `option` is what named it."""
+    tried = [run_path(name)] if name == "last" else [run_path(name), Path(name)]
+    for path in tried:
+        if name and _is_run(path):
+            return path
+    for path in tried:
+        if name and os.path.isdir(path):  # noqa: PTH112  Path's own raises on a name that is too long
+            raise CheckpointError(f"{option}={name}: {path} is no run directory: it has no {RESOLVED}")
+    known = [p.name for p in RUNS.iterdir() if _is_run(p)] if RUNS.is_dir() else []
+    hint = did_you_mean(name, {*known, *(["last"] if known else [])}) or " There are no runs under runs/ yet."
+    raise CheckpointError(f"{option}={name}: no such run, neither under runs/ nor as a path.{hint}")
+
+
+def _is_run(path: Path) -> bool:
+    return os.path.isfile(path / RESOLVED)  # noqa: PTH113
+
+
+def point_last(path: Path) -> None:
+    """Let run=last mean `path` from now on; not where there is no runs/, nor where it cannot be written to."""
+    if RUNS.is_dir():
+        with suppress(OSError):
+            checkpoint.write_link(RUNS / "last", path)
+
+
+def candidates(directory: Path, wanted: str) -> list[Path]:
+    """The checkpoints that `wanted` may mean, the first valid one of which is taken."""
+    folder = directory / "checkpoints"
+    newest = list(reversed(checkpoint.steps(folder)))
+    best = checkpoint.read_link(directory / "best")
+    average = folder / "average"
+    if wanted == "auto":
+        preferred = [path for path in (average, best) if path is not None and path.is_dir()]
+        return list(dict.fromkeys([*preferred, *newest]))
+    if wanted == "last":
+        return newest
+    if wanted == "best" and best is not None:
+        return [best]
+    for path in (folder / wanted, Path(wanted)):
+        if wanted and path.is_dir():
+            return [path]
+    known = [path.name for path in newest] + ["auto", "last"]
+    known += ["best"] * (best is not None) + ["average"] * average.is_dir()
+    raise CheckpointError(f"checkpoint={wanted}: {directory} has no such checkpoint.{did_you_mean(wanted, known)}")
+
+
+def _last() -> Path:
+    path = checkpoint.read_link(RUNS / "last")
+    if path is None or not path.is_dir():
+        raise CheckpointError("run=last: no run was started here yet (runs/last points nowhere)")
+    return path.resolve() if ".." in path.parts else path

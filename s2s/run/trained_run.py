@@ -1,0 +1,105 @@
+"""From a run directory to a model that is ready to use; nothing in the directory can make code run."""
+
+from __future__ import annotations
+
+__all__ = ["Run", "load_run"]
+
+import json
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from s2s import checkpoint
+from s2s.compose import compose
+from s2s.config import Config
+from s2s.errors import CheckpointError, ConfigError, PluginError
+from s2s.model import Seq2Seq
+from s2s.run import tokenizer
+from s2s.run.paths import RESOLVED, candidates
+from s2s.task import Task
+
+if TYPE_CHECKING:
+    import torch
+
+    from s2s.plugin import Plugins
+
+logger = logging.getLogger(__name__)
+WEIGHTS = ("model", "ema")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trained run, loaded."""
+
+    config: Config
+    task: Task
+    model: Seq2Seq
+    """On its device, in evaluation mode"""
+    checkpoint_path: Path
+
+
+def load_run(directory: Path, checkpoint: str, plugins: Plugins, device: torch.device) -> Run:
+    """Load a run's configuration, tokeniser and weights.
+
+    checkpoint: auto (the average, else the best, else the newest that is valid), average, best, last, or the
+    name or path of one.
+    """
+    config = _config(directory, plugins)
+    task: Task = plugins.registry.get("task", config.task.name).build(config.task)
+    _refuse_other_tokenizer(directory)
+    task.load(directory / "tokenizer")
+    model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
+    path = _load_weights(model, directory, checkpoint)
+    return Run(config, task, model.to(device).eval(), path)
+
+
+def _config(directory: Path, plugins: Plugins) -> Config:
+    """The run's configuration; what it names must be there already, since a run never brings code along."""
+    try:
+        return compose(Config, [str(directory.absolute() / RESOLVED)], plugins).config
+    except (ConfigError, PluginError) as error:
+        had = _env(directory).get("plugins")
+        lacking = sorted(set(had) - set(plugins.loaded)) if isinstance(had, dict) else []
+        hint = f"; it was trained with the plugins {', '.join(lacking)}: " if lacking else ""
+        action = "install them, or give plugins=[…] if you trust them" if lacking else ""
+        raise CheckpointError(f"run {directory} cannot be loaded: {error}{hint}{action}") from error
+
+
+def _refuse_other_tokenizer(directory: Path) -> None:
+    """Other symbols would give fluent nonsense: the files must be those that the model was trained with."""
+    folder = directory / "tokenizer"
+    written = tokenizer.recorded(folder)
+    if written is None:
+        raise CheckpointError(f"run {directory} cannot be loaded: it has no tokeniser in {folder}")
+    found, trained = tokenizer.identity(folder), _env(directory).get("tokenizer", written)
+    if found != trained:
+        raise CheckpointError(
+            f"{folder} is not the tokeniser that the model was trained with: its files have the identity "
+            f"{found[:12]}, and the run's was {str(trained)[:12]}. Put the files of the run back"
+        )
+
+
+def _load_weights(model: Seq2Seq, directory: Path, wanted: str) -> Path:
+    """Into the model, those of the first valid checkpoint that `wanted` may mean; the others are named."""
+    reasons = []
+    for path in candidates(directory, wanted):
+        try:
+            found = checkpoint.load(path, only=WEIGHTS)
+        except CheckpointError as error:
+            reasons.append(str(error))
+            continue
+        for reason in reasons:
+            logger.warning("checkpoint passed over: %s", reason)
+        checkpoint.load_weights(model, checkpoint.evaluated_weights(found), path)
+        return path
+    what = "; ".join(reasons) or "none was saved yet"
+    raise CheckpointError(f"run {directory} has no valid checkpoint for checkpoint={wanted}: {what}")
+
+
+def _env(directory: Path) -> dict[str, Any]:
+    try:
+        env = json.loads((directory / "env.json").read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return env if isinstance(env, dict) else {}

@@ -1,0 +1,128 @@
+"""The decoder's step as one call, against the layers one by one and against whole prefixes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+import torch
+from search_calls import find_queued
+from torch import Tensor
+
+from s2s.backend import kernels
+from s2s.backend.kernels.linear import has_int8_linear, has_linear
+from s2s.backend.linear import pack
+from s2s.decoding import BeamConfig
+from s2s.decoding.beam_search import BeamSearch
+from s2s.decoding.queue import SentenceQueue, SourceSentence
+from s2s.testing import VOCAB, assert_state_reorders, assert_step_is_decode
+from s2s_transformer import TransformerConfig
+from s2s_transformer.model import Decoding, Transformer
+
+if TYPE_CHECKING:
+    from s2s.task import Vocab
+
+pytestmark = pytest.mark.skipif(not has_linear(), reason=kernels.description())
+
+needs_bytes = pytest.mark.skipif(not has_int8_linear(), reason="no AVX-512 VNNI")
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "pre-norm": {"norm": "pre"},
+    "odd widths": {"d_k": 5, "d_v": 19, "d_ff": 70, "n_heads": 3},
+    "wide": {"d_model": 96, "d_ff": 200, "n_heads": 4},
+    "no positions": {"positions": "none", "share_embeddings": "none"},
+}
+
+
+def model(quantization: Literal["none", "int8"] = "none", vocab: Vocab = VOCAB, **options: Any) -> Transformer:
+    """Packed for functions in C, with biases and norms that are not those of an untrained model."""
+    torch.manual_seed(3)
+    sizes = {"n_encoder_layers": 1, "n_decoder_layers": 2, "d_model": 32, "d_ff": 48, "n_heads": 2}
+    made = Transformer(TransformerConfig(**(sizes | options)), vocab).eval()
+    for parameter in made.parameters():
+        parameter.data += 0.1 * torch.randn(parameter.shape)
+    pack(made, "native", quantization)
+    return made
+
+
+def walk(model: Transformer, src: Tensor, *, in_c: bool, n_steps: int = 12) -> list[Tensor]:
+    """Logits [B, K, V] of steps that reorder three hypotheses of each sentence; src [B, S]"""
+    draw = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        state: Any = model.start(model.encode(src, src == VOCAB.pad))
+        assert model.in_c is not None
+        if not in_c:
+            model.in_c = None
+        found, beam = [], 1
+        for _ in range(n_steps):
+            token = torch.randint(4, VOCAB.tgt, (len(src), beam), generator=draw)
+            logits, state = model.step(token, state)
+            found.append(logits)
+            state, beam = state.reorder(torch.randint(beam, (len(src), 3), generator=draw)), 3
+    assert isinstance(state, Decoding)
+    return found
+
+
+def sources(n: int = 4) -> Tensor:
+    """[n, 9], of different lengths"""
+    draw = torch.Generator().manual_seed(2)
+    src = torch.randint(4, VOCAB.src, (n, 9), generator=draw)
+    return src.masked_fill(torch.arange(9) > torch.randint(1, 9, (n, 1), generator=draw), VOCAB.pad)
+
+
+@pytest.mark.parametrize("options", VARIANTS.values(), ids=VARIANTS)
+def test_the_step_in_c_is_that_of_the_layers(options: dict[str, Any]) -> None:
+    for found, expected in zip(*(walk(model(**options), sources(), in_c=in_c) for in_c in (True, False)), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("options", VARIANTS.values(), ids=VARIANTS)
+def test_the_step_in_c_is_decoding_of_whole_prefixes(options: dict[str, Any]) -> None:
+    assert_step_is_decode(model(**options))
+    assert_state_reorders(model(**options))
+
+
+@needs_bytes
+def test_the_step_in_8_bit_integers_is_that_of_the_layers() -> None:
+    """Where a last bit decides how a number is rounded to 8, logits may differ by what that rounding does."""
+    for found, expected in zip(
+        *(walk(model("int8", d_model=64), sources(), in_c=in_c) for in_c in (True, False)), strict=True
+    ):
+        torch.testing.assert_close(found, expected, rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("quantization", ["none", pytest.param("int8", marks=needs_bytes)])
+def test_a_sentence_has_the_same_bits_whatever_stands_beside_it(quantization: Any) -> None:
+    one, src, token = model(quantization, d_model=96), sources(7), torch.arange(4, 11)[:, None]
+    with torch.no_grad():
+        memory = one.encode(src, src == VOCAB.pad)
+        together, alone = one.start(memory), one.start(memory.keep(torch.tensor([5])))
+        for _ in range(4):
+            (logits, together), (own, alone) = one.step(token, together), one.step(token[5:6], alone)  # type: ignore[assignment]
+            assert torch.equal(logits[5:6], own)
+
+
+@pytest.mark.parametrize("beam", [1, 4, 21])
+@pytest.mark.parametrize("quantization", ["none", pytest.param("int8", marks=needs_bytes)])
+def test_outputs_and_scores_are_the_same_bits_in_any_order_and_batch(quantization: Any, beam: int) -> None:
+    """Sentences leave and others take their places, since there is room for a third of them."""
+    one, search = model(quantization, d_model=48), BeamSearch(BeamConfig(beam=beam, max_len_a=1.0, max_len_b=4))
+    rows = [[*row[row != VOCAB.pad].tolist(), VOCAB.eos] for row in sources(9)]
+
+    def outputs(order: list[int], room: int) -> dict[int, list[tuple[float, list[int]]]]:
+        queue = SentenceQueue((SourceSentence(i, rows[i]) for i in order), room)
+        found = find_queued(search, one, queue, VOCAB, nbest=beam)
+        return [[(h.score, h.tokens) for h in hypotheses] for hypotheses in found]
+
+    together, few = outputs(list(range(9)), 1000), outputs(list(range(9))[::-1], 20)
+    assert together == few == {i: outputs([i], 1)[i] for i in range(9)}
+    assert len({len(tokens) for hypotheses in together.values() for _, tokens in hypotheses}) > 1
+
+
+def test_what_is_not_in_c_is_done_by_the_layers() -> None:
+    other = model(activation="gelu")
+    with torch.no_grad():
+        other.start(other.encode(sources(), sources() == VOCAB.pad))
+    assert other.in_c is None
+    assert_step_is_decode(other)

@@ -1,0 +1,97 @@
+"""A recorded update against the plain one; on a CPU with a recorder that runs the function again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from torch import Tensor
+
+from s2s.backend.cuda_graph import CUDAGraphCallable, capture
+from s2s.nn import LabelSmoothedConfig
+from s2s.nn.loss import LabelSmoothed
+from s2s.packing import Capacity, pack
+from s2s.task import Vocab
+from s2s_transformer import TransformerConfig
+from s2s_transformer.model import Transformer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from s2s.batch import Batch
+
+VOCAB = Vocab(src=20, tgt=20, joint=True)
+CAPACITY = Capacity(tokens=60, longest=12)
+PAIRS = [[([5, 6, 7], [8, 9])] * 3, [([4], [11, 12, 13, 14]), ([9, 9], [7])], [([8, 8, 8, 8], [6])]]
+
+
+def again(function: Callable[[], Tensor]) -> tuple[Callable[[], None], Tensor]:
+    """A recorder for any device: it writes each run's result over the first's."""
+    result = function()
+
+    def replay() -> None:
+        result.copy_(function())
+
+    return replay, result
+
+
+def setting(device: str, dropout: float) -> tuple[Transformer, Callable[[Batch, Tensor], Tensor]]:
+    torch.manual_seed(1)
+    config = TransformerConfig(n_encoder_layers=1, n_decoder_layers=1, d_model=16, d_ff=32, n_heads=2, dropout=dropout)
+    model, loss = Transformer(config, VOCAB).to(device), LabelSmoothed(LabelSmoothedConfig())
+
+    def learn(batch: Batch, factor: Tensor) -> Tensor:
+        with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+            out = loss(model, batch)
+        (out.loss * factor).backward()
+        return torch.stack([out.loss.detach(), out.nll.detach()])
+
+    return model, learn
+
+
+def gradients(model: Transformer, call: Callable[[Batch, Tensor], Tensor], device: str) -> tuple[list[Tensor], Tensor]:
+    """Of three batches, one after the other, and the sums of all."""
+    batches = [pack(pairs, VOCAB, CAPACITY).to(torch.device(device)) for pairs in PAIRS]
+    if isinstance(call, CUDAGraphCallable):
+        for batch in batches:
+            call.prepare(batch)
+        model.zero_grad(set_to_none=False)
+    else:
+        model.zero_grad()
+    sums = []
+    for step, batch in enumerate(batches):
+        torch.manual_seed(step)
+        sums.append(call(batch, torch.tensor(0.1 * (step + 1), device=device)))
+    return [p.grad.clone() for p in model.parameters() if p.grad is not None], torch.stack(sums)
+
+
+def check(device: str, recorder: Callable[..., object], dropout: float) -> None:
+    model, learn = setting(device, dropout)
+    expected, sums = gradients(model, learn, device)
+    found, found_sums = gradients(model, CUDAGraphCallable(learn, recorder), device)  # type: ignore[arg-type]
+    torch.testing.assert_close(found_sums, sums)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_a_recorded_update_is_the_plain_one() -> None:
+    check("cpu", again, dropout=0.1)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_so_it_is_as_a_cuda_graph(dropout: float) -> None:
+    check("cuda", capture, dropout)
+
+
+def test_a_shape_is_recorded_once() -> None:
+    shapes = []
+
+    def counting(function: Callable[[], Tensor]) -> tuple[Callable[[], None], Tensor]:
+        shapes.append(1)
+        return again(function)
+
+    model, learn = setting("cpu", 0.0)
+    gradients(model, CUDAGraphCallable(learn, counting), "cpu")
+    assert len(shapes) == 1

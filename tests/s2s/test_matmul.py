@@ -1,0 +1,49 @@
+"""fp32 products stay fp32 whoever makes them, and only where it was asked for."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from s2s.backend.matmul import MATMUL_BACKENDS, TOLERANCE, MatmulBackend, fp32_error, select_matmul
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize("name", MATMUL_BACKENDS)
+def test_the_setting_ends_with_the_block(name: str) -> None:
+    before = torch.backends.mkldnn.matmul.fp32_precision
+    with MatmulBackend(name, "").active():  # type: ignore[arg-type]
+        assert torch.backends.mkldnn.matmul.fp32_precision == ("bf16" if name == "onednn" else before)
+    assert torch.backends.mkldnn.matmul.fp32_precision == before
+
+
+def test_what_is_chosen_by_itself_is_right_to_fp32() -> None:
+    chosen = select_matmul("auto", CPU)
+    assert fp32_error(chosen) < TOLERANCE
+    assert chosen.reason
+
+
+def test_a_product_rounded_to_bf16_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a processor with bf16 matrix units would do."""
+    monkeypatch.setattr("s2s.backend.matmul._is_intel", lambda: False)
+    monkeypatch.setattr("s2s.backend.matmul.fp32_error", lambda _: 2e-3)
+    chosen = select_matmul("auto", CPU)
+    assert chosen.name == "torch"
+    assert not torch.backends.mkldnn.is_available() or "2e-03" in chosen.reason
+
+
+def test_the_rounding_that_is_looked_for_would_be_found() -> None:
+    a, b = torch.randn(64, 512), torch.randn(512, 64)
+    rounded = (a.bfloat16() @ b.bfloat16()).double()
+    exact = a.double() @ b.double()
+    assert float((rounded - exact).norm() / exact.norm()) > 100 * TOLERANCE
+
+
+@pytest.mark.parametrize("wanted", MATMUL_BACKENDS)
+def test_what_is_asked_for_is_taken(wanted: str) -> None:
+    assert select_matmul(wanted, CPU).name == wanted  # type: ignore[arg-type]
+
+
+def test_a_gpu_has_its_own() -> None:
+    assert select_matmul("auto", torch.device("cuda")).name == "torch"

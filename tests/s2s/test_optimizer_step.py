@@ -1,0 +1,163 @@
+"""Updates recorded whole, the optimizer's step among them, against the plain ones."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+from s2s.backend.cuda_graph import capture
+from s2s.backend.selection import BackendSelection, Decision
+from s2s.config import TrainConfig
+from s2s.distributed import World
+from s2s.nn import LabelSmoothedConfig
+from s2s.nn.loss import LabelSmoothed
+from s2s.optim import AdamConfig, AdamWConfig
+from s2s.optim.build import adam, adamw
+from s2s.optim.optimizer_step import CUDAGraphOptimizerStep, OptimizerStep
+from s2s.task import Vocab
+from s2s.update import Updater
+from s2s_transformer import TransformerConfig
+from s2s_transformer.model import Transformer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+VOCAB = Vocab(src=20, tgt=20, joint=True)
+BATCHES = [[([5, 6, 7], [8, 9])] * 3, [([4], [11, 12, 13, 14]), ([9, 9], [7])], [([8, 8, 8, 8], [6])]] * 2
+CPU = torch.device("cpu")
+EPS = 1e-4
+"""So much that Adam makes no steps of what is rounded: the gradient of a key's bias is 0"""
+
+
+def again(function: Callable[[], Tensor]) -> tuple[Callable[[], None], Tensor]:
+    """A recorder for any device, which as a graph does writes each run's result over the first's."""
+    result = function()
+
+    def replay() -> None:
+        result.copy_(function())
+
+    return replay, result
+
+
+def updater(device: torch.device = CPU, *, recorded: bool, decays: bool = False, **train: Any) -> Updater:
+    """With batches of one shape."""
+    torch.manual_seed(1)
+    small = TransformerConfig(n_encoder_layers=1, n_decoder_layers=1, d_model=16, d_ff=32, n_heads=2)
+    model = Transformer(small, VOCAB).to(device)
+    parameters = list(model.parameters())
+    optimizer = adamw(AdamWConfig(eps=EPS), parameters) if decays else adam(AdamConfig(eps=EPS), parameters)
+    backend = dataclasses.replace(
+        BackendSelection(), packed=Decision(True, ""), max_len=12, cuda_graph=Decision(recorded, "")
+    )
+    precision = "fp32" if device == CPU else "bf16"
+    return Updater(
+        TrainConfig(tokens=60, precision=precision, **train),
+        seed=1,
+        vocab=VOCAB,
+        model=model,
+        loss=LabelSmoothed(LabelSmoothedConfig()),
+        optimizer=optimizer,
+        schedule=lambda step: 1e-3 / step,
+        world=World(device=device),
+        backend=backend,
+    )
+
+
+def check_equal(one: Updater, other: Updater) -> None:
+    for (name, p), (_, q) in zip(one.model.named_parameters(), other.model.named_parameters(), strict=True):
+        torch.testing.assert_close(p, q, rtol=1e-5, atol=1e-7, msg=lambda m, name=name: f"{name}: {m}")
+
+
+def check(device: torch.device, *, decays: bool, clip: float | None) -> None:
+    plain, recorded = (updater(device, recorded=r, decays=decays, clip=clip) for r in (False, True))
+    assert isinstance(recorded.stepper, CUDAGraphOptimizerStep)
+    for step, batch in enumerate(BATCHES, 1):
+        expected, found = plain(batch, step), recorded(batch, step)
+        assert found.gnorm == pytest.approx(expected.gnorm, rel=1e-5)
+        assert found.lr == expected.lr
+        check_equal(recorded, plain)
+
+
+@pytest.fixture
+def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("s2s.update.capture", again)
+
+
+@pytest.mark.usefixtures("by_hand")
+@pytest.mark.parametrize(("decays", "clip"), [(False, None), (True, 0.1)], ids=["adam", "adamw clipped"])
+def test_a_recorded_update_is_the_plain_one(decays: bool, clip: float | None) -> None:
+    check(CPU, decays=decays, clip=clip)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("decays", "clip"), [(False, None), (True, 0.1)], ids=["adam", "adamw clipped"])
+def test_so_it_is_as_a_cuda_graph(decays: bool, clip: float | None) -> None:
+    assert capture is not again
+    check(torch.device("cuda"), decays=decays, clip=clip)
+
+
+@pytest.mark.usefixtures("by_hand")
+def test_what_is_not_finite_changes_nothing_and_the_next_update_goes_on() -> None:
+    """Neither weights nor means nor Adam's count of steps."""
+    plain, recorded = updater(recorded=False), updater(recorded=True)
+    handles: list[Any] = []
+    for step, batch in enumerate(BATCHES, 1):
+        for update in (plain, recorded):
+            if step == 3:
+                weight = update.model.get_parameter("encoder.0.feed_forward.inner.weight")
+                handles.append(weight.register_hook(lambda g: g * math.nan))
+            before = copy.deepcopy(update.optimizer.state_dict()["state"]) if step == 3 else None
+            assert update(batch, step).finite == (step != 3)
+            if before is not None:
+                torch.testing.assert_close(update.optimizer.state_dict()["state"], before, rtol=0, atol=0)
+                handles.pop().remove()
+        check_equal(recorded, plain)
+
+
+@pytest.mark.usefixtures("by_hand")
+def test_a_run_that_is_continued_steps_with_the_state_that_was_loaded() -> None:
+    """A probe may have recorded before; and a checkpoint says nothing of how steps were taken."""
+    whole, parts, plain = updater(recorded=True), updater(recorded=True), updater(recorded=False)
+    for step, batch in enumerate(BATCHES[:2], 1):
+        whole(batch, step)
+        plain(batch, step)
+    for saved, other in zip(
+        whole.optimizer.state_dict()["param_groups"], plain.optimizer.state_dict()["param_groups"], strict=True
+    ):
+        assert saved.keys() == other.keys()
+        assert not any(isinstance(value, torch.Tensor) for value in saved.values())
+        assert saved["capturable"] is False
+    parts.trial(BATCHES[0])
+    parts.model.load_state_dict(whole.model.state_dict())
+    parts.optimizer.load_state_dict(copy.deepcopy(whole.optimizer.state_dict()))
+    for step, batch in enumerate(BATCHES[2:], 3):
+        whole(batch, step)
+        parts(batch, step)
+        check_equal(parts, whole)
+
+
+@pytest.mark.usefixtures("by_hand")
+def test_smaller_parts_are_recorded_anew() -> None:
+    plain, recorded = updater(recorded=False), updater(recorded=True)
+    for step, batch in enumerate(BATCHES, 1):
+        if step == 2:
+            plain._split_finer()
+            recorded._split_finer()
+        plain(batch, step)
+        recorded(batch, step)
+        check_equal(recorded, plain)
+
+
+def test_an_optimizer_that_no_tensor_can_stop_is_left_to_the_host() -> None:
+    parameters = [torch.nn.Parameter(torch.zeros(2))]
+    assert CUDAGraphOptimizerStep.supports(adam(AdamConfig(), parameters))
+    assert not CUDAGraphOptimizerStep.supports(torch.optim.Adam(parameters, fused=False, foreach=False))
+    assert not CUDAGraphOptimizerStep.supports(torch.optim.SGD(parameters, 0.1, fused=True))
+    assert issubclass(CUDAGraphOptimizerStep, OptimizerStep)
