@@ -24,10 +24,10 @@ from rich.console import Console
 from rich.table import Table
 
 from s2s.data.batching import POOL, Batches
-from s2s.data.corpus import Corpus, CorpusWriter
-from s2s.data.encoding import CorpusReport, Limits, encode_corpus, n_workers
-from s2s.data.subword import Subwords, train_subwords
-from s2s.data.text import read_lines, read_pairs
+from s2s.data.encode import CorpusReport, LengthLimits, encode_corpus, n_workers
+from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter
+from s2s.data.parallel import read_lines, read_pairs
+from s2s.data.subwords import Subwords, train_subwords
 from s2s.registry import Choice
 from s2s.task import Encoded, Example, Sources, Task, Vocab
 from s2s_synthetic_corpus.generate import pairs as builtin_pairs
@@ -113,7 +113,7 @@ def measure(unit: str, count: int, **actions: Callable[[], object]) -> list[Meas
     ]
 
 
-def measure_text(files: list[Path], options: Options, folder: Path) -> tuple[list[Measured], Corpus]:
+def measure_text(files: list[Path], options: Options, folder: Path) -> tuple[list[Measured], MappedCorpus]:
     """Reading and encoding; the corpus that came of it."""
     pairs = [pair for pair in read_pairs(files) if isinstance(pair, Example)]
     lines = [line for pair in pairs for line in pair]
@@ -123,8 +123,8 @@ def measure_text(files: list[Path], options: Options, folder: Path) -> tuple[lis
     task = Pairs(files, subwords)
 
     def prepare(threads: int) -> None:
-        with CorpusWriter(folder / "corpus", subwords.size, subwords.size) as writer:
-            for _ in encode_corpus(task, writer, CorpusReport("train", "all"), Limits(256), threads):
+        with MappedCorpusWriter(folder / "corpus", subwords.size, subwords.size) as writer:
+            for _ in encode_corpus(task, writer, CorpusReport("train", "all"), LengthLimits(256), threads):
                 pass
 
     reading = measure(
@@ -145,10 +145,10 @@ def measure_text(files: list[Path], options: Options, folder: Path) -> tuple[lis
             f"read + encode + filter + write, {workers} workers": lambda: prepare(workers),
         },
     )
-    return [*reading, *encoding], Corpus(folder / "corpus")
+    return [*reading, *encoding], MappedCorpus(folder / "corpus")
 
 
-def measure_batches(corpus: Corpus, tokens: int) -> tuple[list[Measured], dict[str, float]]:
+def measure_batches(corpus: MappedCorpus, tokens: int) -> tuple[list[Measured], dict[str, float]]:
     """Planning an epoch and fetching its pairs; how full the batches are, and were they sorted all at once."""
     batches = Batches([(corpus, 1.0)], tokens, seed=1)
     plan = list(islice(batches.epoch(0), 500))
@@ -166,7 +166,7 @@ def measure_batches(corpus: Corpus, tokens: int) -> tuple[list[Measured], dict[s
     return measured, shares
 
 
-class Drawn:
+class LazyBatch:
     """Lengths of a large corpus without its ids: log-normal, about 25 symbols, sides that differ by a fifth."""
 
     def __init__(self, n: int) -> None:
@@ -187,7 +187,7 @@ class Drawn:
 
 def measure_large(n: int, tokens: int) -> tuple[list[Measured], dict[str, float]]:
     """What it costs to resume at the end of an epoch of n pairs, and how full batches are."""
-    corpus = Drawn(n)
+    corpus = LazyBatch(n)
     batches = Batches([(corpus, 1.0)], tokens, seed=1)
     skip = {f"skip all batches of {tokens:,}, {n:,} pairs": lambda: list(batches.epoch(0, start=n))}
     measured = measure("pairs/s", n, **skip)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from s2s.data.batching import POOL, Batches, Permutation
-from s2s.data.corpus import Corpus, CorpusWriter, Sentences
+from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter, RaggedIds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,17 +67,17 @@ def measure_corpus(folder: Path, n_pairs: int) -> dict[str, Any]:
 def write_corpus(place: Path, n_pairs: int, mean: float = 12.0) -> None:
     """Pairs of random ids whose lengths are drawn as sentences' are, log-normal."""
     draw = np.random.default_rng(SEED)
-    with CorpusWriter(place, VOCAB, VOCAB) as writer:
+    with MappedCorpusWriter(place, VOCAB, VOCAB) as writer:
         for begin in range(0, n_pairs, CHUNK):
             src = np.clip(draw.lognormal(np.log(mean), 0.5, min(CHUNK, n_pairs - begin)), 1, 100).astype(np.int64)
             tgt = np.clip(src * draw.normal(1.0, 0.15, len(src)), 1, 100).astype(np.int64)
-            writer.append(*(Sentences(draw.integers(4, VOCAB, int(n.sum())), n) for n in (src, tgt)))
+            writer.append(*(RaggedIds(draw.integers(4, VOCAB, int(n.sum())), n) for n in (src, tgt)))
 
 
 def open_and_draw(place: Path) -> dict[str, Any]:
     """What it takes to open a corpus, to have its first batch, and to draw the order of an epoch."""
     before, began = memory(), time.monotonic()
-    corpus = Corpus(place)
+    corpus = MappedCorpus(place)
     opened, after_open = time.monotonic() - began, memory()
     batches = Batches([(corpus, 1.0)], TOKENS, SEED)
     began = time.monotonic()
@@ -162,18 +162,18 @@ def measure_checkpoint(folder: Path, n_parameters: int) -> dict[str, Any]:
 def measure_global_batch(folder: Path, n_devices: int) -> dict[str, Any]:
     """What every process spends on its share of a global batch for so many devices of TOKENS symbols each."""
     from s2s.batch import make_batch
-    from s2s.data.drawn import Drawn, split
+    from s2s.data.lazy_batch import LazyBatch, split
     from s2s.task import Vocab
 
     place = folder / "corpus"
     if not place.exists():
         write_corpus(place, 1_000_000, mean=25)
-    batches = Batches([(Corpus(place), 1.0)], TOKENS * n_devices, SEED)
+    batches = Batches([(MappedCorpus(place), 1.0)], TOKENS * n_devices, SEED)
     epoch = batches.epoch(0)
     next(epoch)
     began = time.process_time()
     rows = next(epoch)
-    pairs = Drawn(rows, batches.lengths(rows), batches.pairs)
+    pairs = LazyBatch(rows, batches.lengths(rows), batches.pairs)
     make_batch(split(pairs, n_devices)[0], Vocab(src=VOCAB, tgt=VOCAB))
     seconds = time.process_time() - began
     return {"devices": n_devices, "pairs": len(pairs), "cpu_s": seconds, "cpu_us_per_pair": 1e6 * seconds / len(pairs)}

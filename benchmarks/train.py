@@ -31,9 +31,9 @@ from rich.table import Table
 from s2s.backend.device import matmul_rate
 from s2s.backend.matmul import select_matmul
 from s2s.backend.selection import DTYPES
-from s2s.data.drawn import sizes
+from s2s.data.lazy_batch import pair_lengths
 from s2s.task import Vocab
-from s2s.update import n_places, n_symbols
+from s2s.training.train_step import n_positions, n_tokens_of
 from s2s_transformer.cost import forward_operations
 from train_data import CORPORA, batches, encoded
 from train_engines import BASE, Remote, arch_of
@@ -189,8 +189,8 @@ def measured(
     peak: int,
 ) -> Measured:
     """A row of the table."""
-    speeds = [n_symbols(batch)[1] / s for batch, s in zip(todo, seconds, strict=True)]
-    lengths = [[side.tolist() for side in sizes(batch)] for batch in todo]
+    speeds = [n_tokens_of(batch)[1] / s for batch, s in zip(todo, seconds, strict=True)]
+    lengths = [[side.tolist() for side in pair_lengths(batch)] for batch in todo]
     operations = [3 * forward_operations(config, vocab, *both) for both in lengths]
     used = statistics.median(n / s / rate for n, s in zip(operations, seconds, strict=True))
     return Measured(name, statistics.median(speeds), ratio, used, peak)
@@ -204,7 +204,7 @@ def measured_rate(precision: str, device: torch.device) -> float:
 
 def padding(todo: Sequence[Sequence[Pair]]) -> float:
     """Share of the places of all batches, on both sides, that hold no symbol."""
-    return 1 - sum(sum(n_symbols(batch)) for batch in todo) / sum(sum(n_places(batch)) for batch in todo)
+    return 1 - sum(sum(n_tokens_of(batch)) for batch in todo) / sum(sum(n_positions(batch)) for batch in todo)
 
 
 def show(title: str, rows: Sequence[Measured]) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from s2s.data.batching import Batches
-from s2s.data.subword import Subwords, train_subwords
-from s2s.data.text import read_pairs
+from s2s.data.parallel import read_pairs
+from s2s.data.subwords import Subwords, train_subwords
 from s2s.task import Example
 from s2s_synthetic_corpus.generate import pairs as builtin_pairs
 

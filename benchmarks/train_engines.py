@@ -30,7 +30,7 @@ from s2s.nn.loss import LabelSmoothed
 from s2s.optim import AdamConfig
 from s2s.optim.build import adam
 from s2s.plugin import load_plugins
-from s2s.update import Updater
+from s2s.training.train_step import TrainStep
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 from train_peers import Peer
@@ -76,7 +76,7 @@ def build(config: TransformerConfig, vocab: Vocab, device: torch.device, **how: 
     if how["peer"]:
         return Engine(Peer(how["peer"], config, vocab, device, DTYPES[how["precision"]]), device)
     torch.manual_seed(1)
-    if how["kept"] and device.type == "cpu":  # as s2s.assemble does
+    if how["kept"] and device.type == "cpu":  # as s2s.training.build does
         kernels.keep_memory()
     model = Transformer(replace(config, attention=how["attention"]), vocab).to(device).train()
     world = how["world"] or World(device=device)
@@ -87,12 +87,12 @@ def build(config: TransformerConfig, vocab: Vocab, device: torch.device, **how: 
     train = TrainConfig(precision=how["precision"], matmul=how["matmul"], packed=how["packed"])
     loss = LabelSmoothed(LabelSmoothedConfig(chunk=how["chunk"]))
     backend = BackendSelection.select(train, model, loss, device, longest=256)
-    updater = Updater(train, 1, vocab, model, loss, optimizer, lambda _: RATE, world, strategy, backend)
+    train_step = TrainStep(train, 1, vocab, model, loss, optimizer, lambda _: RATE, world, strategy, backend)
     if how["dropout"] == "torch":
-        return Engine(updater, device, lambda: patch("s2s.nn.dropout.dropout", F.dropout))
+        return Engine(train_step, device, lambda: patch("s2s.nn.dropout.dropout", F.dropout))
     if not how["native"]:
-        return Engine(updater, device, lambda: patch("s2s.backend.kernels.label_smoothing.serves", lambda _: False))
-    return Engine(updater, device)
+        return Engine(train_step, device, lambda: patch("s2s.kernels.smoothed.serves", lambda _: False))
+    return Engine(train_step, device)
 
 
 class Remote:

@@ -6,7 +6,7 @@ M sentences, L the most places that a sentence can take.
 
 from __future__ import annotations
 
-__all__ = ["Batch", "Ends", "Packing", "like_lengths", "make_batch"]
+__all__ = ["Batch", "Ends", "Packing", "batch_by_length", "make_batch"]
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -120,7 +120,7 @@ def make_batch(pairs: Sequence[tuple[Sentence, Sentence]], vocab: Vocab) -> Batc
     return Batch.of(src, tgt_in, tgt, vocab.pad, src_lengths + 1, tgt_lengths + 1)
 
 
-def like_lengths(pairs: Sequence[tuple[Sentence, Sentence]], tokens: int) -> Iterator[list[int]]:
+def batch_by_length(pairs: Sequence[tuple[Sentence, Sentence]], tokens: int) -> Iterator[list[int]]:
     """Places of pairs of like length, as many as have `tokens` symbols of both sides, padding and ends counted."""
     widths = [max(map(len, pair)) + 1 for pair in pairs]
     batch: list[int] = []

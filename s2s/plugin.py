@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from s2s.config import Config
     from s2s.model import Seq2Seq
     from s2s.task import Vocab
-    from s2s.trainer import Trainer
+    from s2s.training.trainer import Trainer
 
 GROUP = "s2s"
 hookspec = pluggy.HookspecMarker(GROUP)

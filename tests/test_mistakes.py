@@ -44,8 +44,8 @@ def here(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 @pytest.mark.parametrize(
     "state",
     [
-        *({}, [], None, 5, {"progress": {}}, {"progress": {"step": "x"}, "optim": None, "scaler": {}}),
-        {"progress": {"steps": 1}, "optim": {"dict": []}, "scaler": {}},
+        *({}, [], None, 5, {"trainer": {}}, {"trainer": {"step": "x"}, "optim": None, "scaler": {}}),
+        {"trainer": {"steps": 1}, "optim": {"dict": []}, "scaler": {}},
     ],
     ids=repr,
 )

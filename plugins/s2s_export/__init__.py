@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from s2s.data.subword import Subwords
+    from s2s.data.subwords import Subwords
     from s2s.intermediate import IntermediateModel
     from s2s.task import Task, Vocab
 

@@ -82,7 +82,7 @@ def _intermediate(run: Run, registry: Registry) -> IntermediateModel:
 
 
 def _lines(config: ExportConfig, run: Run) -> list[str]:
-    from s2s.data.lines import numbered_lines
+    from s2s.data.text import numbered_lines
     from s2s_export.export import sentences
 
     if not config.input:

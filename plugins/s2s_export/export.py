@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from s2s.batch import make_batch
-from s2s.data.publish import publish
-from s2s.data.subword import Subwords
+from s2s.data.subwords import Subwords
 from s2s.decoding import GreedyConfig
 from s2s.decoding.beam_search import greedy
 from s2s.decoding.request import SearchRequest, search_all
 from s2s.errors import CheckpointError, ConfigError, DataError
+from s2s.io.atomic_folder import replace_folder
 from s2s.task import Example
 from s2s_export import ExportInput
 
@@ -65,7 +65,7 @@ def export(
         agreement = _compare(exporter.read(temp), model, task, lines)
         manifest = {**origin, "checked": agreement._asdict()}
         (temp / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-        publish(temp, folder)
+        replace_folder(temp, folder)
     finally:
         shutil.rmtree(temp, ignore_errors=True)
     return agreement

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from s2s.data.subword import Subwords
+    from s2s.data.subwords import Subwords
     from s2s.intermediate import Attention, IntermediateModel, LayerNorm, Linear
     from s2s.registry import Choice
     from s2s.task import Task, Vocab

@@ -48,10 +48,10 @@ def average(composed: ComposedConfig[AverageConfig], _plugins: Plugins, options:
 
 
 def _best(folder: Path) -> list[Path]:
-    """The best checkpoints that are still there, the best first, as the newest valid one remembers them."""
+    """The best checkpoints that still exist, best first, as listed in the newest valid one."""
     from s2s import checkpoint
 
     newest = checkpoint.latest(folder).path
-    progress = checkpoint.load(newest, only=()).state.get("progress", {}) if newest else {}
-    named = [folder / checkpoint.step_name(step) for _, step in progress.get("best", [])]
+    state = checkpoint.load(newest, only=()).state.get("trainer", {}) if newest else {}
+    named = [folder / checkpoint.step_name(step) for _, step in state.get("best", [])]
     return [path for path in named if path.is_dir()]

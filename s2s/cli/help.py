@@ -7,9 +7,10 @@ __all__ = ["choice_text", "explain", "overview", "wrapped"]
 import textwrap
 from typing import TYPE_CHECKING
 
-from s2s.compose import choose, resolve
-from s2s.compose.draft import default_of
-from s2s.compose.options import WIDTH, as_text, docs, hints_of, is_section, options, rows
+from s2s.compose import merge_groups, resolve
+from s2s.compose.documentation import WIDTH, describe, docs
+from s2s.compose.merging import default_choice
+from s2s.compose.options import hints_of, is_section, options
 from s2s.errors import ConfigError, did_you_mean
 from s2s.registry import GROUPS
 
@@ -88,7 +89,7 @@ def _about(schema: type, name: str, choices: Sequence[str], plugins: Plugins) ->
         known = [*hints, *(option.key for option in options(schema))]
         raise ConfigError(f"--help {name}: no such name.{did_you_mean(name, known)}")
     title = f"{name}: {docs(schema).get(name, '')}" if name in hints and is_section(hints[name]) else name
-    return as_text(rows(found, {}), title)
+    return describe(found, {}, title)
 
 
 def _about_group(schema: type, name: str, choices: Sequence[str], plugins: Plugins) -> str:
@@ -97,17 +98,17 @@ def _about_group(schema: type, name: str, choices: Sequence[str], plugins: Plugi
     if own:
         return choice_text(group, own, plugins)
     known = [f"{group}: {docs(schema).get(group, '')}", *wrapped(f"{group}=", _names(group, plugins)), ""]
-    if default := default_of(schema, group):
+    if default := default_choice(schema, group):
         return "\n".join([*known, choice_text(group, [f"{group}={default}"], plugins)])
     return "\n".join([*known, f"--help {group}=NAME shows every option of one"])
 
 
 def choice_text(group: str, choices: Sequence[str], plugins: Plugins) -> str:
     """Every option of a choice, as in `arch=transformer_big arch.d_model=512`."""
-    made = choose([group], choices, plugins)
-    entry, values = made.entries[group], resolve(made, keep_unresolved=True)
-    found = [option for key, option in made.options.items() if key.startswith(f"{group}.") and key != f"{group}.name"]
-    said = {option.key: (values[option.key], made.origin(option.key)) for option in found}
+    merged = merge_groups([group], choices, plugins)
+    entry, values = merged.entries[group], resolve(merged, keep_dangling=True)
+    found = [option for key, option in merged.options.items() if key.startswith(f"{group}.") and key != f"{group}.name"]
+    shown = {option.key: (values[option.key], merged.origin(option.key)) for option in found}
     doc = (entry.config.__doc__ or "").partition("\n")[0]
     title = f"{group}.name = {entry.name} (plugin {entry.plugin}){': ' + doc if doc else ''}"
-    return as_text(rows(found, said), title)
+    return describe(found, shown, title)

@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2s.data.alignment import parting
-from s2s.data.lines import DROP, read_lines
+from s2s.data.misalignment import first_misaligned_line
+from s2s.data.text import DROP, read_lines
 from s2s.errors import ConfigError, DataError
 from s2s.generation.input_lines import is_stream, standard_input
 from s2s.task import Example
@@ -88,5 +88,5 @@ def _empty(name: str) -> str:
 
 def _unequal(path: str, n_lines: int, ref: str, n_ref: int) -> str:
     message = f"{path} has {n_lines:,} lines and {ref} has {n_ref:,}; they must be parallel, line by line"
-    place = None if path == STDIN else parting(Path(path), Path(ref), n_lines, n_ref)
+    place = None if path == STDIN else first_misaligned_line(Path(path), Path(ref), n_lines, n_ref)
     return message if place is None else f"{message}. By their lengths they part near line {place:,}"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 __all__ = ["main"]
 
+import itertools
 import sys
 from typing import TYPE_CHECKING, Any
 
 from s2s.cli.command import guard, split_flags, version
 from s2s.cli.help import choice_text, wrapped
-from s2s.compose import choose, finish, local_plugins, to_yaml
-from s2s.compose.layers import experiment_layers
+from s2s.compose import build_config, local_plugins, merge_groups, to_yaml
+from s2s.compose.selection import experiment_settings
 from s2s.errors import ConfigError, did_you_mean
 from s2s.plugin import Plugins, load_plugins
 from s2s.registry import PRESET_GROUPS
@@ -98,9 +99,9 @@ def show(words: Sequence[str], plugins: Plugins) -> None:
     print(choice_text(group, choices, plugins), end="")
     if group == "arch":
         size = _size(vocab[-1]) if vocab else VOCAB
-        made = choose([group], choices, plugins)
-        config = finish(made).config
-        print(f"parameters: {n_parameters(made.entries[group].build, config.arch, size):,} (vocab={size:,})")
+        merged = merge_groups([group], choices, plugins)
+        config = build_config(merged).config
+        print(f"parameters: {n_parameters(merged.entries[group].build, config.arch, size):,} (vocab={size:,})")
 
 
 def _size(text: str) -> int:
@@ -122,7 +123,6 @@ def n_parameters(build: Any, config: Any, vocab: int) -> int:
 
 
 def _show_experiment(name: str, plugins: Plugins) -> None:
-    for layer in experiment_layers(name, plugins.registry):
-        print(f"# {layer.origin}")
-        for path, value in layer.said:
-            print(to_yaml({path[0]: value}), end="")
+    for origin, settings in itertools.groupby(experiment_settings(name, plugins.registry), lambda one: one.origin):
+        print(f"# {origin}")
+        print(to_yaml({setting.key[0]: setting.value for setting in settings}), end="")

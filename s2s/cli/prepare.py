@@ -13,9 +13,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from s2s.cli.command import Options, run_command
 from s2s.config import PrepareConfig
-from s2s.data.lines import open_bytes
+from s2s.data.preparation_spec import PreparationSpec
 from s2s.data.prepare import prepare
-from s2s.data.recipe import Recipe
+from s2s.data.text import open_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,25 +30,25 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def prepare_only(composed: ComposedConfig[PrepareConfig], plugins: Plugins, options: Options) -> None:
-    """Prepare, and say what became of each corpus; a dry run only opens the files."""
+    """Prepare, and print the counts of each corpus; a dry run only opens the files."""
     config = composed.config
     task = plugins.registry.get("task", config.task.name).build(config.task)
     if options.dry_run:
-        recipe = Recipe(task, config.data)
-        for file in recipe.files:
+        spec = PreparationSpec(task, config.data)
+        for file in spec.files:
             with open_bytes(file):
                 pass
-        print("\n".join([*task.describe(), f"would be made in {recipe.directory}"]))
+        print("\n".join([*task.describe(), f"would be made in {spec.directory}"]))
         return
-    with _shown(options.quiet) as (tell, every):
-        prepared = prepare(task, config.data, tell, every)
+    with _shown(options.quiet) as (report, every):
+        prepared = prepare(task, config.data, report, every)
     if not options.quiet:
         print("\n".join([*task.describe(), *prepared.report]))
 
 
 @contextmanager
 def _shown(quiet: bool) -> Iterator[tuple[Callable[[str], None], float]]:
-    """Where progress goes and how often: a moving bar on a terminal, lines elsewhere, nowhere if quiet."""
+    """Where progress is shown, and every how many seconds: a bar on a terminal, lines elsewhere, nothing if quiet."""
     console = Console(stderr=True, quiet=quiet)
     if quiet or not console.is_terminal:
         yield (lambda line: None if quiet else print(line, file=sys.stderr, flush=True)), 10.0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from s2s.cli.command import Options, run_command
 from s2s.config import Config
-from s2s.stopping import StopSignal
+from s2s.training.signals import StopSignal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 def train(composed: ComposedConfig[Config], plugins: Plugins, options: Options) -> int:
     """Train, or continue, or say that all is done."""
-    with StopSignal().listening() as stop:
+    with StopSignal().handling() as stop:
         from s2s import distributed  # torch, which --help does without
-        from s2s.session import dry_run, train_in
+        from s2s.training.session import dry_run, train_in
 
         config = composed.config.train
         world = distributed.init(config.device, timedelta(seconds=config.timeout))

@@ -1,36 +1,26 @@
-"""From the command line, presets and files to one typed configuration, every value with where it came from.
+"""From the command line, presets and files to one typed configuration, every value with its origin.
 
-arguments → layers (presets, files, command line) → draft (what is said last, and by whom) → interpolation → typed
+arguments → settings (presets, files, command line) → selection (the entry of each group) → merging (the last value of
+every option) → references → conversion → the config dataclasses
 """
 
 from __future__ import annotations
 
 __all__ = [
     "ComposedConfig",
-    "choose",
+    "build_config",
     "compose",
     "differences",
     "entry_config",
-    "finish",
     "flatten",
     "local_plugins",
+    "merge_groups",
     "recompose",
     "resolve",
     "to_yaml",
-    "typed",
 ]
 
 from s2s.compose.arguments import local_plugins
-from s2s.compose.composed import (
-    ComposedConfig,
-    choose,
-    compose,
-    differences,
-    finish,
-    flatten,
-    recompose,
-    resolve,
-    to_yaml,
-)
-from s2s.compose.entry import entry_config
-from s2s.compose.typed import typed
+from s2s.compose.composition import ComposedConfig, build_config, compose, merge_groups, recompose, resolve
+from s2s.compose.conversion import entry_config
+from s2s.compose.printing import differences, flatten, to_yaml

@@ -21,7 +21,7 @@ _KEY = re.compile(r"[A-Za-z_]\w*(\.\w+)*", re.ASCII)
 
 @dataclass(frozen=True)
 class Arguments:
-    """What was asked for, each kind in the order in which it was given."""
+    """The arguments by kind, each kind in the order given."""
 
     files: tuple[Path, ...]
     experiment: str
@@ -36,7 +36,7 @@ def read_arguments(arguments: Sequence[str]) -> Arguments:
     """Sort the arguments into their kinds."""
     files, overrides, plugins, experiment = [], [], [], ""
     for argument in arguments:
-        _refuse_unprintable(argument)
+        _refuse_invalid_utf8(argument)
         key, equals, text = argument.partition("=")
         if not equals or (_is_yaml(argument) and not _KEY.fullmatch(key)):
             files.append(_file(argument))
@@ -45,14 +45,16 @@ def read_arguments(arguments: Sequence[str]) -> Arguments:
         elif key == "plugins":
             plugins += _names(text)
         elif key == "experiment":
-            experiment = _experiment(text)
+            if not text:  # often a shell variable that is not set
+                raise ConfigError("experiment=: nothing is named; say experiment=NAME, or leave it out")
+            experiment = text
         else:
             overrides.append((tuple(key.split(".")), read_value(text, key)))
     return Arguments(tuple(files), experiment, tuple(plugins), tuple(overrides))
 
 
 def local_plugins(arguments: Sequence[str]) -> tuple[str, ...]:
-    """What `plugins=[…]` names: needed before anything else can be understood."""
+    """The names in `plugins=[…]`, which are loaded before the other arguments are read."""
     texts = [a.partition("=")[2] for a in arguments if a.startswith("plugins=")]
     return tuple(name for text in texts for name in _names(text))
 
@@ -63,12 +65,6 @@ def _names(text: str) -> list[str]:
     if not all(isinstance(name, str) and name for name in names):
         raise ConfigError(f"plugins={text}: expected modules or files, such as plugins=[my_arch,./mine.py]")
     return names
-
-
-def _experiment(text: str) -> str:
-    if not text:  # a shell's variable that is not set, more often than not
-        raise ConfigError("experiment=: nothing is named; say experiment=NAME, or leave it out")
-    return text
 
 
 def _is_yaml(argument: str) -> bool:
@@ -87,14 +83,14 @@ def _file(argument: str) -> Path:
 
 
 def _exists(path: Path) -> bool:
-    """Whether there is such a thing; no path holds a zero byte, and none is longer than the system allows."""
+    """Path.exists, and False for a path that cannot be: with a zero byte, or too long for the system."""
     try:
         return path.exists()
     except (OSError, ValueError):
         return False
 
 
-def _refuse_unprintable(argument: str) -> None:
+def _refuse_invalid_utf8(argument: str) -> None:
     try:
         argument.encode()
     except UnicodeEncodeError as error:

@@ -1,7 +1,7 @@
-"""YAML as version 1.2 means it, and no more than a configuration needs.
+"""YAML 1.2, restricted to what a configuration needs.
 
-PyYAML reads version 1.1, where `no` (Norwegian) is false and `010` is 8. Here only its tokens are used: a
-plain scalar is true, false, null, a decimal number or text. Anchors, aliases, tags, double keys are refused.
+PyYAML implements version 1.1, where `no` (Norwegian) is false and `010` is 8. Only its parser is used: here a plain
+scalar is true, false, null, a decimal number or text. Anchors, aliases, tags and duplicate keys are errors.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 __all__ = ["Float", "Int", "plain", "read_file", "read_value", "scalar", "to_text"]
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -28,19 +28,19 @@ _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 
 class Int(int):
-    """An integer that remembers how it was written, for the case that text was meant."""
+    """An integer with its spelling, for an option that turns out to be text."""
 
     text: str
 
 
 class Float(float):
-    """A number that remembers how it was written, for the case that text was meant."""
+    """A number with its spelling, for an option that turns out to be text."""
 
     text: str
 
 
 def scalar(text: str) -> Any:
-    """What an unquoted scalar means.
+    """The value of an unquoted scalar.
 
     >>> [scalar(t) for t in ("true", "no", "010", "1_000", "1e-3", "~")]
     [True, 'no', '010', 1000, 0.001, None]
@@ -82,18 +82,16 @@ def read_file(path: Path) -> dict[str, Any]:
 
 
 def read_value(text: str, key: str) -> Any:
-    """The value on the right of `key=`: `[…]`, `{…}` and quoted text are YAML, else it is a plain scalar."""
+    """The value of a `key=text` argument: `[…]`, `{…}` and quoted text are YAML, anything else is a plain scalar."""
     if not text:
         return ""
     try:
-        return _parse(text) if text[0] in "[{'\"" else _writable(scalar(text))
+        return _parse(text) if text[0] in "[{'\"" else _refuse_unwritable(scalar(text))
     except (_RefusedError, ConfigError) as error:
         raise ConfigError(f"{key}={text}: {error}") from error
 
 
 class _RefusedError(Exception):
-    """What is wrong, and in which line."""
-
     def __init__(self, mark: yaml.Mark | None, message: str) -> None:
         super().__init__(message)
         self.line = mark.line + 1 if mark else 1
@@ -101,72 +99,62 @@ class _RefusedError(Exception):
 
 def _parse(text: str) -> Any:
     try:
-        events = yaml.parse(text, yaml.SafeLoader)
-        next(events)
-        if isinstance(next(events), yaml.StreamEndEvent):
-            return None
-        value = _value(next(events), events, 0)
-        next(events)
-        after = next(events)
+        loader = _Loader(text)
+        value = loader.get_data() if loader.check_data() else None
+        if loader.check_data():
+            raise _RefusedError(loader.peek_event().start_mark, "a second document (`---`); keep one")
     except yaml.MarkedYAMLError as error:
         raise _RefusedError(error.problem_mark, f"{error.problem or error.context}; quote text with signs") from error
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # the last two: chr() of "\UFFFFFFFF"
         raise _RefusedError(None, getattr(error, "reason", "") or str(error)) from error
-    if not isinstance(after, yaml.StreamEndEvent):
-        raise _RefusedError(after.start_mark, "a second document (`---`); keep one")
     return value
 
 
-def _value(event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> Any:
-    if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
-        raise _RefusedError(
-            event.start_mark,
-            "anchors and aliases (&x, *x) are not read; write the value out, or quote the text",
-        )
-    if event.tag is not None:
-        raise _RefusedError(event.start_mark, f"tags ({event.tag}) are not read; quote the text")
-    if depth > MAX_DEPTH:
-        raise _RefusedError(event.start_mark, f"nested deeper than {MAX_DEPTH}")
-    if isinstance(event, yaml.ScalarEvent):
-        return _scalar(event)
-    if isinstance(event, yaml.SequenceStartEvent):
-        return [_value(item, events, depth + 1) for item in _until(yaml.SequenceEndEvent, events)]
-    return _mapping(events, depth)
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML brings no types
+    """Plain scalars by `scalar`; errors for what a configuration does not need."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+    depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event = self.peek_event()
+        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+            what = "anchors and aliases (&x, *x) are not read; write the value out, or quote the text"
+            raise _RefusedError(event.start_mark, what)
+        if event.tag is not None:
+            raise _RefusedError(event.start_mark, f"tags ({event.tag}) are not read; quote the text")
+        if self.depth > MAX_DEPTH:
+            raise _RefusedError(event.start_mark, f"nested deeper than {MAX_DEPTH}")
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+    def construct_scalar(self, node: yaml.ScalarNode) -> Any:
+        try:
+            return _refuse_unwritable(node.value if node.style else scalar(node.value))
+        except ConfigError as error:
+            raise _RefusedError(node.start_mark, str(error)) from error
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
+        tree: dict[str, Any] = {}
+        for name, below in node.value:
+            key = self.construct_object(name, deep=True)
+            if isinstance(key, Int | Float):
+                key = key.text
+            if not isinstance(key, str):
+                raise _RefusedError(name.start_mark, f"a key must be text, not {_kind(key)}; quote it")
+            if key in tree:
+                raise _RefusedError(name.start_mark, f"'{key}' stands here twice; keep one")
+            tree[key] = self.construct_object(below, deep=deep)
+        return tree
 
 
-def _scalar(event: yaml.ScalarEvent) -> Any:
-    try:
-        return _writable(event.value if event.style else scalar(event.value))
-    except ConfigError as error:
-        raise _RefusedError(event.start_mark, str(error)) from error
-
-
-def _writable(value: Any) -> Any:
-    """Any scalar but text that no path, argument or UTF-8 file can hold, which escapes in quotes can spell."""
-    if isinstance(value, str) and any(sign == "\0" or "\ud800" <= sign <= "\udfff" for sign in value):
+def _refuse_unwritable(value: Any) -> Any:
+    """ConfigError for text that no path, argument or UTF-8 file can hold, which escapes in quotes can spell."""
+    if isinstance(value, str) and any(char == "\0" or "\ud800" <= char <= "\udfff" for char in value):
         raise ConfigError("a zero byte or half a character stands in the text; leave it out")
     return value
-
-
-def _mapping(events: Iterator[yaml.Event], depth: int) -> dict[str, Any]:
-    tree: dict[str, Any] = {}
-    for event in _until(yaml.MappingEndEvent, events):
-        key = _value(event, events, depth + 1)
-        if isinstance(key, Int | Float):
-            key = key.text
-        if not isinstance(key, str):
-            raise _RefusedError(event.start_mark, f"a key must be text, not {_kind(key)}; quote it")
-        if key in tree:
-            raise _RefusedError(event.start_mark, f"'{key}' stands here twice; keep one")
-        tree[key] = _value(next(events), events, depth + 1)
-    return tree
-
-
-def _until(end: type[yaml.Event], events: Iterator[yaml.Event]) -> Iterator[yaml.Event]:
-    for event in events:
-        if isinstance(event, end):
-            return
-        yield event
 
 
 def _kind(value: Any) -> str:
@@ -174,45 +162,35 @@ def _kind(value: Any) -> str:
     return "nothing" if value is None else names.get(type(value), "a number")
 
 
-class _Dumper(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML brings no types
-    """Writes on one line, and quotes what either version of YAML would not read as text."""
+class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
+    """Quotes text that either version of YAML would read as something else."""
 
     def represent_text(self, value: str) -> yaml.ScalarNode:
-        """Quoted where it must be; line breaks only ever escaped."""
-        style = None
-        if scalar_is_not_text(value):
-            style = "'"
+        style = None if _reads_as_text(value) else "'"
         if not value.isprintable() or value.startswith("="):
-            style = '"'
+            style = '"'  # the style that escapes line breaks
         return self.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
 _Dumper.add_representer(str, _Dumper.represent_text)
 
 
-def scalar_is_not_text(text: str) -> bool:
-    """Whether `text` must be quoted to remain text."""
+def _reads_as_text(text: str) -> bool:
     try:
-        return not isinstance(scalar(text), str)
+        return isinstance(scalar(text), str)
     except ConfigError:
-        return True
+        return False
 
 
 def to_text(value: Any) -> str:
     """One line of YAML that `read_file` reads as the same value."""
-    written = yaml.dump(
-        plain(value),
-        Dumper=_Dumper,
-        default_flow_style=True,
-        width=float("inf"),
-        allow_unicode=True,
-        sort_keys=False,
-    )
+    style: dict[str, Any] = {"default_flow_style": True, "width": float("inf"), "allow_unicode": True}
+    written = yaml.dump(plain(value), Dumper=_Dumper, sort_keys=False, **style)
     return written.removesuffix("\n").removesuffix("\n...")
 
 
 def plain(value: Any) -> Any:
-    """The same value in dicts, lists and exact scalars: what YAML can hold."""
+    """The same value in dicts, lists and built-in scalars: what YAML can hold."""
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
@@ -223,7 +201,4 @@ def plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
         return [plain(v) for v in value]
-    for kind in (bool, int, float, str):
-        if isinstance(value, kind):
-            return kind(value)
-    return value
+    return next((kind(value) for kind in (bool, int, float, str) if isinstance(value, kind)), value)

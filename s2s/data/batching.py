@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from s2s.data.drawn import Drawn
+from s2s.data.lazy_batch import LazyBatch
 
 Sentence = Sequence[int] | NDArray[Any]
 Pair = tuple[Sentence, Sentence]
@@ -33,7 +33,7 @@ N_ROUNDS = 4
 
 
 class Lengths(Protocol):
-    """What batching needs to know of a corpus; `s2s.data.corpus.Corpus` is one."""
+    """What batching needs to know of a corpus; `s2s.data.mapped_corpus.MappedCorpus` is one."""
 
     def __len__(self) -> int: ...
 
@@ -123,11 +123,11 @@ class Batches:
                 yield batches[index]
             start = 0
 
-    def onwards(self, epoch: int, start: int) -> Iterator[tuple[int, int, Drawn]]:
+    def onwards(self, epoch: int, start: int) -> Iterator[tuple[int, int, LazyBatch]]:
         """All batches from batch `start` of an epoch on, without end: epoch, number in it, pairs."""
         while True:
             for number, rows in enumerate(self.epoch(epoch, start), start):
-                yield epoch, number, Drawn(rows, self.lengths(rows), self.pairs)
+                yield epoch, number, LazyBatch(rows, self.lengths(rows), self.pairs)
             epoch, start = epoch + 1, 0
 
     def rows(self, epoch: int, positions: Rows) -> Rows:

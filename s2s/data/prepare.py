@@ -1,8 +1,8 @@
-"""Raw examples to a folder that training maps into memory: tokeniser, corpora, manifest.
+"""Prepares what training reads: a folder with the tokeniser, the encoded corpora and a manifest.
 
-The folder's name holds a hash of every setting, its manifest the hash of every input file. So it is made once,
-found by whoever asks for the same, and made anew when an input has changed. It is built under another name and
-renamed when complete: whenever a process dies, the folder is whole or not there.
+The folder's name contains a hash of all settings, its manifest a hash of every input file. So it is built once, reused
+with the same settings, and rebuilt when an input has changed. It is built under a temporary name and renamed when
+complete, so that a crash leaves a complete folder or none.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from s2s.data.corpus import Corpus, CorpusWriter
-from s2s.data.encoding import CorpusReport, encode_corpus, n_workers
-from s2s.data.inputs import is_unchanged, is_untouched, stamp
-from s2s.data.publish import publish
-from s2s.data.recipe import MANIFEST, Manifest, Recipe
+from s2s.data.encode import CorpusReport, encode_corpus, n_workers
+from s2s.data.file_stamp import has_same_contents, has_same_time, stamp_file
+from s2s.data.manifest import MANIFEST, Manifest
+from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter
+from s2s.data.preparation_spec import PreparationSpec
 from s2s.errors import DataError
 from s2s.io.atomic import NO_LOCKS, write_file
+from s2s.io.atomic_folder import replace_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,85 +40,85 @@ TOKENIZER = "tokenizer"
 
 @dataclass(frozen=True)
 class Prepared:
-    """A complete folder, open."""
+    """A complete prepared folder with its corpora mapped."""
 
     directory: Path
-    train: list[tuple[Corpus, float]]
-    """Corpora with their weights"""
-    valid: list[Corpus]
+    train: list[tuple[MappedCorpus, float]]
+    """Each with its weight"""
+    valid: list[MappedCorpus]
     identity: str
-    """One hash over the encoded training corpora: another one means that something else is learnt from"""
+    """Hash of the encoded training corpora: equal if and only if the training data is"""
     report: list[str]
-    """Lines for the first screen: where it comes from, and what became of each corpus"""
+    """Lines for the first screen: the folder, and the counts of each corpus"""
 
     @property
     def tokenizer(self) -> Path:
-        """The folder that `Task.load` reads."""
+        """Argument of `Task.load`."""
         return self.directory / TOKENIZER
 
 
-class Progress:
-    """Tells what happens, and while nothing new does, how far it is, not more often than `every` seconds."""
+class ProgressReporter:
+    """Reports each stage when it begins, and the number of pairs so far at most once in `every` seconds."""
 
-    def __init__(self, tell: Callable[[str], None], every: float) -> None:
-        self.tell = tell
+    def __init__(self, report: Callable[[str], None], every: float) -> None:
+        self.report = report
         self.every = every
-        self.told = self.began = time.monotonic()
+        self.last = self.began = time.monotonic()
 
-    def say(self, what: str) -> None:
-        """Something begins."""
-        self.told = self.began = time.monotonic()
-        self.tell(what)
+    def begin(self, stage: str) -> None:
+        """Report the beginning of a stage."""
+        self.last = self.began = time.monotonic()
+        self.report(stage)
 
-    def tick(self, what: str, n_pairs: int) -> None:
-        """So far it has come."""
+    def advance(self, stage: str, n_pairs: int) -> None:
+        """Report how far a stage is."""
         now = time.monotonic()
-        if now - self.told >= self.every:
-            self.told = now
-            self.tell(f"{what}: {n_pairs:,} pairs, {n_pairs / (now - self.began):,.0f} a second")
+        if now - self.last >= self.every:
+            self.last = now
+            self.report(f"{stage}: {n_pairs:,} pairs, {n_pairs / (now - self.began):,.0f} a second")
 
 
 def prepare(
-    task: Task, config: DataConfig, progress: Callable[[str], None] = lambda _: None, every: float = 10.0
+    task: Task, config: DataConfig, report: Callable[[str], None] = lambda _: None, every: float = 10.0
 ) -> Prepared:
-    """The prepared corpora of a task, made if they are missing or stale; the task has its symbols then.
+    """The prepared corpora of a task, built if missing or stale; loads the task's tokenisers.
 
-    `progress` is told in a line whatever takes long, and how far it is every so many seconds.
+    `report` gets a line for each stage, and for the current one every `every` seconds.
     """
-    recipe, told = Recipe(task, config), Progress(progress, every)
-    with _alone(recipe.directory, told):
-        found = _find(recipe, told)
-        manifest = found or _build(recipe, told)
-        task.load(recipe.directory / TOKENIZER)
-        return _open(recipe, manifest, "found" if found else "made")
+    spec, progress = PreparationSpec(task, config), ProgressReporter(report, every)
+    with _locked(spec.directory, progress):
+        found = _find(spec, progress)
+        manifest = found or _build(spec, progress)
+        task.load(spec.directory / TOKENIZER)
+        return _open(spec, manifest, "found" if found else "made")
 
 
 @contextmanager
-def _alone(directory: Path, told: Progress) -> Iterator[None]:
-    """Nobody else prepares this folder meanwhile; the lock goes with the process, however it ends."""
+def _locked(directory: Path, progress: ProgressReporter) -> Iterator[None]:
+    """Hold the lock of this folder; it is released when the process ends, however it ends."""
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
         lock = directory.with_name(f".{directory.name}.lock").open("a")
     except OSError as error:
         if not (directory / MANIFEST).is_file():
             raise _unwritable(directory, error) from None
-        lock = None  # a complete folder that is shared read-only: nobody can change it either
+        lock = None  # a complete folder on a read-only share needs no lock
     with lock or nullcontext():
         if lock:
-            _wait(lock, directory, told)
+            _wait(lock, directory, progress)
         yield
 
 
-def _wait(lock: IO[str], directory: Path, told: Progress) -> None:
+def _wait(lock: IO[str], directory: Path, progress: ProgressReporter) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        told.say(f"waiting for another process that prepares {directory}")
+        progress.begin(f"waiting for another process that prepares {directory}")
         fcntl.flock(lock, fcntl.LOCK_EX)
     except OSError as error:
         if error.errno not in NO_LOCKS:
             raise
-        told.say(f"no locks in {directory.parent}: let only one process prepare there at a time")
+        progress.begin(f"no locks in {directory.parent}: let only one process prepare there at a time")
 
 
 def _unwritable(directory: Path, error: OSError) -> DataError:
@@ -127,33 +128,33 @@ def _unwritable(directory: Path, error: OSError) -> DataError:
     )
 
 
-def _find(recipe: Recipe, told: Progress) -> Manifest | None:
-    """The manifest of a folder that can be used as it is, or None, said why if there is one."""
-    directory = recipe.directory
+def _find(spec: PreparationSpec, progress: ProgressReporter) -> Manifest | None:
+    """The manifest of an up-to-date folder, or None; reports why an existing folder cannot be used."""
+    directory = spec.directory
     if not directory.exists():
         return None
     try:
         manifest = Manifest.read(directory)
-        broken = [name for name, said in manifest.outputs.items() if not is_unchanged(directory / name, said)]
+        broken = [name for name, stamp in manifest.outputs.items() if not has_same_contents(directory / name, stamp)]
     except (KeyError, TypeError, ValueError, AttributeError, FileNotFoundError):
         broken = [MANIFEST]
     if broken:
-        told.say(f"{directory}: {broken[0]} is damaged or missing; preparing again")
+        progress.begin(f"{directory}: {broken[0]} is damaged or missing; preparing again")
         return None
-    present = [file for file in recipe.files if file.exists()]
-    changed = [f for f in present if not is_unchanged(f, manifest.inputs.get(str(f)))]
+    present = [file for file in spec.files if file.exists()]
+    changed = [f for f in present if not has_same_contents(f, manifest.inputs.get(str(f)))]
     if changed:
-        told.say(f"{changed[0]} has changed; preparing again")
+        progress.begin(f"{changed[0]} has changed; preparing again")
         return None
-    if len(present) < len(recipe.files):
-        gone = next(file for file in recipe.files if file not in present)
-        told.say(f"{gone} is gone; using what was prepared from it in {directory}")
+    if len(present) < len(spec.files):
+        gone = next(file for file in spec.files if file not in present)
+        progress.begin(f"{gone} is gone; using what was prepared from it in {directory}")
     return _restamped(directory, manifest, present)
 
 
 def _restamped(directory: Path, manifest: Manifest, files: list[Path]) -> Manifest:
-    """The manifest with the times of files that were touched, so that they are not read again next time."""
-    touched = [f for f in files if not is_untouched(f, manifest.inputs[str(f)])]
+    """The manifest with the new times of touched files, which are then not hashed again next time."""
+    touched = [f for f in files if not has_same_time(f, manifest.inputs[str(f)])]
     if not touched:
         return manifest
     now = {str(f): replace(manifest.inputs[str(f)], mtime_ns=f.stat().st_mtime_ns) for f in touched}
@@ -163,15 +164,15 @@ def _restamped(directory: Path, manifest: Manifest, files: list[Path]) -> Manife
     return manifest
 
 
-def _build(recipe: Recipe, told: Progress) -> Manifest:
-    """Learn, encode, and give the complete folder its name."""
-    directory = recipe.directory
+def _build(spec: PreparationSpec, progress: ProgressReporter) -> Manifest:
+    """Train the tokenisers, encode, and rename the complete folder."""
+    directory = spec.directory
     temp = directory.with_name(f".{directory.name}.tmp")
     shutil.rmtree(temp, ignore_errors=True)  # of a process that was killed
     try:
         (temp / TOKENIZER).mkdir(parents=True)
-        manifest = _fill(temp, recipe, told)
-        publish(temp, directory)
+        manifest = _fill(temp, spec, progress)
+        replace_folder(temp, directory)
     except OSError as error:
         raise _unwritable(directory, error) from error
     finally:
@@ -179,41 +180,39 @@ def _build(recipe: Recipe, told: Progress) -> Manifest:
     return manifest
 
 
-def _fill(temp: Path, recipe: Recipe, told: Progress) -> Manifest:
-    inputs = {file: stamp(file) for file in recipe.files}
-    told.say(f"task={recipe.task.config.name}: learning its symbols")
-    recipe.task.learn(temp / TOKENIZER)
-    reports = [_encode(temp, number, recipe, told) for number in range(len(recipe.corpora))]
-    _refuse_nothing(reports)
-    for file, said in inputs.items():
-        if not file.exists() or not is_untouched(file, said):
+def _fill(temp: Path, spec: PreparationSpec, progress: ProgressReporter) -> Manifest:
+    inputs = {file: stamp_file(file) for file in spec.files}
+    progress.begin(f"task={spec.task.config.name}: learning its vocabulary")
+    spec.task.learn(temp / TOKENIZER)
+    reports = [_encode(temp, number, spec, progress) for number in range(len(spec.corpora))]
+    _check_splits(reports)
+    for file, stamp in inputs.items():
+        if not file.exists() or not has_same_time(file, stamp):
             raise DataError(f"{file}: has changed while it was read; start again when it is complete")
     manifest = Manifest(
-        settings=recipe.settings,
+        settings=spec.settings,
         made=time.time(),
-        inputs={str(file): said for file, said in inputs.items()},
-        outputs={str(f.relative_to(temp)): stamp(f) for f in sorted(temp.rglob("*")) if f.is_file()},
+        inputs={str(file): stamp for file, stamp in inputs.items()},
+        outputs={str(f.relative_to(temp)): stamp_file(f) for f in sorted(temp.rglob("*")) if f.is_file()},
         reports=reports,
     )
     (temp / MANIFEST).write_bytes(manifest.dump())
     return manifest
 
 
-def _encode(temp: Path, number: int, recipe: Recipe, told: Progress) -> CorpusReport:
-    split, name, _ = recipe.corpora[number]
+def _encode(temp: Path, number: int, spec: PreparationSpec, progress: ProgressReporter) -> CorpusReport:
+    split, name, _ = spec.corpora[number]
     report = CorpusReport(split, name)
-    vocab, what = recipe.task.vocab, f"encoding {split} {name}"
-    told.say(what)
-    with CorpusWriter(temp / str(number), vocab.src, vocab.tgt) as writer:
-        for so_far in encode_corpus(
-            recipe.task, writer, report, recipe.limits(split), n_workers(recipe.config.workers)
-        ):
-            told.tick(what, so_far.n_read)
+    vocab, stage = spec.task.vocab, f"encoding {split} {name}"
+    progress.begin(stage)
+    with MappedCorpusWriter(temp / str(number), vocab.src, vocab.tgt) as writer:
+        for so_far in encode_corpus(spec.task, writer, report, spec.limits(split), n_workers(spec.config.workers)):
+            progress.advance(stage, so_far.n_read)
     return report
 
 
-def _refuse_nothing(reports: list[CorpusReport]) -> None:
-    """A split that is given and has no pairs left would only fail later, and less clearly."""
+def _check_splits(reports: list[CorpusReport]) -> None:
+    """Raise DataError if a configured split has no pair left."""
     for split in dict.fromkeys(report.split for report in reports):
         of_split = [report for report in reports if report.split == split]
         if not any(report.n_kept for report in of_split):
@@ -221,16 +220,16 @@ def _refuse_nothing(reports: list[CorpusReport]) -> None:
             raise DataError(f"no {split} pair is left ({counts}); check the files, data.max_len and data.max_ratio")
 
 
-def _open(recipe: Recipe, manifest: Manifest, how: str) -> Prepared:
+def _open(spec: PreparationSpec, manifest: Manifest, how: str) -> Prepared:
     train, valid = [], []
-    learnt_from = hashlib.sha256()
-    for number, (split, _, weight) in enumerate(recipe.corpora):
-        corpus = Corpus(recipe.directory / str(number))
+    digest = hashlib.sha256()
+    for number, (split, _, weight) in enumerate(spec.corpora):
+        corpus = MappedCorpus(spec.directory / str(number))
         if split == "train":
             train.append((corpus, weight))
-            learnt_from.update(json.dumps(corpus.manifest, sort_keys=True).encode())  # it has the hash of every file
+            digest.update(json.dumps(corpus.manifest, sort_keys=True).encode())  # it contains the hash of every file
         else:
             valid.append(corpus)
-    weights = [weight for _, _, weight in recipe.corpora]
+    weights = [weight for _, _, weight in spec.corpora]
     lines = [report.line(weight) for report, weight in zip(manifest.reports, weights, strict=True)]
-    return Prepared(recipe.directory, train, valid, learnt_from.hexdigest(), [f"{how} in {recipe.directory}", *lines])
+    return Prepared(spec.directory, train, valid, digest.hexdigest(), [f"{how} in {spec.directory}", *lines])

@@ -1,127 +1,162 @@
-"""Files to aligned pairs: two parallel files, a TSV of two columns, or JSONL; gzip or plain.
+"""Files to lines: bytes split at `\\n` only, strictly UTF-8, every error with its file and line.
 
-A pair keeps its place: what cannot be used is yielded as a `Rejected`, so nothing moves and all is counted.
+Python's own text reading would split at U+2028, U+0085, vertical tabs and lone carriage returns, too, and two
+parallel files would part without a word.
 """
 
 from __future__ import annotations
 
-__all__ = ["CorpusFiles", "Line", "parse_corpora", "read_lines", "read_pairs"]
+__all__ = [
+    "DROP",
+    "INVALID_UTF8",
+    "NUL",
+    "Invalid",
+    "Line",
+    "missing",
+    "numbered_lines",
+    "open_bytes",
+    "read_lines",
+]
 
-import json
-from itertools import zip_longest
-from pathlib import Path
-from typing import TYPE_CHECKING
+import difflib
+import gzip
+import zlib
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Literal, cast
 
-from s2s.data.alignment import parting
-from s2s.data.files import CorpusFiles, kind, parse_corpora
-from s2s.data.lines import DROP, INVALID_UTF8, NUL, Invalid, Line, blocks, numbered_lines, read_lines
 from s2s.errors import DataError
-from s2s.task import Example, Rejected
+from s2s.task import Rejected
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator
+    from pathlib import Path
 
-EMPTY = Rejected("empty")
-NOT_A_PAIR = Rejected("not a pair")
+Invalid = Literal["error", "drop"]
+"""What to do with a line that cannot be used: stop with its place, or drop and count it."""
+Line = str | Rejected
 
-
-def read_pairs(files: Sequence[Path | str], invalid: Invalid = "error") -> Iterator[Example | Rejected]:
-    """Every pair of one corpus, in order."""
-    paths = [Path(file) for file in files]
-    if len(paths) == 2:
-        return _parallel(paths[0], paths[1], invalid)
-    held = kind(paths[0]) if len(paths) == 1 else None
-    if held is None:
-        named = ", ".join(map(str, paths))
-        raise DataError(f"{named}: a corpus is two parallel files, or one whose name ends in .tsv or .jsonl")
-    return _one_file(paths[0], {"tsv": _columns, "jsonl": _record}[held], invalid)
+INVALID_UTF8 = Rejected("invalid UTF-8")
+NUL = Rejected("NUL character")
+BLOCK = 1 << 20  # bytes decoded at once: ten times faster than line by line, and memory stays flat
+MOST = 1 << 26
+"""Bytes of a line: what has longer ones is no text, and a small gzip file may unpack to one that fills the memory"""
+DROP = "repair the file, or drop such lines with task.invalid=drop"
 
 
-def _parallel(src_path: Path, tgt_path: Path, invalid: Invalid) -> Iterator[Example | Rejected]:
-    """Line n of one file with line n of the other."""
-    src_lines, tgt_lines = _flat(src_path, invalid), _flat(tgt_path, invalid)
-    for n_pairs, (src, tgt) in enumerate(zip_longest(src_lines, tgt_lines)):
-        if src is None or tgt is None:
-            longer = n_pairs + 1 + sum(1 for _ in (tgt_lines if src is None else src_lines))
-            n_src, n_tgt = (n_pairs, longer) if src is None else (longer, n_pairs)
-            raise _unequal(src_path, tgt_path, n_src, n_tgt)
-        yield _pair(src, tgt)
-
-
-def _flat(path: Path, invalid: Invalid) -> Iterator[Line]:
+def read_lines(path: Path, invalid: Invalid = "error") -> Iterator[str]:
+    """The lines of a text file, plain or gzip, without their ends; "drop" leaves out what is not text."""
     for block in blocks(path, invalid):
-        yield from block
+        yield from (line for line in block if not isinstance(line, Rejected))
 
 
-def _pair(src: Line, tgt: Line) -> Example | Rejected:
-    if isinstance(src, Rejected):
-        return src
-    if isinstance(tgt, Rejected):
-        return tgt
-    if not src or not tgt or src.isspace() or tgt.isspace():
-        return EMPTY
-    return Example(src, tgt)
+def numbered_lines(path: Path, invalid: Invalid) -> Iterator[tuple[int, Line]]:
+    """Every line with its number, from 1; one that is not text stays in its place as a `Rejected`."""
+    number = 0
+    for block in blocks(path, invalid):
+        yield from enumerate(block, number + 1)
+        number += len(block)
 
 
-def _unequal(src_path: Path, tgt_path: Path, n_src: int, n_tgt: int) -> DataError:
-    counts = f"{src_path} has {n_src:,} lines and {tgt_path} has {n_tgt:,}; they must be parallel, line by line"
-    place = parting(src_path, tgt_path, n_src, n_tgt)
-    if place is None:
-        return DataError(f"{counts}. The shorter one seems to be cut off at its end")
-    return DataError(f"{counts}. By their lengths they part near line {place:,}: look there")
+def blocks(path: Path, invalid: Invalid) -> Iterator[list[Line]]:
+    """The lines of a file, a list for about every BLOCK bytes."""
+    number = 0
+    for data in _whole_lines(path):
+        lines = _decode(data, path, number, invalid)
+        if number == 0 and isinstance(lines[0], str):
+            lines[0] = lines[0].removeprefix("\ufeff")
+        number += len(lines)
+        yield lines
 
 
-class _Unusable(Exception):  # noqa: N818  caught in this file
-    """What is wrong with a line, and as what it counts when it is dropped."""
-
-    def __init__(self, what: str, counts_as: Rejected = NOT_A_PAIR) -> None:
-        super().__init__(what)
-        self.counts_as = counts_as
-
-
-def _one_file(path: Path, parse: Callable[[str], Example | Rejected], invalid: Invalid) -> Iterator[Example | Rejected]:
-    """One pair a line."""
-    for number, line in numbered_lines(path, invalid):
-        if isinstance(line, Rejected):
-            yield line
-            continue
-        try:
-            pair = EMPTY if not line or line.isspace() else parse(line)
-        except _Unusable as error:
-            if invalid == "error":
-                raise DataError(f"{path}:{number}: {error}; {DROP}") from None
-            pair = error.counts_as
-        yield pair
+def _whole_lines(path: Path) -> Iterator[bytes]:
+    """Blocks of bytes that begin and end with a line, the last line end of each left out."""
+    with open_bytes(path) as file:
+        parts: list[bytes] = []  # a line longer than a block is joined once, not once a block
+        number = 1
+        while data := file.read(BLOCK):
+            end = data.rfind(b"\n")
+            if end < 0:
+                parts.append(data)
+                if len(parts) > MOST // BLOCK:
+                    raise DataError(f"{path}:{number}: a line of more than {MOST:,} bytes; is this file text?")
+                continue
+            number += data.count(b"\n")
+            parts.append(data[:end])
+            yield b"".join(parts)
+            parts = [data[end + 1 :]] if end + 1 < len(data) else []
+        if parts:
+            yield b"".join(parts)
 
 
-def _columns(line: str) -> Example | Rejected:
-    columns = line.split("\t")
-    if len(columns) != 2:
-        columns_given = f"{len(columns)} column{'s' if len(columns) > 1 else ''}"
-        raise _Unusable(f"{columns_given}, expected 2 with one tab between them")
-    return _pair(*columns)
-
-
-def _record(line: str) -> Example | Rejected:
-    expected = 'expected an object such as {"src": "…", "tgt": "…"}'
+def _decode(data: bytes, path: Path, before: int, invalid: Invalid) -> list[Line]:
+    """The lines of one block; only a block with something wrong in it is looked at line by line."""
     try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise _Unusable(f"not JSON ({error}), {expected}") from None
-    if not isinstance(record, dict):
-        raise _Unusable(f"not a JSON object, {expected}")
-    for key in ("src", "tgt"):
-        if not isinstance(record.get(key), str):
-            raise _Unusable(f'"{key}" is {"not text" if key in record else "missing"}, {expected}')
-        _refuse_escapes(key, record[key])
-    return _pair(record["src"], record["tgt"])
+        text = data.decode()
+    except UnicodeDecodeError:
+        pass
+    else:
+        if "\0" not in text:
+            return cast("list[Line]", _without_returns(text.split("\n")) if "\r" in text else text.split("\n"))
+    return [_line(raw, path, before + i, invalid) for i, raw in enumerate(data.split(b"\n"), 1)]
 
 
-def _refuse_escapes(key: str, text: str) -> None:
-    """JSON can spell what no file of lines can hold: NUL, and half of a surrogate pair."""
-    if "\0" in text:
-        raise _Unusable(f'"{key}" spells a NUL character (\\u0000)', NUL)
+def _without_returns(lines: list[str]) -> list[str]:
+    return [line.removesuffix("\r") for line in lines]
+
+
+def _line(raw: bytes, path: Path, number: int, invalid: Invalid) -> Line:
     try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise _Unusable(f'"{key}" spells half a character (\\u{ord(text[error.start]):04x})', INVALID_UTF8) from None
+        line = raw.decode().removesuffix("\r")
+    except UnicodeDecodeError as error:
+        if invalid == "drop":
+            return INVALID_UTF8
+        column = len(raw[: error.start].decode()) + 1
+        byte = raw[error.start]
+        raise DataError(f"{path}:{number}: invalid UTF-8 byte 0x{byte:02x} at column {column}; {DROP}") from None
+    if "\0" not in line:
+        return line
+    if invalid == "drop":
+        return NUL
+    raise DataError(f"{path}:{number}: NUL character at column {line.index(chr(0)) + 1}; {DROP}")
+
+
+@contextmanager
+def open_bytes(path: Path) -> Iterator[IO[bytes]]:
+    """The uncompressed bytes of a file; what can go wrong while they are read becomes one clear line."""
+    try:
+        with path.open("rb") as raw:
+            zipped = _is_gzip(path, raw)
+            yield cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if zipped else raw
+    except FileNotFoundError:
+        raise missing(path) from None
+    except IsADirectoryError:
+        raise DataError(f"{path}: is a folder, expected a file; name the file in it") from None
+    except PermissionError:
+        raise DataError(f"{path}: may not be read; give yourself permission (chmod u+r)") from None
+    except EOFError:
+        raise DataError(f"{path}: the gzip file is cut off; copy or download it again") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{path}: the gzip file is damaged ({error}); copy or download it again") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def _is_gzip(path: Path, raw: IO[bytes]) -> bool:
+    start = raw.read(2)
+    raw.seek(0)
+    if start == b"\x1f\x8b":
+        return True
+    if path.suffix == ".gz":
+        what = "is cut off" if len(start) < 2 else "is not compressed with gzip, though its name ends in .gz"
+        raise DataError(f"{path}: {what}; copy it again, or rename it")
+    return False
+
+
+def missing(path: Path) -> DataError:
+    """What to say of a file that is not there: a file of nearly that name, if the folder has one."""
+    folder = path.parent
+    if not folder.is_dir():
+        return DataError(f"{path}: no such file; there is no folder {folder}. Check the path")
+    names = sorted(p.name for p in folder.iterdir())
+    near = difflib.get_close_matches(path.name, names, n=1)
+    return DataError(f"{path}: no such file. {f'Did you mean {folder / near[0]}?' if near else 'Check the path'}")

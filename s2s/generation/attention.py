@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from s2s.batch import like_lengths, make_batch
+from s2s.batch import batch_by_length, make_batch
 from s2s.config import GenerateConfig
 from s2s.decoding import Hypothesis, SearchResult
 from s2s.decoding.penalties import coverage
@@ -77,7 +77,7 @@ class AttentionReader:
 
     def _weights(self, pairs: Sequence[Pair]) -> Iterator[tuple[int, Tensor | None]]:
         """The index of each pair, and the attention [T, S - 1] of its target, with eos, to its source, without."""
-        for indices in like_lengths(pairs, self.config.tokens):
+        for indices in batch_by_length(pairs, self.config.tokens):
             batch = make_batch([pairs[i] for i in indices], self.vocab).to(self.device)
             with torch.no_grad():
                 found = self.model.attention(

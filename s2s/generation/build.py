@@ -14,7 +14,7 @@ import torch
 from s2s.backend import kernels
 from s2s.backend.linear import Matmul, pack, steady
 from s2s.compose import ComposedConfig, recompose
-from s2s.data.encoding import n_workers
+from s2s.data.encode import n_workers
 from s2s.decoding.ensemble import member_models
 from s2s.distributed import pick_device
 from s2s.errors import ConfigError

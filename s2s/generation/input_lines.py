@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
-from s2s.data.lines import INVALID_UTF8, NUL, Line, numbered_lines
+from s2s.data.text import INVALID_UTF8, NUL, Line, numbered_lines
 from s2s.errors import ConfigError, DataError
 from s2s.task import Rejected
 

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from s2s.data.lines import open_bytes
+from s2s.data.text import open_bytes
 from s2s.errors import ConfigError
 from s2s.generation.formats import FORMATS
 from s2s.generation.input_lines import is_stream

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from s2s.batch import like_lengths, make_batch
+from s2s.batch import batch_by_length, make_batch
 from s2s.errors import DataError, UserError
 from s2s.model import evaluating
 
@@ -109,7 +109,7 @@ def score_ids(
 
 def _window(model: Seq2Seq, vocab: Vocab, pairs: Sequence[Encoded], device: torch.device, tokens: int) -> list[Scored]:
     found: dict[int, Scored] = {}
-    for places in like_lengths(pairs, tokens):
+    for places in batch_by_length(pairs, tokens):
         batch = make_batch([pairs[i] for i in places], vocab).to(device)
         with evaluating(model), torch.no_grad():
             rows = token_log_probs(model, batch).tolist()

@@ -17,9 +17,9 @@ from s2s.compose import compose, differences, to_yaml
 from s2s.config import Config
 from s2s.errors import CheckpointError, UserError
 from s2s.io.atomic import write_file
+from s2s.io.lock import FileLock
 from s2s.run import tokenizer
 from s2s.run.environment import changes, environment
-from s2s.run.lock import Lock
 from s2s.run.paths import RESOLVED, point_last
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class RunDirectory:
         self.is_first = is_first
         self.checkpoints = path / "checkpoints"
         self.tokenizer = path / "tokenizer"
-        self.lock = Lock(path / ".lock")
+        self.lock = FileLock(path / ".lock")
         self.is_new = not path.exists()
 
     def __enter__(self) -> Self:

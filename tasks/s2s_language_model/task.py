@@ -10,9 +10,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from s2s.data.files import expanded
-from s2s.data.lines import blocks
-from s2s.data.subword import Subwords
-from s2s.data.text import EMPTY
+from s2s.data.parallel import EMPTY
+from s2s.data.subwords import Subwords
+from s2s.data.text import blocks
 from s2s.errors import ConfigError, DataError
 from s2s.run import find_run
 from s2s.run.tokenizer import MANIFEST, identity

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s2s.data.lines import numbered_lines
+from s2s.data.text import numbered_lines
 from s2s.errors import ConfigError, DataError, UserError
 from s2s.io.atomic import fsync
 from s2s_parsing.source import words_of

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from s2s.data.subword import Subwords
+    from s2s.data.subwords import Subwords
 
 BLANKS = re.compile(r"[ \t\n\v\f\r]+")
 BEGINNING = "\u2581"  # how sentencepiece marks the first piece of a word

@@ -8,8 +8,8 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from s2s.data.lines import missing
-from s2s.data.subword import UNK
+from s2s.data.subwords import UNK
+from s2s.data.text import missing
 from s2s.errors import DataError
 from s2s.io.atomic import write_file
 from s2s_parsing.constraint.bounds import Bounds

@@ -10,8 +10,8 @@ from itertools import accumulate
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from s2s.data.lines import missing
-from s2s.data.subword import Subwords, train_subwords
+from s2s.data.subwords import Subwords, train_subwords
+from s2s.data.text import missing
 from s2s.errors import DataError
 from s2s.io.atomic import write_file
 from s2s.plugin import load_plugins

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from s2s.compose import entry_config
-from s2s.data.text import CorpusFiles, parse_corpora, read_pairs
+from s2s.data.parallel import CorpusFiles, parse_corpora, read_pairs
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ __all__ = ["Translation"]
 import json
 from typing import TYPE_CHECKING, Any
 
-from s2s.data.subword import Subwords, train_subwords
+from s2s.data.subwords import Subwords, train_subwords
 from s2s.errors import DataError
 from s2s.plugin import load_plugins
 from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab

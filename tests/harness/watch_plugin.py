@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from s2s.model import Seq2Seq
-    from s2s.trainer import Trainer
+    from s2s.training.trainer import Trainer
 
 
 def tell(hook: str, **what: Any) -> None:
@@ -63,11 +63,11 @@ def s2s_build_model() -> Generator[None, Seq2Seq, Seq2Seq]:
 
 @hookimpl
 def s2s_train_start(trainer: Trainer) -> None:
-    tell("train_start", step=trainer.progress.step)
-    send("starting", trainer.progress.step)
+    tell("train_start", step=trainer.state.step)
+    send("starting", trainer.state.step)
     spoilt = [int(step) for step in os.environ.get("SPOIL", "").split()]
-    weight = trainer.updater.parameters[0]
-    weight.register_hook(lambda g: g * float("nan") if trainer.progress.step in spoilt else None)
+    weight = trainer.train_step.parameters[0]
+    weight.register_hook(lambda g: g * float("nan") if trainer.state.step in spoilt else None)
 
     limit, places = int(os.environ.get("MEMORY", 0)), [0]
 
@@ -80,15 +80,15 @@ def s2s_train_start(trainer: Trainer) -> None:
     def before_forward(model: Seq2Seq, arguments: Any) -> None:
         places[0] = arguments[0].numel()
         if not model.training:
-            averaged = (trainer.keeper.folder / "average").exists()
-            send("averaged" if averaged else "validating", trainer.progress.step)
+            averaged = (trainer.checkpoints.folder / "average").exists()
+            send("averaged" if averaged else "validating", trainer.state.step)
 
-    trainer.updater.model.register_forward_pre_hook(before_forward)
+    trainer.train_step.model.register_forward_pre_hook(before_forward)
 
 
 @hookimpl
 def s2s_step_end(trainer: Trainer, record: Mapping[str, Any]) -> None:
-    weights = [p.detach().double().sum().item() for p in trainer.updater.parameters]
+    weights = [p.detach().double().sum().item() for p in trainer.train_step.parameters]
     tell("step_end", step=record["step"], weights=sum(weights))
     send("updating", record["step"])
 

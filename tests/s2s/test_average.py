@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def run(tmp_path: Path) -> tuple[Path, dict[int, dict[str, torch.Tensor]]]:
     path = tmp_path / "x"
     best = [[-1.0, 20], [-1.5, 40], [-2.0, 10], [-3.0, 5]]  # 5 was removed since
-    return path, make_run(path, letters_plugins(), [10, 20, 30, 40], progress={"best": best})
+    return path, make_run(path, letters_plugins(), [10, 20, 30, 40], trainer={"best": best})
 
 
 @pytest.mark.parametrize(("asked", "steps"), [("last=2", [30, 40]), ("best=3", [20, 40, 10]), ("last=1", [40])])

@@ -20,7 +20,7 @@ from s2s.nn.activation_checkpointing import checkpoint_activations
 from s2s.nn.loss import LabelSmoothed
 from s2s.packing import Capacity, pack
 from s2s.task import Vocab
-from s2s.update import Updater
+from s2s.training.train_step import TrainStep
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 
@@ -135,7 +135,7 @@ def test_layers_run_twice_in_training_and_once_otherwise() -> None:
     assert len(runs) == 4
 
 
-def compiled_updater(**train: object) -> Updater:
+def compiled_train_step(**train: object) -> TrainStep:
     """With the constant shapes that a GPU would get."""
     torch._dynamo.reset()
     model, config = net(), TrainConfig(tokens=60, compile=True, **train)  # type: ignore[arg-type]
@@ -143,7 +143,7 @@ def compiled_updater(**train: object) -> Updater:
     backend = dataclasses.replace(backend, packed=Decision(True, ""), max_len=12)
     model.compile(backend="eager", dynamic=False, fullgraph=True)
     loss, optimizer = LabelSmoothed(LabelSmoothedConfig()), torch.optim.SGD(model.parameters())
-    return Updater(config, 1, VOCAB, model, loss, optimizer, lambda _: 0.1, World(), backend=backend)
+    return TrainStep(config, 1, VOCAB, model, loss, optimizer, lambda _: 0.1, World(), backend=backend)
 
 
 BATCHES = [[([5, 6, 7], [8, 9])] * 3, [([4], [11, 12, 13, 14]), ([9, 9], [7])], [([8], [6, 6])]]
@@ -151,7 +151,7 @@ LONGER = [([5] * 20, [6] * 20)]
 
 
 def test_a_run_fails_where_a_batch_is_compiled_anew() -> None:
-    update = compiled_updater(recompile="fail")
+    update = compiled_train_step(recompile="fail")
     for step, pairs in enumerate(BATCHES, 1):
         assert update(pairs, step).finite
     with pytest.raises(ConfigError, match="recompile=fail"):
@@ -160,7 +160,7 @@ def test_a_run_fails_where_a_batch_is_compiled_anew() -> None:
 
 
 def test_a_run_may_go_on_and_compile() -> None:
-    update = compiled_updater()
+    update = compiled_train_step()
     for step, pairs in enumerate([*BATCHES, LONGER], 1):
         assert update(pairs, step).finite
     torch._dynamo.reset()

@@ -130,7 +130,7 @@ def test_batches_onwards_are_those_of_the_epochs() -> None:
     for (epoch, number, batch), expected in zip(batches.onwards(0, 0), rows, strict=False):
         assert (epoch, number) == expected[:2]
         assert list(batch) == batches.pairs(expected[2])
-        assert [(len(src) + 1, len(tgt) + 1) for src, tgt in batch] == [*zip(*batch.sizes, strict=True)]
+        assert [(len(src) + 1, len(tgt) + 1) for src, tgt in batch] == [*zip(*batch.lengths, strict=True)]
 
 
 def test_validation_takes_every_pair_once_shortest_first() -> None:

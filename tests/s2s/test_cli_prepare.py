@@ -27,7 +27,7 @@ def test_it_reports_what_was_read_and_kept(arguments: list[str], capsys: pytest.
         out, err = capsys.readouterr()
         assert f"{how} in " in out
         assert "train a: 200 pairs read, 200 kept; " in out
-        assert ("learning its symbols" in err) == (how == "made")
+        assert ("learning its vocabulary" in err) == (how == "made")
 
 
 def test_quiet_says_nothing(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

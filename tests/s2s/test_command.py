@@ -14,7 +14,7 @@ from toy_plugins import toy_plugins
 import s2s.cli.command
 import s2s.cli.plugins
 from s2s.cli.command import Options, guard, run_command, split_flags
-from s2s.compose import compose, finish
+from s2s.compose import build_config, compose
 from s2s.config import AverageConfig, Config, GenerateConfig, PrepareConfig, ScoreConfig
 from s2s.errors import ConfigError, DataError, Preempted, S2SError, did_you_mean
 
@@ -281,9 +281,9 @@ def test_plugins_counts_the_parameters_of_an_architecture(
         code, out, err = plugins(capsys, "show", "arch=transformer", f"vocab={vocab}")
         assert (code, err) == (0, "")
         shown = int(out.splitlines()[-1].split()[1].replace(",", ""))
-        made = s2s.cli.plugins.choose(["arch"], ["arch=transformer"], s2s.cli.plugins.load_plugins())
-        config = finish(made).config.arch
-        assert shown == s2s.cli.plugins.n_parameters(made.entries["arch"].build, config, vocab)
+        merged = s2s.cli.plugins.merge_groups(["arch"], ["arch=transformer"], s2s.cli.plugins.load_plugins())
+        config = build_config(merged).config.arch
+        assert shown == s2s.cli.plugins.n_parameters(merged.entries["arch"].build, config, vocab)
         assert f"(vocab={vocab:,})" in out
 
 

@@ -331,6 +331,8 @@ def test_a_value_is_read_as_its_option_means_it(argument: str, value: object) ->
         ("task.pair=3", "expected tuple[int, int]"),
         ("task.colour=green", "expected red | blue; the default is red."),
         ("task.weights={a: x}", "expected dict[str, float]"),
+        ("task.names=[[a]]", "task.names=[[a]]: expected list[str]"),
+        ("task.weights={a: {b: 1}}", "expected dict[str, float]"),
         ("task.names=[a", "task.names=[a: "),
         ("task.names=[*a]", "anchors and aliases"),
         ("task.names=[!!python/name:os.system x]", "tags"),

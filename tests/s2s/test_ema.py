@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from s2s.ema import EMA
+from s2s.training.ema import EMA
 
 
 @pytest.mark.parametrize("decay", [0.5, 0.999])

@@ -15,14 +15,11 @@ ROOT = Path(__file__).parents[2]
 
 FLOORS = (
     "errors registry plugin config compose",
-    "model task corpus intermediate batch io progress backend packing",
-    "nn data decoding optim schedules metrics checkpoint distributed log testing ema stopping",
-    "run update feed retention spoilt",
+    "model task corpus intermediate batch io backend packing",
+    "nn data decoding optim schedules metrics checkpoint distributed log testing",
+    "run",
     "generation",
-    "validation keeper probe",
-    "trainer",
-    "assemble",
-    "session",
+    "training",
     "cli",
 )
 """Names under s2s/, lowest first. Inside a package, on the two lowest floors and in cli, imports are free."""

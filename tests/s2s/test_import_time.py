@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-import time
 from importlib.metadata import EntryPoint, entry_points
 
 import pytest
@@ -50,10 +50,11 @@ def test_help_of_a_command_loads_no_torch(command: EntryPoint) -> None:
 
 
 def test_listing_plugins_takes_less_than_the_blink_of_an_eye() -> None:
-    """Promised: 0.4 s. The best of three, since the machine may be busy."""
+    """Promised: 0.4 s. Processor time, and the best of three, since the machine may be busy."""
     seconds = []
     for _ in range(3):
-        start = time.monotonic()
+        before = os.times()
         subprocess.run([sys.executable, "-c", COMMANDS["plugins list"]], capture_output=True, check=True)
-        seconds.append(time.monotonic() - start)
+        after = os.times()
+        seconds.append(after.children_user + after.children_system - before.children_user - before.children_system)
     assert min(seconds) < 0.4 * 2, "twice what is promised: something heavy is imported"

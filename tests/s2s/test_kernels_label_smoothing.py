@@ -73,7 +73,7 @@ def test_logits_may_be_far_apart() -> None:
 @pytest.mark.parametrize("poison", [float("nan"), float("inf")])
 @pytest.mark.parametrize("place", [0, 33])
 def test_what_is_not_finite_shows_in_the_loss(poison: float, place: int) -> None:
-    """The updater tells by it that there must be no step."""
+    """The train step skips the update because of it."""
     logits, at = drawn(34, torch.bfloat16)
     logits[1, place] = poison
     sums, _ = LabelSmoothed(LabelSmoothedConfig()).sums_and_gradient(logits, at)

@@ -16,8 +16,8 @@ import pytest
 from children import in_child, in_children
 
 from s2s.errors import CheckpointError
-from s2s.run import lock as module
-from s2s.run.lock import Lock
+from s2s.io import lock as module
+from s2s.io.lock import FileLock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,23 +31,23 @@ def no_flock(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    monkeypatch.setattr(module, "RENEWED", 0.1)
+    monkeypatch.setattr(module, "HEARTBEAT", 0.1)
     monkeypatch.setattr(module, "STALE", 0.8)
 
 
 def refused(path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"is in use by process \d+ on .*, started "):
-        Lock(path).acquire()
+        FileLock(path).acquire()
 
 
 def test_one_process_has_it_and_leaves_nothing_behind(tmp_path: Path) -> None:
     path = tmp_path / ".lock"
-    first = Lock(path)
+    first = FileLock(path)
     first.acquire()
     refused(path)
     assert in_child(lambda: refused(path)) == 0
     first.release()
-    second = Lock(path)
+    second = FileLock(path)
     second.acquire()
     second.release()
     assert [file.name for file in tmp_path.iterdir()] == [".lock"]
@@ -55,12 +55,12 @@ def test_one_process_has_it_and_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_a_process_that_was_killed_loses_it_at_once(tmp_path: Path) -> None:
     def die() -> None:
-        Lock(tmp_path / ".lock").acquire()
+        FileLock(tmp_path / ".lock").acquire()
         os.kill(os.getpid(), signal.SIGKILL)
 
     assert in_child(die) == -signal.SIGKILL
     began = time.monotonic()
-    Lock(tmp_path / ".lock").acquire()
+    FileLock(tmp_path / ".lock").acquire()
     assert time.monotonic() - began < 0.5
 
 
@@ -90,7 +90,7 @@ def test_another_machine_that_shows_none_loses_it(tmp_path: Path, monkeypatch: p
     """Whatever the clocks say."""
     elsewhere(tmp_path / ".lock")
     os.utime(tmp_path / ".lock.alive", (2e9, 2e9))
-    lock = Lock(tmp_path / ".lock")
+    lock = FileLock(tmp_path / ".lock")
     lock.acquire()
     assert json.loads((tmp_path / ".lock.alive").read_text())["pid"] == os.getpid()
     lock.release()
@@ -101,7 +101,7 @@ def test_of_many_that_find_a_dead_owner_one_takes_its_place(tmp_path: Path) -> N
 
     def try_it(number: int) -> None:
         with suppress(CheckpointError):
-            Lock(tmp_path / ".lock").acquire()
+            FileLock(tmp_path / ".lock").acquire()
             (tmp_path / f"has-{number}").touch()
             time.sleep(1.5)
 
@@ -110,7 +110,7 @@ def test_of_many_that_find_a_dead_owner_one_takes_its_place(tmp_path: Path) -> N
 
 
 def test_its_owner_renews_it(tmp_path: Path) -> None:
-    lock = Lock(tmp_path / ".lock")
+    lock = FileLock(tmp_path / ".lock")
     lock.acquire()
     before = (tmp_path / ".lock.alive").read_text()
     time.sleep(0.4)

@@ -21,7 +21,7 @@ def test_the_processes_agree_on_smaller_parts(tmp_path: Path) -> None:
     assert train(tmp_path / "one", *common) == 0
     codes = train_in_ranks(tmp_path / "two", 2, *common, env={1: {"MEMORY": "40"}})
     assert codes == [0, 0], (tmp_path / "two.log").read_text()
-    parts = [n for (n,) in records(tmp_path / "two" / "run", "update", "parts")]
+    parts = [n for (n,) in records(tmp_path / "two" / "run", "update", "micro_batches")]
     assert parts == [4, 4, 4]
     weights = [
         load_file(tmp_path / name / "run" / "checkpoints" / "step-000003" / "model.safetensors")
@@ -42,4 +42,4 @@ def test_a_run_that_goes_on_remembers_how_small_the_parts_were(tmp_path: Path, m
     assert train(tmp_path / "parts", "train.steps=6", *arguments) == 0
     parts, whole = outcome(tmp_path / "parts"), outcome(tmp_path / "whole")
     assert (parts["hashes"], parts["updates"]) == (whole["hashes"], whole["updates"])
-    assert {n for (n,) in records(tmp_path / "whole" / "run", "update", "parts")} == {4}
+    assert {n for (n,) in records(tmp_path / "whole" / "run", "update", "micro_batches")} == {4}

@@ -20,7 +20,7 @@ from s2s.optim import AdamConfig, AdamWConfig
 from s2s.optim.build import adam, adamw
 from s2s.optim.optimizer_step import CUDAGraphOptimizerStep, OptimizerStep
 from s2s.task import Vocab
-from s2s.update import Updater
+from s2s.training.train_step import TrainStep
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 
@@ -46,7 +46,7 @@ def again(function: Callable[[], Tensor]) -> tuple[Callable[[], None], Tensor]:
     return replay, result
 
 
-def updater(device: torch.device = CPU, *, recorded: bool, decays: bool = False, **train: Any) -> Updater:
+def train_step(device: torch.device = CPU, *, recorded: bool, decays: bool = False, **train: Any) -> TrainStep:
     """With batches of one shape."""
     torch.manual_seed(1)
     small = TransformerConfig(n_encoder_layers=1, n_decoder_layers=1, d_model=16, d_ff=32, n_heads=2)
@@ -57,7 +57,7 @@ def updater(device: torch.device = CPU, *, recorded: bool, decays: bool = False,
         BackendSelection(), packed=Decision(True, ""), max_len=12, cuda_graph=Decision(recorded, "")
     )
     precision = "fp32" if device == CPU else "bf16"
-    return Updater(
+    return TrainStep(
         TrainConfig(tokens=60, precision=precision, **train),
         seed=1,
         vocab=VOCAB,
@@ -70,13 +70,13 @@ def updater(device: torch.device = CPU, *, recorded: bool, decays: bool = False,
     )
 
 
-def check_equal(one: Updater, other: Updater) -> None:
+def check_equal(one: TrainStep, other: TrainStep) -> None:
     for (name, p), (_, q) in zip(one.model.named_parameters(), other.model.named_parameters(), strict=True):
         torch.testing.assert_close(p, q, rtol=1e-5, atol=1e-7, msg=lambda m, name=name: f"{name}: {m}")
 
 
 def check(device: torch.device, *, decays: bool, clip: float | None) -> None:
-    plain, recorded = (updater(device, recorded=r, decays=decays, clip=clip) for r in (False, True))
+    plain, recorded = (train_step(device, recorded=r, decays=decays, clip=clip) for r in (False, True))
     assert isinstance(recorded.stepper, CUDAGraphOptimizerStep)
     for step, batch in enumerate(BATCHES, 1):
         expected, found = plain(batch, step), recorded(batch, step)
@@ -87,7 +87,7 @@ def check(device: torch.device, *, decays: bool, clip: float | None) -> None:
 
 @pytest.fixture
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("s2s.update.capture", again)
+    monkeypatch.setattr("s2s.training.train_step.capture", again)
 
 
 @pytest.mark.usefixtures("by_hand")
@@ -106,7 +106,7 @@ def test_so_it_is_as_a_cuda_graph(decays: bool, clip: float | None) -> None:
 @pytest.mark.usefixtures("by_hand")
 def test_what_is_not_finite_changes_nothing_and_the_next_update_goes_on() -> None:
     """Neither weights nor means nor Adam's count of steps."""
-    plain, recorded = updater(recorded=False), updater(recorded=True)
+    plain, recorded = train_step(recorded=False), train_step(recorded=True)
     handles: list[Any] = []
     for step, batch in enumerate(BATCHES, 1):
         for update in (plain, recorded):
@@ -124,7 +124,7 @@ def test_what_is_not_finite_changes_nothing_and_the_next_update_goes_on() -> Non
 @pytest.mark.usefixtures("by_hand")
 def test_a_run_that_is_continued_steps_with_the_state_that_was_loaded() -> None:
     """A probe may have recorded before; and a checkpoint says nothing of how steps were taken."""
-    whole, parts, plain = updater(recorded=True), updater(recorded=True), updater(recorded=False)
+    whole, parts, plain = train_step(recorded=True), train_step(recorded=True), train_step(recorded=False)
     for step, batch in enumerate(BATCHES[:2], 1):
         whole(batch, step)
         plain(batch, step)
@@ -145,11 +145,11 @@ def test_a_run_that_is_continued_steps_with_the_state_that_was_loaded() -> None:
 
 @pytest.mark.usefixtures("by_hand")
 def test_smaller_parts_are_recorded_anew() -> None:
-    plain, recorded = updater(recorded=False), updater(recorded=True)
+    plain, recorded = train_step(recorded=False), train_step(recorded=True)
     for step, batch in enumerate(BATCHES, 1):
         if step == 2:
-            plain._split_finer()
-            recorded._split_finer()
+            plain._split_further()
+            recorded._split_further()
         plain(batch, step)
         recorded(batch, step)
         check_equal(recorded, plain)

@@ -9,8 +9,9 @@ import pytest
 from toy_plugins import BaseConfig, Colour, NarrowConfig, WideConfig, toy_plugins
 
 import s2s.config
-from s2s.compose import choose
-from s2s.compose.options import as_text, docs, options, rows, type_text
+from s2s.compose import merge_groups
+from s2s.compose.documentation import describe, docs
+from s2s.compose.options import options, type_text
 from s2s.errors import PluginError
 from s2s.plugin import load_plugins
 
@@ -34,7 +35,7 @@ def test_inherited_fields_keep_their_documentation_unless_it_is_written_anew() -
 def test_a_class_without_source_has_no_documentation() -> None:
     made = dataclasses.make_dataclass("Made", [("x", int, 1)])
     assert docs(made) == {}
-    assert rows(options(made), {})[0].doc == ""
+    assert describe(options(made), {}, "made") == "made\n  x = 1  [int]\n"
 
 
 @pytest.mark.parametrize(
@@ -66,9 +67,9 @@ def test_options_stand_in_order_with_those_of_sections_in_their_place() -> None:
 
 
 def test_lines_name_everything_about_an_option() -> None:
-    made = choose(["arch"], ["arch=wide_big", "arch.norm=pre"], toy_plugins())
-    said = {key: (value, made.origin(key)) for key, (value, _) in made.said.items()}
-    text = as_text(rows([o for o in made.options.values() if o.key.startswith("arch.")], said), "wide")
+    merged = merge_groups(["arch"], ["arch=wide_big", "arch.norm=pre"], toy_plugins())
+    values = {key: (value, merged.origin(key)) for key, (value, _) in merged.values.items()}
+    text = describe([o for o in merged.options.values() if o.key.startswith("arch.")], values, "wide")
     assert text.splitlines()[:6] == [
         "wide",
         "  arch.name = wide  [str]  (default ''; command line)",

@@ -15,11 +15,11 @@ import pytest
 from children import in_child
 
 from s2s.config import DataConfig
-from s2s.data import encoding
+from s2s.data import encode
 from s2s.data import prepare as prepare_module
-from s2s.data.corpus import Corpus
+from s2s.data.mapped_corpus import MappedCorpus
+from s2s.data.parallel import read_pairs
 from s2s.data.prepare import prepare
-from s2s.data.text import read_pairs
 from s2s.errors import DataError
 from s2s.registry import Choice
 from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
@@ -94,7 +94,7 @@ def config(tmp_path: Path) -> DataConfig:
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "CHUNK", 16)
+    monkeypatch.setattr(encode, "CHUNK", 16)
 
 
 def contents(prepared: Prepared) -> dict[str, bytes]:
@@ -146,14 +146,14 @@ def test_every_pair_is_encoded_or_counted(files: dict[str, Any], config: DataCon
     for reason, count in dropped.items():
         assert f"{count} {reason.removeprefix('train0 ')}" in line or not reason.startswith("train0")
     n_src, n_tgt = prepared.train[0][0].n_ids
-    assert f"; {n_src:,} source and {n_tgt:,} target symbols, 0.00% unknown" in line
+    assert f"; {n_src:,} source and {n_tgt:,} target tokens, 0.00% unknown" in line
     assert prepared.report[2].startswith("train train1 (weight 2): ")
 
 
-def test_unknown_symbols_are_counted(files: dict[str, Any], config: DataConfig) -> None:
+def test_unknown_tokens_are_counted(files: dict[str, Any], config: DataConfig) -> None:
     files["valid"][0][0].write_text("w1 strange w2 w3\n")
     files["valid"][0][1].write_text("w1 w2 odd w3\n")
-    assert prepare(Words(files), config).report[-1].endswith("4 source and 4 target symbols, 25.00% unknown")
+    assert prepare(Words(files), config).report[-1].endswith("4 source and 4 target tokens, 25.00% unknown")
 
 
 @pytest.mark.parametrize("workers", [2, 3, 0])
@@ -279,7 +279,7 @@ def test_a_folder_that_cannot_be_written_is_named(
     def refuse(*_: object) -> None:
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(prepare_module, "publish", refuse)
+    monkeypatch.setattr(prepare_module, "replace_folder", refuse)
     with pytest.raises(DataError, match=rf"^data.prepared={config.prepared}: {os.strerror(code)}; .*data.prepared=…"):
         prepare(Words(files), config)
     assert not any(p.is_dir() for p in Path(config.prepared).iterdir())
@@ -303,7 +303,7 @@ def test_a_complete_folder_may_be_read_only(
 def test_progress_is_told(files: dict[str, Any], config: DataConfig) -> None:
     lines: list[str] = []
     prepare(Words(files), config, lines.append, every=0.0)
-    assert lines[:2] == ["task=words: learning its symbols", "encoding train train0"]
+    assert lines[:2] == ["task=words: learning its vocabulary", "encoding train train0"]
     assert lines[2].startswith("encoding train train0: 16 pairs, ")
     assert lines[2].endswith(" a second")
 
@@ -372,7 +372,7 @@ def test_killed_at_any_moment_it_is_whole_or_not_there(
     while dies_at(k, lambda: prepare(Words(files), config)):
         for folder in (p for p in Path(config.prepared).glob("words-*") if p.is_dir()):
             for number in range(3):
-                Corpus(folder / str(number)).verify()
+                MappedCorpus(folder / str(number)).verify()
         if k % 5 == 0:
             assert contents(prepare(Words(files), config)) == expected
             assert not list(Path(config.prepared).glob(".*.tmp"))

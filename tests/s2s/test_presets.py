@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from s2s.compose import choose, compose, finish, flatten, to_yaml
+from s2s.compose import build_config, compose, flatten, merge_groups, to_yaml
 from s2s.compose.yaml12 import read_file
 from s2s.config import Config, GenerateConfig, PrepareConfig, ScoreConfig
 from s2s.errors import ConfigError
@@ -135,7 +135,7 @@ def test_every_architecture_composes_from_its_defaults_and_builds(name: str) -> 
 @pytest.mark.parametrize(("group", "name"), sorted(plugins().registry.entries), ids=lambda v: v)
 def test_the_defaults_of_every_entry_are_valid_by_themselves(group: str, name: str) -> None:
     aside = {"arch": "arch=transformer"} if group == "schedule" else {}
-    made = choose([group, *aside], [f"{group}={name}", *aside.values()], plugins())
-    config = getattr(finish(made).config, group)
+    merged = merge_groups([group, *aside], [f"{group}={name}", *aside.values()], plugins())
+    config = getattr(build_config(merged).config, group)
     assert config.name == name
     assert type(config) is plugins().registry.get(group, name).config

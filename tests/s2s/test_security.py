@@ -17,7 +17,7 @@ from small_runs import CPU, PLUGIN, letters_config, letters_plugins, make_run
 
 from s2s.compose import compose
 from s2s.config import Config
-from s2s.data.lines import read_lines
+from s2s.data.text import read_lines
 from s2s.distributed import World
 from s2s.errors import CheckpointError, DataError, S2SError, UserError
 from s2s.run import RunDirectory, load_run, run_path

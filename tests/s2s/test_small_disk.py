@@ -12,8 +12,8 @@ import pytest
 from children import in_child
 from sorting_runs import outcome, train
 
-from s2s.keeper import Keeper
-from s2s.trainer import Trainer
+from s2s.training.checkpointing import CheckpointManager
+from s2s.training.trainer import Trainer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,14 +48,14 @@ def full_between(disk: Path, begin: int, end: int) -> Callable[..., None]:
 
     def update_and_fill(self: Trainer, batch: Any) -> None:
         update(self, batch)
-        if self.progress.step == begin:
+        if self.state.step == begin:
             with ballast.open("wb", buffering=0) as file:
                 try:
                     while file.write(bytes(512)):
                         pass
                 except OSError:
                     return
-        if self.progress.step == end:
+        if self.state.step == end:
             ballast.unlink()
 
     return update_and_fill
@@ -67,9 +67,9 @@ def test_a_disk_that_is_full_for_a_while_costs_nothing_but_checkpoints(tmp_path:
     assert train(whole, *RUN) == 0
 
     failed: list[Exception] = []
-    tell = Keeper._failed
+    tell = CheckpointManager._failed
 
-    def counted(self: Keeper, error: CheckpointError) -> None:
+    def counted(self: CheckpointManager, error: CheckpointError) -> None:
         failed.append(error)
         tell(self, error)
 
@@ -77,7 +77,7 @@ def test_a_disk_that_is_full_for_a_while_costs_nothing_but_checkpoints(tmp_path:
         mount_small(disk)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Trainer, "update", full_between(disk, begin=7, end=17))
-            patch.setattr(Keeper, "_failed", counted)
+            patch.setattr(CheckpointManager, "_failed", counted)
             code = train(disk, *RUN)
         found = outcome(disk) | {"code": code, "n_failed": len(failed)}
         (tmp_path / "outcome.json").write_text(json.dumps(found))

@@ -14,7 +14,7 @@ from tiny_runs import train_tiny
 
 from s2s.cli import generate
 from s2s.generation.resumable_file import ResumableFile
-from s2s.trainer import Trainer
+from s2s.training.trainer import Trainer
 
 pytestmark = [pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"), pytest.mark.slow]
 
@@ -37,9 +37,9 @@ def test_ten_times_as_many_updates_take_no_more_memory(tmp_path: Path) -> None:
 
     def measured(self: Trainer, batch: Any) -> None:
         update(self, batch)
-        if self.progress.step in (150, 1500):
+        if self.state.step in (150, 1500):
             gc.collect()
-            held[self.progress.step] = held_memory()
+            held[self.state.step] = held_memory()
 
     def run() -> None:
         signal.alarm(PATIENCE)

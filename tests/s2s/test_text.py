@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from s2s.data import lines as lines_module
-from s2s.data.text import CorpusFiles, parse_corpora, read_lines, read_pairs
+from s2s.data import text as text_module
+from s2s.data.parallel import CorpusFiles, parse_corpora, read_lines, read_pairs
 from s2s.errors import ConfigError, DataError
 from s2s.task import Example, Rejected
 
@@ -132,7 +132,7 @@ nasty_file = st.builds(
 @pytest.fixture(params=[3, 1 << 20], ids=["blocks of 3 bytes", "one block"])
 def block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines cut by the end of a block are the hardest."""
-    monkeypatch.setattr(lines_module, "BLOCK", request.param)
+    monkeypatch.setattr(text_module, "BLOCK", request.param)
 
 
 def written(path: Path, data: bytes, zipped: bool) -> Path:

@@ -1,4 +1,4 @@
-"""Whole training runs: killed, stopped, spoilt, continued, and compared with one that nothing happened to."""
+"""Content training runs: killed, stopped, spoilt, continued, and compared with one that nothing happened to."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from safetensors.torch import load_file
 from sorting_runs import fork_training, kill_until_done, outcome, records, status, train, train_in_ranks
 
 from s2s.data.batching import Batches
-from s2s.keeper import Keeper
-from s2s.retention import Retention
-from s2s.trainer import Trainer
+from s2s.training.checkpointing import CheckpointManager
+from s2s.training.retention import Retention
+from s2s.training.trainer import Trainer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from s2s.progress import Progress
+    from s2s.training.state import TrainerState
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -87,10 +87,10 @@ def test_killed_between_a_save_and_its_pointers_it_ends_with_the_same_pointers(
 ) -> None:
     keep = Retention.keep
 
-    def dying(self: Retention, name: str, progress: Progress, stopgap: str) -> None:
-        if progress.step == step:
+    def dying(self: Retention, name: str, state: TrainerState, interim: str) -> None:
+        if state.step == step:
             os._exit(9)
-        keep(self, name, progress, stopgap)
+        keep(self, name, state, interim)
 
     with monkeypatch.context() as patch:
         patch.setattr(
@@ -345,10 +345,10 @@ def test_ranks_that_see_different_checkpoints_do_not_train(tmp_path: Path) -> No
     """As on machines that do not share a file system."""
     from s2s.errors import CheckpointError
 
-    world = SimpleNamespace(gather=lambda step: [step, 0])
-    keeper = SimpleNamespace(folder="x", updater=SimpleNamespace(world=world))
+    world = SimpleNamespace(all_gather=lambda step: [step, 0])
+    checkpoints = SimpleNamespace(folder="x", train_step=SimpleNamespace(world=world))
     with pytest.raises(CheckpointError, match=r"after updates \[8, 0\]"):
-        Keeper.refuse_others(keeper, 8)  # type: ignore[arg-type]
+        CheckpointManager.check_same_step(checkpoints, 8)  # type: ignore[arg-type]
 
 
 def test_data_that_do_not_come_end_the_run_in_one_line(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sorting_runs import records, train_in_ranks
 
-from s2s.update import split
+from s2s.training.train_step import split
 
 if TYPE_CHECKING:
     from pathlib import Path

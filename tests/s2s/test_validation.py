@@ -11,14 +11,14 @@ import torch
 from small_runs import letters_config, letters_plugins
 
 from s2s.batch import make_batch
-from s2s.data.corpus import Corpus, CorpusWriter, Sentences
+from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter, RaggedIds
 from s2s.distributed import World
 from s2s.errors import ConfigError
 from s2s.generation.generator import Generator
 from s2s.metrics import Metric, Score
-from s2s.stopping import StopSignal
 from s2s.task import Example
-from s2s.validation import Validation, dev_examples
+from s2s.training.signals import StopSignal
+from s2s.training.validation import Validation, dev_examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ class Ranks(World):
 
     others: Any = None
 
-    def gather(self, value: Any) -> list[Any]:
+    def all_gather(self, value: Any) -> list[Any]:
         return [value, self.others] if self.rank == 0 else [self.others, value]
 
 
@@ -57,15 +57,15 @@ def validation(tmp_path: Path) -> Validation:
     task.learn(tmp_path)
     torch.manual_seed(3)
     model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
-    with CorpusWriter(tmp_path / "valid", task.vocab.src, task.vocab.tgt) as writer:
-        ids = Sentences.of([task.ids(word) for word in WORDS])
+    with MappedCorpusWriter(tmp_path / "valid", task.vocab.src, task.vocab.tgt) as writer:
+        ids = RaggedIds.of([task.ids(word) for word in WORDS])
         writer.append(ids, ids)
     return Validation(
         config=config,
         task=task,
         model=model.train(),
         loss=build("loss", "label_smoothed").build(config.loss),
-        corpora=[Corpus(tmp_path / "valid")],
+        corpora=[MappedCorpus(tmp_path / "valid")],
         examples=[Example(word, word) for word in WORDS],
         metrics=[Errors()],
         generator=Generator(model, task, build("search", "greedy").build(config.search), "cpu"),
@@ -81,10 +81,10 @@ def test_the_loss_is_the_mean_over_symbols_of_single_sentences(validation: Valid
         logits = validation.model.project(validation.model(batch.src, batch.src_pad, batch.tgt_in))
         log_probs = logits.double().log_softmax(-1).gather(-1, batch.tgt_out[..., None])
         sums += torch.stack([-log_probs.sum(), torch.tensor(float(batch.n_tokens))]).detach()
-    verdict = validation(StopSignal())
-    assert verdict is not None
-    assert verdict.values["nll"] == pytest.approx(float(sums[0] / sums[1]), rel=1e-6)
-    assert verdict.values["ppl"] == pytest.approx(math.exp(verdict.values["nll"]))
+    result = validation(StopSignal())
+    assert result is not None
+    assert result.values["nll"] == pytest.approx(float(sums[0] / sums[1]), rel=1e-6)
+    assert result.values["ppl"] == pytest.approx(math.exp(result.values["nll"]))
     assert validation.model.training
 
 
@@ -98,19 +98,19 @@ def test_a_model_compiled_for_one_shape_is_judged_as_it_is(validation: Validatio
 
 def test_scores_are_those_of_outputs_decoded_one_by_one(validation: Validation) -> None:
     hyps = [next(iter(validation.generator([word]))).hyp for word in WORDS]
-    verdict = validation(StopSignal())
-    assert verdict is not None
-    assert verdict.values["errors"] == sum(hyp != word for hyp, word in zip(hyps, WORDS, strict=True))
-    assert verdict.goodness == -verdict.values["errors"]
-    assert verdict.record()["search"] == "greedy"
-    assert verdict.signatures == {"errors": "errors|v:1"}
+    result = validation(StopSignal())
+    assert result is not None
+    assert result.values["errors"] == sum(hyp != word for hyp, word in zip(hyps, WORDS, strict=True))
+    assert result.criterion == -result.values["errors"]
+    assert result.record()["search"] == "greedy"
+    assert result.signatures == {"errors": "errors|v:1"}
 
 
 def test_two_ranks_do_each_a_part_and_find_what_one_finds(validation: Validation) -> None:
     whole = validation(StopSignal())
     ranks = [replace(validation, world=Ranks(rank, 2)) for rank in (0, 1)]
-    nll = [rank._own_nll() for rank in ranks]
-    hyps = [rank._own_hyps() for rank in ranks]
+    nll = [rank._local_nll() for rank in ranks]
+    hyps = [rank._local_hyps() for rank in ranks]
     assert min(n_tokens for _, n_tokens in nll) > 0
     assert [len(part) for part in hyps] == [4, 3]
 
@@ -121,7 +121,7 @@ def test_two_ranks_do_each_a_part_and_find_what_one_finds(validation: Validation
     assert ranks[0].scores(StopSignal()) == validation.scores(StopSignal())
 
 
-def test_a_rank_that_was_cut_short_leaves_all_without_a_verdict(validation: Validation) -> None:
+def test_an_interrupted_rank_leaves_all_without_a_result(validation: Validation) -> None:
     rank = replace(validation, world=Ranks(0, 2))  # the other's share is None
     assert rank(StopSignal()) is None
 
@@ -130,15 +130,17 @@ def test_a_model_that_gives_no_numbers_is_the_worst(validation: Validation) -> N
     validation.config.valid.best = "nll"
     with torch.no_grad():
         validation.model.embed.weight.fill_(math.nan)  # type: ignore[union-attr, operator]
-    verdict = validation(StopSignal())
-    assert verdict is not None
-    assert math.isnan(verdict.values["nll"])
-    assert verdict.goodness == -math.inf
+    result = validation(StopSignal())
+    assert result is not None
+    assert math.isnan(result.values["nll"])
+    assert result.criterion == -math.inf
 
 
-def test_what_decides_must_be_measured(validation: Validation) -> None:
+def test_the_metric_of_the_best_checkpoint_must_be_measured(validation: Validation) -> None:
     validation.config.valid.best = "eror"
-    with pytest.raises(ConfigError, match=r"valid\.best=eror is not among what is measured\. Did you mean 'errors'"):
+    with pytest.raises(
+        ConfigError, match=r"valid\.best=eror is not among the values of validation\. Did you mean 'errors'"
+    ):
         replace(validation)
     validation.config.valid.best, validation.config.valid.score = "errors", False
     with pytest.raises(ConfigError, match=r"Known: nll"):

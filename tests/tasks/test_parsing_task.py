@@ -16,7 +16,7 @@ from parsing_trees import SHARED, trees
 
 from s2s.compose import compose
 from s2s.config import Config, GenerateConfig, ScoreConfig
-from s2s.data.subword import Subwords, train_subwords
+from s2s.data.subwords import Subwords, train_subwords
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError, DataError, PluginError

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from s2s.data.lines import read_lines
+from s2s.data.text import read_lines
 from s2s.errors import DataError, UserError
 from s2s_parsing.evalb.parameters import find_parameters
 from s2s_parsing.evalb.report import TooManyErrors, label_table, report

@@ -8,7 +8,7 @@ import hashlib
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from s2s.data.lines import read_lines
+from s2s.data.text import read_lines
 from s2s.errors import DataError, did_you_mean
 
 Pairs = frozenset[tuple[str, str]]

@@ -18,7 +18,7 @@ __all__ = [
 
 from typing import TYPE_CHECKING
 
-from s2s.data.lines import DROP, numbered_lines
+from s2s.data.text import DROP, numbered_lines
 from s2s.errors import DataError
 from s2s.task import Rejected
 from s2s_parsing.treebank.brackets import Builder, Malformed, read_brackets
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from s2s.data.lines import Invalid
+    from s2s.data.text import Invalid
     from s2s_parsing.tree import Tree
 
 NOTHING_LEFT = Rejected("only traces")

@@ -7,7 +7,7 @@ __all__ = ["SECTIONS", "Split", "treebank_files"]
 import re
 from typing import TYPE_CHECKING, Literal
 
-from s2s.data.lines import missing
+from s2s.data.text import missing
 from s2s.errors import DataError
 
 if TYPE_CHECKING:

@@ -1,0 +1,146 @@
+"""A YAML value converted to the type of its option by omegaconf, after a check that nothing changes its meaning."""
+
+from __future__ import annotations
+
+__all__ = ["convert", "entry_config"]
+
+from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass, make_dataclass
+from enum import Enum
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from s2s.compose.options import Option, options, type_text, union_members
+from s2s.compose.settings import blame
+from s2s.compose.yaml12 import Float, Int, plain, to_text
+from s2s.config.renamed import targets
+from s2s.errors import ConfigError, PluginError, did_you_mean
+
+if TYPE_CHECKING:
+    from s2s.registry import Choice, Entry
+
+
+class _MisfitError(Exception):
+    """What to do about a value that does not fit; may be empty."""
+
+
+def convert(option: Option, value: Any, origin: str) -> Any:
+    """The value as its field holds it: tuples, paths, enums and dataclasses made of what YAML can write."""
+    try:
+        checked = _check(value, option.hint)
+        # Most values are plain scalars of the very type; omegaconf would take a third of a millisecond for each.
+        return checked if type(checked) in union_members(option.hint) else _build(option, checked)
+    except _MisfitError as misfit:
+        hint = str(misfit)
+    except (OmegaConfBaseException, TypeError, ValueError) as error:  # ValueError: from a dataclass's own checks
+        plainly = union_members(option.hint) == (option.hint,) and _is_scalar(value)
+        hint = "" if plainly or isinstance(error, TypeError) else str(error).splitlines()[0]
+    _holder(option)  # a type that omegaconf does not know is the plugin's mistake, not the user's
+    default = "it has no default" if option.required else f"the default is {to_text(option.default)}"
+    expected = type_text(option.hint)
+    if isinstance(value, str):
+        hint = hint or _nearest(value, option.hint)
+    what = f"{blame(origin)}{option.key}={_shown(value)}: expected {expected}; {default}."
+    raise ConfigError(" ".join([what, hint.strip()]).rstrip())
+
+
+def _shown(value: Any) -> str:
+    return getattr(value, "text", None) or to_text(value)[:200]
+
+
+def _is_scalar(value: Any) -> bool:
+    return not isinstance(value, list | tuple | Mapping)
+
+
+def _nearest(value: str, hint: Any) -> str:
+    allowed = [v for m in union_members(hint) if get_origin(m) is Literal for v in get_args(m)]
+    return did_you_mean(value, [str(v) for v in allowed]) if allowed else ""
+
+
+def _build(option: Option, value: Any) -> Any:
+    merged: Any = OmegaConf.to_object(OmegaConf.merge(_holder(option), {"value": value}))
+    return merged.value
+
+
+def _holder(option: Option) -> Any:
+    """A structured configuration with the type of the option."""
+    try:
+        return OmegaConf.structured(make_dataclass("Holder", [("value", option.hint)]))
+    except OmegaConfBaseException as error:
+        reason = str(error).splitlines()[0]
+        raise PluginError(f"{option.owner.__qualname__}.{option.field.name}: {reason}") from error
+
+
+def _check(value: Any, hint: Any) -> Any:
+    """The value in plain types, and an error where a conversion would say something else than was meant."""
+    kinds = union_members(hint)
+    if Any in kinds:
+        return _no_question_marks(plain(value))
+    if isinstance(value, list | tuple):
+        _expect(list, tuple, among=kinds)  # omegaconf takes [[1]] for list[int]
+        inner = [get_args(k) for k in kinds if get_origin(k) in (list, tuple) and get_args(k)]
+        return [_check(v, _element(inner, i)) for i, v in enumerate(value)]
+    if isinstance(value, Mapping):
+        _expect(dict, among=[dict if is_dataclass(kind) else kind for kind in kinds])
+        inner = [get_args(k)[1:] for k in kinds if get_origin(k) is dict]
+        return {str(k): _check(v, _element(inner, 0)) for k, v in value.items()}
+    return _no_question_marks(_check_scalar(value, kinds))
+
+
+def _expect(*containers: type, among: Sequence[Any]) -> None:
+    if not any((get_origin(kind) or kind) in containers for kind in among):
+        raise _MisfitError
+
+
+def _element(inner: list[tuple[Any, ...]], index: int) -> Any:
+    """The type of a list's, tuple's or mapping's element; Any where omegaconf will refuse it anyway."""
+    if len(inner) != 1:
+        return Any
+    return inner[0][index] if index < len(inner[0]) and inner[0][-1] is not Ellipsis else inner[0][0]
+
+
+def _check_scalar(value: Any, kinds: tuple[Any, ...]) -> Any:
+    allowed = [v for kind in kinds if get_origin(kind) is Literal for v in get_args(kind)]
+    takes = {*kinds, *(type(v) for v in allowed)}
+    takes_text = str in takes or any(isinstance(k, type) and issubclass(k, Enum | PurePath) for k in kinds)
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        if bool not in takes:
+            raise _MisfitError(f"""If the word is meant, quote it: '"{to_text(value)}"'.""" if takes_text else "")
+        return value
+    if isinstance(value, int) and takes & {int, float}:
+        return int(value) if int in takes else float(value)
+    if isinstance(value, float) and float in takes:
+        return float(value)
+    if isinstance(value, Int | Float) and takes_text:
+        return value.text
+    if isinstance(value, str) and not takes_text:
+        hint = "Write true or false." if bool in takes else ""
+        raise _MisfitError("A number is written without leading zeros." if value[:1] == "0" else hint)
+    if not isinstance(value, str):
+        raise _MisfitError("Write 100_000 for 1e5." if isinstance(value, float) and int in takes else "")
+    return value
+
+
+def _no_question_marks(value: Any) -> Any:
+    if value == "???":
+        raise _MisfitError("'???' stands for a missing value.")
+    return value
+
+
+def entry_config(entry: Entry, values: Mapping[str, Any], key: str) -> Choice:
+    """The config of an entry that is named inside another's option, such as a metric of a task, with these options.
+
+    `key` is where they stand in the configuration, for the error message.
+    """
+    known = {option.field.name: option for option in options(entry.config, f"{key}.")}
+    for name in values:
+        if name not in known:
+            near = [target for target in targets(f"{key}.{name}") if target.rpartition(".")[2] in known]
+            hint = did_you_mean(near[0].rpartition(".")[2] if near else str(name), known.keys() - {"name"})
+            raise ConfigError(f"{key}.{name}: no such option.{hint}")
+    return entry.config(**{name: convert(known[name], value, "command line") for name, value in values.items()})

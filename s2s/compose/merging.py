@@ -1,0 +1,174 @@
+"""All settings laid over each other: for every option of a command, its last value and where that comes from.
+
+Dataclass defaults are weakest, then the advice of chosen presets, presets (base first), files, and the command line.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Merged", "Value", "default_choice", "merge"]
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
+
+from s2s.compose.options import Option, hints_of, is_section, options, sections
+from s2s.compose.references import has_reference
+from s2s.compose.selection import Selection, select
+from s2s.compose.settings import COMMAND_LINE, DEFAULT, Setting, blame
+from s2s.compose.suggestions import command_of, unknown_option, unknown_root
+from s2s.config import Config
+from s2s.errors import ConfigError
+from s2s.registry import Choice, Entry, Registry
+
+
+class Value(NamedTuple):
+    """A value before it is resolved and converted, and its source."""
+
+    value: Any
+    origin: str
+
+
+@dataclass
+class Merged:
+    """A configuration before its values are resolved and converted."""
+
+    schema: type
+    entries: dict[str, Entry] = field(default_factory=dict)
+    """Group -> its choice; a group that is left open is missing."""
+    chosen: dict[str, str] = field(default_factory=dict)
+    """Group -> the name it was chosen by: a preset's, or the entry's."""
+    options: dict[str, Option] = field(default_factory=dict)
+    """Every option that can be set, in the order of the schema."""
+    sections: dict[str, type] = field(default_factory=dict)
+    """Every mapping of options, with its dataclass."""
+    values: dict[str, Value] = field(default_factory=dict)
+    """Options that are not left at their default."""
+    open: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Settings of groups that are left open, to be laid over another configuration."""
+
+    def value(self, key: str) -> Value:
+        """An option's value, set or default."""
+        return self.values.get(key) or Value(self.options[key].default, DEFAULT)
+
+    def origin(self, key: str) -> str:
+        """The source of an option's value."""
+        value, origin = self.value(key)
+        return f"{origin}, as {value[2:-1]}" if isinstance(value, str) and has_reference(value) else origin
+
+    def set(self, key: Sequence[str], value: Any, origin: str) -> None:
+        """Set an option, the options of a section, or an entry inside an option's value."""
+        for depth in range(1, len(key) + 1):
+            option = ".".join(key[:depth])
+            if option in self.options:
+                self.values[option] = Value(self._with_entry(option, key[depth:], value, origin), origin)
+                return
+        section, at = ".".join(key), f"{blame(origin)}{'.'.join(key)}"
+        if section not in self.sections:
+            known = [*self.options, *self.sections, *self.open]
+            raise ConfigError(f"{at}: {unknown_option(section, self.schema, self.sections, known)}")
+        if value is not None and not isinstance(value, Mapping):
+            first = next((k for k in self.options if k.startswith(f"{section}.")), section)
+            raise ConfigError(f"{at}={value}: a section, not an option; set one, as {first}=…")
+        for name, below in (value or {}).items():
+            self.set((*key, name), below, origin)
+
+    def _with_entry(self, option: str, path: Sequence[str], value: Any, origin: str) -> Any:
+        """The option's value with the entry at `path` inside it set to `value`."""
+        if not path:
+            return value
+        current, at = self.value(option).value, f"{blame(origin)}{option}.{'.'.join(path)}"
+        if not isinstance(current, Mapping | None) and current != "":
+            raise ConfigError(f"{at}: {option} is one value, not a mapping")
+        tree = copy.deepcopy(dict(current or {}))
+        _put(tree, path, value, at)
+        return tree
+
+
+def _put(tree: dict[str, Any], path: Sequence[str], value: Any, at: str) -> None:
+    for name in path[:-1]:
+        tree = tree.setdefault(name, {})
+        if not isinstance(tree, dict):
+            raise ConfigError(f"{at}: '{name}' is no mapping")
+    tree[path[-1]] = value
+
+
+def merge(schema: type, settings: Sequence[Setting], registry: Registry) -> Merged:
+    """Choose every group of the schema, then lay the settings over the defaults, the weakest first."""
+    kept, advice = _relevant(settings, schema), list[Setting]()
+    selections: dict[str, Selection] = {}
+    may_stay_open = {item.name: item.metadata.get("may_stay_open", False) for item in fields(schema)}
+    for group in (group for group in registry.groups if group in may_stay_open):
+        selection = selections[group] = select(group, default_choice(schema, group), [*advice, *kept], registry)
+        advice += _relevant(selection.advice, schema)
+        if selection.entry is None and not may_stay_open[group]:
+            raise ConfigError(f"{group}: nothing is chosen; say {group}=NAME.{registry.known(group)}")
+    merged = _declared(schema, selections)
+    for setting in [*advice, *kept]:
+        if setting.key[0] not in selections:
+            merged.set(setting.key, setting.value, setting.origin)
+    for group, selection in selections.items():
+        _set_group(merged, group, selection)
+    return merged
+
+
+def default_choice(schema: type, group: str) -> str:
+    """The name that a group has by default; empty for none."""
+    factory = next(item.default_factory for item in fields(schema) if item.name == group)
+    assert callable(factory), f"{schema.__name__}.{group} needs a default_factory"
+    choice = factory()
+    assert isinstance(choice, Choice)
+    return choice.name
+
+
+def _relevant(settings: Sequence[Setting], schema: type) -> list[Setting]:
+    """The settings that this command has options for.
+
+    Files and presets may serve several commands: what only another one knows is left out. What none knows goes into
+    the option that takes others, if the command has one.
+    """
+    own, others = {item.name for item in fields(schema)}, {item.name for item in fields(Config)}
+    takes_others = [item.name for item in fields(schema) if item.metadata.get("takes_others")]
+    kept = []
+    for setting in settings:
+        root, at = setting.key[0], f"{blame(setting.origin)}{'.'.join(setting.key)}"
+        if root in own:
+            kept.append(setting)
+        elif root not in others and takes_others:
+            kept.append(setting._replace(key=(takes_others[0], *setting.key)))
+        elif root not in others:
+            raise ConfigError(f"{at}: {unknown_root('.'.join(setting.key), schema)}")
+        elif setting.origin == COMMAND_LINE:
+            raise ConfigError(f"{at}: {command_of(schema)} does not use it.")
+    return kept
+
+
+def _declared(schema: type, selections: Mapping[str, Selection]) -> Merged:
+    """All options of the schema, with those of the chosen entries in the places of their groups; no values."""
+    merged, hints = Merged(schema), hints_of(schema)
+    own = {option.key: option for option in options(schema)}
+    for item in fields(schema):
+        selection, hint = selections.get(item.name), hints[item.name]
+        if selection and not selection.entry:
+            continue
+        if selection and selection.entry:
+            merged.entries[item.name] = selection.entry
+            hint = selection.entry.config
+        if is_section(hint):
+            merged.sections |= sections(hint, item.name)
+            merged.options |= {option.key: option for option in options(hint, f"{item.name}.")}
+        else:
+            merged.options[item.name] = own[item.name]
+    return merged
+
+
+def _set_group(merged: Merged, group: str, selection: Selection) -> None:
+    if selection.entry is None:
+        merged.open[group] = {}
+        for setting in selection.settings:
+            _put(merged.open[group], setting.key[1:], setting.value, ".".join(setting.key))
+        return
+    merged.values[f"{group}.name"] = Value(selection.entry.name, selection.origin)
+    merged.chosen[group] = selection.name
+    for setting in selection.settings:
+        merged.set(setting.key, setting.value, setting.origin)

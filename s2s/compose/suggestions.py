@@ -1,0 +1,54 @@
+"""Errors for unknown keys, with the option that was probably meant."""
+
+from __future__ import annotations
+
+__all__ = ["command_of", "unknown_option", "unknown_root"]
+
+import difflib
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from s2s.compose.options import options
+from s2s.config.renamed import targets
+from s2s.errors import did_you_mean
+from s2s.registry import GROUPS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+
+def command_of(schema: type) -> str:
+    """The command whose configuration this is: the first word of its docstring."""
+    return (schema.__doc__ or schema.__name__).partition(":")[0]
+
+
+def unknown_option(key: str, schema: type, sections: Mapping[str, type], known: Collection[str]) -> str:
+    """For a key of a known root: the option meant, or all options of the innermost section that exists."""
+    if near := _meant(key, known):
+        return f"no such option. Did you mean '{near}'?"
+    section = key.rpartition(".")[0]
+    while section and section not in sections:
+        section = section.rpartition(".")[0]
+    of = f" of {section} ({sections[section].__name__})" if section else f" of {command_of(schema)}"
+    return f"no such option{of}.{did_you_mean(key, {k for k in known if k.rpartition('.')[0] == section})}"
+
+
+def unknown_root(key: str, schema: type) -> str:
+    """For a key whose first part the command does not have; options of groups are not known at this point."""
+    roots, keys = [item.name for item in fields(schema)], [option.key for option in options(schema)]
+    root, _, name = key.rpartition(".")
+    if root and key in keys:  # one key with dots, in a file
+        return f"no such option. In a file it is written {root}: {{{name}: …}}"
+    groups = GROUPS.keys() & roots
+    in_groups = [target for target in targets(key) if target.partition(".")[0] in groups]
+    near = _meant(key, [*in_groups, *keys, *roots])
+    return f"no such option.{f' Did you mean {near!r}?' if near else did_you_mean(key.partition('.')[0], roots)}"
+
+
+def _meant(key: str, known: Collection[str]) -> str:
+    """The known key that this one once had or has elsewhere, the nearest, or one of the same last name; or empty."""
+    name = key.rpartition(".")[2]
+    found = [target for target in targets(key) if target in known]
+    found += difflib.get_close_matches(key, known, n=1, cutoff=0.75)
+    found += [k for k in known if k.rpartition(".")[2] == name]
+    return next(iter(found), "")

@@ -1,0 +1,42 @@
+"""The manifest in a prepared folder."""
+
+from __future__ import annotations
+
+__all__ = ["MANIFEST", "Manifest"]
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from s2s.data.encode import CorpusReport
+from s2s.data.file_stamp import FileStamp
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a prepared folder was made from, and what it holds."""
+
+    settings: dict[str, Any]
+    made: float
+    """Seconds since 1970; for information only"""
+    inputs: dict[str, FileStamp]
+    outputs: dict[str, FileStamp]
+    """By their paths in the folder"""
+    reports: list[CorpusReport]
+
+    def dump(self) -> bytes:
+        """As JSON."""
+        return json.dumps(asdict(self), indent=1, default=str).encode() + b"\n"
+
+    @classmethod
+    def read(cls, directory: Path) -> Self:
+        """The manifest of a folder; raises KeyError, TypeError or ValueError if it is damaged."""
+        read = json.loads((directory / MANIFEST).read_bytes())
+        inputs, outputs = ({name: FileStamp(**s) for name, s in read[key].items()} for key in ("inputs", "outputs"))
+        reports = [CorpusReport(**report) for report in read["reports"]]
+        return cls(read["settings"], read["made"], inputs, outputs, reports)

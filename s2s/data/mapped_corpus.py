@@ -1,0 +1,212 @@
+"""An encoded corpus on disk, memory-mapped: opening it takes the same time whatever its size.
+
+A folder: `src.ids` and `tgt.ids` hold the concatenated ids of all sentences, without bos and eos; `src.offsets` and
+`tgt.offsets` (n + 1 numbers) hold where each begins. `corpus.json`, written last, is the manifest.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Ids", "MappedCorpus", "MappedCorpusWriter", "RaggedIds"]
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import IO, TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from s2s.errors import DataError
+from s2s.io.atomic import fsync, sha256, write_file
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+FORMAT = 1
+MANIFEST = "corpus.json"
+SIDES = ("src", "tgt")
+OFFSET = np.dtype("<i8")
+Ids = NDArray[Any]
+"""Ids of a sentence [length], in the smallest type that holds the vocabulary"""
+
+
+@dataclass(frozen=True)
+class RaggedIds:
+    """n sequences of ids, concatenated; t ids in all."""
+
+    ids: Ids
+    """[t]"""
+    lengths: NDArray[np.int64]
+    """[n]"""
+
+    @classmethod
+    def of(cls, sentences: Sequence[Sequence[int]]) -> Self:
+        """From a list of lists."""
+        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+        return cls(np.fromiter(chain.from_iterable(sentences), np.int64, int(lengths.sum())), lengths)
+
+    def keep(self, kept: NDArray[np.bool_]) -> RaggedIds:
+        """The sequences where kept [n] is True."""
+        return RaggedIds(self.ids[np.repeat(kept, self.lengths)], self.lengths[kept])
+
+
+class MappedCorpus:
+    """Pairs of ids, read from disk when they are used: `corpus[i]` is (src, tgt)."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.manifest = _read_manifest(directory)
+        self.n_pairs: int = self.manifest["pairs"]
+        n_ids = [self.manifest["ids"][side] for side in SIDES]
+        types = [np.dtype(self.manifest["types"][side]) for side in SIDES]
+        self._check_sizes()
+        self._ids = [self._map(f"{s}.ids", t, n) for s, t, n in zip(SIDES, types, n_ids, strict=True)]
+        self._offsets = [self._map(f"{side}.offsets", OFFSET, self.n_pairs + 1) for side in SIDES]
+
+    def __len__(self) -> int:
+        return self.n_pairs
+
+    def __getitem__(self, row: int) -> tuple[Ids, Ids]:
+        src_at, tgt_at = self._offsets
+        src_ids, tgt_ids = self._ids
+        return src_ids[src_at[row] : src_at[row + 1]], tgt_ids[tgt_at[row] : tgt_at[row + 1]]
+
+    def __reduce__(self) -> tuple[type[MappedCorpus], tuple[Path]]:
+        """Pickled as its path: another process maps the files itself."""
+        return MappedCorpus, (self.directory,)
+
+    def lengths(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Lengths of both sides of rows [n], without bos and eos."""
+        src, tgt = (offsets[rows + 1] - offsets[rows] for offsets in self._offsets)
+        if len(rows) and min(src.min(), tgt.min()) < 0:
+            raise self._damaged("offsets that go backwards")
+        return src, tgt
+
+    @cached_property
+    def n_ids(self) -> tuple[int, int]:
+        """Total number of ids of each side."""
+        return self.manifest["ids"]["src"], self.manifest["ids"]["tgt"]
+
+    def verify(self) -> None:
+        """Read every byte; raises DataError if a file differs from its checksum."""
+        for name, recorded in self.manifest["files"].items():
+            if sha256(self.directory / name) != recorded["sha256"]:
+                raise self._damaged(f"{name} does not match its checksum")
+
+    def _check_sizes(self) -> None:
+        for name, recorded in self.manifest["files"].items():
+            path = self.directory / name
+            size = path.stat().st_size if path.is_file() else None
+            if size != recorded["bytes"]:
+                what = "is missing" if size is None else f"has {size:,} bytes"
+                raise self._damaged(f"{name} {what}, expected {recorded['bytes']:,}")
+
+    def _map(self, name: str, dtype: np.dtype[Any], count: int) -> NDArray[Any]:
+        if count == 0:
+            return np.empty(0, dtype)  # an empty file cannot be mapped
+        if self.manifest["files"][name]["bytes"] != count * dtype.itemsize:
+            raise self._damaged(f"{MANIFEST} contradicts itself about {name}")
+        # A plain view: slicing a memmap object itself costs ten times as much.
+        return np.asarray(np.memmap(self.directory / name, dtype, "r", shape=(count,)))
+
+    def _damaged(self, what: str) -> DataError:
+        return DataError(f"{self.directory}: the corpus is damaged: {what}; delete the folder and prepare again")
+
+
+def _read_manifest(directory: Path) -> dict[str, Any]:
+    path = directory / MANIFEST
+    again = "delete the folder and prepare again"
+    try:
+        manifest = json.loads(path.read_bytes())
+        content, checksum = manifest["content"], manifest["sha256"]
+    except FileNotFoundError:
+        raise DataError(f"{directory}: no prepared corpus here ({MANIFEST} is missing); {again}") from None
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise DataError(f"{path}: damaged ({error}); {again}") from None
+    if checksum != _checksum(content):
+        raise DataError(f"{path}: damaged (its checksum does not match); {again}")
+    if content["format"] != FORMAT:
+        raise DataError(f"{path}: format {content['format']}, expected {FORMAT}; {again}")
+    return content
+
+
+def _checksum(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+class _File:
+    """A file that is appended to, and its manifest entry."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.file: IO[bytes] = path.open("wb")
+        self.hash = hashlib.sha256()
+        self.n_bytes = 0
+
+    def write(self, array: NDArray[Any]) -> None:
+        data = array.tobytes()
+        self.file.write(data)
+        self.hash.update(data)
+        self.n_bytes += len(data)
+
+    def close(self) -> dict[str, Any]:
+        self.file.close()
+        fsync(self.path)
+        return {"bytes": self.n_bytes, "sha256": self.hash.hexdigest()}
+
+
+class MappedCorpusWriter:
+    """Appends pairs to a new corpus; `corpus.json` is written when the `with` block ends without an error."""
+
+    def __init__(self, directory: Path, n_src: int, n_tgt: int) -> None:
+        """`n_src` and `n_tgt` are the vocabularies' sizes."""
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory = directory
+        self.n_pairs = 0
+        self.sizes = (n_src, n_tgt)
+        self.types = [np.dtype("<u2") if size <= 1 << 16 else np.dtype("<u4") for size in self.sizes]
+        self.ends = [0, 0]
+        self.ids = [_File(directory / f"{side}.ids") for side in SIDES]
+        self.offsets = [_File(directory / f"{side}.offsets") for side in SIDES]
+        for offsets in self.offsets:
+            offsets.write(np.zeros(1, OFFSET))
+
+    def append(self, src: RaggedIds, tgt: RaggedIds) -> None:
+        """Append pairs; both sides have the same number of sequences."""
+        assert len(src.lengths) == len(tgt.lengths)
+        for side, sentences in enumerate((src, tgt)):
+            self._check_range(side, sentences.ids)
+            self.ids[side].write(sentences.ids.astype(self.types[side]))
+            ends = self.ends[side] + np.cumsum(sentences.lengths)
+            self.offsets[side].write(ends.astype(OFFSET))
+            self.ends[side] += len(sentences.ids)
+        self.n_pairs += len(src.lengths)
+
+    def _check_range(self, side: int, ids: Ids) -> None:
+        if len(ids) and not 0 <= ids.min() <= ids.max() < self.sizes[side]:
+            raise DataError(
+                f"{SIDES[side]} id {ids.max() if ids.max() >= self.sizes[side] else ids.min()} is not in the "
+                f"vocabulary of {self.sizes[side]} tokens; the task's encode and vocab contradict each other"
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        files = {file.path.name: file.close() for file in (*self.ids, *self.offsets)}
+        if kind is None:
+            content = {
+                "format": FORMAT,
+                "pairs": self.n_pairs,
+                "ids": dict(zip(SIDES, self.ends, strict=True)),
+                "types": {side: dtype.str for side, dtype in zip(SIDES, self.types, strict=True)},
+                "files": files,
+            }
+            manifest = {"content": content, "sha256": _checksum(content)}
+            write_file(self.directory / MANIFEST, json.dumps(manifest, indent=1).encode())

@@ -1,0 +1,63 @@
+"""What a prepared folder depends on, and where it is."""
+
+from __future__ import annotations
+
+__all__ = ["PreparationSpec"]
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from s2s.config import DataConfig
+from s2s.data.encode import LengthLimits
+from s2s.data.files import expanded
+from s2s.task import Task
+
+FORMAT = 1
+SPLITS = ("train", "valid")
+"""Prepared splits; a test set is read as it is"""
+
+
+@dataclass(frozen=True)
+class PreparationSpec:
+    """Everything that determines the contents of a prepared folder."""
+
+    task: Task
+    config: DataConfig
+
+    @cached_property
+    def files(self) -> list[Path]:
+        """The input files, sorted."""
+        return sorted({Path(file) for file in self.task.sources().files})
+
+    @cached_property
+    def corpora(self) -> list[tuple[str, str, float]]:
+        """Split, name and weight of every corpus."""
+        return [(split, *corpus) for split in SPLITS for corpus in self.task.corpora(split)]
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """Everything but the contents of the files; weights are not among it, since they change no prepared file."""
+        return {
+            "format": FORMAT,
+            "task": self.task.config.name,
+            "options": self.task.sources().settings,
+            "files": [str(file) for file in self.files],
+            "corpora": [[split, name] for split, name, _ in self.corpora],
+            "max_len": self.config.max_len,
+            "max_ratio": self.config.max_ratio,
+        }
+
+    @cached_property
+    def directory(self) -> Path:
+        """The prepared folder: one for each set of settings, whose hash is in its name."""
+        text = json.dumps(self.settings, sort_keys=True, default=str)
+        key = hashlib.sha256(text.encode()).hexdigest()[:12]
+        return expanded(self.config.prepared, "data.prepared") / f"{self.task.config.name or 'task'}-{key}"
+
+    def limits(self, split: str) -> LengthLimits:
+        """Of a development set only empty pairs are dropped, so that its score does not depend on an option."""
+        return LengthLimits(self.config.max_len, self.config.max_ratio) if split == "train" else LengthLimits()

@@ -1,0 +1,217 @@
+"""Words cut into subwords by sentencepiece, with the ids that all models here share."""
+
+from __future__ import annotations
+
+__all__ = ["BOS", "EOS", "PAD", "UNK", "Subwords", "Trained", "train_subwords"]
+
+import hashlib
+import io
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import TYPE_CHECKING, Literal
+
+import sentencepiece
+
+from s2s.data.text import missing
+from s2s.errors import ConfigError, DataError
+from s2s.io.atomic import write_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+PAD, UNK, BOS, EOS = range(4)
+BLANK, UNKNOWN = "▁", "⁇"
+MAX_BYTES = 4192  # sentencepiece leaves out longer lines without a word to its caller
+MAX_LINES = 10_000_000  # more lines change no vocabulary, but must all lie in memory
+N_THREADS = 16  # unigram gives another vocabulary for another number, so the machine must not choose it
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a vocabulary was learnt from."""
+
+    n_lines: int
+    """Lines used"""
+    n_too_long: int
+    """Lines left out for more than 4192 bytes"""
+
+
+def train_subwords(
+    lines: Iterable[str],
+    path: Path,
+    kind: Literal["bpe", "unigram"],
+    size: int,
+    *,
+    character_coverage: float = 1.0,
+    byte_fallback: bool = False,
+    option: str = "task.vocab_size",
+) -> Trained:
+    """Learn `size` symbols, the four special ones included, and write them to `path` in one step.
+
+    `option` is what the user calls the size.
+    """
+    if size < 5:
+        raise ConfigError(f"{option}={size} must be 5 or more: four symbols are special")
+    if not 0 < character_coverage <= 1:
+        raise ConfigError(f"task.character_coverage={character_coverage} must lie above 0 and be at most 1")
+    sample = _Sample(lines)
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=sample.feed(),
+            model_writer=model,
+            model_type=kind,
+            vocab_size=size,
+            pad_id=PAD,
+            unk_id=UNK,
+            bos_id=BOS,
+            eos_id=EOS,
+            character_coverage=character_coverage,
+            byte_fallback=byte_fallback,
+            max_sentence_length=MAX_BYTES,
+            num_threads=N_THREADS,
+            minloglevel=2,
+        )
+    except (RuntimeError, ValueError) as error:
+        raise _explained(str(error), option, size, sample) from None
+    write_file(path, model.getvalue())
+    return Trained(sample.n_lines, sample.n_too_long)
+
+
+class _Sample:
+    """The lines to learn from: all, or of more than MAX_LINES every second, fourth, …, the same each time."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.n_too_long = 0
+        self.lines: list[str] = []
+        stride = 1
+        for index, line in enumerate(self._short_enough(lines)):
+            if index % stride == 0:
+                self.lines.append(line)
+            if len(self.lines) > MAX_LINES:
+                del self.lines[1::2]
+                stride *= 2
+        self.n_lines = len(self.lines)
+
+    def feed(self) -> Iterator[str]:
+        """The lines, each let go once it is handed over: sentencepiece keeps its own copy."""
+        self.lines.reverse()
+        while self.lines:
+            yield self.lines.pop()
+
+    def _short_enough(self, lines: Iterable[str]) -> Iterator[str]:
+        for line in lines:
+            if len(line) * 4 > MAX_BYTES and len(line.encode(errors="replace")) > MAX_BYTES:
+                self.n_too_long += 1
+            elif line and not line.isspace():
+                yield _without_surrogates(line)
+
+
+def _explained(message: str, option: str, size: int, sample: _Sample) -> ConfigError | DataError:
+    """What sentencepiece found wrong, in the user's words."""
+    read = f"the {sample.n_lines:,} lines read"
+    if most := re.search(r"too high .*<= (\d+)", message):
+        return ConfigError(
+            f"{option}={size} is too large: {read} give at most {most[1]} symbols. "
+            f"Give {option}={most[1]} or less, or more text"
+        )
+    if least := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+        return ConfigError(
+            f"{option}={size} is too small: {read} hold characters for {least[1]} symbols. "
+            f"Give {option}={least[1]} or more, or a smaller task.character_coverage"
+        )
+    if not sample.n_lines or "all_chars_count" in message:
+        long = f" ({sample.n_too_long:,} were longer than {MAX_BYTES} bytes)" if sample.n_too_long else ""
+        return DataError(f"{option}: there is no text to learn symbols from{long}; check the training files")
+    return DataError(f"{option}={size}: sentencepiece could not learn from {read}: {message}")
+
+
+class Subwords:
+    """Text to ids and back, as a file that `train_subwords` wrote says."""
+
+    pad, unk, bos, eos = PAD, UNK, BOS, EOS
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            model = path.read_bytes()
+        except FileNotFoundError:
+            raise missing(path) from None
+        except OSError as error:
+            raise DataError(f"{path}: the subword model cannot be read: {error.strerror}") from None
+        self._processor = sentencepiece.SentencePieceProcessor()
+        self.pieces = self._load(model)
+        """The symbols in the order of their ids."""
+
+    def _load(self, model: bytes) -> list[str]:
+        processor = self._processor
+        damaged = DataError(f"{self.path}: not a subword model, or damaged; delete its folder and prepare again")
+        try:
+            processor.load_from_serialized_proto(model)
+            special = processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()
+            pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
+        except (RuntimeError, ValueError, OSError, TypeError):
+            raise damaged from None
+        if special != (PAD, UNK, BOS, EOS):
+            raise damaged
+        return pieces
+
+    @property
+    def size(self) -> int:
+        """Symbols, special ones included."""
+        return len(self.pieces)
+
+    @cached_property
+    def identity(self) -> str:
+        """The sha256 of the symbols: files differ by stored settings and paths, equal symbols never."""
+        return hashlib.sha256("\n".join(self.pieces).encode()).hexdigest()
+
+    def encode(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
+        """Ids of every line, without bos and eos; the same for any number of threads, which hold no GIL."""
+        try:
+            return self._processor.encode(list(lines), num_threads=threads)
+        except (RuntimeError, TypeError):  # half a surrogate pair, which no UTF-8 holds
+            return self._processor.encode([_without_surrogates(line) for line in lines], num_threads=threads)
+
+    def sample(self, lines: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
+        """Ids of a random cut of every line: subword regularisation, or BPE dropout with the share alpha.
+
+        The same call gives the same cuts: sentencepiece's generator, one for each thread, gets the seed first.
+        """
+        sentencepiece.set_random_generator_seed(seed)
+        clean = [_without_surrogates(line) for line in lines]
+        return [self._processor.encode(line, enable_sampling=True, alpha=alpha, nbest_size=-1) for line in clean]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids; special ones leave nothing, unk leaves ⁇ in its place."""
+        text = ""
+        for is_unk, run in groupby(map(int, ids), key=lambda i: i == UNK):
+            known = list(run)
+            if is_unk:  # which sentencepiece would put between blanks: two words more
+                text += UNKNOWN * len(known)
+                continue
+            blank = " " if text and self.pieces[known[0]].startswith(BLANK) else ""
+            text += blank + self._processor.decode(known)
+        return text
+
+    def words(self, ids: Sequence[int]) -> list[int]:
+        """The number of the word, as `decode` parts them, that each symbol belongs to."""
+        found, n, begins = [], 0, True
+        for i in ids:
+            begins |= self.pieces[i].startswith(BLANK)
+            if begins and self.pieces[i] != BLANK:
+                n, begins = n + 1, False
+            found.append(n if begins else n - 1)  # a blank by itself belongs to the word that follows it
+        return [min(word, n - 1) if n else 0 for word in found]
+
+
+def _without_surrogates(line: str) -> str:
+    """The line with U+FFFD for every half of a surrogate pair, which UTF-8 cannot hold."""
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        return line.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return line

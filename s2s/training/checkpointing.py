@@ -1,0 +1,235 @@
+"""A run's checkpoints: what is saved, how it is written while training goes on, and how it is restored."""
+
+from __future__ import annotations
+
+__all__ = ["AVERAGE", "CheckpointContent", "CheckpointManager"]
+
+import copy
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from torch import Tensor
+
+from s2s import checkpoint
+from s2s.config import Config
+from s2s.distributed import full_tensors, shard_like
+from s2s.errors import CheckpointError
+from s2s.io.prefetch import Job
+from s2s.log import Log
+from s2s.training.ema import EMA
+from s2s.training.retention import Retention
+from s2s.training.state import TrainerState
+from s2s.training.train_step import TrainStep
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+AVERAGE = "average"
+"""Name of the checkpoint that holds the mean of others"""
+MAX_FAILED_SAVES = 5
+"""Consecutive saves that may fail, e.g. because the disk is full, before the run is given up."""
+
+
+class CheckpointContent(NamedTuple):
+    """Tensors of model, EMA and optimizer, independent of the distributed strategy."""
+
+    tensors: dict[str, Mapping[str, Tensor]]
+    """Group -> name -> tensor; empty tensors on ranks other than the first"""
+    optim: Any
+    """Structure of the optimizer's state, from which `checkpoint.unflatten_state` restores it"""
+
+
+class PendingSave(NamedTuple):
+    """A checkpoint that is being written by a background job."""
+
+    job: Job[Path]
+    state: TrainerState
+    interim: bool
+    began: float
+    may_fail: bool
+    """Whether training continues if writing fails"""
+
+
+@dataclass
+class CheckpointManager:
+    """Saves and restores one run; at most one checkpoint is being written at a time."""
+
+    config: Config
+    folder: Path
+    train_step: TrainStep
+    ema: EMA | None
+    log: Log
+    retention: Retention
+    """Which checkpoints are kept"""
+    saved: TrainerState | None = None
+    """State of the trainer in the newest checkpoint"""
+    interim: str = ""
+    """Name of a checkpoint written only because of a signal; the next save removes it, so that the kept checkpoints,
+    and their mean, are those of an uninterrupted run"""
+    n_failed: int = 0
+    pending: PendingSave | None = None
+
+    def gather(self) -> CheckpointContent:
+        """Collect what is saved on the first rank; a collective call."""
+        world, model = self.train_step.world, self.train_step.model
+        optim, optim_tensors = checkpoint.flatten_state(full_tensors(self.train_step.optimizer.state_dict(), world))
+        tensors: dict[str, Mapping[str, Tensor]] = {
+            "model": full_tensors(model.state_dict(), world),
+            "optim": optim_tensors,
+        }
+        if self.ema:
+            tensors["ema"] = full_tensors(self.ema.mean, world)
+        return CheckpointContent(tensors, optim)
+
+    def save(self, state: TrainerState, content: CheckpointContent, *, may_fail: bool = False) -> None:
+        """Start writing a checkpoint and removing those not kept; no-op if `state` is saved already.
+
+        No other save may be pending: call `finish_save` first.
+        """
+        name = checkpoint.step_name(state.step)
+        if state != self.saved or not (self.folder / name).is_dir():
+            self._start(state, content, interim=False, may_fail=may_fail)
+            return
+        self.interim = ""
+        self.retention.keep(name, state, "")  # a kill may have come between the two
+
+    def save_interim(self, state: TrainerState, content: CheckpointContent) -> None:
+        """`save` because of a signal, at an update where no checkpoint is due."""
+        if state != self.saved:
+            self._start(state, content, interim=True, may_fail=False)
+
+    def try_save(self, state: TrainerState, content: CheckpointContent) -> None:
+        """`save`, but training continues if writing fails: space may be freed meanwhile."""
+        self.save(state, content, may_fail=True)
+
+    @property
+    def save_is_done(self) -> bool:
+        """Whether a pending save has succeeded or failed, so that `finish_save` returns at once."""
+        return self.pending is not None and self.pending.job.is_done
+
+    def finish_save(self) -> Path | None:
+        """Wait for the pending save, if any, and log its outcome; the path, or None if nothing was written."""
+        if self.pending is None:
+            return None
+        save = self.pending
+        try:
+            path = save.job.result()
+        except CheckpointError as error:
+            self.pending = None
+            if not save.may_fail:
+                raise
+            self._failed(error)
+            return None
+        self.pending = None
+        self.saved, self.n_failed = save.state, 0
+        self.interim = path.name if save.interim else ""
+        self.log.saved(path, time.monotonic() - save.began)
+        return path
+
+    def _failed(self, error: CheckpointError) -> None:
+        """Free space for the next save; raises after MAX_FAILED_SAVES consecutive failures."""
+        self.n_failed += 1
+        self.retention.make_room()
+        self.log.warn(f"not saved ({self.n_failed} of at most {MAX_FAILED_SAVES} in a row): {error}")
+        if self.n_failed >= MAX_FAILED_SAVES:
+            raise error
+
+    def restore(self) -> TrainerState | None:
+        """Load the newest valid checkpoint into model, optimizer and EMA; None if there is none."""
+        state = self._restore()
+        self.check_same_step(state.step if state else 0)
+        return state
+
+    def check_same_step(self, step: int) -> None:
+        """Raises CheckpointError unless all ranks, each of which reads the checkpoints itself, are at one step."""
+        steps = self.train_step.world.all_gather(step)
+        if len(set(steps)) > 1:
+            raise CheckpointError(
+                f"the processes found different checkpoints in {self.folder} (after updates {steps}): put the "
+                "run on a file system that all machines share"
+            )
+
+    def _restore(self) -> TrainerState | None:
+        checkpoint.clean_up(self.folder)
+        checkpoint.check_space(self.folder, self._expected_size())
+        path, skipped = checkpoint.latest(self.folder)
+        for reason in skipped:
+            self.log.warn(f"checkpoint passed over: {reason}")
+        if path is None:
+            if skipped:
+                self.log.warn(f"no checkpoint in {self.folder} is valid: the run begins anew")
+            return None
+        try:
+            return self._load(checkpoint.load(path))
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            what = f"{type(error).__name__}: {error}"
+            raise CheckpointError(
+                f"{path} is whole, but not what this version of s2s saves ({what}): continue the run with the version "
+                "that began it, or give another run=…"
+            ) from error
+
+    def _load(self, found: checkpoint.Checkpoint) -> TrainerState:
+        """Restore everything from a checkpoint."""
+        path = found.path
+        self.load_weights(found.tensors["model"], path)
+        self._load_optimizer(checkpoint.unflatten_state(found.state["optim"], found.tensors["optim"]))
+        self.train_step.scaler.load_state_dict(found.state["scaler"])
+        self.train_step.split_factor = found.state["split_factor"]
+        if self.ema:
+            self.ema.load(shard_like(found.tensors["ema"], self.ema.mean))
+        state = TrainerState(**found.state["trainer"])
+        state.best = [(criterion, step) for criterion, step in state.best]
+        self.saved = copy.deepcopy(state)
+        self.interim = path.name if found.state.get("interim") else ""
+        return state
+
+    def load_weights(self, tensors: Mapping[str, Tensor], path: Path) -> None:
+        """Load whole weights into the model, of which this process may hold a shard."""
+        model = self.train_step.model
+        checkpoint.load_weights(model, shard_like(tensors, model.state_dict()), path)
+
+    def _load_optimizer(self, state: dict[str, Any]) -> None:
+        optimizer = self.train_step.optimizer
+        held = enumerate(p for group in optimizer.param_groups for p in group["params"])
+        for number, p in held:
+            of_parameter = state["state"].get(number, {})
+            tensors = {name: t for name, t in of_parameter.items() if isinstance(t, Tensor)}
+            of_parameter |= shard_like(tensors, dict.fromkeys(tensors, p))
+        optimizer.load_state_dict(state)
+
+    def average(self, state: TrainerState) -> Path | None:
+        """Write the mean of the last or best train.average checkpoints as AVERAGE (section 6.1)."""
+        members = self.retention.members(state)
+        if not members:
+            return None
+        saved = {"members": [m.name for m in members], "trainer": asdict(state)}
+        return checkpoint.save(self.folder, AVERAGE, {"model": checkpoint.average_weights(members)}, saved)
+
+    def _expected_size(self) -> int:
+        """Bytes of a checkpoint: weights, the two moments of each that Adam keeps, and their EMA."""
+        weights = checkpoint.n_bytes(self.train_step.model.state_dict())
+        return 3 * weights + checkpoint.n_bytes(self.ema.mean if self.ema else {})
+
+    def _start(self, state: TrainerState, content: CheckpointContent, *, interim: bool, may_fail: bool) -> None:
+        """Copy all that changes and write the copy in a thread; training waits for the copy alone."""
+        assert self.pending is None, "one checkpoint at a time"
+        began, state = time.monotonic(), copy.deepcopy(state)
+        saved = {
+            "trainer": asdict(state),
+            "optim": copy.deepcopy(content.optim),
+            "scaler": self.train_step.scaler.state_dict(),
+            "split_factor": self.train_step.split_factor,
+            "interim": interim,
+        }
+        tensors = {group: checkpoint.snapshot(named) for group, named in content.tensors.items()}
+        name, previous_interim = checkpoint.step_name(state.step), self.interim
+
+        def write() -> Path:
+            path = checkpoint.save(self.folder, name, tensors, saved)
+            self.retention.keep(name, state, previous_interim)
+            return path
+
+        self.pending = PendingSave(Job(write), state, interim, began, may_fail)

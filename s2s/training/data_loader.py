@@ -1,0 +1,70 @@
+"""The global batches of a run in their order, prefetched."""
+
+from __future__ import annotations
+
+__all__ = ["DataLoader"]
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from s2s.config import DataConfig
+from s2s.data.batching import Batches, Pair
+from s2s.data.lazy_batch import LazyBatch
+from s2s.errors import DataError
+from s2s.io.prefetch import prefetch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from s2s.training.state import TrainerState
+
+N_PREFETCHED = 2
+"""Batches that are made during an update: one hides the time that it takes, two even it out"""
+
+
+@dataclass
+class DataLoader:
+    """Iterates over the global batches from where a run stands."""
+
+    batches: Batches
+    config: DataConfig
+    local: Callable[[Sequence[Pair]], Iterable[Sequence[Pair]]] = lambda batch: [batch]
+    """The micro-batches of a global batch that this rank trains on: their pairs are read ahead of time"""
+    wait: float = 0.0
+    """Seconds that training waited for the newest batch"""
+
+    def iterate(self, state: TrainerState, is_over: Callable[[], bool]) -> Iterator[Sequence[Pair]]:
+        """Batches until `is_over()`; `state` is advanced to each batch before it is yielded.
+
+        Raises DataError if no batch is ready within data.timeout seconds.
+        """
+        if is_over():
+            return
+        began = time.monotonic()
+        batches = self._read(self.batches.onwards(state.epoch, state.batch))
+        with closing(prefetch(batches, N_PREFETCHED, self.config.timeout, lambda: self._timeout(state))) as prefetched:
+            for epoch, number, batch in prefetched:
+                state.step += 1
+                state.epoch, state.batch = epoch, number + 1
+                self.wait = time.monotonic() - began
+                yield batch
+                if is_over():
+                    return
+                began = time.monotonic()
+
+    def _read(self, batches: Iterator[tuple[int, int, LazyBatch]]) -> Iterator[tuple[int, int, LazyBatch]]:
+        """The same batches, with this rank's pairs read."""
+        for epoch, number, batch in batches:
+            for part in self.local(batch):
+                assert isinstance(part, LazyBatch), "a part of a lazy batch is one, too"
+                part.load()
+            yield epoch, number, batch
+
+    def _timeout(self, state: TrainerState) -> DataError:
+        return DataError(
+            f"no batch came for {self.config.timeout:g} s after update {state.step:,}: does the disk with "
+            f"data.prepared={self.config.prepared} answer? Give a larger data.timeout if it is only slow"
+        )

@@ -1,0 +1,74 @@
+"""Which of a run's checkpoints are kept, which are averaged, and which are removed to free space."""
+
+from __future__ import annotations
+
+__all__ = ["Retention"]
+
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from s2s import checkpoint
+from s2s.config import Config
+from s2s.errors import CheckpointError
+from s2s.log import Log
+
+if TYPE_CHECKING:
+    from s2s.training.state import TrainerState
+
+
+@dataclass
+class Retention:
+    """Keeps the newest and the best checkpoints of one run."""
+
+    config: Config
+    folder: Path
+    log: Log
+
+    def n_last(self) -> int:
+        """Newest checkpoints to keep: checkpoint.keep_last, or as many as will be averaged."""
+        train, keep = self.config.train, self.config.checkpoint
+        return max(keep.keep_last, train.average if train.average_of == "last" else 0)
+
+    def n_best(self) -> int:
+        """Best checkpoints to keep: checkpoint.keep_best, or as many as will be averaged."""
+        train, keep = self.config.train, self.config.checkpoint
+        return max(keep.keep_best, train.average if train.average_of == "best" else 0)
+
+    def keep(self, name: str, state: TrainerState, interim: str) -> None:
+        """Link `last` to `name`, `best` to the best, and remove the `interim` one and all that are neither.
+
+        Checkpoints of later steps than `name` are removed, too: they were skipped as damaged when the run resumed.
+        """
+        names = [path.name for path in checkpoint.steps(self.folder)]
+        names = [n for n in names[: names.index(name) + 1] if n == name or n != interim]
+        best = [checkpoint.step_name(step) for _, step in state.best[: self.n_best()]]
+        checkpoint.write_link(self.folder.parent / "last", self.folder / name)
+        if best and best[0] in names:
+            checkpoint.write_link(self.folder.parent / "best", self.folder / best[0])
+        checkpoint.prune(self.folder, {*names[-self.n_last() :], *best})
+
+    def members(self, state: TrainerState) -> list[Path]:
+        """The last or best train.average checkpoints that pass verification."""
+        if self.config.train.average_of == "best":
+            ranked = [self.folder / checkpoint.step_name(step) for _, step in state.best]
+        else:
+            ranked = checkpoint.steps(self.folder)[::-1]
+        valid = (path for path in ranked if self._is_valid(path))
+        return list(islice(valid, self.config.train.average))
+
+    def _is_valid(self, path: Path) -> bool:
+        try:
+            checkpoint.verify(path)
+        except CheckpointError as error:
+            self.log.warn(f"not averaged: {error}")
+            return False
+        return True
+
+    def make_room(self) -> None:
+        """Remove all but the newest checkpoint and the one that `best` links to."""
+        best = checkpoint.read_link(self.folder.parent / "best")
+        with suppress(CheckpointError):
+            checkpoint.prune(self.folder, [*checkpoint.steps(self.folder)[-1:], *([best] if best else [])])

@@ -1,0 +1,169 @@
+"""One call of s2s-train: its run directory, its header, and its exit."""
+
+from __future__ import annotations
+
+__all__ = ["dry_run", "train_in"]
+
+import json
+import resource
+import shlex
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from s2s.compose.yaml12 import to_text
+from s2s.errors import Preempted, UserError
+from s2s.log import Log
+from s2s.run import RunDirectory, run_path
+from s2s.training.build import build_trainer
+from s2s.training.signals import Stopped, StopSignal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from s2s.compose import ComposedConfig
+    from s2s.config import Config
+    from s2s.distributed import World
+    from s2s.plugin import Plugins
+    from s2s.training.trainer import Trainer
+
+N_DRY = 3
+"""Updates of a dry run, of which the fastest is reported"""
+
+
+def train_in(composed: ComposedConfig[Config], plugins: Plugins, world: World, stop: StopSignal, *, quiet: bool) -> int:
+    """Train in the run's directory, resuming if it has begun; the exit code."""
+    config = composed.config
+    path = run_path(config.run or default_name(composed))
+    # so that the run's config.yaml and resolved.yaml, given again, mean this run
+    config.run = composed.given["run"] = str(path)
+    before = _status(path)
+    with RunDirectory(path, is_first=world.is_main) as run:
+        warnings = run.begin(composed, plugins, world)
+        with Log(path, config.log, config.train.steps, quiet=quiet, rank=world.rank) as log:
+            if world.any_true(world.is_main and is_finished(before, config)):
+                run.status(**before)
+                option = "valid.patience" if before.get("stopped_early") else "train.steps"
+                log.line(f"{path} is finished after {before.get('steps', 0):,} updates; raise {option} to go on")
+                return 0
+            for warning in warnings:
+                log.warn(warning)
+            with _recording_status(run), stop.as_stopped():
+                trainer = _built(config, plugins, world, run, log)
+                log.facts(list(header(composed, trainer, plugins)))
+                summary = trainer.train(stop)
+            run.status("done", **summary)
+            log.summary(summary, f"s2s-generate run={shlex.quote(str(run.path))} input=FILE")
+    return 0
+
+
+def _built(config: Config, plugins: Plugins, world: World, run: RunDirectory, log: Log) -> Trainer:
+    """The trainer; a user's error removes the run's new folder, and run=last stays what it was."""
+    try:
+        trainer = build_trainer(config, plugins, world, run, log)
+    except UserError:
+        run.discard()
+        raise
+    run.announce()
+    return trainer
+
+
+@contextmanager
+def _recording_status(run: RunDirectory) -> Iterator[None]:
+    """Write to status.json why the block raised."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, Preempted | Stopped):
+            run.status("preempted", steps=run.saved_step, reason=str(error))
+        else:
+            run.status("failed", steps=run.saved_step, reason=f"{type(error).__name__}: {error}")
+        raise
+
+
+def is_finished(status: dict[str, Any], config: Config) -> bool:
+    """Whether an earlier call has done all updates, or has stopped improving."""
+    patience = config.valid.patience
+    stale = bool(status.get("stopped_early")) and 0 < patience <= status.get("n_stale", 0)
+    return status.get("state") == "done" and (stale or status.get("steps", 0) >= config.train.steps)
+
+
+def default_name(composed: ComposedConfig[Config]) -> str:
+    """<task>-<arch>, as named on the command line."""
+    return f"{composed.chosen['task']}-{composed.chosen['arch']}"
+
+
+def header(composed: ComposedConfig[Config], trainer: Trainer, plugins: Plugins) -> Iterator[tuple[str, str]]:
+    """The lines printed before the first update: configuration, data, model, device, directory."""
+    config, model, world = trainer.config, trainer.train_step.model, trainer.world
+    chosen = [f"{group}={name}" for group, name in composed.chosen.items()]
+    set_by_user = [key for key, origin in composed.origins.items() if _is_set_by_user(key, origin)]
+    chosen += [f"{key}={to_text(_value(config, key))}" for key in set_by_user]
+    yield "config", "  ".join(chosen)
+    for line in trainer.report:
+        yield "data", line
+    n_parameters = sum(p.numel() for p in model.parameters())
+    yield "model", f"{n_parameters:,} parameters, {config.arch.name}"
+    machine = f"{world.device}, {config.train.precision}"
+    yield "device", machine + (f", {world.size} processes" if world.size > 1 else "")
+    for line in trainer.train_step.backend.describe(world.device):
+        yield "backend", line
+    if trainer.peak_flops:
+        yield "backend", f"mfu is of {trainer.peak_flops / 1e9:,.0f} GFLOP/s, which large products reach here"
+    micro = f", {config.train.micro_tokens:,} at once" if config.train.micro_tokens else ""
+    yield "update", f"{config.train.n_tokens:,} tokens a side{micro}, {config.train.steps:,} updates"
+    strangers = [f"{name} ({origin})" for name, origin in plugins.loaded.items() if "s2s-toolkit" not in origin]
+    if strangers:
+        yield "plugins", ", ".join(strangers)
+    if not trainer.validation:
+        yield "valid", "no development set is given (task.valid): no validation, and no best checkpoint"
+    yield "run", f"{trainer.directory}; stop it when you like, the same command continues"
+
+
+def dry_run(composed: ComposedConfig[Config], plugins: Plugins, world: World) -> int:
+    """Prepare the data, build everything, make a few updates, and estimate time and memory of the whole run."""
+    config = composed.config
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Log(Path(folder), config.log, config.train.steps, rank=world.rank) as log,
+    ):
+        trainer = build_trainer(config, plugins, world, RunDirectory(Path(folder)), log)
+        log.facts([fact for fact in header(composed, trainer, plugins) if fact[0] != "run"])
+        seconds = min((_timed(trainer, batch) for batch in islice(trainer.batches(), N_DRY)), default=0.0)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        log.line(
+            f"dry run: {seconds:.2f} s an update, {seconds * config.train.steps / 3600:.1f} h in all, "
+            f"{peak / 2**30:.1f} GiB; nothing is kept but the prepared data in {config.data.prepared}"
+        )
+    return 0
+
+
+def _timed(trainer: Trainer, batch: Any) -> float:
+    began = time.monotonic()
+    trainer.train_step(batch, trainer.state.step)
+    return time.monotonic() - began
+
+
+def _is_set_by_user(key: str, origin: str) -> bool:
+    """Whether the user has set an option, entries' names excepted, which are shown already."""
+    return not key.endswith(".name") and origin.startswith(("command line", "file "))
+
+
+def _value(config: Config, key: str) -> Any:
+    value: Any = config
+    for name in key.split("."):
+        value = getattr(value, name)
+    return value
+
+
+def _status(path: Path) -> dict[str, Any]:
+    """The newest status.json, without its time; empty if there is none."""
+    try:
+        status = json.loads((path / "status.json").read_bytes())
+        return {key: value for key, value in status.items() if key != "since"}
+    except (OSError, ValueError, AttributeError):
+        return {}

@@ -1,0 +1,57 @@
+"""How far a run has come."""
+
+from __future__ import annotations
+
+__all__ = ["TrainerState"]
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class TrainerState:
+    """How far a run has come: the part of a checkpoint that is neither weights nor optimizer state."""
+
+    step: int = 0
+    """Updates done"""
+    epoch: int = 0
+    batch: int = 0
+    """Next batch of the epoch; with `epoch`, the whole state of the data loader"""
+    n_tokens: int = 0
+    """Target tokens trained on"""
+    n_bad: int = 0
+    """Consecutive updates that were skipped because the loss or the gradient was not finite"""
+    seconds: float = 0.0
+    """Time spent in updates"""
+    valid_step: int = 0
+    """Step of the newest validation"""
+    n_stale: int = 0
+    """Validations since the best one"""
+    best: list[tuple[float, int]] = field(default_factory=list)
+    """(criterion, step) of the best validations, best first; a larger criterion is better"""
+    best_metric: str = "nll"
+    """valid.best when `best` was recorded"""
+
+    def record_validation(self, criterion: float, n_best: int) -> bool:
+        """Add a validation, keeping the `n_best`; whether it is better than all before."""
+        better = not self.best or criterion > self.best[0][0]
+        self.valid_step = self.step
+        self.n_stale = 0 if better else self.n_stale + 1
+        self.best = sorted([*self.best, (criterion, self.step)], key=lambda b: (-b[0], b[1]))[:n_best]
+        return better
+
+    def monitor(self, metric: str) -> None:
+        """Rank validations by `metric` from now on; a ranking by another metric is discarded."""
+        if metric != self.best_metric:
+            self.best, self.n_stale, self.best_metric = [], 0, metric
+
+    def summary(self) -> dict[str, Any]:
+        """What status.json and the last log line report of a finished run."""
+        return {
+            "steps": self.step,
+            "epochs": self.epoch,
+            "tokens": self.n_tokens,
+            "seconds": self.seconds,
+            "n_stale": self.n_stale,
+            "best_step": self.best[0][1] if self.best else None,
+        }

@@ -1,0 +1,242 @@
+"""The training loop: batch, update, validate, save.
+
+Everything random is a function of (seed, step, micro-batch), and everything else is in the checkpoint: so a
+run that is killed and continued ends with the same bytes as an uninterrupted one.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Trainer"]
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from s2s import checkpoint
+from s2s.backend.device import peak_memory
+from s2s.config import Config
+from s2s.errors import Preempted, S2SError
+from s2s.log import Log
+from s2s.log.profiler import tracing
+from s2s.training.checkpointing import AVERAGE, CheckpointContent, CheckpointManager
+from s2s.training.data_loader import DataLoader
+from s2s.training.nonfinite import NonFiniteGuard
+from s2s.training.signals import StopSignal
+from s2s.training.state import TrainerState
+from s2s.training.train_step import TrainStep
+from s2s.training.validation import Validation, ValidationResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from s2s.data.batching import Pair
+    from s2s.training.train_step import StepResult
+
+
+@dataclass
+class Trainer:
+    """One run, from its newest checkpoint, if any, to its last update."""
+
+    config: Config
+    directory: Path
+    data_loader: DataLoader
+    train_step: TrainStep
+    validation: Validation
+    checkpoints: CheckpointManager
+    log: Log
+    hook: Any
+    report: Sequence[str] = ()
+    """Lines about the data for the header"""
+    peak_flops: float = 0.0
+    """Operations a second of large matrix products on all devices; 0: the model does not count its own"""
+
+    def __post_init__(self) -> None:
+        self.world = self.train_step.world
+        self.ema = self.checkpoints.ema
+        self.state = TrainerState()
+        self.nonfinite = NonFiniteGuard(self.directory / "bad_batches.jsonl", self.config.train.max_bad, self.log)
+        self.stop = StopSignal()
+        self.saved_at = time.monotonic()
+        self.trace = self.directory / "profile.json" if self.config.train.profile and self.world.is_main else None
+
+    def train(self, stop: StopSignal) -> dict[str, Any]:
+        """Update until train.steps, until validation stops improving, or until a signal; the summary."""
+        self.stop = stop
+        self.resume()
+        self.hook.s2s_train_start(trainer=self)
+        with stop.deferred(), self.finishing_saves(), tracing(self.trace, self.log.line) as traced:
+            self.validate_and_save()  # what a signal may have skipped after the update of the checkpoint
+            for batch in self.batches():
+                self.update(batch)
+                traced()
+                self.validate_and_save()
+            self.save(self.checkpoints.save)
+            self.wait_for_save()
+        return self.finish()
+
+    def resume(self) -> None:
+        """Continue from the newest valid checkpoint, or from the beginning."""
+        self.state = self.checkpoints.restore() or self.state
+        if self.state.step:
+            self.log.line(f"continuing after update {self.state.step:,}")
+        self.log.start(self.state.step)
+        self.set_best_metric()
+
+    def set_best_metric(self) -> None:
+        """Rank validations by valid.best; a ranking by another metric is discarded with a warning."""
+        state, metric = self.state, self.config.valid.best
+        if state.best and state.best_metric != metric:
+            self.log.warn(
+                f"valid.best was {state.best_metric} and is {metric}: the best validations so far are forgotten"
+            )
+        state.monitor(metric)
+
+    def batches(self) -> Iterator[Sequence[Pair]]:
+        """The global batches from where the run stands; `state` is advanced to each before it is yielded."""
+        return self.data_loader.iterate(self.state, self.is_over)
+
+    def is_over(self) -> bool:
+        """Whether all updates are done, or valid.patience consecutive validations brought nothing better."""
+        patience = self.config.valid.patience
+        return self.state.step >= self.config.train.steps or 0 < patience <= self.state.n_stale
+
+    def update(self, batch: Sequence[Pair]) -> None:
+        """Train on one global batch; log it and call the hooks."""
+        state, began = self.state, time.monotonic()
+        result = self.train_step(batch, state.step)
+        if result.finite:
+            state.n_tokens += result.n_tokens
+            state.n_bad = 0
+            if self.ema:
+                self.ema.update(state.step)
+        else:
+            self.skipped(batch, result)
+        seconds = time.monotonic() - began
+        state.seconds += seconds
+        record = {
+            "step": state.step,
+            "epoch": state.epoch,
+            **result.record(),
+            "pairs": len(batch),
+            "seconds": seconds,
+            "wait": self.data_loader.wait,
+            "mfu": result.flops / (seconds * self.peak_flops) if result.flops and self.peak_flops else None,
+            "memory": peak_memory(self.world.device),
+        }
+        self.log.update(record)
+        self.hook.s2s_step_end(trainer=self, record=record)
+
+    def skipped(self, batch: Sequence[Pair], result: StepResult) -> None:
+        """Record a skipped update; raises after train.max_bad consecutive ones."""
+        self.nonfinite.record(self.state, batch, result, is_first=self.world.is_main)
+        if self.nonfinite.limit_reached(self.state):
+            self.finish_save()
+            raise self.nonfinite.error(checkpoint.latest(self.checkpoints.folder).path)
+
+    def validate_and_save(self) -> None:
+        """After an update: stop on a signal, validate if due, save if due or if this is among the best."""
+        if self.world.any_true(self.stop.received is not None):
+            raise self.stopped()
+        if self.checkpoints.save_is_done:
+            self.finish_save()
+        among_best = self.validation_is_due() and self.validate()
+        if among_best or self.save_is_due():
+            self.save(self.checkpoints.try_save)
+
+    def stopped(self) -> Preempted:
+        """Save the run so that the same command continues it; the error to raise."""
+        self.save(self.checkpoints.save_interim)
+        self.wait_for_save()
+        return self.stop.error(self.state.step)
+
+    def validate(self) -> bool:
+        """Validate the model, or its EMA if there is one; whether it is among the best to keep."""
+        state = self.state
+        with self.ema.applied() if self.ema else nullcontext():
+            result = self.run_validation()
+        if result is None:
+            raise self.stopped()
+        better = state.record_validation(result.criterion, self.checkpoints.retention.n_best())
+        record = {"step": state.step, "best": better, **result.record()}
+        self.log.valid(record)
+        self.hook.s2s_validation_end(trainer=self, record=record)
+        return any(step == state.step for _, step in state.best)
+
+    def run_validation(self) -> ValidationResult | None:
+        """Validate the current weights; None if a signal interrupted it."""
+        with self.train_step.strategy.unsharded(self.train_step.model):
+            return self.validation(self.stop)
+
+    def save(self, how: Callable[[TrainerState, CheckpointContent], None]) -> None:
+        """Finish the previous save, then start writing a checkpoint on the first rank while training goes on."""
+        content = self.checkpoints.gather()
+        if self.world.is_main:
+            self.finish_save()
+            how(self.state, content)
+        self.saved_at = time.monotonic()
+
+    def finish_save(self) -> None:
+        """Wait for the pending checkpoint, if any, and call the hook."""
+        path = self.checkpoints.finish_save()
+        if path is not None:
+            self.hook.s2s_checkpoint_saved(trainer=self, path=path)
+
+    def wait_for_save(self) -> None:
+        """Wait on all ranks until the pending checkpoint is on disk."""
+        self.finish_save()
+        self.world.barrier()
+
+    @contextmanager
+    def finishing_saves(self) -> Iterator[None]:
+        """Finish a pending save even if the block raises: the run's lock must not be released before."""
+        try:
+            yield
+        except BaseException:
+            with suppress(S2SError):  # the error that ends the block is the one to report
+                self.finish_save()
+            raise
+
+    def finish(self) -> dict[str, Any]:
+        """Average checkpoints and summarise; a signal now loses nothing, since the same command repeats it."""
+        state = self.state
+        averaged = self.checkpoints.average(state) if self.world.is_main else None
+        summary: dict[str, Any] = {
+            **state.summary(),
+            "stopped_early": state.step < self.config.train.steps,
+            "average": self.validate_average() if self.world.any_true(averaged is not None) else None,
+        }
+        self.hook.s2s_train_end(trainer=self, record=summary)
+        return summary
+
+    def validate_average(self) -> dict[str, Any]:
+        """Path and validation of the averaged weights, on all ranks; the model's own are restored."""
+        path = self.checkpoints.folder / AVERAGE
+        mean = checkpoint.load(path).tensors["model"]
+        own = {name: t.detach().clone() for name, t in self.train_step.model.state_dict().items()}
+        self.checkpoints.load_weights(mean, path)
+        result = self.run_validation() if self.validation else None
+        self.checkpoints.load_weights(own, path)
+        if result is None and self.validation:
+            raise self.stopped()
+        return {"path": str(path), **(result.record() if result else {})}
+
+    def validation_is_due(self) -> bool:
+        """Every valid.every updates and after the last one, if there is a development set."""
+        state = self.state
+        if not self.validation or state.valid_step == state.step:
+            return False
+        return state.step >= self.config.train.steps or self.is_due(self.config.valid.every)
+
+    def save_is_due(self) -> bool:
+        """By updates, or by minutes on the clock of any rank."""
+        minutes = self.config.checkpoint.minutes
+        if (due := self.is_due(self.config.checkpoint.every)) or not minutes:
+            return due
+        return self.world.any_true(time.monotonic() - self.saved_at > 60 * minutes)
+
+    def is_due(self, every: int) -> bool:
+        """Whether the newest update is a multiple of `every`."""
+        return every > 0 and self.state.step > 0 and self.state.step % every == 0

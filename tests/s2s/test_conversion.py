@@ -1,0 +1,108 @@
+"""YAML values against types: exactly what the type holds, or an error with a hint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, make_dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from s2s.compose.conversion import convert
+from s2s.compose.options import Option, options
+from s2s.compose.yaml12 import read_value
+from s2s.errors import ConfigError, PluginError
+
+
+class Norm(Enum):
+    """Names are what a user writes."""
+
+    pre = 1
+    post = 2
+
+
+@dataclass(kw_only=True)
+class Block:
+    """A dataclass inside a list."""
+
+    width: int
+    norm: Norm = Norm.post
+
+    def __post_init__(self) -> None:
+        if self.width < 1:
+            raise ValueError(f"width={self.width} must be at least 1")
+
+
+def option(hint: Any) -> Option:
+    return next(options(make_dataclass("Owner", [("x", hint)])))
+
+
+def converted(text: str, hint: Any) -> Any:
+    return convert(option(hint), read_value(text, "x"), "command line")
+
+
+@pytest.mark.parametrize(
+    ("text", "hint", "value"),
+    [
+        ("5", float, 5.0),
+        ("010", str, "010"),
+        ("5", str | int, 5),
+        ("5", float | int, 5),
+        ("1.5", int | str, "1.5"),
+        ("5", float | str, 5.0),
+        ("null", str | None, None),
+        ("1e5", str | None, "1e5"),
+        ("a", str | list[str], "a"),
+        ("[1,b]", str | list[str], ["1", "b"]),
+        ("auto", Literal["auto"] | int, "auto"),
+        ("8", Literal["auto"] | int, 8),
+        ("1", Literal["1", "2"], "1"),
+        ("pre", Norm | None, Norm.pre),
+        ("[pre,post]", tuple[Norm, ...], (Norm.pre, Norm.post)),
+        ("[a,2]", tuple[str, int], ("a", 2)),
+        ("[[1],[]]", list[list[int]], [[1], []]),
+        ("{a: [b], c: []}", dict[str, list[Path]], {"a": [Path("b")], "c": []}),
+        ("[{width: 3}, {width: 4, norm: pre}]", list[Block], [Block(width=3), Block(width=4, norm=Norm.pre)]),
+        ("{a: [1, no, null]}", Any, {"a": [1, "no", None]}),
+        ("[1, x]", list, [1, "x"]),
+    ],
+    ids=str,
+)
+def test_a_value_takes_the_type_that_fits_best(text: str, hint: Any, value: object) -> None:
+    found = converted(text, hint)
+    assert repr(found) == repr(value), "types, too: 1 is not 1.0"
+
+
+@pytest.mark.parametrize(
+    ("text", "hint", "hinted"),
+    [
+        ("true", int, ""),
+        ("true", int | str, "If the word is meant, quote it: '\"true\"'."),
+        ("yes", bool | None, "Write true or false."),
+        ("1", bool, ""),
+        ("1e5", int, "Write 100_000 for 1e5."),
+        ("010", int | None, "A number is written without leading zeros."),
+        ("null", int, ""),
+        ("[[1]]", list[int], ""),
+        ("[1]", tuple[int, int], "TupleConfig length 1 does not match type hint length 2"),
+        ("ab", list[str], ""),
+        ("pro", Norm, ""),
+        ("pro", Literal["pre", "post"], "Did you mean 'pre'?"),
+        ("[{widht: 3}]", list[Block], "Key 'widht' not in 'Block'. Did you mean: 'width'?"),
+        ("[{width: 0}]", list[Block], "width=0 must be at least 1"),
+        ("[{}]", list[Block], "Structured config of type `Block` has missing mandatory value: width"),
+        ('["???"]', list[str], "'???' stands for a missing value."),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_is_an_error_with_a_hint(text: str, hint: Any, hinted: str) -> None:
+    with pytest.raises(ConfigError, match=r"^x=.*: expected .*; it has no default\.") as caught:
+        converted(text, hint)
+    assert str(caught.value).endswith(hinted or "no default.")
+
+
+@pytest.mark.parametrize("hint", [set[int], complex], ids=str)
+def test_a_type_that_yaml_has_no_value_for_is_the_plugins_mistake(hint: Any) -> None:
+    with pytest.raises(PluginError, match=r"^Owner\.x: "):
+        convert(option(hint), [1], "command line")

@@ -1,0 +1,206 @@
+"""One update against the gradient computed in one piece, in float64."""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from s2s.batch import Batch, make_batch
+from s2s.config import TrainConfig
+from s2s.distributed import World
+from s2s.model import Memory, Seq2Seq
+from s2s.nn.loss import LossSums
+from s2s.task import Vocab
+from s2s.training.train_step import TrainStep
+
+VOCAB = Vocab(src=12, tgt=12, joint=True)
+
+
+class Bag(Seq2Seq):
+    """The mean of the source and the last symbol decide on the next."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(VOCAB.src, 8)
+        self.out = nn.Linear(8, VOCAB.tgt)
+
+    def encode(self, src: Tensor, pad: Tensor) -> Memory:
+        return Memory(self.embedding(src).masked_fill(pad[..., None], 0.0), pad)
+
+    def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
+        mean = memory.hidden.sum(1) / (~memory.pad).sum(1, keepdim=True)
+        return self.embedding(tgt) + mean[:, None]
+
+    def project(self, hidden: Tensor) -> Tensor:
+        return self.out(hidden)
+
+
+def plain_loss(model: nn.Module, batch: Batch) -> LossSums:
+    logits = model.project(model(batch.src, batch.src_pad, batch.tgt_in))  # type: ignore[operator]
+    nll = nn.functional.cross_entropy(
+        logits.flatten(0, 1), batch.tgt_out.flatten(), ignore_index=VOCAB.pad, reduction="sum"
+    )
+    return LossSums(loss=nll, nll=nll)
+
+
+def pairs(n: int) -> list[tuple[list[int], list[int]]]:
+    """n pairs of 1 to 6 random symbols a side."""
+    draw = random.Random(3)
+    side = lambda: [draw.randrange(4, 12) for _ in range(draw.randint(1, 6))]  # noqa: E731
+    return [(side(), side()) for _ in range(n)]
+
+
+def train_step(model: Seq2Seq, **train: object) -> TrainStep:
+    optimizer = torch.optim.SGD(model.parameters(), 0.0)
+    return TrainStep(TrainConfig(**train), 1, VOCAB, model, plain_loss, optimizer, lambda step: 0.5, World())  # type: ignore[arg-type]
+
+
+def parts_of(update: TrainStep, batch: list[tuple[list[int], list[int]]]) -> list[Batch]:
+    """The micro-batches that an update learns from."""
+    seen: list[Batch] = []
+
+    def loss(model: nn.Module, part: Batch) -> LossSums:
+        seen.append(part)
+        return plain_loss(model, part)
+
+    update.loss = loss
+    update(batch, step=1)
+    return seen
+
+
+@pytest.fixture
+def model() -> Bag:
+    torch.manual_seed(0)
+    return Bag()
+
+
+@pytest.mark.parametrize("micro_tokens", [None, 80, 40, 7, 1])
+def test_the_update_is_the_same_for_any_number_of_micro_batches(model: Bag, micro_tokens: int | None) -> None:
+    batch = pairs(32)
+    exact = copy.deepcopy(model).double()
+    whole = make_batch(batch, VOCAB)
+    (plain_loss(exact, whole).loss / whole.n_tokens).backward()
+
+    result = train_step(model, micro_tokens=micro_tokens)(batch, step=1)
+
+    for p, q in zip(model.parameters(), exact.parameters(), strict=True):
+        assert torch.allclose(p.double(), q - 0.5 * q.grad, atol=1e-6)
+    norm = math.sqrt(sum(float(q.grad.square().sum()) for q in exact.parameters()))
+    assert result.gnorm == pytest.approx(norm, rel=1e-5)
+    assert result.n_tokens == whole.n_tokens
+    assert result.n_src_tokens == whole.n_src_tokens
+
+
+@pytest.mark.parametrize("micro_tokens", [None, 40])
+def test_padding_is_the_share_of_places_that_hold_no_symbol(model: Bag, micro_tokens: int | None) -> None:
+    update = train_step(model, micro_tokens=micro_tokens)
+    parts = parts_of(update, pairs(32))
+    padding = sum(int(part.src_pad.sum() + part.tgt_pad.sum()) for part in parts)
+    places = sum(part.src_pad.numel() + part.tgt_pad.numel() for part in parts)
+    assert update(pairs(32), step=1).padding == pytest.approx(padding / places)
+    assert padding > 0
+
+
+def test_micro_batches_of_like_lengths_hold_what_one_device_may_take(model: Bag) -> None:
+    """Padding counts: a device holds it, too."""
+    batch = sorted(pairs(300), key=lambda pair: (len(pair[1]), len(pair[0])))
+    like = [pair for pair in batch if len(pair[1]) == 4]
+    parts = parts_of(train_step(model, micro_tokens=60), like)
+    assert sum(len(part.src) for part in parts) == len(like)
+    assert max(max(part.src.numel(), part.tgt_out.numel()) for part in parts) <= 1.1 * 60
+
+
+def test_any_seed_will_do(model: Bag) -> None:
+    update = train_step(model)
+    update.seed = 2**63 - 1
+    assert update(pairs(4), step=300_000).finite
+
+
+def test_clipping_scales_the_whole_gradient(model: Bag) -> None:
+    before = [p.detach().clone() for p in model.parameters()]
+    result = train_step(model, clip=0.01)(pairs(8), step=1)
+    moves = [(p.detach() - b).square().sum() for p, b in zip(model.parameters(), before, strict=True)]
+    moved = math.sqrt(float(sum(moves)))
+    assert result.gnorm > 0.01
+    assert moved == pytest.approx(0.5 * 0.01, rel=1e-3)
+
+
+@pytest.mark.parametrize("poison", [math.nan, math.inf])
+def test_a_gradient_that_is_not_finite_changes_nothing(model: Bag, poison: float) -> None:
+    before = copy.deepcopy(model.state_dict())
+    model.out.bias.register_hook(lambda g: g * poison)
+    result = train_step(model)(pairs(4), step=1)
+    assert not result.finite
+    assert all(torch.equal(before[name], t) for name, t in model.state_dict().items())
+
+
+def test_overflow_in_fp16_lowers_the_scale_and_changes_nothing(model: Bag) -> None:
+    update = train_step(model, precision="fp16")
+    before, scale = copy.deepcopy(model.state_dict()), update.scaler.get_scale()
+    handle = model.out.bias.register_hook(lambda g: g * math.inf)
+    assert not update(pairs(4), step=1).finite
+    assert update.scaler.get_scale() == scale / 2
+    assert all(torch.equal(before[name], t) for name, t in model.state_dict().items())
+    handle.remove()
+    assert update(pairs(4), step=2).finite
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_half_precision_comes_near_the_full_one_and_keeps_fp32_weights(model: Bag, precision: str) -> None:
+    full = copy.deepcopy(model)
+    train_step(full)(pairs(16), step=1)
+    train_step(model, precision=precision)(pairs(16), step=1)
+    for p, q in zip(model.parameters(), full.parameters(), strict=True):
+        assert p.dtype == torch.float32
+        assert torch.allclose(p, q, atol=2e-3)
+
+
+def test_dropout_depends_on_the_step_and_not_on_what_ran_before(model: Bag) -> None:
+    draws = []
+
+    def loss(model: nn.Module, batch: Batch) -> LossSums:
+        draws.append(torch.rand(3).tolist())
+        return plain_loss(model, batch)
+
+    update = train_step(model)
+    update.loss = loss
+    for step in (1, 2, 1):
+        torch.rand(step)
+        update(pairs(4), step=step)
+    assert draws[0] == draws[2] != draws[1]
+
+
+def sized(limit: int) -> object:
+    """A loss for a device that holds so many places of a side."""
+
+    def loss(model: nn.Module, batch: Batch) -> LossSums:
+        if max(batch.src.numel(), batch.tgt_in.numel()) > limit:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return plain_loss(model, batch)
+
+    return loss
+
+
+def test_too_little_memory_makes_more_micro_batches_and_the_same_gradient(model: Bag) -> None:
+    batch, other = pairs(32), copy.deepcopy(model)
+    expected = train_step(other)(batch, step=1)
+    update = train_step(model)
+    update.loss = sized(60)  # type: ignore[assignment]
+    result = update(batch, step=1)
+    assert result.n_micro_batches > 1
+    assert result.loss == pytest.approx(expected.loss)
+    for p, q in zip(model.parameters(), other.parameters(), strict=True):
+        assert torch.allclose(p, q, atol=1e-6)
+    assert update(batch, step=2).n_micro_batches == result.n_micro_batches, "it is not tried anew at every update"
+
+
+def test_too_little_memory_for_a_single_pair_is_an_error(model: Bag) -> None:
+    update = train_step(model)
+    update.loss = sized(0)  # type: ignore[assignment]
+    with pytest.raises(torch.OutOfMemoryError):
+        update(pairs(4), step=1)
