@@ -31,12 +31,8 @@ class SentenceQueue:
 
     def __init__(self, sentences: Iterable[SourceSentence], n_tokens: int) -> None:
         """n_tokens: source tokens, eos included, in the batch at once; a longer sentence is searched by itself."""
-        self.sentences, self.n_tokens = iter(sentences), n_tokens
-        self.next = self.take()
-
-    def take(self) -> SourceSentence | None:
-        """The next sentence; None if there is none, now or at all."""
-        return next(self.sentences, None)
+        self._sentences, self.n_tokens = iter(sentences), n_tokens
+        self._first = next(self._sentences, None)
 
     def admit(self, n_in_use: int) -> list[SourceSentence]:
         """Sentences that fit beside a batch of `n_in_use` source tokens; at least one if the batch is empty.
@@ -47,11 +43,22 @@ class SentenceQueue:
         admitted: list[SourceSentence] = []
         if n_in_use > 0.75 * self.n_tokens:
             return admitted
-        while self.next and (n_in_use + len(self.next.ids) <= self.n_tokens or not n_in_use):
-            n_in_use += len(self.next.ids)
-            admitted.append(self.next)
-            self.next = self.take()
+        while sentence := self.peek(wait=not n_in_use):
+            if n_in_use and n_in_use + len(sentence.ids) > self.n_tokens:
+                break
+            if self.pop(sentence):
+                n_in_use += len(sentence.ids)
+                admitted.append(sentence)
         return admitted
+
+    def peek(self, *, wait: bool) -> SourceSentence | None:
+        """The first sentence; None if there is none, now or, with `wait`, at all."""
+        return self._first
+
+    def pop(self, sentence: SourceSentence) -> bool:
+        """Take the first sentence out of the queue; False if it is another one by now."""
+        self._first = next(self._sentences, None)
+        return True
 
     def take_cancelled(self) -> Collection[int]:
         """Indices of admitted sentences that were cancelled since the last call; their rows leave the batch."""
