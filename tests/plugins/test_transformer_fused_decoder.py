@@ -110,13 +110,13 @@ def test_outputs_and_scores_are_the_same_bits_in_any_order_and_batch(quantizatio
     one, search = model(quantization, d_model=48), BeamSearch(BeamConfig(beam=beam, max_len_a=1.0, max_len_b=4))
     rows = [[*row[row != VOCAB.pad].tolist(), VOCAB.eos] for row in sources(9)]
 
-    def outputs(order: list[int], room: int) -> dict[int, list[tuple[float, list[int]]]]:
+    def outputs(order: list[int], room: int) -> list[list[tuple[float, list[int]]]]:
         queue = SentenceQueue((SourceSentence(i, rows[i]) for i in order), room)
         found = find_queued(search, one, queue, VOCAB, nbest=beam)
         return [[(h.score, h.tokens) for h in hypotheses] for hypotheses in found]
 
     together, few = outputs(list(range(9)), 1000), outputs(list(range(9))[::-1], 20)
-    assert together == few == {i: outputs([i], 1)[i] for i in range(9)}
+    assert together == few == [outputs([i], 1)[0] for i in range(9)]
     assert len({len(tokens) for hypotheses in together.values() for _, tokens in hypotheses}) > 1
 
 

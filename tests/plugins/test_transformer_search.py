@@ -127,8 +127,7 @@ def test_a_translation_does_not_depend_on_who_came_before(
     def streamed(order: Sequence[int], n_tokens: int) -> list[list[list[int]]]:
         queue = SentenceQueue([SourceSentence(i, [*inputs[i], VOCAB.eos]) for i in order], n_tokens)
         found = find_queued(search, model, queue, VOCAB, constraint=constraint, nbest=beam)
-        outputs = {place: hypotheses for some in found for place, hypotheses in some}
-        return [[h.tokens for h in outputs[i]] for i in range(len(inputs))]
+        return [[h.tokens for h in hypotheses] for hypotheses in found]
 
     together = streamed(range(12), 1000)
     assert batches.pop() == 12
