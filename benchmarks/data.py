@@ -2,7 +2,7 @@
 
     python benchmarks/data.py [corpus.en corpus.de] [key=value …]
 
-Encoding is compared with sentencepiece's own encode in one run, turn by turn. Without files: the built-in corpus.
+Encoding is compared with sentencepiece's own encode in one run, turn by turn. Without files: the synthetic corpus.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from rich.table import Table
 from s2s.data.batching import POOL, Batches
 from s2s.data.encode import CorpusReport, LengthLimits, encode_corpus, n_workers
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter
-from s2s.data.parallel import read_lines, read_pairs
+from s2s.data.parallel import read_pairs
 from s2s.data.subwords import Subwords, train_subwords
+from s2s.data.text import read_lines
 from s2s.registry import Choice
 from s2s.task import Encoded, Example, Sources, Task, Vocab
-from s2s_synthetic_corpus.generate import pairs as builtin_pairs
+from s2s_synthetic_corpus.generate import pairs as synthetic_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +48,7 @@ class Options:
     size: int = 8_000
     """Symbols"""
     pairs: int = 20_000
-    """Pairs of the built-in corpus, when no files are given"""
+    """Pairs of the synthetic corpus, when no files are given"""
     large: int = 4_000_000
     """Pairs of drawn lengths for the batches of a large corpus"""
 
@@ -205,10 +206,10 @@ def fill(batches: Batches) -> float:
     return real / padded
 
 
-def builtin_files(n: int, folder: Path) -> list[Path]:
-    """The built-in corpus, written out."""
-    files = [folder / "builtin.en", folder / "builtin.de"]
-    pairs = list(builtin_pairs(1, n))
+def synthetic_files(n: int, folder: Path) -> list[Path]:
+    """The synthetic corpus, written out."""
+    files = [folder / "synthetic.en", folder / "synthetic.de"]
+    pairs = list(synthetic_pairs(1, n))
     files[0].write_text("".join(f"{pair.en}\n" for pair in pairs))
     files[1].write_text("".join(f"{pair.de}\n" for pair in pairs))
     return files
@@ -221,7 +222,7 @@ def main() -> None:
         key, _, value = argument.partition("=")
         setattr(options, key, type(getattr(options, key))(value))
     with tempfile.TemporaryDirectory() as temp:
-        files = [Path(a) for a in sys.argv[1:] if "=" not in a] or builtin_files(options.pairs, Path(temp))
+        files = [Path(a) for a in sys.argv[1:] if "=" not in a] or synthetic_files(options.pairs, Path(temp))
         measured, corpus = measure_text(files, options, Path(temp))
         fills = {}
         for tokens in (2048, 25_000):

@@ -4,7 +4,7 @@
 
 Corpora of a hundredth, a tenth and all of the pairs are drawn and written by the writer that preparation uses, opened
 in a process of their own, and removed. Preparation itself is measured from `text` pairs of sentences, and a tenth of
-them, which the built-in corpus gives.
+them, which the synthetic corpus gives.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def measure_preparation(folder: Path, n_pairs: int) -> dict[str, Any]:
 
 
 def write_text(files: list[Path], n_pairs: int) -> None:
-    """Pairs of the built-in corpus."""
+    """Pairs of the synthetic corpus."""
     from s2s_synthetic_corpus.generate import pairs
 
     with files[0].open("w") as en, files[1].open("w") as de:

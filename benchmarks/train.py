@@ -65,7 +65,7 @@ class Options:
     arch: str = "base"
     """tiny, small, base or big"""
     corpus: str = CORPORA[-1]
-    """Of which real lengths: builtin, multi30k or newstest"""
+    """Of which real lengths: synthetic, multi30k or newstest"""
     tokens: int = 1024
     """Symbols a side of a batch"""
     rounds: int = 5

@@ -15,7 +15,7 @@ from s2s.data.batching import Batches
 from s2s.data.parallel import read_pairs
 from s2s.data.subwords import Subwords, train_subwords
 from s2s.task import Example
-from s2s_synthetic_corpus.generate import pairs as builtin_pairs
+from s2s_synthetic_corpus.generate import pairs as synthetic_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ FILES = {
     "multi30k": [DATA / "multi30k" / "train.en", DATA / "multi30k" / "train.de.gz"],
     "newstest": [DATA / "wmt_newstest" / "en-de" / f"newstest2014.{side}" for side in ("en", "de")],
 }
-CORPORA = ("builtin", *(name for name, files in FILES.items() if all(file.is_file() for file in files)))
+CORPORA = ("synthetic", *(name for name, files in FILES.items() if all(file.is_file() for file in files)))
 """What can be measured with here"""
 N_SYMBOLS = 8_000
 LONGEST = 128
@@ -70,6 +70,6 @@ def batches(pairs: Sequence[Pair], tokens: int, n: int) -> list[list[Pair]]:
 
 
 def _examples(corpus: str, limit: int) -> Iterator[object]:
-    if corpus == "builtin":
-        return (Example(pair.en, pair.de) for pair in builtin_pairs(1, limit))
+    if corpus == "synthetic":
+        return (Example(pair.en, pair.de) for pair in synthetic_pairs(1, limit))
     return iter(read_pairs(FILES[corpus]))

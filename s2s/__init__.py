@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = [
     "Choice",
+    "Corpus",
     "Memory",
     "Registry",
     "Seq2Seq",
@@ -25,12 +26,13 @@ from s2s.plugin import hookimpl
 from s2s.registry import Choice, Registry
 
 if TYPE_CHECKING:
+    from s2s.corpus import Corpus
     from s2s.model import Memory, Seq2Seq, State
     from s2s.task import Task, Vocab
 
 __version__ = "0.1.0"
 
-_LAZY = {"Memory": "model", "Seq2Seq": "model", "State": "model", "Task": "task", "Vocab": "task"}
+_LAZY = {"Corpus": "corpus", "Memory": "model", "Seq2Seq": "model", "State": "model", "Task": "task", "Vocab": "task"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,12 +1,11 @@
-"""A batch of pairs: what the data hands to the loss.
+"""A batch of pairs, padded or packed.
 
-Shapes: B pairs, S source length, T target length, both counting eos. Of sentences that lie end to end: N places,
-M sentences, L the most places that a sentence can take.
+Shapes: B pairs, S source length, T target length, both with eos. Packed: N tokens of M sequences, L the longest.
 """
 
 from __future__ import annotations
 
-__all__ = ["Batch", "Ends", "Packing", "batch_by_length", "make_batch"]
+__all__ = ["Batch", "Packing", "SequenceOffsets", "batch_by_length", "make_batch"]
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -15,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from s2s.model import map_tensors
+from s2s.tensors import map_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,30 +27,30 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Ends:
-    """Where the sentences of one side lie."""
+class SequenceOffsets:
+    """Where the sequences of one side begin and end in a packed row."""
 
-    bounds: Tensor
-    """[M + 1] int32: sentence m takes the places from bounds[m] to bounds[m + 1]"""
-    position: Tensor
-    """[N], of a place in its sentence"""
-    place: Tensor
-    """[N], the same place in a rectangle [M, L]"""
-    longest: int
+    cu_seqlens: Tensor
+    """[M + 1] int32, cumulative lengths: sequence m is the tokens from cu_seqlens[m] to cu_seqlens[m + 1]"""
+    positions: Tensor
+    """[N], position of each token in its sequence"""
+    padded_index: Tensor
+    """[N], index of each token in the same sequences padded to [M, L] and flattened"""
+    max_seqlen: int
     """L"""
 
 
 @dataclass(frozen=True)
 class Packing:
-    """Where the sentences of both sides lie."""
+    """Offsets of both sides of a packed batch."""
 
-    src: Ends
-    tgt: Ends
+    src: SequenceOffsets
+    tgt: SequenceOffsets
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Padded pairs of ids."""
+    """Pairs of ids, padded to [B, S] and [B, T], or packed into rows [N]."""
 
     src: Tensor
     """[B, S], each ending in eos"""
@@ -62,14 +61,13 @@ class Batch:
     tgt_out: Tensor
     """[B, T], each ending in eos"""
     tgt_pad: Tensor
-    """[B, T], True where tgt_out is padding, which counts in no loss"""
+    """[B, T], True where tgt_out is padding, which the loss ignores"""
     n_tokens: int
-    """Target symbols that count in the loss: those of tgt_out that are not padding"""
+    """Target tokens of the loss: those of tgt_out that are not padding"""
     n_src_tokens: int
-    """Source symbols that are not padding"""
+    """Source tokens that are not padding"""
     packing: Packing | None = None
-    """Where sentences lie, if they lie end to end: all of the above are then [N]. Only a loss and a model that say
-    `packs` get such a batch"""
+    """Of a packed batch, whose tensors are [N]. Only a loss and a model with `packs = True` get one"""
 
     @classmethod
     def of(
@@ -82,7 +80,7 @@ class Batch:
         tgt_lengths: NDArray[np.int64],
         packing: Packing | None = None,
     ) -> Self:
-        """From ids as they lie in memory, and the lengths of the pairs' sides, eos counted."""
+        """From arrays of ids, and the lengths of both sides of each pair, eos included."""
         src_ids, tgt_ids = torch.from_numpy(src), torch.from_numpy(tgt_out)
         return cls(
             src=src_ids,
@@ -97,19 +95,19 @@ class Batch:
 
     @property
     def inputs(self) -> tuple[Any, ...]:
-        """What the model's `forward` takes."""
+        """The arguments of `Seq2Seq.forward`."""
         packing = (self.packing,) if self.packing else ()
         return self.src, self.src_pad, self.tgt_in, *packing
 
     def to(self, device: torch.device) -> Batch:
-        """The same batch on `device`; the host does not wait for the copies."""
+        """The same batch on `device`; copies to CUDA are asynchronous."""
         if device.type != "cuda":
             return map_tensors(lambda t: t.to(device), self)
         return map_tensors(lambda t: t.pin_memory().to(device, non_blocking=True), self)
 
 
 def make_batch(pairs: Sequence[tuple[Sentence, Sentence]], vocab: Vocab) -> Batch:
-    """Pad pairs of ids, which come without bos and eos."""
+    """Pad pairs of ids, given without bos and eos."""
     src, src_lengths = _pad([src for src, _ in pairs], vocab.pad)
     tgt, tgt_lengths = _pad([tgt for _, tgt in pairs], vocab.pad)
     tgt_in = np.roll(tgt, 1, axis=1)  # the last column is padding still
@@ -121,20 +119,20 @@ def make_batch(pairs: Sequence[tuple[Sentence, Sentence]], vocab: Vocab) -> Batc
 
 
 def batch_by_length(pairs: Sequence[tuple[Sentence, Sentence]], tokens: int) -> Iterator[list[int]]:
-    """Places of pairs of like length, as many as have `tokens` symbols of both sides, padding and ends counted."""
+    """Indices of pairs of similar length, in batches of at most `tokens` tokens of both sides, with padding and eos."""
     widths = [max(map(len, pair)) + 1 for pair in pairs]
     batch: list[int] = []
-    for place in sorted(range(len(pairs)), key=widths.__getitem__):  # each is as wide as those before it
-        if batch and 2 * widths[place] * (len(batch) + 1) > tokens:
+    for index in sorted(range(len(pairs)), key=widths.__getitem__):  # the last is the widest
+        if batch and 2 * widths[index] * (len(batch) + 1) > tokens:
             yield batch
             batch = []
-        batch.append(place)
+        batch.append(index)
     if batch:
         yield batch
 
 
 def _pad(sentences: Sequence[Sentence], pad: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sentences as rows with room for one more symbol, [B, longest + 1], and their lengths [B]."""
+    """Rows with room for one more token, [B, longest + 1], and their lengths [B]."""
     lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
     padded = np.full((len(sentences), lengths.max(initial=-1) + 1), pad, dtype=np.int64)
     for row, sentence, length in zip(padded, sentences, lengths.tolist(), strict=True):

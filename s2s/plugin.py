@@ -5,7 +5,7 @@ What a configuration chooses by name is registered; what anybody may watch is a 
 
 from __future__ import annotations
 
-__all__ = ["Hooks", "Plugins", "hookimpl", "load_plugins"]
+__all__ = ["Hooks", "Plugins", "TrainerView", "hookimpl", "load_plugins"]
 
 import importlib
 import importlib.util
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from zlib import crc32
 
 import pluggy
@@ -31,11 +31,28 @@ if TYPE_CHECKING:
     from s2s.config import Config
     from s2s.model import Seq2Seq
     from s2s.task import Vocab
-    from s2s.training.trainer import Trainer
 
 GROUP = "s2s"
 hookspec = pluggy.HookspecMarker(GROUP)
 hookimpl = pluggy.HookimplMarker(GROUP)
+
+
+class TrainerView(Protocol):
+    """What hooks may use of the trainer that calls them; `s2s.training.trainer.Trainer` has the types."""
+
+    config: Config
+    directory: Path
+    """Of the run"""
+    world: Any
+    """Ranks: `rank`, `size`, `is_main`, and the collectives"""
+    state: Any
+    """`step`, `epoch`, and the rest of what a checkpoint keeps of the loop"""
+    train_step: Any
+    """`model`, `optimizer`, `parameters`"""
+    validation: Any
+    checkpoints: Any
+    """`folder`"""
+    log: Any
 
 
 class Hooks:
@@ -50,23 +67,23 @@ class Hooks:
         """Build the model; wrappers may freeze, compile or adapt what comes out."""
 
     @hookspec
-    def s2s_train_start(self, trainer: Trainer) -> None:
+    def s2s_train_start(self, trainer: TrainerView) -> None:
         """Called once, when all is built and a checkpoint, if any, is loaded."""
 
     @hookspec
-    def s2s_step_end(self, trainer: Trainer, record: Mapping[str, Any]) -> None:
+    def s2s_step_end(self, trainer: TrainerView, record: Mapping[str, Any]) -> None:
         """Called after every update with what the log gets of it."""
 
     @hookspec
-    def s2s_validation_end(self, trainer: Trainer, record: Mapping[str, Any]) -> None:
+    def s2s_validation_end(self, trainer: TrainerView, record: Mapping[str, Any]) -> None:
         """Called after every validation with its scores."""
 
     @hookspec
-    def s2s_checkpoint_saved(self, trainer: Trainer, path: Path) -> None:
+    def s2s_checkpoint_saved(self, trainer: TrainerView, path: Path) -> None:
         """Called when a checkpoint is complete and verified on disk."""
 
     @hookspec
-    def s2s_train_end(self, trainer: Trainer, record: Mapping[str, Any]) -> None:
+    def s2s_train_end(self, trainer: TrainerView, record: Mapping[str, Any]) -> None:
         """Called once, after the last update, with the summary."""
 
 

@@ -5,7 +5,7 @@ A task knows no architecture; all that an architecture learns of it is `Vocab`.
 
 from __future__ import annotations
 
-__all__ = ["Constraint", "Encoded", "Example", "Rejected", "Sources", "Task", "Vocab"]
+__all__ = ["Constraint", "Encoded", "Example", "Rejected", "Side", "Sources", "Task", "TokenNames", "Vocab"]
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
@@ -14,12 +14,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from s2s.registry import Choice
+
+Side = Literal["src", "tgt"]
+
+TokenNames = str | tuple[str, ...]
+"""What identifies a token across runs; of several names, the most specific first"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +159,13 @@ class Task(ABC):
         """Each target symbol as people may read it, for the input `src`; the default is its text by itself."""
         return [self.detokenize([i], src) for i in ids]
 
+    def vocabulary(self, side: Side) -> Sequence[TokenNames] | None:
+        """The tokens of one side in the order of their ids: equal names in two runs are one token to train.init_from.
+
+        None: not known; weights then only come from runs with the very same tokeniser.
+        """
+        return None
+
     def source_words(self, src: str) -> Sequence[int | None]:
         """Which word of `src`, parted by white space, each symbol of it belongs to; None: to none of them.
 
@@ -195,5 +207,5 @@ class Task(ABC):
         return None
 
     def describe(self) -> Iterable[str]:
-        """Lines for the first screen, such as that a built-in corpus is used."""
+        """Lines for the first screen, such as that a synthetic corpus is used."""
         return ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,9 @@ def test_every_python_block_is_a_file() -> None:
 
 def test_every_group_and_every_hook_has_an_example() -> None:
     code = "".join(FILES.values())
-    assert [group for group in GROUPS if f"registry.{group}(" not in code or f"| `{group}` |" not in PAGE] == []
+    assert [
+        group for group in (*GROUPS, "corpus") if f"registry.{group}(" not in code or f"| `{group}` |" not in PAGE
+    ] == []
     assert [hook for hook in dir(Hooks) if hook.startswith("s2s_") and f"def {hook}(" not in code] == []
 
 
@@ -123,6 +126,28 @@ def test_the_search_of_the_page_ranks_by_the_mean(here: Path) -> None:
         means = [(-h.log_prob / len(h.token_log_probs), h.tokens) for h in others]
         assert [h.tokens for h in own] == [tokens for _, tokens in sorted(means)]
     assert [[h.tokens for h in own] for own in found] != [[h.tokens for h in others] for others in by_score]
+
+
+def stages() -> list[list[str]]:
+    """The commands of docs/training.md about stages."""
+    page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8").partition("## Stages")[2].partition("\n## ")[0]
+    return [shlex.split(line)[1:] for line in page.split("```sh\n")[1].split("```")[0].splitlines()]
+
+
+def test_the_stages_of_the_page_follow_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, words in (("general", "a cat sees the old dog"), ("medical", "the old doctor sees a patient")):
+        for side in ("en", "de"):
+            (tmp_path / f"{name}.{side}").write_text(f"{words}\n{words[::-1]}\n" * 20)
+    small = ["task.vocab_size=40", "train.steps=2", "train.tokens=200", "log.tensorboard=false", "data.workers=1"]
+    for command in stages():
+        assert train([*command, *small]) == 0, command
+    said = capsys.readouterr().out
+    assert "joint vocabulary: the rows of " in said
+    assert "frozen" in said
+    assert "as initialised: encoder.2." in said
 
 
 def links() -> Iterator[tuple[str, str]]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from s2s.task import Vocab
+    from s2s.task import Side, Vocab
 
 
 @dataclass
@@ -142,6 +142,13 @@ class MultiDecoder(Seq2Seq):
             lambda kind: self._model(kind).attention(src, pad, tgt, layer),
             lambda kind, at: self._model(kind).attention(src[at], pad[at], tgt[at], layer),
         )
+
+    def vocab_rows(self) -> dict[str, Side] | None:
+        """Those of all models; None if the models do not say."""
+        found = [self._model(kind).vocab_rows() for kind in range(len(self.models))]
+        if None in found:
+            return None
+        return {f"models.{kind}.{name}": side for kind, rows in enumerate(found) for name, side in rows.items()}
 
     def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float | None:
         """As many as one model's: each sentence goes through one decoder."""

@@ -29,7 +29,7 @@ class SyntheticConfig(Choice):
     """Another seed gives other sentences."""
 
     def __post_init__(self) -> None:
-        refuse_outside("corpus", self, pairs=at_least(1), held_out=at_least(1))
+        refuse_outside("", self, pairs=at_least(1), held_out=at_least(1))
 
 
 @hookimpl

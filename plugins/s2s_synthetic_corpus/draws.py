@@ -1,4 +1,4 @@
-"""Randomness of the built-in corpus: a pure function of (seed, index), the same on every Python and machine.
+"""Randomness of the synthetic corpus: a pure function of (seed, index), the same on every Python and machine.
 
 One hash gives a large number; each choice takes its remainder, as digits of a number whose base changes.
 `random.Random` would cost more to seed than a whole sentence costs to make.

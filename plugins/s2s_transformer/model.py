@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from s2s.backend.kernels.decoder import Decoder
-    from s2s.batch import Ends, Packing
+    from s2s.batch import Packing, SequenceOffsets
     from s2s.nn.attention import Layout
-    from s2s.task import Vocab
+    from s2s.task import Side, Vocab
     from s2s_transformer import TransformerConfig
 
 
@@ -92,6 +92,10 @@ class Transformer(Seq2Seq):
         """[..., D] -> logits [..., V]"""
         return self.embeddings.logits(hidden)
 
+    def vocab_rows(self) -> dict[str, Side]:
+        """The matrices of source, target and softmax."""
+        return self.embeddings.vocab_rows("embeddings")
+
     def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float:
         """Operations of one forward pass over pairs of these lengths."""
         return forward_operations(self.config, self.vocab, src, tgt)
@@ -145,13 +149,13 @@ class Transformer(Seq2Seq):
             x = layer.attend(x, layout, source, memory_layout)
         return x
 
-    def _enter(self, x: Tensor, positions: Positions | None, ends: Ends | None = None) -> Tensor:
+    def _enter(self, x: Tensor, positions: Positions | None, offsets: SequenceOffsets | None = None) -> Tensor:
         """Embeddings [B, T, D] of whole sentences, or [N, D] of such that lie end to end -> the first layer's input."""
         if positions is not None:
-            length = ends.longest if ends else x.size(1)
+            length = offsets.max_seqlen if offsets else x.size(1)
             positions.check(length)
             vectors = positions(torch.arange(length, device=x.device), x.dtype)  # [L, D]
-            x = x + (vectors.index_select(0, ends.position) if ends else vectors)
+            x = x + (vectors.index_select(0, offsets.positions) if offsets else vectors)
         return self.dropout(x)
 
     def _first_positions(self, positions: Positions, n: int, like: Tensor) -> Tensor:

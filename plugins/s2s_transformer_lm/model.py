@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from s2s.batch import Packing
     from s2s.nn.attention import Layout
-    from s2s.task import Vocab
+    from s2s.task import Side, Vocab
     from s2s_transformer_lm import TransformerLMConfig
 
 
@@ -63,13 +63,17 @@ class TransformerLM(Seq2Seq):
         """src, pad [B, S], tgt [B, T] -> [B, T, D]; of sentences end to end, tgt [N] -> [N, D]"""
         if packing is None:
             return super().forward(src, pad, tgt)
-        x, ends = self.embeddings.target(tgt), packing.tgt
-        layout = VarlenLayout(ends, ends, self.kernel, causal=True)
-        return self._through(x + self.positions(ends.position, x.dtype), self._each(layout))
+        x, offsets = self.embeddings.target(tgt), packing.tgt
+        layout = VarlenLayout(offsets, offsets, self.kernel, causal=True)
+        return self._through(x + self.positions(offsets.positions, x.dtype), self._each(layout))
 
     def project(self, hidden: Tensor) -> Tensor:
         """[..., D] -> logits [..., V]"""
         return self.embeddings.logits(hidden)
+
+    def vocab_rows(self) -> dict[str, Side]:
+        """The matrices of source, target and softmax."""
+        return self.embeddings.vocab_rows("embeddings")
 
     def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float:
         """Operations of all products over targets of these lengths; half of the causal mask is not counted."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from s2s.model import map_tensors
+from s2s.tensors import map_tensors
 
 if TYPE_CHECKING:
     from s2s.batch import Batch

@@ -10,12 +10,12 @@ Shapes: R rows, I inputs, O outputs.
 
 from __future__ import annotations
 
-__all__ = ["Int8", "Matmul", "OneDNN", "pack", "product_of", "steady"]
+__all__ = ["Int8", "LinearMap", "Matmul", "OneDNN", "pack", "product_of", "steady"]
 
 import functools
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -25,15 +25,15 @@ from s2s.backend import kernels
 from s2s.backend.kernels.linear import ZERO, Bytes, Floats, Room, has_int8_linear, has_linear, in_bytes
 from s2s.errors import ConfigError
 
-if TYPE_CHECKING:
-    from s2s.nn.attention import Product
+LinearMap = Callable[[Tensor], Tensor]
+"""[..., D] -> [..., O]"""
 
 
 @runtime_checkable
 class Multiplies(Protocol):
     """A module that multiplies by a weight, but not as nn.Linear does."""
 
-    product: Product | None
+    product: LinearMap | None
     """What it multiplies by instead of by itself"""
 
     def weight_and_bias(self) -> tuple[Tensor, Tensor | None]:
@@ -120,7 +120,7 @@ def product_of(module: nn.Module) -> object:
 
 NAMES = {"onednn": "by oneDNN", "native": "in C"}
 
-Kind = Callable[[Tensor, Tensor | None], "Product"]
+Kind = Callable[[Tensor, Tensor | None], LinearMap]
 
 
 def _kinds() -> dict[Matmul, Kind]:
@@ -169,7 +169,7 @@ def _largest(model: nn.Module) -> nn.Linear | None:
     return max(maps, key=lambda module: module.weight.numel(), default=None)
 
 
-def _right(of: nn.Linear, kinds: dict[Matmul, Kind]) -> dict[Matmul, Product]:
+def _right(of: nn.Linear, kinds: dict[Matmul, Kind]) -> dict[Matmul, LinearMap]:
     """What each kind makes of a map, without those that are not right here."""
     x = _rows(of, 32)
     bias = None if of.bias is None else of.bias.double()

@@ -20,6 +20,7 @@ from s2s.cli.help import explain, overview
 from s2s.compose import ComposedConfig, compose, local_plugins, to_yaml
 from s2s.compose.suggestions import command_of
 from s2s.compose.yaml12 import to_text
+from s2s.config.renamed import targets
 from s2s.errors import ConfigError, Preempted, S2SError, did_you_mean
 from s2s.io.exit_status import Cause, report
 from s2s.plugin import Plugins, load_plugins
@@ -103,12 +104,10 @@ def split_flags(argv: Sequence[str], switches: Mapping[str, str] = MappingProxyT
             continue
         if flag not in FLAGS:
             name, equals, value = argument.lstrip("-").partition("=")
-            hint = (
-                f" Options are written without dashes: {name}={value}"
-                if equals
-                else did_you_mean(flag, [*FLAGS, *switches])
-            )
-            raise ConfigError(f"no flag {argument}.{hint}")
+            key = name.replace("-", "_")
+            is_option = equals or any(targets(key))
+            hint = f" Options are written without dashes: {key}={value or '…'}" if is_option else ""
+            raise ConfigError(f"no flag {argument}.{hint or did_you_mean(flag, [*FLAGS, *switches])}")
         flags.add(flag)
     return flags, arguments
 

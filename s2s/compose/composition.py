@@ -36,14 +36,14 @@ MUST_BE_GIVEN = "???"
 
 @dataclass(frozen=True)
 class ComposedConfig(Generic[T]):
-    """A configuration, and how it came about."""
+    """A configuration, and the origin of its values."""
 
     config: T
     origins: dict[str, str]
     """Option -> "default", "preset arch=… (path)", "file x.yaml" or "command line"."""
     given: dict[str, Any]
     """What presets, files and the command line set, as a nested mapping: `to_yaml(given)` is the shortest
-    input that gives this configuration, and `recompose` lays a part of it over another."""
+    input that gives this configuration, and `recompose` merges a part of it into another."""
     chosen: dict[str, str] = field(default_factory=dict)
     """Group -> the name it was chosen by: a preset's, or the entry's."""
 
@@ -54,7 +54,7 @@ def compose(schema: type[T], arguments: Sequence[str], plugins: Plugins) -> Comp
 
 
 def recompose(config: T, given: Mapping[str, Any], plugins: Plugins) -> T:
-    """Another configuration with `given` laid over it: a run's search with `search.beam=8`."""
+    """Another configuration with `given` merged into it: a run's search with `search.beam=8`."""
     settings = [*settings_of(plain(config), "run"), *settings_of(given, COMMAND_LINE)]
     return build_config(merge(type(config), settings, plugins.registry)).config
 

@@ -28,7 +28,7 @@ class _MisfitError(Exception):
 
 
 def convert(option: Option, value: Any, origin: str) -> Any:
-    """The value as its field holds it: tuples, paths, enums and dataclasses made of what YAML can write."""
+    """The value in the type of its field: tuples, paths, enums and dataclasses built from YAML values."""
     try:
         checked = _check(value, option.hint)
         # Most values are plain scalars of the very type; omegaconf would take a third of a millisecond for each.
@@ -75,7 +75,7 @@ def _holder(option: Option) -> Any:
 
 
 def _check(value: Any, hint: Any) -> Any:
-    """The value in plain types, and an error where a conversion would say something else than was meant."""
+    """The value in plain types; an error where omegaconf would convert it to something with another meaning."""
     kinds = union_members(hint)
     if Any in kinds:
         return _no_question_marks(plain(value))

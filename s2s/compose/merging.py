@@ -1,4 +1,4 @@
-"""All settings laid over each other: for every option of a command, its last value and where that comes from.
+"""All settings merged: for every option of a command, the value of the strongest source, and that source.
 
 Dataclass defaults are weakest, then the advice of chosen presets, presets (base first), files, and the command line.
 """
@@ -45,7 +45,7 @@ class Merged:
     values: dict[str, Value] = field(default_factory=dict)
     """Options that are not left at their default."""
     open: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Settings of groups that are left open, to be laid over another configuration."""
+    """Settings of groups that are left open, to be merged into another configuration."""
 
     def value(self, key: str) -> Value:
         """An option's value, set or default."""
@@ -94,7 +94,7 @@ def _put(tree: dict[str, Any], path: Sequence[str], value: Any, at: str) -> None
 
 
 def merge(schema: type, settings: Sequence[Setting], registry: Registry) -> Merged:
-    """Choose every group of the schema, then lay the settings over the defaults, the weakest first."""
+    """Choose every group of the schema, then apply the settings to the defaults, the weakest first."""
     kept, advice = _relevant(settings, schema), list[Setting]()
     selections: dict[str, Selection] = {}
     may_stay_open = {item.name: item.metadata.get("may_stay_open", False) for item in fields(schema)}

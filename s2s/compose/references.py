@@ -1,8 +1,8 @@
 """`${arch.d_model}` in a value: the value of another option, and nothing else.
 
-A configuration may come from a stranger's run directory, so there are no resolvers: `${oc.env:SECRET}` would read the
-environment and write it into the run. Every option is resolved once, and lists and mappings are never put into other
-values, so that no value can grow without bound.
+The configuration of a run directory may come from anybody, so there are no resolvers: `${oc.env:SECRET}` would read
+the environment and write it into the run. Every option is resolved once, and lists and mappings are never put into
+other values, so that no value can grow without bound.
 """
 
 from __future__ import annotations

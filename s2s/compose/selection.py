@@ -31,7 +31,7 @@ class Selection:
     settings: list[Setting] = field(default_factory=list)
     """Of its options, the weakest first."""
     advice: list[Setting] = field(default_factory=list)
-    """What the presets say about other options."""
+    """The presets' settings of other options, from `defaults:`."""
 
 
 class _Choice(NamedTuple):

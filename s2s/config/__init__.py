@@ -1,7 +1,7 @@
-"""The configuration of every command: what stands here is its default, its type and its documentation.
+"""The configuration of every command: options with their defaults, types and documentation.
 
-What is chosen by name (task, arch, loss, optim, schedule, search) is a `Choice`, whose fields stand beside
-the component; the rest is here. A value may be another's, anywhere in the configuration: `${arch.d_model}`.
+A group that is chosen by name (task, arch, objective, optim, schedule, search) is a `Choice`, whose options stand
+beside the component. A value may refer to another option, anywhere in the configuration: `${arch.d_model}`.
 """
 
 from __future__ import annotations

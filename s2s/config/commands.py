@@ -1,4 +1,4 @@
-"""What the commands around training are told."""
+"""The options of s2s-prepare, s2s-generate and s2s-average."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from s2s.errors import ConfigError
 from s2s.registry import Choice
 
 FIELDS = ("tokens", "pieces", "log_probs", "align")
-"""What jsonl can say of an output beside its text and score"""
+"""Fields that format=jsonl can write of an output beside its text and score"""
 
 
 @dataclass(kw_only=True)
@@ -24,9 +24,9 @@ class PrepareConfig:
     """
 
     task: Choice = field(default_factory=Choice)
-    """What is prepared."""
+    """The task whose corpora are prepared."""
     data: DataConfig = field(default_factory=DataConfig)
-    """Where it is kept, and what is dropped."""
+    """Where prepared data is kept, and which pairs are dropped."""
 
 
 @dataclass(kw_only=True)
@@ -38,23 +38,23 @@ class GenerateConfig:
     """
 
     run: str | list[str] = ""
-    """Run directory, its name under runs/, or last. Several, as in run=[a,b], write each symbol by the mean of their
-    probabilities; they share a task and its symbols, whatever their architectures."""
+    """Run directory, its name under runs/, or last. Several, as in run=[a,b], are an ensemble: the mean of
+    their probabilities. They share a task and its vocabulary; their architectures may differ."""
     checkpoint: str | list[str] = "auto"
     """auto (the average, else the best, else the last), average, best, last, or a name or path; one for all runs, or
-    a list with one for each. Several of a single run are several models, too."""
+    a list with one for each. Several of a single run are an ensemble, too."""
     fusion: str = ""
-    """Run of task=language_model, with the same symbols, whose log-probabilities are added to the scores."""
+    """Shallow fusion: run of task=language_model, with the same vocabulary, whose log-probabilities are added."""
     fusion_weight: float = 0.3
-    """What they are multiplied by."""
+    """Factor on the language model's log-probabilities."""
     fusion_checkpoint: str = "auto"
-    """The language model's, as `checkpoint`."""
+    """Checkpoint of the language model, as `checkpoint`."""
     input: str = "-"
     """File to read; - is standard input."""
     output: str = "-"
     """File to write; - is standard output."""
     raw: bool = False
-    """The input is text as people write it, which the task cuts into words where it wants them."""
+    """The input is raw text, which the task tokenises into words if it needs them."""
     input_format: Literal["auto", "text", "tsv", "jsonl"] = "auto"
     """text: a line is an input. tsv: the first column is. jsonl: objects with `src`. auto: jsonl or tsv with that
     `format`, but text with format=jsonl for a file whose first line is no JSON."""
@@ -65,57 +65,57 @@ class GenerateConfig:
     nbest: int = 1
     """Outputs per input; more than one needs tsv or jsonl."""
     fields: list[str] = field(default_factory=list)
-    """With format=jsonl, more of each output: tokens, its ids without the end symbol; pieces, the same to read;
-    log_probs, the log-probability under the model of each symbol, and last of the end; align, its words' alignment."""
+    """With format=jsonl, more of each output. tokens: its ids without eos; pieces: the same as text; log_probs: the
+    model's log-probability of each token, eos last; align: word alignment."""
     tokens: int = 0
-    """Source symbols decoded at once, padding and beam not counted; 0: 1000 on a CPU, whose caches hold no more, and
+    """Source tokens decoded at once, padding and beam not counted; 0: 1000 on a CPU, whose caches hold no more, and
     4000 elsewhere."""
     buffer_size: int = 2000
-    """Inputs read ahead, so that those of like length are decoded together; from a pipe, what has arrived."""
+    """Inputs read ahead, so that those of similar length are decoded together; from a pipe, those that have arrived."""
     max_source: int = 1024
-    """Longest input, in symbols with the end symbol; the model may have a limit of its own."""
+    """Longest input, in tokens with eos; the model may have a lower limit."""
     too_long: Literal["split", "truncate", "error"] = "split"
-    """What becomes of longer inputs. split: taken apart where a sentence ends, as far as the task knows such places,
-    and decoded in parts; what is too long even so is cut. truncate: cut, with a warning and a count. Or an error."""
+    """Longer inputs. split: split at ends of sentences, if the task knows them, and decoded in parts, which are
+    truncated if they are still too long. truncate: with a warning and a count. Or an error."""
     constrained: bool = True
-    """Only outputs that the task allows, such as trees; false: whatever the model says, for the task to mend."""
+    """Only outputs that the task allows, such as well-formed trees; false: any output, which the task may repair."""
     min_len: int = 0
-    """Fewest symbols of an output, without the end symbol, as far as its limit lets it have so many."""
+    """Fewest tokens of an output, without eos, if its length limit allows as many."""
     no_repeat_ngram_size: int = 0
-    """No so many symbols in a row stand twice in the newest 512 symbols of an output; 0: they may."""
+    """No n-gram of so many tokens occurs twice in the last 512 tokens of an output; 0: no limit."""
     bad_words: list[str] = field(default_factory=list)
-    """Texts whose symbols, as the task writes them, stand in no output side by side: bad_words=[word,"two words"]."""
+    """Texts whose token sequences, as the task encodes them, occur in no output: bad_words=[word,"two words"]."""
     replace_unk: bool = False
-    """In the place of a word with an unknown symbol, the source word that the symbol looks at most."""
+    """Replace an output word with an unknown token by the source word that the token attends to most."""
     attention_layer: int = 0
-    """Decoder layer, from 1, whose attention tells where symbols look; 0: the architecture's choice."""
+    """Decoder layer, from 1, whose attention is used for alignment; 0: the architecture's choice."""
     coverage: float = 0.0
-    """Finished outputs are ranked by their score plus this times the sum over source symbols of log min(1, attention
-    that each gets): Wu et al. (2016), who take 0.2. It does not steer the search."""
+    """Finished outputs are re-ranked by score + coverage * sum over source tokens of log min(1, attention received):
+    Wu et al. (2016), who take 0.2. It does not change the search."""
     mbr: Any = ""
-    """Minimum Bayes risk: a metric by name, or as {name: chrf, word_order: 2}. Candidates are ranked by the mean of
-    what it says of each with each of them as its reference, which is then the score."""
+    """Minimum Bayes risk: a metric by name, or as {name: chrf, word_order: 2}. Candidates are ranked by their mean
+    score with every candidate as the reference, which is then their score."""
     mbr_weights: Literal["uniform", "model"] = "uniform"
-    """What each reference counts in that mean. uniform: the same, as suits samples. model: its probability."""
+    """Weight of each reference in that mean. uniform: equal, as suits samples. model: its probability."""
     candidates: int = 0
-    """Outputs of the search from which coverage and mbr choose `nbest`; 0: as many as a beam follows."""
+    """Outputs of the search among which coverage and mbr choose `nbest`; 0: the size of the beam."""
     device: str = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1."""
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
-    """Arithmetic."""
+    """Arithmetic of the model."""
     threads: int = 0
-    """Threads of torch on the CPU; 0 leaves its own choice."""
+    """Threads of torch on the CPU; 0: torch's default."""
     workers: int = 1
-    """Processes on a CPU that share the weights and the inputs of a window; with more than one, each has one thread.
-    0: as many as this machine can now give its time to, by a measurement at the start."""
+    """Processes on a CPU that share the weights and the buffered inputs; with more than one, each has one thread.
+    0: as many as there are idle cores, measured at the start."""
     matmul: Literal["auto", "torch", "onednn", "native"] = "auto"
-    """Who multiplies by weights in fp32 on a CPU. onednn: with weights laid out once, the same to the bit in every
-    batch. native: so too, by functions in C for one thread, and with a whole step made of them where the architecture
-    has one. auto: whichever is fastest here, by a measurement at the start; for a file, which another process may
-    continue or do a part of, the first of native, onednn and torch that is here and right."""
+    """Library for fp32 products with weights on a CPU. onednn: prepacked weights, bitwise the same in every batch.
+    native: the same by C functions for one thread, with a fused decoding step where the architecture has one. auto:
+    the fastest, measured at the start; for an output file, which another process may continue or share, the first of
+    native, onednn and torch that is available and exact."""
     graph: bool | None = None
-    """Record decoding steps as CUDA graphs, one for each of few shapes, where the architecture keeps its target symbols
-    in a tree of s2s; empty: on CUDA."""
+    """Record decoding steps as CUDA graphs, one for each of a few shapes, where the architecture's state supports it;
+    null: on CUDA."""
     quantization: Literal["none", "int8"] = "none"
     """int8: weights and activations in 8-bit integers, on a CPU; each row has its own scale, so that outputs do not
     depend on their batch."""
@@ -125,12 +125,12 @@ class GenerateConfig:
     exported: str = ""
     """Folder of the exported model; empty: export/BACKEND in the run's directory."""
     shard: str = ""
-    """Part of the input that this command does, such as 3/16; the last to finish joins the outputs. Killed, the same
-    command continues. Under torchrun each process does a part."""
+    """Shard of the input for this command, such as 3/16; the last to finish joins the outputs. After a kill, the same
+    command continues. Under torchrun each process takes a shard."""
     resume: bool = False
-    """Continue an output file that a killed run left behind."""
+    """Continue the output file of a killed run."""
     search: Choice = field(default_factory=Choice, metadata={"may_stay_open": True})
-    """How outputs are found; what is not given here is as in the run."""
+    """The search; options that are not given are as in the run."""
 
     def __post_init__(self) -> None:
         one = at_least(1)
@@ -143,30 +143,27 @@ class GenerateConfig:
                 raise ConfigError(f"fields={self.fields}: {name!r} is none of them; choose of {', '.join(FIELDS)}")
         if self.fields and self.format != "jsonl":
             raise ConfigError(f"fields={self.fields} needs format=jsonl: format={self.format} has no room for them")
-        if self.candidates and not self.chooses:
+        if self.candidates and not self.reranks:
             raise ConfigError(f"candidates={self.candidates} are for coverage and mbr to choose from; give one of both")
-        for option, given, needs, there in (
-            (f"mbr_weights={self.mbr_weights}", self.mbr_weights != "uniform", "mbr", self.mbr),
-            (
-                f"attention_layer={self.attention_layer}",
-                self.attention_layer,
-                "alignments or coverage",
-                self.needs_attention,
-            ),
-            (f"fusion_checkpoint={self.fusion_checkpoint}", self.fusion_checkpoint != "auto", "fusion", self.fusion),
-        ):
-            if given and not there:
-                raise ConfigError(f"{option} says something of {needs}, which is not asked for; leave it out")
+        self._refuse_unused("mbr_weights", "uniform", "mbr", self.mbr)
+        self._refuse_unused("attention_layer", 0, "alignments or coverage", self.needs_attention)
+        self._refuse_unused("fusion_checkpoint", "auto", "fusion", self.fusion)
+
+    def _refuse_unused(self, option: str, default: Any, needs: str, given: Any) -> None:
+        """An option that only another gives a meaning."""
+        value = getattr(self, option)
+        if value != default and not given:
+            raise ConfigError(f"{option}={value} has no effect without {needs}; give that, too, or leave it out")
 
     @property
-    def chooses(self) -> bool:
-        """Whether what the search finds is ranked anew."""
+    def reranks(self) -> bool:
+        """Whether the outputs of the search are ranked anew."""
         return bool(self.coverage or self.mbr)
 
     @property
     def n_candidates(self) -> int:
-        """Outputs that the search is asked for."""
-        return max(self.nbest, self.candidates) if self.chooses else self.nbest
+        """Outputs requested from the search."""
+        return max(self.nbest, self.candidates) if self.reranks else self.nbest
 
     @property
     def aligns(self) -> bool:
@@ -175,7 +172,7 @@ class GenerateConfig:
 
     @property
     def needs_attention(self) -> str:
-        """The option that needs it; empty: none does."""
+        """The option that needs attention weights; empty for none."""
         asked = {"format=aligned": self.format == "aligned", "fields=[align]": "align" in self.fields}
         asked |= {"replace_unk=true": self.replace_unk, f"coverage={self.coverage:g}": bool(self.coverage)}
         return next((option for option, given in asked.items() if given), "")

@@ -1,4 +1,4 @@
-"""What numbers of a configuration may be, refused in one form where they are not."""
+"""Ranges of numbers in a configuration, and one form of error for a number outside."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from s2s.errors import ConfigError
 
 @dataclass(frozen=True)
 class Range:
-    """Finite numbers between two bounds; the bounds belong to it unless it is said otherwise."""
+    """Finite numbers between two bounds, which are included unless excluded by `without_…`."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -32,7 +32,7 @@ class Range:
 
 
 def at_least(low: float, most: float = math.inf) -> Range:
-    """From `low` to `most`, both allowed."""
+    """From `low` to `most`, both included."""
     return Range(low, most)
 
 
@@ -42,11 +42,11 @@ def above(low: float) -> Range:
 
 
 SHARE = Range(0, 1, without_high=True)
-"""From 0 to below 1, as a probability of dropping or a decay."""
+"""From 0 to below 1: a dropout probability, a decay."""
 
 
 def refuse_outside(section: str, config: object, **ranges: Range) -> None:
-    """ConfigError for the first field whose number lies outside its range; null is no number."""
+    """ConfigError for the first field whose number lies outside its range; null is always allowed."""
     for name, allowed in ranges.items():
         value = getattr(config, name)
         if value is None or value in allowed:

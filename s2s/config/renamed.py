@@ -20,6 +20,7 @@ RENAMED: dict[str, tuple[str, ...]] = {
     "no_repeat": ("no_repeat_ngram_size",),
     "ban": ("bad_words",),
     "copy_unk": ("replace_unk",),
+    "task.builtin_seed": ("task.synthetic_seed",),
     "window": ("buffer_size",),
 }
 """Names that options of s2s once had. Add the old name here in the commit that renames an option."""

@@ -1,4 +1,4 @@
-"""What s2s-score is told."""
+"""The options of s2s-score."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ class ScoreConfig:
     """
 
     task: Choice = field(default_factory=Choice, metadata={"may_stay_open": True})
-    """Whose metrics are used; with `model`, it is the run's."""
+    """The task whose metrics are used; with `model`, the run's."""
     hyp: Any = ""
     """File of outputs, one a line; a list of several compares them with the first."""
     ref: Any = ""
     """File of references, one a line; a list of several gives each sentence several references."""
     model: Any = ""
-    """A run, as s2s-generate takes it, or several as model=[a,b]: how probable each finds the lines of every file of
-    `hyp` and `ref` as outputs for those of `src`, as log-probabilities and perplexity."""
+    """A run, as s2s-generate takes it, or several as model=[a,b]: log-probabilities and perplexity, under each, of the
+    lines of every file of `hyp` and `ref` as outputs for those of `src`."""
     model_checkpoint: str = "auto"
-    """Of the model: auto (the average, else the best, else the last), average, best, last, or a name or path."""
+    """Its checkpoint: auto (the average, else the best, else the last), average, best, last, or a name or path."""
     src: str = ""
     """File of inputs for the model, one a line."""
     tokens: int = 4000
-    """Symbols of both sides that the model takes at once, padding counted."""
+    """Tokens of both sides in one batch of the model, padding counted."""
     device: str = "auto"
     """Where the model computes: auto, cpu, cuda, cuda:1."""
     metrics: Any = None
@@ -44,12 +44,12 @@ class ScoreConfig:
     """Options of metrics, each by its own name on the command line, such as lowercase=true: every metric that has it
     gets it, unless `metrics` says otherwise."""
     per_sentence: bool = False
-    """Say what every metric, or the model, says of each sentence, too; like any such option, it can be given as
+    """Also print the score of each sentence by every metric, or by the model; like any such option, it can be given as
     --per-sentence."""
     format: Literal["text", "json"] = "text"
-    """What is printed."""
+    """Format of the output."""
     samples: int = 1000
-    """Bootstrap samples for the 95% interval and for comparisons; 0 gives none."""
+    """Bootstrap samples for the 95% interval and for comparisons; 0: none."""
     seed: int = 12345
     """Seed of the bootstrap."""
 

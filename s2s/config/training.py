@@ -1,9 +1,10 @@
-"""What s2s-train is told: what is chosen by name, and the sections that every run has."""
+"""The options of s2s-train: the groups that are chosen by name, and the sections that every run has."""
 
 from __future__ import annotations
 
 __all__ = ["THREADS", "CheckpointConfig", "Config", "DataConfig", "LogConfig", "TrainConfig", "ValidConfig"]
 
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -12,7 +13,7 @@ from s2s.errors import ConfigError
 from s2s.registry import Choice
 
 THREADS = at_least(0, 1024)
-"""More than 1024 no machine can use, and torch would end the process in the attempt to start them."""
+"""No machine can use more than 1024, and torch ends the process when it cannot start them."""
 
 
 @dataclass(kw_only=True)
@@ -22,13 +23,13 @@ class DataConfig:
     prepared: str = "runs/prepared"
     """Folder of the prepared corpora; made when missing, rebuilt when its inputs change."""
     max_len: int = 256
-    """Longest source or target, in symbols with the end symbol; longer pairs are dropped and counted."""
+    """Longest source or target, in tokens with eos; longer pairs are dropped and counted."""
     max_ratio: float | None = None
-    """Largest length ratio of the two sides, in symbols; null keeps every pair."""
+    """Largest length ratio of the two sides, in tokens; null keeps every pair."""
     workers: int = 0
     """Threads that encode text during preparation; 0 takes one per core."""
     timeout: float = 300.0
-    """Seconds that an update waits for its batch before the run is ended, and says so."""
+    """Seconds that an update waits for its batch before the run ends with an error."""
 
     def __post_init__(self) -> None:
         refuse_outside(
@@ -45,26 +46,34 @@ class TrainConfig:
     steps: int = 100_000
     """Updates in all (section 5.2)."""
     tokens: int | str = 25_000
-    """Symbols on each side of one update's batch, over all devices (section 5.1). auto: as many as fit into memory at
-    once, found by a probe when the run begins."""
+    """Tokens on each side of one update's batch, over all devices (section 5.1). auto: as many as fit into memory at
+    once, measured when the run begins."""
     micro_tokens: int | None = None
     """Symbols on each side that one device takes at once; the rest is accumulated. null: all of them."""
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     """Arithmetic of forward and backward; master weights stay in fp32."""
     matmul: Literal["auto", "torch", "onednn"] = "auto"
-    """Who multiplies fp32 matrices on a CPU. auto: oneDNN where the processor is not Intel's and the product stays
-    fp32, else torch's own choice."""
+    """Library for fp32 matrix products on a CPU. auto: oneDNN on processors other than Intel's where the product stays
+    fp32, else torch's default."""
     packed: bool | None = None
-    """Sentences of a batch end to end instead of in padded rectangles. null: where it is faster, which is on GPUs with
-    16-bit numbers; batches then have one shape, and hold pairs of all lengths."""
+    """Sentences of a batch concatenated (varlen) instead of padded. null: where it is faster, which is on GPUs in bf16
+    or fp16; batches then have one shape, and hold pairs of all lengths."""
     graph: bool | None = None
-    """Record forward and backward once and replay them. null: on a GPU where batches have one shape."""
+    """Record forward and backward as a CUDA graph and replay it. null: on a GPU where batches have one shape."""
     compile: bool = False
     """Compile the model with torch.compile."""
     recompile: Literal["allow", "fail"] = "allow"
-    """What an update does whose batch needs the model compiled once more. fail: it ends the run; for tests."""
+    """An update whose batch needs the model compiled again: allow it, or fail, which ends the run; for tests."""
     activations: Literal["keep", "recompute"] = "keep"
-    """recompute: layers keep their input only, and backward computes the rest again, for a third more time."""
+    """recompute: layers keep only their input, and backward computes the rest again, which takes a third more time."""
+    init_from: str | None = None
+    """Run whose weights this one begins with, or RUN@CHECKPOINT (best, last, average, step-001000). Where vocabularies
+    differ, rows of embeddings and of the output projection follow their tokens."""
+    init_map: dict[str, str | None] = field(default_factory=dict)
+    """Where train.init_from finds a tensor: regular expression on the names of this model's tensors -> the name there,
+    with \\1 for the first group; null keeps it as initialised. The first expression that is found in a name counts."""
+    freeze: list[str] = field(default_factory=list)
+    """Regular expressions: parameters in whose names one is found are not trained, such as ^encoder or norm."""
     profile: bool = False
     """Write a trace of ten updates to profile.json in the run directory, for chrome://tracing or Perfetto."""
     clip: float | None = None
@@ -76,20 +85,20 @@ class TrainConfig:
     average_of: Literal["last", "best"] = "last"
     """Which checkpoints are averaged."""
     max_bad: int = 10
-    """Consecutive updates skipped for a loss or gradient that is not finite before the run is given up."""
+    """Consecutive updates skipped for a loss or gradient that is not finite, after which the run ends."""
     device: str = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1."""
     devices: int | str = 1
-    """Processes to start on this machine, each with a device of its own; auto: one for each GPU. Under torchrun it is
-    torchrun that says."""
+    """Processes to start on this machine, each with its own device; auto: one for each GPU. Under torchrun, torchrun
+    decides."""
     strategy: Literal["ddp", "fsdp"] = "ddp"
-    """What each process holds: ddp, all parameters; fsdp, a part of each, gathered layer by layer when needed."""
+    """Parameters in each process. ddp: all; fsdp: a shard of each, gathered layer by layer when needed."""
     timeout: float = 600.0
-    """Seconds that a process waits for another before the run is ended, and says which one has not come."""
+    """Seconds that a process waits for the others before the run ends with an error that names the missing ranks."""
     restarts: int = 3
-    """Times that train.devices starts the processes again after one was killed, or has not come."""
+    """Times that train.devices restarts the processes after one was killed or did not join."""
     threads: int = 0
-    """Threads of torch on the CPU; 0 leaves its own choice."""
+    """Threads of torch on the CPU; 0: torch's default."""
 
     def __post_init__(self) -> None:
         refuse_outside(
@@ -109,6 +118,11 @@ class TrainConfig:
             raise ConfigError(f"train.tokens={self.tokens} must be at least 1, or auto")
         if self.devices != "auto" and not (isinstance(self.devices, int) and self.devices >= 1):
             raise ConfigError(f"train.devices={self.devices}: expected a number of processes, or auto")
+        for option, patterns in (("init_map", self.init_map), ("freeze", self.freeze)):
+            for pattern in patterns:
+                _refuse_no_expression(f"train.{option}", pattern)
+        if self.init_map and self.init_from is None:
+            raise ConfigError("train.init_map says what to take of another run; give train.init_from=RUN, too")
         if self.devices != 1 and ":" in self.device:
             raise ConfigError(
                 f"train.device={self.device} is one device, and train.devices={self.devices} asks for several; give "
@@ -117,25 +131,32 @@ class TrainConfig:
 
     @property
     def n_tokens(self) -> int:
-        """tokens, when what auto stands for is found."""
-        assert isinstance(self.tokens, int), "the probe comes first"
+        """`tokens`, once auto is resolved."""
+        assert isinstance(self.tokens, int), "auto is resolved first"
         return self.tokens
+
+
+def _refuse_no_expression(option: str, pattern: str) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ConfigError(f"{option}: {pattern!r} is no regular expression: {error}") from None
 
 
 @dataclass(kw_only=True)
 class ValidConfig:
-    """When and how a run is judged."""
+    """When and how a run is validated."""
 
     every: int = 1000
     """Updates between two validations; 0 validates at the end only."""
     score: bool = True
-    """Decode the development set and score it, too; the loss is always computed."""
+    """Also decode the development set and score it; the loss is always computed."""
     sentences: int = 500
     """Sentences that are decoded for the score; 0 takes all."""
     best: str = "nll"
-    """What decides the best checkpoint: nll, or the key of one of the task's scores, such as bleu."""
+    """Score by which the best checkpoint is chosen: nll, or one of the task's metrics, such as bleu."""
     patience: int = 0
-    """Validations without a new best after which training stops; 0 never stops early."""
+    """Validations without improvement after which training stops; 0 never stops early."""
 
     def __post_init__(self) -> None:
         refuse_outside("valid", self, every=at_least(0), sentences=at_least(0), patience=at_least(0))
@@ -145,16 +166,16 @@ class ValidConfig:
 
 @dataclass(kw_only=True)
 class CheckpointConfig:
-    """When a run is saved, and what is kept."""
+    """When checkpoints are saved, and which are kept."""
 
     every: int = 1000
     """Updates between two checkpoints; 0 saves at the end only."""
     minutes: float = 0.0
     """Minutes between two checkpoints, beside `every`; 0 counts updates only."""
     keep_last: int = 5
-    """Newest checkpoints that are kept; as many as train.average takes in any case."""
+    """Newest checkpoints to keep; at least as many as train.average needs."""
     keep_best: int = 1
-    """Best checkpoints that are kept beside them; as many as train.average takes where it takes the best."""
+    """Best checkpoints to keep beside them; at least as many as train.average needs with average_of=best."""
 
     def __post_init__(self) -> None:
         none, one = at_least(0), at_least(1)
@@ -163,12 +184,12 @@ class CheckpointConfig:
 
 @dataclass(kw_only=True)
 class LogConfig:
-    """What is shown and written."""
+    """Screen, log files and TensorBoard."""
 
     every: int = 50
     """Updates between two lines of the log; 0 shows none."""
     format: Literal["text", "json"] = "text"
-    """What the screen gets; log.jsonl in the run directory is always written."""
+    """Format of standard output; log.jsonl in the run directory is always written."""
     tensorboard: bool = True
     """Write TensorBoard's event files when it is installed."""
 
@@ -190,27 +211,27 @@ class Config:
     seed: int = 1
     """Seed of initialisation, dropout and the order of the data."""
     task: Choice = field(default_factory=Choice)
-    """What is learnt."""
+    """The task: data, vocabulary and metrics."""
     arch: Choice = field(default_factory=Choice)
     """The model."""
     loss: Choice = field(default_factory=lambda: Choice(name="label_smoothed"))
-    """What is minimised."""
+    """The loss to minimise."""
     optim: Choice = field(default_factory=lambda: Choice(name="adam"))
-    """Who updates the weights."""
+    """The optimizer."""
     schedule: Choice = field(default_factory=lambda: Choice(name="noam"))
-    """The learning rate."""
+    """The learning rate schedule."""
     search: Choice = field(default_factory=lambda: Choice(name="beam"))
-    """How outputs are found, at validation and by s2s-generate unless told otherwise."""
+    """The search, at validation and by default in s2s-generate."""
     data: DataConfig = field(default_factory=DataConfig)
     """From raw examples to batches."""
     train: TrainConfig = field(default_factory=TrainConfig)
-    """The updates."""
+    """Updates, precision, devices."""
     valid: ValidConfig = field(default_factory=ValidConfig)
-    """When and how the run is judged."""
+    """When and how the run is validated."""
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
-    """When the run is saved."""
+    """When checkpoints are written, and which are kept."""
     log: LogConfig = field(default_factory=LogConfig)
-    """What is shown and written."""
+    """Screen, files and TensorBoard."""
 
     def __post_init__(self) -> None:
         refuse_outside("", self, seed=at_least(0, 2**63 - 1))

@@ -1,10 +1,10 @@
-"""From encoded corpora to batches: which pairs, in which order, together with whom.
+"""The order of the data: which pairs make each batch of an epoch.
 
-The order is a pure function of (seed, epoch). Nothing the size of a corpus is ever shuffled or kept: a keyed
-permutation says which pair stands at a position, and a pool of positions at a time is sorted by length and cut
-into batches. So the whole state of the data is two integers, (epoch, next batch), for any number of processes.
+The order is a pure function of (seed, epoch). Nothing of the size of a corpus is shuffled or stored: a keyed
+permutation maps each position of an epoch to a pair, and one pool of positions at a time is sorted by length and cut
+into batches. So the state of the data is two integers, (epoch, next batch), for any number of processes.
 
-Rows number the pairs of all corpora one after the other.
+A row is the index of a pair in the concatenation of all corpora.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Pair = tuple[Sentence, Sentence]
 Rows = NDArray[np.int64]
 
 POOL = 400_000
-"""Pairs that are sorted by length together. Of batches of 25,000 symbols from a large corpus, pools of 100,000 fill
-87%, these 94%, all pairs sorted at once 99% (benchmarks/data.py); they are drawn in a tenth of a second"""
+"""Pairs that are sorted by length together. Batches of 25,000 tokens from a large corpus are 87% full with pools of
+100,000, 94% with these, 99% with all pairs sorted at once (benchmarks/data.py); a pool takes a tenth of a second"""
 N_ROUNDS = 4
-"""Rounds of a Feistel network from which it passes for a random permutation (Luby and Rackoff, 1988)"""
+"""Rounds after which a Feistel network is a pseudorandom permutation (Luby and Rackoff, 1988)"""
 
 
-class Lengths(Protocol):
-    """What batching needs to know of a corpus; `s2s.data.mapped_corpus.MappedCorpus` is one."""
+class EncodedCorpus(Protocol):
+    """Pairs of ids with their lengths; `s2s.data.mapped_corpus.MappedCorpus` is one."""
 
     def __len__(self) -> int: ...
 
@@ -45,9 +45,9 @@ class Lengths(Protocol):
 
 
 class Permutation:
-    """A bijection of [0, n) chosen by a key, computed position by position: no list is kept.
+    """A bijection of [0, n) chosen by a key and computed per position: nothing of size n is stored.
 
-    A Feistel network permutes the next power of four; whoever lands outside [0, n) walks on until inside.
+    A Feistel network permutes the next power of four; results outside [0, n) are permuted again (cycle walking).
     """
 
     def __init__(self, n: int, *key: int) -> None:
@@ -61,13 +61,13 @@ class Permutation:
         self.round_keys = _mix(seed + rounds)
 
     def __call__(self, positions: Rows) -> Rows:
-        """[m] distinct positions in [0, n) -> [m] distinct places in [0, n)."""
-        places = self._feistel(positions.astype(np.uint64))
-        outside = np.flatnonzero(places >= self.n)
+        """Distinct positions [m] in [0, n) -> distinct images [m] in [0, n)."""
+        images = self._feistel(positions.astype(np.uint64))
+        outside = np.flatnonzero(images >= self.n)
         while len(outside):
-            places[outside] = self._feistel(places[outside])
-            outside = outside[places[outside] >= self.n]
-        return places.astype(np.int64)
+            images[outside] = self._feistel(images[outside])
+            outside = outside[images[outside] >= self.n]
+        return images.astype(np.int64)
 
     def _feistel(self, x: NDArray[np.uint64]) -> NDArray[np.uint64]:
         left, right = x >> self.half, x & self.low
@@ -85,28 +85,28 @@ def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 class Batches:
-    """All epochs of weighted corpora as batches of at most `tokens` symbols on each side, padding and eos counted.
+    """All epochs of weighted corpora as batches of at most `tokens` tokens on each side, padding and eos included.
 
-    A corpus of weight w gives each of its pairs w times per epoch: 2 twice, 0.5 in every other epoch. A pair
-    longer than `tokens` is a batch of its own. With `most_pairs` no places are padding, a batch has at most so many
-    pairs, and they are of all lengths.
+    Each pair of a corpus of weight w is seen w times per epoch: 2 is twice, 0.5 every other epoch. A pair longer than
+    `tokens` is a batch of its own. With `max_pairs`, batches are for packing: not sorted by length, without padding, of
+    at most that many pairs.
     """
 
     def __init__(
         self,
-        corpora: Sequence[tuple[Lengths, float]],
+        corpora: Sequence[tuple[EncodedCorpus, float]],
         tokens: int,
         seed: int,
         pool: int = POOL,
-        most_pairs: int | None = None,
+        max_pairs: int | None = None,
     ) -> None:
         self.corpora = [corpus for corpus, _ in corpora]
-        self.weights = [Fraction(str(weight)) for _, weight in corpora]  # 0.1 means a tenth, not the float near it
+        self.weights = [Fraction(str(weight)) for _, weight in corpora]  # 0.1 is a tenth, not the nearest float
         self.first = np.cumsum([0, *map(len, self.corpora)])
         self.tokens = tokens
         self.seed = seed
         self.pool = pool
-        self.most_pairs = most_pairs
+        self.max_pairs = max_pairs
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Rows]:
         """The rows of each batch of an epoch, from batch `start` on."""
@@ -124,14 +124,14 @@ class Batches:
             start = 0
 
     def onwards(self, epoch: int, start: int) -> Iterator[tuple[int, int, LazyBatch]]:
-        """All batches from batch `start` of an epoch on, without end: epoch, number in it, pairs."""
+        """All batches from batch `start` of an epoch on, endlessly: epoch, number in the epoch, pairs."""
         while True:
             for number, rows in enumerate(self.epoch(epoch, start), start):
                 yield epoch, number, LazyBatch(rows, self.lengths(rows), self.pairs)
             epoch, start = epoch + 1, 0
 
     def rows(self, epoch: int, positions: Rows) -> Rows:
-        """The pairs at positions of an epoch, before any sorting: [m] -> [m]."""
+        """The rows at positions of an epoch before sorting: [m] -> [m]."""
         rows = np.empty_like(positions)
         begin = 0
         for corpus, first in enumerate(self.first[:-1]):
@@ -142,7 +142,7 @@ class Batches:
         return rows
 
     def lengths(self, rows: Rows) -> tuple[Rows, Rows]:
-        """Source and target lengths, eos counted: [m] -> [m], [m]."""
+        """Source and target lengths, eos included: [m] -> [m], [m]."""
         src, tgt = np.empty_like(rows), np.empty_like(rows)
         for corpus, first, last in zip(self.corpora, self.first, self.first[1:], strict=False):
             here = (rows >= first) & (rows < last)
@@ -150,49 +150,49 @@ class Batches:
         return src + 1, tgt + 1
 
     def pairs(self, rows: Rows) -> list[Pair]:
-        """The pairs themselves."""
+        """The pairs at rows."""
         owners = np.searchsorted(self.first, rows, side="right") - 1
-        places = rows - self.first[owners]
-        return [self.corpora[c][r] for c, r in zip(owners.tolist(), places.tolist(), strict=True)]
+        indices = rows - self.first[owners]
+        return [self.corpora[c][i] for c, i in zip(owners.tolist(), indices.tolist(), strict=True)]
 
     def _share(self, corpus: int, epoch: int) -> tuple[int, int]:
-        """How many pairs of a corpus were drawn before an epoch, and how many are drawn in it."""
+        """The number of pairs of a corpus drawn before an epoch, and in it."""
         per_epoch = self.weights[corpus] * len(self.corpora[corpus])
         before, after = int(epoch * per_epoch), int((epoch + 1) * per_epoch)
         return before, after - before
 
     def _draw(self, corpus: int, numbers: Rows) -> Rows:
-        """A corpus is drawn in passes, each of which takes every pair once: draw number [m] -> pair [m]."""
+        """Draw numbers [m] -> indices of pairs [m]. Each pass over a corpus draws every pair once."""
         size = len(self.corpora[corpus])
-        if self.weights[corpus].denominator == 1:  # an epoch takes whole passes, and is itself permuted
+        if self.weights[corpus].denominator == 1:  # an epoch is whole passes and is itself permuted
             return numbers % size
-        places, passes = numbers % size, numbers // size
+        indices, passes = numbers % size, numbers // size
         for number in np.unique(passes):
             here = passes == number
-            places[here] = Permutation(size, self.seed, corpus + 1, int(number), size)(places[here])
-        return places
+            indices[here] = Permutation(size, self.seed, corpus + 1, int(number), size)(indices[here])
+        return indices
 
     def _cut(self, rows: Rows) -> list[Rows]:
-        """A pool in batches, sorted by length where that saves padding; else pairs stay in the order drawn."""
+        """Cut a pool into batches, sorted by length to save padding; batches for packing keep the drawn order."""
         src, tgt = self.lengths(rows)
-        if self.most_pairs:
-            return np.split(rows, _cut_full(src, tgt, self.tokens, self.most_pairs))
+        if self.max_pairs:
+            return np.split(rows, _cut_packed(src, tgt, self.tokens, self.max_pairs))
         by_length = _by_length(src, tgt)
         bounds = _cut(src[by_length], tgt[by_length], self.tokens)
         return np.split(rows[by_length], bounds)
 
 
 def _by_length(src: Rows, tgt: Rows) -> Rows:
-    """The order of pairs by target length, then by source length, up and down in turn; ties stay as they are.
+    """Argsort by target length, then by source length, alternately ascending and descending; stable.
 
-    A batch that spans two target lengths then meets like sources on both sides of the border: 2 to 5% less padding
-    than always upwards.
+    A batch that spans two target lengths then has similar source lengths at the border: 2 to 5% less padding than with
+    ascending order alone.
     """
     return np.lexsort((np.where(tgt % 2 == 0, src, -src), tgt))
 
 
 def _cut(src: Rows, tgt: Rows, tokens: int) -> list[int]:
-    """Where to cut pairs in the order of their target lengths so that each batch, padded, keeps the budget."""
+    """Indices at which to cut pairs, sorted by target length, so that each padded batch has at most `tokens` tokens."""
     bounds, begin = [], 0
     while begin < len(src):
         most = max(tokens // int(tgt[begin]), 1)
@@ -203,21 +203,21 @@ def _cut(src: Rows, tgt: Rows, tokens: int) -> list[int]:
     return bounds[:-1]
 
 
-def _cut_full(src: Rows, tgt: Rows, tokens: int, most_pairs: int) -> list[int]:
-    """Where to cut pairs so that no batch holds more than `tokens` symbols on a side, and each is as full as can be."""
+def _cut_packed(src: Rows, tgt: Rows, tokens: int, max_pairs: int) -> list[int]:
+    """Indices at which to cut pairs so that each batch is as full as possible with `tokens` tokens on either side."""
     bounds, begin = [], 0
     ends = [np.cumsum(src), np.cumsum(tgt)]
     before = [0, 0]
     while begin < len(src):
         fits = min(int(np.searchsorted(e, b + tokens, side="right")) for e, b in zip(ends, before, strict=True))
-        begin = min(max(fits, begin + 1), begin + most_pairs)
+        begin = min(max(fits, begin + 1), begin + max_pairs)
         before = [int(e[begin - 1]) for e in ends]
         bounds.append(begin)
     return bounds[:-1]
 
 
-def in_order(corpus: Lengths, tokens: int) -> Iterator[list[Pair]]:
-    """A corpus once, the shortest pairs first, in batches as in training: for validation."""
+def in_order(corpus: EncodedCorpus, tokens: int) -> Iterator[list[Pair]]:
+    """A corpus once, the shortest pairs first, in batches as in training, for validation."""
     src, tgt = (lengths + 1 for lengths in corpus.lengths(np.arange(len(corpus))))
     by_length = _by_length(src, tgt)
     for rows in np.split(by_length, _cut(src[by_length], tgt[by_length], tokens)):

@@ -1,7 +1,7 @@
-"""Where two files that should be parallel part, judged by the lengths of their lines.
+"""Where two files that should be parallel become misaligned, estimated from the lengths of their lines.
 
-If d lines are missing in one file before line k, then pairs fit from k on when the other file is moved by d.
-The k with the least sum of length differences, unmoved before it and moved after it, is the likeliest place.
+If d lines are missing in one file before line k, then from k on the pairs match when the other file is shifted by d.
+The estimate is the k with the least sum of length differences, unshifted before it and shifted after it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-FEW = 20  # lines: less evidence than this names no place
+MIN_EVIDENCE = 20  # lines after the gap below which no line is named
 
 
 def first_misaligned_line(src_path: Path, tgt_path: Path, n_src: int, n_tgt: int) -> int | None:
@@ -30,15 +30,15 @@ def first_misaligned_line(src_path: Path, tgt_path: Path, n_src: int, n_tgt: int
     gap, n_short = abs(n_src - n_tgt), min(n_src, n_tgt)
     short_logs, long_logs = _log_lengths(short), _log_lengths(long)
     scale = long_logs.mean() - short_logs.mean() if n_short else 0.0  # one language is wordier
-    still = np.abs(long_logs[:n_short] - short_logs - scale)
-    moved = np.abs(long_logs[gap : gap + n_short] - short_logs - scale)
-    cost = np.concatenate([[0.0], np.cumsum(still - moved)])  # of parting after k lines, but for a constant
-    place = int(cost.argmin())
-    return None if n_short - place < FEW and n_short >= FEW else place + 1
+    unshifted = np.abs(long_logs[:n_short] - short_logs - scale)
+    shifted = np.abs(long_logs[gap : gap + n_short] - short_logs - scale)
+    cost = np.concatenate([[0.0], np.cumsum(unshifted - shifted)])  # of a gap after k lines, up to a constant
+    line = int(cost.argmin())
+    return None if n_short - line < MIN_EVIDENCE and n_short >= MIN_EVIDENCE else line + 1
 
 
 def _log_lengths(path: Path) -> NDArray[np.float32]:
-    """log(1 + characters) of every line: the only thing here that grows with the file, and only on error."""
+    """log(1 + characters) of every line; the only memory that grows with the file, used only on error."""
     parts = (np.fromiter(map(_length, block), np.float32, len(block)) for block in blocks(path, "drop"))
     return np.log1p(np.fromiter(chain.from_iterable(parts), np.float32))
 

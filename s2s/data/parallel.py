@@ -1,28 +1,58 @@
-"""Files to aligned pairs: two parallel files, a TSV of two columns, or JSONL; gzip or plain.
+"""Parallel text as a corpus: two parallel files, a TSV of two columns, or JSON lines; gzip or plain.
 
-A pair keeps its place: what cannot be used is yielded as a `Rejected`, so nothing moves and all is counted.
+A pair that cannot be used is a `Rejected` in its position, so that nothing is misaligned and all are counted.
 """
 
 from __future__ import annotations
 
-__all__ = ["CorpusFiles", "Line", "parse_corpora", "read_lines", "read_pairs"]
+__all__ = ["PARALLEL", "ParallelCorpus", "read_pairs"]
 
 import json
-from itertools import zip_longest
+import os
+from itertools import takewhile, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from s2s.data.files import CorpusFiles, kind, parse_corpora
+from s2s.corpus import Corpus
+from s2s.data.corpus_options import FileForm
 from s2s.data.misalignment import first_misaligned_line
-from s2s.data.text import DROP, INVALID_UTF8, NUL, Invalid, Line, blocks, numbered_lines, read_lines
+from s2s.data.text import DROP, INVALID_UTF8, NUL, Invalid, Line, blocks, numbered_lines
 from s2s.errors import DataError
 from s2s.task import Example, Rejected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from s2s.data import ParallelConfig
+
+FORMATS = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 EMPTY = Rejected("empty")
 NOT_A_PAIR = Rejected("not a pair")
+
+
+class ParallelCorpus(Corpus):
+    """The pairs of two parallel files, or of one file of pairs."""
+
+    def __init__(self, config: ParallelConfig) -> None:
+        self.config = config
+
+    def examples(self, split: str) -> Iterator[Example | Rejected]:
+        """Every pair, in order."""
+        return read_pairs(self.config.files, self.config.invalid)
+
+    def files(self, split: str) -> list[Path]:
+        """The file or the two files."""
+        return [Path(file) for file in self.config.files]
+
+    def settings(self) -> dict[str, Any]:
+        """What becomes of lines that are no pairs."""
+        return {"invalid": self.config.invalid}
+
+
+def format_of(path: Path) -> str | None:
+    """tsv or jsonl by the name of a file of pairs; None for any other name."""
+    name = path.with_suffix("") if path.suffix == ".gz" else path
+    return FORMATS.get(name.suffix)
 
 
 def read_pairs(files: Sequence[Path | str], invalid: Invalid = "error") -> Iterator[Example | Rejected]:
@@ -30,11 +60,11 @@ def read_pairs(files: Sequence[Path | str], invalid: Invalid = "error") -> Itera
     paths = [Path(file) for file in files]
     if len(paths) == 2:
         return _parallel(paths[0], paths[1], invalid)
-    held = kind(paths[0]) if len(paths) == 1 else None
-    if held is None:
+    form = format_of(paths[0]) if len(paths) == 1 else None
+    if form is None:
         named = ", ".join(map(str, paths))
         raise DataError(f"{named}: a corpus is two parallel files, or one whose name ends in .tsv or .jsonl")
-    return _one_file(paths[0], {"tsv": _columns, "jsonl": _record}[held], invalid)
+    return _one_file(paths[0], {"tsv": _columns, "jsonl": _record}[form], invalid)
 
 
 def _parallel(src_path: Path, tgt_path: Path, invalid: Invalid) -> Iterator[Example | Rejected]:
@@ -65,10 +95,10 @@ def _pair(src: Line, tgt: Line) -> Example | Rejected:
 
 def _unequal(src_path: Path, tgt_path: Path, n_src: int, n_tgt: int) -> DataError:
     counts = f"{src_path} has {n_src:,} lines and {tgt_path} has {n_tgt:,}; they must be parallel, line by line"
-    place = first_misaligned_line(src_path, tgt_path, n_src, n_tgt)
-    if place is None:
+    line = first_misaligned_line(src_path, tgt_path, n_src, n_tgt)
+    if line is None:
         return DataError(f"{counts}. The shorter one seems to be cut off at its end")
-    return DataError(f"{counts}. By their lengths they part near line {place:,}: look there")
+    return DataError(f"{counts}. By their lengths they part near line {line:,}: look there")
 
 
 class _Unusable(Exception):  # noqa: N818  caught in this file
@@ -125,3 +155,32 @@ def _refuse_escapes(key: str, text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise _Unusable(f'"{key}" spells half a character (\\u{ord(text[error.start]):04x})', INVALID_UTF8) from None
+
+
+def _is_one(files: Sequence[Any]) -> bool:
+    """A list of file names is one corpus unless each name is that of a file of pairs."""
+    return any(isinstance(file, str | os.PathLike) and not format_of(Path(file)) for file in files)
+
+
+def _are_parallel(files: Sequence[Path]) -> bool:
+    return len(files) == 2 or (len(files) == 1 and format_of(files[0]) is not None)
+
+
+def _common_name(files: Sequence[Path]) -> str:
+    """The common beginning of the file names, or the first name: corpus.en, corpus.de -> corpus."""
+    first = files[0].name.removesuffix(".gz")
+    if len(files) == 1:
+        return Path(first).stem or first
+    same = takewhile(lambda ab: ab[0] == ab[1], zip(first, files[1].name.removesuffix(".gz"), strict=False))
+    return "".join(a for a, _ in same).rstrip(".-_") or first
+
+
+PARALLEL = FileForm(
+    "parallel",
+    is_one=_is_one,
+    accepts=_are_parallel,
+    name_of=_common_name,
+    expected="two parallel files: {key}=[corpus.en,corpus.de], one file of pairs: {key}=pairs.tsv or "
+    "{key}=pairs.jsonl.gz, or a list of such corpora",
+)
+"""Two parallel files, or one whose name ends in .tsv or .jsonl."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from s2s.config import DataConfig
 from s2s.data.encode import LengthLimits
-from s2s.data.files import expanded
+from s2s.io.paths import expand_user
 from s2s.task import Task
 
 FORMAT = 1
@@ -56,7 +56,7 @@ class PreparationSpec:
         """The prepared folder: one for each set of settings, whose hash is in its name."""
         text = json.dumps(self.settings, sort_keys=True, default=str)
         key = hashlib.sha256(text.encode()).hexdigest()[:12]
-        return expanded(self.config.prepared, "data.prepared") / f"{self.task.config.name or 'task'}-{key}"
+        return expand_user(self.config.prepared, "data.prepared") / f"{self.task.config.name or 'task'}-{key}"
 
     def limits(self, split: str) -> LengthLimits:
         """Of a development set only empty pairs are dropped, so that its score does not depend on an option."""

@@ -1,4 +1,4 @@
-"""Words cut into subwords by sentencepiece, with the ids that all models here share."""
+"""Subword tokenisation by sentencepiece, with the special ids that all models share."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 PAD, UNK, BOS, EOS = range(4)
 BLANK, UNKNOWN = "▁", "⁇"
-MAX_BYTES = 4192  # sentencepiece leaves out longer lines without a word to its caller
-MAX_LINES = 10_000_000  # more lines change no vocabulary, but must all lie in memory
-N_THREADS = 16  # unigram gives another vocabulary for another number, so the machine must not choose it
+MAX_BYTES = 4192  # sentencepiece silently skips longer lines
+MAX_LINES = 10_000_000  # more lines do not change the vocabulary, but must fit into memory
+N_THREADS = 16  # fixed: the vocabulary of unigram depends on it
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What a vocabulary was learnt from."""
+    """What a vocabulary was trained on."""
 
     n_lines: int
     """Lines used"""
     n_too_long: int
-    """Lines left out for more than 4192 bytes"""
+    """Lines of more than 4192 bytes, which were skipped"""
 
 
 def train_subwords(
@@ -49,12 +49,12 @@ def train_subwords(
     byte_fallback: bool = False,
     option: str = "task.vocab_size",
 ) -> Trained:
-    """Learn `size` symbols, the four special ones included, and write them to `path` in one step.
+    """Train a model of `size` tokens, the four special ones included, and write it to `path` atomically.
 
-    `option` is what the user calls the size.
+    `option` is the name of the option that sets the size, for error messages.
     """
     if size < 5:
-        raise ConfigError(f"{option}={size} must be 5 or more: four symbols are special")
+        raise ConfigError(f"{option}={size} must be 5 or more: four tokens are special")
     if not 0 < character_coverage <= 1:
         raise ConfigError(f"task.character_coverage={character_coverage} must lie above 0 and be at most 1")
     sample = _Sample(lines)
@@ -82,7 +82,7 @@ def train_subwords(
 
 
 class _Sample:
-    """The lines to learn from: all, or of more than MAX_LINES every second, fourth, …, the same each time."""
+    """The training lines: all, or of more than MAX_LINES every second, fourth, …; deterministic."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self.n_too_long = 0
@@ -97,7 +97,7 @@ class _Sample:
         self.n_lines = len(self.lines)
 
     def feed(self) -> Iterator[str]:
-        """The lines, each let go once it is handed over: sentencepiece keeps its own copy."""
+        """The lines, each released once it is yielded: sentencepiece keeps its own copy."""
         self.lines.reverse()
         while self.lines:
             yield self.lines.pop()
@@ -111,26 +111,26 @@ class _Sample:
 
 
 def _explained(message: str, option: str, size: int, sample: _Sample) -> ConfigError | DataError:
-    """What sentencepiece found wrong, in the user's words."""
+    """The error of sentencepiece in terms of the option."""
     read = f"the {sample.n_lines:,} lines read"
     if most := re.search(r"too high .*<= (\d+)", message):
         return ConfigError(
-            f"{option}={size} is too large: {read} give at most {most[1]} symbols. "
+            f"{option}={size} is too large: {read} give at most {most[1]} tokens. "
             f"Give {option}={most[1]} or less, or more text"
         )
     if least := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return ConfigError(
-            f"{option}={size} is too small: {read} hold characters for {least[1]} symbols. "
+            f"{option}={size} is too small: {read} have characters for {least[1]} tokens. "
             f"Give {option}={least[1]} or more, or a smaller task.character_coverage"
         )
     if not sample.n_lines or "all_chars_count" in message:
         long = f" ({sample.n_too_long:,} were longer than {MAX_BYTES} bytes)" if sample.n_too_long else ""
-        return DataError(f"{option}: there is no text to learn symbols from{long}; check the training files")
+        return DataError(f"{option}: there is no text to learn a vocabulary from{long}; check the training files")
     return DataError(f"{option}={size}: sentencepiece could not learn from {read}: {message}")
 
 
 class Subwords:
-    """Text to ids and back, as a file that `train_subwords` wrote says."""
+    """Text to ids and back, by a model that `train_subwords` wrote."""
 
     pad, unk, bos, eos = PAD, UNK, BOS, EOS
 
@@ -144,7 +144,7 @@ class Subwords:
             raise DataError(f"{path}: the subword model cannot be read: {error.strerror}") from None
         self._processor = sentencepiece.SentencePieceProcessor()
         self.pieces = self._load(model)
-        """The symbols in the order of their ids."""
+        """The tokens in the order of their ids."""
 
     def _load(self, model: bytes) -> list[str]:
         processor = self._processor
@@ -161,36 +161,36 @@ class Subwords:
 
     @property
     def size(self) -> int:
-        """Symbols, special ones included."""
+        """Number of tokens, special ones included."""
         return len(self.pieces)
 
     @cached_property
     def identity(self) -> str:
-        """The sha256 of the symbols: files differ by stored settings and paths, equal symbols never."""
+        """The sha256 of the tokens, which unlike the file's does not depend on stored settings and paths."""
         return hashlib.sha256("\n".join(self.pieces).encode()).hexdigest()
 
     def encode(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
-        """Ids of every line, without bos and eos; the same for any number of threads, which hold no GIL."""
+        """Ids of every line, without bos and eos; the same for any number of threads, which release the GIL."""
         try:
             return self._processor.encode(list(lines), num_threads=threads)
-        except (RuntimeError, TypeError):  # half a surrogate pair, which no UTF-8 holds
+        except (RuntimeError, TypeError):  # a lone surrogate, which UTF-8 cannot encode
             return self._processor.encode([_without_surrogates(line) for line in lines], num_threads=threads)
 
     def sample(self, lines: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
-        """Ids of a random cut of every line: subword regularisation, or BPE dropout with the share alpha.
+        """Ids of a random segmentation of every line: subword regularisation, or BPE dropout with probability alpha.
 
-        The same call gives the same cuts: sentencepiece's generator, one for each thread, gets the seed first.
+        The same call gives the same segmentations: sentencepiece's generator of this thread is seeded first.
         """
         sentencepiece.set_random_generator_seed(seed)
         clean = [_without_surrogates(line) for line in lines]
         return [self._processor.encode(line, enable_sampling=True, alpha=alpha, nbest_size=-1) for line in clean]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids; special ones leave nothing, unk leaves ⁇ in its place."""
+        """The text of ids; special tokens are skipped, unk becomes ⁇."""
         text = ""
         for is_unk, run in groupby(map(int, ids), key=lambda i: i == UNK):
             known = list(run)
-            if is_unk:  # which sentencepiece would put between blanks: two words more
+            if is_unk:  # sentencepiece would surround it with blanks: two more words
                 text += UNKNOWN * len(known)
                 continue
             blank = " " if text and self.pieces[known[0]].startswith(BLANK) else ""
@@ -198,18 +198,18 @@ class Subwords:
         return text
 
     def words(self, ids: Sequence[int]) -> list[int]:
-        """The number of the word, as `decode` parts them, that each symbol belongs to."""
+        """For each token the index of its word in the text that `decode` gives."""
         found, n, begins = [], 0, True
         for i in ids:
             begins |= self.pieces[i].startswith(BLANK)
             if begins and self.pieces[i] != BLANK:
                 n, begins = n + 1, False
-            found.append(n if begins else n - 1)  # a blank by itself belongs to the word that follows it
+            found.append(n if begins else n - 1)  # a lone blank belongs to the next word
         return [min(word, n - 1) if n else 0 for word in found]
 
 
 def _without_surrogates(line: str) -> str:
-    """The line with U+FFFD for every half of a surrogate pair, which UTF-8 cannot hold."""
+    """The line with U+FFFD for every lone surrogate, which UTF-8 cannot encode."""
     try:
         line.encode()
     except UnicodeEncodeError:

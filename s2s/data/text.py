@@ -1,7 +1,7 @@
-"""Files to lines: bytes split at `\\n` only, strictly UTF-8, every error with its file and line.
+"""Reads lines of text files: split at `\\n` only, strictly UTF-8, every error with its file and line.
 
-Python's own text reading would split at U+2028, U+0085, vertical tabs and lone carriage returns, too, and two
-parallel files would part without a word.
+Python's text mode also splits at U+2028, U+0085, vertical tabs and lone carriage returns, which would silently
+misalign parallel files.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Invalid = Literal["error", "drop"]
-"""What to do with a line that cannot be used: stop with its place, or drop and count it."""
+"""What to do with an unusable line: raise an error with file and line, or drop and count it."""
 Line = str | Rejected
 
 INVALID_UTF8 = Rejected("invalid UTF-8")
 NUL = Rejected("NUL character")
-BLOCK = 1 << 20  # bytes decoded at once: ten times faster than line by line, and memory stays flat
-MOST = 1 << 26
-"""Bytes of a line: what has longer ones is no text, and a small gzip file may unpack to one that fills the memory"""
+BLOCK = 1 << 20  # bytes decoded at once: ten times faster than line by line, in constant memory
+MAX_LINE = 1 << 26
+"""Bytes of a line: a file with longer ones is no text, and a small gzip file may unpack to a line that fills memory"""
 DROP = "repair the file, or drop such lines with task.invalid=drop"
 
 
 def read_lines(path: Path, invalid: Invalid = "error") -> Iterator[str]:
-    """The lines of a text file, plain or gzip, without their ends; "drop" leaves out what is not text."""
+    """The lines of a text file, plain or gzip, without line ends; "drop" skips lines that are not text."""
     for block in blocks(path, invalid):
         yield from (line for line in block if not isinstance(line, Rejected))
 
 
 def numbered_lines(path: Path, invalid: Invalid) -> Iterator[tuple[int, Line]]:
-    """Every line with its number, from 1; one that is not text stays in its place as a `Rejected`."""
+    """Every line with its number, from 1; one that is not text is a `Rejected` in its position."""
     number = 0
     for block in blocks(path, invalid):
         yield from enumerate(block, number + 1)
@@ -69,7 +69,7 @@ def blocks(path: Path, invalid: Invalid) -> Iterator[list[Line]]:
 
 
 def _whole_lines(path: Path) -> Iterator[bytes]:
-    """Blocks of bytes that begin and end with a line, the last line end of each left out."""
+    """Blocks of whole lines, each without its last line end."""
     with open_bytes(path) as file:
         parts: list[bytes] = []  # a line longer than a block is joined once, not once a block
         number = 1
@@ -77,8 +77,8 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
             end = data.rfind(b"\n")
             if end < 0:
                 parts.append(data)
-                if len(parts) > MOST // BLOCK:
-                    raise DataError(f"{path}:{number}: a line of more than {MOST:,} bytes; is this file text?")
+                if len(parts) > MAX_LINE // BLOCK:
+                    raise DataError(f"{path}:{number}: a line of more than {MAX_LINE:,} bytes; is this file text?")
                 continue
             number += data.count(b"\n")
             parts.append(data[:end])
@@ -89,7 +89,7 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
 
 
 def _decode(data: bytes, path: Path, before: int, invalid: Invalid) -> list[Line]:
-    """The lines of one block; only a block with something wrong in it is looked at line by line."""
+    """The lines of one block; only a block with an invalid line is decoded line by line."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -122,7 +122,7 @@ def _line(raw: bytes, path: Path, number: int, invalid: Invalid) -> Line:
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[IO[bytes]]:
-    """The uncompressed bytes of a file; what can go wrong while they are read becomes one clear line."""
+    """The uncompressed bytes of a file; any error while reading is raised as a one-line DataError."""
     try:
         with path.open("rb") as raw:
             zipped = _is_gzip(path, raw)
@@ -153,7 +153,7 @@ def _is_gzip(path: Path, raw: IO[bytes]) -> bool:
 
 
 def missing(path: Path) -> DataError:
-    """What to say of a file that is not there: a file of nearly that name, if the folder has one."""
+    """The error for a file that does not exist, with a similarly named one in its folder, if any."""
     folder = path.parent
     if not folder.is_dir():
         return DataError(f"{path}: no such file; there is no folder {folder}. Check the path")

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from s2s.decoding.streaming import ActiveBatch
-from s2s.model import join_tensors
+from s2s.tensors import join_tensors
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from s2s.decoding import Hypothesis
 from s2s.decoding.streaming import ActiveBatch
-from s2s.model import join_tensors
+from s2s.tensors import join_tensors
 
 
 class Sample:

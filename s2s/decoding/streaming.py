@@ -17,7 +17,8 @@ from torch import Tensor
 
 from s2s.backend.cuda_graph import bucket_size
 from s2s.decoding.lexical import NO_SIZES, LexicalSizes, add_lexical, bind_lexical, widen_state
-from s2s.model import State, map_tensors
+from s2s.model import State
+from s2s.tensors import map_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

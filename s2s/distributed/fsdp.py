@@ -18,7 +18,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
-from s2s.model import map_tensors
+from s2s.tensors import map_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def resolve_candidates(config: GenerateConfig, search: Choice) -> GenerateConfig:
     """The same with as many candidates as the search's beam, if nothing is said of them; one is no choice."""
-    if not config.chooses:
+    if not config.reranks:
         return config
     beam = getattr(search, "beam", None)
     if beam and config.candidates > beam:

@@ -111,7 +111,7 @@ def _is_alive(path: Path, found: str) -> bool:
         owner = json.loads(found)
         if owner["host"] == socket.gethostname():
             return _start_time(owner["pid"]) == owner["born"]
-    until = time.monotonic() + STALE  # a file's time on another machine's clock says nothing
+    until = time.monotonic() + STALE  # clocks of two machines cannot be compared
     while time.monotonic() < until:
         if path.read_text() != found:
             return True
@@ -120,7 +120,7 @@ def _is_alive(path: Path, found: str) -> bool:
 
 
 def _remove(path: Path, found: str) -> None:
-    """Remove a dead owner's file; one that a new owner has made in the meantime is put back."""
+    """Remove a dead owner's file; one that a new owner has created in the meantime is put back."""
     mine = path.with_name(f"{path.name}.{socket.gethostname()}.{os.getpid()}")
     with suppress(FileNotFoundError, FileExistsError):
         os.rename(path, mine)  # noqa: PTH104  atomic: one of several that try succeeds

@@ -1,4 +1,4 @@
-"""What a run tells: on the screen, and in log.jsonl, train.log and TensorBoard."""
+"""The log of a run: screen, log.jsonl, train.log and TensorBoard."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
-"""The words and numbers of a line, each in a form of constant width or nearly so."""
+"""The lines of a run's log, with numbers of nearly constant width."""
 
 from __future__ import annotations
 
-__all__ = ["Means", "UpdateLine", "duration", "scores", "short", "valid_line"]
+__all__ = ["MovingMeans", "UpdateLine", "duration", "scores", "short", "valid_line"]
 
 import math
 from collections import deque
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -16,84 +15,53 @@ NOT_SCORES = {"kind", "step", "best", "search", "signatures"}
 """Keys of a validation's record that are no scores"""
 
 
-class Row(NamedTuple):
-    """What the line needs of an update."""
+class MovingMeans:
+    """Sums over the last updates: target tokens, their loss and nll, and seconds, waiting for data included."""
 
-    seconds: float
-    """Of the clock, since the update before"""
-    n_tokens: int
-    loss: float
-    nll: float
-    wait: float
-    """Seconds of them that went into waiting for data"""
-    used: float
-    """Seconds that the products alone would take at the machine's rate"""
-
-
-@dataclass
-class Means:
-    """Moving means over the last updates: losses per symbol, and time, waiting for data included."""
-
-    size: int
-    rows: deque[Row] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.rows = deque(maxlen=self.size)
+    def __init__(self, size: int) -> None:
+        self.updates: deque[dict[str, float]] = deque(maxlen=size)
 
     def add(self, seconds: float, record: Mapping[str, Any]) -> None:
-        """Take in one update that took so long; one that was skipped for what is not finite taught nothing."""
-        learnt = math.isfinite(record["loss"]) and math.isfinite(record["gnorm"])
-        n_tokens, loss, nll = (record["tokens"], record["loss"], record["nll"]) if learnt else (0, 0.0, 0.0)
+        """An update that took so long; the loss of one that was skipped, not being finite, does not count."""
+        skipped = not (math.isfinite(record["loss"]) and math.isfinite(record["gnorm"]))
+        tokens, loss, nll = (0, 0.0, 0.0) if skipped else (record["tokens"], record["loss"], record["nll"])
         used = (record["mfu"] or 0.0) * record["seconds"]
-        self.rows.append(Row(seconds, n_tokens, loss, nll, record["wait"], used))
+        sums = {"tokens": tokens, "loss": tokens * loss, "nll": tokens * nll, "wait": record["wait"], "used": used}
+        self.updates.append({"seconds": seconds, **sums})
 
-    def loss(self) -> tuple[float, float]:
-        """Loss and nll per target symbol."""
-        n_tokens = max(self.n_tokens(), 1)
-        return (
-            sum(row.n_tokens * row.loss for row in self.rows) / n_tokens,
-            sum(row.n_tokens * row.nll for row in self.rows) / n_tokens,
-        )
+    def sum(self, name: str) -> float:
+        return sum(update[name] for update in self.updates)
 
-    def speed(self) -> float:
-        """Target symbols per second."""
-        return self.n_tokens() / max(self.seconds(), 1e-9)
+    def per_token(self, name: str) -> float:
+        return self.sum(name) / max(self.sum("tokens"), 1)
+
+    def per_second(self, name: str) -> float:
+        """`tokens`: the speed; `wait`, `used`: the share of the time spent waiting for data, or at full speed."""
+        return self.sum(name) / max(self.sum("seconds"), 1e-9)
 
     def remaining(self, n_updates: int) -> float:
         """Seconds that so many more updates will take."""
-        return n_updates * self.seconds() / max(len(self.rows), 1)
-
-    def n_tokens(self) -> int:
-        return sum(row.n_tokens for row in self.rows)
-
-    def seconds(self) -> float:
-        return sum(row.seconds for row in self.rows)
-
-    def share(self, name: str) -> float:
-        """Of the time, that of `wait` or `used`."""
-        return sum(getattr(row, name) for row in self.rows) / max(self.seconds(), 1e-9)
+        return n_updates * self.sum("seconds") / max(len(self.updates), 1)
 
 
-@dataclass(frozen=True)
-class UpdateLine:
-    """Where the run stands, in three parts, since a terminal draws a bar after the first."""
+class UpdateLine(NamedTuple):
+    """Where the run stands; a terminal draws a bar between its parts."""
 
     step: int
     n_steps: int
-    tail: str
+    numbers: str
 
     @staticmethod
-    def of(record: Mapping[str, Any], n_steps: int, means: Means) -> UpdateLine:
+    def of(record: Mapping[str, Any], n_steps: int, means: MovingMeans) -> UpdateLine:
         """The line after the update of `record`."""
-        loss, nll = means.loss()
         parts = [
-            f"loss {loss:.3f} (nll {nll:.2f})",
+            f"loss {means.per_token('loss'):.3f} (nll {means.per_token('nll'):.2f})",
             f"lr {scientific(record['lr'])}",
             f"gnorm {record['gnorm']:.2f}",
-            f"{short(means.speed())} tok/s",
-            *([f"mfu {means.share('used'):.0%}"] if record["mfu"] is not None else []),
+            f"{short(means.per_second('tokens'))} tok/s",
+            *([f"mfu {means.per_second('used'):.0%}"] if record["mfu"] is not None else []),
             f"pad {record['padding']:.0%}",
-            f"wait {means.share('wait'):.0%}",
+            f"wait {means.per_second('wait'):.0%}",
             f"{record['memory'] / 1e9:.1f} GB",
             f"ETA {duration(means.remaining(n_steps - record['step']))}",
         ]
@@ -101,25 +69,24 @@ class UpdateLine:
 
     @property
     def head(self) -> str:
-        width = len(f"{self.n_steps:,}")
-        return f"update {self.step:>{width},}/{self.n_steps:,}"
+        return f"update {self.step:>{len(f'{self.n_steps:,}')},}/{self.n_steps:,}"
 
     @property
-    def percent(self) -> str:
-        return f"{100 * self.step // max(self.n_steps, 1):>3}%"
+    def tail(self) -> str:
+        return f"{100 * self.step // max(self.n_steps, 1):>3}%  {self.numbers}"
 
     def __str__(self) -> str:
-        return f"{self.head}  {self.percent}  {self.tail}"
+        return f"{self.head}  {self.tail}"
 
 
 def valid_line(record: Mapping[str, Any], saved: str = "") -> str:
-    """What a validation found, and where the checkpoint of the same step lies."""
-    best = ["best"] if record.get("best") else []
-    return "  ".join([f"valid @{record['step']:,}", *scores(record), *best, *([saved] if saved else [])])
+    """The result of a validation, and the checkpoint of the same step."""
+    words = [f"valid @{record['step']:,}", *scores(record), "best" if record.get("best") else "", saved]
+    return "  ".join(word for word in words if word)
 
 
 def scores(record: Mapping[str, Any]) -> list[str]:
-    """The numbers of a validation, the last one with how outputs were found."""
+    """The numbers of a validation, the last one with the search that gave the outputs."""
     words = [f"{name} {x:.2f}" for name, x in record.items() if name not in NOT_SCORES and isinstance(x, float)]
     if words and record.get("search"):
         words[-1] += f" ({record['search']})"

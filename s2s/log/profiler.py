@@ -20,7 +20,7 @@ N_TRACED = 10
 
 
 @contextmanager
-def tracing(path: Path | None, say: Callable[[str], None]) -> Iterator[Callable[[], None]]:
+def tracing(path: Path | None, report: Callable[[str], None]) -> Iterator[Callable[[], None]]:
     """Inside the block, call what it gives after every update: ten of them are traced into `path`, if there is one."""
     if path is None:
         yield lambda: None
@@ -28,7 +28,7 @@ def tracing(path: Path | None, say: Callable[[str], None]) -> Iterator[Callable[
 
     def write(done: profile) -> None:
         done.export_chrome_trace(str(path))
-        say(f"profile: {path} holds a trace, for chrome://tracing or ui.perfetto.dev")
+        report(f"profile: {path} holds a trace, for chrome://tracing or ui.perfetto.dev")
 
     activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * torch.cuda.is_available()
     plan = schedule(wait=N_BEFORE, warmup=1, active=N_TRACED, repeat=1)

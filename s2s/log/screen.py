@@ -1,21 +1,20 @@
-"""The three screens: a terminal with a live line, plain lines for files and pipes, JSON for programs."""
+"""What a run shows: plain lines, the same above a live line on a terminal, or JSON for programs."""
 
 from __future__ import annotations
 
-__all__ = ["JsonScreen", "LiveScreen", "PlainScreen", "Screen", "choose_screen"]
+__all__ = ["Screen", "choose_screen"]
 
 import json
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Column
 from rich.text import Text
 
-from s2s.log.journal import plain
+from s2s.log.files import finite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,84 +22,56 @@ if TYPE_CHECKING:
     from s2s.log.lines import UpdateLine
 
 REDRAW = 1.0
-"""Seconds between two pictures of the live line"""
+"""Seconds between two drawings of the live line"""
 
 
-class Screen(Protocol):
-    """What the user sees of a run."""
+class Screen:
+    """Plain lines, one every log.every updates."""
 
-    lively: bool
-    """Wants to see every update, not only those that are due for a line."""
-
-    def line(self, text: str) -> None:
-        """A line that stays."""
-        ...
-
-    def update(self, line: UpdateLine, due: bool) -> None:
-        """Where the run stands; `due` every log.every updates."""
-        ...
-
-    def record(self, record: Mapping[str, Any]) -> None:
-        """What the journal gets."""
-        ...
-
-    def close(self) -> None:
-        """Leave the terminal as it was."""
-        ...
-
-
-class PlainScreen:
-    """One line every log.every updates."""
-
-    lively = False
+    live = False
+    """Whether it takes every update, not only those that are due for a line."""
 
     def line(self, text: str) -> None:
+        """Text for people."""
         print(text, flush=True)
 
     def update(self, line: UpdateLine, due: bool) -> None:
+        """Where the run stands; `due` every log.every updates."""
         if due:
             self.line(str(line))
 
     def record(self, record: Mapping[str, Any]) -> None:
-        pass
+        """The same for programs, as in log.jsonl."""
 
     def close(self) -> None:
-        pass
+        """Leave the terminal as it was."""
 
 
-class JsonScreen:
-    """The records of the journal, and every other line as a record of its own."""
-
-    lively = False
-
-    def line(self, text: str) -> None:
-        self.record({"kind": "line", "text": text})
-
-    def update(self, line: UpdateLine, due: bool) -> None:
-        pass
-
-    def record(self, record: Mapping[str, Any]) -> None:
-        print(json.dumps(plain(record)), flush=True)
-
-    def close(self) -> None:
-        pass
-
-
-class QuietScreen(PlainScreen):
+class QuietScreen(Screen):
     """Nothing; warnings go to standard error, whatever the screen."""
 
     def line(self, text: str) -> None:
         pass
 
 
-class LiveScreen:
-    """Lines that stay, and below them one that moves, drawn at most once a second."""
+class JsonScreen(QuietScreen):
+    """The records of log.jsonl, and other lines as records of their own."""
 
-    lively = True
+    def record(self, record: Mapping[str, Any]) -> None:
+        print(json.dumps(finite(record)), flush=True)
+
+
+class LiveScreen(Screen):
+    """Plain lines, and below them one that is redrawn at most once a second."""
+
+    live = True
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self.live: Live | None = None
+        numbers = TextColumn("{task.fields[tail]}", table_column=Column(no_wrap=True, overflow="ellipsis"))
+        columns = (TextColumn("{task.description}"), BarColumn(20), numbers)
+        to_terminal = sys.stderr.isatty()  # elsewhere, warnings must not be drawn
+        self.bar = Progress(*columns, console=console, auto_refresh=False, transient=True, redirect_stderr=to_terminal)
         self.drawn_at = -REDRAW
 
     def line(self, text: str) -> None:
@@ -111,19 +82,15 @@ class LiveScreen:
         if now - self.drawn_at < REDRAW and line.step < line.n_steps:
             return
         self.drawn_at = now
-        if self.live is None:
-            to_terminal = sys.stderr.isatty()  # elsewhere, warnings must not land in the picture
-            self.live = Live(console=self.console, auto_refresh=False, transient=True, redirect_stderr=to_terminal)
-            self.live.start()
-        self.live.update(_picture(line), refresh=True)
-
-    def record(self, record: Mapping[str, Any]) -> None:
-        pass
+        if self.bar.tasks:
+            task = self.bar.task_ids[0]
+            self.bar.update(task, description=line.head, completed=line.step, tail=line.tail, refresh=True)
+        else:
+            self.bar.add_task(line.head, total=max(line.n_steps, 1), completed=line.step, tail=line.tail)
+            self.bar.start()
 
     def close(self) -> None:
-        if self.live is not None:
-            self.live.stop()
-            self.live = None
+        self.bar.stop()
 
 
 def choose_screen(form: str, quiet: bool) -> Screen:
@@ -133,14 +100,4 @@ def choose_screen(form: str, quiet: bool) -> Screen:
     if form == "json":
         return JsonScreen()
     console = Console(highlight=False)
-    return LiveScreen(console) if console.is_terminal and not console.is_dumb_terminal else PlainScreen()
-
-
-def _picture(line: UpdateLine) -> Table:
-    picture = Table.grid(padding=(0, 1))
-    picture.add_column(no_wrap=True)
-    picture.add_column(width=20)
-    picture.add_column(no_wrap=True, overflow="ellipsis")
-    bar = ProgressBar(total=max(line.n_steps, 1), completed=line.step)
-    picture.add_row(Text(line.head), bar, Text(f"{line.percent}  {line.tail}"))
-    return picture
+    return LiveScreen(console) if console.is_terminal and not console.is_dumb_terminal else Screen()

@@ -20,7 +20,7 @@ __all__ = [
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import torch
 from torch import Tensor, nn
@@ -29,12 +29,12 @@ from torch.nn import functional as F
 from s2s.backend import kernels
 from s2s.nn.dropout import dropout as drop
 
+if TYPE_CHECKING:
+    from s2s.backend.linear import LinearMap
+
 BLOCKED = -3e4
 """Added to the score of a position that may not be seen. Finite, so that a row with nothing to see gives no
 NaN in any kernel; exp of it is exactly 0 in every precision, and fp16 can hold it."""
-
-Product = Callable[[Tensor], Tensor]
-"""[..., D] -> [..., O]"""
 
 SHORT = 128
 """Keys up to which all weights of a sentence are held in training on a CPU"""
@@ -151,7 +151,7 @@ class KeysValues(NamedTuple):
 class Projections(nn.Linear):
     """Several linear maps of one input, as one product."""
 
-    product: Product | None = None
+    product: LinearMap | None = None
     """What multiplies instead; see `s2s.backend.linear`"""
 
     def __init__(self, d_in: int, parts: tuple[int, ...]) -> None:

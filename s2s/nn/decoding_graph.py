@@ -19,12 +19,12 @@ import torch
 from torch import Tensor
 
 from s2s.backend.cuda_graph import bucket_size, capture
-from s2s.model import State, Tree, map_tensors
 from s2s.nn.kv_cache import KVCacheState
+from s2s.tensors import Tree, map_tensors
 
 if TYPE_CHECKING:
     from s2s.backend.cuda_graph import Capture
-    from s2s.model import Seq2Seq
+    from s2s.model import Seq2Seq, State
 
     Step = Callable[[Tensor, State], tuple[Tensor, State]]
 

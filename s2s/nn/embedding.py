@@ -17,8 +17,8 @@ from torch.nn import functional as F
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
-    from s2s.nn.attention import Product
-    from s2s.task import Vocab
+    from s2s.backend.linear import LinearMap
+    from s2s.task import Side, Vocab
 
 Sharing = Literal["shared", "target", "none"]
 
@@ -34,7 +34,7 @@ come apart when a model is moved, saved, or built on the meta device."""
 class Embeddings(nn.Module):
     """The matrices of source, target and softmax."""
 
-    product: Product | None = None
+    product: LinearMap | None = None
     """What multiplies by the softmax's instead; see `s2s.backend.linear`"""
 
     def __init__(self, vocab: Vocab, d_model: int, sharing: Sharing) -> None:
@@ -65,6 +65,11 @@ class Embeddings(nn.Module):
     def weight_and_bias(self) -> tuple[Tensor, None]:
         """The matrix of the softmax, [V, D]"""
         return self.get_parameter(self._softmax), None
+
+    def vocab_rows(self, prefix: str) -> dict[str, Side]:
+        """`Seq2Seq.vocab_rows` of a model that holds this under `prefix`; a shared matrix counts as the target's."""
+        rows: dict[str, Side] = {self._source: "src", self._target: "tgt", self._softmax: "tgt"}
+        return {f"{prefix}.{name}": side for name, side in rows.items()}
 
     def _look_up(self, name: str, ids: Tensor) -> Tensor:
         return F.embedding(ids, self.get_parameter(name), padding_idx=self.pad) * self.scale

@@ -22,8 +22,9 @@ from torch.nn import functional as F
 from s2s.backend import kernels
 from s2s.backend.cuda_graph import bucket_size
 from s2s.backend.kernels.beam_search import grow_paths, select_paths
-from s2s.model import State, Tree, join_tensors, map_tensors
+from s2s.model import State
 from s2s.nn.attention import BLOCKED, Heads, Kernel, split
+from s2s.tensors import Tree, join_tensors, map_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Attention among sentences that lie end to end, as `s2s.packing` lays them.
+"""Attention among sentences that lie end to end, as `s2s.data.packing` lays them.
 
 Shapes: N places of queries, S of keys, M sentences, L and K places of a sentence's rectangle, h heads.
 """
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from s2s.backend.device import has_varlen_attention
-from s2s.batch import Ends
+from s2s.batch import SequenceOffsets
 from s2s.nn.attention import Kernel, Padded
 
 if TYPE_CHECKING:
@@ -25,40 +25,42 @@ if TYPE_CHECKING:
 class PaddedVarlen:
     """Every sentence into a row of its own, and back: for any device, type and kernel."""
 
-    queries: Ends
-    keys: Ends
+    queries: SequenceOffsets
+    keys: SequenceOffsets
     padded: Padded
 
     @classmethod
-    def among(cls, queries: Ends, keys: Ends, dtype: torch.dtype, kernel: Kernel, *, causal: bool) -> PaddedVarlen:
+    def among(
+        cls, queries: SequenceOffsets, keys: SequenceOffsets, dtype: torch.dtype, kernel: Kernel, *, causal: bool
+    ) -> PaddedVarlen:
         """The layout in which a query sees its own sentence: all of it, or, if causal, no later place."""
         if causal:  # padding stands at the end of a row, where nobody looks
             return cls(queries, keys, Padded(kernel, causal=True))
-        lengths = keys.bounds.diff()
-        pad = torch.arange(keys.longest, device=lengths.device) >= lengths[:, None]  # [M, K]
+        lengths = keys.cu_seqlens.diff()
+        pad = torch.arange(keys.max_seqlen, device=lengths.device) >= lengths[:, None]  # [M, K]
         return cls(queries, keys, Padded.hiding(pad, dtype, kernel))
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
         """q [h, N, d_k], k [h, S, d_k], v [h, S, d_v] -> [h, N, d_v]"""
         k, v = (_rows(x, self.keys) for x in (k, v))
         seen = self.padded.attend(_rows(q, self.queries), k, v, dropout)  # [M, h, L, d_v]
-        return seen.transpose(1, 2).flatten(0, 1).index_select(0, self.queries.place).transpose(0, 1)
+        return seen.transpose(1, 2).flatten(0, 1).index_select(0, self.queries.padded_index).transpose(0, 1)
 
 
-def _rows(x: Tensor, ends: Ends) -> Tensor:
+def _rows(x: Tensor, offsets: SequenceOffsets) -> Tensor:
     """[h, N, d] -> [M, h, L, d], zero where there is no place."""
     places = x.transpose(0, 1)  # [N, h, d]
-    n_rows = ends.bounds.numel() - 1
-    rows = places.new_zeros(n_rows * ends.longest, *places.shape[1:]).index_copy(0, ends.place, places)
-    return rows.unflatten(0, (n_rows, ends.longest)).transpose(1, 2)
+    n_rows = offsets.cu_seqlens.numel() - 1
+    rows = places.new_zeros(n_rows * offsets.max_seqlen, *places.shape[1:]).index_copy(0, offsets.padded_index, places)
+    return rows.unflatten(0, (n_rows, offsets.max_seqlen)).transpose(1, 2)
 
 
 @dataclass
 class Varlen:
     """torch's flash attention, which takes sentences as they lie: CUDA, 16 bits, no dropout."""
 
-    queries: Ends
-    keys: Ends
+    queries: SequenceOffsets
+    keys: SequenceOffsets
     causal: bool
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
@@ -67,9 +69,9 @@ class Varlen:
 
         assert dropout == 0, "varlen_attn has none"
         q, k, v = (x.transpose(0, 1) for x in (q, k, v))  # [N, h, d]
-        bounds = self.queries.bounds, self.keys.bounds
+        bounds = self.queries.cu_seqlens, self.keys.cu_seqlens
         window = (-1, 0) if self.causal else (-1, -1)
-        seen = varlen_attn(q, k, v, *bounds, self.queries.longest, self.keys.longest, window_size=window)
+        seen = varlen_attn(q, k, v, *bounds, self.queries.max_seqlen, self.keys.max_seqlen, window_size=window)
         assert isinstance(seen, Tensor)
         return seen.transpose(0, 1)
 
@@ -78,8 +80,8 @@ class Varlen:
 class VarlenLayout:
     """Chooses between the two by what it is given."""
 
-    queries: Ends
-    keys: Ends
+    queries: SequenceOffsets
+    keys: SequenceOffsets
     kernel: Kernel
     causal: bool = False
 

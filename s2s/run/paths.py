@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from s2s import checkpoint
-from s2s.data.files import expanded
 from s2s.errors import CheckpointError, did_you_mean
+from s2s.io.paths import expand_user
 
 RUNS = Path("runs")
 RESOLVED = "resolved.yaml"
@@ -21,7 +21,7 @@ def run_path(name: str) -> Path:
     if name == "last":
         return _last()
     if "/" in name or name in (".", ".."):
-        return expanded(name, "run")
+        return expand_user(name, "run")
     return RUNS / name
 
 

@@ -1,8 +1,8 @@
-"""From a run directory to a model that is ready to use; nothing in the directory can make code run."""
+"""A trained run, loaded from its directory; nothing in the directory can make code run."""
 
 from __future__ import annotations
 
-__all__ = ["Run", "load_run"]
+__all__ = ["Run", "load_run", "load_task", "read_weights"]
 
 import json
 import logging
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s import checkpoint
+from s2s.checkpoint import load_weights
 from s2s.compose import compose
 from s2s.config import Config
 from s2s.errors import CheckpointError, ConfigError, PluginError
@@ -21,6 +22,7 @@ from s2s.task import Task
 
 if TYPE_CHECKING:
     import torch
+    from torch import Tensor
 
     from s2s.plugin import Plugins
 
@@ -45,17 +47,40 @@ def load_run(directory: Path, checkpoint: str, plugins: Plugins, device: torch.d
     checkpoint: auto (the average, else the best, else the newest that is valid), average, best, last, or the
     name or path of one.
     """
+    config, task = load_task(directory, plugins)
+    model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
+    path, weights = read_weights(directory, checkpoint)
+    load_weights(model, weights, path)
+    return Run(config, task, model.to(device).eval(), path)
+
+
+def load_task(directory: Path, plugins: Plugins) -> tuple[Config, Task]:
+    """A run's configuration, and its task with its tokeniser."""
     config = _config(directory, plugins)
     task: Task = plugins.registry.get("task", config.task.name).build(config.task)
     _refuse_other_tokenizer(directory)
     task.load(directory / "tokenizer")
-    model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
-    path = _load_weights(model, directory, checkpoint)
-    return Run(config, task, model.to(device).eval(), path)
+    return config, task
+
+
+def read_weights(directory: Path, wanted: str) -> tuple[Path, dict[str, Tensor]]:
+    """The first valid checkpoint that `wanted` may mean and its evaluated weights; logs why others were skipped."""
+    reasons = []
+    for path in candidates(directory, wanted):
+        try:
+            found = checkpoint.load(path, only=WEIGHTS)
+        except CheckpointError as error:
+            reasons.append(str(error))
+            continue
+        for reason in reasons:
+            logger.warning("checkpoint passed over: %s", reason)
+        return path, checkpoint.evaluated_weights(found)
+    what = "; ".join(reasons) or "none was saved yet"
+    raise CheckpointError(f"run {directory} has no valid checkpoint for checkpoint={wanted}: {what}")
 
 
 def _config(directory: Path, plugins: Plugins) -> Config:
-    """The run's configuration; what it names must be there already, since a run never brings code along."""
+    """The run's configuration; the plugins that it names must be installed, since a run never brings code along."""
     try:
         return compose(Config, [str(directory.absolute() / RESOLVED)], plugins).config
     except (ConfigError, PluginError) as error:
@@ -67,7 +92,7 @@ def _config(directory: Path, plugins: Plugins) -> Config:
 
 
 def _refuse_other_tokenizer(directory: Path) -> None:
-    """Other symbols would give fluent nonsense: the files must be those that the model was trained with."""
+    """Refuse a tokeniser other than the one of training: its ids would mean other tokens."""
     folder = directory / "tokenizer"
     written = tokenizer.recorded(folder)
     if written is None:
@@ -78,23 +103,6 @@ def _refuse_other_tokenizer(directory: Path) -> None:
             f"{folder} is not the tokeniser that the model was trained with: its files have the identity "
             f"{found[:12]}, and the run's was {str(trained)[:12]}. Put the files of the run back"
         )
-
-
-def _load_weights(model: Seq2Seq, directory: Path, wanted: str) -> Path:
-    """Into the model, those of the first valid checkpoint that `wanted` may mean; the others are named."""
-    reasons = []
-    for path in candidates(directory, wanted):
-        try:
-            found = checkpoint.load(path, only=WEIGHTS)
-        except CheckpointError as error:
-            reasons.append(str(error))
-            continue
-        for reason in reasons:
-            logger.warning("checkpoint passed over: %s", reason)
-        checkpoint.load_weights(model, checkpoint.evaluated_weights(found), path)
-        return path
-    what = "; ".join(reasons) or "none was saved yet"
-    raise CheckpointError(f"run {directory} has no valid checkpoint for checkpoint={wanted}: {what}")
 
 
 def _env(directory: Path) -> dict[str, Any]:

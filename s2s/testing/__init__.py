@@ -23,6 +23,7 @@ from s2s.testing.arch import (
     check_arch,
 )
 from s2s.testing.task import assert_constraint_allows_references, assert_task_round_trips, check_task
+from s2s.testing.vocab_rows import assert_vocab_rows
 
 __all__ = [
     "VOCAB",
@@ -37,6 +38,7 @@ __all__ = [
     "assert_step_is_decode",
     "assert_task_round_trips",
     "assert_trains",
+    "assert_vocab_rows",
     "check_arch",
     "check_task",
 ]

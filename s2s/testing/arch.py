@@ -27,6 +27,7 @@ from torch.nn import functional as F
 
 from s2s.batch import Batch, make_batch
 from s2s.task import Vocab
+from s2s.testing.vocab_rows import assert_vocab_rows
 from s2s.testing.walk import LENGTHS, Walk, batch_of, pairs, regular, same
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def check_arch(entry: Entry, config: Choice, vocab: Vocab = VOCAB) -> None:
     assert_state_joins(model, vocab)
     assert_deterministic(model, vocab)
     assert_saves_everything(model, entry.build(config, vocab), vocab)
+    assert_vocab_rows(model, vocab)
     assert_trains(build(), vocab)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from s2s.batch import make_batch
-from s2s.task import Encoded, Example, Task, Vocab
+from s2s.task import Encoded, Example, Side, Task, Vocab
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,6 +40,8 @@ def assert_task_round_trips(
     again = type(task)(task.config)
     again.load(directory)
     assert again.vocab == task.vocab, f"load gives {again.vocab}, but learn gave {task.vocab}"
+    _check_vocabulary(task, again, "src")
+    _check_vocabulary(task, again, "tgt")
     examples = _examples(task, n)
     assert examples, f"none of the first {n} training pairs can be used"
     encoded = task.encode(examples)
@@ -86,6 +88,14 @@ def _check_symbols(task: Task, example: Example, pair: Encoded) -> None:
         assert len(words) == len(ids), f"{name} gives {len(words)} words for {len(ids)} symbols of {text!r}"
         outside = [word for word in words if word is not None and not 0 <= word < max(len(text.split()), 1)]
         assert not outside, f"{name} numbers words {outside}, but {text!r} has {len(text.split())}"
+
+
+def _check_vocabulary(task: Task, again: Task, side: Side) -> None:
+    """As many names as ids, the same after load."""
+    tokens, size = task.vocabulary(side), getattr(task.vocab, side)
+    assert tokens is None or len(tokens) == size, f"vocabulary('{side}') has {len(tokens or ())} tokens, vocab {size}"
+    same = tokens is None or list(tokens) == list(again.vocabulary(side) or ())
+    assert same, f"after load, vocabulary('{side}') differs"
 
 
 def _check_ids(encoded: Sequence[Encoded], vocab: Vocab) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from s2s import checkpoint
 from s2s.backend import kernels
 from s2s.backend.device import matmul_rate
 from s2s.backend.selection import DTYPES, BackendSelection
@@ -23,12 +24,16 @@ from s2s.training.batch_size import find_batch_size
 from s2s.training.checkpointing import CheckpointManager
 from s2s.training.data_loader import DataLoader
 from s2s.training.ema import EMA
+from s2s.training.freeze import freeze
+from s2s.training.init_from import init_from
 from s2s.training.retention import Retention
 from s2s.training.train_step import TrainStep
 from s2s.training.trainer import Trainer
 from s2s.training.validation import Validation, dev_examples
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import nn
 
     from s2s.config import Config
@@ -55,6 +60,7 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
     model = _model(config, plugins, world, task)
     strategy = _strategy(config, world)
     _check_max_len(model, config, prepared)
+    initial = _initialize(model, config, task, prepared, plugins, run, world)
     if config.train.activations == "recompute":
         checkpoint_activations(model)
     strategy.wrap(model)
@@ -94,6 +100,7 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
         log=log,
         hook=plugins.hook,
         report=[*task.describe(), *prepared.report, *([found] if found else [])],
+        initial=initial,
         peak_flops=_peak_flops(config, model, backend, world),
     )
 
@@ -109,11 +116,20 @@ def _prepare(task: Task, config: Config, world: World, run: RunDirectory, log: L
     return prepared
 
 
+def _initialize(
+    model: Seq2Seq, config: Config, task: Task, prepared: Prepared, plugins: Plugins, run: RunDirectory, world: World
+) -> dict[str, Sequence[str]]:
+    """Weights of another run, unless this one has a checkpoint of its own; then the parameters that stay frozen."""
+    begins = config.train.init_from is not None and checkpoint.latest(run.checkpoints).path is None
+    taken = init_from(model, config, task, prepared.tokenizer, plugins, world) if begins else []
+    return {"init": taken, "frozen": freeze(model, config.train.freeze)}
+
+
 def _data_loader(config: Config, prepared: Prepared, train_step: TrainStep) -> DataLoader:
     """Batches with no more pairs than a constant shape can hold."""
     capacity = train_step.capacity(config.train.n_tokens)
-    most_pairs = capacity.n_pairs if capacity else None
-    batches = Batches(prepared.train, config.train.n_tokens, config.seed, most_pairs=most_pairs)
+    max_pairs = capacity.n_pairs if capacity else None
+    batches = Batches(prepared.train, config.train.n_tokens, config.seed, max_pairs=max_pairs)
     return DataLoader(batches, config.data, train_step.local)
 
 

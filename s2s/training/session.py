@@ -106,6 +106,9 @@ def header(composed: ComposedConfig[Config], trainer: Trainer, plugins: Plugins)
     yield "config", "  ".join(chosen)
     for line in trainer.report:
         yield "data", line
+    for heading, lines in trainer.initial.items():
+        for line in lines:
+            yield heading, line
     n_parameters = sum(p.numel() for p in model.parameters())
     yield "model", f"{n_parameters:,} parameters, {config.arch.name}"
     machine = f"{world.device}, {config.train.precision}"

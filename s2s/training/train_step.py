@@ -16,11 +16,11 @@ from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.batch import make_batch
 from s2s.config import TrainConfig
 from s2s.data.lazy_batch import pair_lengths, split
+from s2s.data.packing import Capacity, pack
 from s2s.distributed import DDP, Strategy, World
 from s2s.model import Seq2Seq
 from s2s.nn.loss import Loss
 from s2s.optim.optimizer_step import CUDAGraphOptimizerStep, OptimizerStep
-from s2s.packing import Capacity, pack
 from s2s.schedules import Schedule
 from s2s.task import Vocab
 
@@ -176,7 +176,7 @@ class TrainStep:
             return make_batch(pairs, self.vocab).to(self.world.device)
         n_parts = self.world.size * self._n_own(self.config.n_tokens)
         capacity = self.capacity(math.ceil(self.config.n_tokens / n_parts))
-        return pack(pairs, self.vocab, capacity and capacity.for_(pairs)).to(self.world.device)
+        return pack(pairs, self.vocab, capacity and capacity.grown_for(pairs)).to(self.world.device)
 
     def _n_micro_batches(self, batch: Sequence[Pair]) -> int:
         """Micro-batches of a global batch: as many as micro_tokens asks for, and a multiple of the ranks."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 __all__ = ["Trainer"]
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +50,8 @@ class Trainer:
     hook: Any
     report: Sequence[str] = ()
     """Lines about the data for the header"""
+    initial: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Lines for the header under their headings: what train.init_from loaded, what train.freeze freezes"""
     peak_flops: float = 0.0
     """Operations a second of large matrix products on all devices; 0: the model does not count its own"""
 

@@ -1,28 +1,33 @@
-"""Text without a source, in the symbols of another run's outputs, as a plugin: what a language model learns."""
+"""Language modelling, as a plugin: text without a source, in the target vocabulary of another run."""
 
 from __future__ import annotations
 
 __all__ = ["LanguageModelConfig", "s2s_register"]
 
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 from s2s import Choice, Registry, hookimpl
+
+if TYPE_CHECKING:
+    from s2s_language_model.task import LanguageModel
 
 
 @dataclass(kw_only=True)
 class LanguageModelConfig(Choice):
-    """Sentences of one language; a model of them can be added to the scores of the run whose symbols it shares."""
+    """Sentences of one language; the model can be fused with the run whose vocabulary it shares."""
 
-    train: str | list[str] = field(default_factory=list)
-    """Training text, one sentence a line: a file, or several as [news.de,books.de]; .gz is read as it is."""
+    train: Any = None
+    """Training text, one sentence a line: a file, or several as [news.de,books.de] or {news: {files: [news.de],
+    weight: 2}, …}; .gz is read as it is. {corpus: NAME, …}: a corpus of a plugin."""
     tokenizer: str = ""
-    """Whose symbols: a run (its directory, its name under runs/, or last) that writes subwords, or the folder of its
-    tokeniser."""
-    valid: str | list[str] = field(default_factory=list)
-    """Development text, in the same form; empty: none."""
-    test: str | list[str] = field(default_factory=list)
-    """Test text."""
+    """Whose vocabulary: a run (its directory, its name under runs/, or last) with subwords as targets, or the folder of
+    its tokeniser."""
+    valid: Any = None
+    """Development text, in the same forms; null: none."""
+    test: Any = None
+    """Test text, in the same forms."""
     invalid: Literal["error", "drop"] = "error"
     """What to do with a line that is not UTF-8: stop, or drop and count it."""
 
@@ -30,4 +35,10 @@ class LanguageModelConfig(Choice):
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     """The task, under its name."""
-    registry.task("language_model", LanguageModelConfig, "s2s_language_model.task:LanguageModel")
+    registry.task("language_model", LanguageModelConfig, partial(_build, registry))
+
+
+def _build(registry: Registry, config: LanguageModelConfig) -> LanguageModel:
+    from s2s_language_model.task import LanguageModel  # imports sentencepiece
+
+    return LanguageModel(config, registry)

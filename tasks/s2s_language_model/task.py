@@ -1,4 +1,4 @@
-"""Lines as targets, each with the same source, which says nothing."""
+"""The language model task: lines as targets, each with the same constant source."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ __all__ = ["LanguageModel"]
 
 import json
 import shutil
-from itertools import chain
 from typing import TYPE_CHECKING
 
-from s2s.data.files import expanded
-from s2s.data.parallel import EMPTY
+from s2s.data.corpora import Corpora
+from s2s.data.corpus_options import CorpusOptions, parse_corpora
+from s2s.data.monolingual import MONOLINGUAL
 from s2s.data.subwords import Subwords
-from s2s.data.text import blocks
 from s2s.errors import ConfigError, DataError
+from s2s.io.paths import expand_user
+from s2s.plugin import load_plugins
 from s2s.run import find_run
 from s2s.run.tokenizer import MANIFEST, identity
 from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
@@ -22,46 +23,45 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from s2s.registry import Registry
+    from s2s.task import Side, TokenNames
     from s2s_language_model import LanguageModelConfig
 
 NO_SOURCE = 4
-"""The one source symbol beside the special ones"""
+"""Id of the only source token that is not special"""
 MODELS = ("tgt.model", "joint.model")
-"""Where a run keeps the subwords of its outputs"""
+"""Files in which a run keeps the subword model of its outputs"""
 
 
 class LanguageModel(Task):
-    """Text in the symbols of another run, whose tokeniser is copied whole: so all can tell that they are the same."""
+    """Text in the vocabulary of another run, whose tokeniser is copied so that both have the same identity."""
 
     config: LanguageModelConfig
     subwords: Subwords
-    """Known, as `lowercase`, once `learn` or `load` has run"""
+    """Set, as `lowercase`, by `learn` or `load`"""
     lowercase: bool
 
-    def __init__(self, config: LanguageModelConfig) -> None:
+    def __init__(self, config: LanguageModelConfig, registry: Registry | None = None) -> None:
+        """Without a `registry`, corpora are those of the installed plugins."""
         super().__init__(config)
         if not config.train or not config.tokenizer:
             raise ConfigError(
                 f"task.train={config.train} task.tokenizer={config.tokenizer}: give both, the text and the run whose "
-                "symbols it is cut into, as in task.train=news.de task.tokenizer=runs/my_run"
+                "vocabulary it gets, as in task.train=news.de task.tokenizer=runs/my_run"
             )
+        self._corpora = Corpora(registry or load_plugins().registry, self._named, {"invalid": config.invalid})
 
     def sources(self) -> Sources:
-        """The files, and the tokeniser."""
-        files = [expanded(file, f"task.{split}") for split in ("train", "valid") for file in self._files(split)]
-        return Sources(files, {"tokenizer": identity(self._tokenizer()), "invalid": self.config.invalid})
+        """The text, and the tokeniser."""
+        return self._corpora.sources({"tokenizer": identity(self._tokenizer())})
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
-        """Each file."""
-        return [(file, 1.0) for file in self._files(split)]
+        """Names and weights, as the configuration gives them."""
+        return self._corpora.names(split)
 
     def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
-        """The lines of a file."""
-        for line in chain.from_iterable(blocks(expanded(corpus, f"task.{split}"), self.config.invalid)):
-            if isinstance(line, Rejected):
-                yield line
-            else:
-                yield Example("", line) if line.strip() else EMPTY
+        """The lines of one corpus."""
+        return self._corpora.examples(split, corpus)
 
     def learn(self, directory: Path) -> None:
         """Copy the tokeniser."""
@@ -86,7 +86,7 @@ class LanguageModel(Task):
         return [Encoded([NO_SOURCE], ids) for ids in self.subwords.encode(lines)]
 
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
-        """The same, whatever stands there."""
+        """The same for every line."""
         return [[NO_SOURCE] for _ in lines]
 
     def detokenize(self, ids: Sequence[int], src: str) -> str:
@@ -97,20 +97,24 @@ class LanguageModel(Task):
         """The subwords, of which ▁ begins a word."""
         return [self.subwords.pieces[i] for i in ids]
 
-    def describe(self) -> Iterable[str]:
-        """Whose symbols these are."""
-        yield f"symbols of {self.config.tokenizer}, for fusion with runs that have the same"
+    def vocabulary(self, side: Side) -> Sequence[TokenNames]:
+        """The subwords; of sources, the special tokens and the one that stands for no source."""
+        return self.subwords.pieces if side == "tgt" else [*self.subwords.pieces[:NO_SOURCE], "<no source>"]
 
-    def _files(self, split: str) -> list[str]:
+    def describe(self) -> Iterable[str]:
+        """Whose vocabulary is used."""
+        yield f"vocabulary of {self.config.tokenizer}, for fusion with runs that have the same one"
+
+    def _named(self, split: str) -> list[CorpusOptions]:
+        """The corpora that the option of a split names; raises ConfigError for a file that is named twice."""
         given = getattr(self.config, split)
-        files = [given] if isinstance(given, str) else list(given)
-        if len(set(files)) < len(files):
-            raise ConfigError(f"task.{split}={files} names a file twice; leave one out")
-        return [file for file in files if file]
+        if isinstance(given, list) and len(set(map(str, given))) < len(given):
+            raise ConfigError(f"task.{split}={given} names a file twice; leave one out")
+        return parse_corpora(given, f"task.{split}", MONOLINGUAL)
 
     def _tokenizer(self) -> Path:
         """The folder that is copied."""
-        folder = expanded(self.config.tokenizer, "task.tokenizer")
+        folder = expand_user(self.config.tokenizer, "task.tokenizer")
         if any((folder / name).is_file() for name in MODELS):
             return folder
         return find_run(self.config.tokenizer, "task.tokenizer") / "tokenizer"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from s2s.registry import Registry
+    from s2s.task import Side, TokenNames
     from s2s_multitask import MultitaskConfig
 
 N_SPECIAL = 4
@@ -114,6 +115,21 @@ class Multitask(Task):
         task = self.tasks[name]
         return [task.pieces([i], text)[0] if i < task.vocab.tgt else "" for i in ids]
 
+    def vocabulary(self, side: Side) -> Sequence[TokenNames] | None:
+        """Tokens by the names of their tasks, then by their own, so that runs of one task match as well."""
+        own = {name: task.vocabulary(side) for name, task in self.tasks.items()}
+        if None in own.values():
+            return None
+        named = {name: [_first(names) for names in tokens or ()] for name, tokens in own.items()}
+        if side == "src":
+            special = next(iter(named.values()))[:N_SPECIAL]
+            tags = [f"<task {name}>" for name in self.tasks]
+            return special + tags + [(f"{name}: {t}", t) for name, ts in named.items() for t in ts[N_SPECIAL:]]
+        return [
+            _shared({name: tokens[i] for name, tokens in named.items() if i < len(tokens)})
+            for i in range(self.vocab.tgt)
+        ]
+
     def source_words(self, src: str) -> Sequence[int | None]:
         """As the source's task numbers them, behind its name; the tag belongs to no word."""
         name, text = parted(src, self.tasks)
@@ -170,6 +186,15 @@ class Multitask(Task):
         for corpus in corpora:
             for one in self.tasks[name].examples(split, corpus):
                 yield one if isinstance(one, Rejected) else Example(said(name, one.src), said(name, one.tgt))
+
+
+def _first(names: TokenNames) -> str:
+    return names if isinstance(names, str) else names[0]
+
+
+def _shared(tokens: Mapping[str, str]) -> TokenNames:
+    """A target id that is a token of several tasks: all of them together, then each by itself."""
+    return (" ".join(f"{name}: {token}" for name, token in tokens.items()), *dict.fromkeys(tokens.values()))
 
 
 def _behind(n: int, words: Iterable[int | None]) -> list[int | None]:

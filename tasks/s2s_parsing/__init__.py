@@ -1,8 +1,8 @@
-"""Constituency parsing, as a plugin: treebanks in, trees out, judged as EVALB does; without files, trees of its own."""
+"""Constituency parsing, as a plugin: treebanks in, trees out, scored as by EVALB; without files, a synthetic corpus."""
 
 from __future__ import annotations
 
-__all__ = ["EvalbConfig", "ParsingConfig"]
+__all__ = ["EvalbConfig", "ParsingConfig", "TreebankConfig"]
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from s2s_parsing.task import Parsing
 
 PAPER_VOCAB_SIZE = 16_000
-BUILTIN_VOCAB_SIZE = 500
+SYNTHETIC_VOCAB_SIZE = 500
 
 
 @dataclass(kw_only=True)
@@ -37,6 +37,18 @@ class EvalbConfig(Choice):
 
 
 @dataclass(kw_only=True)
+class TreebankConfig(Choice):
+    """Trees in brackets, as in the Penn Treebank; .gz is read as it is."""
+
+    files: list[str] = field(default_factory=list)
+    """Files, and folders of .mrg files."""
+    standard_split: bool = False
+    """The folder is the Wall Street Journal's: sections 02-21 are for training, 22 for development, 23 for the test."""
+    invalid: Literal["error", "drop"] = "error"
+    """What to do with a tree that cannot be read: stop, or drop and count it."""
+
+
+@dataclass(kw_only=True)
 class ParsingConfig(Choice):
     """Sentences into constituency trees (section 6.3)."""
 
@@ -46,36 +58,37 @@ class ParsingConfig(Choice):
     train: Any = None
     """Training trees, in brackets: a file, a folder of .mrg files, or a list of them; .gz is read as it is. Several
     corpora as {gold: a.mrg, silver: {files: [b.mrg,c.mrg], weight: 0.5}}. Beside a treebank, they add to it.
-    null: the treebank alone, or without one the built-in trees."""
+    {corpus: NAME, …}: a corpus of a plugin whose targets are trees. null: the treebank alone, or without one the
+    synthetic corpus."""
     valid: Any = None
-    """Development trees, in the same forms; null: the treebank's, the built-in ones, or none."""
+    """Development trees, in the same forms; null: the treebank's, the synthetic corpus's, or none."""
     test: Any = None
     """Test trees, in the same forms."""
     invalid: Literal["error", "drop"] = "error"
     """What to do with a tree that cannot be read: stop, or drop and count it."""
     linear: str = "released"
-    """How a tree is written as symbols: released, as in the paper's code: S NP DT NN /NP … /S. vinyals: (S (NP XX XX
+    """How a tree is linearised: released, as in the paper's code: S NP DT NN /NP … /S. vinyals: (S (NP XX XX
     )NP … )S. brackets: (S (NP * * ) … ). in_order: SHIFT PJ-NP SHIFT REDUCE PJ-S …. Or what a plugin registers.
     Only released writes parts of speech; with the others, words get XX, save punctuation."""
     unary: Literal["keep", "same", "join"] = "keep"
     """Brackets that hold nothing but one bracket: keep them; same: of one label, train on one instead; join: write a
     chain as one bracket, such as S+VP, and take it apart again."""
     subword: Literal["bpe", "unigram"] = "bpe"
-    """How words are cut."""
+    """Subword algorithm."""
     src_vocab_size: int | None = None
-    """Source symbols, special ones included; null: 16,000 (section 6.3), 500 for the built-in trees. Target symbols
-    are those of the trees."""
+    """Size of the source vocabulary, special tokens included; null: 16,000 (section 6.3), 500 for the synthetic corpus.
+    Target tokens are those of the trees."""
     word_ends: Literal["none", "mark", "number"] = "none"
-    """What stands behind every source word: mark: a symbol. number: one of 16 in turn, which the word's symbol in the
-    target has, too; from few trees, a model learns much sooner which word it is at."""
+    """Token after every source word. mark: always the same. number: one of 16 in turn, which the word's token in the
+    target has, too; from few trees, a model then learns much sooner at which word it is."""
     trees: int = 20_000
-    """Training trees of the built-in grammar."""
-    builtin_seed: int = 1
-    """Seed of the built-in grammar."""
+    """Training trees of the synthetic corpus."""
+    synthetic_seed: int = 1
+    """Seed of the synthetic corpus."""
     param: str = "COLLINS"
     """EVALB's parameters: COLLINS, new, or a parameter file of your own."""
     metrics: list[Any] = field(default_factory=lambda: ["evalb"])
-    """What judges outputs, the main one first: names, or {name: evalb, cutoff: 20} with options."""
+    """Metrics of the outputs, the main one first: names, or {name: evalb, cutoff: 20} with options."""
 
     def __post_init__(self) -> None:
         if self.trees < 1:
@@ -85,29 +98,30 @@ class ParsingConfig(Choice):
 
     @property
     def has_files(self) -> bool:
-        """Whether there are trees of the user's own."""
+        """Whether any treebank is given."""
         return bool(self.treebank or self.train)
 
     @property
     def size(self) -> int:
-        """Source symbols, special ones included."""
-        default = PAPER_VOCAB_SIZE if self.has_files else BUILTIN_VOCAB_SIZE
+        """Size of the source vocabulary, special tokens included."""
+        default = PAPER_VOCAB_SIZE if self.has_files else SYNTHETIC_VOCAB_SIZE
         return default if self.src_vocab_size is None else self.src_vocab_size
 
 
 @hookimpl
 def s2s_register(registry: Registry) -> None:
-    """The task, its metric, and its ways to write a tree."""
+    """The task, its metric, its corpus of treebank files, and the linearisations."""
     registry.group("linear", CONTRACT)
     for name, form in FORMS.items():
         registry.add("linear", name, LinearConfig, form)
+    registry.corpus("treebank", TreebankConfig, "s2s_parsing.corpora:TreebankCorpus")
     registry.metric("evalb", EvalbConfig, "s2s_parsing.evalb.metric:Evalb")
     registry.task("parsing", ParsingConfig, partial(_build, registry))
 
 
 def _build(registry: Registry, config: ParsingConfig) -> Parsing:
     """The task with the form that it names, which any plugin may have registered."""
-    from s2s_parsing.task import Parsing  # brings torch and sentencepiece
+    from s2s_parsing.task import Parsing  # imports sentencepiece
 
     entry = registry.get("linear", config.linear)
     return Parsing(config, entry.build(entry.config(name=config.linear)), registry)

@@ -1,4 +1,4 @@
-"""Parsing as translation: a sentence in, the symbols of its tree out."""
+"""The parsing task: a sentence in, the tokens of its linearised tree out."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from s2s.io.atomic import write_file
 from s2s.plugin import load_plugins
 from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
 from s2s_parsing.constraint.fallback import fallback
-from s2s_parsing.corpora import BuiltinTreebank, FileTreebanks, Treebanks
+from s2s_parsing.corpora import TreeCleaning, corpora_of
 from s2s_parsing.drawing import pretty
 from s2s_parsing.linear import FORMS, PERIOD, Linear, LinearConfig, Numbered, Unwritable
 from s2s_parsing.picture import html, svg
 from s2s_parsing.raw import words_of_text
 from s2s_parsing.source import Source, words_of
-from s2s_parsing.symbols import Symbols, learn_symbols, load_symbols, save_symbols
 from s2s_parsing.tree import Tree, leaves
 from s2s_parsing.treebank import join_chains, read_brackets, split_joined
+from s2s_parsing.vocabulary import TreeStatistics, TreeVocabulary, load_vocabulary, save_vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from s2s.registry import Registry
-    from s2s.task import Constraint
+    from s2s.task import Constraint, Side, TokenNames
     from s2s_parsing import ParsingConfig
 
 SOURCE, TARGET, SETTINGS = "source.model", "target.json", "task.json"
@@ -41,121 +41,126 @@ UNWRITABLE = Rejected("labels that task.linear cannot tell apart")
 
 
 class Parsing(Task):
-    """Sentences of words parted by blanks, and their trees."""
+    """Sentences of words separated by blanks, and their trees."""
 
     config: ParsingConfig
     source: Source
-    """Known, as `symbols`, once `learn` or `load` has run."""
-    symbols: Symbols
+    """Set, as `target`, by `learn` or `load`."""
+    target: TreeVocabulary
     views = MappingProxyType({"pretty": pretty, "svg": svg, "html": html})
 
     def __init__(self, config: ParsingConfig, form: Linear | None = None, registry: Registry | None = None) -> None:
-        """Without a `form`, `config.linear` is one of the shipped; without a `registry`, corpora are the installed."""
+        """Without a `form`, `config.linear` is a shipped one; without a `registry`, plugins are loaded."""
         super().__init__(config)
         self.metrics = config.metrics
         self.metric_options = {"param": config.param}
         form = form or FORMS[config.linear](LinearConfig(name=config.linear))
         self.form = Numbered(form) if config.word_ends == "number" else form
-        self.treebanks: Treebanks = (
-            FileTreebanks(config) if config.has_files else BuiltinTreebank(config, registry or load_plugins().registry)
-        )
+        self._corpora = corpora_of(config, registry or load_plugins().registry)
+        self._cleaning = TreeCleaning(config)
 
     def sources(self) -> Sources:
-        """The files of training and development, and every option that shapes trees or ids."""
+        """The corpora of training and development, and every option that determines trees or ids."""
         config = self.config
-        settings = {**self._shape(), "subword": config.subword, "size": config.size, **self.treebanks.settings()}
-        return Sources(self.treebanks.files(), settings)
+        settings = {**self._shape(), "subword": config.subword, "size": config.size}
+        return self._corpora.sources(settings)
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         """Names and weights, as the configuration gives them."""
-        return self.treebanks.names(split)
+        return self._corpora.names(split)
 
     def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
-        """Words parted by blanks, and the tree on one line."""
-        for tree in self.treebanks.read(split, corpus):
+        """Words separated by blanks, and the cleaned tree on one line."""
+        for tree in self._cleaning.clean(self._corpora.examples(split, corpus), split, corpus):
             yield tree if isinstance(tree, Rejected) else self._example(tree)
 
     def learn(self, directory: Path) -> None:
-        """Train the subwords and collect the symbols of every tree that can be used, in that order."""
+        """Train the subwords and collect the target vocabulary, from all usable training trees."""
         config, option = self.config, "task.src_vocab_size"
-        sentences = (" ".join(words_of(example.src)) for example in self._usable())
-        train_subwords(sentences, directory / SOURCE, config.subword, config.size, option=option)
-        save_symbols(
-            learn_symbols(self.form, (self._written(read_tree(example.tgt)) for example in self._usable())),
-            directory / TARGET,
-        )
+        trees = TreeStatistics(self.form)
+        train_subwords(self._sentences(trees), directory / SOURCE, config.subword, config.size, option=option)
+        save_vocabulary(trees.vocabulary(), directory / TARGET)
         identity = Subwords(directory / SOURCE).identity
-        written = {**self._shape(), "source": identity, "cleaned": self.treebanks.cleaned}
+        written = {**self._shape(), "source": identity, "cleaned": self._cleaning.counts}
         write_file(directory / SETTINGS, json.dumps(written, indent=2).encode() + b"\n")
         self.load(directory)
 
     def load(self, directory: Path) -> None:
-        """Read what was learnt, and refuse it if it is not what this configuration asks for."""
+        """Read the vocabularies; raises DataError if they do not fit the configuration."""
         subwords = Subwords(directory / SOURCE)
         expected = {**self._shape(), "source": subwords.identity}
         written = _read_settings(directory / SETTINGS)
         for key, value in expected.items():
             if written.get(key) != value:
                 raise DataError(
-                    f"{directory}: made with {key}={written.get(key)}, but {key}={value} is asked for; prepare again"
+                    f"{directory}: made with {key}={written.get(key)}, but {key}={value} is configured; prepare again"
                 )
-        self.treebanks.cleaned = {name: Counter(counts) for name, counts in written["cleaned"].items()}
+        self._cleaning.counts = {name: Counter(counts) for name, counts in written["cleaned"].items()}
         self.source = Source(subwords, N_ENDS[self.config.word_ends])
-        self.symbols = load_symbols(self.form, directory / TARGET)
-        self.vocab = Vocab(src=self.source.size, tgt=self.symbols.size)
+        self.target = load_vocabulary(self.form, directory / TARGET)
+        self.vocab = Vocab(src=self.source.size, tgt=self.target.size)
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         """Ids of both sides, without bos and eos."""
         src = self.encode_source([example.src for example in examples])
         trees = (self._written(read_tree(example.tgt)) for example in examples)
-        return [Encoded(ids, self.symbols.encode(tree)) for ids, tree in zip(src, trees, strict=True)]
+        return [Encoded(ids, self.target.encode(tree)) for ids, tree in zip(src, trees, strict=True)]
 
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
         """Ids of new sentences, without bos and eos."""
         return self.source.encode(lines)
 
     def detokenize(self, ids: Sequence[int], src: str) -> str:
-        """The tree on one line, over the words of `src` whatever the ids are."""
-        tree, mended = self.symbols.decode(ids, words_of(src))
+        """The tree on one line; its leaves are the words of `src` whatever the ids are."""
+        tree, mended = self.target.decode(ids, words_of(src))
         self.counts["no tree, and mended"] += mended
         return self._read_out(tree)
 
     def pieces(self, ids: Sequence[int], src: str) -> list[str]:
-        """The symbols of the linearisation."""
-        return [self.symbols.symbols[i] for i in ids]
+        """The tokens of the linearisation."""
+        return [self.target.tokens[i] for i in ids]
+
+    def vocabulary(self, side: Side) -> Sequence[TokenNames]:
+        """The subwords and word ends of sources, the tokens of the linearisation."""
+        if side == "tgt":
+            return self.target.tokens
+        return [*self.source.subwords.pieces, *(f"<word end {i}>" for i in range(len(self.source.ends)))]
 
     def source_words(self, src: str) -> Sequence[int | None]:
-        """By where subwords begin words."""
+        """From the subwords that begin words."""
         (ids,) = self.encode_source([src])
         marks = accumulate(self.source.word_marks[i] for i in ids)
         return [n - 1 for n in marks]
 
     def target_words(self, ids: Sequence[int], src: str) -> Sequence[int | None]:
-        """None: a tree stands over the words of its sentence, and needs no other alignment to them."""
+        """None: the leaves of a tree are the words of its sentence, so that no alignment is needed."""
         return [None] * len(ids)
 
     def read_raw(self, line: str) -> str:
-        """The words, parted by blanks, of a sentence as people write it."""
+        """The tokens of a sentence as people write it, separated by blanks."""
         return " ".join(words_of_text(line))
 
     def fallback(self, src: str) -> str:
-        """Brackets that branch to the right, where no tree was found."""
+        """A right-branching tree, if search found none."""
         self.counts["no parse, and branches to the right"] += 1
-        return self._read_out(self.symbols.punctuation.retag(fallback(words_of(src))))
+        return self._read_out(self.target.punctuation.retag(fallback(words_of(src))))
 
     def constraint(self) -> Constraint:
-        """Only trees of the sentence's words, half as deep again as the deepest that was learnt from."""
+        """Only trees over the sentence's words, at most 1.5 times as deep as the deepest training tree."""
         from s2s_parsing.constraint.automaton import TreeConstraint
 
-        bounds = self.symbols.bounds.with_reserve()
-        return TreeConstraint(self.symbols.actions, self.source.word_marks, bounds, eos=self.vocab.eos)
+        bounds = self.target.bounds.with_reserve()
+        return TreeConstraint(self.target.actions, self.source.word_marks, bounds, eos=self.vocab.eos)
 
     def describe(self) -> Iterable[str]:
-        """What the trees are, where a user may not expect it."""
-        return self.treebanks.describe()
+        """Whether the synthetic corpus is used, and what was removed from trees."""
+        if not self.config.has_files:
+            yield f"no treebank is given: {self.config.trees:,} English trees of the synthetic corpus"
+        yield from self._cleaning.describe()
+        yield from self._corpora.describe()
 
     def _shape(self) -> dict[str, Any]:
-        """The options that shape symbols."""
+        """The options that determine the target vocabulary."""
         return {key: getattr(self.config, key) for key in ("linear", "unary", "word_ends")}
 
     def _example(self, tree: Tree) -> Example | Rejected:
@@ -169,12 +174,18 @@ class Parsing(Task):
         return Example(" ".join(word for _, word in leaves(tree)), str(tree))
 
     def _written(self, tree: Tree) -> Tree:
-        """The tree as it is learnt: with one bracket for every chain, if that is asked for."""
+        """The tree as it is linearised: with task.unary=join, one bracket for every chain."""
         return join_chains(tree) if self.config.unary == "join" else tree
 
     def _read_out(self, tree: Tree) -> str:
-        """The tree as it stands in the treebank: `_written` backwards."""
+        """The tree as in the treebank: the inverse of `_written`."""
         return str(split_joined(tree) if self.config.unary == "join" else tree)
+
+    def _sentences(self, statistics: TreeStatistics) -> Iterator[str]:
+        """The training sentences; their trees are added to `statistics` on the way, so that all is read once."""
+        for example in self._usable():
+            statistics.add(self._written(read_tree(example.tgt)))
+            yield " ".join(words_of(example.src))
 
     def _usable(self) -> Iterator[Example]:
         for corpus, _ in self.corpora("train"):

@@ -1,4 +1,4 @@
-"""Translation, as a plugin: parallel text in, detokenised text out; without files, a corpus of its own."""
+"""Translation, as a plugin: parallel text in, detokenised text out; without files, a synthetic corpus."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from s2s_translation.task import Translation
 
 PAPER_VOCAB_SIZE = 37_000
-BUILTIN_VOCAB_SIZE = 1_000
+SYNTHETIC_VOCAB_SIZE = 1_000
 
 
 @dataclass(kw_only=True)
@@ -24,37 +24,38 @@ class TranslationConfig(Choice):
 
     train: Any = None
     """Training text: [corpus.en,corpus.de], a .tsv or .jsonl of pairs, or several corpora as
-    {name: {files: [a.en,a.de], weight: 2}, …}; .gz is read as it is. null: the built-in corpus."""
+    {name: {files: [a.en,a.de], weight: 2}, …}; .gz is read as it is. {corpus: NAME, …}: a corpus of a plugin, with
+    its options. null: the synthetic corpus."""
     valid: Any = None
-    """Development text, in the same forms; null: none, or the built-in corpus's own."""
+    """Development text, in the same forms; null: none, or the synthetic corpus's own."""
     test: Any = None
     """Test text, in the same forms."""
     src_lang: str = ""
-    """Language of the source, such as en; empty: not known."""
+    """Language of the source, such as en; empty: unknown."""
     tgt_lang: str = ""
-    """Language of the target, such as de; empty: not known, which only language-bound metrics mind."""
+    """Language of the target, such as de, for metrics that depend on it; empty: unknown."""
     subword: Literal["bpe", "unigram"] = "bpe"
-    """How words are cut (section 5.1: byte pairs)."""
+    """Subword algorithm (section 5.1: byte-pair encoding)."""
     vocab_size: int | None = None
-    """Symbols of the vocabulary, special ones included; null: 37,000 (section 5.1), 1,000 for the built-in corpus."""
+    """Size of the vocabulary, special tokens included; null: 37,000 (section 5.1), 1,000 for the synthetic corpus."""
     joint: bool = True
     """One vocabulary for both sides, so that embeddings can be shared."""
     src_vocab_size: int | None = None
-    """Source symbols when joint=false; null: vocab_size."""
+    """Size of the source vocabulary when joint=false; null: vocab_size."""
     tgt_vocab_size: int | None = None
-    """Target symbols when joint=false; null: vocab_size."""
+    """Size of the target vocabulary when joint=false; null: vocab_size."""
     character_coverage: float = 1.0
-    """Share of the characters that get a symbol of their own; 0.9995 suits Chinese and Japanese."""
+    """Share of the characters that get a token of their own; 0.9995 suits Chinese and Japanese."""
     lowercase: bool = False
     """Lower-case both sides; outputs are lower-case then."""
     invalid: Literal["error", "drop"] = "error"
     """What to do with a line that is not UTF-8 or not a pair: stop, or drop and count it."""
     pairs: int = 20_000
-    """Training pairs of the built-in corpus."""
-    builtin_seed: int = 1
-    """Seed of the built-in corpus."""
+    """Training pairs of the synthetic corpus."""
+    synthetic_seed: int = 1
+    """Seed of the synthetic corpus."""
     metrics: list[Any] = field(default_factory=lambda: ["bleu", "chrf"])
-    """What judges outputs, the main one first: names, or {name: bleu, tokenize: intl} with options."""
+    """Metrics of the outputs, the main one first: names, or {name: bleu, tokenize: intl} with options."""
 
     def __post_init__(self) -> None:
         if self.pairs < 1:
@@ -62,7 +63,7 @@ class TranslationConfig(Choice):
         for side in ("src_lang", "tgt_lang"):
             if str(getattr(self, side)).lower() in ("true", "false"):
                 raise ConfigError(
-                    f"task.{side}={getattr(self, side)}: a YAML file says a switch where a language is meant; "
+                    f"task.{side}={getattr(self, side)}: YAML reads this language code as a boolean; "
                     "quote it, as in 'no' for Norwegian"
                 )
         if (self.valid or self.test) and not self.train:
@@ -73,10 +74,10 @@ class TranslationConfig(Choice):
             )
 
     def sizes(self) -> dict[str, tuple[str, int]]:
-        """For "joint", or "src" and "tgt": the option that gives the symbols of its vocabulary, and how many."""
+        """For "joint", or for "src" and "tgt": the option that sets the vocabulary size, and the size."""
         common = self.vocab_size
         if common is None:
-            common = PAPER_VOCAB_SIZE if self.train else BUILTIN_VOCAB_SIZE
+            common = PAPER_VOCAB_SIZE if self.train else SYNTHETIC_VOCAB_SIZE
         if self.joint:
             return {"joint": ("task.vocab_size", common)}
         own = {"src": self.src_vocab_size, "tgt": self.tgt_vocab_size}

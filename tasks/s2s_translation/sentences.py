@@ -1,4 +1,4 @@
-"""Where the sentences of a long line end."""
+"""Sentence splitting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ END = re.compile(
 
 
 def sentences(text: str) -> list[str]:
-    """The parts of `text` between such ends, without white space around them; nothing but that is lost."""
+    """The sentences of `text`, without surrounding white space; no other character is lost."""
     ends = [match.end() for match in END.finditer(text)]
     parts = [text[begin:end].strip() for begin, end in zip([0, *ends], [*ends, len(text)], strict=True)]
     return [part for part in parts if part]

@@ -1,4 +1,4 @@
-"""Translation over subwords: how text becomes ids, and ids text again."""
+"""The translation task: subword tokenisation and detokenisation of pairs of sentences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from s2s.data.subwords import Subwords, train_subwords
 from s2s.errors import DataError
 from s2s.plugin import load_plugins
 from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
-from s2s_translation.corpora import BuiltinCorpora, Corpora, FileCorpora
+from s2s_translation.corpora import corpora_of, synthetic_direction
 from s2s_translation.sentences import sentences
 
 if TYPE_CHECKING:
@@ -19,51 +19,49 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from s2s.registry import Registry
+    from s2s.task import Side, TokenNames
     from s2s_translation import TranslationConfig
 
 SETTINGS = "task.json"
 
 
 class Translation(Task):
-    """Pairs of lines, cut into subwords by sentencepiece."""
+    """Pairs of sentences, tokenised into subwords by sentencepiece."""
 
     config: TranslationConfig
     src: Subwords
-    """Known, as `tgt`, once `learn` or `load` has run; the same object where the vocabulary is joint."""
+    """Set, as `tgt`, by `learn` or `load`; the same object if the vocabulary is joint"""
     tgt: Subwords
 
     def __init__(self, config: TranslationConfig, registry: Registry | None = None) -> None:
-        """Without a `registry`, the corpora are among those that are installed."""
+        """Without a `registry`, corpora are those of the installed plugins."""
         super().__init__(config)
         self.metrics = config.metrics
         self.metric_options = _metric_options(config)
-        self.text: Corpora = (
-            FileCorpora(config) if config.train else BuiltinCorpora(config, registry or load_plugins().registry)
-        )
+        self._corpora = corpora_of(config, registry or load_plugins().registry)
 
     def sources(self) -> Sources:
-        """The files of training and development, and every option that shapes pairs or ids."""
+        """The corpora of training and development, and every option that determines ids."""
         config = self.config
         settings = {
             "subword": config.subword,
             "sizes": {side: size for side, (_, size) in config.sizes().items()},
             "character_coverage": config.character_coverage,
             "lowercase": config.lowercase,
-            **self.text.settings(),
         }
-        return Sources(self.text.files(), settings)
+        return self._corpora.sources(settings)
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         """Names and weights, as the configuration gives them."""
-        return self.text.names(split)
+        return self._corpora.names(split)
 
     def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
         """The pairs of one corpus, lower-cased if asked for."""
-        pairs = self.text.read(split, corpus)
+        pairs = self._corpora.examples(split, corpus)
         return map(_lower, pairs) if self.config.lowercase else pairs
 
     def learn(self, directory: Path) -> None:
-        """Train one model on both sides, or one on each, from every training pair that can be used."""
+        """Train one subword model on both sides, or one on each, from all usable training pairs."""
         for side, (option, size) in self.config.sizes().items():
             train_subwords(
                 self._lines(side),
@@ -79,7 +77,7 @@ class Translation(Task):
         self.load(directory)
 
     def load(self, directory: Path) -> None:
-        """Read the models, and refuse them if they are not those that this configuration asks for."""
+        """Read the models; raises DataError if they do not fit the configuration."""
         written = _read_settings(directory / SETTINGS)
         if written["lowercase"] is not self.config.lowercase:
             raise DataError(
@@ -90,7 +88,7 @@ class Translation(Task):
         for side, model in models.items():
             if model.identity != written["models"].get(side):
                 raise DataError(
-                    f"{model.path}: its symbols are {model.identity[:12]}, but {SETTINGS} beside it was written "
+                    f"{model.path}: its vocabulary is {model.identity[:12]}, but {SETTINGS} beside it was written "
                     f"for {str(written['models'].get(side))[:12]}; copy the folder whole, or prepare again"
                 )
         self.src, self.tgt = models.get("joint") or models["src"], models.get("joint") or models["tgt"]
@@ -114,22 +112,30 @@ class Translation(Task):
         """The subwords, of which ▁ begins a word."""
         return [self.tgt.pieces[i] for i in ids]
 
+    def vocabulary(self, side: Side) -> Sequence[TokenNames]:
+        """The subwords."""
+        return self.src.pieces if side == "src" else self.tgt.pieces
+
     def source_words(self, src: str) -> Sequence[int | None]:
-        """By where subwords begin words, unless normalisation has changed their number."""
+        """From the subwords that begin words, unless normalisation has changed the number of words."""
         words = self.src.words(self.encode_source([src])[0])
         return words if words and words[-1] + 1 == len(src.split()) else super().source_words(src)
 
     def target_words(self, ids: Sequence[int], src: str) -> Sequence[int | None]:
-        """By where subwords begin words."""
+        """From the subwords that begin words."""
         return self.tgt.words(ids)
 
     def split(self, src: str) -> Sequence[str]:
-        """Sentences, as far as their ends can be told from letters."""
+        """The sentences, by punctuation and capital letters."""
         return sentences(src)
 
     def describe(self) -> Iterable[str]:
-        """What the text is, where a user may not expect it."""
-        return self.text.describe()
+        """Whether the synthetic corpus is used, and in which direction; what corpora report."""
+        if not self.config.train:
+            names = {"en": "English", "de": "German"}
+            src, tgt = (names[side] for side in synthetic_direction(self.config))
+            yield f"no task.train is given: {self.config.pairs:,} pairs of the synthetic corpus, {src} to {tgt}"
+        yield from self._corpora.describe()
 
     def _cased(self, line: str) -> str:
         return line.lower() if self.config.lowercase else line
@@ -146,7 +152,7 @@ def _lower(pair: Example | Rejected) -> Example | Rejected:
 
 
 def _metric_options(config: TranslationConfig) -> dict[str, Any]:
-    """What metrics need to know of the text: outputs of a lower-casing task are judged without case."""
+    """The outputs' language, and that outputs of a lower-casing task are judged without case."""
     language = {"lang": config.tgt_lang} if config.tgt_lang else {}
     return {**language, "lowercase": True} if config.lowercase else language
 

@@ -1,4 +1,4 @@
-"""The built-in corpus: English and its tree, randomness, splits."""
+"""The synthetic corpus: English and its tree, randomness, splits."""
 
 from __future__ import annotations
 

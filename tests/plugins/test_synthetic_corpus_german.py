@@ -1,4 +1,4 @@
-"""The German of the built-in corpus, against rules written down a second time (tests/harness/german_grammar.py)."""
+"""The German of the synthetic corpus, against rules written down a second time (tests/harness/german_grammar.py)."""
 
 from __future__ import annotations
 

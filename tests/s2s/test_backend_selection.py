@@ -13,12 +13,12 @@ from torch import nn
 from s2s.backend.selection import BackendSelection, Decision
 from s2s.batch import make_batch
 from s2s.config import TrainConfig
+from s2s.data.packing import Capacity, pack
 from s2s.distributed import World
 from s2s.errors import ConfigError
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.activation_checkpointing import checkpoint_activations
 from s2s.nn.loss import LabelSmoothed
-from s2s.packing import Capacity, pack
 from s2s.task import Vocab
 from s2s.training.train_step import TrainStep
 from s2s_transformer import TransformerConfig

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s2s.data.batching import Batches, Permutation, _by_length, _cut, _cut_full, in_order
+from s2s.data.batching import Batches, Permutation, _by_length, _cut, _cut_packed, in_order
 
 
 class Lists:
@@ -189,21 +189,21 @@ def test_the_order_is_what_it_was() -> None:
 
 @given(st.integers(1, 400), st.integers(20, 300), st.integers(1, 40))
 @settings(max_examples=60)
-def test_full_batches_take_pairs_as_they_come_and_no_more_than_fit(n: int, tokens: int, most_pairs: int) -> None:
+def test_full_batches_take_pairs_as_they_come_and_no_more_than_fit(n: int, tokens: int, max_pairs: int) -> None:
     """Against a loop that adds pair after pair until one does not fit."""
     src, tgt = Lists(n).sizes.T + 1
     expected, sums, count = [], np.zeros(2, dtype=int), 0
     for i, pair in enumerate(zip(src, tgt, strict=True)):
-        if count and ((sums + pair > tokens).any() or count == most_pairs):
+        if count and ((sums + pair > tokens).any() or count == max_pairs):
             expected.append(i)
             sums, count = np.zeros(2, dtype=int), 0
         sums, count = sums + pair, count + 1
-    assert _cut_full(src, tgt, tokens, most_pairs) == expected
+    assert _cut_packed(src, tgt, tokens, max_pairs) == expected
 
 
 def test_full_batches_are_fuller_than_padded_ones_and_hold_all_lengths() -> None:
     corpus = Lists(20_000)
-    full = list(Batches([(corpus, 1.0)], 2000, seed=1, most_pairs=500).epoch(0))
+    full = list(Batches([(corpus, 1.0)], 2000, seed=1, max_pairs=500).epoch(0))
     assert sorted(np.concatenate(full).tolist()) == list(range(20_000))
     lengths = np.concatenate([corpus.sizes[rows].sum(axis=0) + len(rows) for rows in full[:-1]])
     assert lengths.mean() > 0.95 * 2000

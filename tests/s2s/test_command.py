@@ -118,6 +118,8 @@ def test_help_explains_a_choice_a_section_or_an_option(run: Callable[..., Ran], 
     [
         (["--hepl"], "no flag --hepl. Did you mean '--help'?"),
         (["--train.steps=5"], "no flag --train.steps=5. Options are written without dashes: train.steps=5"),
+        (["--batch-size=8"], "no flag --batch-size=8. Options are written without dashes: batch_size=8"),
+        (["--lr", "1"], "no flag --lr. Options are written without dashes: lr=…"),
         (["-x"], "no flag -x."),
         (["--help", "trian"], "--help trian: no such name. Did you mean 'train'?"),
         (["--help", "arch=wied"], "arch=wied: no such arch. Did you mean 'wide'?"),

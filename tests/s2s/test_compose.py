@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from toy_plugins import Colour, CopyConfig, NarrowConfig, SearchConfig, WideConf
 from s2s.compose import ComposedConfig, compose, differences, flatten, recompose, to_yaml
 from s2s.config import Config, GenerateConfig, PrepareConfig, ScoreConfig
 from s2s.errors import ConfigError, UserError
+from s2s.plugin import load_plugins
 from s2s.registry import Choice
 
 Write = Callable[[str], str]
@@ -53,7 +55,7 @@ def test_defaults_come_from_the_dataclass_alone() -> None:
     assert made.origins["arch.max_len"] == "default, as data.max_len"
 
 
-def test_presets_lie_over_defaults_files_over_presets_overrides_over_files(file: Write) -> None:
+def test_presets_override_defaults_files_presets_and_arguments_files(file: Write) -> None:
     path = file("arch: {base: wide_bigger, dropout: 0.3, norm: pre}\ntask: copy\n")
     made = composed("arch.norm=post", path)
     assert made.config.arch == WideConfig(
@@ -88,7 +90,7 @@ def test_of_two_files_the_later_wins(file: Write) -> None:
     assert (made.seed, made.run) == (2, "a")
 
 
-def test_an_experiment_lies_in_the_presets_with_its_bases_first(file: Write) -> None:
+def test_an_experiment_is_merged_among_the_presets_its_bases_first(file: Write) -> None:
     made = composed("experiment=second", file("train: {tokens: 10}"))
     assert (made.config.train.steps, made.config.train.tokens) == (9, 10)
     assert (made.config.arch.name, made.config.arch.d_model, made.config.arch.dropout) == ("wide", 1024, 0.2)
@@ -101,7 +103,7 @@ def test_a_file_may_name_its_experiment_and_the_command_line_another(file: Write
     assert config(path, "experiment=first").train.steps == 7
 
 
-def test_choosing_again_discards_what_lower_layers_said(file: Write) -> None:
+def test_choosing_again_discards_the_settings_of_weaker_sources(file: Write) -> None:
     path = file("task: copy\narch: {name: wide, d_model: 64, dropout: 0.7}\n")
     assert config(path, "arch=narrow", "schedule=constant").arch == NarrowConfig(name="narrow")
     assert config(path, "arch=wide").arch.d_model == 512
@@ -152,7 +154,7 @@ def test_a_mapping_on_the_command_line_is_as_in_a_file() -> None:
     assert config("task=copy", "arch=wide", "train={steps: 3, tokens: 4}").train.tokens == 4
 
 
-def test_defaults_of_a_preset_lie_under_everything_else() -> None:
+def test_defaults_of_a_preset_are_weaker_than_every_other_source() -> None:
     made = composed("task=parse", "schedule=constant")
     assert made.config.arch == NarrowConfig(name="narrow", width=9)
     assert made.config.search == SearchConfig(name="beam", beam=21, alpha=0.3)
@@ -184,7 +186,7 @@ def test_bases_may_not_go_in_a_circle() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tree", "said"),
+    ("tree", "message"),
     [
         ({"d_model": 3}, "it must say `name:`"),
         ({"name": "wid"}, "arch=wid: no such arch. Did you mean 'wide'?"),
@@ -202,8 +204,8 @@ def test_bases_may_not_go_in_a_circle() -> None:
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_a_wrong_preset_is_named(tree: dict, said: str) -> None:
-    assert said in error("task=copy", "arch=x", presets={("arch", "x"): tree})
+def test_a_wrong_preset_is_named(tree: dict, message: str) -> None:
+    assert message in error("task=copy", "arch=x", presets={("arch", "x"): tree})
 
 
 def test_what_a_preset_asks_for_must_be_given() -> None:
@@ -214,7 +216,7 @@ def test_what_a_preset_asks_for_must_be_given() -> None:
 
 
 @pytest.mark.parametrize(
-    ("argument", "said"),
+    ("argument", "message"),
     [
         ("arch.d_modl=5", "arch.d_modl: no such option. Did you mean 'arch.d_model'?"),
         (
@@ -243,8 +245,8 @@ def test_what_a_preset_asks_for_must_be_given() -> None:
         ("missing.yaml", "no file missing.yaml."),
     ],
 )
-def test_a_wrong_argument_is_named_with_the_nearest_right_one(argument: str, said: str) -> None:
-    assert said in error("task=copy", "arch=wide", argument)
+def test_a_wrong_argument_is_named_with_the_nearest_right_one(argument: str, message: str) -> None:
+    assert message in error("task=copy", "arch=wide", argument)
 
 
 def test_a_mistaken_file_name_finds_its_neighbour(file: Write) -> None:
@@ -299,7 +301,7 @@ def test_a_missing_choice_lists_the_known_ones() -> None:
         ("task.src=x-${seed}-${task.limit}", "x-1-null"),
     ],
 )
-def test_a_value_is_read_as_its_option_means_it(argument: str, value: object) -> None:
+def test_a_value_is_read_by_the_type_of_its_option(argument: str, value: object) -> None:
     made = config("task=copy", "arch=wide", argument)
     key = argument.partition("=")[0].split(".")[1]
     assert getattr(made.task, key) == value
@@ -307,7 +309,7 @@ def test_a_value_is_read_as_its_option_means_it(argument: str, value: object) ->
 
 
 @pytest.mark.parametrize(
-    ("argument", "said"),
+    ("argument", "message"),
     [
         (
             "task.src=true",
@@ -341,8 +343,8 @@ def test_a_value_is_read_as_its_option_means_it(argument: str, value: object) ->
         ("arch.n_heads=0", "arch: ZeroDivisionError"),
     ],
 )
-def test_a_value_that_does_not_fit_says_what_would(argument: str, said: str) -> None:
-    assert said in error("task=copy", "arch=wide", argument)
+def test_an_error_about_a_value_names_what_would_fit(argument: str, message: str) -> None:
+    assert message in error("task=copy", "arch=wide", argument)
 
 
 def test_an_error_in_a_file_names_the_file(file: Write) -> None:
@@ -358,16 +360,16 @@ def test_a_reference_follows_the_other_option() -> None:
     assert config("task=copy", "arch=wide", "run=${arch.name}-${seed}").run == "wide-1"
 
 
-def test_a_default_that_follows_what_is_not_there_says_what_to_set() -> None:
-    said = error("task=copy", "arch=narrow")
-    assert said == (
+def test_a_default_that_follows_a_missing_option_names_what_to_set() -> None:
+    message = error("task=copy", "arch=narrow")
+    assert message == (
         "schedule.d_model follows arch.d_model, which does not exist here; set schedule.d_model=…, or choose otherwise"
     )
     assert config("task=copy", "arch=narrow", "schedule.d_model=4").schedule.d_model == 4
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         ("${oc.env:HOME}", "resolvers are not allowed"),
         ("x${oc.env:HOME,y}", "resolvers are not allowed"),
@@ -382,8 +384,8 @@ def test_a_default_that_follows_what_is_not_there_says_what_to_set() -> None:
         ("x${task.pair}", "cannot stand inside another value"),
     ],
 )
-def test_a_reference_reads_this_configuration_and_nothing_else(value: str, said: str) -> None:
-    assert said in error("task=copy", "arch=wide", f"run={value}")
+def test_a_reference_reads_this_configuration_and_nothing_else(value: str, message: str) -> None:
+    assert message in error("task=copy", "arch=wide", f"run={value}")
 
 
 def test_a_reference_cannot_be_put_together_from_parts() -> None:
@@ -479,7 +481,7 @@ def test_a_command_takes_of_files_and_presets_what_it_knows(file: Write) -> None
     assert "no such option" in error("task=copy", file("tusk: 5"), schema=PrepareConfig)
 
 
-def test_a_group_that_may_stay_open_is_laid_over_another_configuration() -> None:
+def test_a_group_that_may_stay_open_is_merged_into_another_configuration() -> None:
     run = config("task=copy", "arch=wide", "search.alpha=1")
     plugins = toy_plugins()
     made = compose(GenerateConfig, ["run=x", "search.beam=8"], plugins)
@@ -502,8 +504,8 @@ def test_a_command_without_groups_composes() -> None:
 def test_a_file_never_imports_a_plugin(file: Write, tmp_path: Path) -> None:
     (tmp_path / "evil.py").write_text("raise SystemExit('imported')\n")
     path = file(f"plugins: [{tmp_path / 'evil.py'}]\ntask: copy\narch: wide\n")
-    said = error(path)
-    assert said.startswith(f"file {path}: plugins: '{tmp_path / 'evil.py'}' is not loaded; add plugins=[")
+    message = error(path)
+    assert message.startswith(f"file {path}: plugins: '{tmp_path / 'evil.py'}' is not loaded; add plugins=[")
     known = toy_plugins()
     loaded = type(known)(known.hook, known.registry, {str(tmp_path / "evil.py"): "plugins=[…]"})
     assert compose(Config, [path], loaded).config.task.name == "copy"
@@ -512,3 +514,23 @@ def test_a_file_never_imports_a_plugin(file: Write, tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ["5", "[1]", "true", "[", "~", ""])
 def test_plugins_must_be_names(value: str) -> None:
     assert "plugins=" in error("task=copy", f"plugins={value}")
+
+
+def test_the_page_on_configuration_is_true(file: Write) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    shipped = load_plugins()
+    made = compose(Config, [file(example), "train.micro_tokens=5000"], shipped).config
+    assert (made.train.steps, made.train.tokens, made.arch.dropout) == (200_000, 5000, 0.2)  # type: ignore[attr-defined]
+    chosen = ["task=translation", "arch=transformer_tiny"]
+    refused = [text for text in re.findall(r"`([\w.]+=[^`]*)`", page) if text.startswith(("train.", "task.src_lang=t"))]
+    assert refused == ["train.steps=1e5", "train.compile=yes", "task.src_lang=true"]
+    for argument in refused:
+        with pytest.raises(ConfigError, match=": expected "):
+            compose(Config, [*chosen, argument], shipped)
+    norwegian = compose(Config, [*chosen, "task.src_lang=no"], shipped).config
+    assert norwegian.task.src_lang == "no"  # type: ignore[attr-defined]
+    for old, new in re.findall(r"\(`([\w.]+)` → `([\w.]+)`\)", page):
+        schema, arguments = (Config, chosen) if "." in old else (GenerateConfig, [])
+        with pytest.raises(ConfigError, match=rf"Did you mean '{new}'\?$"):
+            compose(schema, [*arguments, f"{old}=5"], shipped)

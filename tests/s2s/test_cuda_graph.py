@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from s2s.backend.cuda_graph import CUDAGraphCallable, capture
+from s2s.data.packing import Capacity, pack
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
-from s2s.packing import Capacity, pack
 from s2s.task import Vocab
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from s2s.batch import Batch
 
 VOCAB = Vocab(src=20, tgt=20, joint=True)
-CAPACITY = Capacity(tokens=60, longest=12)
+CAPACITY = Capacity(tokens=60, max_len=12)
 PAIRS = [[([5, 6, 7], [8, 9])] * 3, [([4], [11, 12, 13, 14]), ([9, 9], [7])], [([8, 8, 8, 8], [6])]]
 
 

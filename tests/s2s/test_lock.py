@@ -1,4 +1,4 @@
-"""A run's lock where the file system has none: an owner that shows signs of life keeps it, a dead one loses it."""
+"""A run's lock where the file system has none: an owner with a heartbeat keeps it, a dead one loses it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def elsewhere(path: Path, beats: int = 0) -> None:
     path.with_name(".lock.alive").write_text(json.dumps(owner))
 
 
-def test_another_machine_keeps_it_while_it_shows_signs_of_life(tmp_path: Path) -> None:
+def test_another_machine_keeps_it_while_its_heart_beats(tmp_path: Path) -> None:
     elsewhere(tmp_path / ".lock")
     over = threading.Event()
 
@@ -86,7 +86,7 @@ def test_another_machine_keeps_it_while_it_shows_signs_of_life(tmp_path: Path) -
     thread.join()
 
 
-def test_another_machine_that_shows_none_loses_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_machine_without_a_heartbeat_loses_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the clocks say."""
     elsewhere(tmp_path / ".lock")
     os.utime(tmp_path / ".lock.alive", (2e9, 2e9))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Clock:
-    """A clock that moves when told."""
+    """A clock that moves by hand."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -66,7 +66,7 @@ def test_an_update_is_one_line_with_everything_in_it(
     )
 
 
-def test_losses_are_means_per_symbol_since_the_line_before(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_losses_are_means_per_token_since_the_line_before(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with make(tmp_path) as log:
         log.start(0)
         for step, (tokens, loss) in enumerate([(9, 100.0), (9, 100.0), (10, 1.0), (30, 2.0)], start=1):
@@ -74,7 +74,7 @@ def test_losses_are_means_per_symbol_since_the_line_before(tmp_path: Path, capsy
     assert "loss 1.750" in capsys.readouterr().out.splitlines()[-1]
 
 
-def test_a_skipped_update_does_not_spoil_the_means(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_skipped_update_does_not_count_in_the_means(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with make(tmp_path) as log:
         log.start(0)
         log.update(update(1, loss=float("nan"), gnorm=float("inf")))
@@ -166,22 +166,22 @@ def test_a_full_disk_tears_a_record_and_not_the_run(tmp_path: Path, capsys: pyte
     with make(tmp_path) as log:
         log.start(0)
         log.update(update(1))
-        assert log.journal is not None
-        whole, log.journal.file = log.journal.file, open("/dev/full", "wb")  # noqa: SIM115, PTH123
+        assert log.jsonl is not None
+        whole, log.jsonl.file = log.jsonl.file, open("/dev/full", "wb")  # noqa: SIM115, PTH123
         log.update(update(2))
         log.update(update(3))
         with pytest.raises(OSError, match="space left"):
-            log.journal.file.close()
-        log.journal.file = whole
+            log.jsonl.file.close()
+        log.jsonl.file = whole
         whole.write(b'{"kind": "upd')
         log.update(update(4))
     assert capsys.readouterr().err.count("the log cannot be written, training goes on") == 1
     with make(tmp_path) as log:
         log.start(4)
-        assert [r["step"] for r in log.journal.records("update")] == [1, 4]  # type: ignore[union-attr]
+        assert [r["step"] for r in log.jsonl.records("update")] == [1, 4]  # type: ignore[union-attr]
 
 
-def test_a_warning_is_said_once_on_standard_error_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_warning_goes_to_standard_error_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with make(tmp_path) as log:
         log.warn("careful")
         log.start(0)
@@ -214,7 +214,7 @@ def test_quiet_leaves_warnings_and_files(tmp_path: Path, capsys: pytest.CaptureF
     assert [r["kind"] for r in journal(tmp_path)] == ["update", "warning", "summary"]
 
 
-def test_other_ranks_say_and_write_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_ranks_print_and_write_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with make(tmp_path, rank=1) as log:
         log.start(0)
         log.line("hello")
@@ -253,7 +253,7 @@ def test_the_summary_names_the_best_also_of_before_a_resume(tmp_path: Path, caps
         mean = {"path": str(tmp_path / "checkpoints/average"), "nll": 0.9, "bleu": 21.0, "search": "beam 4"}
         log.summary({"steps": 8, "tokens": 1_234_567, "seconds": 3725.0, "average": mean}, "s2s-generate run=x")
     assert capsys.readouterr().out.splitlines() == [
-        "done  8 updates, 1.23M symbols, 01:02:05",
+        "done  8 updates, 1.23M tokens, 01:02:05",
         "best  valid @4  nll 1.00  bleu 20.00",
         "      bleu: nrefs:1|case:mixed",
         "mean  nll 0.90  bleu 21.00 (beam 4)  saved checkpoints/average",
@@ -277,7 +277,7 @@ def test_tensorboard_gets_the_numbers_where_it_is_installed(tmp_path: Path) -> N
 
 
 def on_terminal(action: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> str:
-    """What a user would see of `action`, control codes included."""
+    """The output of `action` on a terminal, control codes included."""
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
     ours, theirs = pty.openpty()

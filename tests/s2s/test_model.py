@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from s2s.batch import make_batch
-from s2s.model import Memory, State, map_tensors
+from s2s.model import Memory, State
 from s2s.task import Vocab
+from s2s.tensors import map_tensors
 
 Pair = namedtuple("Pair", "a b")
 

@@ -9,16 +9,16 @@ import torch
 from torch import Tensor
 
 from s2s.batch import Batch, make_batch
+from s2s.data.packing import Capacity, pack
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
-from s2s.packing import Capacity, pack
 from s2s.task import Vocab
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 
 VOCAB = Vocab(src=20, tgt=20, joint=True)
-CAPACITY = Capacity(tokens=150, longest=20)
-SHAPES = [None, CAPACITY, Capacity(tokens=200, longest=12), Capacity(tokens=129, longest=130)]
+CAPACITY = Capacity(tokens=150, max_len=20)
+SHAPES = [None, CAPACITY, Capacity(tokens=200, max_len=12), Capacity(tokens=129, max_len=130)]
 
 
 def pairs(n: int = 9, longest: int = 10, seed: int = 1) -> list[tuple[list[int], list[int]]]:
@@ -55,16 +55,16 @@ def test_places_are_in_a_sentence_each_and_no_sentence_of_symbols_or_padding_is_
     capacity: Capacity, n: int
 ) -> None:
     for side in (packing := pack(pairs(n), VOCAB, capacity).packing) and (packing.src, packing.tgt):
-        lengths = side.bounds.diff()
-        assert side.bounds[-1] == len(side.position) == capacity.n_places
-        assert lengths.max() <= side.longest
-        assert len(side.place.unique()) == len(side.place)
-        assert torch.equal(side.position, torch.cat([torch.arange(int(m)) for m in lengths]))
+        lengths = side.cu_seqlens.diff()
+        assert side.cu_seqlens[-1] == len(side.positions) == capacity.n_positions
+        assert lengths.max() <= side.max_seqlen
+        assert len(side.padded_index.unique()) == len(side.padded_index)
+        assert torch.equal(side.positions, torch.cat([torch.arange(int(m)) for m in lengths]))
 
 
 def test_the_shape_is_the_same_whatever_the_batch() -> None:
     shapes = {
-        tuple(t.shape for t in (b.src, b.tgt_in, b.packing.src.bounds, b.packing.tgt.place))
+        tuple(t.shape for t in (b.src, b.tgt_in, b.packing.src.cu_seqlens, b.packing.tgt.padded_index))
         for b in (pack(pairs(n, seed=n), VOCAB, CAPACITY) for n in (1, 5, 12))
         if b.packing
     }

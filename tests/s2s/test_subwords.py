@@ -98,7 +98,7 @@ def test_a_size_out_of_range_is_told_the_nearest_that_works(kind: str, tmp_path:
 
 @pytest.mark.parametrize("lines", [[], [""], [" ", "\t"], ["x" * 5000]], ids=["nothing", "empty", "blank", "too long"])
 def test_nothing_to_learn_from_is_said(tmp_path: Path, lines: list[str]) -> None:
-    with pytest.raises(DataError, match="there is no text to learn symbols from"):
+    with pytest.raises(DataError, match="there is no text to learn a vocabulary from"):
         train_subwords(lines, tmp_path / "m", "bpe", 100)
 
 

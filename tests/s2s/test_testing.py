@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from s2s.task import Side
+
 
 class Averager(Seq2Seq):
     """A small model with its own cached step: the mean of the source, and a running sum of the target."""
@@ -188,6 +190,41 @@ def test_a_sound_architecture_passes() -> None:
 
 def test_attention_that_is_sound_passes() -> None:
     testing.check_arch(entry(Attends), Choice())
+
+
+class NamesItsRows(Averager):
+    def vocab_rows(self) -> dict[str, Side]:
+        return {"src.weight": "src", "tgt.weight": "tgt", "out.weight": "tgt", "out.bias": "tgt"}
+
+
+class ForgetsARow(Averager):
+    def vocab_rows(self) -> dict[str, Side]:
+        return {"src.weight": "src", "tgt.weight": "tgt", "out.weight": "tgt"}
+
+
+class ConfusesSides(NamesItsRows):
+    def vocab_rows(self) -> dict[str, Side]:
+        return {**super().vocab_rows(), "src.weight": "tgt"}
+
+
+def test_rows_that_are_named_pass() -> None:
+    for vocab in (testing.VOCAB, Vocab(src=19, tgt=19), Vocab(src=9, tgt=12)):
+        testing.assert_vocab_rows(NamesItsRows(Choice(), vocab), vocab)
+
+
+@pytest.mark.parametrize(
+    ("kind", "vocab", "message"),
+    [
+        (ForgetsARow, testing.VOCAB, "leaves out a tensor"),
+        (ConfusesSides, Vocab(src=19, tgt=19), "leaves out a tensor"),
+        (ConfusesSides, Vocab(src=9, tgt=12), "'src.weight' has 9 rows for 12 tgt tokens"),
+    ],
+)
+def test_rows_that_are_named_wrongly_do_not(kind: type[Averager], vocab: Vocab, message: str) -> None:
+    model = kind(Choice(), vocab)
+    torch.nn.init.normal_(model.out.bias)
+    with pytest.raises(AssertionError, match=message):
+        testing.assert_vocab_rows(model, vocab)
 
 
 def test_the_default_steps_pass() -> None:

@@ -13,7 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from s2s.data import text as text_module
-from s2s.data.parallel import CorpusFiles, parse_corpora, read_lines, read_pairs
+from s2s.data.corpus_options import parse_corpora
+from s2s.data.parallel import PARALLEL, read_pairs
+from s2s.data.text import read_lines
 from s2s.errors import ConfigError, DataError
 from s2s.task import Example, Rejected
 
@@ -205,7 +207,7 @@ json_value = st.recursive(
     st.none() | st.booleans() | st.floats() | st.text(max_size=5),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["src", "tgt", "files", "weight", "name", "x"]), inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["src", "tgt", "files", "weight", "name", "corpus", "x"]), inner, max_size=3)
         | st.lists(st.sampled_from(["a.en", "a.de", "b.tsv", "c.jsonl.gz", "d"]), max_size=3)
     ),
     max_leaves=8,
@@ -216,12 +218,13 @@ json_value = st.recursive(
 @given(json_value)
 def test_any_value_names_corpora_or_is_refused(value: object) -> None:
     try:
-        corpora = parse_corpora(value, "task.train")
+        corpora = parse_corpora(value, "task.train", PARALLEL)
     except ConfigError as error:
         assert str(error).startswith("task.train")  # noqa: PT017
         return
     assert len({corpus.name for corpus in corpora}) == len(corpora)
-    assert all(len(corpus.files) in (1, 2) and corpus.weight > 0 for corpus in corpora)
+    assert all(corpus.corpus != "parallel" or len(corpus.options["files"]) in (1, 2) for corpus in corpora)
+    assert all(corpus.weight > 0 for corpus in corpora)
 
 
 @pytest.mark.parametrize(
@@ -250,8 +253,9 @@ def test_any_value_names_corpora_or_is_refused(value: object) -> None:
     ids=str,
 )
 def test_every_way_to_name_corpora(value: object, expected: list[tuple[str, list[str], float]]) -> None:
-    assert parse_corpora(value, "task.train") == [
-        CorpusFiles(name, tuple(map(Path, files)), weight) for name, files, weight in expected
+    found = parse_corpora(value, "task.train", PARALLEL)
+    assert [(c.name, c.corpus, c.options["files"], c.weight) for c in found] == [
+        (name, "parallel", files, weight) for name, files, weight in expected
     ]
 
 
@@ -264,7 +268,6 @@ def test_every_way_to_name_corpora(value: object, expected: list[tuple[str, list
         (["a.en", "b.tsv", "c.tsv"], "does not name a corpus"),
         ([["a.en", "a.de"], 3], r"^task.train\[1\]=3 does not name"),
         (7, "does not name a corpus"),
-        ([{"files": ["a.en", "a.de"], "wieght": 2}], r"^task.train\[0\]: no option 'wieght'. Did you mean 'weight'"),
         ([{"weight": 2}], r"^task.train\[0\]: 'files' is missing"),
         ({"news": {"weight": 2}}, r"^task.train.news: 'files' is missing"),
         ({"files": "a.tsv", "weight": 0}, "weight=0 must be a number from 0.0001 to a million"),
@@ -279,7 +282,7 @@ def test_every_way_to_name_corpora(value: object, expected: list[tuple[str, list
 )  # fmt: skip
 def test_what_names_no_corpus_is_refused_with_an_example(value: object, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
-        parse_corpora(value, "task.train")
+        parse_corpora(value, "task.train", PARALLEL)
 
 
 def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         ("<<", "<<"),
     ],
 )
-def test_a_plain_scalar_is_read_as_yaml_1_2_means_it(text: str, value: object) -> None:
+def test_a_plain_scalar_is_read_by_yaml_1_2(text: str, value: object) -> None:
     assert scalar(text) == value
     assert isinstance(scalar(text), type(value))
 
@@ -61,7 +61,7 @@ def write(tmp_path: Path, text: str | bytes) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a: &x 1\nb: *x\n", ":1: anchors and aliases"),
         ("a: 1\nb: *x\n", ":2: anchors and aliases"),
@@ -88,16 +88,16 @@ def write(tmp_path: Path, text: str | bytes) -> Path:
     ids=lambda value: repr(value)[:24],
 )
 def test_what_a_configuration_does_not_need_is_refused_in_one_line(
-    tmp_path: Path, text: str | bytes, said: str
+    tmp_path: Path, text: str | bytes, message: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
         read_file(write(tmp_path, text))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["", "# only a comment\n", "---\n", "\ufeff", "{}\n", "null\n"])
-def test_an_empty_file_says_nothing(tmp_path: Path, text: str) -> None:
+def test_an_empty_file_is_an_empty_mapping(tmp_path: Path, text: str) -> None:
     assert read_file(write(tmp_path, text)) == {}
 
 

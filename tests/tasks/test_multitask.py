@@ -48,12 +48,12 @@ def test_it_keeps_the_contract_of_a_task(tmp_path: Path, order: tuple[str, str])
 
 
 def test_the_ratio_multiplies_weights(task: Multitask) -> None:
-    assert task.corpora("train") == [("translate/builtin", 1.0), ("parse/builtin", 0.1)]
+    assert task.corpora("train") == [("translate/synthetic", 1.0), ("parse/synthetic", 0.1)]
 
 
 def test_source_symbols_of_two_tasks_never_meet(task: Multitask) -> None:
     ids = {
-        name: {i for pair in task.encode(first(task, "train", f"{name}/builtin", 50)) for i in pair.src if i > 3}
+        name: {i for pair in task.encode(first(task, "train", f"{name}/synthetic", 50)) for i in pair.src if i > 3}
         for name in TASKS
     }
     assert not ids["translate"] & ids["parse"]

@@ -55,7 +55,7 @@ def config(**options: Any) -> ParsingConfig:
 
 
 def built(tmp_path: Path, **options: Any) -> Parsing:
-    """A task that has learnt from a few built-in trees, or from its files."""
+    """A task that has learnt from a few synthetic trees, or from its files."""
     task = Parsing(config(**{"trees": 100, "src_vocab_size": 120, **options}))
     task.learn(tmp_path)
     return task
@@ -143,8 +143,8 @@ def test_a_bracket_round_one_that_is_not_closed_is_left_out() -> None:
 def test_ids_of_no_tree_give_a_tree_over_the_words_and_say_so(tmp_path: Path) -> None:
     task = built(tmp_path)
     words = ["The", "cat", "sleeps"]
-    ids = [task.symbols.ids["S"], 1, task.symbols.ids["NP"], task.symbols.ids["DT"]]
-    tree, was_mended = task.symbols.decode(ids, words)
+    ids = [task.target.ids["S"], 1, task.target.ids["NP"], task.target.ids["DT"]]
+    tree, was_mended = task.target.decode(ids, words)
     assert was_mended
     assert task.detokenize(ids, "The cat  sleeps") == str(tree)
     assert [leaf.word for leaf in leaves(tree)] == words
@@ -153,7 +153,7 @@ def test_ids_of_no_tree_give_a_tree_over_the_words_and_say_so(tmp_path: Path) ->
 
 def test_brackets_in_a_sentence_do_not_spoil_its_tree(tmp_path: Path) -> None:
     task = built(tmp_path, linear="vinyals")
-    ids = [task.symbols.ids[symbol] for symbol in ["(NP", "XX", "XX", "XX", ")NP"]]
+    ids = [task.target.ids[symbol] for symbol in ["(NP", "XX", "XX", "XX", ")NP"]]
     assert task.detokenize(ids, "( a b)") == "(TOP (NP (XX -LRB-) (XX a) (XX b-RRB-)))"
 
 
@@ -185,7 +185,7 @@ def test_punctuation_is_a_matter_of_the_word(word: str, written: str, tag: str) 
 def test_a_full_stop_that_is_taken_for_a_noun_costs_no_sentence(tmp_path: Path) -> None:
     task = built(tmp_path)
     gold = "(TOP (S (NP (PRP He)) (VP (VBZ sleeps)) (. .)))"
-    ids = [task.symbols.ids[symbol] for symbol in ["S", "NP", "PRP", "/NP", "VP", "VBZ", "/VP", "NN", "/S"]]
+    ids = [task.target.ids[symbol] for symbol in ["S", "NP", "PRP", "/NP", "VP", "VBZ", "/VP", "NN", "/S"]]
     assert task.detokenize(ids, "He sleeps .") == gold
 
 
@@ -198,10 +198,10 @@ def test_references_keep_their_chains_and_training_trees_lose_those_of_one_label
 
 def test_joined_chains_are_one_symbol_and_are_taken_apart_again(gold: Path, tmp_path: Path) -> None:
     task = built(tmp_path, train=str(gold), src_vocab_size=60, unary="join")
-    assert {"S+VP", "/S+VP", "NP+NP"} <= task.symbols.ids.keys()
+    assert {"S+VP", "/S+VP", "NP+NP"} <= task.target.ids.keys()
     (ids,) = task.encode(examples(task)[:1])
     assert task.detokenize(ids.tgt, examples(task)[0].src) == examples(task)[0].tgt
-    assert "+" not in task.detokenize([task.symbols.ids["S+VP"], task.symbols.ids["NN"]], "cat")
+    assert "+" not in task.detokenize([task.target.ids["S+VP"], task.target.ids["NN"]], "cat")
 
 
 def test_what_was_taken_out_of_the_trees_is_told_now_and_after_loading(gold: Path, tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_one_symbol_may_not_mean_two_things_in_two_trees(tmp_path: Path) -> None
 
 def test_nothing_to_learn_from_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.mrg").write_text("\n")
-    with pytest.raises(DataError, match="there is no text to learn symbols from"):
+    with pytest.raises(DataError, match="there is no text to learn a vocabulary from"):
         built(tmp_path, train=str(tmp_path / "a.mrg"))
 
 
@@ -260,12 +260,12 @@ def test_a_missing_or_damaged_file_is_told(tmp_path: Path, name: str) -> None:
         Parsing(task.config).load(tmp_path)
 
 
-def test_target_symbols_are_those_of_the_trees_and_nothing_is_shared(tmp_path: Path) -> None:
+def test_target_tokens_are_those_of_the_trees_and_nothing_is_shared(tmp_path: Path) -> None:
     task = built(tmp_path)
-    assert (task.vocab.src, task.vocab.tgt, task.vocab.joint) == (120, task.symbols.size, False)
+    assert (task.vocab.src, task.vocab.tgt, task.vocab.joint) == (120, task.target.size, False)
     used = {symbol for example in examples(task) for symbol in task.form.tokens(read_tree(example.tgt))}
-    assert set(task.symbols.symbols[4:]) == used
-    assert json.loads((tmp_path / "target.json").read_text())["symbols"][0] in ("NP", "/NP")
+    assert set(task.target.tokens[4:]) == used
+    assert json.loads((tmp_path / "target.json").read_text())["tokens"][0] in ("NP", "/NP")
 
 
 def subwords(tmp_path: Path) -> Subwords:
@@ -341,11 +341,11 @@ def test_treebanks_are_named_in_many_forms(
 @pytest.mark.parametrize(
     ("train", "what"),
     [
-        (5, "task.train=5 does not name a treebank"),
-        ({"files": []}, r"task\.train\.files=\[\] does not name a treebank"),
-        ({"a": {"weight": 2}}, "task.train.a.files=None does not name a treebank"),
+        (5, "task.train=5 does not name a corpus; give a file, a folder"),
+        ({"files": []}, r"task\.train\.files=\[\] does not name a corpus"),
+        ({"a": {"weight": 2}}, "task.train.a: 'files' is missing"),
         ({"files": "a", "wieght": 2}, "no option 'wieght'. Did you mean 'weight'"),
-        ({"files": "gold.mrg", "weight": 0}, "task.train.weight=0 must be a number above 0"),
+        ({"files": "gold.mrg", "weight": 0}, "task.train.weight=0 must be a number from 0.0001"),
     ],
 )
 def test_what_names_no_treebank_is_refused(gold: Path, monkeypatch: pytest.MonkeyPatch, train: Any, what: str) -> None:
@@ -370,12 +370,12 @@ def test_the_wall_street_journal_has_its_splits_and_other_trees_may_join_it(tmp_
         Parsing(config(treebank=str(tmp_path / "wsj"), train={"wsj": str(gold)})).corpora("train")
 
 
-def test_the_built_in_trees_are_three_sets_without_a_common_sentence() -> None:
+def test_the_synthetic_trees_are_three_sets_without_a_common_sentence() -> None:
     task = Parsing(config(trees=300))
     train, valid, test = ({example.src for example in examples(task, split)} for split in ("train", "valid", "test"))
     assert (len(train) > 250, len(valid) > 50, len(test) > 50) == (True, True, True)
     assert len(train | valid | test) == len(train) + len(valid) + len(test)
-    assert "300 English trees of the built-in grammar" in " ".join(task.describe())
+    assert "300 English trees of the synthetic corpus" in " ".join(task.describe())
 
 
 def test_trees_to_judge_by_need_trees_to_learn_from() -> None:

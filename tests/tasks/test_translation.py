@@ -153,7 +153,7 @@ def test_loading_refuses_another_tokeniser(files: list[str], tmp_path: Path) -> 
     translation(files, vocab_size=50).learn(other)
     model = (one / "joint.model").read_bytes()
     (one / "joint.model").write_bytes((other / "joint.model").read_bytes())
-    with pytest.raises(DataError, match=r"its symbols are [0-9a-f]{12}, but task\.json .* for [0-9a-f]{12}"):
+    with pytest.raises(DataError, match=r"its vocabulary is [0-9a-f]{12}, but task\.json .* for [0-9a-f]{12}"):
         translation(files).load(one)
     (one / "joint.model").write_bytes(model[:100])
     with pytest.raises(DataError, match="not a subword model, or damaged"):
@@ -217,50 +217,50 @@ def test_registering_does_not_import_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def builtin(**options: Any) -> Translation:
+def synthetic(**options: Any) -> Translation:
     return translation(None, pairs=300, **{"vocab_size": 300, **options})
 
 
 @pytest.mark.parametrize("src", ["en", "de"])
-def test_the_built_in_corpus_keeps_the_contract_of_a_task(tmp_path: Path, src: str) -> None:
+def test_the_synthetic_corpus_keeps_the_contract_of_a_task(tmp_path: Path, src: str) -> None:
     entry = load_plugins().registry.get("task", "translation")
-    check_task(entry, builtin(src_lang=src).config, tmp_path)
+    check_task(entry, synthetic(src_lang=src).config, tmp_path)
 
 
 def pairs_of(task: Translation, split: str) -> list[Example]:
-    return [e for e in task.examples(split, "builtin") if isinstance(e, Example)]
+    return [e for e in task.examples(split, "synthetic") if isinstance(e, Example)]
 
 
 @pytest.mark.parametrize("src", ["en", "de"])
-def test_no_sentence_of_the_built_in_test_set_is_trained_on(src: str) -> None:
-    task = builtin(src_lang=src)
+def test_no_sentence_of_the_synthetic_test_set_is_trained_on(src: str) -> None:
+    task = synthetic(src_lang=src)
     splits = {split: pairs_of(task, split) for split in ("train", "valid", "test")}
     assert [len(pairs) for pairs in splits.values()] == [300, 1000, 1000]
     train, valid, test = ({pair.src for pair in pairs} for pairs in splits.values())
     assert not train & valid
     assert not train & test
     assert not valid & test
-    assert pairs_of(builtin(src_lang=src), "valid") == splits["valid"]
+    assert pairs_of(synthetic(src_lang=src), "valid") == splits["valid"]
 
 
-def test_the_built_in_corpus_has_two_directions() -> None:
-    forward, backward = pairs_of(builtin(), "train"), pairs_of(builtin(tgt_lang="en"), "train")
+def test_the_synthetic_corpus_has_two_directions() -> None:
+    forward, backward = pairs_of(synthetic(), "train"), pairs_of(synthetic(tgt_lang="en"), "train")
     assert set(forward) & {Example(pair.tgt, pair.src) for pair in backward}
-    assert "English to German" in " ".join(builtin().describe())
-    assert "German to English" in " ".join(builtin(src_lang="de").describe())
-    with pytest.raises(ConfigError, match="the built-in corpus has en and de"):
-        builtin(tgt_lang="fr").sources()
+    assert "English to German" in " ".join(synthetic().describe())
+    assert "German to English" in " ".join(synthetic(src_lang="de").describe())
+    with pytest.raises(ConfigError, match="the synthetic corpus has en and de"):
+        synthetic(tgt_lang="fr").sources()
 
 
-def test_the_built_in_corpus_is_made_anew_when_it_would_differ() -> None:
-    options: list[dict[str, Any]] = [{}, {"builtin_seed": 2}, {"src_lang": "de"}, {"vocab_size": 299}]
-    settings = [json.dumps(builtin(**o).sources().settings, sort_keys=True) for o in options]
+def test_the_synthetic_corpus_is_made_anew_when_it_would_differ() -> None:
+    options: list[dict[str, Any]] = [{}, {"synthetic_seed": 2}, {"src_lang": "de"}, {"vocab_size": 299}]
+    settings = [json.dumps(synthetic(**o).sources().settings, sort_keys=True) for o in options]
     assert len(set(settings)) == len(options)
-    assert settings[0] == json.dumps(builtin(tgt_lang="de").sources().settings, sort_keys=True)
-    assert not builtin().sources().files
+    assert settings[0] == json.dumps(synthetic(tgt_lang="de").sources().settings, sort_keys=True)
+    assert not synthetic().sources().files
 
 
-def test_the_built_in_vocabulary_is_small() -> None:
+def test_the_synthetic_vocabulary_is_small() -> None:
     assert TranslationConfig().sizes() == {"joint": ("task.vocab_size", 1000)}
 
 

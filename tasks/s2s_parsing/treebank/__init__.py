@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 __all__ = [
+    "MALFORMED",
+    "NOTHING_LEFT",
     "SECTIONS",
     "Builder",
     "Cleaner",

@@ -1,0 +1,91 @@
+"""The corpora of a task: what its options train, valid and test name, built from the registry."""
+
+from __future__ import annotations
+
+__all__ = ["Corpora", "NamedCorpus"]
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from s2s.compose import entry_config
+from s2s.errors import ConfigError, UserError, did_you_mean
+from s2s.task import Sources
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from s2s.corpus import Corpus
+    from s2s.data.corpus_options import CorpusOptions
+    from s2s.registry import Registry
+    from s2s.task import Example, Rejected
+
+PREPARED = ("train", "valid")
+"""Splits whose changes make the preparation anew; a test set is read as it is"""
+COMMON = ("corpus", "name", "weight")
+"""Options that every corpus has"""
+
+
+class NamedCorpus(NamedTuple):
+    """A corpus of one split."""
+
+    corpus: Corpus
+    entry: str
+    """Its name in the registry"""
+    weight: float
+    """How often each pair is seen in one epoch"""
+
+
+class Corpora:
+    """Named corpora by split. A split's are built when they are first asked for: a run is loaded without them."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        named: Callable[[str], Sequence[CorpusOptions]],
+        shared: Mapping[str, Any],
+    ) -> None:
+        """`named`: split -> its corpora; `shared`: options of the task for every corpus that has them, as invalid."""
+        self.registry, self.named, self.shared = registry, named, shared
+        self.built: dict[str, dict[str, NamedCorpus]] = {}
+
+    def of(self, split: str) -> Mapping[str, NamedCorpus]:
+        """The corpora of a split by name."""
+        if split not in self.built:
+            self.built[split] = {given.name: self._build(given) for given in self.named(split)}
+        return self.built[split]
+
+    def names(self, split: str) -> list[tuple[str, float]]:
+        """Name and weight of every corpus of a split, as `Task.corpora` gives them."""
+        return [(name, corpus.weight) for name, corpus in self.of(split).items()]
+
+    def examples(self, split: str, name: str) -> Iterator[Example | Rejected]:
+        """The raw examples of one corpus."""
+        return self.of(split)[name].corpus.examples(split)
+
+    def sources(self, settings: Mapping[str, Any]) -> Sources:
+        """The files of training and development, with the task's `settings` and those of every corpus."""
+        corpora = [(split, *item) for split in PREPARED for item in self.of(split).items()]
+        files = [file for split, _, named in corpora for file in named.corpus.files(split)]
+        of_corpora = [[split, name, named.entry, named.corpus.settings()] for split, name, named in corpora]
+        return Sources(files, {**settings, "corpora": of_corpora})
+
+    def describe(self) -> Iterable[str]:
+        """What the corpora of training and development report."""
+        for split in PREPARED:
+            for name, named in self.of(split).items():
+                yield from (f"{split} {name}: {line}" for line in named.corpus.describe())
+
+    def _build(self, given: CorpusOptions) -> NamedCorpus:
+        try:
+            entry = self.registry.get("corpus", given.corpus)
+            known = {item.name for item in fields(entry.config)} - {"name"}
+            for option in given.options:
+                if option not in known:
+                    raise ConfigError(f"no option '{option}'.{did_you_mean(option, [*known, *COMMON])}")
+            shared = {name: value for name, value in self.shared.items() if name in known}
+            options = {"name": entry.name, **shared, **given.options}
+            return NamedCorpus(entry.build(entry_config(entry, options, given.key)), entry.name, given.weight)
+        except UserError as error:
+            if str(error).startswith(given.key):
+                raise
+            raise type(error)(f"{given.key}: {error}") from error

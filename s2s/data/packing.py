@@ -1,0 +1,102 @@
+"""Packed batches: sequences concatenated in one row instead of padded, with padding only to reach a static shape.
+
+Only attention depends on where a sequence begins. The rest of a static shape is filled with sequences of padding, so
+that every position belongs to a sequence.
+Shapes: N positions, M sequences, L the longest that a sequence can be.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Capacity", "pack"]
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from s2s.batch import Batch, Packing, SequenceOffsets
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from s2s.data.batching import Pair
+    from s2s.task import Vocab
+
+MULTIPLE = 64
+"""N is a multiple of it, as the tiles of a GPU's matrix products need"""
+SHORTEST = 4
+"""Least average length of a pair's longer side, eos included: a batch of shorter ones is limited by its pairs"""
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """A static shape for all batches of at most `tokens` tokens on each side and `n_pairs` pairs."""
+
+    tokens: int
+    max_len: int
+    """Length of the longest sequence, eos included"""
+
+    @property
+    def n_pairs(self) -> int:
+        """Most pairs of a batch."""
+        return max(self.tokens // SHORTEST, 1)
+
+    @property
+    def n_fill(self) -> int:
+        """Sequences of padding: enough to fill an empty batch, each of at least one position."""
+        return math.ceil((self.tokens + MULTIPLE) / (self.max_len - 1))
+
+    @property
+    def n_positions(self) -> int:
+        """N, the same for both sides."""
+        return math.ceil((self.tokens + self.n_fill) / MULTIPLE) * MULTIPLE
+
+    def grown_for(self, pairs: Sequence[Pair]) -> Capacity:
+        """This shape, or the next larger one that holds the pairs: a batch may be divided unevenly."""
+        most = max(sum(len(pair[side]) + 1 for pair in pairs) for side in (0, 1))
+        longest = max(1 + len(side) for pair in pairs for side in pair)
+        fits = most <= self.tokens and len(pairs) <= self.n_pairs and longest <= self.max_len
+        return (
+            self if fits else Capacity(self.tokens + self.tokens // 4 + 1, max(self.max_len, longest)).grown_for(pairs)
+        )
+
+
+def pack(pairs: Sequence[Pair], vocab: Vocab, capacity: Capacity | None = None) -> Batch:
+    """A packed batch of pairs of ids without bos and eos, in the shape of `capacity` or the smallest possible."""
+    (src, src_lengths), (tgt, tgt_lengths) = (_join([p[side] for p in pairs], vocab, capacity) for side in (0, 1))
+    src_offsets, tgt_offsets = _offsets(src_lengths, capacity), _offsets(tgt_lengths, capacity)
+    tgt_in = np.roll(tgt, 1)
+    tgt_in[tgt_offsets.cu_seqlens[:-1].numpy()[tgt_lengths > 0]] = vocab.bos
+    own = slice(len(pairs))
+    return Batch.of(src, tgt_in, tgt, vocab.pad, src_lengths[own], tgt_lengths[own], Packing(src_offsets, tgt_offsets))
+
+
+def _join(sentences: Sequence[Any], vocab: Vocab, capacity: Capacity | None) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Ids [N] with eos, then padding, and the lengths of all sequences [M], those of padding last."""
+    lengths = np.array([len(sentence) + 1 for sentence in sentences], dtype=np.int64)
+    ids = np.concatenate([np.append(np.asarray(sentence, dtype=np.int64), vocab.eos) for sentence in sentences])
+    if capacity is None:
+        return ids, lengths
+    rest, n_absent = capacity.n_positions - len(ids), capacity.n_pairs - len(sentences)
+    assert rest >= capacity.n_fill and n_absent >= 0, "a batch must fit its capacity"  # noqa: PT018  one fact
+    share = np.full(capacity.n_fill, rest // capacity.n_fill)
+    share[: rest % capacity.n_fill] += 1
+    lengths = np.concatenate([lengths, share, np.zeros(n_absent, dtype=np.int64)])
+    return np.concatenate([ids, np.full(rest, vocab.pad)]), lengths
+
+
+def _offsets(lengths: NDArray[np.int64], capacity: Capacity | None) -> SequenceOffsets:
+    longest = capacity.max_len if capacity else int(lengths.max())
+    cu_seqlens = np.concatenate([[0], np.cumsum(lengths)])
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    positions = np.arange(cu_seqlens[-1]) - cu_seqlens[row]
+    return SequenceOffsets(
+        torch.from_numpy(cu_seqlens.astype(np.int32)),
+        torch.from_numpy(positions),
+        torch.from_numpy(row * longest + positions),
+        longest,
+    )

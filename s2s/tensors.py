@@ -1,0 +1,56 @@
+"""Trees of tensors, such as the state of a search: one function applied to all, two joined to one."""
+
+from __future__ import annotations
+
+__all__ = ["Tree", "join_tensors", "map_tensors"]
+
+from dataclasses import fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Tree = Any
+"""A tensor, None, or tuples, lists, dicts and dataclasses of these."""
+
+
+def map_tensors(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:
+    """The same tree with `function` applied to every tensor."""
+    if isinstance(tree, Tensor):
+        return function(tree)
+    if isinstance(tree, dict):
+        return {key: map_tensors(function, value) for key, value in tree.items()}
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*(map_tensors(function, value) for value in tree))
+    if isinstance(tree, tuple | list):
+        return type(tree)(map_tensors(function, value) for value in tree)
+    if is_dataclass(tree) and not isinstance(tree, type):
+        return replace(tree, **{f.name: map_tensors(function, getattr(tree, f.name)) for f in fields(tree)})
+    return tree
+
+
+def join_tensors(first: Tree, second: Tree) -> Tree:
+    """Two trees of one form as one: tensors one after the other, with zeros at the end of the shorter dimensions."""
+    if isinstance(first, Tensor):
+        sizes = [max(pair) for pair in zip(first.shape[1:], second.shape[1:], strict=True)]
+        return torch.cat([_padded(first, sizes), _padded(second, sizes)])
+    if isinstance(first, dict):
+        return {key: join_tensors(value, second[key]) for key, value in first.items()}
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        return type(first)(*map(join_tensors, first, second))
+    if isinstance(first, tuple | list):
+        return type(first)(map(join_tensors, first, second))
+    if is_dataclass(first) and not isinstance(first, type):
+        names = [f.name for f in fields(first)]
+        return replace(first, **{name: join_tensors(getattr(first, name), getattr(second, name)) for name in names})
+    return first
+
+
+def _padded(x: Tensor, sizes: list[int]) -> Tensor:
+    """x [B, ...] -> [B, *sizes]"""
+    room = [n for old, new in zip(x.shape[:0:-1], sizes[::-1], strict=True) for n in (0, new - old)]
+    return F.pad(x, room) if any(room) else x

@@ -1,0 +1,51 @@
+"""What train.init_from relies on in every architecture that defines `Seq2Seq.vocab_rows`."""
+
+from __future__ import annotations
+
+__all__ = ["assert_vocab_rows"]
+
+import copy
+from typing import TYPE_CHECKING
+
+import torch
+
+from s2s.testing.walk import batch_of, same
+
+if TYPE_CHECKING:
+    from s2s.model import Seq2Seq
+    from s2s.task import Vocab
+
+
+@torch.no_grad()
+def assert_vocab_rows(model: Seq2Seq, vocab: Vocab) -> None:
+    """With its rows in the order of other ids, a model predicts the same tokens under those ids.
+
+    Source and target are given other orders unless they are one vocabulary; special tokens keep their ids.
+    """
+    sides = model.vocab_rows()
+    if sides is None:
+        return
+    target = _order(vocab, vocab.tgt, seed=1)
+    source = target if vocab.joint else _order(vocab, vocab.src, seed=2)
+    tensors = model.state_dict()
+    for name, side in sides.items():
+        assert name in tensors, f"vocab_rows names '{name}', which is not in the state dict"
+        n = getattr(vocab, side)
+        assert len(tensors[name]) == n, f"vocab_rows: '{name}' has {len(tensors[name])} rows for {n} {side} tokens"
+    other = copy.deepcopy(model).eval()
+    rows = {name: tensors[name][source if side == "src" else target] for name, side in sides.items()}
+    other.load_state_dict({**tensors, **rows})
+    batch = batch_of(vocab)
+    src, tgt = source.argsort()[batch.src], target.argsort()[batch.tgt_in]
+    expected = model.eval().project(model(batch.src, batch.src_pad, batch.tgt_in))[..., target]
+    found = other.project(other(src, batch.src_pad, tgt))
+    same(found, expected, "vocab_rows leaves out a tensor that has a row for each token, or names one that has not")
+
+
+def _order(vocab: Vocab, n: int, seed: int) -> torch.Tensor:
+    """[n], the old id of each new one."""
+    special = {vocab.pad, vocab.unk, vocab.bos, vocab.eos, *vocab.tag_ids}
+    regular = torch.tensor([i for i in range(n) if i not in special])
+    order = torch.arange(n)
+    order[regular] = regular[torch.randperm(len(regular), generator=torch.Generator().manual_seed(seed))]
+    return order
