@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from decode_engines import PEERS, Decode, Work, build, ours
-from s2s.backend import kernels
+from s2s.backend.device import keep_freed_memory
 
 LEVERS = ("matmul", "native", "kernels", "queue")
 DEFAULTS = {
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> None:
         raise SystemExit(f"unknown options: {', '.join(sorted(unknown))}; there are {', '.join(DEFAULTS)}")
     options = DEFAULTS | given
     torch.set_num_threads(1)
-    kernels.keep_memory()
+    keep_freed_memory()
     if options["memory"]:
         return print(json.dumps(memory(options)))
     rows: list[dict[str, Any]] = []

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from unittest import mock
 
 import torch
 from sacrebleu.metrics.bleu import BLEU
 
-from s2s.backend import kernels
-from s2s.backend.linear import pack
+from s2s.backend.kernels import references_only
+from s2s.backend.linear import prepack
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import SentenceQueue, SourceSentence
@@ -111,11 +111,11 @@ def fast_search(
     in_c: bool = True,
 ) -> list[Scored]:
     """The best output of each sentence, in a stream as s2s-generate has it."""
-    pack(model, matmul, quantization)
+    prepack(model, matmul, quantization)
     order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))
     queue = SentenceQueue((SourceSentence(i, sources[i]) for i in order), 1000)
     outputs: dict[int, Scored] = {}
-    with mock.patch.object(kernels, "serves", kernels.serves if in_c else lambda *_: False):
+    with nullcontext() if in_c else references_only():
         request = SearchRequest(model=model, vocab=vocab, queue=queue, device=torch.device("cpu"))
         for results in BeamSearch(config)(request):
             outputs.update((r.index, (r.hypotheses[0].score, r.hypotheses[0].tokens)) for r in results)

@@ -8,15 +8,15 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import torch
 
-from s2s.backend import kernels
-from s2s.backend.linear import Matmul, pack
+from s2s.backend.kernels import references_only
+from s2s.backend.linear import LinearBackend, prepack
 from s2s.batch import make_batch
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
@@ -74,8 +74,8 @@ def build(size: str, seed: int = 0) -> tuple[Transformer, Vocab]:
 
 def ours(model: Transformer, vocab: Vocab, quantization: Any = "none", off: str = "") -> Decode:
     """This engine; `off` names a lever: matmul, native, kernels, queue."""
-    matmul: dict[str, Matmul] = {"matmul": "torch", "native": "onednn"}
-    pack(model, matmul.get(off, "native"), quantization)
+    matmul: dict[str, LinearBackend] = {"matmul": "torch", "native": "onednn"}
+    prepack(model, matmul.get(off, "native"), quantization)
 
     def decode(work: Work) -> list[list[int]]:
         a, b = (1.0, 50) if work.n_out is None else (0.0, work.n_out)
@@ -90,8 +90,7 @@ def ours(model: Transformer, vocab: Vocab, quantization: Any = "none", off: str 
         queues = (
             [SentenceQueue(batch, 10**9) for batch in batches] if off == "queue" else [SentenceQueue(sources, n_tokens)]
         )
-        serves = (lambda *_: False) if off == "kernels" else kernels.serves
-        with mock.patch.object(kernels, "serves", serves):
+        with references_only() if off == "kernels" else nullcontext():
             for queue in queues:
                 for found in search(SearchRequest(model=model, vocab=vocab, queue=queue, device=torch.device("cpu"))):
                     for result in found:

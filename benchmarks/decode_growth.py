@@ -15,7 +15,7 @@ import matplotlib
 import torch
 
 from decode_engines import PEERS, Decode, Work, build, ours
-from s2s.backend import kernels
+from s2s.backend.device import keep_freed_memory
 
 matplotlib.use("agg")
 from matplotlib import pyplot as plt
@@ -30,7 +30,7 @@ GROWTH = {
 def main(out: str, size: str, *peers: str) -> None:
     """Measure, and write OUT.json and OUT.png."""
     torch.set_num_threads(1)
-    kernels.keep_memory()
+    keep_freed_memory()
     model, vocab = build(size)
     engines = {"s2s": ours(copy.deepcopy(model), vocab)} | {peer: PEERS[peer](model, vocab) for peer in peers}
     found: dict[str, dict[str, list[tuple[int, float]]]] = {axis: {} for axis in GROWTH}

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from decode_engines import build
-from s2s.backend import kernels
-from s2s.backend.linear import pack
+from s2s.backend.device import keep_freed_memory
+from s2s.backend.linear import prepack
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import SentenceQueue, SourceSentence
@@ -41,11 +41,11 @@ def main(arguments: list[str]) -> None:
         raise SystemExit(f"unknown options: {', '.join(sorted(unknown))}; there are {', '.join(DEFAULTS)}")
     options = DEFAULTS | given
     torch.set_num_threads(1)
-    kernels.keep_memory()
+    keep_freed_memory()
     rows = []
     for size in options["sizes"].split(","):
         model, vocab = build(size)
-        how = pack(model, "auto", "none")
+        how = prepack(model, "auto", "none")
         work = sources(int(options["symbols"]), vocab)
         rates: dict[int, float] = {}
         for _ in range(int(options["repeats"])):

@@ -18,8 +18,8 @@ from unittest.mock import patch
 import torch
 from torch.nn import functional as F
 
-from s2s.backend import kernels
-from s2s.backend.device import PeakMemory
+from s2s.backend.device import PeakMemory, keep_freed_memory
+from s2s.backend.kernels import references_only
 from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.compose import compose
 from s2s.config import Config, TrainConfig
@@ -77,7 +77,7 @@ def build(config: TransformerConfig, vocab: Vocab, device: torch.device, **how: 
         return Engine(Peer(how["peer"], config, vocab, device, DTYPES[how["precision"]]), device)
     torch.manual_seed(1)
     if how["kept"] and device.type == "cpu":  # as s2s.training.build does
-        kernels.keep_memory()
+        keep_freed_memory()
     model = Transformer(replace(config, attention=how["attention"]), vocab).to(device).train()
     world = how["world"] or World(device=device)
     strategy = DDP(world)
@@ -91,7 +91,7 @@ def build(config: TransformerConfig, vocab: Vocab, device: torch.device, **how: 
     if how["dropout"] == "torch":
         return Engine(train_step, device, lambda: patch("s2s.nn.dropout.dropout", F.dropout))
     if not how["native"]:
-        return Engine(train_step, device, lambda: patch("s2s.kernels.smoothed.serves", lambda _: False))
+        return Engine(train_step, device, references_only)
     return Engine(train_step, device)
 
 

@@ -15,7 +15,8 @@ from s2s_transformer.layers import DecoderLayer
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from s2s.nn.attention import CrossAttention, Projections, SelfAttention
+    from s2s.nn.attention import CrossAttention, SelfAttention
+    from s2s.nn.linear import Projections
     from s2s_transformer import TransformerConfig
     from s2s_transformer.layers import EncoderLayer
     from s2s_transformer.model import Positions, Transformer

@@ -6,19 +6,20 @@ Shapes: T target length, S source length, D = d_model.
 
 from __future__ import annotations
 
-__all__ = ["DecoderLayer", "EncoderLayer", "in_c", "stack_norm"]
+__all__ = ["DecoderLayer", "EncoderLayer", "fused_decoder", "stack_norm"]
 
 from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from s2s.backend.kernels.decoder import Decoder, Sublayers
-from s2s.backend.kernels.linear import Product
-from s2s.backend.linear import product_of
+from s2s.backend.kernels import add_norm
+from s2s.backend.kernels.decoder import DecoderSublayers, FusedDecoder
+from s2s.backend.kernels.linear import PrepackedLinear
+from s2s.backend.linear import linear_function
 from s2s.nn.attention import CrossAttention, Heads, KeysValues, Layout, SelfAttention
 from s2s.nn.dropout import Dropout
-from s2s.nn.norm import add_norm
+from s2s.nn.linear import Linear
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -73,8 +74,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.inner = nn.Linear(config.d_model, config.d_ff)
-        self.out = nn.Linear(config.d_ff, config.d_model)
+        self.inner = Linear(config.d_model, config.d_ff)
+        self.out = Linear(config.d_ff, config.d_model)
         self.activation = ACTIVATIONS[config.activation]
         self.dropout = Dropout(config.relu_dropout)
 
@@ -84,7 +85,7 @@ class FeedForward(nn.Module):
 
 
 class ResidualConnection(nn.Module):
-    """What stands around every sub-layer: dropout, the residual sum, and the norm after it (or before it)."""
+    """Dropout of a sub-layer's output, the residual sum, and the norm after it (or before the sub-layer)."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -116,18 +117,19 @@ def stack_norm(config: TransformerConfig) -> nn.Module:
     return nn.Identity()
 
 
-def in_c(layers: Iterable[DecoderLayer], config: TransformerConfig) -> Decoder | None:
-    """Their step as one function in C, if that has all they are made of and their weights were packed for it."""
+def fused_decoder(layers: Iterable[DecoderLayer], config: TransformerConfig) -> FusedDecoder | None:
+    """Their step as one function in C; None if it does not support the configuration or their weights are not
+    prepacked for it."""
     sublayers = [_sublayers(layer) for layer in layers]
     if config.activation != "relu" or None in sublayers:
         return None
     own = heads(config)
-    return Decoder([s for s in sublayers if s], (own.n, own.d_k, own.d_v), pre=config.norm == "pre")
+    return FusedDecoder([s for s in sublayers if s], (own.n, own.d_k, own.d_v), pre_norm=config.norm == "pre")
 
 
-def _sublayers(layer: DecoderLayer) -> Sublayers | None:
+def _sublayers(layer: DecoderLayer) -> DecoderSublayers | None:
     own, source, feed_forward = layer.attention, layer.cross_attention, layer.feed_forward
-    maps = (own.qkv, own.out, source.q, source.out, feed_forward.inner, feed_forward.out)
+    modules = (own.qkv, own.out, source.q, source.out, feed_forward.inner, feed_forward.out)
     norms = (layer.attention_residual.norm, layer.cross_attention_residual.norm, layer.feed_forward_residual.norm)
-    products = [product for product in map(product_of, maps) if isinstance(product, Product)]
-    return Sublayers(products, norms) if len(products) == len(maps) else None
+    linears = [linear for linear in map(linear_function, modules) if isinstance(linear, PrepackedLinear)]
+    return DecoderSublayers(linears, norms) if len(linears) == len(modules) else None

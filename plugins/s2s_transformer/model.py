@@ -16,19 +16,20 @@ from torch import Tensor, nn
 from s2s.backend.cuda_graph import bucket_size
 from s2s.errors import ConfigError
 from s2s.model import Memory, Seq2Seq, State
-from s2s.nn.attention import KERNELS, KeysValues, Padded, Projections, Recording
+from s2s.nn.attention import KERNELS, KeysValues, Padded, PaddedWithWeights
 from s2s.nn.dropout import Dropout
 from s2s.nn.embedding import Embeddings
 from s2s.nn.kv_cache import CachedAttention, KVCacheState, empty_kv_cache
+from s2s.nn.linear import Projections
 from s2s.nn.positions import LearnedPositions, Sinusoids
 from s2s.nn.varlen import VarlenLayout
 from s2s_transformer.cost import forward_operations
-from s2s_transformer.layers import DecoderLayer, EncoderLayer, heads, in_c, stack_norm
+from s2s_transformer.layers import DecoderLayer, EncoderLayer, fused_decoder, heads, stack_norm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from s2s.backend.kernels.decoder import Decoder
+    from s2s.backend.kernels.decoder import FusedDecoder
     from s2s.batch import Packing, SequenceOffsets
     from s2s.nn.attention import Layout
     from s2s.task import Side, Vocab
@@ -51,18 +52,18 @@ class Transformer(Seq2Seq):
         self.decoder_norm = stack_norm(config)
         self.kernel = KERNELS[config.attention]
         self.max_len = config.max_positions if config.positions == "learned" else None
-        self.in_c: Decoder | None = None
+        self.fused_decoder: FusedDecoder | None = None
         self.init_weights()
 
     def encode(self, src: Tensor, pad: Tensor) -> Memory:
         """src, pad [B, S] -> hidden [B, S, D]"""
         x = self._enter(self.embeddings.source(src), self.src_positions)
-        return Memory(self._encode(x, Padded.hiding(pad, x.dtype, self.kernel)), pad)
+        return Memory(self._encode(x, Padded.masking(pad, x.dtype, self.kernel)), pad)
 
     def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
         """tgt [B, T] -> [B, T, D]. Padding needs no hiding: it ends a target, and nobody looks ahead."""
         x = self._enter(self.embeddings.target(tgt), self.tgt_positions)
-        memory_layout = Padded.hiding(memory.pad, x.dtype, self.kernel)
+        memory_layout = Padded.masking(memory.pad, x.dtype, self.kernel)
         return self._decode(x, Padded(self.kernel, causal=True), memory.hidden, memory_layout)
 
     def forward(self, src: Tensor, pad: Tensor, tgt: Tensor, packing: Packing | None = None) -> Tensor:
@@ -109,7 +110,7 @@ class Transformer(Seq2Seq):
             raise ConfigError(f"attention_layer={layer}: the decoder has {n_layers}, numbered from 1")
         memory = self.encode(src, pad)
         x = self._enter(self.embeddings.target(tgt), self.tgt_positions)
-        seen = Recording.hiding(pad, x.dtype, self.kernel)
+        seen = PaddedWithWeights.masking(pad, x.dtype, self.kernel)
         for of_decoder in list(self.decoder)[:layer]:
             x = of_decoder(x, Padded(self.kernel, causal=True), memory.hidden, seen)
         assert seen.weights is not None
@@ -117,7 +118,7 @@ class Transformer(Seq2Seq):
 
     def start(self, memory: Memory) -> Decoding:
         """Each layer's keys and values of the source, once per sentence; of the target, none yet."""
-        self.in_c = self.in_c or in_c(self.decoder, self.config)
+        self.fused_decoder = self.fused_decoder or fused_decoder(self.decoder, self.config)
         sources = [
             KeysValues(*(x.contiguous() for x in layer.cross_attention.keys_values(memory.hidden)))
             for layer in self.decoder
@@ -129,10 +130,10 @@ class Transformer(Seq2Seq):
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token [B, K] -> logits [B, K, V]. A sentence's hypotheses are queries to one copy of its source."""
         assert isinstance(state, Decoding)
-        x, state = self.embeddings.target(token), state.grow()
+        x, state = self.embeddings.target(token), state.extend()
         if self.tgt_positions is not None:
-            if state.longest > len(state.positions):
-                state = replace(state, positions=self._first_positions(self.tgt_positions, state.longest, x))
+            if state.max_length > len(state.positions):
+                state = replace(state, positions=self._first_positions(self.tgt_positions, state.max_length, x))
             x = x + state.positions[state.length - 1][:, None]
         x = self.dropout(x)
         return self.project(self.decoder_norm(self._step(x, state))), state
@@ -140,11 +141,11 @@ class Transformer(Seq2Seq):
     def _step(self, x: Tensor, state: Decoding) -> Tensor:
         """The newest symbols through all layers, which write their keys and values: [B, K, D] -> [B, K, D]"""
         sources, seen = state.sentence
-        if self.in_c is not None and not self.training:
-            return self.in_c(x, state.nodes, state.hypothesis, state.length, sources, seen)
-        memory_layout = Padded.hiding(~seen, x.dtype, self.kernel)
+        if self.fused_decoder is not None and not self.training:
+            return self.fused_decoder(x, state.nodes, state.hypothesis, state.length, sources, seen)
+        memory_layout = Padded.masking(~seen, x.dtype, self.kernel)
         for layer, source, layout in zip(
-            self.decoder, sources, CachedAttention(state, self.kernel).layers(), strict=True
+            self.decoder, sources, CachedAttention.of_layers(state, self.kernel), strict=True
         ):
             x = layer.attend(x, layout, source, memory_layout)
         return x

@@ -17,10 +17,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from s2s.model import Memory, Seq2Seq, State
-from s2s.nn.attention import KERNELS, Heads, Padded, Projections, SelfAttention
+from s2s.nn.attention import KERNELS, Heads, Padded, SelfAttention
 from s2s.nn.dropout import Dropout
 from s2s.nn.embedding import Embeddings
 from s2s.nn.kv_cache import CachedAttention, KVCacheState, empty_kv_cache
+from s2s.nn.linear import Linear, Projections
 from s2s.nn.positions import Sinusoids
 from s2s.nn.varlen import VarlenLayout
 
@@ -90,9 +91,9 @@ class TransformerLM(Seq2Seq):
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token [B, K] -> logits [B, K, V]"""
         assert isinstance(state, KVCacheState)
-        x, state = self.embeddings.target(token), state.grow()
+        x, state = self.embeddings.target(token), state.extend()
         x = x + self.positions(state.length - 1, x.dtype)[:, None]
-        return self.project(self._through(x, CachedAttention(state, self.kernel).layers())), state
+        return self.project(self._through(x, CachedAttention.of_layers(state, self.kernel))), state
 
     def _each(self, layout: Layout) -> list[Layout]:
         return [layout] * self.config.n_layers
@@ -126,7 +127,7 @@ class Layer(nn.Module):
         d, width = config.d_model, config.d_model // config.n_heads
         self.attention_norm, self.norm = (nn.LayerNorm(d, eps=config.norm_eps) for _ in range(2))
         self.attention = SelfAttention(d, Heads(config.n_heads, d_k=width, d_v=width), 0.0)
-        self.inner, self.out = nn.Linear(d, config.d_ff), nn.Linear(config.d_ff, d)
+        self.inner, self.out = Linear(d, config.d_ff), Linear(config.d_ff, d)
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, layout: Layout) -> Tensor:

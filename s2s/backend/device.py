@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["PeakMemory", "free_memory", "has_varlen_attention", "matmul_rate", "peak_memory"]
+__all__ = ["PeakMemory", "free_memory", "has_varlen_attention", "keep_freed_memory", "matmul_rate", "peak_memory"]
 
+import ctypes
 import resource
 import sys
 import time
@@ -80,6 +81,20 @@ def free_memory(device: torch.device) -> int:
 def has_varlen_attention(device: torch.device, dtype: torch.dtype) -> bool:
     """Whether torch has flash attention of packed sentences (varlen) for this device and type."""
     return device.type == "cuda" and dtype.itemsize == 2 and torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+def keep_freed_memory() -> None:
+    """Makes the C library keep freed memory for later allocations instead of returning it to the system.
+
+    Else every step requests memory for its logits anew, page by page, which took a fifth of the time of decoding
+    Multi30k. Does nothing with other C libraries than GNU's.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return
+    for parameter, value in ((-4, 0), (-1, 2**31 - 1), (-2, 2**26)):  # M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD
+        mallopt(parameter, value)
 
 
 def _kilobytes(file: str, name: str) -> int:

@@ -1,16 +1,26 @@
-"""Linear maps whose weights are laid out once for decoding on a CPU, for functions in C or through oneDNN.
+"""Linear maps whose weights are prepacked once for decoding on a CPU, for functions in C or for oneDNN.
 
-On some processors torch multiplies fp32 matrices by a library that is not at its best there, and oneDNN, which comes
-with torch, is 2 to 4 times as fast; the functions of `s2s.backend.kernels` are faster still for few rows, and a model
-may have a whole step made of them. So it is measured, once, with a layer of the model itself. A row's result has the
-same bits whatever the other rows are, and however many.
+On some processors torch multiplies fp32 matrices by a library that is slow there, and oneDNN, which comes with torch,
+is 2 to 4 times as fast; the functions of `s2s.backend.kernels` are faster still for few rows, and a model may have its
+whole decoding step made of them. So it is measured, once, with a layer of the model itself. A row's result has the same
+bits whatever the other rows are, and however many.
 
 Shapes: R rows, I inputs, O outputs.
 """
 
 from __future__ import annotations
 
-__all__ = ["Int8", "LinearMap", "Matmul", "OneDNN", "pack", "product_of", "steady"]
+__all__ = [
+    "HasPrepacked",
+    "LinearBackend",
+    "LinearMap",
+    "OneDNNInt8Linear",
+    "OneDNNLinear",
+    "deterministic_backend",
+    "int8_is_exact",
+    "linear_function",
+    "prepack",
+]
 
 import functools
 import time
@@ -22,26 +32,36 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from s2s.backend import kernels
-from s2s.backend.kernels.linear import ZERO, Bytes, Floats, Room, has_int8_linear, has_linear, in_bytes
+from s2s.backend.kernels.linear import (
+    ZERO_POINT,
+    Fp32Linear,
+    HugePageArena,
+    Int8Linear,
+    has_int8_linear,
+    has_linear,
+    quantize_weight,
+)
 from s2s.errors import ConfigError
 
 LinearMap = Callable[[Tensor], Tensor]
-"""[..., D] -> [..., O]"""
+"""[..., I] -> [..., O]"""
+Prepack = Callable[[Tensor, Tensor | None], LinearMap]
+"""Weight [O, I] and bias [O] -> x W^T + b"""
+LinearBackend = Literal["auto", "torch", "onednn", "native"]
 
 
 @runtime_checkable
-class Multiplies(Protocol):
-    """A module that multiplies by a weight, but not as nn.Linear does."""
+class HasPrepacked(Protocol):
+    """A module that multiplies by a weight in its own way, and by `prepacked` instead where that is set."""
 
-    product: LinearMap | None
-    """What it multiplies by instead of by itself"""
+    prepacked: LinearMap | None
 
     def weight_and_bias(self) -> tuple[Tensor, Tensor | None]:
         """[O, I], [O]"""
         ...
 
 
-class OneDNN:
+class OneDNNLinear:
     """x W^T + b in fp32, with W in oneDNN's own layout."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
@@ -53,92 +73,83 @@ class OneDNN:
         return torch.ops.mkldnn._linear_pointwise.default(x, self.weight, self.bias, "none", [], "")
 
 
-class Int8:
+class OneDNNInt8Linear:
     """x W^T + b in 8-bit integers: a scale for each output of W, and for each row of x by itself.
 
-    One scale for all rows of x, as in torch's own dynamic quantisation, would make an output depend on its batch.
+    One scale for all rows of x, as in torch's own dynamic quantization, would make an output depend on its batch. Rows
+    are unsigned: signed ones reach a kernel of oneDNN's that took a thousand times as long.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        whole, self.scale = in_bytes(weight.detach())
-        self.weight = torch.ops.onednn.qlinear_prepack(whole, None)
+        quantized, self.scale = quantize_weight(weight.detach())
+        self.weight = torch.ops.onednn.qlinear_prepack(quantized, None)
         self.zeros = torch.zeros(len(weight), dtype=torch.int32)
         self.bias = torch.zeros(len(weight)) if bias is None else bias.detach()
 
     def __call__(self, x: Tensor) -> Tensor:
         """[..., I] -> [..., O]"""
-        rows, scale = quantized(x.flatten(0, -2))
+        rows, scale = kernels.quantize_rows(x.flatten(0, -2), ZERO_POINT)
         product = torch.ops.onednn.qlinear_pointwise(
-            rows, 1.0, ZERO, self.weight, self.scale, self.zeros, None, 1.0, 0, torch.float, "none", [], ""
+            rows, 1.0, ZERO_POINT, self.weight, self.scale, self.zeros, None, 1.0, 0, torch.float, "none", [], ""
         )
-        return rescaled(product, scale, self.bias).unflatten(0, x.shape[:-1])
+        return kernels.dequantize_rows(product, scale, self.bias).unflatten(0, x.shape[:-1])
 
 
-def quantized(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows of fp32 as unsigned 8-bit numbers around `ZERO`, and what each is to be multiplied by: [R, I], [R]
+def prepack(model: nn.Module, backend: LinearBackend, quantization: Literal["none", "int8"]) -> str:
+    """Prepack the weights of a model's linear maps for decoding; it can then be neither trained nor saved.
 
-    Signed ones fall into a kernel of oneDNN's that took a thousand times as long.
-    """
-    if kernels.serves(x):
-        return kernels.quantized(x, ZERO)
-    scale = x.abs().amax(1).clamp(min=1e-12) / 127
-    return (x / scale[:, None]).round().add(ZERO).to(torch.uint8), scale
-
-
-def rescaled(x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
-    """x [R, O] times scale [R] plus bias [O], in place."""
-    if kernels.serves(x):
-        return kernels.rescaled(x, scale, bias)
-    return x.mul_(scale[:, None]).add_(bias)
-
-
-Matmul = Literal["auto", "torch", "onednn", "native"]
-
-
-def pack(model: nn.Module, matmul: Matmul, quantization: Literal["none", "int8"]) -> str:
-    """Lay out the weights of all linear maps for decoding, for good: the model cannot be trained or saved any more.
-
-    These are those of nn.Linear itself and of what `Multiplies`. Says what was done.
+    These are modules of `s2s.nn.linear`, whose own weights are freed, and modules that are nn.Linear itself, which keep
+    them. All others are left alone: a subclass of nn.Linear may do something else. Returns what was done, in words.
     """
     if quantization == "int8":
         _replace(model, _int8())
         return "linear maps in 8-bit integers, each row by itself"
-    kinds = _kinds()
-    name, why = _fastest(model, kinds) if matmul == "auto" else (matmul, f"matmul={matmul}")
+    backends = _available()
+    name, reason = _fastest(model, backends) if backend == "auto" else (backend, f"matmul={backend}")
     if name == "torch":
-        return f"linear maps by torch ({why})"
-    if name not in kinds:
-        raise ConfigError(f"{why}: {_missing(name)}; leave the option out")
-    _replace(model, kinds[name])
-    return f"linear maps {NAMES[name]} ({why})"
+        return f"linear maps by torch ({reason})"
+    if name not in backends:
+        raise ConfigError(f"{reason}: {_missing(name)}; leave the option out")
+    _replace(model, backends[name])
+    return f"linear maps {NAMES[name]} ({reason})"
 
 
-def product_of(module: nn.Module) -> object:
-    """What a linear map multiplies by now."""
-    return module.product if isinstance(module, Multiplies) else module.forward
+def linear_function(module: nn.Module) -> object:
+    """What computes a linear map now."""
+    return module.prepacked if isinstance(module, HasPrepacked) else module.forward
 
 
 NAMES = {"onednn": "by oneDNN", "native": "in C"}
 
-Kind = Callable[[Tensor, Tensor | None], LinearMap]
 
-
-def _kinds() -> dict[Matmul, Kind]:
-    """What else than torch's own there is here, the preferred first."""
-    kinds: dict[Matmul, Kind] = {}
+def _available() -> dict[LinearBackend, Prepack]:
+    """The alternatives to torch's own linear maps, the preferred first."""
+    backends: dict[LinearBackend, Prepack] = {}
     if has_linear():
-        kinds["native"] = functools.partial(Floats, room=Room())
+        backends["native"] = functools.partial(Fp32Linear, arena=HugePageArena())
     if hasattr(torch.ops.mkldnn, "_linear_pointwise"):
-        kinds["onednn"] = OneDNN
-    return kinds
+        backends["onednn"] = OneDNNLinear
+    return backends
 
 
-def _int8() -> Kind:
+def _int8() -> Prepack:
     if has_int8_linear():
-        return functools.partial(Bytes, room=Room())
+        return functools.partial(Int8Linear, arena=HugePageArena())
     if not hasattr(torch.ops.onednn, "qlinear_pointwise"):
         raise ConfigError(f"quantization=int8: {_missing('onednn')}; leave the option out")
-    return Int8
+    if not int8_is_exact():
+        raise ConfigError(
+            "quantization=int8: sums of 8-bit products overflow on this processor, which has no VNNI; "
+            "leave the option out"
+        )
+    return OneDNNInt8Linear
+
+
+@functools.cache
+def int8_is_exact() -> bool:
+    """Whether oneDNN's sums of 8-bit products are right: on processors without VNNI, pairs are added in 16 bits."""
+    x, weight = torch.full((1, 64), 3.0), torch.full((16, 64), 2.0)
+    return bool((OneDNNInt8Linear(weight, None)(x) - x @ weight.T).abs().max() < 1)
 
 
 def _missing(name: str) -> str:
@@ -147,59 +158,74 @@ def _missing(name: str) -> str:
     return f"there are functions in C for one thread (threads=1) and with a C compiler; here: {kernels.description()}"
 
 
-def _replace(model: nn.Module, kind: Kind) -> None:
-    for module in model.modules():
-        if isinstance(module, Multiplies):
-            module.product = kind(*module.weight_and_bias())
-        elif type(module) is nn.Linear:
-            setattr(module, "forward", kind(module.weight, module.bias))  # noqa: B010  mypy refuses a plain assignment
-        if isinstance(module, nn.Linear):
-            module.weight = None  # type: ignore[assignment]  # the product has its own
+def _replace(model: nn.Module, prepack: Prepack) -> None:
+    """Let every linear map compute by a prepacked weight; free the weights that nothing else reads."""
+    read = {p for module in model.modules() if not _owns_weight(module) for p in module.parameters(recurse=False)}
+    for module in [module for module in model.modules() if _is_prepackable(module)]:
+        if isinstance(module, HasPrepacked):
+            module.prepacked = prepack(*module.weight_and_bias())
+        else:
+            assert isinstance(module, nn.Linear)
+            setattr(module, "forward", prepack(module.weight, module.bias))  # noqa: B010  mypy refuses an assignment
+    for module in [module for module in model.modules() if _owns_weight(module)]:
+        if module.weight not in read:
+            module.weight = None  # type: ignore[assignment]
+
+
+def _owns_weight(module: nn.Module) -> bool:
+    """Whether only the product reads its weight, as that of s2s.nn.linear; around an nn.Linear others may."""
+    return isinstance(module, nn.Linear) and isinstance(module, HasPrepacked)
+
+
+def _is_prepackable(module: nn.Module) -> bool:
+    """Whether it computes x W^T + b with a constant W, which weight_norm's hook before `forward` would make anew."""
+    return isinstance(module, HasPrepacked) or (type(module) is nn.Linear and not module._forward_pre_hooks)
 
 
 @torch.no_grad()
-def steady(model: nn.Module) -> Matmul:
-    """Who is to multiply where no stopwatch may decide, since another process must find the same: the preferred one."""
+def deterministic_backend(model: nn.Module) -> LinearBackend:
+    """The preferred backend that is accurate here, without timing: another process must come to the same choice."""
     largest = _largest(model)
-    return next(iter(_right(largest, _kinds())), "torch") if largest else "torch"
+    return next(iter(_accurate(largest, _available())), "torch") if largest else "torch"
 
 
 def _largest(model: nn.Module) -> nn.Linear | None:
-    maps = [module for module in model.modules() if isinstance(module, nn.Linear)]
+    maps = [module for module in model.modules() if isinstance(module, nn.Linear) and _is_prepackable(module)]
     return max(maps, key=lambda module: module.weight.numel(), default=None)
 
 
-def _right(of: nn.Linear, kinds: dict[Matmul, Kind]) -> dict[Matmul, LinearMap]:
-    """What each kind makes of a map, without those that are not right here."""
-    x = _rows(of, 32)
-    bias = None if of.bias is None else of.bias.double()
-    exact = F.linear(x.double(), of.weight.double(), bias)
-    products = {name: kind(of.weight.detach(), of.bias) for name, kind in kinds.items()}
+def _accurate(module: nn.Linear, backends: dict[LinearBackend, Prepack]) -> dict[LinearBackend, LinearMap]:
+    """What each backend makes of a map, without those that are not accurate here."""
+    x = _rows(module, 32)
+    bias = None if module.bias is None else module.bias.double()
+    exact = F.linear(x.double(), module.weight.double(), bias)
+    functions = {name: prepack(module.weight.detach(), module.bias) for name, prepack in backends.items()}
     tolerance = 1e-5 * exact.abs().max().clamp(min=1e-12)
-    return {name: product for name, product in products.items() if (product(x) - exact).abs().max() <= tolerance}
+    return {name: linear for name, linear in functions.items() if (linear(x) - exact).abs().max() <= tolerance}
 
 
-def _rows(of: nn.Linear, n: int) -> Tensor:
-    return torch.randn(n, of.weight.size(1), generator=torch.Generator().manual_seed(n))
+def _rows(module: nn.Linear, n: int) -> Tensor:
+    return torch.randn(n, module.weight.size(1), generator=torch.Generator().manual_seed(n))
 
 
 @torch.no_grad()
-def _fastest(model: nn.Module, kinds: dict[Matmul, Kind]) -> tuple[Matmul, str]:
-    """Who is to multiply, and why: measured with 4 and 32 rows of the model's largest linear map."""
+def _fastest(model: nn.Module, backends: dict[LinearBackend, Prepack]) -> tuple[LinearBackend, str]:
+    """The fastest backend and why: measured with 4 and 32 rows of the model's largest linear map."""
     largest = _largest(model)
-    if largest is None or not kinds:
-        return "torch", "there is nothing else" if largest is not None else "there are none"
+    if largest is None or not backends:
+        return "torch", "there is no alternative" if largest is not None else "the model has none"
     rows, weight, bias = [_rows(largest, n) for n in (4, 32)], largest.weight, largest.bias
-    times: dict[Matmul, float] = {"torch": _seconds(lambda: [F.linear(x, weight, bias) for x in rows])}
-    for name, product in _right(largest, kinds).items():
-        times[name] = _seconds(lambda product=product: [product(x) for x in rows])  # type: ignore[misc]
-    best: Matmul = next((name for name in kinds if times.get(name, torch.inf) < 1.1 * min(times.values())), "torch")
+    times: dict[LinearBackend, float] = {"torch": _seconds(lambda: [F.linear(x, weight, bias) for x in rows])}
+    for name, linear in _accurate(largest, backends).items():
+        times[name] = _seconds(lambda linear=linear: [linear(x) for x in rows])  # type: ignore[misc]
+    names = (name for name in backends if times.get(name, torch.inf) < 1.1 * min(times.values()))
+    best: LinearBackend = next(names, "torch")
     others = ", ".join(f"{name} took {times[name] / times[best]:.1f} times as long" for name in times if name != best)
-    return best, others or "no other is right here"
+    return best, others or "no other is accurate here"
 
 
 def _seconds(function: Callable[[], object], n: int = 7) -> float:
-    """The shortest of several runs, of this process alone."""
+    """The shortest CPU time of several runs."""
     times = []
     for _ in range(n):
         begun = time.process_time()

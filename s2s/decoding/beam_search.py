@@ -18,15 +18,21 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
+from s2s.backend.kernels import (
+    merge_candidates,
+    merge_finished,
+    search_finished,
+    top_k_log_probs,
+    unfinished_candidates,
+)
 from s2s.decoding import BeamConfig, GreedyConfig, Hypothesis, SearchResult
 from s2s.decoding.allocation import build_allocation
 from s2s.decoding.history import ROOT, History
 from s2s.decoding.hypotheses import Beams, BeamSentence, Candidates, FinishedHypotheses
 from s2s.decoding.limits import max_output_length
-from s2s.decoding.operators import best_candidates, cannot_improve, merge_finished, unfinished
+from s2s.decoding.log_probs import gather_hypotheses
 from s2s.decoding.penalties import PENALTIES
 from s2s.decoding.streaming import StreamingSearch, pad_sources
-from s2s.decoding.topk import gather_hypotheses, topk_tokens
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -133,12 +139,12 @@ class BeamSearch(StreamingSearch[Beams]):
     def expand(self, beams: Beams, logits: Tensor, allowed: Tensor | None) -> Candidates:
         """The best 2 * beam continuations, of which at most `beam` end, so `beam` others remain: logits [B, K, V]."""
         n = 2 * self.config.beam
-        log_probs, tokens = topk_tokens(logits, n, self.banned, allowed, self.normalize)  # [B, K, n]
+        log_probs, tokens = top_k_log_probs(logits, n, self.banned, allowed, self.normalize)  # [B, K, n]
         if not self.allocation or beams.constraint_state is None or allowed is None:
-            return best_candidates(log_probs, tokens, beams.score, beams.node, n)
+            return Candidates(*merge_candidates(log_probs, tokens, beams.score, beams.node, n))
         states = beams.constraint_state
         log_probs, tokens = self.allocation.add_required(states, logits, allowed, log_probs, tokens, self.banned)
-        every = best_candidates(log_probs, tokens, beams.score, beams.node, log_probs[0].numel())
+        every = Candidates(*merge_candidates(log_probs, tokens, beams.score, beams.node, log_probs[0].numel()))
         return self.allocation.select(states, every, n)
 
     def finish(self, beams: Beams, candidates: Candidates, length: Tensor) -> FinishedHypotheses:
@@ -149,14 +155,16 @@ class BeamSearch(StreamingSearch[Beams]):
         """
         (_, n), (_, n_finished) = candidates.token.shape, beams.finished.score.shape
         n_counted = min(n, n_finished) if self.config.stop == "first_k" else n
-        return merge_finished(candidates, beams.finished, self.request.vocab.eos, n_counted, self.penalties, length)
+        eos = self.request.vocab.eos
+        finished = merge_finished(candidates, beams.finished, eos, n_counted, self.penalties, length)
+        return FinishedHypotheses(*finished)
 
     def survivors(self, beams: Beams, candidates: Candidates, n: int) -> Candidates:
         """The n candidates that live on."""
         if not self.allocation or beams.constraint_state is None:
-            return unfinished(candidates, self.request.vocab.eos, n)
-        live = unfinished(candidates, self.request.vocab.eos, candidates.token.size(1))
-        return self.allocation.select(beams.constraint_state, live, n)
+            return Candidates(*unfinished_candidates(candidates, self.request.vocab.eos, n))
+        live = unfinished_candidates(candidates, self.request.vocab.eos, candidates.token.size(1))
+        return self.allocation.select(beams.constraint_state, Candidates(*live), n)
 
     def penalty(self, length: Tensor) -> Tensor:
         """The length penalty of outputs of `length` tokens, eos included; asked once for many lengths."""
@@ -181,7 +189,7 @@ class BeamSearch(StreamingSearch[Beams]):
         if self.config.stop == "first_k":
             return (finished[:, -1] > -torch.inf) | (live[:, 0] == -torch.inf)
         n = min(self.request.nbest, finished.size(1)) if self.config.stop == "best" else finished.size(1)
-        return cannot_improve(live, finished, beams.length, beams.limit, self.penalties, n)
+        return search_finished(live, finished, beams.length, beams.limit, self.penalties, n)
 
     def drop(self, batch: Beams, done: Tensor) -> Beams | None:
         """The sentences that are not `done` [B]; None if there are none."""

@@ -20,10 +20,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from s2s.backend.kernels import top_k, top_k_log_probs
 from s2s.decoding import SearchResult
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.hypotheses import Beams, Candidates, FinishedHypotheses
-from s2s.decoding.topk import topk, topk_tokens
 
 if TYPE_CHECKING:
     from s2s.decoding import BeamConfig
@@ -57,7 +57,7 @@ class DiverseBeamSearch(BeamSearch):
         """The finished and the live hypotheses of each group: logits, allowed [B, K, V], length [B]."""
         width, groups = self.config.group_size, self.groups()
         n = (len(groups) + 1) * width  # of the last group's best 2 * width, others may have chosen K - width
-        log_probs, tokens = topk_tokens(logits, n, self.banned, allowed, self.normalize)  # [B, K, n]
+        log_probs, tokens = top_k_log_probs(logits, n, self.banned, allowed, self.normalize)  # [B, K, n]
         if self.allocation and beams.constraint_state is not None and allowed is not None:
             states = beams.constraint_state
             log_probs, tokens = self.allocation.add_required(states, logits, allowed, log_probs, tokens, self.banned)
@@ -81,7 +81,7 @@ class DiverseBeamSearch(BeamSearch):
         times = (tokens[:, own, :, None] == chosen[:, None, None]).sum(-1)  # padding in `chosen` equals no candidate
         score = beams.score[:, own, None] + log_probs[:, own] - self.config.diversity_penalty * times
         n = 2 * self.config.group_size
-        score, index = topk(score.flatten(1), score[0].numel() if self.allocation else n)
+        score, index = top_k(score.flatten(1), score[0].numel() if self.allocation else n)
         parents = own.start + index // tokens.size(2)
         token, log_prob = (values[:, own].flatten(1).gather(1, index) for values in (tokens, log_probs))
         candidates = Candidates(score, parents, token, log_prob, beams.node.gather(1, parents))

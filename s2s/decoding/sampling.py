@@ -17,10 +17,10 @@ from torch import Tensor
 
 from s2s.decoding import SampleConfig, SearchResult
 from s2s.decoding.limits import max_output_length
+from s2s.decoding.log_probs import gather_hypotheses, log_probs
 from s2s.decoding.samples import Sample, SampledSentence, Samples
 from s2s.decoding.streaming import StreamingSearch, pad_sources
 from s2s.decoding.token_sampling import sample_tokens
-from s2s.decoding.topk import gather_hypotheses, log_probs
 
 if TYPE_CHECKING:
     from s2s.decoding.queue import SourceSentence

@@ -1,4 +1,4 @@
-"""One process for each device of this machine: torchrun's launcher, started by the command itself.
+"""train.devices: one process for each device of this machine, started by the command itself.
 
 Each process writes its exit status to an error file; the launcher prints the root cause once and exits with its code.
 Processes that were killed, or that hung, are restarted and continue from the last checkpoint.
@@ -8,21 +8,17 @@ from __future__ import annotations
 
 __all__ = ["launch", "n_processes"]
 
-import logging
 import os
 import signal
 import sys
 import tempfile
-import uuid
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from torch.distributed.elastic.multiprocessing.api import SignalException
-from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
+from s2s.distributed.processes import LocalRanks
 from s2s.io.exit_status import ERROR_DIR, Cause, ExitStatus, read_error_files, report
 
 if TYPE_CHECKING:
@@ -30,8 +26,6 @@ if TYPE_CHECKING:
 
     from s2s.config import TrainConfig
 
-SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"
-"""Signals that are forwarded to the processes; torchrun's default is all but the last"""
 STOP_CODES = EXIT_PREEMPTED, EXIT_INTERRUPTED = 75, 130
 
 
@@ -45,7 +39,6 @@ def n_processes(config: TrainConfig) -> int:
 
 def launch(module: str, argv: Sequence[str], config: TrainConfig, n: int) -> int:
     """Run `python -m module argv` in `n` processes until all are done; the exit code of the command."""
-    logging.disable(logging.ERROR)  # torch logs every signal and failure in many lines
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // n)))
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # else a lost peer logs a page of C++ frames
     command = ["-m", module, *argv]
@@ -58,30 +51,17 @@ def launch(module: str, argv: Sequence[str], config: TrainConfig, n: int) -> int
     raise AssertionError("the last attempt returns")
 
 
-def _run(command: Sequence[str], n: int, shutdown_seconds: int, error_dir: Path) -> tuple[int, bool]:
+def _run(command: Sequence[str], n: int, shutdown_seconds: int, private: Path) -> tuple[int, bool]:
     """Start the processes and wait for them; the exit code, and whether to restart."""
-    agent = LaunchConfig(
-        min_nodes=1,
-        max_nodes=1,
-        nproc_per_node=n,
-        run_id=str(uuid.uuid4()),
-        rdzv_backend="c10d",
-        rdzv_endpoint="localhost:0",
-        max_restarts=0,
-        signals_to_handle=SIGNALS,
-        shutdown_timeout=shutdown_seconds,  # a save may take long
-    )
-    try:
-        with _error_dir_in_environment(error_dir):
-            elastic_launch(agent, sys.executable)(*command)
-    except SignalException as stop:
-        statuses = [status for status in read_error_files(error_dir) if status.code in STOP_CODES]
-        interrupted = stop.sigval == signal.SIGINT
-        return _report_first(statuses, EXIT_INTERRUPTED if interrupted else EXIT_PREEMPTED), False
-    except ChildFailedError as failed:
-        codes = {rank: failure.exitcode for rank, failure in failed.failures.items()}
-        return _report_cause(codes, read_error_files(error_dir))
-    return 0, False
+    ranks = LocalRanks(command, n, private, shutdown_seconds)
+    with _error_dir_in_environment(private):
+        codes = ranks.run()
+    statuses = read_error_files(private)
+    if ranks.received and codes:
+        stopped = [status for status in statuses if status.code in STOP_CODES]
+        interrupted = ranks.received[0] == signal.SIGINT
+        return _report_first(stopped, EXIT_INTERRUPTED if interrupted else EXIT_PREEMPTED), False
+    return _report_cause(codes, statuses) if codes else (0, False)
 
 
 @contextmanager
@@ -97,7 +77,7 @@ def _error_dir_in_environment(directory: Path) -> Iterator[None]:
 def _report_cause(codes: dict[int, int], statuses: Sequence[ExitStatus]) -> tuple[int, bool]:
     """Print the root cause once; the exit code, and whether to restart: after a kill or a hang, not after an error.
 
-    codes: exit code of each rank. When one rank fails, torch ends the others with SIGTERM: their statuses are effects.
+    codes: exit code of each rank. When one rank fails, the others are ended with SIGTERM: their statuses are effects.
     """
     stopped = [status for status in statuses if status.code in STOP_CODES]
     own = [status for status in statuses if status.cause == Cause.OWN and status not in stopped]

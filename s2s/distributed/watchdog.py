@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 PERIOD = 1.0
 """Seconds between two checks"""
+MOST_PUBLISHED = 60
+"""Heartbeats within the timeout"""
 REPORT_SECONDS = 3.0
 """Seconds that the other ranks leave to the one that writes the error"""
 
@@ -82,9 +84,12 @@ class Watchdog:
 
     def _watch(self) -> None:
         period = min(PERIOD, self.seconds / 10)
+        published = time.monotonic()
         while not self.closed.wait(period):
             try:
-                self._publish()
+                if time.monotonic() - published >= self.seconds / MOST_PUBLISHED:  # a store in a file only grows
+                    self._publish()
+                    published = time.monotonic()
                 if self.store.check(["hanging"]) and self.rank in json.loads(self.store.get("hanging")):
                     self._dump_stack_and_exit()
                 if self.since and time.monotonic() - self.since > self.seconds:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["World", "init", "pick_device"]
 
+import json
 import os
 import time
 from contextlib import contextmanager, nullcontext
@@ -25,10 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
+    from torch.distributed.distributed_c10d import Store
+
 T = TypeVar("T")
 
 GRACE = timedelta(seconds=30)
 """Added to torch's own timeout, so that the watchdog can name the rank that hangs first"""
+STORE = "S2S_STORE"
+"""Environment variable in which our own launcher names the file through which the ranks of one machine meet"""
 POLL_SECONDS = 0.2
 
 
@@ -84,13 +89,22 @@ class World:
             return bool(flags.item())
 
     def all_gather(self, value: T) -> list[T]:
-        """The values of all ranks, in their order."""
+        """The values of all ranks, in their order; they travel as JSON, since nothing that is received is unpickled."""
         if self.size == 1:
             return [value]
-        values: list[T] = [value] * self.size
+        data = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8).to(self.device)
         with self.collective("the results of all ranks"):
-            dist.all_gather_object(values, value)
-        return values
+            sizes = self._all_gather(torch.tensor([len(data)], device=self.device))
+            padded = torch.zeros(int(max(sizes)), dtype=torch.uint8, device=self.device)
+            padded[: len(data)] = data
+            found = self._all_gather(padded)
+        return [json.loads(bytes(one[: int(n)].tolist())) for one, n in zip(found, sizes, strict=True)]
+
+    def _all_gather(self, tensor: Tensor) -> list[Tensor]:
+        """[n] -> [n] of every rank"""
+        tensors = [torch.empty_like(tensor) for _ in range(self.size)]
+        dist.all_gather(tensors, tensor)
+        return tensors
 
     @contextmanager
     def main_process_first(self, what: str) -> Iterator[None]:
@@ -125,7 +139,7 @@ def init(device: str, timeout: timedelta) -> World:
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
     own_device = pick_device(device, "train.device", local_rank)
     try:
-        store, rank, size = next(rendezvous("env://", timeout=timeout))
+        store, rank, size = _file_store() if STORE in os.environ else next(rendezvous("env://", timeout=timeout))
     except ValueError as error:
         raise ConfigError(f"RANK is set, and {error}: start with torchrun, or unset RANK") from error
     if size == 1:
@@ -143,6 +157,12 @@ def init(device: str, timeout: timedelta) -> World:
         device_id=own_device if on_cuda else None,
     )
     return World(rank, size, local_rank, own_device, store, Watchdog(store, rank, size, timeout.total_seconds()))
+
+
+def _file_store() -> tuple[Store, int, int]:
+    """A store in a file of our own launcher's, with this rank and the number of ranks."""
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    return dist.FileStore(os.environ[STORE], size), rank, size  # type: ignore[attr-defined]
 
 
 def pick_device(name: str, key: str, local_rank: int | None = None) -> torch.device:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from s2s.backend import kernels
-from s2s.backend.linear import Matmul, pack, steady
+from s2s.backend.device import keep_freed_memory
+from s2s.backend.linear import LinearBackend, deterministic_backend, prepack
 from s2s.compose import ComposedConfig, recompose
 from s2s.data.encode import n_workers
 from s2s.decoding.ensemble import member_models
@@ -97,10 +98,10 @@ def _workers(config: GenerateConfig, device: torch.device) -> int:
     return config.workers or n_useful_processes(n_workers(0), lambda: x @ x.T)
 
 
-def _matmul(model: Seq2Seq, device: torch.device, config: GenerateConfig) -> Matmul:
+def _matmul(model: Seq2Seq, device: torch.device, config: GenerateConfig) -> LinearBackend:
     """Who multiplies: for a file, which another process may continue or do a part of, no stopwatch decides."""
     measured = config.output == "-" or not _computes_fp32(device, config) or config.quantization != "none"
-    return config.matmul if measured or config.matmul != "auto" else steady(model)
+    return config.matmul if measured or config.matmul != "auto" else deterministic_backend(model)
 
 
 def _computes_fp32(device: torch.device, config: GenerateConfig) -> bool:
@@ -123,6 +124,6 @@ def accelerate(model: Seq2Seq, device: torch.device, config: GenerateConfig) -> 
         return f"{device} in {config.precision}, steps recorded as CUDA graphs"
     if not on_cpu:
         return f"{device} in {config.precision}"
-    kernels.keep_memory()
+    keep_freed_memory()
     workers = f"{config.workers} processes, " if config.workers > 1 else ""
-    return f"{device}, {workers}{kernels.description()}, {pack(model, config.matmul, config.quantization)}"
+    return f"{device}, {workers}{kernels.description()}, {prepack(model, config.matmul, config.quantization)}"

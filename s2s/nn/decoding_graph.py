@@ -46,9 +46,9 @@ class CUDAGraphDecoding:
 
     def __call__(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token [B, K] -> logits [B, K, V], which the next call overwrites."""
-        if not isinstance(state, KVCacheState) or not state.longest:  # one hypothesis, one step
+        if not isinstance(state, KVCacheState) or not state.max_length:  # one hypothesis, one step
             return self.step(token, state)
-        state = state.with_room()
+        state = state.reserve()
         key = self._key(token, state)
         if key not in self.graphs:
             if len(self.graphs) == MAX_GRAPHS:
@@ -86,7 +86,7 @@ class StepGraph:
         roomy = lambda t: t.new_zeros(n_rows, *t.shape[1:])  # noqa: E731
         n_positions, n_nodes, beam = like.hypothesis.size(2), like.nodes[0].size(1), token.size(1)
         # With these, every step takes the whole of the buffers, and finds room in them.
-        state = replace(_mapped(roomy, like), longest=n_positions - 1, most=n_nodes - beam)
+        state = replace(_mapped(roomy, like), max_length=n_positions - 1, max_nodes=n_nodes - beam)
         fixed = roomy(token)
 
         def advance() -> Tensor:
@@ -117,8 +117,8 @@ class StepGraph:
         after = replace(
             state,
             **_parts(_mapped(lambda t: t[:n], self.state)),
-            longest=state.longest + 1,
-            most=state.most + token.size(1),
+            max_length=state.max_length + 1,
+            max_nodes=state.max_nodes + token.size(1),
         )
         return self.logits[:n], after
 

@@ -34,8 +34,8 @@ come apart when a model is moved, saved, or built on the meta device."""
 class Embeddings(nn.Module):
     """The matrices of source, target and softmax."""
 
-    product: LinearMap | None = None
-    """What multiplies by the softmax's instead; see `s2s.backend.linear`"""
+    prepacked: LinearMap | None = None
+    """Computes the product with the softmax's matrix instead; see `s2s.backend.linear`"""
 
     def __init__(self, vocab: Vocab, d_model: int, sharing: Sharing) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class Embeddings(nn.Module):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[..., D] -> [..., V]; without a bias, since the matrix may be that of the embeddings."""
-        return self.product(hidden) if self.product else F.linear(hidden, self.get_parameter(self._softmax))
+        return self.prepacked(hidden) if self.prepacked else F.linear(hidden, self.get_parameter(self._softmax))
 
     def weight_and_bias(self) -> tuple[Tensor, None]:
         """The matrix of the softmax, [V, D]"""

@@ -1,17 +1,16 @@
-"""The target symbols of a search as keys and values, each written once and never moved.
+"""The keys and values of the target tokens of a search, each written once and never moved.
 
-The symbols that a sentence's hypotheses have held form a tree. Its nodes lie in one buffer per layer, in the order in
-which they came; a hypothesis is a path, the numbers of its nodes. Reordering hypotheses reorders paths alone: 8 bytes
-a symbol, where moving keys and values would take 4,096 in each layer of the base model.
+The tokens of a sentence's hypotheses form a tree. Its nodes (a token's keys and values) lie in one buffer per layer, in
+the order of their creation; a hypothesis is a path, the indices of its nodes. Reordering hypotheses reorders paths
+alone: 8 bytes a token, where moving keys and values would take 4,096 in each layer of the base model.
 
-Shapes: B sentences, K hypotheses, N room for nodes, T room for symbols, h heads.
+Shapes: B sentences, K hypotheses, N room for nodes, L room for tokens, h heads.
 """
 
 from __future__ import annotations
 
 __all__ = ["CachedAttention", "KVCacheState", "empty_kv_cache"]
 
-import functools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -19,11 +18,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from s2s.backend import kernels
 from s2s.backend.cuda_graph import bucket_size
-from s2s.backend.kernels.beam_search import grow_paths, select_paths
+from s2s.backend.kernels import TreePaths, extend_paths, reorder_paths, tree_attention
 from s2s.model import State
-from s2s.nn.attention import BLOCKED, Heads, Kernel, split
+from s2s.nn.attention import Heads, Kernel
 from s2s.tensors import Tree, join_tensors, map_tensors
 
 if TYPE_CHECKING:
@@ -32,10 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class KVCacheState(State):
-    """A state whose `hypothesis` is the paths [B, K, T], and whose `sentence` is the architecture's own.
+    """A state whose `hypothesis` is the paths [B, K, L], and whose `sentence` is the architecture's own.
 
-    Like every state it is used up by the step that it goes into, which writes into its buffers; `keep` writes into them
-    and into what belongs to the sentence, which must be the state's own. Copying all of it whenever a sentence leaves
+    Like every state it is consumed by the step that it is given to, which writes into its buffers; `keep` writes into
+    them and into the sentence's tensors, which must be the state's own. Copying all of it whenever a sentence leaves
     took half of the time of decoding Multi30k.
     """
 
@@ -43,16 +41,16 @@ class KVCacheState(State):
     nodes: list[Tensor]
     """[B, N, h * (d_k + d_v)] for each layer"""
     length: Tensor
-    """[B], symbols of each hypothesis; the rest of a path means nothing"""
+    """[B], tokens of each hypothesis; the rest of a path is arbitrary"""
     n_nodes: Tensor
     """[B], nodes in use"""
-    longest: int = 0
-    """The greatest length, known without asking the device"""
-    most: int = 0
+    max_length: int = 0
+    """The greatest length, known without synchronising with the device"""
+    max_nodes: int = 0
     """The greatest n_nodes"""
 
     def keep(self, rows: Tensor) -> Self:
-        """The state of the sentences `rows` [B'], where they are; only those from the end that fill gaps are moved."""
+        """The state of the sentences `rows` [B'], in place; only those from the end that fill gaps are moved."""
         gaps = (rows != torch.arange(len(rows), device=rows.device)).nonzero()[:, 0]
         fillers = rows[gaps]
         if not len(rows) or bool((fillers < len(rows)).any()):
@@ -67,8 +65,8 @@ class KVCacheState(State):
             nodes=[keep(x) for x in self.nodes],
             length=length,
             n_nodes=n_nodes,
-            longest=int(length.max()) if len(rows) else 0,
-            most=int(n_nodes.max()) if len(rows) else 0,
+            max_length=int(length.max()) if len(rows) else 0,
+            max_nodes=int(n_nodes.max()) if len(rows) else 0,
         )
 
     def join(self, other: Self) -> Self:
@@ -78,124 +76,96 @@ class KVCacheState(State):
             nodes=join_tensors(self.nodes, other.nodes),
             length=torch.cat([self.length, other.length]),
             n_nodes=torch.cat([self.n_nodes, other.n_nodes]),
-            longest=max(self.longest, other.longest),
-            most=max(self.most, other.most),
+            max_length=max(self.max_length, other.max_length),
+            max_nodes=max(self.max_nodes, other.max_nodes),
         )
 
     def reorder(self, parents: Tensor) -> Self:
         """Hypothesis k of sentence b continues hypothesis parents[b, k]."""
-        if not kernels.serves(*self.nodes):
-            return super().reorder(parents)
-        return replace(self, hypothesis=select_paths(self.hypothesis, parents))
+        return replace(self, hypothesis=reorder_paths(self.hypothesis, parents))
 
-    def grow(self) -> Self:
-        """With one more node at the end of each path, whose keys and values attention will write."""
-        state = self.with_room()
-        path, beam = state.hypothesis, state.hypothesis.size(1)
-        if kernels.serves(*self.nodes):
-            path = grow_paths(path, state.length, state.n_nodes)
-        else:
-            newest = state.n_nodes[:, None] + torch.arange(beam, device=path.device)  # [B, K]
-            end = state.length[:, None, None].expand(-1, beam, -1)
-            path = path.scatter_(2, end, newest[..., None])
+    def extend(self) -> Self:
+        """With a new node at the end of each path, whose keys and values attention will write."""
+        state = self.reserve()
+        beam = state.hypothesis.size(1)
         return replace(
             state,
-            hypothesis=path,
+            hypothesis=extend_paths(state.hypothesis, state.length, state.n_nodes),
             length=state.length + 1,
             n_nodes=state.n_nodes + beam,
-            longest=state.longest + 1,
-            most=state.most + beam,
+            max_length=state.max_length + 1,
+            max_nodes=state.max_nodes + beam,
         )
 
-    def with_room(self) -> Self:
-        """For one more symbol of each hypothesis. Where the nodes fill their buffers, dead ones leave them first."""
+    def reserve(self) -> Self:
+        """With room for one more token of each hypothesis. Where buffers are full, unused nodes are removed first."""
         state, beam = self, self.hypothesis.size(1)
         device = state.length.device
-        if state.longest == state.hypothesis.size(2):
-            room = bucket_size(state.longest + 16 + state.longest // 2, device, least=32) - state.longest
+        if state.max_length == state.hypothesis.size(2):
+            room = bucket_size(state.max_length + 16 + state.max_length // 2, device, least=32) - state.max_length
             state = replace(state, hypothesis=F.pad(state.hypothesis, (0, room)))
-        if state.most + beam <= state.nodes[0].size(1):
+        if state.max_nodes + beam <= state.nodes[0].size(1):
             return state
         state = state._compacted()
-        room = bucket_size(state.most + max(16 * beam, state.most), device, least=32) - state.nodes[0].size(1)
+        n_nodes = bucket_size(state.max_nodes + max(16 * beam, state.max_nodes), device, least=32)
+        room = n_nodes - state.nodes[0].size(1)
         return replace(state, nodes=[F.pad(x, (0, 0, 0, room)) for x in state.nodes])
 
-    def visible(self) -> Tensor:
-        """[B, K, most], True at the nodes of each path"""
-        path = self.hypothesis[..., : self.longest]
-        after = torch.arange(self.longest, device=path.device) >= self.length[:, None, None]  # [B, 1, T]
-        seen = torch.zeros(*path.shape[:2], self.most + 1, dtype=torch.bool, device=path.device)
-        return seen.scatter_(2, path.masked_fill(after, self.most), True)[..., : self.most]
+    @property
+    def paths(self) -> TreePaths:
+        """The hypotheses' paths in their trees."""
+        return TreePaths(self.hypothesis, self.length, self.n_nodes, self.max_length, self.max_nodes)
 
     def _compacted(self) -> Self:
         """Without the nodes on no path, in the same order, if they are more than half."""
-        live = self.visible().any(1)  # [B, most]
-        most = int(live.sum(1).max()) if self.most else 0
-        if 2 * most > self.most or not self.most:
+        live = self.paths.visible.any(1)  # [B, max_nodes]
+        most = int(live.sum(1).max()) if self.max_nodes else 0
+        if 2 * most > self.max_nodes or not self.max_nodes:
             return self
-        stay = live.long().argsort(dim=1, descending=True, stable=True)[:, :most]  # [B, most']
-        number = (live.cumsum(1) - 1).clamp(min=0)[:, None].expand(-1, self.hypothesis.size(1), -1)
+        stay = live.long().argsort(dim=1, descending=True, stable=True)[:, :most]  # [B, most]
+        index = (live.cumsum(1) - 1).clamp(min=0)[:, None].expand(-1, self.hypothesis.size(1), -1)
         rows = torch.arange(len(stay), device=stay.device)[:, None]
-        path = number.gather(2, self.hypothesis.clamp(max=self.most - 1))
-        return replace(self, nodes=[x[rows, stay] for x in self.nodes], hypothesis=path, n_nodes=live.sum(1), most=most)
+        return replace(
+            self,
+            nodes=[x[rows, stay] for x in self.nodes],
+            hypothesis=index.gather(2, self.hypothesis.clamp(max=self.max_nodes - 1)),
+            n_nodes=live.sum(1),
+            max_nodes=most,
+        )
 
 
 def empty_kv_cache(sentence: Tree, n_sentences: int, layers: Sequence[Heads], like: Tensor) -> KVCacheState:
-    """Before the first symbol: one empty path for each sentence, for layers of such heads; types are as in `like`."""
+    """Before the first token: one empty path for each sentence, for layers with such heads; dtype as in `like`."""
     widths = [heads.n * (heads.d_k + heads.d_v) for heads in layers]
-    count = torch.zeros(n_sentences, dtype=torch.long, device=like.device)
+    zeros = torch.zeros(n_sentences, dtype=torch.long, device=like.device)
     return KVCacheState(
         sentence=sentence,
         hypothesis=torch.zeros(n_sentences, 1, 0, dtype=torch.long, device=like.device),
         nodes=[like.new_empty(n_sentences, 0, width) for width in widths],
-        length=count,
-        n_nodes=count,
+        length=zeros,
+        n_nodes=zeros,
     )
 
 
+@dataclass
 class CachedAttention:
-    """The layout of one decoding step: the newest symbol of each hypothesis sees itself and all before it.
+    """The layout of one layer in a decoding step: the newest token of each hypothesis attends to its own path.
 
-    Its keys and values are written into the state on the way, so that one layer serves training and decoding. Take
-    `grow`n state to make one, and one of `layers` for each layer.
+    Its keys and values are written into the cache on the way, so that one layer serves training and decoding.
     """
 
-    def __init__(self, state: KVCacheState, kernel: Kernel) -> None:
-        self.state, self.kernel = state, kernel
-
-    @functools.cached_property
-    def rows(self) -> Tensor:
-        """[B * K], where the newest symbols lie among all sentences' nodes."""
-        state, (n_sentences, beam) = self.state, self.state.hypothesis.shape[:2]
-        first = torch.arange(n_sentences, device=state.length.device) * state.nodes[0].size(1) + state.n_nodes - beam
-        return (first[:, None] + torch.arange(beam, device=first.device)).flatten()
-
-    @functools.cached_property
-    def bias(self) -> Tensor:
-        """[B, 1, K, most]"""
-        return (~self.state.visible()[:, None] * BLOCKED).to(self.state.nodes[0].dtype)
-
-    def layers(self) -> list[CachedAttentionLayer]:
-        """The layout for each layer."""
-        return [CachedAttentionLayer(self, nodes) for nodes in self.state.nodes]
-
-
-@dataclass
-class CachedAttentionLayer:
-    """`CachedAttention`, in one layer."""
-
-    step: CachedAttention
+    kernel: Kernel
     nodes: Tensor
     """[B, N, h * (d_k + d_v)]"""
+    paths: TreePaths
+    """Shared by all layers"""
+
+    @classmethod
+    def of_layers(cls, state: KVCacheState, kernel: Kernel) -> list[Self]:
+        """The layout for each layer, of an `extend`ed state."""
+        paths = state.paths
+        return [cls(kernel, nodes, paths) for nodes in state.nodes]
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
-        """q, k, v [B, h, K, d] -> [B, h, K, d_v]; K stands where a sentence has its positions."""
-        if kernels.serves(q, k, v, self.nodes) and not dropout:
-            state = self.step.state
-            q, k, v = (x.transpose(1, 2) for x in (q, k, v))
-            return kernels.attend(q, k, v, self.nodes, state.hypothesis, state.length).transpose(1, 2)
-        newest = torch.cat([x.transpose(1, 2).flatten(2) for x in (k, v)], dim=2)  # [B, K, h * (d_k + d_v)]
-        self.nodes.flatten(0, 1).index_copy_(0, self.step.rows, newest.flatten(0, 1))
-        widths = (k.size(1) * k.size(3), v.size(1) * v.size(3))
-        keys, values = (split(x, k.size(1)) for x in self.nodes[:, : self.step.state.most].split(widths, dim=2))
-        return self.step.kernel(q, keys, values, self.step.bias, False, dropout)
+        """q, k, v [B, h, K, d] -> [B, h, K, d_v]; the dimension K stands where a sentence has its positions."""
+        return tree_attention(q, k, v, self.nodes, self.paths, self.kernel, dropout)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
-from s2s.backend.kernels import label_smoothing as kernels
+from s2s.backend.kernels import label_smoothing_
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -84,15 +84,8 @@ class LabelSmoothed:
     def sums_and_gradient(self, logits: Tensor, at: Positions) -> tuple[LossSums, Tensor]:
         """The same, and d loss / d logits [n, V], perhaps in their place: softmax less smoothed label, 0 at padding."""
         weights = self.weights(logits.size(-1))
-        if kernels.serves(logits):
-            loss, nll = kernels.smoothed_(logits, at.target, at.counts, weights.on_target, weights.on_each)
-            return LossSums(loss.sum() - weights.constant * at.counts.sum(), nll.sum()), logits
-        log_probs = logits.log_softmax(-1, dtype=torch.float32)
-        sums = self._sums(log_probs, at)
-        gradient = log_probs.exp_().sub_(weights.on_each)  # in place: [n, V] is what must stay small
-        on_target = torch.full_like(gradient[:, :1], -weights.on_target)
-        gradient.scatter_add_(-1, at.target[:, None], on_target).mul_(at.counts[:, None])
-        return sums, gradient.to(logits.dtype)
+        loss, nll, gradient = label_smoothing_(logits, at.target, at.counts, weights.on_target, weights.on_each)
+        return LossSums(loss.sum() - weights.constant * at.counts.sum(), nll.sum()), gradient
 
     def weights(self, n_symbols: int) -> Weights:
         """The definition of smoothing, for V symbols."""

@@ -38,7 +38,7 @@ class PaddedVarlen:
             return cls(queries, keys, Padded(kernel, causal=True))
         lengths = keys.cu_seqlens.diff()
         pad = torch.arange(keys.max_seqlen, device=lengths.device) >= lengths[:, None]  # [M, K]
-        return cls(queries, keys, Padded.hiding(pad, dtype, kernel))
+        return cls(queries, keys, Padded.masking(pad, dtype, kernel))
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
         """q [h, N, d_k], k [h, S, d_k], v [h, S, d_v] -> [h, N, d_v]"""

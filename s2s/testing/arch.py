@@ -11,6 +11,7 @@ __all__ = [
     "assert_causal",
     "assert_deterministic",
     "assert_ignores_padding",
+    "assert_prepacks",
     "assert_saves_everything",
     "assert_state_joins",
     "assert_state_reorders",
@@ -25,6 +26,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from s2s.backend.linear import deterministic_backend, prepack
 from s2s.batch import Batch, make_batch
 from s2s.task import Vocab
 from s2s.testing.vocab_rows import assert_vocab_rows
@@ -54,6 +56,7 @@ def check_arch(entry: Entry, config: Choice, vocab: Vocab = VOCAB) -> None:
     assert_saves_everything(model, entry.build(config, vocab), vocab)
     assert_vocab_rows(model, vocab)
     assert_trains(build(), vocab)
+    assert_prepacks(build(), vocab)
 
 
 def assert_causal(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
@@ -192,6 +195,18 @@ def assert_trains(model: Seq2Seq, vocab: Vocab = VOCAB, n_steps: int = 60, lr: f
     assert not unused, f"no gradient reaches {', '.join(unused)}"
     begin, end = losses[0], sum(losses[-5:]) / 5
     assert end < 0.75 * begin, f"the loss fell from {begin:.2f} to {end:.2f} only, in {n_steps} steps"
+
+
+@torch.no_grad()
+def assert_prepacks(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
+    """Prepacked linear maps, as decoding on a CPU has them, compute what the model did; it cannot be trained then."""
+    model.eval()
+    batch = batch_of(vocab)
+    before = _logits(model, batch.src, batch.src_pad, batch.tgt_in)
+    prepack(model, deterministic_backend(model), "none")
+    after = _logits(model, batch.src, batch.src_pad, batch.tgt_in)
+    same(after, before, "prepacked linear maps give other predictions: a module may read the weight of another")
+    assert_step_is_decode(model, vocab)
 
 
 @torch.no_grad()

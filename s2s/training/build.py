@@ -10,8 +10,7 @@ import numpy as np
 import torch
 
 from s2s import checkpoint
-from s2s.backend import kernels
-from s2s.backend.device import matmul_rate
+from s2s.backend.device import keep_freed_memory, matmul_rate
 from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.data.batching import Batches
 from s2s.data.prepare import prepare
@@ -51,7 +50,7 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
     if config.train.threads:
         torch.set_num_threads(config.train.threads)
     if world.device.type == "cpu":
-        kernels.keep_memory()
+        keep_freed_memory()
     torch.manual_seed(config.seed)  # for random numbers that plugins draw while they are built
     build = plugins.registry.get
     task: Task = build("task", config.task.name).build(config.task)

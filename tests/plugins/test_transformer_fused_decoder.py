@@ -11,7 +11,7 @@ from torch import Tensor
 
 from s2s.backend import kernels
 from s2s.backend.kernels.linear import has_int8_linear, has_linear
-from s2s.backend.linear import pack
+from s2s.backend.linear import prepack
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import SentenceQueue, SourceSentence
@@ -42,18 +42,18 @@ def model(quantization: Literal["none", "int8"] = "none", vocab: Vocab = VOCAB, 
     made = Transformer(TransformerConfig(**(sizes | options)), vocab).eval()
     for parameter in made.parameters():
         parameter.data += 0.1 * torch.randn(parameter.shape)
-    pack(made, "native", quantization)
+    prepack(made, "native", quantization)
     return made
 
 
-def walk(model: Transformer, src: Tensor, *, in_c: bool, n_steps: int = 12) -> list[Tensor]:
+def walk(model: Transformer, src: Tensor, *, fused: bool, n_steps: int = 12) -> list[Tensor]:
     """Logits [B, K, V] of steps that reorder three hypotheses of each sentence; src [B, S]"""
     draw = torch.Generator().manual_seed(1)
     with torch.no_grad():
         state: Any = model.start(model.encode(src, src == VOCAB.pad))
-        assert model.in_c is not None
-        if not in_c:
-            model.in_c = None
+        assert model.fused_decoder is not None
+        if not fused:
+            model.fused_decoder = None
         found, beam = [], 1
         for _ in range(n_steps):
             token = torch.randint(4, VOCAB.tgt, (len(src), beam), generator=draw)
@@ -73,7 +73,9 @@ def sources(n: int = 4) -> Tensor:
 
 @pytest.mark.parametrize("options", VARIANTS.values(), ids=VARIANTS)
 def test_the_step_in_c_is_that_of_the_layers(options: dict[str, Any]) -> None:
-    for found, expected in zip(*(walk(model(**options), sources(), in_c=in_c) for in_c in (True, False)), strict=True):
+    for found, expected in zip(
+        *(walk(model(**options), sources(), fused=fused) for fused in (True, False)), strict=True
+    ):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
@@ -87,7 +89,7 @@ def test_the_step_in_c_is_decoding_of_whole_prefixes(options: dict[str, Any]) ->
 def test_the_step_in_8_bit_integers_is_that_of_the_layers() -> None:
     """Where a last bit decides how a number is rounded to 8, logits may differ by what that rounding does."""
     for found, expected in zip(
-        *(walk(model("int8", d_model=64), sources(), in_c=in_c) for in_c in (True, False)), strict=True
+        *(walk(model("int8", d_model=64), sources(), fused=fused) for fused in (True, False)), strict=True
     ):
         torch.testing.assert_close(found, expected, rtol=0.02, atol=0.02)
 
@@ -124,5 +126,5 @@ def test_what_is_not_in_c_is_done_by_the_layers() -> None:
     other = model(activation="gelu")
     with torch.no_grad():
         other.start(other.encode(sources(), sources() == VOCAB.pad))
-    assert other.in_c is None
+    assert other.fused_decoder is None
     assert_step_is_decode(other)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from search_calls import find
 
-from s2s.backend.linear import pack as pack_weights
+from s2s.backend.linear import prepack
 from s2s.batch import make_batch
 from s2s.data.packing import pack
 from s2s.decoding import BeamConfig
@@ -61,7 +61,7 @@ def test_a_fused_search_is_the_same_alone_and_in_a_batch(matmul: str) -> None:
     sizes = {"d_model": 16, "d_ff": 16, "n_heads": 2, "n_encoder_layers": 1, "n_decoder_layers": 1}
     torch.manual_seed(0)
     fused = ShallowFusion(model.build(model.config(name="transformer", **sizes), VOCAB).eval(), built(), 0.5, [4, 3])
-    pack_weights(fused, matmul, "none")  # type: ignore[arg-type]
+    prepack(fused, matmul, "none")  # type: ignore[arg-type]
     pairs = [([5, 6, 7, 8], []), ([9], []), ([10, 11, 12, 13, 14, 15, 16], [])]
     search = BeamSearch(BeamConfig(beam=3, max_len_b=4))
     batch = make_batch(pairs, VOCAB)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
+from reference_operators import use_references
 from search_calls import find, find_queued
 from torch.nn.utils.rnn import pad_sequence
 
-from s2s.backend import kernels
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import SentenceQueue, SourceSentence
@@ -118,7 +118,7 @@ def test_a_translation_does_not_depend_on_who_came_before(
 ) -> None:
     """Sentences take the places of finished ones, in any order and at any step: every hypothesis is as if alone."""
     if not native:
-        monkeypatch.setattr(kernels, "serves", lambda *tensors: False)
+        use_references(monkeypatch)
     model, inputs = small(), lines(12)
     search, batches = BeamSearch(BeamConfig(beam=beam, max_len_a=1.0, max_len_b=8)), []
     encode = model.encode

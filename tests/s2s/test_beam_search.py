@@ -26,9 +26,9 @@ from slow_search import (
 from table_model import Table
 from torch import Tensor
 
+from s2s.backend.kernels import top_k
 from s2s.decoding import BeamConfig, GreedyConfig
 from s2s.decoding.beam_search import BeamSearch, greedy
-from s2s.decoding.topk import topk
 from s2s.errors import ConfigError
 from s2s.model import Memory, Seq2Seq, State
 from s2s.task import Vocab
@@ -261,7 +261,7 @@ def rows_with_ties() -> Iterator[Tensor]:
 @pytest.mark.parametrize("scores", list(rows_with_ties()), ids=lambda s: "x".join(map(str, s.shape)))
 def test_of_equal_scores_the_first_comes_first(scores: Tensor) -> None:
     for n in (1, 3, 8):
-        values, index = topk(scores, n)
+        values, index = top_k(scores, n)
         expected = scores.sort(dim=-1, descending=True, stable=True)
         finite = expected.values[..., :n] > -torch.inf
         assert torch.equal(values, expected.values[..., :n])

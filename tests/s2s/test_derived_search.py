@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from reference_operators import use_references
 from search_calls import find
 from table_model import Table
 
-from s2s.backend import kernels
+from s2s.backend.kernels import description
+from s2s.backend.kernels.library import native_library
 from s2s.decoding import BeamConfig, Hypothesis, SearchResult
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.diverse import DiverseBeamSearch
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from s2s.decoding.queue import SourceSentence
     from s2s.decoding.request import SearchRequest
 
-pytestmark = pytest.mark.skipif(not kernels.serves(torch.empty(0)), reason=kernels.description())
+pytestmark = pytest.mark.skipif(native_library().functions is None, reason=description())
 
 VOCAB = Vocab(src=9, tgt=9)
 FORBIDDEN = 5
@@ -137,7 +139,7 @@ def hypotheses(search: BeamSearch, nbest: int = 4) -> list[list[tuple[float, lis
 def test_an_overridden_method_is_called_in_both_modes(method: str, stop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     config = BeamConfig(beam=4, stop=stop, max_len_a=0.0, max_len_b=5)
     in_c, plain = hypotheses(DERIVED[method](config)), hypotheses(BeamSearch(config))
-    monkeypatch.setattr(kernels, "serves", lambda *tensors: False)
+    use_references(monkeypatch)
     assert hypotheses(DERIVED[method](config)) == in_c
     assert (method == "penalty" and stop == "first_k") or in_c != plain
 
@@ -156,5 +158,5 @@ def test_groups_are_searched_by_the_same_methods(monkeypatch: pytest.MonkeyPatch
 
     config = BeamConfig(beam=4, num_beam_groups=2, max_len_a=0.0, max_len_b=5)
     in_c, plain = hypotheses(Derived(config)), hypotheses(DiverseBeamSearch(config))
-    monkeypatch.setattr(kernels, "serves", lambda *tensors: False)
+    use_references(monkeypatch)
     assert hypotheses(Derived(config)) == in_c != plain

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from recurrent_model import Recurrent
+from reference_operators import use_references
 from search_calls import find, find_queued
 from slow_search import (
     EOS,
@@ -24,7 +25,6 @@ from slow_search import (
 )
 from table_model import Table
 
-from s2s.backend import kernels
 from s2s.decoding import BeamConfig
 from s2s.decoding.diverse import build_beam_search
 from s2s.decoding.lexical import LexicalConstraint
@@ -74,7 +74,7 @@ def slow_groups(of: NextLogProbs, source: Sequence[int], config: BeamConfig, nbe
 @pytest.fixture(params=["native", "torch"])
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "torch":
-        monkeypatch.setattr(kernels, "serves", lambda *tensors: False)
+        use_references(monkeypatch)
 
 
 @pytest.mark.usefixtures("kind")

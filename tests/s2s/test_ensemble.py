@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from recurrent_model import Recurrent
+from reference_operators import use_references
 from search_calls import find, find_queued
 from slow_search import EOS, assert_same, batch_of, next_log_probs, slow_beam, sources
 from table_model import Table
 
-from s2s.backend import kernels
 from s2s.decoding import BeamConfig, SampleConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.ensemble import Ensemble, member_models
@@ -162,7 +162,7 @@ def two(kind: str) -> Seq2Seq:
 def test_an_output_does_not_depend_on_its_batch(kind: str, native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Alone, together, and let in one after the other as others leave."""
     if not native:
-        monkeypatch.setattr(kernels, "serves", lambda *tensors: False)
+        use_references(monkeypatch)
     model, inputs, vocab = two(kind), sources(10, 14, 19), Vocab(src=19, tgt=19)
     search = BeamSearch(BeamConfig(beam=4, max_len_b=10))
     together = [row[0].tokens for row in find(search, model, *batch_of(inputs), vocab)]
@@ -234,7 +234,7 @@ def test_the_mean_of_very_small_probabilities_is_exact() -> None:
 @pytest.mark.parametrize("native", [True, False])
 def test_a_member_whose_logits_are_not_finite_ends_the_search(native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not native:
-        monkeypatch.setattr(kernels, "serves", lambda *tensors: False)
+        use_references(monkeypatch)
     bad = Table(VOCAB.tgt)
     bad.logits.data[:, 4] = torch.nan
     for model in (Ensemble([Table(VOCAB.tgt), bad]), ShallowFusion(Table(VOCAB.tgt), bad, 0.5, NO_SOURCE)):

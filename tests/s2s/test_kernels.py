@@ -1,21 +1,17 @@
-"""The C functions against torch in float64, and what happens where they cannot be compiled."""
+"""The functions in C against float64; a row has the same bits in every batch."""
 
 from __future__ import annotations
-
-import subprocess
-import sys
-from typing import TYPE_CHECKING
 
 import pytest
 import torch
 from torch import Tensor
 
 from s2s.backend import kernels
+from s2s.backend.kernels.library import native_library
+from s2s.nn.attention import sdpa
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-native = pytest.mark.skipif(not kernels.serves(torch.empty(0)), reason=kernels.description())
+native = pytest.mark.skipif(native_library().functions is None, reason=kernels.description())
+NONE = torch.empty(0, dtype=torch.long)
 
 
 def random(*shape: int, scale: float = 1.0) -> Tensor:
@@ -27,12 +23,12 @@ def random(*shape: int, scale: float = 1.0) -> Tensor:
 @pytest.mark.parametrize("n", [1, 5, 44])
 def test_the_n_largest_are_those_of_a_sort(n_symbols: int, n: int) -> None:
     scores = (random(6, n_symbols) * 8).round() / 8  # full of ties
-    values, ids = kernels.top(scores, n)
+    values, ids = kernels.top_k.native(scores, n)
     expected = scores.sort(dim=-1, descending=True, stable=True)
     there = min(n, n_symbols)
-    assert torch.equal(values[:, :there], expected.values[:, :n])
-    assert torch.equal(ids[:, :there], expected.indices[:, :n])
-    assert (values[:, there:] == -torch.inf).all()
+    assert torch.equal(values, expected.values[:, :n])
+    assert torch.equal(ids, expected.indices[:, :n])
+    assert values.size(1) == there
 
 
 @native
@@ -40,7 +36,7 @@ def test_the_n_largest_are_those_of_a_sort(n_symbols: int, n: int) -> None:
 @pytest.mark.parametrize("n_symbols", [1, 31, 32, 33, 5003])
 def test_log_probabilities_are_those_of_float64(scale: float, n_symbols: int) -> None:
     logits = random(3, 2, n_symbols, scale=scale)
-    values, ids = kernels.top(logits, 4, normalize=True)
+    values, ids = kernels.top_k_log_probs.native(logits, 4, NONE)
     expected = logits.double().log_softmax(-1).gather(2, ids)
     there = values > -torch.inf
     assert there.sum() == 6 * min(4, n_symbols)
@@ -51,7 +47,7 @@ def test_log_probabilities_are_those_of_float64(scale: float, n_symbols: int) ->
 def test_what_is_not_allowed_is_in_the_sum_but_not_among_the_largest() -> None:
     logits, allowed = random(5, 300), random(5, 300) > 1.5
     allowed[2] = False
-    values, ids = kernels.top(logits, 8, allowed, normalize=True)
+    values, ids = kernels.top_k_log_probs.native(logits, 8, NONE, allowed)
     expected = logits.log_softmax(-1).masked_fill(~allowed, -torch.inf).sort(dim=-1, descending=True, stable=True)
     torch.testing.assert_close(values, expected.values[:, :8])
     assert torch.equal(ids[values > -torch.inf], expected.indices[:, :8][values > -torch.inf])
@@ -62,7 +58,7 @@ def test_what_is_not_allowed_is_in_the_sum_but_not_among_the_largest() -> None:
 def test_a_row_with_what_is_no_number_has_no_candidates(bad: float) -> None:
     logits = random(3, 200)
     logits[1, 190] = bad
-    values, _ = kernels.top(logits, 3, normalize=True)
+    values, _ = kernels.top_k_log_probs.native(logits, 3, NONE)
     assert values.isfinite().tolist() == [[True] * 3, [False] * 3, [True] * 3]
     assert (values[1] == -torch.inf).all()
 
@@ -70,8 +66,8 @@ def test_a_row_with_what_is_no_number_has_no_candidates(bad: float) -> None:
 @native
 def test_a_row_has_the_same_bits_whatever_the_others_are() -> None:
     logits = random(9, 5003)
-    together = kernels.top(logits, 5, normalize=True)[0]
-    assert torch.equal(together, torch.cat([kernels.top(row[None], 5, normalize=True)[0] for row in logits]))
+    together = kernels.top_k_log_probs.native(logits, 5, NONE)[0]
+    assert torch.equal(together, torch.cat([kernels.top_k_log_probs.native(row[None], 5, NONE)[0] for row in logits]))
 
 
 @native
@@ -86,7 +82,9 @@ def test_attention_over_paths_is_attention_over_what_they_hold(d_k: int, d_v: in
     newest = torch.arange(30, 30 + beam).expand(n_sentences, beam)
     path[path >= 30] = 0
     path.scatter_(2, (length - 1)[:, None, None].expand(-1, beam, 1), newest[..., None])
-    found = kernels.attend(q, k, v, nodes, path, length)
+    paths = kernels.TreePaths(path, length, torch.full((n_sentences,), 30 + beam), longest, 30 + beam)
+    heads_first = [x.transpose(1, 2) for x in (q, k, v)]
+    found = kernels.tree_attention.native(*heads_first, nodes, paths, sdpa, 0.0).transpose(1, 2)
     for b in range(n_sentences):
         for i in range(beam):
             held = nodes[b, path[b, i, : length[b]]].double()
@@ -108,7 +106,7 @@ def test_attention_of_sentences_is_that_of_float64(d_k: int, d_v: int, n_queries
     q, k = random(2, n_queries, 3, d_k).transpose(1, 2), random(2, n_keys, 3, d_k, scale=2).transpose(1, 2)
     v, bias = random(2, 3, n_keys, d_v), torch.zeros(2, n_keys)
     bias[1, n_keys // 2 + 1 :] = -3e4
-    found = kernels.attend_padded(q, k, v, bias)
+    found = kernels.padded_attention.native(q, k, v, bias[:, None, None])
     weights = (q.double() @ k.double().mT * d_k**-0.5 + bias[:, None, None]).softmax(-1)
     torch.testing.assert_close(found.double(), weights @ v.double(), rtol=1e-5, atol=1e-5)
 
@@ -118,8 +116,8 @@ def test_attention_of_a_sentence_has_the_same_bits_whatever_its_padding_is() -> 
     q, k, v = (random(2, 4, 40, d) for d in (16, 16, 24))
     bias = torch.zeros(2, 40)
     bias[1, 23:] = -3e4
-    together = kernels.attend_padded(q, k, v, bias)[1:, :, :23]
-    alone = kernels.attend_padded(*(x[1:, :, :23] for x in (q, k, v)), bias[1:, :23])
+    together = kernels.padded_attention.native(q, k, v, bias[:, None, None])[1:, :, :23]
+    alone = kernels.padded_attention.native(*(x[1:, :, :23] for x in (q, k, v)), bias[1:, None, None, :23])
     assert torch.equal(together, alone)
 
 
@@ -132,21 +130,4 @@ def test_the_norm_of_a_sum_is_that_of_float64(width: int) -> None:
         expected = torch.nn.functional.layer_norm(
             x.double() + y.double(), (width,), norm.weight.double(), norm.bias.double(), 1e-6
         )
-        torch.testing.assert_close(kernels.add_norm(x, y, norm).double(), expected, rtol=1e-5, atol=1e-5)
-
-
-SAY = "import torch; from s2s.backend import kernels; print(kernels.serves(torch.empty(0)), kernels.description())"
-
-
-def said(tmp_path: Path, code: str = SAY, **env: str) -> str:
-    folder = {"XDG_CACHE_HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", code], env={**folder, **env}, capture_output=True, text=True)
-    return done.stdout + done.stderr
-
-
-@pytest.mark.slow
-def test_without_a_compiler_torch_does_it_and_says_why(tmp_path: Path) -> None:
-    assert said(tmp_path, CC="no-such-compiler").startswith("False torch kernels (no C compiler")
-    assert said(tmp_path, S2S_KERNELS="torch") == "False torch kernels (S2S_KERNELS=torch)\n"
-    assert "S2S_KERNELS=native: no C compiler" in said(tmp_path, CC="no-such-compiler", S2S_KERNELS="native")
-    assert "S2S_KERNELS=fast: give auto, torch or native" in said(tmp_path, S2S_KERNELS="fast")
+        torch.testing.assert_close(kernels.add_norm.native(x, y, norm).double(), expected, rtol=1e-5, atol=1e-5)

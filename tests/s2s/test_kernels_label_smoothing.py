@@ -9,14 +9,15 @@ import torch
 from torch import Tensor
 
 from s2s.backend import kernels
-from s2s.backend.kernels import label_smoothing
+from s2s.backend.kernels import label_smoothing_
+from s2s.backend.kernels.library import native_library
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed, Positions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.skipif(not label_smoothing.serves(torch.empty(0, 1)), reason=kernels.description())
+pytestmark = pytest.mark.skipif(native_library().functions is None, reason=kernels.description())
 
 
 @pytest.fixture
@@ -85,9 +86,9 @@ def test_threads_change_no_bit() -> None:
     logits, at = drawn(300, torch.bfloat16)
     alone = logits.clone()
     rows = [
-        label_smoothing.smoothed_(alone[i : i + 1], at.target[i : i + 1], at.counts[i : i + 1], 0.9, 0.1 / 300)
+        label_smoothing_.native(alone[i : i + 1], at.target[i : i + 1], at.counts[i : i + 1], 0.9, 0.1 / 300)
         for i in range(7)
     ]
-    sums = label_smoothing.smoothed_(logits, at.target, at.counts, 0.9, 0.1 / 300)
+    sums = label_smoothing_.native(logits, at.target, at.counts, 0.9, 0.1 / 300)
     assert torch.equal(logits, alone)
     assert all(torch.equal(own, torch.cat(parts)) for own, parts in zip(sums, zip(*rows, strict=True), strict=True))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from reference_operators import use_references
 from torch import Tensor
 
-from s2s.backend import kernels
-from s2s.nn.attention import Heads, products
+from s2s.backend.kernels import description
+from s2s.backend.kernels.library import native_library
+from s2s.nn.attention import Heads, math_attention
 from s2s.nn.kv_cache import CachedAttention, KVCacheState, empty_kv_cache
 
 HEADS = Heads(n=2, d_k=3, d_v=5)
@@ -16,9 +18,9 @@ HEADS = Heads(n=2, d_k=3, d_v=5)
 @pytest.fixture(params=["native", "torch"], autouse=True)
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "torch":
-        monkeypatch.setattr(kernels, "serves", lambda *tensors: False)
-    elif not kernels.serves(torch.empty(0)):
-        pytest.skip(kernels.description())
+        use_references(monkeypatch)
+    elif native_library().functions is None:
+        pytest.skip(description())
 
 
 class Slow:
@@ -34,7 +36,7 @@ class Slow:
             for i, past in enumerate(hypotheses):
                 past.append((k[b, :, i], v[b, :, i]))
                 keys, values = (torch.stack(list(side), dim=1) for side in zip(*past, strict=True))
-                seen[b, :, i] = products(q[b, :, i, None], keys, values, None, False, 0.0)[:, 0]
+                seen[b, :, i] = math_attention(q[b, :, i, None], keys, values, None, False, 0.0)[:, 0]
         return seen
 
 
@@ -49,8 +51,8 @@ class Both:
     def step(self) -> None:
         n_sentences, beam = self.state.hypothesis.shape[:2]
         q, k, v = (torch.randn(n_sentences, HEADS.n, beam, d, generator=self.draw) for d in (3, 3, 5))
-        self.state = self.state.grow()
-        (layout,) = CachedAttention(self.state, products).layers()
+        self.state = self.state.extend()
+        (layout,) = CachedAttention.of_layers(self.state, math_attention)
         torch.testing.assert_close(layout.attend(q, k, v, 0.0), self.slow.attend(q, k, v))
 
     def reorder(self, beam: int, most: int | None = None) -> None:
@@ -101,7 +103,7 @@ def test_dead_nodes_leave_full_buffers() -> None:
     for _ in range(n_steps):
         both.step()
         both.reorder(beam, most=1)
-    assert both.state.longest == n_steps
+    assert both.state.max_length == n_steps
     assert both.state.nodes[0].size(1) < 4 * n_steps < beam * n_steps
 
 

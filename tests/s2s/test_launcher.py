@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from sorting_runs import ROOT, SMALL, WATCH, outcome, status, train, train_in_ranks
@@ -16,9 +16,6 @@ from s2s.config import TrainConfig
 from s2s.distributed.launcher import _report_cause, n_processes
 from s2s.errors import ConfigError
 from s2s.io.exit_status import Cause, ExitStatus
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -86,6 +83,39 @@ def test_a_process_that_is_killed_is_started_again_and_the_end_is_the_same(tmp_p
     assert outcome(tmp_path / "parts") == outcome(tmp_path / "whole")
 
 
+def family(pid: int) -> list[int]:
+    """A process, its children, and theirs."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [pid, *(one for child in children for one in family(int(child)))]
+
+
+def listening(pid: int) -> set[str]:
+    """Addresses, in the kernel's hexadecimal, on which a process accepts TCP connections."""
+    sockets = {str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir() if file.is_symlink()}
+    tables = (Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:] for table in ("tcp", "tcp6"))
+    rows = [line.split() for table in tables for line in table]
+    return {row[1].partition(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets}
+
+
+LOOPBACK = {"0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
+
+
+def test_nothing_listens_beyond_this_machine_and_nobody_else_can_enter_where_ranks_meet(tmp_path: Path) -> None:
+    process = start(tmp_path / "a", "train.steps=100000", "valid.every=0", "--quiet", TMPDIR=str(tmp_path))
+    try:
+        wait_for_update(tmp_path / "a", 2)
+        ranks = family(process.pid)
+        assert len(ranks) >= 3
+        addresses = set().union(*(listening(pid) for pid in ranks))
+        assert addresses, "gloo listens somewhere, or the test sees nothing"
+        assert addresses <= LOOPBACK
+        (store,) = tmp_path.glob("*/store")
+        assert store.parent.stat().st_mode & 0o777 == 0o700
+    finally:
+        process.send_signal(signal.SIGTERM)
+        ended(process)
+
+
 def test_a_mistake_is_one_line_and_starts_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(tmp_path / "a", "train.devices=2", "arch.n_heads=3") == 2
     assert train(tmp_path / "a", "train.devices=0") == 2
@@ -145,10 +175,10 @@ def test_the_reason_is_told_from_its_consequences(
 
 def wait_for_update(folder: Path, step: int) -> None:
     """Until the run's log tells of an update."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + 150
     while time.monotonic() < until:
         log = folder / "run" / "log.jsonl"
         if log.exists() and log.read_text().count('"kind": "update"') >= step:
             return
         time.sleep(0.1)
-    raise AssertionError("no update in a minute")
+    raise AssertionError("no update in 150 seconds")

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 import torch
+from reference_operators import use_references
 from torch import Tensor, nn
 
 from s2s.backend import kernels
-from s2s.backend.kernels.linear import Bytes, Floats, Room, has_int8_linear, has_linear
-from s2s.backend.linear import Int8, OneDNN, pack, steady
+from s2s.backend.kernels.linear import Fp32Linear, HugePageArena, Int8Linear, has_int8_linear, has_linear
+from s2s.backend.linear import OneDNNInt8Linear, OneDNNLinear, deterministic_backend, int8_is_exact, prepack
 from s2s.config import GenerateConfig
 from s2s.errors import ConfigError
 from s2s.generation.build import accelerate
@@ -23,16 +24,21 @@ BIAS = torch.randn(70, generator=torch.Generator().manual_seed(1))
 ROWS = torch.randn(37, 48, generator=torch.Generator().manual_seed(2)) * torch.logspace(-3, 3, 37)[:, None]
 
 KINDS: list[Any] = [
-    pytest.param(OneDNN, 1e-6, id="onednn"),
-    pytest.param(Int8, 2e-2, id="int8-onednn"),
+    pytest.param(OneDNNLinear, 1e-6, id="onednn"),
     pytest.param(
-        lambda weight, bias: Floats(weight, bias, Room()),
+        OneDNNInt8Linear,
+        2e-2,
+        id="int8-onednn",
+        marks=pytest.mark.skipif(not int8_is_exact(), reason="no VNNI"),
+    ),
+    pytest.param(
+        lambda weight, bias: Fp32Linear(weight, bias, HugePageArena()),
         1e-6,
         id="native",
         marks=pytest.mark.skipif(not has_linear(), reason=kernels.description()),
     ),
     pytest.param(
-        lambda weight, bias: Bytes(weight, bias, Room()),
+        lambda weight, bias: Int8Linear(weight, bias, HugePageArena()),
         2e-2,
         id="int8-native",
         marks=pytest.mark.skipif(not has_int8_linear(), reason="no AVX-512 VNNI"),
@@ -43,7 +49,7 @@ KINDS: list[Any] = [
 @pytest.fixture(params=["native", "torch"])
 def kind_of_kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "torch":
-        monkeypatch.setattr(kernels, "serves", lambda *tensors: False)
+        use_references(monkeypatch)
 
 
 @pytest.mark.usefixtures("kind_of_kernels")
@@ -73,7 +79,7 @@ def test_a_row_has_the_same_bits_in_every_batch(kind: Any, tolerance: float) -> 
 
 @pytest.mark.usefixtures("kind_of_kernels")
 def test_a_row_of_zeros_is_the_bias() -> None:
-    assert torch.equal(Int8(WEIGHT, BIAS)(torch.zeros(2, 3, 48)), BIAS.expand(2, 3, -1))
+    assert torch.equal(OneDNNInt8Linear(WEIGHT, BIAS)(torch.zeros(2, 3, 48)), BIAS.expand(2, 3, -1))
 
 
 def model(**options: Any) -> Transformer:
@@ -85,15 +91,15 @@ def model(**options: Any) -> Transformer:
 @pytest.mark.skipif(not has_int8_linear(), reason="no AVX-512 VNNI")
 def test_8_bit_products_are_those_of_onednn() -> None:
     """Sums of integers are exact, so that only the last roundings may differ."""
-    ours, theirs = Bytes(WEIGHT, BIAS, Room()), Int8(WEIGHT, BIAS)
+    ours, theirs = Int8Linear(WEIGHT, BIAS, HugePageArena()), OneDNNInt8Linear(WEIGHT, BIAS)
     torch.testing.assert_close(ours(ROWS), theirs(ROWS), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.skipif(not has_linear(), reason=kernels.description())
 def test_a_room_keeps_what_it_is_given() -> None:
-    room, kept = Room(chunk=2**12), []
+    room, kept = HugePageArena(chunk=2**12), []
     for n in (3, 1000, 17, 5000):
-        kept.append((x := torch.randn(n, 2), room.keep(x.T)))
+        kept.append((x := torch.randn(n, 2), room.copy(x.T)))
     assert all(torch.equal(x.T, copy) and copy.is_contiguous() for x, copy in kept)
 
 
@@ -103,7 +109,7 @@ def test_a_packed_model_computes_what_it_did(sharing: Any, matmul: Any, how: str
     if matmul == "native" and not has_linear():
         pytest.skip(kernels.description())
     plain, packed = model(share_embeddings=sharing), model(share_embeddings=sharing)
-    assert pack(packed, matmul, "none") == f"linear maps {how} (matmul={matmul})"
+    assert prepack(packed, matmul, "none") == f"linear maps {how} (matmul={matmul})"
     src, tgt = torch.randint(4, 19, (3, 7)), torch.randint(4, 19, (3, 5))
     with torch.no_grad():
         expected, found = (m.project(m(src, src == 0, tgt)) for m in (plain, packed))
@@ -113,9 +119,10 @@ def test_a_packed_model_computes_what_it_did(sharing: Any, matmul: Any, how: str
     assert_state_reorders(packed)
 
 
+@pytest.mark.skipif(not has_int8_linear() and not int8_is_exact(), reason="no VNNI")
 def test_int8_is_independent_of_the_batch_in_a_whole_model() -> None:
     small = model()
-    pack(small, "auto", "int8")
+    prepack(small, "auto", "int8")
     src = torch.randint(4, 19, (6, 9))
     with torch.no_grad():
         together = small.project(small(src, src == 0, src))
@@ -124,25 +131,32 @@ def test_int8_is_independent_of_the_batch_in_a_whole_model() -> None:
 
 
 def test_auto_measures_and_says_so() -> None:
-    how = pack(model(), "auto", "none")
+    how = prepack(model(), "auto", "none")
     assert how.startswith("linear maps ")
     assert " times as long" in how
 
 
 def test_where_no_stopwatch_may_decide_the_preferred_that_is_right_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("s2s.backend.linear._seconds", lambda function: pytest.fail("a stopwatch"))
-    assert steady(model()) == ("native" if has_linear() else "onednn")
+    assert deterministic_backend(model()) == ("native" if has_linear() else "onednn")
     wrong = lambda weight, bias: lambda x: x @ weight.T + 1  # noqa: E731
-    monkeypatch.setattr("s2s.backend.linear._kinds", lambda: {"native": wrong, "onednn": OneDNN})
-    assert steady(model()) == "onednn"
-    monkeypatch.setattr("s2s.backend.linear._kinds", lambda: {"native": wrong})
-    assert steady(model()) == steady(nn.ReLU()) == "torch"
+    monkeypatch.setattr("s2s.backend.linear._available", lambda: {"native": wrong, "onednn": OneDNNLinear})
+    assert deterministic_backend(model()) == "onednn"
+    monkeypatch.setattr("s2s.backend.linear._available", lambda: {"native": wrong})
+    assert deterministic_backend(model()) == deterministic_backend(nn.ReLU()) == "torch"
+
+
+def test_int8_is_refused_where_sums_would_overflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("s2s.backend.linear.has_int8_linear", lambda: False)
+    monkeypatch.setattr("s2s.backend.linear.int8_is_exact", lambda: False)
+    with pytest.raises(ConfigError, match="quantization=int8: sums of 8-bit products overflow"):
+        prepack(model(), "auto", "int8")
 
 
 def test_functions_in_c_are_refused_where_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     with pytest.raises(ConfigError, match=r"matmul=native: .*threads=1.*; leave the option out"):
-        pack(model(), "native", "none")
+        prepack(model(), "native", "none")
 
 
 def test_graphs_are_refused_where_they_do_not_work() -> None:

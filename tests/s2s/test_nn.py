@@ -36,7 +36,7 @@ def test_every_kernel_is_equation_1(kernel: str, hides: str) -> None:
     pad = torch.arange(4) >= torch.tensor([[4], [2], [1]])
     layouts = {
         "nothing": (Padded(KERNELS[kernel]), torch.ones(3, 4, 4)),
-        "padding": (Padded.hiding(pad, torch.float32, KERNELS[kernel]), (~pad)[:, None].expand(3, 4, 4)),
+        "padding": (Padded.masking(pad, torch.float32, KERNELS[kernel]), (~pad)[:, None].expand(3, 4, 4)),
         "what follows": (Padded(KERNELS[kernel], causal=True), torch.ones(3, 4, 4).tril()),
     }
     layout, seen = layouts[hides]
@@ -49,7 +49,7 @@ def test_every_kernel_is_equation_1(kernel: str, hides: str) -> None:
 def test_a_row_with_nothing_to_see_gives_numbers_and_gradients(kernel: str, dtype: torch.dtype) -> None:
     q, k, v = (torch.randn(2, 2, 3, 4, dtype=dtype, requires_grad=True) for _ in range(3))
     pad = torch.tensor([[True, True, True], [False, True, True]])
-    out = Padded.hiding(pad, dtype, KERNELS[kernel]).attend(q, k, v, 0.0)
+    out = Padded.masking(pad, dtype, KERNELS[kernel]).attend(q, k, v, 0.0)
     out.sum().backward()
     assert out.isfinite().all()
     assert all(x.grad is not None and x.grad.isfinite().all() for x in (q, k, v))
@@ -59,7 +59,7 @@ def test_a_row_with_nothing_to_see_gives_numbers_and_gradients(kernel: str, dtyp
 def test_what_is_hidden_changes_no_bit(kernel: str) -> None:
     q, k, v = (torch.randn(1, 2, 5, 4) for _ in range(3))
     pad = torch.tensor([[False, False, False, True, True]])
-    layout = Padded.hiding(pad, torch.float32, KERNELS[kernel])
+    layout = Padded.masking(pad, torch.float32, KERNELS[kernel])
     before = layout.attend(q, k, v, 0.0)
     k[:, :, 3:], v[:, :, 3:] = 50.0, -7.0
     assert torch.equal(layout.attend(q, k, v, 0.0), before)

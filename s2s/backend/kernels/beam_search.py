@@ -1,12 +1,13 @@
-"""What a beam search does between the steps of a model: for few sentences, calls of torch take longer than the model.
+"""What beam search does between the steps of a model; with few sentences, torch's calls take longer than the model.
 
-Each function has its twin in torch where it is used. Shapes: B sentences, K hypotheses of each, n candidates, E outputs
-that have ended, T room for symbols.
+Shapes: B sentences, K live hypotheses of each, m continuations of a hypothesis, n candidates of a sentence, E finished
+hypotheses of a sentence. Lists of a sentence are sorted by score, best first; -inf is the score of an empty place,
+whose other values are arbitrary.
 """
 
 from __future__ import annotations
 
-__all__ = ["grow_paths", "joined", "merge_finished", "over", "select_paths", "unfinished"]
+__all__ = ["merge_candidates", "merge_finished", "search_finished", "unfinished_candidates"]
 
 import ctypes
 from ctypes import c_void_p
@@ -15,74 +16,113 @@ import torch
 from torch import Tensor
 
 from s2s.backend.kernels.library import call
+from s2s.backend.kernels.operator import Operator
+from s2s.backend.kernels.topk import top_k
 
 Candidates = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
-"""Scores, best first; hypotheses that they go on from; symbols; their log-probabilities; numbers of those before"""
+"""Hypotheses extended by one token, all [B, n]: sums of log-probabilities; indices of the hypotheses that are extended
+(parents); tokens; their log-probabilities; the parents' newest nodes in the search history"""
 
 Finished = tuple[Tensor, Tensor, Tensor]
-"""Scores, best first, numbers of the last symbols before eos, log-probabilities of eos"""
+"""Finished hypotheses, all [B, E]: sums of log-probabilities over the length penalty; their last nodes before eos in
+the search history; log-probabilities of eos"""
 
 
-def joined(log_probs: Tensor, tokens: Tensor, score: Tensor, node: Tensor, n: int) -> Candidates:
-    """The n best of all continuations [B, K, m] of hypotheses with score and node [B, K]; all [B, n]."""
-    n_sentences, beam, m = tokens.shape
-    found = _candidates(n_sentences, n)
-    given = [x.contiguous() for x in (log_probs, tokens, score, node)]
-    call("s2s_join", *given, n_sentences, beam, m, n, *found)
-    return found
+def _merge_candidates(log_probs: Tensor, tokens: Tensor, score: Tensor, node: Tensor, n: int) -> Candidates:
+    """The n best continuations of a sentence's hypotheses together.
 
-
-def merge_finished(
-    candidates: Candidates, before: Finished, eos: int, counted: int, penalty: Tensor, length: Tensor
-) -> Finished:
-    """The finished hypotheses [B, E] with those of the first `counted` candidates [B, n] that end.
-
-    One of length[b] tokens scores its log-probability over penalty[length[b]].
+    log_probs, tokens [B, K, m] of each hypothesis's continuations; score, node [B, K] of the hypotheses -> [B, n].
     """
-    (n_sentences, n), shape = candidates[0].shape, before[0].shape
-    after = torch.empty(shape), torch.empty(shape, dtype=torch.long), torch.empty(shape)
-    given = [x.contiguous() for x in (*candidates, *before)]
+    total = score[..., None] + log_probs
+    best, index = top_k.reference(total.flatten(1), n)
+    parents = index // total.size(2)
+    token, log_prob = (values.flatten(1).gather(1, index) for values in (tokens, log_probs))
+    return best, parents, token, log_prob, node.gather(1, parents)
+
+
+def _native_merge_candidates(log_probs: Tensor, tokens: Tensor, score: Tensor, node: Tensor, n: int) -> Candidates:
+    n_sentences, beam, m = tokens.shape
+    best = _empty_candidates(n_sentences, min(n, beam * m))
+    given = [x.contiguous() for x in (log_probs, tokens, score, node)]
+    call("s2s_merge_candidates", *given, n_sentences, beam, m, best[0].size(1), *best)
+    return best
+
+
+def _merge_finished(
+    candidates: Candidates, finished: Finished, eos: int, counted: int, penalties: Tensor, length: Tensor
+) -> Finished:
+    """The E best of `finished` [B, E] and of the candidates [B, n] that end in eos, of equal ones the former first.
+
+    Only the first `counted` candidates may finish. A candidate of sentence b that ends has the score of its
+    log-probabilities over penalties[length[b]].
+    """
+    score, _, token, log_prob, node = candidates
+    ends = token == eos
+    if ends.is_cpu and not ends.any():  # elsewhere, asking would synchronise with the device
+        return finished
+    counts = ends & (torch.arange(ends.size(1), device=ends.device) < counted)
+    ended = (score / penalties[length][:, None]).masked_fill(~counts, -torch.inf)
+    after = [torch.cat(pair, dim=1) for pair in zip(finished, (ended, node, log_prob), strict=True)]
+    best, index = top_k.reference(after[0], finished[0].size(1))
+    return best, after[1].gather(1, index), after[2].gather(1, index)
+
+
+def _native_merge_finished(
+    candidates: Candidates, finished: Finished, eos: int, counted: int, penalties: Tensor, length: Tensor
+) -> Finished:
+    (n_sentences, n), shape = candidates[0].shape, finished[0].shape
+    result = torch.empty(shape), torch.empty(shape, dtype=torch.long), torch.empty(shape)
+    given, before = [x.contiguous() for x in candidates], [x.contiguous() for x in finished]
     sizes = (n_sentences, n, shape[1], eos, counted)
-    call("s2s_merge_finished", _to(given[:5]), _to(given[5:]), *sizes, penalty, length, _to(after))
-    return after
+    call("s2s_merge_finished", _pointers(given), _pointers(before), *sizes, penalties, length, _pointers(result))
+    return result
 
 
-def unfinished(candidates: Candidates, eos: int, n: int) -> Candidates:
-    """The first n candidates [B, n] of [B, m] that do not end."""
+def _unfinished_candidates(candidates: Candidates, eos: int, n: int) -> Candidates:
+    """The n best of the candidates [B, m] that do not end in eos."""
+    ends = candidates[2] == eos
+    if ends.is_cpu and not ends.any():
+        score, parents, token, log_prob, node = (x[:, :n] for x in candidates)
+        return score, parents, token, log_prob, node
+    score, order = top_k.reference(candidates[0].masked_fill(ends, -torch.inf), n)
+    parents, token, log_prob, node = (x.gather(1, order) for x in candidates[1:])
+    return score, parents, token, log_prob, node
+
+
+def _native_unfinished_candidates(candidates: Candidates, eos: int, n: int) -> Candidates:
     n_sentences, n_candidates = candidates[0].shape
-    live = _candidates(n_sentences, n)
+    live = _empty_candidates(n_sentences, min(n, n_candidates))
     given = [x.contiguous() for x in candidates]
-    call("s2s_unfinished", _to(given), n_sentences, n_candidates, n, eos, _to(live))
+    call(
+        "s2s_unfinished_candidates", _pointers(given), n_sentences, n_candidates, live[0].size(1), eos, _pointers(live)
+    )
     return live
 
 
-def grow_paths(path: Tensor, length: Tensor, n_nodes: Tensor) -> Tensor:
-    """path [B, K, T], each with one more node at its end: of sentence b, number n_nodes[b] and those that follow it."""
-    call("s2s_grow_paths", path, length, n_nodes, *path.shape)
-    return path
+def _search_finished(
+    score: Tensor, finished: Tensor, length: Tensor, limit: Tensor, penalties: Tensor, n: int
+) -> Tensor:
+    """Whether no live hypothesis can still become one of a sentence's n best: [B], bool.
 
-
-def select_paths(path: Tensor, parents: Tensor) -> Tensor:
-    """path [B, K, T] -> [B, K', T], copies of the paths `parents` [B, K']"""
-    n_sentences, beam, room = path.shape
-    parents = parents.contiguous()
-    found = path.new_empty(n_sentences, parents.size(1), room)
-    call("s2s_select_paths", path.contiguous(), parents, n_sentences, beam, parents.size(1), room, found)
-    return found
-
-
-def over(score: Tensor, ended: Tensor, length: Tensor, limit: Tensor, penalty: Tensor, n: int) -> Tensor:
-    """Whether the best n outputs of `ended` [B, E] are worth no less than what hypotheses with score [B, K] may become.
-
-    They have length [B] and may have `limit` [B] symbols; penalty is that of any number of symbols, eos counted.
+    score [B, K] of live hypotheses of length [B], which may reach `limit` [B] tokens; finished [B, E] are the scores of
+    finished ones. A live hypothesis can only lose log-probability, so its best future score is the present one over the
+    larger of the penalties of the earliest and the latest end: penalties[length + 1] and penalties[limit + 1].
     """
-    found = torch.empty(len(length), dtype=torch.bool)
-    sizes = (len(length), score.size(1), ended.size(1), n)
-    call("s2s_over", score.contiguous(), ended.contiguous(), length, limit, penalty, *sizes, found)
-    return found
+    reachable = score[:, 0] / torch.maximum(penalties[length + 1], penalties[limit + 1])
+    return finished[:, n - 1] >= reachable
 
 
-def _candidates(*shape: int) -> Candidates:
+def _native_search_finished(
+    score: Tensor, finished: Tensor, length: Tensor, limit: Tensor, penalties: Tensor, n: int
+) -> Tensor:
+    result = torch.empty(len(length), dtype=torch.bool)
+    sizes = (len(length), score.size(1), finished.size(1), n)
+    given = score.contiguous(), finished.contiguous(), length, limit, penalties
+    call("s2s_search_finished", *given, *sizes, result)
+    return result
+
+
+def _empty_candidates(*shape: int) -> Candidates:
     return (
         torch.empty(shape),
         torch.empty(shape, dtype=torch.long),
@@ -92,6 +132,19 @@ def _candidates(*shape: int) -> Candidates:
     )
 
 
-def _to(tensors: tuple[Tensor, ...] | list[Tensor]) -> ctypes.Array[c_void_p]:
-    """Pointers to them, as a structure of pointers has them."""
+def _pointers(tensors: tuple[Tensor, ...] | list[Tensor]) -> ctypes.Array[c_void_p]:
+    """A C structure of pointers to them."""
     return (c_void_p * len(tensors))(*(tensor.data_ptr() for tensor in tensors))
+
+
+merge_candidates = Operator(
+    "merge_candidates", reference=_merge_candidates, native=_native_merge_candidates, fp32=[0, 2]
+)
+merge_finished = Operator("merge_finished", reference=_merge_finished, native=_native_merge_finished, fp32=[4])
+unfinished_candidates = Operator(
+    "unfinished_candidates",
+    reference=_unfinished_candidates,
+    native=_native_unfinished_candidates,
+    accepts=lambda candidates, *_: candidates[0].dtype is torch.float32 and candidates[0].is_cpu,
+)
+search_finished = Operator("search_finished", reference=_search_finished, native=_native_search_finished, fp32=[0, 1])

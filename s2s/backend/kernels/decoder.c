@@ -1,66 +1,76 @@
-/* A step of a whole decoder as one call, for one thread: where rows are few and narrow, calls take more time than
+/* A step of a whole decoder as one call, for one thread: where rows are few and narrow, calls take longer than
 arithmetic. R = B * K rows; see decoder.h.
 */
 
 #include "decoder.h"
-#include <stdlib.h>
 
-typedef void (*Sublayer)(const Layer *, const Step *, const float *x, float *scratch, float *out);
+/* The size of structure `which` of decoder.h, in the order of structs.py; -1 if there is no such. */
+int64_t s2s_struct_size(int64_t which) {
+    const int64_t sizes[] = {sizeof(Linear), sizeof(Norm), sizeof(Layer), sizeof(Step)};
+    return which >= 0 && which < 4 ? sizes[which] : -1;
+}
 
-static void paths(const Layer *layer, const Step *s, const float *x, float *scratch, float *out) {
+typedef int64_t (*Sublayer)(const Layer *, const Step *, const float *x, float *scratch, float *out);
+
+static int64_t self_attention(const Layer *layer, const Step *s, const float *x, float *scratch, float *out) {
     int64_t R = s->B * s->K, width = layer->qkv.O, keys = s->h * s->d_k;
     const float *q = scratch, *k = q + keys, *v = k + keys;
     float *found = scratch + R * width;
-    s2s_product(&layer->qkv, x, R, scratch);
-    s2s_attend(q, k, v, width, width, width, layer->nodes, s->path, s->length, s->B, s->K, s->N, s->T, s->h, s->d_k,
-               s->d_v, 1 / sqrtf(s->d_k), found);
-    s2s_product(&layer->out, found, R, out);
+    if (s2s_linear(&layer->qkv, x, R, scratch)) return NO_MEMORY;
+    if (s2s_tree_attention(q, k, v, width, width, width, layer->nodes, s->path, s->length, s->B, s->K, s->N, s->L,
+                           s->h, s->d_k, s->d_v, 1 / sqrtf(s->d_k), found))
+        return NO_MEMORY;
+    return s2s_linear(&layer->out, found, R, out);
 }
 
-static void source(const Layer *layer, const Step *s, const float *x, float *scratch, float *out) {
+static int64_t cross_attention(const Layer *layer, const Step *s, const float *x, float *scratch, float *out) {
     int64_t R = s->B * s->K;
     float *found = scratch + R * layer->query.O;
-    s2s_product(&layer->query, x, R, scratch);
-    s2s_attend_source(scratch, layer->keys, layer->values, s->seen, s->B, s->K, s->S, s->h, s->d_k, s->d_v,
-                      1 / sqrtf(s->d_k), found);
-    s2s_product(&layer->source_out, found, R, out);
+    if (s2s_linear(&layer->query, x, R, scratch)) return NO_MEMORY;
+    if (s2s_source_attention(scratch, layer->keys, layer->values, s->seen, s->B, s->K, s->S, s->h, s->d_k, s->d_v,
+                             1 / sqrtf(s->d_k), found))
+        return NO_MEMORY;
+    return s2s_linear(&layer->source_out, found, R, out);
 }
 
-static void feed_forward(const Layer *layer, const Step *s, const float *x, float *scratch, float *out) {
+static int64_t feed_forward(const Layer *layer, const Step *s, const float *x, float *scratch, float *out) {
     int64_t R = s->B * s->K, n = R * layer->inner.O;
-    s2s_product(&layer->inner, x, R, scratch);
+    if (s2s_linear(&layer->inner, x, R, scratch)) return NO_MEMORY;
     for (int64_t i = 0; i < n; i++) scratch[i] = scratch[i] > 0 ? scratch[i] : 0;
-    s2s_product(&layer->outer, scratch, R, out);
+    return s2s_linear(&layer->outer, scratch, R, out);
 }
 
 /* x becomes norm(x + sublayer(x)), or x + sublayer(norm(x)). */
-static void around(Sublayer sublayer, const Norm *norm, const Layer *layer, const Step *s, float *x, float *scratch) {
+static int64_t residual(Sublayer sublayer, const Norm *norm, const Layer *layer, const Step *s, float *x,
+                        float *scratch) {
     int64_t R = s->B * s->K, n = R * s->D;
     float *normed = scratch, *found = scratch + n;
     scratch += 2 * n;
-    if (!s->pre) {
-        sublayer(layer, s, x, scratch, found);
-        s2s_add_norm(x, found, R, s->D, norm->weight, norm->bias, norm->eps, x);
-        return;
+    if (!s->pre_norm) {
+        if (sublayer(layer, s, x, scratch, found)) return NO_MEMORY;
+        return s2s_add_norm(x, found, R, s->D, norm->weight, norm->bias, norm->eps, x);
     }
     s2s_norm(x, R, s->D, norm->weight, norm->bias, norm->eps, normed);
-    sublayer(layer, s, normed, scratch, found);
+    if (sublayer(layer, s, normed, scratch, found)) return NO_MEMORY;
     for (int64_t i = 0; i < n; i++) x[i] += found[i];
+    return OK;
 }
 
 /* x [R, D] becomes the last layer's output; each layer writes its keys and values into its nodes. */
-void s2s_decoder(const Layer *layers, int64_t n_layers, const Step *s, float *x) {
+int64_t s2s_decoder_step(const Layer *layers, int64_t n_layers, const Step *s, float *x) {
     const Layer *end = layers + n_layers;
-    int64_t widest = 0;
+    int64_t widest = 0, failed = 0;
     for (const Layer *layer = layers; layer < end; layer++) {
-        int64_t attention = layer->qkv.O + s->h * s->d_v, most = layer->inner.O > attention ? layer->inner.O : attention;
-        widest = most > widest ? most : widest;
+        int64_t attention = layer->qkv.O + s->h * s->d_v;
+        widest = attention > widest ? attention : widest;
+        widest = layer->inner.O > widest ? layer->inner.O : widest;
     }
-    float *scratch = malloc(s->B * s->K * (2 * s->D + widest) * sizeof(float));
-    for (const Layer *layer = layers; layer < end; layer++) {
-        around(paths, &layer->paths, layer, s, x, scratch);
-        around(source, &layer->source, layer, s, x, scratch);
-        around(feed_forward, &layer->feed_forward, layer, s, x, scratch);
-    }
+    float *scratch = allocate(s->B * s->K * (2 * s->D + widest) * sizeof(float));
+    if (!scratch) return NO_MEMORY;
+    for (const Layer *layer = layers; layer < end && !failed; layer++)
+        failed = residual(self_attention, &layer->self_attention_norm, layer, s, x, scratch) ||
+                 residual(cross_attention, &layer->cross_attention_norm, layer, s, x, scratch) ||
+                 residual(feed_forward, &layer->feed_forward_norm, layer, s, x, scratch);
     free(scratch);
+    return failed ? NO_MEMORY : OK;
 }

@@ -1,6 +1,6 @@
-/* From logits to what label smoothing makes of them, while a row of them is in the cache. V symbols. */
+/* From logits to what label smoothing makes of them, while a row of them is in the cache. V is the vocabulary. */
 
-#include "vectors.h"
+#include "decoder.h"
 
 typedef uint32_t vu __attribute__((vector_size(4 * W), aligned(4)));
 typedef uint16_t vh __attribute__((vector_size(2 * W), aligned(2)));
@@ -68,12 +68,13 @@ static void smoothed(float *x, int64_t V, int64_t y, float on_target, float on_e
 }
 
 /* Each row of logits x [R, V], in floats or in bf16, with target [R]: the gradient in the logits' place, and the sums
-[R]; all 0 where it does not count [R]. room: V floats. */
-void s2s_smoothed(void *x, int64_t is_bf16, int64_t R, int64_t V, const int64_t *target, const uint8_t *counts,
-                  float on_target, float on_each, float *room, float *loss, float *nll) {
+[R]; all 0 where it does not count [R]. scratch: V floats. */
+int64_t s2s_label_smoothing(void *x, int64_t is_bf16, int64_t R, int64_t V, const int64_t *target,
+                            const uint8_t *counts, float on_target, float on_each, float *scratch, float *loss,
+                            float *nll) {
     for (int64_t r = 0; r < R; r++) {
         uint16_t *narrow_row = (uint16_t *)x + r * V;
-        float *row = is_bf16 ? room : (float *)x + r * V;
+        float *row = is_bf16 ? scratch : (float *)x + r * V;
         if (!counts[r]) {
             loss[r] = nll[r] = 0;
             memset(is_bf16 ? (void *)narrow_row : row, 0, V * (is_bf16 ? 2 : 4));
@@ -83,4 +84,5 @@ void s2s_smoothed(void *x, int64_t is_bf16, int64_t R, int64_t V, const int64_t 
         smoothed(row, V, target[r], on_target, on_each, loss + r, nll + r);
         if (is_bf16) narrow(row, V, narrow_row);
     }
+    return OK;
 }

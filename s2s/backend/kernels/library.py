@@ -1,121 +1,106 @@
-"""The functions in C, compiled once by the machine's own compiler and kept."""
+"""The compiled functions, loaded once per process, and how they are called."""
 
 from __future__ import annotations
 
-__all__ = ["Library", "call", "library", "number"]
+__all__ = ["NativeLibrary", "call", "constant", "native_library"]
 
 import ctypes
 import functools
-import hashlib
 import os
-import platform
-import shutil
 import subprocess
-import tempfile
+import sys
 from ctypes import c_float, c_int64, c_void_p
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from torch import Tensor
 
+from s2s.backend.kernels.compiled import compiled_library
+from s2s.backend.kernels.structs import STRUCTS
 from s2s.errors import ConfigError
 
-SOURCES = sorted(Path(__file__).parent.glob("*.[ch]"))
-FLAGS = ("-O3", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
-ARGUMENTS = {
-    "s2s_top": [c_void_p, *[c_int64] * 3, *[c_void_p] * 2, c_int64, *[c_void_p] * 3],
-    "s2s_attend": [*[c_void_p] * 3, *[c_int64] * 3, *[c_void_p] * 3, *[c_int64] * 7, c_float, c_void_p],
-    "s2s_attend_source": [*[c_void_p] * 4, *[c_int64] * 6, c_float, c_void_p],
-    "s2s_attend_padded": [*[c_void_p] * 7, *[c_int64] * 6, c_float, c_void_p],
+SIGNATURES = {
+    "s2s_top_k": [c_void_p, *[c_int64] * 3, *[c_void_p] * 2, c_int64, *[c_void_p] * 3],
+    "s2s_tree_attention": [*[c_void_p] * 3, *[c_int64] * 3, *[c_void_p] * 3, *[c_int64] * 7, c_float, c_void_p],
+    "s2s_source_attention": [*[c_void_p] * 4, *[c_int64] * 6, c_float, c_void_p],
+    "s2s_padded_attention": [*[c_void_p] * 7, *[c_int64] * 6, c_float, c_void_p],
     "s2s_add_norm": [*[c_void_p] * 2, *[c_int64] * 2, *[c_void_p] * 2, c_float, c_void_p],
-    "s2s_quantized": [c_void_p, *[c_int64] * 4, *[c_void_p] * 2],
-    "s2s_rescaled": [c_void_p, *[c_int64] * 2, *[c_void_p] * 2],
-    "s2s_product": [c_void_p, c_void_p, c_int64, c_void_p],
-    "s2s_decoder": [c_void_p, c_int64, c_void_p, c_void_p],
-    "s2s_join": [*[c_void_p] * 4, *[c_int64] * 4, *[c_void_p] * 5],
+    "s2s_quantize_rows": [c_void_p, *[c_int64] * 4, *[c_void_p] * 2],
+    "s2s_dequantize_rows": [c_void_p, *[c_int64] * 2, *[c_void_p] * 2],
+    "s2s_linear": [c_void_p, c_void_p, c_int64, c_void_p],
+    "s2s_decoder_step": [c_void_p, c_int64, c_void_p, c_void_p],
+    "s2s_merge_candidates": [*[c_void_p] * 4, *[c_int64] * 4, *[c_void_p] * 5],
     "s2s_merge_finished": [*[c_void_p] * 2, *[c_int64] * 5, *[c_void_p] * 3],
-    "s2s_unfinished": [c_void_p, *[c_int64] * 4, c_void_p],
-    "s2s_grow_paths": [*[c_void_p] * 3, *[c_int64] * 3],
-    "s2s_select_paths": [*[c_void_p] * 2, *[c_int64] * 4, c_void_p],
-    "s2s_over": [*[c_void_p] * 5, *[c_int64] * 4, c_void_p],
-    "s2s_smoothed": [c_void_p, *[c_int64] * 3, *[c_void_p] * 2, *[c_float] * 2, *[c_void_p] * 3],
-    "s2s_large_pages": [c_void_p, c_int64],
+    "s2s_unfinished_candidates": [c_void_p, *[c_int64] * 4, c_void_p],
+    "s2s_search_finished": [*[c_void_p] * 5, *[c_int64] * 4, c_void_p],
+    "s2s_extend_paths": [*[c_void_p] * 3, *[c_int64] * 3],
+    "s2s_reorder_paths": [*[c_void_p] * 2, *[c_int64] * 4, c_void_p],
+    "s2s_label_smoothing": [c_void_p, *[c_int64] * 3, *[c_void_p] * 2, *[c_float] * 2, *[c_void_p] * 3],
+    "s2s_huge_pages": [c_void_p, c_int64],
+    "s2s_struct_size": [c_int64],
+    "s2s_panel_width": [],
+    "s2s_has_int8": [],
 }
-NUMBERS = ("s2s_columns", "s2s_has_int8")
-"""Functions of nothing, which tell what was compiled"""
+"""Argument types; all return an integer: 0 or an error code, or the constant that they are asked for"""
 
 
-class Library(NamedTuple):
-    """The compiled functions, or None and why not."""
+class NativeLibrary(NamedTuple):
+    """The compiled functions, or None; and which are used, and why."""
 
     functions: ctypes.CDLL | None
-    why: str
+    reason: str
 
 
 def call(name: str, *arguments: Any) -> None:
-    """Call a function; tensors are given as the addresses of what they hold."""
+    """Call a function; tensors are passed as the addresses of their data. Raises MemoryError if memory runs out."""
     pointers = [a.data_ptr() if isinstance(a, Tensor) else a for a in arguments]
-    getattr(library().functions, name)(*pointers)
+    if getattr(native_library().functions, name)(*pointers):
+        raise MemoryError(f"{name}: not enough memory")
 
 
-def number(name: str) -> int:
-    """What one of the `NUMBERS` is."""
-    found: int = getattr(library().functions, name)()
-    return found
+def constant(name: str) -> int:
+    """A constant that was compiled in."""
+    value: int = getattr(native_library().functions, name)()
+    return value
 
 
 @functools.cache
-def library() -> Library:
-    """Compiled or found, as S2S_KERNELS wants it."""
+def native_library() -> NativeLibrary:
+    """Found or compiled, and loaded, as S2S_KERNELS says."""
     wanted = os.environ.get("S2S_KERNELS", "auto")
     if wanted not in ("auto", "torch", "native"):
         raise ConfigError(f"S2S_KERNELS={wanted}: give auto, torch or native")
     if wanted == "torch":
-        return Library(None, "torch kernels (S2S_KERNELS=torch)")
+        return NativeLibrary(None, "torch kernels (S2S_KERNELS=torch)")
     try:
-        functions = ctypes.CDLL(str(_compiled()))
+        return NativeLibrary(_load(), "native kernels")
     except (OSError, subprocess.SubprocessError) as error:
         if wanted == "native":
             raise ConfigError(f"S2S_KERNELS=native: {error}") from error
-        return Library(None, f"torch kernels ({error})")
-    for name, types in ARGUMENTS.items():
-        getattr(functions, name).argtypes, getattr(functions, name).restype = types, None
-    for name in NUMBERS:
-        getattr(functions, name).restype = c_int64
-    return Library(functions, "native kernels")
+        return NativeLibrary(None, f"torch kernels ({error})")
 
 
-def _compiled() -> Path:
-    """The library, from the user's cache unless source, compiler or processor are new."""
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    if compiler is None:
-        raise FileNotFoundError("no C compiler: neither CC nor cc names one")
-    made_of = (*(source.read_bytes() for source in SOURCES), compiler.encode(), *map(str.encode, FLAGS), _processor())
-    name = f"s2s-{hashlib.sha256(b'|'.join(made_of)).hexdigest()[:16]}.so"
-    path = _cache() / name
-    if not path.exists():
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            made = Path(folder) / name
-            sources = [str(source) for source in SOURCES if source.suffix == ".c"]
-            command = [compiler, *FLAGS, "-march=native", *sources, "-o", str(made), "-lm"]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-            if done.returncode:
-                raise OSError(f"{compiler} cannot compile {SOURCES[0].parent}: {done.stderr.strip()[:200]}")
-            made.replace(path)  # at once, for other processes may be looking for it
-    return path
-
-
-def _cache() -> Path:
-    """A folder that only this user writes to."""
-    root = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "s2s"
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return root
-
-
-def _processor() -> bytes:
-    """What the compiler's choice of instructions depends on."""
+def _load() -> ctypes.CDLL:
+    """The functions; a library that does not fit is compiled again, once."""
     try:
-        lines = Path("/proc/cpuinfo").read_bytes().splitlines()
-    except OSError:
-        return platform.processor().encode() + platform.machine().encode()
-    return b"".join(sorted({line for line in lines if line.startswith((b"flags", b"Features", b"model name"))}))
+        return _open(anew=False)
+    except AttributeError:
+        pass
+    try:
+        return _open(anew=True)
+    except AttributeError as error:
+        raise OSError(f"the compiled library does not fit: {error}") from error
+
+
+def _open(*, anew: bool) -> ctypes.CDLL:
+    """Raises AttributeError if a function is missing or a structure has another size than here."""
+    with compiled_library(anew=anew) as (path, warning):
+        functions = ctypes.CDLL(str(path))
+    if warning:
+        print(f"warning: {warning}", file=sys.stderr, flush=True)
+    for name, types in SIGNATURES.items():
+        function = getattr(functions, name)
+        function.argtypes, function.restype = types, c_int64
+    for index, struct in enumerate(STRUCTS):
+        if (size := functions.s2s_struct_size(index)) != ctypes.sizeof(struct):
+            raise AttributeError(f"{struct.__name__} has {ctypes.sizeof(struct)} bytes here and {size} there")
+    return functions

@@ -1,13 +1,12 @@
-/* Products of rows with weights that were laid out for them, for one thread.
+/* Linear maps with prepacked weights, for one thread.
 
 The outputs are cut into panels of C columns. A panel's weights lie in the order in which they are read, so that few
-rows, which wait for memory, are as fast as it is; a tile of up to ROWS rows stays in registers, so that many, which
-wait for arithmetic, are as fast as that. Each number is the sum over the inputs in their order, from the bias on: a
+rows, which are bound by memory, run at its bandwidth; a tile of up to ROWS rows stays in registers, so that many run
+at the rate of arithmetic. Each number is the sum over the inputs in their order, from the bias on: a
 row has the same bits in a tile of any size. R rows, I inputs, O outputs.
 */
 
 #include "decoder.h"
-#include <stdlib.h>
 
 #ifdef __linux__
 #include <sys/mman.h>
@@ -21,7 +20,7 @@ enum { ROWS = 6, PARTS = 1 };
 #define UNROLLED _Pragma("GCC unroll 8") /* or sums are not kept in registers */
 enum { C = PARTS * W, AHEAD = 32, ZERO = 128 };
 
-int64_t s2s_columns(void) { return C; }
+int64_t s2s_panel_width(void) { return C; }
 
 int64_t s2s_has_int8(void) {
 #ifdef __AVX512VNNI__
@@ -31,13 +30,14 @@ int64_t s2s_has_int8(void) {
 #endif
 }
 
-/* Ask for large pages: a product reads more pages than the processor remembers where to find. */
-void s2s_large_pages(void *memory, int64_t n_bytes) {
+/* Ask for huge pages: a product reads more pages than the TLB holds. */
+int64_t s2s_huge_pages(void *memory, int64_t n_bytes) {
 #ifdef MADV_HUGEPAGE
     madvise(memory, n_bytes, MADV_HUGEPAGE);
 #else
     (void)memory, (void)n_bytes;
 #endif
+    return OK;
 }
 
 /* Sums to outputs: all C columns of a panel, or the first of them if it is the last. */
@@ -50,22 +50,22 @@ static inline __attribute__((always_inline)) void put(const int n, vf sums[ROWS]
             memcpy(out, sums[r], columns * sizeof(float));
 }
 
-static inline __attribute__((always_inline)) void tile(const int n, const Map *map, int64_t o, const float *x,
+static inline __attribute__((always_inline)) void tile(const int n, const Linear *linear, int64_t o, const float *x,
                                                        float *out) {
-    const float *weight = (const float *)map->weight + o * map->I, *bias = map->bias + o;
+    const float *weight = (const float *)linear->weight + o * linear->I, *bias = linear->bias + o;
     vf sums[ROWS][PARTS];
     UNROLLED for (int r = 0; r < n; r++)
         UNROLLED for (int c = 0; c < PARTS; c++) sums[r][c] = load(bias + c * W);
-    for (int64_t i = 0; i < map->I; i++, weight += C) {
+    for (int64_t i = 0; i < linear->I; i++, weight += C) {
         vf w[PARTS];
         UNROLLED for (int c = 0; c < PARTS; c++) {
             w[c] = load(weight + c * W);
             __builtin_prefetch(weight + AHEAD * C + c * W);
         }
         UNROLLED for (int r = 0; r < n; r++)
-            UNROLLED for (int c = 0; c < PARTS; c++) sums[r][c] += splat(x[r * map->I + i]) * w[c];
+            UNROLLED for (int c = 0; c < PARTS; c++) sums[r][c] += splat(x[r * linear->I + i]) * w[c];
     }
-    put(n, sums, out, map->O, map->O - o);
+    put(n, sums, out, linear->O, linear->O - o);
 }
 
 #ifdef __AVX512VNNI__
@@ -73,10 +73,10 @@ static inline __attribute__((always_inline)) void tile(const int n, const Map *m
 static inline void add_fours(vi *sum, vi x, vi w) { __asm__("vpdpbusd %2, %1, %0" : "+v"(*sum) : "v"(x), "v"(w)); }
 
 /* The same in 8-bit integers, four inputs [I / 4] at a time; x are unsigned, around ZERO, and worth `scale` each. */
-static inline __attribute__((always_inline)) void byte_tile(const int n, const Map *map, int64_t o, const uint8_t *x,
-                                                            const float *scale, float *out) {
-    int64_t fours = (map->I + 3) / 4;
-    const int8_t *weight = (const int8_t *)map->weight + o * 4 * fours;
+static inline __attribute__((always_inline)) void int8_tile(const int n, const Linear *linear, int64_t o,
+                                                            const uint8_t *x, const float *scale, float *out) {
+    int64_t fours = (linear->I + 3) / 4;
+    const int8_t *weight = (const int8_t *)linear->weight + o * 4 * fours;
     vi sums[ROWS][PARTS];
     UNROLLED for (int r = 0; r < n; r++)
         UNROLLED for (int c = 0; c < PARTS; c++) sums[r][c] = (vi){0};
@@ -96,37 +96,43 @@ static inline __attribute__((always_inline)) void byte_tile(const int n, const M
     UNROLLED for (int r = 0; r < n; r++)
         UNROLLED for (int c = 0; c < PARTS; c++) {
             int64_t at = o + c * W;
-            vi whole = sums[r][c] - *(const vi *)(map->zero + at);
-            found[r][c] = __builtin_convertvector(whole, vf) * load(map->scale + at) * splat(scale[r]);
-            found[r][c] += load(map->bias + at);
+            vi whole = sums[r][c] - *(const vi *)(linear->zero + at);
+            found[r][c] = __builtin_convertvector(whole, vf) * load(linear->scale + at) * splat(scale[r]);
+            found[r][c] += load(linear->bias + at);
         }
-    put(n, found, out, map->O, map->O - o);
+    put(n, found, out, linear->O, linear->O - o);
 }
 
-static void byte_product(const Map *map, const float *x, int64_t R, float *out) {
-    int64_t width = (map->I + 3) / 4 * 4;
-    uint8_t *rows = malloc(R * width);
-    float *scale = malloc(R * sizeof(float));
-    s2s_quantized(x, R, map->I, width, ZERO, rows, scale);
-    for (int64_t o = 0; o < map->O; o += C)
+static int64_t int8_linear(const Linear *linear, const float *x, int64_t R, float *out) {
+    int64_t width = (linear->I + 3) / 4 * 4;
+    uint8_t *rows = allocate(R * width);
+    float *scale = allocate(R * sizeof(float));
+    if (!rows || !scale) {
+        free(rows), free(scale);
+        return NO_MEMORY;
+    }
+    s2s_quantize_rows(x, R, linear->I, width, ZERO, rows, scale);
+    for (int64_t o = 0; o < linear->O; o += C)
         for (int64_t r = 0; r < R; r += ROWS) switch (R - r < ROWS ? R - r : ROWS) {
-#define CASE(n) case n: byte_tile(n, map, o, rows + r * width, scale + r, out + r * map->O + o); break;
+#define CASE(n) case n: int8_tile(n, linear, o, rows + r * width, scale + r, out + r * linear->O + o); break;
                 CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
 #undef CASE
             }
     free(rows), free(scale);
+    return OK;
 }
 #endif
 
 /* x [R, I] -> [R, O] */
-void s2s_product(const Map *map, const float *x, int64_t R, float *out) {
+int64_t s2s_linear(const Linear *linear, const float *x, int64_t R, float *out) {
 #ifdef __AVX512VNNI__
-    if (map->scale) return byte_product(map, x, R, out);
+    if (linear->scale) return int8_linear(linear, x, R, out);
 #endif
-    for (int64_t o = 0; o < map->O; o += C)
+    for (int64_t o = 0; o < linear->O; o += C)
         for (int64_t r = 0; r < R; r += ROWS) switch (R - r < ROWS ? R - r : ROWS) {
-#define CASE(n) case n: tile(n, map, o, x + r * map->I, out + r * map->O + o); break;
+#define CASE(n) case n: tile(n, linear, o, x + r * linear->I, out + r * linear->O + o); break;
                 CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
 #undef CASE
             }
+    return OK;
 }

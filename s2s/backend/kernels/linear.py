@@ -1,118 +1,116 @@
-"""Linear maps by the functions in C: few rows as fast as memory is, many as fast as arithmetic is, on one thread.
+"""Prepacked linear maps in C: bound by memory for few rows, by arithmetic for many, on one thread.
 
-A row's result has the same bits whatever the other rows are, and however many. Shapes: R rows, I inputs, O outputs.
+A row's result has the same bits whatever the other rows are, and however many. Shapes: R rows, I inputs, O outputs,
+C outputs of a panel.
 """
 
 from __future__ import annotations
 
-__all__ = ["Bytes", "Floats", "Map", "Product", "Room", "has_int8_linear", "has_linear"]
+__all__ = [
+    "ZERO_POINT",
+    "Fp32Linear",
+    "HugePageArena",
+    "Int8Linear",
+    "PrepackedLinear",
+    "has_int8_linear",
+    "has_linear",
+    "quantize_weight",
+]
 
 import ctypes
-from ctypes import c_int64, c_void_p
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from s2s.backend.kernels.library import call, library, number
+from s2s.backend.kernels.library import call, constant, native_library
+from s2s.backend.kernels.structs import LinearStruct
 
-LARGE_PAGE = 2**21
-
-
-class Map(ctypes.Structure):
-    """What products.c knows of a linear map."""
-
-    _fields_ = (
-        *((name, c_void_p) for name in ("weight", "bias", "scale", "zero")),
-        ("n_inputs", c_int64),
-        ("n_outputs", c_int64),
-    )
+HUGE_PAGE = 2**21
+ZERO_POINT = 128
+"""The unsigned 8-bit input that stands for 0"""
 
 
-class Room:
-    """Memory in large pages, for what is read from end to end at every step.
+class HugePageArena:
+    """Memory in huge pages, for weights that are read from end to end at every step.
 
     (Products of 4 rows with weights that no cache holds: 1.2 times as fast.)
     """
 
-    def __init__(self, chunk: int = 4 * LARGE_PAGE) -> None:
-        self.chunk, self.left = chunk, torch.empty(0, dtype=torch.uint8)
+    def __init__(self, chunk: int = 4 * HUGE_PAGE) -> None:
+        self.chunk, self.free = chunk, torch.empty(0, dtype=torch.uint8)
 
-    def keep(self, x: Tensor) -> Tensor:
-        """A copy of x in here."""
+    def copy(self, x: Tensor) -> Tensor:
+        """A copy of x in this memory."""
         n_bytes = x.numel() * x.element_size()
-        if n_bytes > len(self.left):
-            memory = torch.empty(max(n_bytes, self.chunk) + LARGE_PAGE, dtype=torch.uint8)
-            self.left = memory[-memory.data_ptr() % LARGE_PAGE :]
-            call("s2s_large_pages", self.left, len(self.left) // 4096 * 4096)
-        place, self.left = self.left[:n_bytes], self.left[(n_bytes + 63) // 64 * 64 :]
-        return place.view(x.dtype).view(x.shape).copy_(x)
+        if n_bytes > len(self.free):
+            memory = torch.empty(max(n_bytes, self.chunk) + HUGE_PAGE, dtype=torch.uint8)
+            self.free = memory[-memory.data_ptr() % HUGE_PAGE :]
+            call("s2s_huge_pages", self.free, len(self.free) // 4096 * 4096)
+        own, self.free = self.free[:n_bytes], self.free[(n_bytes + 63) // 64 * 64 :]
+        return own.view(x.dtype).view(x.shape).copy_(x)
 
 
-class Product:
+class PrepackedLinear:
     """x W^T + b."""
 
-    def __init__(self, shape: torch.Size, bias: Tensor | None, **laid_out: Tensor) -> None:
-        """Of W [O, I] and b [O], with the tensors that the `Map` points to."""
+    def __init__(self, shape: torch.Size, bias: Tensor | None, **tensors: Tensor) -> None:
+        """Of W [O, I] and b [O], with the tensors that the `LinearStruct` points to."""
         self.n_outputs, self.n_inputs = shape
         bias = torch.zeros(self.n_outputs) if bias is None else bias.detach()
-        self.tensors = {"bias": _filled(bias), **laid_out}
+        self.tensors = {"bias": _padded(bias), **tensors}
         pointers = {name: tensor.data_ptr() for name, tensor in self.tensors.items()}
-        self.map = Map(**pointers, n_inputs=self.n_inputs, n_outputs=self.n_outputs)
+        self.struct = LinearStruct(**pointers, n_inputs=self.n_inputs, n_outputs=self.n_outputs)
 
     def __call__(self, x: Tensor) -> Tensor:
         """[..., I] -> [..., O]"""
         x = x.contiguous()
         out = x.new_empty(*x.shape[:-1], self.n_outputs)
-        call("s2s_product", ctypes.byref(self.map), x, x.numel() // self.n_inputs, out)
+        call("s2s_linear", ctypes.byref(self.struct), x, x.numel() // self.n_inputs, out)
         return out
 
 
-class Floats(Product):
+class Fp32Linear(PrepackedLinear):
     """In fp32."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, room: Room) -> None:
-        panels = _filled(weight.detach()).unflatten(0, (-1, columns()))  # [O / C, C, I]
-        super().__init__(weight.shape, bias, weight=room.keep(panels.transpose(1, 2)))
+    def __init__(self, weight: Tensor, bias: Tensor | None, arena: HugePageArena) -> None:
+        panels = _padded(weight.detach()).unflatten(0, (-1, panel_width()))  # [O / C, C, I]
+        super().__init__(weight.shape, bias, weight=arena.copy(panels.transpose(1, 2)))
 
 
-class Bytes(Product):
+class Int8Linear(PrepackedLinear):
     """In 8-bit integers: a scale for each output of W, and for each row of x by itself."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, room: Room) -> None:
-        whole, scale = in_bytes(weight.detach())
-        whole = _filled(F.pad(whole, (0, -whole.size(1) % 4)))
-        panels = whole.unflatten(0, (-1, columns())).unflatten(2, (-1, 4))  # [O / C, C, I / 4, 4]
-        zero = whole.sum(1, dtype=torch.int32) * ZERO
-        laid_out = {"weight": room.keep(panels.transpose(1, 2)), "scale": _filled(scale), "zero": zero}
-        super().__init__(weight.shape, bias, **laid_out)
+    def __init__(self, weight: Tensor, bias: Tensor | None, arena: HugePageArena) -> None:
+        quantized, scale = quantize_weight(weight.detach())
+        quantized = _padded(F.pad(quantized, (0, -quantized.size(1) % 4)))
+        panels = quantized.unflatten(0, (-1, panel_width())).unflatten(2, (-1, 4))  # [O / C, C, I / 4, 4]
+        zero = quantized.sum(1, dtype=torch.int32) * ZERO_POINT
+        tensors = {"weight": arena.copy(panels.transpose(1, 2)), "scale": _padded(scale), "zero": zero}
+        super().__init__(weight.shape, bias, **tensors)
 
 
-ZERO = 128
-"""What stands for 0 among unsigned 8-bit inputs"""
-
-
-def in_bytes(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """W [O, I] as signed 8-bit numbers, and what each of its rows is to be multiplied by, [O]."""
+def quantize_weight(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """W [O, I] as int8, and the scale of each of its rows, [O]."""
     scale = weight.abs().amax(1).clamp(min=1e-12) / 127
     return (weight / scale[:, None]).round().to(torch.int8), scale
 
 
 def has_linear() -> bool:
-    """Whether there are these functions, for the threads that torch has been given."""
-    return library().functions is not None and torch.get_num_threads() == 1
+    """Whether there are linear maps in C for the number of threads that torch has: they run on one."""
+    return native_library().functions is not None and torch.get_num_threads() == 1
 
 
 def has_int8_linear() -> bool:
-    """Whether those of 8-bit integers are there, which need AVX-512 VNNI."""
-    return has_linear() and bool(number("s2s_has_int8"))
+    """Whether there are those of 8-bit integers, which need AVX-512 VNNI."""
+    return has_linear() and bool(constant("s2s_has_int8"))
 
 
-def columns() -> int:
-    """The outputs of a panel."""
-    return number("s2s_columns")
+def panel_width() -> int:
+    """C, the outputs of a panel."""
+    return constant("s2s_panel_width")
 
 
-def _filled(x: Tensor) -> Tensor:
+def _padded(x: Tensor) -> Tensor:
     """x [O, ...] with zeros up to whole panels."""
-    return F.pad(x, (0, 0) * (x.dim() - 1) + (0, -len(x) % columns())).contiguous()
+    return F.pad(x, (0, 0) * (x.dim() - 1) + (0, -len(x) % panel_width())).contiguous()

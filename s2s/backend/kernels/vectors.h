@@ -8,11 +8,15 @@ Nothing here adds in an order that depends on how much else there is: a row has 
 
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { W = 16 };
 typedef float vf __attribute__((vector_size(4 * W), aligned(4)));
 typedef int32_t vi __attribute__((vector_size(4 * W), aligned(4)));
+
+/* Memory, or null if there is none; never null for nothing. */
+static inline void *allocate(int64_t n_bytes) { return malloc(n_bytes ? n_bytes : 1); }
 
 static inline vf splat(float x) { return x - (vf){0}; }
 static inline vf choose(vi which, vf a, vf b) { return (vf)((which & (vi)a) | (~which & (vi)b)); }

@@ -1,0 +1,52 @@
+"""The structures of decoder.h, field by field; their sizes are compared with the compiled ones when it is loaded."""
+
+from __future__ import annotations
+
+__all__ = ["STRUCTS", "LayerStruct", "LinearStruct", "NormStruct", "StepStruct"]
+
+import ctypes
+from ctypes import c_double, c_int64, c_void_p
+
+LINEARS = ("qkv", "out", "query", "source_out", "inner", "outer")
+NORMS = ("self_attention_norm", "cross_attention_norm", "feed_forward_norm")
+SIZES = ("B", "K", "N", "L", "S", "h", "d_k", "d_v", "D")
+
+
+class LinearStruct(ctypes.Structure):
+    """A prepacked linear map."""
+
+    _fields_ = (
+        *((name, c_void_p) for name in ("weight", "bias", "scale", "zero")),
+        ("n_inputs", c_int64),
+        ("n_outputs", c_int64),
+    )
+
+
+class NormStruct(ctypes.Structure):
+    """A layer normalisation."""
+
+    _fields_ = (("weight", c_void_p), ("bias", c_void_p), ("eps", c_double))
+
+
+class LayerStruct(ctypes.Structure):
+    """A decoder layer."""
+
+    _fields_ = (
+        *((name, LinearStruct) for name in LINEARS),
+        *((name, NormStruct) for name in NORMS),
+        *((name, c_void_p) for name in ("nodes", "keys", "values")),
+    )
+
+
+class StepStruct(ctypes.Structure):
+    """What a decoding step is given beside its input."""
+
+    _fields_ = (
+        *((name, c_int64) for name in SIZES),
+        *((name, c_void_p) for name in ("path", "length", "seen")),
+        ("pre_norm", c_int64),
+    )
+
+
+STRUCTS = (LinearStruct, NormStruct, LayerStruct, StepStruct)
+"""In the order in which `s2s_struct_size` numbers them"""

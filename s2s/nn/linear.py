@@ -1,0 +1,48 @@
+"""Linear maps that free their weight when it is prepacked for decoding."""
+
+from __future__ import annotations
+
+__all__ = ["Linear", "Projections"]
+
+from typing import TYPE_CHECKING
+
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from s2s.backend.linear import LinearMap
+
+
+class Linear(nn.Linear):
+    """nn.Linear whose weight is used by its `forward` alone, so that prepacking may free it.
+
+    An nn.Linear is prepacked as well, but keeps its weight, since a module around it may read that directly.
+    """
+
+    prepacked: LinearMap | None = None
+    """Computes the product instead, from a prepacked weight; see `s2s.backend.linear`"""
+
+    def weight_and_bias(self) -> tuple[Tensor, Tensor | None]:
+        """[O, D], [O]"""
+        return self.weight, self.bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., D] -> [..., O]"""
+        return self.prepacked(x) if self.prepacked else super().forward(x)
+
+
+class Projections(nn.Linear):
+    """Several linear maps of one input, computed as one product."""
+
+    prepacked: LinearMap | None = None
+    """As in `Linear`"""
+
+    def __init__(self, d_in: int, parts: tuple[int, ...]) -> None:
+        super().__init__(d_in, sum(parts))
+        self.parts = parts
+
+    def weight_and_bias(self) -> tuple[Tensor, Tensor | None]:
+        """[O, D], [O]"""
+        return self.weight, self.bias
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]  # one result for each part
+        return (self.prepacked or super().forward)(x).split(self.parts, dim=-1)

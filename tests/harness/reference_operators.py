@@ -1,0 +1,15 @@
+"""All operators as their references in torch compute them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from s2s.backend.kernels import Operator
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def use_references(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where no compiler is: no operator calls its function in C."""
+    monkeypatch.setattr(Operator, "use_native", False)
