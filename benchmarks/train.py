@@ -33,7 +33,7 @@ from s2s.backend.matmul import select_matmul
 from s2s.backend.selection import DTYPES
 from s2s.data.lazy_batch import pair_lengths
 from s2s.task import Vocab
-from s2s.training.train_step import n_positions, n_tokens_of
+from s2s.training.train_step import n_positions_of, n_tokens_of
 from s2s_transformer.cost import forward_operations
 from train_data import CORPORA, batches, encoded
 from train_engines import BASE, Remote, arch_of
@@ -204,7 +204,7 @@ def measured_rate(precision: str, device: torch.device) -> float:
 
 def padding(todo: Sequence[Sequence[Pair]]) -> float:
     """Share of the places of all batches, on both sides, that hold no symbol."""
-    return 1 - sum(sum(n_tokens_of(batch)) for batch in todo) / sum(sum(n_positions(batch)) for batch in todo)
+    return 1 - sum(sum(n_tokens_of(batch)) for batch in todo) / sum(sum(n_positions_of(batch)) for batch in todo)
 
 
 def show(title: str, rows: Sequence[Measured]) -> None:

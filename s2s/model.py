@@ -57,10 +57,40 @@ class State:
     """Whether zeros at the end of any dimension but the first change nothing, so that `join` is right. A search then
     lets waiting sentences into a batch as others leave it; else they wait until it is empty."""
 
+    captures: ClassVar[bool] = False
+    """Whether a step can be captured in a CUDA graph: it leaves the shapes of `buffers` as they are, and nothing in it
+    depends on their values on the host. The methods from `prepare_capture` on are for states with growing buffers."""
+
     sentence: Tree
     """Tensors [B, ...]"""
     hypothesis: Tree
     """Tensors [B, K, ...]"""
+
+    def buffers(self) -> Tree:
+        """All that a captured step reads and writes: tensors [B, ...]."""
+        return self.sentence, self.hypothesis
+
+    def with_buffers(self, buffers: Tree) -> Self:
+        """The same state with other tensors for those of `buffers`."""
+        sentence, hypothesis = buffers
+        return replace(self, sentence=sentence, hypothesis=hypothesis)
+
+    def prepare_capture(self) -> Self | None:
+        """With room for one more token in its buffers; None: the next step is better not captured."""
+        return self
+
+    def at_capacity(self, beam: int) -> Self:
+        """With counts on the host as if `beam` more tokens filled the buffers: a captured step uses all of them."""
+        del beam
+        return self
+
+    def clear_rows(self, n: int) -> None:
+        """Make the rows of the buffers from n on, which hold no sentence, safe for a step."""
+
+    def after_step(self, beam: int) -> Self:
+        """With counts on the host as after a step of `beam` hypotheses, which was replayed."""
+        del beam
+        return self
 
     def reorder(self, parents: Tensor) -> Self:
         """Hypothesis k of sentence b continues hypothesis parents[b, k]: parents [B, K'] -> K' hypotheses."""

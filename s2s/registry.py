@@ -1,4 +1,4 @@
-"""What a configuration can choose by name: architectures, tasks, losses, optimizers, …, and their presets.
+"""What a configuration can choose by name: architectures, tasks, objectives, optimizers, …, and their presets.
 
 An entry is a name, a config dataclass and a factory. Defaults stand in the dataclass and nowhere else; the
 factory builds the thing from it. A preset is a named set of values for an entry, as a YAML file or a dict.
@@ -20,7 +20,7 @@ from s2s.errors import PluginError, did_you_mean
 GROUPS = {
     "task": "what is learnt: factory(config) -> s2s.task.Task",
     "arch": "the model: factory(config, vocab) -> s2s.model.Seq2Seq",
-    "loss": "what is minimised: factory(config) -> s2s.nn.loss.Loss",
+    "objective": "what is minimised: factory(config, context: s2s.objective.Context) -> s2s.objective.Objective",
     "optim": "who updates the weights: factory(config, parameters) -> torch.optim.Optimizer",
     "schedule": "the learning rate: factory(config) -> (step -> float)",
     "search": "how outputs are found: factory(config) -> s2s.decoding.Search",
@@ -139,9 +139,9 @@ class Registry:
         """Register an architecture: factory(config, vocab) -> Seq2Seq."""
         self.add("arch", name, config, factory)
 
-    def loss(self, name: str, config: type[Choice], factory: Factory | str) -> None:
-        """Register a loss: factory(config) -> Loss."""
-        self.add("loss", name, config, factory)
+    def objective(self, name: str, config: type[Choice], factory: Factory | str) -> None:
+        """Register an objective: factory(config, context) -> Objective."""
+        self.add("objective", name, config, factory)
 
     def optim(self, name: str, config: type[Choice], factory: Factory | str) -> None:
         """Register an optimizer: factory(config, parameters) -> torch.optim.Optimizer."""

@@ -155,6 +155,14 @@ class Task(ABC):
     def detokenize(self, ids: Sequence[int], src: str) -> str:
         """The output text of target ids, without bos and eos, for the input `src`."""
 
+    def source_text(self, ids: Sequence[int]) -> str:
+        """The input text of source ids, without bos and eos: about what `encode_source` read.
+
+        Needed by objectives that score outputs as text, where `detokenize` depends on the input; the default is for a
+        task whose `detokenize` does not.
+        """
+        return ""
+
     def pieces(self, ids: Sequence[int], src: str) -> list[str]:
         """Each target symbol as people may read it, for the input `src`; the default is its text by itself."""
         return [self.detokenize([i], src) for i in ids]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import shlex
 from pathlib import Path
@@ -84,7 +85,7 @@ def test_the_test_of_the_page_passes(here: Path, monkeypatch: pytest.MonkeyPatch
     module.test_the_gru_keeps_the_contract()
 
 
-CHOICES = ["task=spelling", "arch=gru_tiny", "loss=focal", "optim=adagrad", "schedule=stairs", "search=by_mean"]
+CHOICES = ["task=spelling", "arch=gru_tiny", "objective=focal", "optim=adagrad", "schedule=stairs", "search=by_mean"]
 SETTINGS = ["task.train=words.tsv", "task.valid=words.tsv", "train.tokens=40", "train.steps=8", "log.tensorboard=false"]
 
 
@@ -105,6 +106,13 @@ def test_all_plugins_of_the_page_train_together(here: Path, capsysbinary: pytest
     (here / "ref.txt").write_text("cba\n\nbb\n")
     assert score.main([plugins, "task=spelling", "task.train=x.tsv", "hyp=in.txt", "ref=ref.txt", "metrics=exact"]) == 0
     assert b"exact|nrefs:1|bs:1000|seed:12345\n  in.txt   66.67  [" in capsysbinary.readouterr().out
+
+
+def test_reinforcement_learning_of_the_page_is_a_plugin(here: Path) -> None:
+    arguments = ["plugins=[gru,spelling,reinforce]", "task=spelling", "arch=gru_tiny", "objective=reinforce", *SETTINGS]
+    assert train([*arguments, "train.steps=2", "run=rl", "--quiet"]) == 0
+    log = (here / "runs" / "rl" / "log.jsonl").read_text().splitlines()
+    assert all(record["reward"] >= 0 for record in map(json.loads, log) if record["kind"] == "update")
 
 
 def test_the_wrapper_of_the_page_freezes_and_the_schedule_halves(here: Path) -> None:

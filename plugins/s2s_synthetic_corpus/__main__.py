@@ -1,4 +1,4 @@
-"""`python -m s2s_synthetic_corpus 10`: the first pairs of the synthetic corpus, and the trees of the English."""
+"""`python -m s2s_synthetic_corpus 10`: the first pairs of the synthetic corpus, and the English trees."""
 
 from __future__ import annotations
 

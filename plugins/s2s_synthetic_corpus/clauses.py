@@ -22,7 +22,7 @@ from s2s_synthetic_corpus.predicates import Predicate, Scope, grown, predicate
 from s2s_synthetic_corpus.times import ADVERBS, JUST, TIMES, Adverbial
 
 if TYPE_CHECKING:
-    from s2s_synthetic_corpus.draws import Draws
+    from s2s_synthetic_corpus.rng import HashRng
 
 REFLEXIVE = (" mich", " dich", " sich", " uns", " sich", " sich")
 EVERYTHING = (" jede", " alle ")
@@ -57,41 +57,41 @@ class Clause(NamedTuple):
     """Another thing that the same subject does."""
 
 
-def subject(draws: Draws, kind: str, *, negated: bool = False, grow: Scope | None = None) -> Phrase:
+def subject(rng: HashRng, kind: str, *, negated: bool = False, grow: Scope | None = None) -> Phrase:
     """Who does it: P a person, A an animal."""
-    dice = draws.below(100)
+    dice = rng.below(100)
     if kind == "P" and dice < 50:
         if dice < 34:
-            return pronoun(draws, NOM)
-        return called(draws) if dice < 46 else both(one_who_does(draws), one_who_does(draws))
+            return pronoun(rng, NOM)
+        return called(rng) if dice < 46 else both(one_who_does(rng), one_who_does(rng))
     style = FIXED if negated else FREE
-    phrase = each_one(draws, draws.pick(NOUNS_OF[kind]), NOM, style)
+    phrase = each_one(rng, rng.pick(NOUNS_OF[kind]), NOM, style)
     if dice >= 96:
-        return both(phrase, noun_phrase(draws, draws.pick(NOUNS_OF[kind]), NOM, style))
-    return grown(draws, phrase, grow) if grow else phrase
+        return both(phrase, noun_phrase(rng, rng.pick(NOUNS_OF[kind]), NOM, style))
+    return grown(rng, phrase, grow) if grow else phrase
 
 
-def one_who_does(draws: Draws) -> Phrase:
+def one_who_does(rng: HashRng) -> Phrase:
     """A name or a simple noun phrase for a person."""
-    return called(draws) if draws.chance(40) else noun_phrase(draws, draws.pick(NOUNS_OF["P"]), NOM, FIXED)
+    return called(rng) if rng.chance(40) else noun_phrase(rng, rng.pick(NOUNS_OF["P"]), NOM, FIXED)
 
 
-def clause(draws: Draws, tense: str, scope: Scope, *, who: Phrase | None = None) -> Clause:
+def clause(rng: HashRng, tense: str, scope: Scope, *, who: Phrase | None = None) -> Clause:
     """A subject of the scope's kind and something it does; its adverbials of time are the caller's."""
-    doer = who or subject(draws, scope.kind, negated=scope.negated, grow=scope)
-    does = predicate(draws, scope._replace(person=doer.person, tense=tense, noun=doer.noun))
+    doer = who or subject(rng, scope.kind, negated=scope.negated, grow=scope)
+    does = predicate(rng, scope._replace(person=doer.person, tense=tense, noun=doer.noun))
     adverb = NEITHER
-    if not scope.negated and tense in ADVERBS and draws.chance(18) and not does.before.startswith(EVERYTHING):
-        adverb = draws.pick(ADVERBS[tense])
-    negation = ("n't" if draws.chance(60) else "not") if scope.negated else ""
+    if not scope.negated and tense in ADVERBS and rng.chance(18) and not does.before.startswith(EVERYTHING):
+        adverb = rng.pick(ADVERBS[tense])
+    negation = ("n't" if rng.chance(60) else "not") if scope.negated else ""
     return Clause(doer, does, tense, negation, adverb)
 
 
-def with_time(draws: Draws, made: Clause, percent: int) -> Clause:
+def with_time(rng: HashRng, made: Clause, percent: int) -> Clause:
     """The clause, in so many of 100 cases with an adverbial of time."""
-    if not draws.chance(percent) or made.predicate.heavy or not may_be_timed(made):
+    if not rng.chance(percent) or made.predicate.heavy or not may_be_timed(made):
         return made
-    return made._replace(time=when(draws, made.tense))
+    return made._replace(time=when(rng, made.tense))
 
 
 def may_be_timed(made: Clause) -> bool:
@@ -99,9 +99,9 @@ def may_be_timed(made: Clause) -> bool:
     return not (made.adverb.en or made.tense == "progressive" or "t" in made.predicate.verb.marks)
 
 
-def when(draws: Draws, tense: str) -> Adverbial:
+def when(rng: HashRng, tense: str) -> Adverbial:
     """An adverbial of time that goes with the tense."""
-    return draws.pick(draws.pick(TIMES[GROUPS.get(tense, "modal")]))
+    return rng.pick(rng.pick(TIMES[GROUPS.get(tense, "modal")]))
 
 
 def statement_vp(made: Clause) -> str:

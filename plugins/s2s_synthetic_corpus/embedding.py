@@ -38,7 +38,7 @@ from s2s_synthetic_corpus.relatives import grow
 from s2s_synthetic_corpus.things import unsaid
 
 if TYPE_CHECKING:
-    from s2s_synthetic_corpus.draws import Draws
+    from s2s_synthetic_corpus.rng import HashRng
 
 Pair = tuple[str, str]
 """What stands between (S and the full stop, and German without its full stop."""
@@ -55,19 +55,19 @@ CONDITIONS = (IF, WHEN_NOW, BEFORE)
 NEGATABLE = (BECAUSE, ALTHOUGH, IF)
 
 
-def weather(draws: Draws, tense: str, *, rains: bool = False) -> Clause:
+def weather(rng: HashRng, tense: str, *, rains: bool = False) -> Clause:
     """It is raining: es regnet gerade; or, where it is not said of now, it rains."""
     tense = "progressive" if tense == "present" and not rains else tense
-    return Clause(IT, Predicate(draws.pick((RAIN, SNOW))), tense)
+    return Clause(IT, Predicate(rng.pick((RAIN, SNOW))), tense)
 
 
-def dependent(draws: Draws, head: Pair, tense: str) -> Pair:
+def dependent(rng: HashRng, head: Pair, tense: str) -> Pair:
     """A conjunction and its clause, German verb last."""
-    if draws.chance(10):
-        made = weather(draws, tense, rains=head in CONDITIONS)
+    if rng.chance(10):
+        made = weather(rng, tense, rains=head in CONDITIONS)
     else:
-        negated = head in NEGATABLE and draws.chance(20)
-        made = clause(draws, tense, Scope(draws.pick(PEOPLE_FIRST), THIRD, tense, negated))
+        negated = head in NEGATABLE and rng.chance(20)
+        made = clause(rng, tense, Scope(rng.pick(PEOPLE_FIRST), THIRD, tense, negated))
         made = made._replace(adverb=NEITHER) if tense == "pluperfect" else made
     return f"(SBAR {head[0]} (S {statement(made)[0]}))", subordinate(made, head[1])
 
@@ -78,22 +78,22 @@ def embedded_in(made: Clause, tree: str, de: str) -> Pair:
     return statement(made._replace(predicate=does._replace(en=f"{does.en} {tree}", tail=does.tail + block(de))))
 
 
-def adverbial_clause(draws: Draws) -> Pair:
+def adverbial_clause(rng: HashRng) -> Pair:
     """Because, although, if, when, while, before, after: behind the main clause, or before it."""
-    then = draws.chance(50)
-    tense = draws.pick(THEN_TENSES if then else NOW_TENSES)
-    head = draws.pick(THEN_HEADS if then else NOW_HEADS)
+    then = rng.chance(50)
+    tense = rng.pick(THEN_TENSES if then else NOW_TENSES)
+    head = rng.pick(THEN_HEADS if then else NOW_HEADS)
     if tense == "progressive" and head in CONDITIONS:
         head = WHILE
-    negated = tense != "must" and draws.chance(15)
-    main = clause(draws, tense, Scope(draws.pick(PEOPLE_FIRST), THIRD, tense, negated, grow))
+    negated = tense != "must" and rng.chance(15)
+    main = clause(rng, tense, Scope(rng.pick(PEOPLE_FIRST), THIRD, tense, negated, grow))
     if head is AFTER:
-        tree, de = dependent(draws, head, "pluperfect")
+        tree, de = dependent(rng, head, "pluperfect")
     else:
-        tree, de = dependent(draws, head, "past" if then else "perfect" if draws.chance(12) else "present")
-    if draws.chance(60):
+        tree, de = dependent(rng, head, "past" if then else "perfect" if rng.chance(12) else "present")
+    if rng.chance(60):
         return embedded_in(main, tree, de)
-    main = with_time(draws, main, 15)
+    main = with_time(rng, main, 15)
     return f"{tree} (, ,) {statement(main)[0]}", inverted(main, f"{de}, ")
 
 
@@ -101,17 +101,17 @@ SAID_NOW = ("present", "present", "perfect", "future", "can", "must")
 SAID_THEN = ("past", "past", "pluperfect", "could", "wanted")
 
 
-def reported(draws: Draws) -> Pair:
+def reported(rng: HashRng) -> Pair:
     """Says that, knows that; asks whether, does not know where."""
-    told, then = draws.chance(55), draws.chance(35)
-    verb = draws.pick(THAT_VERBS if told else WHETHER_VERBS)
-    who = subject(draws, "P", grow=None)
-    negation = draws.pick(("n't", "not")) if draws.chance(20) else ""
-    tense = draws.pick(SAID_THEN if then else SAID_NOW)
-    if told or draws.chance(50):
-        tree, de = dependent(draws, ("(IN that)", "dass") if told else ("(IN whether)", "ob"), tense)
+    told, then = rng.chance(55), rng.chance(35)
+    verb = rng.pick(THAT_VERBS if told else WHETHER_VERBS)
+    who = subject(rng, "P", grow=None)
+    negation = rng.pick(("n't", "not")) if rng.chance(20) else ""
+    tense = rng.pick(SAID_THEN if then else SAID_NOW)
+    if told or rng.chance(50):
+        tree, de = dependent(rng, ("(IN that)", "dass") if told else ("(IN whether)", "ob"), tense)
     else:
-        asked, gefragt, made = wh_clause(draws, tense)
+        asked, gefragt, made = wh_clause(rng, tense)
         tree, de = f"(SBAR {asked} (S {statement(made)[0]}))", subordinate(made, gefragt)
     return embedded_in(Clause(who, Predicate(verb), "past" if then else "present", negation), tree, de)
 
@@ -129,41 +129,41 @@ WILLED = "imperative"
 """Stands for the tense of what one may set out to do: no states."""
 
 
-def to_do(draws: Draws) -> Pair:
+def to_do(rng: HashRng) -> Pair:
     """Tries to open the door, goes home to sleep, it is easy to help him; German with zu, joined into its verb."""
-    dice = draws.below(100)
+    dice = rng.below(100)
     if dice < 20:
-        does, tense = predicate(draws, Scope("P", THIRD, WILLED)), draws.pick(("present", "past", "future"))
+        does, tense = predicate(rng, Scope("P", THIRD, WILLED)), rng.pick(("present", "past", "future"))
         tree, de = infinitive(does, THIRD)
-        easy, leicht = draws.pick(EASY)
+        easy, leicht = rng.pick(EASY)
         return statement(
             Clause(IT, Predicate(BE, f" (ADJP (JJ {easy})){tree}", after=f" {leicht}", tail=block(de)), tense)
         )
-    who = subject(draws, "P", grow=None)
-    scope, tense = Scope("P", who.person, WILLED), draws.pick(ATTEMPTS)
-    tree, de = infinitive(predicate(draws, scope), who.person)
+    who = subject(rng, "P", grow=None)
+    scope, tense = Scope("P", who.person, WILLED), rng.pick(ATTEMPTS)
+    tree, de = infinitive(predicate(rng, scope), who.person)
     if dice < 50:
-        verb = draws.pick(GOING)
-        going = FRAMES["to"](draws, verb, scope._replace(bare=True))
+        verb = rng.pick(GOING)
+        going = FRAMES["to"](rng, verb, scope._replace(bare=True))
         return embedded_in(Clause(who, going, tense), tree[1:], f"um {de}")
-    verb = draws.pick(INFINITIVE_VERBS)
+    verb = rng.pick(INFINITIVE_VERBS)
     return embedded_in(Clause(who, Predicate(verb), said_in(tense, verb)), tree[1:], de)
 
 
-def reason_about_it(draws: Draws) -> Pair:
+def reason_about_it(rng: HashRng) -> Pair:
     """Buys the table because it is cheap: the German pronoun has the gender of its noun."""
-    kind, then = draws.pick("BSLCVEGIK"), draws.chance(50)
-    verb, noun = draws.pick(OBJECT_VERBS[kind]), draws.pick(NOUNS_OF[kind])
+    kind, then = rng.pick("BSLCVEGIK"), rng.chance(50)
+    verb, noun = rng.pick(OBJECT_VERBS[kind]), rng.pick(NOUNS_OF[kind])
     tense = "past" if then and "past" not in verb.barred else "present"
-    who, negated = subject(draws, "P"), draws.chance(20)
-    what = noun_phrase(draws, noun, ACC, FIXED if negated else SAID)
+    who, negated = subject(rng, "P"), rng.chance(20)
+    what = noun_phrase(rng, noun, ACC, FIXED if negated else SAID)
     lead = f" (PP (IN {verb.prepositions[0]}) {what.tree})" if verb.prepositions[0] else f" {what.tree}"
-    main = Clause(who, settled(verb, what, lead, ""), tense, draws.pick(("n't", "not")) if negated else "")
-    word = unsaid(draws, what)
-    too, zu = draws.pick(((" (RB too)", " zu"), (" (RB very)", " sehr"), ("", "")))
+    main = Clause(who, settled(verb, what, lead, ""), tense, rng.pick(("n't", "not")) if negated else "")
+    word = unsaid(rng, what)
+    too, zu = rng.pick(((" (RB too)", " zu"), (" (RB very)", " sehr"), ("", "")))
     how = Predicate(BE, f" (ADJP{too} {word.tree})", after=f"{zu} {word.base}")
     why = Clause(taken_up(what), how, tense)
-    head = BECAUSE if draws.chance(75) else ALTHOUGH
+    head = BECAUSE if rng.chance(75) else ALTHOUGH
     return embedded_in(main, f"(SBAR {head[0]} (S {statement(why)[0]}))", subordinate(why, head[1]))
 
 
@@ -174,15 +174,15 @@ def taken_up(phrase: Phrase) -> Phrase:
     return IT._replace(de=("er", "sie", "es")[phrase.gender])
 
 
-def joined(draws: Draws) -> Pair:
+def joined(rng: HashRng) -> Pair:
     """Two statements with and, or with but, before which both languages have a comma."""
-    tenses = draws.pick((NOW_TENSES, THEN_TENSES))
-    first, second = (simple(draws, draws.pick(tenses)) for _ in range(2))
-    comma, word, wort = draws.pick((("", "and", " und"), ("(, ,) ", "but", ", aber")))
+    tenses = rng.pick((NOW_TENSES, THEN_TENSES))
+    first, second = (simple(rng, rng.pick(tenses)) for _ in range(2))
+    comma, word, wort = rng.pick((("", "and", " und"), ("(, ,) ", "but", ", aber")))
     return f"(S {first[0]}) {comma}(CC {word}) (S {second[0]})", f"{first[1]}{wort} {second[1]}"
 
 
-def simple(draws: Draws, tense: str) -> Pair:
+def simple(rng: HashRng, tense: str) -> Pair:
     """A short statement."""
-    scope = Scope(draws.pick(PEOPLE_FIRST), THIRD, tense, tense != "must" and draws.chance(15))
-    return statement(clause(draws, tense, scope))
+    scope = Scope(rng.pick(PEOPLE_FIRST), THIRD, tense, tense != "must" and rng.chance(15))
+    return statement(clause(rng, tense, scope))

@@ -11,8 +11,8 @@ __all__ = ["SPLITS", "Parallel", "pair", "pairs", "split_of"]
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
-from s2s_synthetic_corpus.draws import Draws
 from s2s_synthetic_corpus.english import text
+from s2s_synthetic_corpus.rng import HashRng
 from s2s_synthetic_corpus.sentences import sentence
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Parallel(NamedTuple):
 
 def pair(seed: int, index: int) -> Parallel:
     """Pair number `index` of the infinite corpus of a seed."""
-    tree, de = sentence(Draws(seed, index))
+    tree, de = sentence(HashRng(seed, index))
     return Parallel(text(tree), de, tree)
 
 

@@ -15,7 +15,7 @@ from s2s_synthetic_corpus.lexicon import NOUNS_OF, Noun
 from s2s_synthetic_corpus.nouns import NAMES
 
 if TYPE_CHECKING:
-    from s2s_synthetic_corpus.draws import Draws
+    from s2s_synthetic_corpus.rng import HashRng
 
 THIRD, THEY, WE = 2, 5, 3
 
@@ -65,51 +65,51 @@ PRONOUNS = tuple(
 SPEAKER = (0, WE)
 
 
-def pronoun(draws: Draws, case: int, who: int = THIRD) -> Phrase:
+def pronoun(rng: HashRng, case: int, who: int = THIRD) -> Phrase:
     """A pronoun that is not the subject `who` again: reflexives are verbs of their own."""
-    found = draws.pick(PRONOUNS[case])
+    found = rng.pick(PRONOUNS[case])
     again = (found.person == who and who != THIRD) or (found.person in SPEAKER and who in SPEAKER)
     return PRONOUNS[case][2] if again and case else found
 
 
-def called(draws: Draws) -> Phrase:
+def called(rng: HashRng) -> Phrase:
     """A name."""
-    name = draws.pick(NAMES)
+    name = rng.pick(NAMES)
     return Phrase(f"(NP (NNP {name}))", name)
 
 
-def described(draws: Draws, noun: Noun) -> tuple[str, bool, tuple[str, ...]]:
+def described(rng: HashRng, noun: Noun) -> tuple[str, bool, tuple[str, ...]]:
     """Adjectives: their leaves, whether they are said with an, and their German stems; often none."""
-    dice = draws.below(100)
+    dice = rng.below(100)
     if dice >= 36 or not noun.adjectives:
         return "", noun.vowel, ()
-    first = draws.pick(noun.adjectives)
+    first = rng.pick(noun.adjectives)
     if dice >= 9 or not noun.colours:
         if dice < 5:
             return f"(ADJP (RB very) {first.tree}) ", False, (f"sehr {first.stem}",)
         return f"{first.tree} ", first.vowel, (first.stem,)
-    second = draws.pick(noun.colours)
+    second = rng.pick(noun.colours)
     if dice < 4:
         return f"{second.tree} ", False, (second.stem,)
     return f"{first.tree} {second.tree} ", first.vowel, (first.stem, second.stem)
 
 
-def counted(draws: Draws) -> tuple[str, str]:
+def counted(rng: HashRng) -> tuple[str, str]:
     """A number, as words or digits: most are small."""
-    n = 2 + draws.below(11 if draws.chance(60) else 98)
-    if n > 12 and draws.chance(40):
+    n = 2 + rng.below(11 if rng.chance(60) else 98)
+    if n > 12 and rng.chance(40):
         return str(n), str(n)
     return english.cardinal(n), german.cardinal(n)
 
 
-def noun_phrase(draws: Draws, noun: Noun, case: int, style: Style) -> Phrase:
+def noun_phrase(rng: HashRng, noun: Noun, case: int, style: Style) -> Phrase:
     """A determiner, adjectives that agree with it, and the noun."""
-    determiner, plural = draws.pick(style.mass if noun.mass else style.counted)
+    determiner, plural = rng.pick(style.mass if noun.mass else style.counted)
     gender = german.PLURAL if plural else noun.gender
-    leaves, vowel, stems = described(draws, noun)
+    leaves, vowel, stems = described(rng, noun)
     article, artikel = determiner.english[plural], determiner.forms[gender][case]
     if determiner is NUMBER:
-        article, artikel = counted(draws)
+        article, artikel = counted(rng)
         article, artikel = f"(CD {article}) ", f"{artikel} "
     elif vowel and determiner.indefinite and article:
         article = "(DT an) "
@@ -128,17 +128,17 @@ def noun_phrase(draws: Draws, noun: Noun, case: int, style: Style) -> Phrase:
     )
 
 
-def with_possessor(draws: Draws, noun: Noun, case: int) -> Phrase:
+def with_possessor(rng: HashRng, noun: Noun, case: int) -> Phrase:
     """The king's old dog, des Königs behind it; Anna's old dog, Annas before it."""
-    leaves, _, stems = described(draws, noun)
-    plural = draws.chance(20) and not noun.mass
+    leaves, _, stems = described(rng, noun)
+    plural = rng.chance(20) and not noun.mass
     gender = german.PLURAL if plural else noun.gender
     ending = BARE.endings[gender][case]
-    if draws.chance(50):
-        name = draws.pick(NAMES)
+    if rng.chance(50):
+        name = rng.pick(NAMES)
         owner, before, after = f"(NNP {name})", f"{name}s ", ""
     else:
-        possessor = noun_phrase(draws, draws.pick(NOUNS_OF["P"]), german.GEN, FIXED_ONE)
+        possessor = noun_phrase(rng, rng.pick(NOUNS_OF["P"]), german.GEN, FIXED_ONE)
         owner, after = possessor.tree[4:-1], f" {possessor.de}"
         before = f"{german.DEFINITE[gender][case]} "
         ending = german.WEAK[gender][case]
@@ -151,10 +151,10 @@ def with_possessor(draws: Draws, noun: Noun, case: int) -> Phrase:
 FIXED_ONE = Style(tuple(choice for choice in FIXED.counted if not choice[1]), FIXED.mass)
 
 
-def with_part(draws: Draws, noun: Noun, case: int) -> Phrase:
+def with_part(rng: HashRng, noun: Noun, case: int) -> Phrase:
     """The door of the old house: a part and what it is a part of."""
-    part = noun_phrase(draws, noun, case, THE_ONE)
-    whole = noun_phrase(draws, draws.pick(BUILDINGS), german.GEN, FIXED)
+    part = noun_phrase(rng, noun, case, THE_ONE)
+    whole = noun_phrase(rng, rng.pick(BUILDINGS), german.GEN, FIXED)
     tree = f"(NP {part.tree} (PP (IN of) {whole.tree}))"
     return Phrase(tree, f"{part.de} {whole.de}")
 
@@ -163,10 +163,10 @@ THE_ONE = Style(FIXED.counted[:1], FIXED.mass)
 BUILDINGS = tuple(noun for noun in NOUNS_OF["H"] if noun.place and noun.place[0] == "in")
 
 
-def with_clothes(draws: Draws, noun: Noun, case: int, style: Style) -> Phrase:
+def with_clothes(rng: HashRng, noun: Noun, case: int, style: Style) -> Phrase:
     """The man with the red hat: what somebody wears is said of him, not of what he does."""
-    wearer = noun_phrase(draws, noun, case, style)
-    clothes = noun_phrase(draws, draws.pick(NOUNS_OF["C"]), german.DAT, WORN)
+    wearer = noun_phrase(rng, noun, case, style)
+    clothes = noun_phrase(rng, rng.pick(NOUNS_OF["C"]), german.DAT, WORN)
     tree = f"(NP {wearer.tree} (PP (IN with) {clothes.tree}))"
     return wearer._replace(tree=tree, de=f"{wearer.de} mit {clothes.de}", noun=None)
 
@@ -174,16 +174,16 @@ def with_clothes(draws: Draws, noun: Noun, case: int, style: Style) -> Phrase:
 WORN = Style(((A, False), (THE_ONE.counted[0])), FIXED.mass)
 
 
-def each_one(draws: Draws, noun: Noun, case: int, style: Style) -> Phrase:
+def each_one(rng: HashRng, noun: Noun, case: int, style: Style) -> Phrase:
     """A noun phrase, now and then with something that belongs to it."""
-    dice = draws.below(100)
+    dice = rng.below(100)
     if dice < 5 and style.free and "R" not in noun.kinds:
-        return with_possessor(draws, noun, case)
+        return with_possessor(rng, noun, case)
     if dice < 11 and style.free and "X" in noun.kinds:
-        return with_part(draws, noun, case)
+        return with_part(rng, noun, case)
     if 5 <= dice < 11 and noun.kinds == "P":
-        return with_clothes(draws, noun, case, style)
-    return noun_phrase(draws, noun, case, style)
+        return with_clothes(rng, noun, case, style)
+    return noun_phrase(rng, noun, case, style)
 
 
 def both(first: Phrase, second: Phrase) -> Phrase:

@@ -13,7 +13,7 @@ from s2s_synthetic_corpus.nouns import CITIES
 from s2s_synthetic_corpus.phrases import Phrase, noun_phrase
 
 if TYPE_CHECKING:
-    from s2s_synthetic_corpus.draws import Draws
+    from s2s_synthetic_corpus.rng import HashRng
 
 
 def preposed(preposition: str, tree: str) -> str:
@@ -35,45 +35,45 @@ def beside(english: str, german: str, phrase: Phrase) -> tuple[str, str]:
     return f" (PP (IN {english}) {phrase.tree})", f" {german} {phrase.de}"
 
 
-def place(draws: Draws, kind: str = "P") -> tuple[str, str]:
+def place(rng: HashRng, kind: str = "P") -> tuple[str, str]:
     """Where something of a kind may be: in Vienna, in the old garden, at the station, behind the house."""
-    dice = draws.below(100)
+    dice = rng.below(100)
     if dice < 10 and kind == "P":
-        en, de = draws.pick(CITIES)
+        en, de = rng.pick(CITIES)
         return f" (PP (IN in) (NP (NNP {en})))", f" in {de}"
-    noun = draws.pick(WILD_PLACES if kind == "A" else PLACES)
+    noun = rng.pick(WILD_PLACES if kind == "A" else PLACES)
     if dice < 25 and "H" in noun.kinds:
-        return beside(*draws.pick(BESIDE), noun_phrase(draws, noun, DAT, PLACED))
-    phrase = noun_phrase(draws, noun, DAT, PLACED)
+        return beside(*rng.pick(BESIDE), noun_phrase(rng, noun, DAT, PLACED))
+    phrase = noun_phrase(rng, noun, DAT, PLACED)
     return preposed(noun.place[0], phrase.tree), f" {contract(noun.place[1], phrase.de)}"
 
 
-def furniture(draws: Draws, case: int) -> tuple[str, str]:
+def furniture(rng: HashRng, case: int) -> tuple[str, str]:
     """On, under, beside a piece of furniture: the dative says where, the accusative where to."""
-    noun = draws.pick(NOUNS_OF["K"])
-    phrase = noun_phrase(draws, noun, case, PLACED)
-    if draws.chance(55):
+    noun = rng.pick(NOUNS_OF["K"])
+    phrase = noun_phrase(rng, noun, case, PLACED)
+    if rng.chance(55):
         en, de = noun.place
         return preposed(en, phrase.tree), f" {contract(de, phrase.de)}"
-    return beside(*draws.pick((*BESIDE, UNDER)), phrase)
+    return beside(*rng.pick((*BESIDE, UNDER)), phrase)
 
 
-def direction(draws: Draws, verb: Verb, kind: str) -> tuple[str, str]:
+def direction(rng: HashRng, verb: Verb, kind: str) -> tuple[str, str]:
     """Home, to Rome, into the garden, to the station; from Rome, from the station."""
-    dice, away = draws.below(100), "k" in verb.marks and draws.chance(40)
+    dice, away = rng.below(100), "k" in verb.marks and rng.chance(40)
     if dice < 30 and kind == "P":
-        en, de = draws.pick(CITIES)
+        en, de = rng.pick(CITIES)
         return preposed("from" if away else "to", f"(NP (NNP {en}))"), f" aus {de}" if away else f" nach {de}"
     if away:
-        noun = draws.pick(TOWARDS[kind])
-        phrase = noun_phrase(draws, noun, DAT, PLACED)
+        noun = rng.pick(TOWARDS[kind])
+        phrase = noun_phrase(rng, noun, DAT, PLACED)
         return preposed("from", phrase.tree), f" {contract('aus' if noun.place[1] == 'in' else 'von', phrase.de)}"
     if dice < 45:
         return " (ADVP (NN home))", " nach Hause"
     if dice < 70 and "v" not in verb.marks:
-        phrase = noun_phrase(draws, draws.pick(INSIDE[kind]), ACC, PLACED)
+        phrase = noun_phrase(rng, rng.pick(INSIDE[kind]), ACC, PLACED)
         return preposed("into", phrase.tree), f" {contract('in', phrase.de)}"
-    phrase = noun_phrase(draws, draws.pick(TOWARDS[kind]), DAT, PLACED)
+    phrase = noun_phrase(rng, rng.pick(TOWARDS[kind]), DAT, PLACED)
     return preposed("to", phrase.tree), f" {contract('zu', phrase.de)}"
 
 

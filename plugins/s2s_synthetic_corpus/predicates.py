@@ -15,7 +15,7 @@ from s2s_synthetic_corpus.places import direction, furniture, place, preposed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from s2s_synthetic_corpus.draws import Draws
+    from s2s_synthetic_corpus.rng import HashRng
 
 
 class Predicate(NamedTuple):
@@ -49,7 +49,7 @@ class Scope(NamedTuple):
     person: int
     tense: str
     negated: bool = False
-    grow: Callable[[Draws, Phrase], Phrase] | None = None
+    grow: Callable[[HashRng, Phrase], Phrase] | None = None
     """Gives a noun phrase its relative clause, or leaves it."""
     bare: bool = False
     """No adverbials."""
@@ -57,47 +57,47 @@ class Scope(NamedTuple):
     """Of the subject: it does nothing to its own kind."""
 
 
-def predicate(draws: Draws, scope: Scope) -> Predicate:
+def predicate(rng: HashRng, scope: Scope) -> Predicate:
     """What this kind of subject may do in this tense."""
-    while scope.tense in (verb := draws.pick(VERBS_OF[scope.kind])).barred:
+    while scope.tense in (verb := rng.pick(VERBS_OF[scope.kind])).barred:
         pass
-    return FRAMES[verb.frame](draws, verb, scope)
+    return FRAMES[verb.frame](rng, verb, scope)
 
 
-def grown(draws: Draws, phrase: Phrase, scope: Scope) -> Phrase:
+def grown(rng: HashRng, phrase: Phrase, scope: Scope) -> Phrase:
     """The phrase, where the scope allows it with a relative clause."""
-    return scope.grow(draws, phrase) if scope.grow and phrase.noun else phrase
+    return scope.grow(rng, phrase) if scope.grow and phrase.noun else phrase
 
 
-def object_phrase(draws: Draws, verb: Verb, scope: Scope, *, style: Style = FREE) -> Phrase:
+def object_phrase(rng: HashRng, verb: Verb, scope: Scope, *, style: Style = FREE) -> Phrase:
     """An object of one of the kinds that the verb names."""
-    kind, case = draws.pick(verb.objects), verb.prepositions[2]
+    kind, case = rng.pick(verb.objects), verb.prepositions[2]
     if kind == "P":
-        dice = draws.below(100)
+        dice = rng.below(100)
         if dice < 22 and not verb.particle:
-            return pronoun(draws, case, scope.person)
+            return pronoun(rng, case, scope.person)
         if dice < 34:
-            return called(draws)
+            return called(rng)
     style = style if not scope.negated else FIXED if case == DAT or verb.frame == "p" else NEGATED
-    while (noun := draws.pick(NOUNS_OF[kind])) is scope.noun:
+    while (noun := rng.pick(NOUNS_OF[kind])) is scope.noun:
         pass
-    return grown(draws, each_one(draws, noun, case, style), scope)
+    return grown(rng, each_one(rng, noun, case, style), scope)
 
 
 def adverbials(
-    draws: Draws, verb: Verb, scope: Scope, *, heavy: bool = False, of: Noun | None = None
+    rng: HashRng, verb: Verb, scope: Scope, *, heavy: bool = False, of: Noun | None = None
 ) -> tuple[str, str]:
     """How and where, if the verb is said with it; `of`: the object."""
     if scope.bare or heavy or not verb.marks:
         return "", ""
     en = de = ""
-    if verb.manners and draws.chance(22):
-        en, de = draws.pick(verb.manners)
-    if "p" in verb.marks and draws.chance(28):
-        where = place(draws, scope.kind)
+    if verb.manners and rng.chance(22):
+        en, de = rng.pick(verb.manners)
+    if "p" in verb.marks and rng.chance(28):
+        where = place(rng, scope.kind)
         return en + where[0], de + where[1]
-    if "f" in verb.marks and of and of.kinds[0] in "LC" and draws.chance(60):
-        where = furniture(draws, DAT)
+    if "f" in verb.marks and of and of.kinds[0] in "LC" and rng.chance(60):
+        where = furniture(rng, DAT)
         return en + where[0], de + where[1]
     return en, de
 
@@ -110,44 +110,44 @@ def settled(verb: Verb, phrase: Phrase, en: str, de: str) -> Predicate:
     return Predicate(verb, en, "", fixed, last, "", phrase.kein, phrase.heavy, phrase.noun, phrase.gender)
 
 
-def alone(draws: Draws, verb: Verb, scope: Scope) -> Predicate:
+def alone(rng: HashRng, verb: Verb, scope: Scope) -> Predicate:
     """No object."""
-    en, de = adverbials(draws, verb, scope)
+    en, de = adverbials(rng, verb, scope)
     return Predicate(verb, en, after=de)
 
 
-def with_object(draws: Draws, verb: Verb, scope: Scope) -> Predicate:
+def with_object(rng: HashRng, verb: Verb, scope: Scope) -> Predicate:
     """An accusative or dative object."""
-    phrase = object_phrase(draws, verb, scope)
+    phrase = object_phrase(rng, verb, scope)
     if verb.prepositions[2] == DAT:
         phrase = phrase._replace(definite=True)
-    en, de = adverbials(draws, verb, scope, heavy=phrase.heavy, of=phrase.noun)
+    en, de = adverbials(rng, verb, scope, heavy=phrase.heavy, of=phrase.noun)
     return settled(verb, phrase, preposed(verb.prepositions[0], phrase.tree) + en, de)
 
 
-def with_preposition(draws: Draws, verb: Verb, scope: Scope) -> Predicate:
+def with_preposition(rng: HashRng, verb: Verb, scope: Scope) -> Predicate:
     """An object with a preposition of its own in each language: waits for him, wartet auf ihn."""
-    phrase = object_phrase(draws, verb, scope)
-    en, de = adverbials(draws, verb, scope, heavy=phrase.heavy)
+    phrase = object_phrase(rng, verb, scope)
+    en, de = adverbials(rng, verb, scope, heavy=phrase.heavy)
     tree = preposed(verb.prepositions[0], phrase.tree)
     return Predicate(verb, tree + en, after=f"{de} {contract(verb.prepositions[1], phrase.de)}", heavy=phrase.heavy)
 
 
-def giving(draws: Draws, verb: Verb, scope: Scope) -> Predicate:
+def giving(rng: HashRng, verb: Verb, scope: Scope) -> Predicate:
     """Somebody something: the dative first in German, also where English says to."""
-    dice = draws.below(100)
+    dice = rng.below(100)
     if dice < 30:
-        whom = pronoun(draws, DAT, scope.person)
+        whom = pronoun(rng, DAT, scope.person)
     elif dice < 45:
-        whom = called(draws)
+        whom = called(rng)
     else:
-        whom = noun_phrase(draws, draws.pick(NOUNS_OF["P"]), DAT, FIXED if scope.negated else SAID)
+        whom = noun_phrase(rng, rng.pick(NOUNS_OF["P"]), DAT, FIXED if scope.negated else SAID)
     what = grown(
-        draws,
-        each_one(draws, draws.pick(NOUNS_OF[draws.pick(verb.objects)]), ACC, NEGATED if scope.negated else SAID),
+        rng,
+        each_one(rng, rng.pick(NOUNS_OF[rng.pick(verb.objects)]), ACC, NEGATED if scope.negated else SAID),
         scope,
     )
-    to = draws.chance(40) and not what.heavy
+    to = rng.chance(40) and not what.heavy
     en = f" {what.tree}{preposed('to', whom.tree)}" if to else f" {whom.tree} {what.tree}"
     found = settled(verb, what, en, "")
     if whom.light:
@@ -155,28 +155,28 @@ def giving(draws: Draws, verb: Verb, scope: Scope) -> Predicate:
     return found._replace(before=f" {whom.de}{found.before}")
 
 
-def moving(draws: Draws, verb: Verb, scope: Scope) -> Predicate:
+def moving(rng: HashRng, verb: Verb, scope: Scope) -> Predicate:
     """Where to, or where from."""
-    how = draws.pick(verb.manners) if verb.manners and draws.chance(15) and not scope.bare else ("", "")
-    where = direction(draws, verb, scope.kind)
+    how = rng.pick(verb.manners) if verb.manners and rng.chance(15) and not scope.bare else ("", "")
+    where = direction(rng, verb, scope.kind)
     return Predicate(verb, where[0] + how[0], after=how[1] + where[1])
 
 
-def staying(draws: Draws, verb: Verb, scope: Scope) -> Predicate:
+def staying(rng: HashRng, verb: Verb, scope: Scope) -> Predicate:
     """A verb that must say where."""
-    en, de = place(draws, scope.kind)
+    en, de = place(rng, scope.kind)
     return Predicate(verb, en, after=de)
 
 
-def placing(draws: Draws, verb: Verb, scope: Scope) -> Predicate:
+def placing(rng: HashRng, verb: Verb, scope: Scope) -> Predicate:
     """Something somewhere, in the accusative."""
-    phrase = object_phrase(draws, verb, scope._replace(grow=None))
-    en, de = furniture(draws, ACC)
+    phrase = object_phrase(rng, verb, scope._replace(grow=None))
+    en, de = furniture(rng, ACC)
     found = settled(verb, phrase, f" {phrase.tree}{en}", "")
     return found._replace(after=found.after + de, noun=None)
 
 
-FRAMES: dict[str, Callable[[Draws, Verb, Scope], Predicate]] = {
+FRAMES: dict[str, Callable[[HashRng, Verb, Scope], Predicate]] = {
     "i": alone, "a": with_object, "d": with_object, "p": with_preposition, "g": giving, "to": moving, "at": staying,
     "put": placing,
 }  # fmt: skip

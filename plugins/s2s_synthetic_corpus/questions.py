@@ -25,7 +25,7 @@ from s2s_synthetic_corpus.predicates import Predicate, Scope
 from s2s_synthetic_corpus.things import of_thing
 
 if TYPE_CHECKING:
-    from s2s_synthetic_corpus.draws import Draws
+    from s2s_synthetic_corpus.rng import HashRng
 
 Pair = tuple[str, str]
 """The whole tree, and all of the German."""
@@ -41,55 +41,55 @@ WHO, WHOM = Phrase("", "wer"), ("", "wen", "wem")
 WHAT_FOR = {"auf": "worauf", "an": "woran", "über": "worüber", "von": "wovon"}
 
 
-def question(draws: Draws) -> Pair:
+def question(rng: HashRng) -> Pair:
     """A question of any sort."""
-    dice = draws.below(100)
+    dice = rng.below(100)
     if dice < 42:
-        return yes_or_no(draws)
+        return yes_or_no(rng)
     if dice < 55:
-        return who_does(draws)
+        return who_does(rng)
     if dice < 75:
-        return object_asked(draws)
+        return object_asked(rng)
     if dice < 83:
-        return preposition_left(draws)
-    tense = draws.pick(TENSES)
-    head, kopf, made = wh_clause(draws, tense)
+        return preposition_left(rng)
+    tense = rng.pick(TENSES)
+    head, kopf, made = wh_clause(rng, tense)
     return f"(SBARQ {head} (SQ {asked(made)}) (. ?))", f"{inverted(made, kopf + ' ')}?"
 
 
-def yes_or_no(draws: Draws) -> Pair:
+def yes_or_no(rng: HashRng) -> Pair:
     """Does he see the dog: sieht er den Hund."""
-    tense = draws.pick(TENSES)
-    if draws.chance(15):
-        thing = noun_phrase(draws, draws.pick(NOUNS_OF[draws.pick("BSLCVEIRA")]), NOM, FIXED)
-        tense = draws.pick(("present", "past"))
-        made = Clause(thing, of_thing(draws, thing, tense), tense)
+    tense = rng.pick(TENSES)
+    if rng.chance(15):
+        thing = noun_phrase(rng, rng.pick(NOUNS_OF[rng.pick("BSLCVEIRA")]), NOM, FIXED)
+        tense = rng.pick(("present", "past"))
+        made = Clause(thing, of_thing(rng, thing, tense), tense)
     else:
-        made = with_time(draws, clause(draws, tense, Scope(draws.pick("PPPPA"), THIRD, tense)), 25)
+        made = with_time(rng, clause(rng, tense, Scope(rng.pick("PPPPA"), THIRD, tense)), 25)
         made = made._replace(adverb=NEITHER)
     return f"(SQ {asked(made)} (. ?))", f"{inverted(made)}?"
 
 
-def who_does(draws: Draws) -> Pair:
+def who_does(rng: HashRng) -> Pair:
     """Who helps the man: wer hilft dem Mann; the order of a statement."""
-    tense = draws.pick(TENSES)
-    made = with_time(draws, clause(draws, tense, Scope("P", THIRD, tense), who=WHO), 25)
+    tense = rng.pick(TENSES)
+    made = with_time(rng, clause(rng, tense, Scope("P", THIRD, tense), who=WHO), 25)
     tree = f"(SBARQ (WHNP (WP who)) (SQ{statement_vp(made)}) (. ?))"
     return tree, f"{statement(made)[1]}?"
 
 
-def object_asked(draws: Draws) -> Pair:
+def object_asked(rng: HashRng) -> Pair:
     """What, whom, which dog does he see: was, wen, wem, welchen Hund."""
-    kind, tense, dice = draws.pick("PPPABSLCVFMD"), draws.pick(TENSES), draws.below(100)
-    verb = draws.pick(OBJECT_VERBS[kind])
+    kind, tense, dice = rng.pick("PPPABSLCVFMD"), rng.pick(TENSES), rng.below(100)
+    verb = rng.pick(OBJECT_VERBS[kind])
     tense = said_in(tense, verb)
     to, _, case = verb.prepositions
-    made = with_time(draws, Clause(subject(draws, "P"), Predicate(verb, left_behind(to)), tense), 25)
+    made = with_time(rng, Clause(subject(rng, "P"), Predicate(verb, left_behind(to)), tense), 25)
     if dice < 40:
-        which = noun_phrase(draws, draws.pick(NOUNS_OF[kind]), case, ASKED)
+        which = noun_phrase(rng, rng.pick(NOUNS_OF[kind]), case, ASKED)
         head, kopf = f"(WHNP{which.tree[3:]}", which.de
     elif dice < 50 and kind not in "MD":
-        noun = draws.pick(NOUNS_OF[kind])
+        noun = rng.pick(NOUNS_OF[kind])
         head, kopf = f"(WHNP (WHADJP (WRB how) (JJ many)) {noun.trees[1]})", f"wie {MANY[case]} {noun.forms[1][case]}"
     elif kind == "P":
         head, kopf = "(WHNP (WP whom))", WHOM[case]
@@ -106,29 +106,29 @@ def left_behind(preposition: str) -> str:
     return f" (PP ({'TO' if preposition == 'to' else 'IN'} {preposition}))" if preposition else ""
 
 
-def preposition_left(draws: Draws) -> Pair:
+def preposition_left(rng: HashRng) -> Pair:
     """What is he waiting for: worauf wartet er; whom: auf wen."""
-    verb, tense = draws.pick(TALKED), draws.pick(TENSES)
+    verb, tense = rng.pick(TALKED), rng.pick(TENSES)
     tense = said_in(tense, verb)
     for_, auf, case = verb.prepositions
-    made = Clause(subject(draws, "P"), Predicate(verb, left_behind(for_)), tense)
-    if draws.chance(50):
+    made = Clause(subject(rng, "P"), Predicate(verb, left_behind(for_)), tense)
+    if rng.chance(50):
         head, kopf = "(WHNP (WP whom))", f"{auf} {WHOM[case]}"
     else:
         head, kopf = "(WHNP (WP what))", WHAT_FOR[auf]
     return f"(SBARQ {head} (SQ {asked(made)}) (. ?))", f"{inverted(made, kopf + ' ')}?"
 
 
-def wh_clause(draws: Draws, tense: str) -> tuple[str, str, Clause]:
+def wh_clause(rng: HashRng, tense: str) -> tuple[str, str, Clause]:
     """Where, where to, when, why or how somebody does something: both question words, and the clause without them."""
-    word = draws.pick(("where", "where", "whither", "when", "why", "why"))
+    word = rng.pick(("where", "where", "whither", "when", "why", "why"))
     if word in ("when", "why"):
-        kind = draws.pick("PPPA")
-        made = clause(draws, tense, Scope(kind, THIRD, tense))
+        kind = rng.pick("PPPA")
+        made = clause(rng, tense, Scope(kind, THIRD, tense))
         made = made._replace(adverb=NEITHER)
     else:
-        verb = draws.pick(DONE_SOMEWHERE if word == "where" else GOING)
-        made = Clause(subject(draws, "P"), Predicate(verb), said_in(tense, verb))
+        verb = rng.pick(DONE_SOMEWHERE if word == "where" else GOING)
+        made = Clause(subject(rng, "P"), Predicate(verb), said_in(tense, verb))
     en, de = {
         "where": ("where", "wo"),
         "whither": ("where", "wohin"),

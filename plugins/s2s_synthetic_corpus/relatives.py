@@ -14,7 +14,7 @@ from s2s_synthetic_corpus.predicates import Predicate, Scope
 from s2s_synthetic_corpus.things import of_thing
 
 if TYPE_CHECKING:
-    from s2s_synthetic_corpus.draws import Draws
+    from s2s_synthetic_corpus.rng import HashRng
 
 TENSES = ("present", "present", "past", "past", "perfect", "progressive", "can", "future", "want")
 PLAIN_TENSES = ("present", "present", "past")
@@ -27,21 +27,21 @@ DONE_SOMEWHERE = tuple(
 )
 
 
-def grow(draws: Draws, phrase: Phrase) -> Phrase:
+def grow(rng: HashRng, phrase: Phrase) -> Phrase:
     """The phrase, now and then with a relative clause."""
-    noun, dice = phrase.noun, draws.below(1000)
+    noun, dice = phrase.noun, rng.below(1000)
     if noun is None or dice >= 110:
         return phrase
     if noun.kinds in ("P", "A") and dice < 55:
-        tree, de = doing(draws, noun, phrase.gender)
+        tree, de = doing(rng, noun, phrase.gender)
     elif noun.kinds == "P" and dice < 70:
-        tree, de = owning(draws, phrase.gender)
+        tree, de = owning(rng, phrase.gender)
     elif noun.place[0] == "in" and dice < 50:
-        tree, de = inside(draws, phrase.gender)
+        tree, de = inside(rng, phrase.gender)
     elif dice < 85 and VERBS_FOR[noun.kinds]:
-        tree, de = done_to(draws, noun, phrase.gender)
+        tree, de = done_to(rng, noun, phrase.gender)
     elif noun.adjectives:
-        tree, de = described(draws, noun, phrase)
+        tree, de = described(rng, noun, phrase)
     else:
         return phrase
     return phrase._replace(tree=f"(NP {phrase.tree} (SBAR {tree}))", de=phrase.de + block(de), heavy=True)
@@ -57,42 +57,42 @@ def person(gender: int) -> int:
     return THEY if gender == PLURAL else THIRD
 
 
-def doing(draws: Draws, noun: Noun, gender: int) -> tuple[str, str]:
+def doing(rng: HashRng, noun: Noun, gender: int) -> tuple[str, str]:
     """Who sleeps: der schläft."""
-    scope = Scope(noun.kinds, THIRD, "", draws.chance(12))
-    made = clause(draws, draws.pick(TENSES), scope, who=Phrase("", "", person(gender)))
+    scope = Scope(noun.kinds, THIRD, "", rng.chance(12))
+    made = clause(rng, rng.pick(TENSES), scope, who=Phrase("", "", person(gender)))
     return f"{who(noun)} (S{statement_vp(made)})", without_subject(made, RELATIVE[gender][NOM])
 
 
-def described(draws: Draws, noun: Noun, phrase: Phrase) -> tuple[str, str]:
+def described(rng: HashRng, noun: Noun, phrase: Phrase) -> tuple[str, str]:
     """That is old, that belongs to Anna: das alt ist, das Anna gehört."""
-    tense = draws.pick(PLAIN_TENSES)
-    made = Clause(Phrase("", "", person(phrase.gender)), of_thing(draws, phrase, tense), tense)
+    tense = rng.pick(PLAIN_TENSES)
+    made = Clause(Phrase("", "", person(phrase.gender)), of_thing(rng, phrase, tense), tense)
     return f"{who(noun)} (S{statement_vp(made)})", without_subject(made, RELATIVE[phrase.gender][NOM])
 
 
-def done_to(draws: Draws, noun: Noun, gender: int) -> tuple[str, str]:
+def done_to(rng: HashRng, noun: Noun, gender: int) -> tuple[str, str]:
     """That he is looking for, that he helps: den er gerade sucht, dem er hilft."""
-    verb, tense = draws.pick(VERBS_FOR[noun.kinds]), draws.pick(TENSES)
+    verb, tense = rng.pick(VERBS_FOR[noun.kinds]), rng.pick(TENSES)
     tense = said_in(tense, verb)
     en, _, case = verb.prepositions
     left = f" (PP ({'TO' if en == 'to' else 'IN'} {en}))" if en else ""
-    made = Clause(subject(draws, "P"), Predicate(verb, left), tense)
+    made = Clause(subject(rng, "P"), Predicate(verb, left), tense)
     tree = f"(WHNP (WDT that)) (S {made.subject.tree}{statement_vp(made)})"
     return tree, subordinate(made, RELATIVE[gender][case])
 
 
-def owning(draws: Draws, gender: int) -> tuple[str, str]:
+def owning(rng: HashRng, gender: int) -> tuple[str, str]:
     """Whose dog sleeps: dessen Hund schläft."""
-    noun, plural = draws.pick(NOUNS_OF["A"]), draws.chance(30)
+    noun, plural = rng.pick(NOUNS_OF["A"]), rng.chance(30)
     owned = Phrase("", "", THEY if plural else THIRD)
-    made = clause(draws, draws.pick(TENSES), Scope("A", THIRD, ""), who=owned)
+    made = clause(rng, rng.pick(TENSES), Scope("A", THIRD, ""), who=owned)
     head = f"{RELATIVE[gender][GEN]} {noun.forms[plural][NOM]}"
     return f"(WHNP (WP$ whose) {noun.trees[plural]}) (S{statement_vp(made)})", without_subject(made, head)
 
 
-def inside(draws: Draws, gender: int) -> tuple[str, str]:
+def inside(rng: HashRng, gender: int) -> tuple[str, str]:
     """In which we live: in dem wir wohnen."""
-    made = Clause(subject(draws, "P"), Predicate(draws.pick(DONE_SOMEWHERE)), draws.pick(PLAIN_TENSES))
+    made = Clause(subject(rng, "P"), Predicate(rng.pick(DONE_SOMEWHERE)), rng.pick(PLAIN_TENSES))
     tree = f"(WHPP (IN in) (WHNP (WDT which))) (S {made.subject.tree}{statement_vp(made)})"
     return tree, subordinate(made, f"in {RELATIVE[gender][DAT]}")

@@ -15,32 +15,32 @@ from s2s_synthetic_corpus.places import furniture, place
 from s2s_synthetic_corpus.predicates import Predicate
 
 if TYPE_CHECKING:
-    from s2s_synthetic_corpus.draws import Draws
+    from s2s_synthetic_corpus.rng import HashRng
 
 
-def unsaid(draws: Draws, phrase: Phrase) -> Adjective:
+def unsaid(rng: HashRng, phrase: Phrase) -> Adjective:
     """An adjective that the phrase does not have already."""
     assert phrase.noun
-    return draws.pick([word for word in phrase.noun.adjectives if word.tree not in phrase.tree])
+    return rng.pick([word for word in phrase.noun.adjectives if word.tree not in phrase.tree])
 
 
-def being(draws: Draws, phrase: Phrase) -> Predicate:
+def being(rng: HashRng, phrase: Phrase) -> Predicate:
     """Is old, is very old, is old and heavy."""
-    word, dice = unsaid(draws, phrase), draws.below(100)
+    word, dice = unsaid(rng, phrase), rng.below(100)
     if dice < 18:
         return Predicate(BE, f" (ADJP (RB very) {word.tree})", after=f" sehr {word.base}")
-    if dice < 30 and (other := unsaid(draws, phrase)) is not word:
+    if dice < 30 and (other := unsaid(rng, phrase)) is not word:
         return Predicate(BE, f" (ADJP {word.tree} (CC and) {other.tree})", after=f" {word.base} und {other.base}")
     return Predicate(BE, f" (ADJP {word.tree})", after=f" {word.base}")
 
 
-def compared(draws: Draws, noun: Noun) -> Predicate:
+def compared(rng: HashRng, noun: Noun) -> Predicate:
     """Is bigger than, is as big as another of its kind."""
-    word = draws.pick([word for word in noun.adjectives if word.more])
-    other = noun_phrase(draws, draws.pick(NOUNS_OF[noun.kinds[0]]), NOM, FIXED)
+    word = rng.pick([word for word in noun.adjectives if word.more])
+    other = noun_phrase(rng, rng.pick(NOUNS_OF[noun.kinds[0]]), NOM, FIXED)
     if other.noun is noun:
-        other = noun_phrase(draws, draws.pick(NOUNS_OF[noun.kinds[0]]), NOM, THIS_ONE)
-    if draws.chance(70):
+        other = noun_phrase(rng, rng.pick(NOUNS_OF[noun.kinds[0]]), NOM, THIS_ONE)
+    if rng.chance(70):
         en = f" (ADJP {word.more} (PP (IN than) {other.tree}))"
         return Predicate(BE, en, after=f" {word.mehr} als {other.de}")
     en = f" (ADJP (RB as) {word.tree} (PP (IN as) {other.tree}))"
@@ -50,60 +50,60 @@ def compared(draws: Draws, noun: Noun) -> Predicate:
 THIS_ONE = Style(tuple(choice for choice in FIXED.counted if "this" in choice[0].english[0]), FIXED.mass)
 
 
-def aged(draws: Draws) -> Predicate:
+def aged(rng: HashRng) -> Predicate:
     """Is twenty-one years old; numbers up to 99, as words or digits."""
-    n = 2 + draws.below(98)
-    word, wort = (str(n), str(n)) if draws.chance(30) else (english.cardinal(n), german.cardinal(n))
+    n = 2 + rng.below(98)
+    word, wort = (str(n), str(n)) if rng.chance(30) else (english.cardinal(n), german.cardinal(n))
     return Predicate(BE, f" (ADJP (NP (CD {word}) (NNS years)) (JJ old))", after=f" {wort} Jahre alt")
 
 
-def priced(draws: Draws, noun: Noun) -> Predicate:
+def priced(rng: HashRng, noun: Noun) -> Predicate:
     """Costs 1,250 euros; thousands are parted by a comma in English and a point in German."""
-    n = 50 * (1 + draws.below(90)) if set(noun.kinds) & set("VEK") else 5 * (1 + draws.below(19))
+    n = 50 * (1 + rng.below(90)) if set(noun.kinds) & set("VEK") else 5 * (1 + rng.below(19))
     return Predicate(COST, f" (NP (CD {n:,}) (NNS euros))", after=f" {german.thousands(n)} Euro")
 
 
-def lying(draws: Draws, noun: Noun) -> Predicate:
+def lying(rng: HashRng, noun: Noun) -> Predicate:
     """Lies on the table, stands behind the chair, is in the garden."""
     if "L" in noun.kinds or "S" in noun.kinds:
-        en, de = furniture(draws, DAT)
+        en, de = furniture(rng, DAT)
         return Predicate(LIE if "L" in noun.kinds else STAND, en, after=de)
-    en, de = place(draws)
+    en, de = place(rng)
     return Predicate(BE, en, after=de)
 
 
-def belonging(draws: Draws) -> Predicate:
+def belonging(rng: HashRng) -> Predicate:
     """Belongs to somebody: a dative in German."""
-    owner = called(draws) if draws.chance(35) else noun_phrase(draws, draws.pick(NOUNS_OF["P"]), DAT, FIXED)
+    owner = called(rng) if rng.chance(35) else noun_phrase(rng, rng.pick(NOUNS_OF["P"]), DAT, FIXED)
     return Predicate(BELONG, f" (PP (TO to) {owner.tree})", before=f" {owner.de}")
 
 
-def of_thing(draws: Draws, phrase: Phrase, tense: str) -> Predicate:
+def of_thing(rng: HashRng, phrase: Phrase, tense: str) -> Predicate:
     """Something that is said of a thing in this tense."""
-    noun, dice = phrase.noun, draws.below(100)
+    noun, dice = phrase.noun, rng.below(100)
     assert noun
     if dice < 25 and tense in ("present", "future") and set(noun.kinds) & set("SLCVKE"):
-        return priced(draws, noun)
+        return priced(rng, noun)
     if dice < 40 and set(noun.kinds) & set("BSLCVGAI"):
-        return belonging(draws)
+        return belonging(rng)
     if dice < 60 and set(noun.kinds) & set("SLGCV"):
-        return lying(draws, noun)
-    return being(draws, phrase)
+        return lying(rng, noun)
+    return being(rng, phrase)
 
 
-def professional(draws: Draws) -> Predicate:
+def professional(rng: HashRng) -> Predicate:
     """Is a teacher, which German says without an article, unless it is an old one."""
-    noun = draws.pick(PROFESSIONS)
-    if draws.chance(50):
+    noun = rng.pick(PROFESSIONS)
+    if rng.chance(50):
         return Predicate(BE, f" (NP (DT a) {noun.trees[0]})", after=f" {noun.forms[0][NOM]}")
-    word = draws.pick(noun.adjectives)
+    word = rng.pick(noun.adjectives)
     article = "an" if word.vowel else "a"
     de = f" {A.forms[0][NOM]}{word.stem}{A.endings[0][NOM]} {noun.forms[0][NOM]}"
     return Predicate(BE, f" (NP (DT {article}) {word.tree} {noun.trees[0]})", after=de)
 
 
-def existing(draws: Draws) -> tuple[Predicate, int]:
+def existing(rng: HashRng) -> tuple[Predicate, int]:
     """What there is, and where; and the person that the English verb agrees with."""
-    what = noun_phrase(draws, draws.pick(NOUNS_OF[draws.pick("PPASLKMB")]), ACC, INDEFINITE)
-    en, de = place(draws, what.noun.kinds if what.noun else "P")
+    what = noun_phrase(rng, rng.pick(NOUNS_OF[rng.pick("PPASLKMB")]), ACC, INDEFINITE)
+    en, de = place(rng, what.noun.kinds if what.noun else "P")
     return Predicate(THERE, f" {what.tree}{en}", after=f"{de} {what.de}"), what.person

@@ -49,19 +49,26 @@ class BackendSelection:
 
     @classmethod
     def select(
-        cls, train: TrainConfig, model: Any, loss: Any, device: torch.device, *, n_processes: int = 1, longest: int = 0
+        cls,
+        train: TrainConfig,
+        model: Any,
+        objective: Any,
+        device: torch.device,
+        *,
+        n_processes: int = 1,
+        longest: int = 0,
     ) -> BackendSelection:
-        """What the configuration asks for, or else the fastest that this model, loss and device support.
+        """What the configuration asks for, or else the fastest that this model, objective and device support.
 
         longest: tokens of the longest pair's longer side, eos included.
         """
-        packed = _packed(train, model, loss, device)
+        packed = _packed(train, model, objective, device)
         static = packed.enabled and has_varlen_attention(device, DTYPES[train.precision])
         return cls(
             matmul=select_matmul(train.matmul, device),
             packed=packed,
             max_len=longest if static else 0,
-            cuda_graph=_cuda_graph(train, static=static, n_processes=n_processes, device=device),
+            cuda_graph=_cuda_graph(train, objective, static=static, n_processes=n_processes, device=device),
             compiled=train.compile,
             fail_on_recompile=train.compile and train.recompile == "fail",
             activation_checkpointing=train.activations == "recompute",
@@ -110,13 +117,13 @@ def no_recompilation() -> Iterator[None]:
             ) from None
 
 
-def _packed(train: TrainConfig, model: Any, loss: Any, device: torch.device) -> Decision:
-    supported = getattr(model, "packs", False) and getattr(loss, "packs", False)
+def _packed(train: TrainConfig, model: Any, objective: Any, device: torch.device) -> Decision:
+    supported = getattr(model, "packs", False) and getattr(objective, "packs", False)
     if train.packed is not None:
-        reason = "as configured" if supported else "this model or loss supports padded batches only"
+        reason = "as configured" if supported else "this model or objective supports padded batches only"
         return Decision(train.packed and supported, reason)
     if not supported:
-        return Decision(False, "this model or loss supports padded batches only")
+        return Decision(False, "this model or objective supports padded batches only")
     if device.type == "cpu":
         return Decision(False, "on a CPU unpacking for attention costs as much as padding")
     if not has_varlen_attention(device, DTYPES[train.precision]):
@@ -124,9 +131,12 @@ def _packed(train: TrainConfig, model: Any, loss: Any, device: torch.device) -> 
     return Decision(True, "varlen flash attention")
 
 
-def _cuda_graph(train: TrainConfig, *, static: bool, n_processes: int, device: torch.device) -> Decision:
+def _cuda_graph(
+    train: TrainConfig, objective: Any, *, static: bool, n_processes: int, device: torch.device
+) -> Decision:
     obstacles = {
         "as configured": train.graph is False,
+        "the objective cannot be captured": not getattr(objective, "cuda_graph", False),
         "only CUDA has it": device.type != "cuda",
         "shapes are not static": not static,
         "several processes exchange gradients meanwhile": n_processes > 1,

@@ -114,7 +114,7 @@ class GenerateConfig:
     the fastest, measured at the start; for an output file, which another process may continue or share, the first of
     native, onednn and torch that is available and exact."""
     graph: bool | None = None
-    """Record decoding steps as CUDA graphs, one for each of a few shapes, where the architecture's state supports it;
+    """Capture decoding steps in CUDA graphs, one for each of a few shapes, where the architecture's state supports it;
     null: on CUDA."""
     quantization: Literal["none", "int8"] = "none"
     """int8: weights and activations in 8-bit integers, on a CPU; each row has its own scale, so that outputs do not

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 RENAMED: dict[str, tuple[str, ...]] = {
+    "loss": ("objective",),
     "search.groups": ("search.num_beam_groups",),
     "search.diversity": ("search.diversity_penalty",),
     "no_repeat": ("no_repeat_ngram_size",),
@@ -53,8 +54,8 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "clip_norm": ("train.clip",),
     "grad_clip": ("train.clip",),
     "max_grad_norm": ("train.clip",),
-    "label_smoothing": ("objective.eps", "loss.eps"),
-    "label_smoothing_factor": ("objective.eps", "loss.eps"),
+    "label_smoothing": ("objective.eps",),
+    "label_smoothing_factor": ("objective.eps",),
     "adam_beta1": ("optim.beta1",),
     "adam_beta2": ("optim.beta2",),
     "adam_eps": ("optim.eps",),

@@ -214,8 +214,8 @@ class Config:
     """The task: data, vocabulary and metrics."""
     arch: Choice = field(default_factory=Choice)
     """The model."""
-    loss: Choice = field(default_factory=lambda: Choice(name="label_smoothed"))
-    """The loss to minimise."""
+    objective: Choice = field(default_factory=lambda: Choice(name="label_smoothed"))
+    """What is minimised."""
     optim: Choice = field(default_factory=lambda: Choice(name="adam"))
     """The optimizer."""
     schedule: Choice = field(default_factory=lambda: Choice(name="noam"))

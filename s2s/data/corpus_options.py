@@ -32,7 +32,7 @@ class FileForm(NamedTuple):
     name_of: Callable[[Sequence[Path]], str]
     """The name of a corpus of these files"""
     expected: str
-    """What to give, for error messages; {key} stands for the option"""
+    """What to give, for error messages, with {key} for the option"""
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,8 @@ class FSDP:
     @contextmanager
     def unsharded(self, model: nn.Module) -> Iterator[None]:
         """Unshard all layers at once."""
+        # Decoding calls layers without the model's forward: torch must know which module is the root before that.
+        self.units[-1]._get_fsdp_state()._lazy_init()
         with self.world.collective("the parameters"):
             self._keep_unsharded(True)
             for unit in self.units[::-1]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from s2s.backend import kernels
+from s2s.backend.decoding_graph import graph_decoding
 from s2s.backend.device import keep_freed_memory
 from s2s.backend.linear import LinearBackend, deterministic_backend, prepack
 from s2s.compose import ComposedConfig, recompose
@@ -24,7 +25,6 @@ from s2s.generation.models import Models, load_models, refuse_if_several
 from s2s.generation.output_stream import made_of
 from s2s.generation.reranking import build_utility, resolve_candidates
 from s2s.io.workers import n_useful_processes
-from s2s.nn.decoding_graph import graph_decoding
 
 if TYPE_CHECKING:
     from s2s.config import GenerateConfig
@@ -104,6 +104,16 @@ def _matmul(model: Seq2Seq, device: torch.device, config: GenerateConfig) -> Lin
     return config.matmul if measured or config.matmul != "auto" else deterministic_backend(model)
 
 
+def _graph_members(models: list[Seq2Seq]) -> str:
+    """Capture the steps of those models whose states support it; says which do."""
+    captured = [graph_decoding(model) for model in models]
+    if all(captured):
+        return "steps captured in CUDA graphs"
+    if not any(captured):
+        return "steps eager, since the architecture's state does not support CUDA graphs"
+    return f"steps of {sum(captured)} of {len(models)} models captured in CUDA graphs"
+
+
 def _computes_fp32(device: torch.device, config: GenerateConfig) -> bool:
     return device.type == "cpu" and config.precision == "fp32"
 
@@ -117,11 +127,9 @@ def accelerate(model: Seq2Seq, device: torch.device, config: GenerateConfig) -> 
             f"precision={config.precision}; give device=cpu precision=fp32, or leave quantization out"
         )
     if config.graph and device.type != "cuda":
-        raise ConfigError(f"graph=true records steps on a CUDA device, but device is {device}; leave it out")
+        raise ConfigError(f"graph=true captures steps on a CUDA device, but device is {device}; leave it out")
     if device.type == "cuda" and config.graph is not False:
-        for single in member_models(model):
-            graph_decoding(single)
-        return f"{device} in {config.precision}, steps recorded as CUDA graphs"
+        return f"{device} in {config.precision}, {_graph_members(member_models(model))}"
     if not on_cpu:
         return f"{device} in {config.precision}"
     keep_freed_memory()

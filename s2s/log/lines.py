@@ -9,31 +9,38 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 NOT_SCORES = {"kind", "step", "best", "search", "signatures"}
 """Keys of a validation's record that are no scores"""
 
 
 class MovingMeans:
-    """Sums over the last updates: target tokens, their loss and nll, and seconds, waiting for data included."""
+    """Sums over the last updates: target tokens, their loss and extras, and seconds, waiting for data included."""
 
     def __init__(self, size: int) -> None:
         self.updates: deque[dict[str, float]] = deque(maxlen=size)
+        self.extras: Sequence[str] = ("nll",)
+        """Names of the objective's extra values"""
 
     def add(self, seconds: float, record: Mapping[str, Any]) -> None:
         """An update that took so long; the loss of one that was skipped, not being finite, does not count."""
         skipped = not (math.isfinite(record["loss"]) and math.isfinite(record["gnorm"]))
-        tokens, loss, nll = (0, 0.0, 0.0) if skipped else (record["tokens"], record["loss"], record["nll"])
+        tokens = 0 if skipped else record["tokens"]
+        sums = {name: 0.0 if skipped else tokens * record[name] for name in ("loss", *self.extras)}
         used = (record["mfu"] or 0.0) * record["seconds"]
-        sums = {"tokens": tokens, "loss": tokens * loss, "nll": tokens * nll, "wait": record["wait"], "used": used}
-        self.updates.append({"seconds": seconds, **sums})
+        self.updates.append({"seconds": seconds, "tokens": tokens, "wait": record["wait"], "used": used, **sums})
 
     def sum(self, name: str) -> float:
         return sum(update[name] for update in self.updates)
 
     def per_token(self, name: str) -> float:
         return self.sum(name) / max(self.sum("tokens"), 1)
+
+    def losses(self) -> str:
+        """The loss and the objective's extras, weighted by the target tokens of each update."""
+        extras = ", ".join(f"{name} {self.per_token(name):.2f}" for name in self.extras)
+        return f"loss {self.per_token('loss'):.3f}" + (f" ({extras})" if extras else "")
 
     def per_second(self, name: str) -> float:
         """`tokens`: the speed; `wait`, `used`: the share of the time spent waiting for data, or at full speed."""
@@ -55,7 +62,7 @@ class UpdateLine(NamedTuple):
     def of(record: Mapping[str, Any], n_steps: int, means: MovingMeans) -> UpdateLine:
         """The line after the update of `record`."""
         parts = [
-            f"loss {means.per_token('loss'):.3f} (nll {means.per_token('nll'):.2f})",
+            means.losses(),
             f"lr {scientific(record['lr'])}",
             f"gnorm {record['gnorm']:.2f}",
             f"{short(means.per_second('tokens'))} tok/s",

@@ -44,8 +44,9 @@ class Log:
         self.pending: Mapping[str, Any] | None = None
         """A validation whose line is shown with the checkpoint that follows"""
 
-    def start(self, step: int) -> None:
-        """Open the files; training continues after update `step`."""
+    def start(self, step: int, extras: Sequence[str] = ("nll",)) -> None:
+        """Open the files; training continues after update `step`. extras: names of the objective's extra values."""
+        self.means.extras = extras
         if not self.active:
             return
         self.step, self.mark = step, time.monotonic()
@@ -80,7 +81,7 @@ class Log:
         self._record({"kind": "warning", "step": self.step, "text": text})
 
     def update(self, record: Mapping[str, Any]) -> None:
-        """One update: step, loss, nll, lr, gnorm and tokens, and whatever else is worth keeping."""
+        """One update: step, loss, the objective's extras, lr, gnorm, tokens and whatever else is worth keeping."""
         if not self.active:
             return
         self._flush()

@@ -1,4 +1,4 @@
-"""Parts of models, and what is minimised. No torch at import: the parts are in the modules here."""
+"""Parts of models, and the label-smoothed objective. No torch at import: the parts are in the modules here."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from s2s.registry import Choice, Registry
 
 @dataclass(kw_only=True)
 class LabelSmoothedConfig(Choice):
-    """Cross-entropy against the right symbol with some probability moved to the others (section 5.4)."""
+    """Cross-entropy against the right token with some probability moved to the others (section 5.4)."""
 
     eps: float = 0.1
-    """Probability that is moved away from the right symbol; 0 is plain cross-entropy."""
+    """Probability that is moved away from the right token; 0 is plain cross-entropy."""
     definition: Literal["others", "uniform", "t2t"] = "others"
-    """others: eps / (V - 1) on each wrong symbol. uniform: eps / V on every symbol. t2t: others, less the
+    """others: eps / (V - 1) on each wrong token. uniform: eps / V on every token. t2t: others, less the
     entropy of the smoothed labels, so that the least loss is 0, as the authors' released code has it."""
     chunk: int | None = None
     """Target positions whose logits are held at a time. null: 256 on a CPU, else 1024; 0: all of them."""
 
     def __post_init__(self) -> None:
-        refuse_outside("loss", self, eps=SHARE, chunk=at_least(0))
+        refuse_outside("objective", self, eps=SHARE, chunk=at_least(0))
 
 
 @hookimpl
 def s2s_register(registry: Registry) -> None:
-    registry.loss("label_smoothed", LabelSmoothedConfig, "s2s.nn.loss:LabelSmoothed")
+    registry.objective("label_smoothed", LabelSmoothedConfig, "s2s.nn.loss:label_smoothed")

@@ -38,6 +38,7 @@ class KVCacheState(State):
     """
 
     joins: ClassVar[bool] = True
+    captures: ClassVar[bool] = True
     nodes: list[Tensor]
     """[B, N, h * (d_k + d_v)] for each layer"""
     length: Tensor
@@ -110,6 +111,32 @@ class KVCacheState(State):
         n_nodes = bucket_size(state.max_nodes + max(16 * beam, state.max_nodes), device, least=32)
         room = n_nodes - state.nodes[0].size(1)
         return replace(state, nodes=[F.pad(x, (0, 0, 0, room)) for x in state.nodes])
+
+    def buffers(self) -> Tree:
+        """The nodes first, which stay where they are when hypotheses are reordered."""
+        return self.nodes, self.sentence, self.hypothesis, self.length, self.n_nodes
+
+    def with_buffers(self, buffers: Tree) -> Self:
+        """The same state with other tensors for those of `buffers`."""
+        nodes, sentence, hypothesis, length, n_nodes = buffers
+        return replace(self, nodes=nodes, sentence=sentence, hypothesis=hypothesis, length=length, n_nodes=n_nodes)
+
+    def prepare_capture(self) -> Self | None:
+        """With room for one more token; None before the first one, whose beam of one is needed once only."""
+        return self.reserve() if self.max_length else None
+
+    def at_capacity(self, beam: int) -> Self:
+        """As if `beam` more tokens filled paths and nodes."""
+        return replace(self, max_length=self.hypothesis.size(2) - 1, max_nodes=self.nodes[0].size(1) - beam)
+
+    def clear_rows(self, n: int) -> None:
+        """Empty trees, so that new nodes and path ends lie inside the buffers."""
+        self.length[n:].zero_()
+        self.n_nodes[n:].zero_()
+
+    def after_step(self, beam: int) -> Self:
+        """With the greatest numbers of tokens and nodes after a step."""
+        return replace(self, max_length=self.max_length + 1, max_nodes=self.max_nodes + beam)
 
     @property
     def paths(self) -> TreePaths:

@@ -2,47 +2,40 @@
 
 Shapes: B sentences, T target length, N = B * T positions, n positions of a chunk, V target vocabulary.
 
-Everything is a sum over target symbols: the trainer divides by the number of symbols of the whole batch, over
-all devices and micro-batches. Nothing waits for the device.
+Everything is a sum over target tokens, and nothing synchronises with the device.
 """
 
 from __future__ import annotations
 
-__all__ = ["LabelSmoothed", "Loss", "LossSums"]
+__all__ = ["LabelSmoothed", "TokenSums", "label_smoothed", "target_log_probs"]
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
 from s2s.backend.kernels import label_smoothing_
+from s2s.objective import Context, Objective, Sums
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from s2s.batch import Batch
+    from s2s.model import Seq2Seq
     from s2s.nn import LabelSmoothedConfig
 
 
-class LossSums(NamedTuple):
-    """Sums over the target symbols that count, in fp32 and in nats."""
+class TokenSums(NamedTuple):
+    """Sums over the target tokens that are not padding, in fp32 and in nats."""
 
     loss: Tensor
-    """What is minimised"""
+    """Cross-entropy against the smoothed labels"""
     nll: Tensor
     """Negative log-likelihood, without smoothing and without a gradient"""
-
-
-class Loss(Protocol):
-    """What is minimised."""
-
-    def __call__(self, model: nn.Module, batch: Batch) -> LossSums:
-        """Sums over the batch's target symbols."""
-        ...
 
 
 class Weights(NamedTuple):
@@ -53,16 +46,23 @@ class Weights(NamedTuple):
     constant: float
 
 
-class LabelSmoothed:
-    """Cross-entropy against the right symbol with probability eps moved to the others."""
+class LabelSmoothed(Objective):
+    """Cross-entropy against the right token with probability eps moved to the others, per target token."""
 
-    packs: ClassVar[bool] = True
-    """Sentences may lie end to end"""
+    extras = ("nll",)
+    packs = True
+    cuda_graph = True
 
     def __init__(self, config: LabelSmoothedConfig) -> None:
         self.config = config
 
-    def __call__(self, model: Any, batch: Batch) -> LossSums:
+    def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
+        """Extra: nll, the negative log-likelihood of the target, without smoothing."""
+        sums = self.token_sums(model, batch)
+        return Sums(sums.loss, (~batch.tgt_pad).sum(), {"nll": sums.nll})
+
+    def token_sums(self, model: Any, batch: Batch) -> TokenSums:
+        """The same, with one pass of the model over a padded or packed batch."""
         hidden = model(*batch.inputs).flatten(0, -2)  # [N, ·]
         positions = Positions(hidden, batch.tgt_out.flatten(), ~batch.tgt_pad.flatten())
         if self.config.chunk == 0:
@@ -74,37 +74,37 @@ class LabelSmoothed:
             again = partial(checkpoint, self._project_and_sum, model, use_reentrant=False, preserve_rng_state=False)
             return total(again(c) for c in chunks)
         learnt = [p for p in model.parameters() if p.requires_grad]
-        return LossSums(*GradientInForward.apply(self, model, chunks, hidden, *learnt))
+        return TokenSums(*GradientInForward.apply(self, model, chunks, hidden, *learnt))
 
-    def sums(self, logits: Tensor, at: Positions) -> LossSums:
+    def sums(self, logits: Tensor, at: Positions) -> TokenSums:
         """logits [n, V]: the reference, which autograd can differentiate."""
         log_probs = logits.log_softmax(-1, dtype=torch.float32)
         return self._sums(log_probs, at)
 
-    def sums_and_gradient(self, logits: Tensor, at: Positions) -> tuple[LossSums, Tensor]:
-        """The same, and d loss / d logits [n, V], perhaps in their place: softmax less smoothed label, 0 at padding."""
+    def sums_and_gradient(self, logits: Tensor, at: Positions) -> tuple[TokenSums, Tensor]:
+        """The same, and d loss / d logits [n, V], perhaps in place: softmax minus smoothed label, 0 at padding."""
         weights = self.weights(logits.size(-1))
         loss, nll, gradient = label_smoothing_(logits, at.target, at.counts, weights.on_target, weights.on_each)
-        return LossSums(loss.sum() - weights.constant * at.counts.sum(), nll.sum()), gradient
+        return TokenSums(loss.sum() - weights.constant * at.counts.sum(), nll.sum()), gradient
 
-    def weights(self, n_symbols: int) -> Weights:
-        """The definition of smoothing, for V symbols."""
+    def weights(self, vocab_size: int) -> Weights:
+        """The definition of smoothing, for V = `vocab_size`."""
         eps = self.config.eps
         if self.config.definition == "uniform":
-            return Weights(1 - eps, eps / n_symbols, 0.0)
-        wrong = eps / (n_symbols - 1)
+            return Weights(1 - eps, eps / vocab_size, 0.0)
+        wrong = eps / (vocab_size - 1)
         if self.config.definition == "others":
             return Weights(1 - eps - wrong, wrong, 0.0)
         entropy = -(1 - eps) * math.log(1 - eps) - (eps * math.log(wrong) if eps else 0.0)
         return Weights(1 - eps - wrong, wrong, entropy)
 
-    def _sums(self, log_probs: Tensor, at: Positions) -> LossSums:
+    def _sums(self, log_probs: Tensor, at: Positions) -> TokenSums:
         weights = self.weights(log_probs.size(-1))
         nll = -log_probs.gather(-1, at.target[:, None]).squeeze(-1)  # [n]
         loss = weights.on_target * nll - weights.on_each * log_probs.sum(-1) - weights.constant
-        return LossSums((loss * at.counts).sum(), (nll.detach() * at.counts).sum())
+        return TokenSums((loss * at.counts).sum(), (nll.detach() * at.counts).sum())
 
-    def _project_and_sum(self, model: Any, at: Positions) -> LossSums:
+    def _project_and_sum(self, model: Any, at: Positions) -> TokenSums:
         return self.sums(model.project(at.hidden), at)
 
     def _chunk(self, hidden: Tensor) -> int:
@@ -113,8 +113,29 @@ class LabelSmoothed:
         return self.config.chunk or (256 if hidden.device.type == "cpu" else 1024)
 
 
+def label_smoothed(config: LabelSmoothedConfig, context: Context) -> LabelSmoothed:  # noqa: ARG001  the contract
+    """The registered factory."""
+    return LabelSmoothed(config)
+
+
+def target_log_probs(model: Any, batch: Batch, chunk: int = 1024) -> Tensor:
+    """log p of each target token: [B, T] in fp32, 0 at padding (packed: [N]); for objectives of whole outputs.
+
+    Differentiable without ever holding the logits of more than `chunk` positions: backward computes them again.
+    """
+
+    def of_chunk(at: Positions) -> Tensor:
+        log_probs = model.project(at.hidden).log_softmax(-1, dtype=torch.float32)
+        return log_probs.gather(-1, at.target[:, None])[:, 0].masked_fill(~at.counts, 0.0)
+
+    hidden = model(*batch.inputs).flatten(0, -2)  # [N, ·]
+    chunks = Positions(hidden, batch.tgt_out.flatten(), ~batch.tgt_pad.flatten()).split(chunk)
+    log_probs = [checkpoint(of_chunk, c, use_reentrant=False, preserve_rng_state=False) for c in chunks]
+    return torch.cat(log_probs).view_as(batch.tgt_out)
+
+
 class Positions(NamedTuple):
-    """Target positions, with no regard to sentences."""
+    """Target positions of all sentences."""
 
     hidden: Tensor
     """[n, ·]"""
@@ -176,7 +197,7 @@ def added(gradient: Tensor | None, more: Tensor | None) -> Tensor | None:
     return gradient.add_(more)
 
 
-def total(parts: Iterable[LossSums]) -> LossSums:
+def total(parts: Iterable[TokenSums]) -> TokenSums:
     """The sums of the parts' sums."""
     losses, nlls = zip(*parts, strict=True)
-    return LossSums(torch.stack(losses).sum(), torch.stack(nlls).sum())
+    return TokenSums(torch.stack(losses).sum(), torch.stack(nlls).sum())

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from s2s.data.batching import Pair
     from s2s.training.state import TrainerState
-    from s2s.training.train_step import StepResult
+    from s2s.training.step_result import StepResult
 
 
 @dataclass

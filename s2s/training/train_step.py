@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["StepResult", "TrainStep"]
+__all__ = ["TrainStep"]
 
 import math
 from dataclasses import dataclass, field
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+from torch.distributed.tensor import DTensor
 
 from s2s.backend.cuda_graph import CUDAGraphCallable, capture
 from s2s.backend.selection import DTYPES, BackendSelection
@@ -18,53 +19,19 @@ from s2s.config import TrainConfig
 from s2s.data.lazy_batch import pair_lengths, split
 from s2s.data.packing import Capacity, pack
 from s2s.distributed import DDP, Strategy, World
+from s2s.errors import PluginError
 from s2s.model import Seq2Seq
-from s2s.nn.loss import Loss
+from s2s.objective import Objective
 from s2s.optim.optimizer_step import CUDAGraphOptimizerStep, OptimizerStep
 from s2s.schedules import Schedule
 from s2s.task import Vocab
+from s2s.training.step_result import StepResult, pairs_of, ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s.batch import Batch
     from s2s.data.batching import Pair
-
-
-@dataclass(frozen=True)
-class StepResult:
-    """Outcome of one update; loss and nll are per target token, in nats."""
-
-    loss: float
-    nll: float
-    gnorm: float
-    lr: float
-    n_tokens: int
-    n_src_tokens: int
-    padding: float
-    """Share of the positions of all micro-batches, on both sides, that are padding"""
-    n_micro_batches: int
-    """Over all ranks"""
-    flops: float | None
-    """Floating-point operations of the model, forward and backward; None: it does not count them"""
-
-    @property
-    def finite(self) -> bool:
-        """Whether the optimizer stepped; otherwise weights and optimizer are unchanged."""
-        return math.isfinite(self.loss) and math.isfinite(self.gnorm)
-
-    def record(self) -> dict[str, float]:
-        """Values for the log."""
-        return {
-            "loss": self.loss,
-            "nll": self.nll,
-            "lr": self.lr,
-            "gnorm": self.gnorm,
-            "tokens": self.n_tokens,
-            "src_tokens": self.n_src_tokens,
-            "padding": self.padding,
-            "micro_batches": self.n_micro_batches,
-        }
 
 
 @dataclass
@@ -75,7 +42,7 @@ class TrainStep:
     seed: int
     vocab: Vocab
     model: Seq2Seq
-    loss: Loss
+    objective: Objective
     optimizer: torch.optim.Optimizer
     schedule: Schedule
     world: World
@@ -85,8 +52,8 @@ class TrainStep:
     def __post_init__(self) -> None:
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.scaler = torch.amp.GradScaler(self.world.device.type, enabled=self.config.precision == "fp16")
-        self.graphs = CUDAGraphCallable(self._learn, capture) if self.backend.cuda_graph.enabled else None
-        self.stepper = self._stepper()
+        self.graphs = CUDAGraphCallable(self._backward, capture) if self.backend.cuda_graph.enabled else None
+        self.optimizer_step = self._optimizer_step()
         self.split_factor = 1
         """Multiple of the configured number of micro-batches; doubled when memory was too small"""
 
@@ -97,16 +64,24 @@ class TrainStep:
         n_src_tokens, n_tokens = n_tokens_of(batch)
         while True:
             parts = split(batch, self._n_micro_batches(batch))
-            sums, failed = self._gradient(parts, step, n_tokens)
-            if not failed:
+            sums, out_of_memory = self._gradient(parts, step, n_tokens)
+            if not out_of_memory:
                 break
             self._split_further()
-        norm = self.stepper(sums[0], lr)
-        loss, nll, n_there, gnorm = torch.stack([*sums[:3], norm]).tolist()  # the only wait for the device
-        padding = 1 - (n_src_tokens + n_tokens) / n_there
-        flops = self._flops(batch)
+        self._normalise(n_tokens, sums[1])
+        norm = self.optimizer_step(sums[0], lr)
+        *values, n_positions, gnorm = torch.cat([sums, norm.double()[None]]).tolist()  # waits for the device
+        loss, *extras = (ratio(*pair) for pair in pairs_of(values))
         return StepResult(
-            loss / n_tokens, nll / n_tokens, gnorm, lr, n_tokens, n_src_tokens, padding, len(parts), flops
+            loss=loss,
+            extras=dict(zip(self.objective.extras, extras, strict=True)),
+            gnorm=gnorm,
+            lr=lr,
+            n_tokens=n_tokens,
+            n_src_tokens=n_src_tokens,
+            padding=1 - (n_src_tokens + n_tokens) / n_positions,
+            n_micro_batches=len(parts),
+            flops=self._flops(batch),
         )
 
     def capacity(self, tokens: int) -> Capacity | None:
@@ -123,13 +98,13 @@ class TrainStep:
         self.optimizer.zero_grad(set_to_none=self.graphs is None)
 
     def _gradient(self, parts: Sequence[Sequence[Pair]], step: int, n_tokens: int) -> tuple[Tensor, bool]:
-        """Gradient of the loss per target symbol of the GLOBAL batch, whatever the ranks and micro-batches.
+        """Gradient of the objective's sum over the GLOBAL batch, divided by its target tokens.
 
-        Returns the sums [3] of loss, nll and places computed on, and whether a process had too little memory.
-        Every rank knows the batch's sizes, which so need no communication. One that has too little memory takes part
-        in all communication still, and the ranks learn of it with the losses.
+        Returns the sums of the objective (`Sums.stack`) and of positions, [3 + 2 n], and whether a rank ran out of
+        memory. Every rank knows the batch's tokens, which so need no communication. A rank out of memory still takes
+        part in all communication, and the others learn of it with the sums.
         """
-        sums = torch.zeros(4, dtype=torch.float64, device=self.world.device)
+        sums = torch.zeros(4 + 2 * len(self.objective.extras), dtype=torch.float64, device=self.world.device)
         failed = False
         try:
             self._accumulate(parts, step, n_tokens, sums)
@@ -137,102 +112,115 @@ class TrainStep:
             if not is_memory(error) or self.strategy.needs_every_rank or max(map(len, parts)) < 2:
                 raise
             failed = True
-            sums[3] = 1
+            sums[-1] = 1
         self.strategy.reduce_gradients()
         sums = self.world.all_reduce(sums)
-        return sums[:3], failed if self.world.size == 1 else bool(sums[3].item())
+        return sums[:-1], failed if self.world.size == 1 else bool(sums[-1].item())
 
     def _accumulate(self, parts: Sequence[Sequence[Pair]], step: int, n_tokens: int, sums: Tensor) -> None:
-        """Add this rank's micro-batches to the gradients and to the first three sums."""
+        """Add this rank's micro-batches to the gradients and to `sums`."""
         own = range(self.world.rank, len(parts), self.world.size)
-        stand_in = next(part for part in parts if part)[:1]  # only to be there where all are needed
-        there = [index for index in own if parts[index] or self.strategy.needs_every_rank]
-        batches = [self._batch(parts[index] or stand_in) for index in there]
+        stand_in = next(part for part in parts if part)[:1]  # only to take part where every rank is needed
+        present = [index for index in own if parts[index] or self.strategy.needs_every_rank]
+        batches = [self._batch(parts[index] or stand_in) for index in present]
         if self.graphs:
             for part in batches:
                 self.graphs.prepare(part)
-        self.stepper.prepare()
+        self.optimizer_step.prepare()
         self.optimizer.zero_grad(set_to_none=self.graphs is None)
-        for index, part in zip(there, batches, strict=True):
+        for index, part in zip(present, batches, strict=True):
             weight = 1.0 if parts[index] else 0.0
             factor = torch.full((), weight / n_tokens, device=self.world.device)
             self._seed(step, index)
             with self.strategy.micro_batch(last=index == own[-1]):
-                found = (self.graphs or self._learn)(part, factor)
-            sums[:2] += weight * found
-            sums[2] += weight * (part.src.numel() + part.tgt_in.numel())
+                of_part = (self.graphs or self._backward)(part, factor)
+            sums[:-2] += weight * of_part
+            sums[-2] += weight * (part.src.numel() + part.tgt_in.numel())
 
-    def _learn(self, part: Batch, factor: Tensor) -> Tensor:
-        """Add the gradient of the summed loss times a 0-dim `factor`; the sums [2] of loss and nll."""
+    def _backward(self, part: Batch, factor: Tensor) -> Tensor:
+        """Add the gradient of the objective's sum times a 0-dim `factor`; returns `Sums.stack`."""
         with self.backend.forward_backward():
             with self._autocast():
-                out = self.loss(self.model, part)
-            self.scaler.scale(out.loss * factor).backward()
-        return torch.stack([out.loss.detach(), out.nll.detach()])
+                sums = self.objective(self.model, part)
+            if self.graphs and not isinstance(sums.normaliser, Tensor):
+                raise PluginError("an objective with cuda_graph = True must return a normaliser that is a tensor")
+            self.scaler.scale(sums.loss * factor).backward()
+        return sums.stack(self.objective.extras)
+
+    def _normalise(self, n_tokens: int, normaliser: Tensor) -> None:
+        """Divide the gradient by the normaliser instead of `n_tokens`, which were known before the forward pass.
+
+        Dividing first keeps numbers small in 16 bits, and saves this pass where the two are equal.
+        """
+        if normaliser.device.type == "cpu" and normaliser == n_tokens:
+            return
+        correction = (n_tokens / normaliser).float()
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        local = [g.to_local() if isinstance(g, DTensor) else g for g in gradients]
+        torch._foreach_mul_(local, correction)
 
     def _batch(self, pairs: Sequence[Pair]) -> Batch:
         """The pairs as a micro-batch on the device."""
         if not self.backend.packed.enabled:
             return make_batch(pairs, self.vocab).to(self.world.device)
-        n_parts = self.world.size * self._n_own(self.config.n_tokens)
+        n_parts = self.world.size * self._n_local(self.config.n_tokens)
         capacity = self.capacity(math.ceil(self.config.n_tokens / n_parts))
         return pack(pairs, self.vocab, capacity and capacity.grown_for(pairs)).to(self.world.device)
 
     def _n_micro_batches(self, batch: Sequence[Pair]) -> int:
         """Micro-batches of a global batch: as many as micro_tokens asks for, and a multiple of the ranks."""
-        n = self.config.n_tokens if self.backend.static_shapes else max(self._n_positions(batch))
-        return self.world.size * self._n_own(n)
+        if self.backend.static_shapes:
+            return self.world.size * self._n_local(self.config.n_tokens)
+        count = n_tokens_of if self.backend.packed.enabled else n_positions_of
+        return self.world.size * self._n_local(max(count(batch)))
 
-    def _n_own(self, n_places: int) -> int:
-        """Micro-batches of each rank for so many places a side of a global batch."""
+    def _n_local(self, n_positions: int) -> int:
+        """Micro-batches of each rank for a global batch of so many positions a side."""
         limit, size = self.config.micro_tokens, self.world.size
-        needed = 1 if limit is None else math.ceil(n_places / limit)
+        needed = 1 if limit is None else math.ceil(n_positions / limit)
         return self.split_factor * math.ceil(needed / size)
-
-    def _n_positions(self, pairs: Sequence[Pair]) -> tuple[int, int]:
-        return n_tokens_of(pairs) if self.backend.packed.enabled else n_positions(pairs)
 
     def _flops(self, batch: Sequence[Pair]) -> float | None:
         forward = self.model.forward_operations(*(side.tolist() for side in pair_lengths(batch)))
         return None if forward is None else 3 * forward
 
     def _split_further(self) -> None:
-        """Twice as many micro-batches from now on; the mathematics stay, dropout's draws are others."""
+        """Double the micro-batches from now on; the gradient stays the same, dropout draws other masks."""
         self.split_factor *= 2
         self.optimizer.zero_grad()
-        self.graphs = CUDAGraphCallable(self._learn, capture) if self.graphs else None
-        self.stepper = self._stepper()  # gradients will lie elsewhere
+        self.graphs = CUDAGraphCallable(self._backward, capture) if self.graphs else None
+        self.optimizer_step = self._optimizer_step()  # gradients will be allocated elsewhere
         if self.world.device.type == "cuda":
             torch.cuda.empty_cache()
 
     def _seed(self, step: int, part: int) -> None:
-        """Dropout depends on (seed, step, micro-batch) alone: not on the rank, nor on what ran before."""
+        """Random numbers depend on (seed, step, micro-batch) alone: not on the rank, nor on what ran before."""
         torch.manual_seed(((self.seed * 1_000_003 + step) * 65_537 + part) & 0xFFFF_FFFF_FFFF_FFFF)  # all torch takes
 
     def _autocast(self) -> torch.autocast:
         precision = self.config.precision
         return torch.autocast(self.world.device.type, DTYPES[precision], enabled=precision != "fp32")
 
-    def _stepper(self) -> OptimizerStep:
+    def _optimizer_step(self) -> OptimizerStep:
         """In a CUDA graph where forward and backward are, if the optimizer supports it."""
-        parts = self.optimizer, self.config.clip, self.scaler
+        arguments = self.optimizer, self.config.clip, self.scaler
         if self.graphs and CUDAGraphOptimizerStep.supports(self.optimizer):
-            return CUDAGraphOptimizerStep(*parts, capture)
-        return OptimizerStep(*parts)
+            return CUDAGraphOptimizerStep(*arguments, capture)
+        return OptimizerStep(*arguments)
 
 
 def n_tokens_of(batch: Sequence[Pair]) -> tuple[int, int]:
-    """Source and target symbols of a batch, each sentence's eos counted."""
+    """Source and target tokens of a batch, each sentence's eos counted."""
     src, tgt = pair_lengths(batch)
     return int(src.sum()), int(tgt.sum())
 
 
-def n_positions(pairs: Sequence[Pair]) -> tuple[int, int]:
-    """Source and target places of the same as a padded batch."""
+def n_positions_of(pairs: Sequence[Pair]) -> tuple[int, int]:
+    """Source and target positions of the same as a padded batch."""
     src, tgt = pair_lengths(pairs)
     return len(pairs) * int(src.max(initial=1)), len(pairs) * int(tgt.max(initial=1))
 
 
 def is_memory(error: Exception) -> bool:
-    """Whether it says that there is too little memory, on a GPU or on a CPU."""
+    """Whether the error means that memory is exhausted, on a GPU or on a CPU."""
     return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from s2s.data.batching import Pair
-    from s2s.training.train_step import StepResult
+    from s2s.training.step_result import StepResult
 
 
 @dataclass
@@ -84,7 +84,7 @@ class Trainer:
         self.state = self.checkpoints.restore() or self.state
         if self.state.step:
             self.log.line(f"continuing after update {self.state.step:,}")
-        self.log.start(self.state.step)
+        self.log.start(self.state.step, self.train_step.objective.extras)
         self.set_best_metric()
 
     def set_best_metric(self) -> None:

@@ -1,4 +1,4 @@
-"""Validation during training: likelihood of the development set and metrics of decoded outputs."""
+"""Validation during training: likelihood and the objective's extras on the development set, metrics of outputs."""
 
 from __future__ import annotations
 
@@ -21,10 +21,14 @@ from s2s.errors import ConfigError, did_you_mean
 from s2s.generation.generator import Generator
 from s2s.metrics import Metric
 from s2s.model import Seq2Seq, evaluating
-from s2s.nn.loss import Loss
+from s2s.nn import LabelSmoothedConfig
+from s2s.nn.loss import LabelSmoothed
+from s2s.objective import Objective
 from s2s.task import Example, Task
+from s2s.training.step_result import pairs_of, ratio
 
 if TYPE_CHECKING:
+    from s2s.batch import Batch
     from s2s.metrics import Score
     from s2s.training.signals import StopSignal
 
@@ -36,7 +40,7 @@ class ValidationResult:
     """Values of one validation."""
 
     values: dict[str, float]
-    """nll and ppl per target token, and each metric under its name"""
+    """nll and ppl per target token, the objective's extras, and each metric under its name"""
     signatures: dict[str, str]
     """Signature of each metric"""
     criterion: float
@@ -56,7 +60,7 @@ class Validation:
     config: Config
     task: Task
     model: Seq2Seq
-    loss: Loss
+    objective: Objective
     corpora: Sequence[MappedCorpus]
     examples: Sequence[Example]
     """Examples to decode and score"""
@@ -80,12 +84,12 @@ class Validation:
 
     def __call__(self, stop: StopSignal) -> ValidationResult | None:
         """All values, or None if a signal interrupted it; the model's training mode is restored."""
-        nll = self.nll(stop)
-        scores = None if nll is None else self.scores(stop)
-        if nll is None or scores is None:
+        losses = self.losses(stop)
+        scores = None if losses is None else self.scores(stop)
+        if losses is None or scores is None:
             return None
-        values, signatures = {"nll": nll, "ppl": math.exp(min(nll, 100))}, {}
-        criterion = {"nll": -nll}
+        values, signatures = {"nll": losses["nll"], "ppl": math.exp(min(losses["nll"], 100)), **losses}, {}
+        criterion = {"nll": -losses["nll"]}
         for score in scores:
             values[score.name] = score.value
             signatures[score.name] = score.signature
@@ -94,12 +98,14 @@ class Validation:
         best = -math.inf if math.isnan(best) else best
         return ValidationResult(values, signatures, best, self._search() if scores else "")
 
-    def nll(self, stop: StopSignal) -> float | None:
-        """Negative log-likelihood per target token, in nats, without dropout and label smoothing."""
-        sums = self._on_all_ranks(stop, self._local_nll)
+    def losses(self, stop: StopSignal) -> dict[str, float] | None:
+        """Nll per target token, in nats, without dropout and label smoothing, and the objective's own extras."""
+        sums = self._on_all_ranks(stop, self._local_sums)
         if sums is None:
             return None
-        return sum(nll for nll, _ in sums) / sum(n_tokens for _, n_tokens in sums)
+        totals = [math.fsum(column) for column in zip(*sums, strict=True)]
+        names = ["nll", *self._extras()]
+        return {name: ratio(*pair) for name, pair in zip(names, pairs_of(totals), strict=True)}
 
     def scores(self, stop: StopSignal) -> list[Score] | None:
         """Every metric on the first valid.sentences sentences, decoded as s2s-generate would."""
@@ -124,19 +130,35 @@ class Validation:
         done = [part for part in parts if part is not None]
         return done if len(done) == len(parts) else None
 
+    def _extras(self) -> list[str]:
+        """The objective's extras to compute; nll is computed for every objective."""
+        objective = self.objective
+        wanted = objective.extras if objective.valid_extras is None else objective.valid_extras
+        return [name for name in objective.extras if name in wanted and name != "nll"]
+
     @torch.inference_mode()
-    def _local_nll(self) -> tuple[float, int]:
-        """Sums over this rank's share: negative log-likelihood, and target tokens."""
+    def _local_sums(self) -> list[float]:
+        """This rank's sums of nll, target tokens, and total and count of each extra."""
         tokens = self.config.train.micro_tokens or self.config.train.n_tokens
         batches = chain.from_iterable(in_order(corpus, tokens) for corpus in self.corpora)
-        nll, n_tokens = 0.0, 0
+        sums = [0.0] * (2 + 2 * len(self._extras()))
         # A compiled model may be compiled for the one shape of training's batches.
         with evaluating(self.model), torch.compiler.set_stance("force_eager"):
-            for pairs in islice(batches, self.world.rank, None, self.world.size):
+            for number, pairs in islice(enumerate(batches), self.world.rank, None, self.world.size):
                 batch = make_batch(pairs, self.task.vocab).to(self.world.device)
-                nll += self.loss(self.model, batch).nll.item()
-                n_tokens += batch.n_tokens
-        return nll, n_tokens
+                for i, x in enumerate(self._sums(batch, number)):
+                    sums[i] += x
+        return sums
+
+    def _sums(self, batch: Batch, number: int) -> list[float]:
+        """The same of one batch."""
+        nll = LabelSmoothed(LabelSmoothedConfig(eps=0.0)).token_sums(self.model, batch).nll.item()
+        if not self._extras():
+            return [nll, batch.n_tokens]
+        torch.manual_seed(self.config.seed + number)  # an objective that samples draws the same in every validation
+        values = self.objective(self.model, batch).stack(self.objective.extras).tolist()[2:]
+        extras = dict(zip(self.objective.extras, pairs_of(values), strict=True))
+        return [nll, batch.n_tokens, *(x for name in self._extras() for x in extras[name])]
 
     def _local_hyps(self) -> list[str]:
         """Outputs for this rank's share of the examples."""

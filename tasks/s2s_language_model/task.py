@@ -98,7 +98,7 @@ class LanguageModel(Task):
         return [self.subwords.pieces[i] for i in ids]
 
     def vocabulary(self, side: Side) -> Sequence[TokenNames]:
-        """The subwords; of sources, the special tokens and the one that stands for no source."""
+        """The subwords; of sources, the special tokens and the constant source token."""
         return self.subwords.pieces if side == "tgt" else [*self.subwords.pieces[:NO_SOURCE], "<no source>"]
 
     def describe(self) -> Iterable[str]:

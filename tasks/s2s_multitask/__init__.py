@@ -1,11 +1,8 @@
-"""Several tasks at once, as a plugin: an input begins with the name of its task, as in `parse: the cat sleeps`.
-
-So does its output, so that whatever reads lines of both knows which is which.
-"""
+"""Several tasks at once, as a plugin: inputs and outputs begin with their task, as in `parse: the cat sleeps`."""
 
 from __future__ import annotations
 
-__all__ = ["MultitaskConfig", "OwnRowsConfig"]
+__all__ = ["MultitaskConfig", "OnTaskConfig"]
 
 import re
 from collections.abc import Mapping
@@ -17,7 +14,7 @@ from s2s import Choice, Registry, hookimpl
 from s2s.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
-    from s2s_multitask.metric import OwnRows
+    from s2s_multitask.metric import OnTask
     from s2s_multitask.task import Multitask
 
 
@@ -29,14 +26,13 @@ class MultitaskConfig(Choice):
     """What is learnt, by names of your own: {translate: {name: translation, …}, parse: {name: parsing, …}}, each a
     task with its options."""
     ratio: dict[str, float] = field(default_factory=dict)
-    """How often each pair of a task is seen in one epoch, times the weight of its corpus: {parse: 0.1}; 1 where
-    nothing is said."""
+    """How often each pair of a task is seen in one epoch, times the weight of its corpus: {parse: 0.1}; default 1."""
 
     def __post_init__(self) -> None:
-        for name, said in self.tasks.items():
+        for name, options in self.tasks.items():
             if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
                 raise ConfigError(f"task.tasks.{name}: a name is letters, digits and _, a letter first")
-            if not isinstance(said, Mapping) or not isinstance(said.get("name"), str):
+            if not isinstance(options, Mapping) or not isinstance(options.get("name"), str):
                 raise ConfigError(f"task.tasks.{name} must name a task; give task.tasks.{name}.name=TASK")
         for name, ratio in self.ratio.items():
             if name not in self.tasks:
@@ -46,20 +42,20 @@ class MultitaskConfig(Choice):
 
 
 @dataclass(kw_only=True)
-class OwnRowsConfig(Choice):
-    """Another metric, on the lines of one task alone: those whose reference begins with its name."""
+class OnTaskConfig(Choice):
+    """Another metric on the lines of one task: those whose reference begins with its name."""
 
     task: str = ""
-    """The name with which they begin, as in task.tasks."""
+    """Name of the task, as in task.tasks."""
     of: dict[str, Any] = field(default_factory=dict)
     """The metric, by its name and with its options."""
 
 
 @hookimpl
 def s2s_register(registry: Registry) -> None:
-    """The task, and the metric that judges each of its tasks."""
+    """The task, and the metric that scores one of its tasks."""
     registry.task("multitask", MultitaskConfig, partial(_build, registry))
-    registry.metric("own_rows", OwnRowsConfig, partial(_build_metric, registry))
+    registry.metric("on_task", OnTaskConfig, partial(_build_metric, registry))
 
 
 def _build(registry: Registry, config: MultitaskConfig) -> Multitask:
@@ -68,13 +64,11 @@ def _build(registry: Registry, config: MultitaskConfig) -> Multitask:
     return Multitask(config, registry)
 
 
-def _build_metric(registry: Registry, config: OwnRowsConfig) -> OwnRows:
+def _build_metric(registry: Registry, config: OnTaskConfig) -> OnTask:
     from s2s.compose import entry_config
-    from s2s_multitask.metric import OwnRows
+    from s2s_multitask.metric import OnTask
 
     if not config.task or not isinstance(config.of.get("name"), str):
-        raise ConfigError(
-            "metrics.own_rows: say of which task and metric: {name: own_rows, task: parse, of: {name: …}}"
-        )
+        raise ConfigError("metrics.on_task needs a task and a metric: {name: on_task, task: parse, of: {name: …}}")
     entry = registry.get("metric", config.of["name"])
-    return OwnRows(config.task, entry.build(entry_config(entry, config.of, f"metrics.own_rows.of.{entry.name}")))
+    return OnTask(config.task, entry.build(entry_config(entry, config.of, f"metrics.on_task.of.{entry.name}")))

@@ -1,11 +1,11 @@
-"""Each task's constraint on the rows of its own.
+"""The constraint of each task, applied to the rows of its task.
 
-Shapes: B sentences, S source length, K hypotheses of a sentence, V target symbols of the largest task, W of a state.
+Shapes: B sentences, S source length, K hypotheses of a sentence, V target tokens of the largest task, W of a state.
 """
 
 from __future__ import annotations
 
-__all__ = ["EachItsOwn"]
+__all__ = ["MultitaskConstraint"]
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Part(NamedTuple):
-    """What is known of a task here."""
+class TaskConstraint(NamedTuple):
+    """The constraint of one task, and its vocabulary."""
 
     constraint: Constraint | None
-    n_symbols: int
-    """Target symbols; the larger vocabulary of another task goes on behind them"""
+    n_tokens: int
+    """Size of its target vocabulary, the first part of the common one"""
     offset: int
-    """How far its source symbols are shifted"""
+    """Added to its source ids"""
 
 
-class EachItsOwn(Constraint):
+class MultitaskConstraint(Constraint):
     """The state is int64 [B, K, 1 + W]: the kind of the source, and the state of that kind's own constraint."""
 
-    def __init__(self, parts: Sequence[Part], first_tag: int) -> None:
+    def __init__(self, parts: Sequence[TaskConstraint], first_tag: int) -> None:
         self.parts, self.first_tag = parts, first_tag
-        self.n_symbols = max(part.n_symbols for part in parts)
+        self.n_tokens = max(part.n_tokens for part in parts)
 
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
-        """States of the empty outputs: src, pad [B, S], limit [B] -> [B, 1, 1 + W]. A tag is no symbol of its task."""
+        """States of the empty outputs: src, pad [B, S], limit [B] -> [B, 1, 1 + W]. A tag is no token of its task."""
         kind = (src[:, 0] - self.first_tag).clamp(0, len(self.parts) - 1)
         begun = []
         for own, part in enumerate(self.parts):  # of every task, if only for no rows: W is to be always the same
@@ -56,25 +56,25 @@ class EachItsOwn(Constraint):
 
     def allowed(self, state: Tensor) -> Tensor:
         """State [B, K, 1 + W] -> [B, K, V]"""
-        allowed = torch.zeros(*state.shape[:2], self.n_symbols, dtype=torch.bool, device=state.device)
+        allowed = torch.zeros(*state.shape[:2], self.n_tokens, dtype=torch.bool, device=state.device)
         for own, part, rows in self._present(state):
             own_allowed = part.constraint.allowed(self._inner(state, own, rows)) if part.constraint else True
-            allowed[rows, :, : part.n_symbols] = own_allowed
+            allowed[rows, :, : part.n_tokens] = own_allowed
         return allowed
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
-        """The states after `token` [B, K]; a dead hypothesis may come with a symbol that its task does not know."""
+        """The states after `token` [B, K]; a dead hypothesis may come with a token that its task does not know."""
         after = state.clone()
         for own, part, rows in self._present(state):
             if part.constraint:
-                known = token[rows].clamp(max=part.n_symbols - 1)
+                known = token[rows].clamp(max=part.n_tokens - 1)
                 moved = part.constraint.advance(self._inner(state, own, rows), known)
                 after[rows] = F.pad(
                     torch.cat([state[rows][..., :1], moved], -1), (0, state.size(2) - 1 - moved.size(2))
                 )
         return after
 
-    def _present(self, state: Tensor) -> Iterator[tuple[int, Part, Tensor]]:
+    def _present(self, state: Tensor) -> Iterator[tuple[int, TaskConstraint, Tensor]]:
         """Tasks that have rows here, and the rows."""
         for own in state[:, 0, 0].unique().tolist():
             yield own, self.parts[own], (state[:, 0, 0] == own).nonzero()[:, 0]

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-__all__ = ["OwnRows"]
+__all__ = ["OnTask"]
 
 import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from s2s.metrics import Metric, Score
-from s2s_multitask.line import text_of
+from s2s_multitask.task_prefix import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class OwnRows(Metric):
-    """Shows `metric` the lines whose reference begins with `task`, without that beginning."""
+class OnTask(Metric):
+    """Scores with `metric` the lines whose reference begins with the name of `task`, without the prefix."""
 
     def __init__(self, task: str, metric: Metric) -> None:
         self.task, self.metric = task, metric
@@ -25,7 +25,7 @@ class OwnRows(Metric):
     def __call__(
         self, hyps: Sequence[str], refs: Sequence[Sequence[str]], samples: int = 0, seed: int = 12345
     ) -> Score:
-        """The metric's score of its own lines; not a number if there is none."""
+        """The metric's score of the task's lines; NaN if there are none."""
         rows = self._rows(refs)
         if not rows:
             return Score(self.name, math.nan, f"task:{self.task}|lines:0")
@@ -33,13 +33,13 @@ class OwnRows(Metric):
         return replace(score, name=self.name, signature=f"task:{self.task}|lines:{len(rows)}|{score.signature}")
 
     def per_sentence(self, hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-        """The metric's, and not a number for the other lines."""
+        """The metric's, and NaN for the lines of other tasks."""
         rows = self._rows(refs)
         if not rows:
             return [{"score": math.nan} for _ in hyps]
-        said = self.metric.per_sentence(self._own(hyps, rows), [self._own(of, rows) for of in refs])
-        by_row = dict(zip(rows, said, strict=True))
-        return [by_row.get(row, dict.fromkeys(said[0], math.nan)) for row in range(len(hyps))]
+        scores = self.metric.per_sentence(self._own(hyps, rows), [self._own(of, rows) for of in refs])
+        by_row = dict(zip(rows, scores, strict=True))
+        return [by_row.get(row, dict.fromkeys(scores[0], math.nan)) for row in range(len(hyps))]
 
     def p_values(
         self,
@@ -60,5 +60,5 @@ class OwnRows(Metric):
         return [row for row, line in enumerate(refs[0]) if text_of(line, self.task) is not None]
 
     def _own(self, lines: Sequence[str], rows: Sequence[int]) -> list[str]:
-        """Without the task's name; a line that does not begin with it says nothing."""
+        """Without the prefix; a line of another task is empty."""
         return [text_of(lines[row], self.task) or "" for row in rows]

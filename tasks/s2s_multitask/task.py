@@ -1,4 +1,4 @@
-"""Several tasks as one: their sources share the special symbols alone, their targets may be the same ids."""
+"""Several tasks as one: source vocabularies share only the special tokens, target vocabularies share their ids."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from s2s.compose import entry_config
 from s2s.errors import ConfigError, UserError
 from s2s.plugin import load_plugins
 from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
-from s2s_multitask.constraint import EachItsOwn, Part
-from s2s_multitask.line import parted, said
+from s2s_multitask.constraint import MultitaskConstraint, TaskConstraint
+from s2s_multitask.task_prefix import add_prefix, split_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from s2s_multitask import MultitaskConfig
 
 N_SPECIAL = 4
-"""Ids that all tasks share: pad, unk, bos and eos"""
+"""Ids shared by all tasks: pad, unk, bos and eos"""
 MIXED = "mixed"
-"""Development and test sets are one corpus, of all tasks in turn: whoever takes the first few has some of each"""
+"""Development and test sets are one corpus with the tasks in turn, so that any prefix has some of each"""
 
 
 class Multitask(Task):
-    """Source ids: the special ones, a tag for each task, then each task's symbols, one behind the other."""
+    """Source ids: the special ones, a tag for each task, then the tokens of each task in turn."""
 
     config: MultitaskConfig
 
     def __init__(self, config: MultitaskConfig, registry: Registry | None = None) -> None:
-        """Without a `registry`, the tasks are among those that are installed."""
+        """Without a `registry`, tasks are those of the installed plugins."""
         super().__init__(config)
         if not config.tasks:
             raise ConfigError("task.tasks names nothing; give task.tasks.NAME.name=TASK for each task to be learnt")
@@ -47,13 +47,13 @@ class Multitask(Task):
         self.metrics = list(chain.from_iterable(metrics))
 
     def sources(self) -> Sources:
-        """Those of all tasks. How they are mixed changes no corpus."""
+        """Those of all tasks; the ratio changes no prepared file."""
         of = {name: task.sources() for name, task in self.tasks.items()}
         settings = {name: [self.tasks[name].config.name, one.settings] for name, one in of.items()}
         return Sources(list(chain.from_iterable(one.files for one in of.values())), settings)
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
-        """Corpora of training keep apart, as parse/gold, with their weights times the ratio."""
+        """Training corpora are separate, as parse/gold, with their weights times the ratio."""
         named = [
             (f"{name}/{corpus}", weight * self.config.ratio.get(name, 1.0))
             for name, task in self.tasks.items()
@@ -62,7 +62,7 @@ class Multitask(Task):
         return named if split == "train" or not named else [(MIXED, 1.0)]
 
     def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
-        """The pairs of one task's corpus, or those of all tasks in turn, both sides saying their task."""
+        """The pairs of one task's corpus, or of all tasks in turn, with the task's name before both sides."""
         if split == "train":
             name, _, own = corpus.partition("/")
             return self._examples(name, split, [own])
@@ -84,34 +84,40 @@ class Multitask(Task):
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         """Ids of both sides, without bos and eos; a source begins with its tag."""
-        pairs = [(*parted(example.src, self.tasks), example.tgt) for example in examples]
+        pairs = [(*split_prefix(example.src, self.tasks), example.tgt) for example in examples]
         encoded: list[Encoded] = [Encoded([], [])] * len(pairs)
         for name, task in self.tasks.items():
-            places = [place for place, (of, _, _) in enumerate(pairs) if of == name]
-            own = [Example(pairs[place][1], parted(pairs[place][2], [name])[1]) for place in places]
-            for place, (src, tgt) in zip(places, task.encode(own), strict=True):
-                encoded[place] = Encoded(self._tagged(name, src), tgt)
+            indices = [index for index, (of, _, _) in enumerate(pairs) if of == name]
+            own = [Example(pairs[index][1], split_prefix(pairs[index][2], [name])[1]) for index in indices]
+            for index, (src, tgt) in zip(indices, task.encode(own), strict=True):
+                encoded[index] = Encoded(self._tagged(name, src), tgt)
         return encoded
 
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
-        """Ids of new inputs, without bos and eos, beginning with the tag; of nothing but the task's name, none."""
-        texts = [parted(line, self.tasks) for line in lines]
+        """Ids of new inputs, without bos and eos, beginning with the tag; empty for an empty input."""
+        texts = [split_prefix(line, self.tasks) for line in lines]
         encoded: list[list[int]] = [[]] * len(texts)
         for name, task in self.tasks.items():
-            places = [place for place, (of, _) in enumerate(texts) if of == name]
-            for place, src in zip(places, task.encode_source([texts[place][1] for place in places]), strict=True):
-                encoded[place] = self._tagged(name, src)
+            indices = [index for index, (of, _) in enumerate(texts) if of == name]
+            for index, src in zip(indices, task.encode_source([texts[index][1] for index in indices]), strict=True):
+                encoded[index] = self._tagged(name, src)
         return encoded
 
     def detokenize(self, ids: Sequence[int], src: str) -> str:
-        """The output of the source's task, which leaves out the symbols of others."""
-        name, text = parted(src, self.tasks)
+        """The output of the source's task, without tokens of others."""
+        name, text = split_prefix(src, self.tasks)
         task = self.tasks[name]
-        return said(name, task.detokenize([i for i in ids if i < task.vocab.tgt], text))
+        return add_prefix(name, task.detokenize([i for i in ids if i < task.vocab.tgt], text))
+
+    def source_text(self, ids: Sequence[int]) -> str:
+        """The text of source ids, behind the name of the task of their tag; without a tag, of the first task."""
+        name = next((name for name, tag in self.tags.items() if [tag] == [*ids[:1]]), next(iter(self.tags)))
+        own = [i if i < N_SPECIAL else i - self.offsets[name] for i in ids[1:]]
+        return add_prefix(name, self.tasks[name].source_text(own))
 
     def pieces(self, ids: Sequence[int], src: str) -> list[str]:
-        """As the source's task writes them; empty where a symbol is another's."""
-        name, text = parted(src, self.tasks)
+        """As the source's task gives them; empty for a token of another task."""
+        name, text = split_prefix(src, self.tasks)
         task = self.tasks[name]
         return [task.pieces([i], text)[0] if i < task.vocab.tgt else "" for i in ids]
 
@@ -131,14 +137,14 @@ class Multitask(Task):
         ]
 
     def source_words(self, src: str) -> Sequence[int | None]:
-        """As the source's task numbers them, behind its name; the tag belongs to no word."""
-        name, text = parted(src, self.tasks)
+        """As the source's task gives them, after its name; the tag belongs to no word."""
+        name, text = split_prefix(src, self.tasks)
         before = len(src.split()) - len(text.split())
         return [None, *_behind(before, self.tasks[name].source_words(text))]
 
     def target_words(self, ids: Sequence[int], src: str) -> Sequence[int | None]:
-        """As the source's task numbers them, behind its name."""
-        name, text = parted(src, self.tasks)
+        """As the source's task gives them, after its name."""
+        name, text = split_prefix(src, self.tasks)
         task = self.tasks[name]
         own = iter(_behind(1, task.target_words([i for i in ids if i < task.vocab.tgt], text)))
         return [next(own) if i < task.vocab.tgt else None for i in ids]
@@ -147,26 +153,26 @@ class Multitask(Task):
         """The input as its task reads it."""
         if not line.strip():
             return line
-        name, text = parted(line, self.tasks)
-        return said(name, self.tasks[name].read_raw(text))
+        name, text = split_prefix(line, self.tasks)
+        return add_prefix(name, self.tasks[name].read_raw(text))
 
     def fallback(self, src: str) -> str:
-        """What the source's task falls back on."""
-        name, text = parted(src, self.tasks)
-        return said(name, self.tasks[name].fallback(text))
+        """The fallback of the source's task."""
+        name, text = split_prefix(src, self.tasks)
+        return add_prefix(name, self.tasks[name].fallback(text))
 
-    def constraint(self) -> EachItsOwn:
-        """Every task's own, and no symbol of a larger vocabulary."""
+    def constraint(self) -> MultitaskConstraint:
+        """The constraint of each task, without tokens outside its vocabulary."""
         tasks = self.tasks.items()
-        parts = [Part(task.constraint(), task.vocab.tgt, self.offsets[name]) for name, task in tasks]
-        return EachItsOwn(parts, self.vocab.tag_ids.start)
+        parts = [TaskConstraint(task.constraint(), task.vocab.tgt, self.offsets[name]) for name, task in tasks]
+        return MultitaskConstraint(parts, self.vocab.tag_ids.start)
 
     def describe(self) -> Iterable[str]:
-        """What the tasks say."""
-        return [said(name, line) for name, task in self.tasks.items() for line in task.describe()]
+        """The lines of all tasks."""
+        return [add_prefix(name, line) for name, task in self.tasks.items() for line in task.describe()]
 
     def _number(self) -> None:
-        """Give the tasks their tags, and their source symbols places behind one another."""
+        """Assign the tags, and the offset of each task's source ids."""
         self.offsets, n_src = {}, N_SPECIAL + len(self.tasks)
         for name, task in self.tasks.items():
             special = task.vocab.pad, task.vocab.unk, task.vocab.bos, task.vocab.eos
@@ -185,7 +191,9 @@ class Multitask(Task):
     def _examples(self, name: str, split: str, corpora: Iterable[str]) -> Iterator[Example | Rejected]:
         for corpus in corpora:
             for one in self.tasks[name].examples(split, corpus):
-                yield one if isinstance(one, Rejected) else Example(said(name, one.src), said(name, one.tgt))
+                yield (
+                    one if isinstance(one, Rejected) else Example(add_prefix(name, one.src), add_prefix(name, one.tgt))
+                )
 
 
 def _first(names: TokenNames) -> str:
@@ -198,12 +206,12 @@ def _shared(tokens: Mapping[str, str]) -> TokenNames:
 
 
 def _behind(n: int, words: Iterable[int | None]) -> list[int | None]:
-    """The numbers of words that stand behind n others."""
+    """Indices of words, shifted by n."""
     return [None if word is None else n + word for word in words]
 
 
 def _task(name: str, options: Mapping[str, Any], registry: Registry) -> Task:
-    """One of the tasks, or an error that says which."""
+    """One of the tasks; errors are prefixed with its name."""
     try:
         entry = registry.get("task", options["name"])
         return entry.build(entry_config(entry, options, "task"))
@@ -212,9 +220,9 @@ def _task(name: str, options: Mapping[str, Any], registry: Registry) -> Task:
 
 
 def _metrics(name: str, task: Task, registry: Registry) -> Iterator[dict[str, Any]]:
-    """The task's metrics on its own lines, with what the task tells those that ask."""
+    """The task's metrics on its own lines, with the task's metric options."""
     for spec in task.metrics:
         chosen = {"name": spec} if isinstance(spec, str) else spec
         known = {item.name for item in fields(registry.get("metric", chosen["name"]).config)}
-        told = {key: value for key, value in task.metric_options.items() if key in known}
-        yield {"name": "own_rows", "task": name, "of": told | chosen}
+        shared = {key: value for key, value in task.metric_options.items() if key in known}
+        yield {"name": "on_task", "task": name, "of": shared | chosen}

@@ -45,7 +45,7 @@ TREEBANK = FileForm(
 
 
 class TreebankCorpus(Corpus):
-    """Trees as they stand in files of brackets: targets on one line, with an empty source."""
+    """Trees in files of brackets, unchanged: targets on one line, with an empty source."""
 
     def __init__(self, config: TreebankConfig) -> None:
         self.config = config

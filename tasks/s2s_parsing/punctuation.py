@@ -1,7 +1,7 @@
-"""Which words are punctuation, as a treebank's parts of speech say: a matter of the word, not of the parse.
+"""Which words are punctuation, from the parts of speech of a treebank.
 
-EVALB leaves punctuation out by its part of speech, on either side by its own. One full stop that a parser takes for a
-noun makes two sentences of different lengths, and EVALB then compares nothing of them.
+EVALB ignores punctuation by its part of speech, separately in output and reference. If a parser tags one full stop as a
+noun, the two have different lengths, and EVALB skips the sentence.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 
 def is_punctuation(tag: str) -> bool:
-    """Whether a part of speech is written without letters, as `,` is, or is a bracket's, as -LRB- is."""
+    """Whether a part of speech has no letters, such as `,`, or is a bracket's, such as -LRB-."""
     return tag.startswith("-") or not any(map(str.isalpha, tag))
 
 
 class Punctuation:
-    """Words that are punctuation somewhere in a treebank, each with all its parts of speech, the commonest first."""
+    """Words tagged as punctuation anywhere in a treebank, each with all its tags, the most frequent first."""
 
     def __init__(self, tags: Mapping[str, Sequence[str]]) -> None:
         self.tags = tags
 
     @classmethod
     def learn(cls, counts: Mapping[tuple[str, str], int]) -> Punctuation:
-        """From how often each tag and word stand together."""
+        """From the counts of (tag, word)."""
         words = {word for tag, word in counts if is_punctuation(tag)}
         tags = defaultdict[str, list[str]](list)
         for tag, word in sorted(counts, key=lambda pair: (pair[1], -counts[pair], pair[0])):
@@ -40,9 +40,9 @@ class Punctuation:
         return cls(tags)
 
     def tag(self, word: str, written: str) -> str:
-        """The part of speech of a word for which an output has `written` one.
+        """The part of speech of a word that an output tags as `written`.
 
-        Punctuation gets one that it has somewhere in the treebank, and no other word is taken for punctuation.
+        Punctuation gets a tag that it has in the treebank; no other word is tagged as punctuation.
         """
         known = self.tags.get(word)
         if known:

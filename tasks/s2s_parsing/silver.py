@@ -1,7 +1,7 @@
-"""`python -m s2s_parsing.silver PARSED … -o SILVER`: of a parser's own parses, those to learn from (section 6.3).
+"""`python -m s2s_parsing.silver PARSED … -o SILVER`: selects a parser's outputs for self-training (section 6.3).
 
 Reads what `s2s-generate format=tsv` wrote: a sentence, its tree, and the tree's score. With `search.alpha=1
-search.length_penalty=power` the score is the mean log-probability of a symbol, which long and short can be compared by.
+search.length_penalty=power` the score is the mean log-probability of a token, which is comparable across lengths.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from s2s.data.text import numbered_lines
 from s2s.errors import ConfigError, DataError, UserError
 from s2s.io.atomic import fsync
-from s2s_parsing.source import words_of
+from s2s_parsing.source_encoder import words_of
 from s2s_parsing.tree import Tree, leaves
 from s2s_parsing.treebank import Cleaner, read_treebank
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Parse:
-    """One sentence with its tree, and how sure the parser was."""
+    """A sentence with its tree and the parser's score."""
 
     sentence: str
-    """Words parted by one blank"""
+    """Words separated by one blank"""
     tree: str
     score: float
 
 
 def read_parses(path: Path) -> Iterator[Parse]:
-    """The best parse of every sentence of a file, which stands before the others."""
+    """The best parse of every sentence of a file, the first of its n-best list."""
     before = None
     for number, line in numbered_lines(path, "error"):
         place, columns = f"{path}:{number}", str(line).split("\t")
@@ -59,9 +59,9 @@ def read_parses(path: Path) -> Iterator[Parse]:
 def confident(
     parses: Iterable[Parse], least: float, longest: int, without: Collection[str], dropped: Counter[str]
 ) -> Iterator[Parse]:
-    """Those of at least that score and at most so many words, each sentence once and none of `without`.
+    """Parses of at least the score `least` and at most `longest` words, each sentence once, without those of `without`.
 
-    `dropped` counts the others by reason, of which the first that holds is taken.
+    `dropped` counts the others by the first reason that applies.
     """
     seen = set[int]()
     for parse in parses:
@@ -82,7 +82,7 @@ def confident(
 
 
 def least_of(files: Sequence[Path], share: float) -> float:
-    """The score that the best `share` of all parses reach."""
+    """The least score of the best `share` of all parses."""
     scores = array("d", (p.score for path in files for p in read_parses(path) if p.score > -math.inf))
     n_kept = math.ceil(share * len(scores))
     return sorted(scores)[-n_kept] if n_kept else math.inf
@@ -97,12 +97,12 @@ def sentences_of(files: Iterable[Path]) -> set[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
     parser = argparse.ArgumentParser(
-        prog="python -m s2s_parsing.silver", description="Of a parser's own parses, those to learn from"
+        prog="python -m s2s_parsing.silver", description="Select a parser's outputs for self-training"
     )
     parser.add_argument("parsed", type=Path, nargs="+", help="what s2s-generate format=tsv wrote")
     parser.add_argument("-o", "--output", type=Path, required=True, help="treebank to write; .gz is compressed")
-    parser.add_argument("--keep", type=float, help="share of the parses to keep, the surest ones (0.5)")
-    parser.add_argument("--least", type=float, help="or the score that they must have")
+    parser.add_argument("--keep", type=float, help="share of the parses to keep, those with the best scores (0.5)")
+    parser.add_argument("--least", type=float, help="or the least score to keep")
     parser.add_argument("--longest", type=int, default=100, help="most words of a sentence (100)")
     parser.add_argument("--without", type=Path, nargs="*", default=[], help="treebanks whose sentences are left out")
     options = parser.parse_args(arguments)
@@ -130,11 +130,11 @@ def _run(options: argparse.Namespace) -> str:
 
 
 def _write(path: Path, trees: Iterable[str]) -> int:
-    """Write a treebank, a tree a line, which is there as a whole or not at all; how many trees it has."""
+    """Write a treebank atomically, one tree a line; returns the number of trees."""
     temp, n_trees = path.with_name(f".{path.name}.tmp"), 0
     try:
         with gzip.GzipFile(temp, "wb", mtime=0) if path.suffix == ".gz" else temp.open("wb") as file:
-            for n_trees, tree in enumerate(trees, 1):  # noqa: B007  the last number is how many
+            for n_trees, tree in enumerate(trees, 1):  # noqa: B007  the last number is the count
                 file.write(f"{tree}\n".encode())
         fsync(temp)
         temp.replace(path)

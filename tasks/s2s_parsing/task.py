@@ -18,11 +18,11 @@ from s2s.plugin import load_plugins
 from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
 from s2s_parsing.constraint.fallback import fallback
 from s2s_parsing.corpora import TreeCleaning, corpora_of
-from s2s_parsing.drawing import pretty
 from s2s_parsing.linear import FORMS, PERIOD, Linear, LinearConfig, Numbered, Unwritable
-from s2s_parsing.picture import html, svg
-from s2s_parsing.raw import words_of_text
-from s2s_parsing.source import Source, words_of
+from s2s_parsing.ptb_tokenizer import tokenize
+from s2s_parsing.source_encoder import SourceEncoder, words_of
+from s2s_parsing.svg_tree import html, svg
+from s2s_parsing.text_tree import pretty
 from s2s_parsing.tree import Tree, leaves
 from s2s_parsing.treebank import join_chains, read_brackets, split_joined
 from s2s_parsing.vocabulary import TreeStatistics, TreeVocabulary, load_vocabulary, save_vocabulary
@@ -44,7 +44,7 @@ class Parsing(Task):
     """Sentences of words separated by blanks, and their trees."""
 
     config: ParsingConfig
-    source: Source
+    source: SourceEncoder
     """Set, as `target`, by `learn` or `load`."""
     target: TreeVocabulary
     views = MappingProxyType({"pretty": pretty, "svg": svg, "html": html})
@@ -96,7 +96,7 @@ class Parsing(Task):
                     f"{directory}: made with {key}={written.get(key)}, but {key}={value} is configured; prepare again"
                 )
         self._cleaning.counts = {name: Counter(counts) for name, counts in written["cleaned"].items()}
-        self.source = Source(subwords, N_ENDS[self.config.word_ends])
+        self.source = SourceEncoder(subwords, N_ENDS[self.config.word_ends])
         self.target = load_vocabulary(self.form, directory / TARGET)
         self.vocab = Vocab(src=self.source.size, tgt=self.target.size)
 
@@ -113,8 +113,12 @@ class Parsing(Task):
     def detokenize(self, ids: Sequence[int], src: str) -> str:
         """The tree on one line; its leaves are the words of `src` whatever the ids are."""
         tree, mended = self.target.decode(ids, words_of(src))
-        self.counts["no tree, and mended"] += mended
+        self.counts["malformed and repaired"] += mended
         return self._read_out(tree)
+
+    def source_text(self, ids: Sequence[int]) -> str:
+        """The words of source ids."""
+        return self.source.decode(ids)
 
     def pieces(self, ids: Sequence[int], src: str) -> list[str]:
         """The tokens of the linearisation."""
@@ -138,11 +142,11 @@ class Parsing(Task):
 
     def read_raw(self, line: str) -> str:
         """The tokens of a sentence as people write it, separated by blanks."""
-        return " ".join(words_of_text(line))
+        return " ".join(tokenize(line))
 
     def fallback(self, src: str) -> str:
         """A right-branching tree, if search found none."""
-        self.counts["no parse, and branches to the right"] += 1
+        self.counts["without a parse, right-branching instead"] += 1
         return self._read_out(self.target.punctuation.retag(fallback(words_of(src))))
 
     def constraint(self) -> Constraint:

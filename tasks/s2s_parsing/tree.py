@@ -1,4 +1,4 @@
-"""Trees: small, immutable, and as deep as you like, since nothing here calls itself."""
+"""Immutable trees of any depth: no function here is recursive."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Node = Tree | Word
 
 
 def fold(tree: Node, leaf: Callable[[str, str], T], bracket: Callable[[str, list[T]], T]) -> T:
-    """What `leaf` makes of every word and `bracket` of every bracket's label and results, from the bottom up."""
+    """Apply `leaf` to every word and `bracket` to every label with its children's results, bottom-up."""
     results: list[T] = []
     open_at: list[int] = []
     stack: list[Node | str] = [tree]
@@ -75,7 +75,7 @@ def bracketed(tree: Node) -> str:
 
 
 def leaves(tree: Node) -> list[Word]:
-    """The words with their tags, from left to right."""
+    """The words with their tags, in order."""
     found: list[Word] = []
     stack: list[Node] = [tree]
     while stack:
@@ -88,7 +88,7 @@ def leaves(tree: Node) -> list[Word]:
 
 
 def map_words(tree: Tree, change: Callable[[str, str], Word]) -> Tree:
-    """The tree with what `change` makes of each word's part of speech and word."""
+    """The tree with `change(tag, word)` in place of each word."""
 
     def leaf(tag: str, word: str) -> Node:
         return change(tag, word)
@@ -99,7 +99,7 @@ def map_words(tree: Tree, change: Callable[[str, str], Word]) -> Tree:
 
 
 def to_nltk(tree: Node) -> nltk.Tree:
-    """The same as nltk has it, for drawing and for its grammars."""
-    from nltk import Tree as Nltk  # a second's import, of no use to training
+    """The tree as an nltk.Tree, for drawing and for grammars."""
+    from nltk import Tree as Nltk  # a second's import, not needed for training
 
     return fold(tree, lambda tag, word: Nltk(tag, [word]), Nltk)

@@ -13,7 +13,7 @@ from s2s.data.text import missing
 from s2s.errors import DataError
 from s2s.io.atomic import write_file
 from s2s_parsing.constraint.bounds import Bounds
-from s2s_parsing.linear import Kind, Malformed, build, mend
+from s2s_parsing.linear import Kind, Malformed, build, repair
 from s2s_parsing.punctuation import Punctuation
 from s2s_parsing.tree import leaves
 
@@ -56,7 +56,7 @@ class TreeVocabulary:
                 return self.punctuation.retag(build(actions, words)), False
         except Malformed:
             pass
-        return self.punctuation.retag(mend(actions, words)), True
+        return self.punctuation.retag(repair(actions, words)), True
 
 
 class TreeStatistics:
@@ -65,7 +65,7 @@ class TreeStatistics:
     def __init__(self, form: Linear) -> None:
         self.form = form
         self.tokens: Counter[tuple[str, Kind]] = Counter()
-        """Tokens with the kind of action that they stand for"""
+        """Tokens with their kind of action"""
         self.tags: Counter[tuple[str, str]] = Counter()
         """Parts of speech with words"""
         self.bounds = Bounds(0, 0)
@@ -78,7 +78,7 @@ class TreeStatistics:
         self.bounds = Bounds.of([actions]).over(self.bounds)
 
     def vocabulary(self) -> TreeVocabulary:
-        """All tokens, the most frequent first; raises DataError if a token stands for two kinds of action."""
+        """All tokens, the most frequent first; raises DataError if a token has two kinds of action."""
         if not self.tokens:
             raise DataError("task.train: there is no tree to learn from; check the treebank's files")
         order = sorted(self.tokens, key=lambda token: (-self.tokens[token], token[0]))

@@ -82,7 +82,7 @@ class Translation(Task):
         if written["lowercase"] is not self.config.lowercase:
             raise DataError(
                 f"{directory}: made with task.lowercase={str(written['lowercase']).lower()}; "
-                "say the same, or prepare again"
+                "configure the same, or prepare again"
             )
         models = {side: Subwords(directory / f"{side}.model") for side in self.config.sizes()}
         for side, model in models.items():
@@ -107,6 +107,10 @@ class Translation(Task):
     def detokenize(self, ids: Sequence[int], src: str) -> str:
         """The text of target ids."""
         return self.tgt.decode(ids)
+
+    def source_text(self, ids: Sequence[int]) -> str:
+        """The text of source ids."""
+        return self.src.decode(ids)
 
     def pieces(self, ids: Sequence[int], src: str) -> list[str]:
         """The subwords, of which ▁ begins a word."""

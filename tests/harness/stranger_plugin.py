@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from s2s.metrics import Metric, Score
-from s2s.nn.loss import LossSums
+from s2s.objective import Context, Objective, Sums
 from s2s.plugin import hookimpl
 from s2s.registry import Choice, Registry
 from s2s.task import Encoded, Example, Sources, Task, Vocab
@@ -120,17 +120,20 @@ class FocalConfig(Choice):
     """How much less."""
 
 
-class Focal:
-    """-(1 - p) ** gamma * log p of each target symbol."""
+class Focal(Objective):
+    """-(1 - p) ** gamma * log p of each target token."""
 
-    def __init__(self, config: FocalConfig) -> None:
-        self.config = config
+    extras = ("nll",)
 
-    def __call__(self, model: Any, batch: Batch) -> LossSums:
+    def __init__(self, config: FocalConfig, context: Context) -> None:
+        self.config, self.context = config, context
+
+    def __call__(self, model: Any, batch: Batch) -> Sums:
         logits = model.project(model(batch.src, batch.src_pad, batch.tgt_in))
         log_p = logits.float().log_softmax(-1).gather(-1, batch.tgt_out[..., None]).squeeze(-1)
         log_p = log_p.masked_fill(batch.tgt_pad, 0.0)
-        return LossSums(-((1 - log_p.exp()) ** self.config.gamma * log_p).sum(), -log_p.detach().sum())
+        loss = -((1 - log_p.exp()) ** self.config.gamma * log_p).sum()
+        return Sums(loss, batch.n_tokens, {"nll": -log_p.detach().sum()})
 
 
 class Exact(Metric):
@@ -153,5 +156,5 @@ def s2s_register(registry: Registry) -> None:
     registry.task("reversing", ReversingConfig, Reversing)
     registry.schedule("sawtooth", SawtoothConfig, sawtooth)
     registry.optim("signs", SignsConfig, Signs)
-    registry.loss("focal", FocalConfig, Focal)
+    registry.objective("focal", FocalConfig, Focal)
     registry.metric("exact", Choice, Exact)

@@ -102,7 +102,7 @@ class NeedyConfig(Choice):
 
 @dataclass(kw_only=True)
 class LossConfig(Choice):
-    """A loss."""
+    """An objective."""
 
     eps: float = 0.1
     """Smoothing."""
@@ -139,7 +139,7 @@ ENTRIES: dict[tuple[str, str], type[Choice]] = {
     ("task", "needy"): NeedyConfig,
     ("arch", "wide"): WideConfig,
     ("arch", "narrow"): NarrowConfig,
-    ("loss", "label_smoothed"): LossConfig,
+    ("objective", "label_smoothed"): LossConfig,
     ("optim", "adam"): ConstantConfig,
     ("schedule", "noam"): RateConfig,
     ("schedule", "constant"): ConstantConfig,

@@ -1,4 +1,4 @@
-"""Trees in a form's symbols and ids, sentences of so many words, and random outputs of a constraint."""
+"""Trees in a form's tokens and ids, sentences of so many words, and random outputs of a constraint."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 PAD, UNK, BOS, EOS = range(4)
 START, REST = 4, 5
-"""Source symbols: the first piece of a word, and any other"""
+"""Source tokens: the first piece of a word, and any other"""
 MARKS = [False, False, False, False, True, False]
 
 
 class Written:
     """A form with the vocabulary of some trees."""
 
-    def __init__(self, form: Linear, symbols: Sequence[str]) -> None:
-        self.form, self.symbols = form, list(symbols)
-        self.actions: list[Action | None] = [None] * 4 + form.read(self.symbols)
-        self.ids = {symbol: i for i, symbol in enumerate(self.symbols, 4)}
+    def __init__(self, form: Linear, tokens: Sequence[str]) -> None:
+        self.form, self.tokens = form, list(tokens)
+        self.actions: list[Action | None] = [None] * 4 + form.read(self.tokens)
+        self.ids = {token: i for i, token in enumerate(self.tokens, 4)}
         self.vocab = Vocab(src=len(MARKS), tgt=len(self.actions))
 
     @classmethod
@@ -48,15 +48,15 @@ class Written:
     def tree(self, ids: Sequence[int], n_words: int) -> Tree:
         """What the reader makes of ids: a tree that it writes in no other way."""
         if min(ids, default=4) < 4:
-            raise Malformed("special symbols stand in no tree")
-        tokens = [self.symbols[i - 4] for i in ids]
+            raise Malformed("special tokens stand in no tree")
+        tokens = [self.tokens[i - 4] for i in ids]
         tree = self.form.tree(tokens, ["w"] * n_words)
         assert self.form.tokens(tree) == tokens, "two ways to write one tree"
         return tree
 
 
 def sentences(n_words: Sequence[int], *, n_pieces: int = 2) -> tuple[Tensor, Tensor]:
-    """Sources of so many words, each of `n_pieces` symbols: src, pad [B, S]"""
+    """Sources of so many words, each of `n_pieces` tokens: src, pad [B, S]"""
     rows = [torch.tensor([START, *[REST] * (n_pieces - 1)] * n + [EOS]) for n in n_words]
     src = pad_sequence(rows, batch_first=True, padding_value=PAD)
     return src, src == PAD
@@ -79,18 +79,18 @@ def small(form: Linear) -> Written:
 
 
 def walks(constraint: TreeConstraint, n_words: Sequence[int], limits: Sequence[int], seed: int) -> list[list[int]]:
-    """Random outputs, each with likings of its own for some symbols, as far as they are allowed."""
+    """Random outputs, each with likings of its own for some tokens, as far as they are allowed."""
     generator = torch.Generator().manual_seed(seed)
     state = begin(constraint, n_words, limits)
-    n_symbols = constraint.allowed(state).size(2)
-    likings = torch.randn(len(n_words), n_symbols, generator=generator).mul(3).exp()
+    n_tokens = constraint.allowed(state).size(2)
+    likings = torch.randn(len(n_words), n_tokens, generator=generator).mul(3).exp()
     likings[:, EOS] = 0.1
     rows = torch.empty(len(n_words), 0, dtype=torch.long)
     ended = torch.zeros(len(n_words), dtype=torch.bool)
     while not ended.all():
         weights = constraint.allowed(state)[:, 0] * likings
         assert (weights.sum(1) > 0)[~ended].all(), "an output ran into a dead end"
-        weights[ended] = torch.ones(n_symbols)  # the dead come along, with any symbol at all
+        weights[ended] = torch.ones(n_tokens)  # the dead come along, with any token at all
         token = torch.multinomial(weights, 1, generator=generator)  # [B, 1]
         rows, state = torch.cat([rows, token], dim=1), constraint.advance(state, token)
         ended |= token[:, 0] == EOS

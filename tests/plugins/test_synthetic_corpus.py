@@ -14,9 +14,9 @@ import pytest
 from nltk import Tree, TreebankWordTokenizer
 
 from s2s_synthetic_corpus.__main__ import main
-from s2s_synthetic_corpus.draws import Draws
 from s2s_synthetic_corpus.generate import SPLITS, Parallel, pair, pairs, split_of
 from s2s_synthetic_corpus.lexicon import ALL_VERBS, NOUNS
+from s2s_synthetic_corpus.rng import HashRng
 
 PHRASES = {
     "S",
@@ -95,17 +95,17 @@ def test_every_python_makes_the_same_pairs() -> None:
 def test_draws_are_the_digits_of_a_hash() -> None:
     """Against a plain loop; blake2b and whole numbers are the same on every Python and machine."""
     number = int.from_bytes(hashlib.blake2b(b"4:9:0").digest(), "big")
-    draws = Draws(4, 9)
+    rng = HashRng(4, 9)
     for n in (2, 100, 7, 36):
-        assert draws.below(n) == number % n
+        assert rng.below(n) == number % n
         number //= n
 
 
 def test_draws_never_run_dry_and_are_even() -> None:
-    draws = Draws(1, 1)
+    rng = HashRng(1, 1)
     counts = [0] * 5
     for _ in range(5_000):
-        counts[draws.below(5)] += 1
+        counts[rng.below(5)] += 1
     assert all(880 < count < 1120 for count in counts)  # 1000 expected; four standard deviations are 113
 
 

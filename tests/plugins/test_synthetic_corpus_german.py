@@ -10,10 +10,10 @@ from german_grammar import CASES, FINITE, GENDERS, before_the_verb, noun_phrases
 
 from s2s_synthetic_corpus import german
 from s2s_synthetic_corpus.determiners import FREE, NEGATED, NUMBER
-from s2s_synthetic_corpus.draws import Draws
 from s2s_synthetic_corpus.generate import Parallel, pairs
 from s2s_synthetic_corpus.lexicon import NOUNS
 from s2s_synthetic_corpus.phrases import noun_phrase
+from s2s_synthetic_corpus.rng import HashRng
 from s2s_synthetic_corpus.times import TIMES
 
 
@@ -47,8 +47,8 @@ def test_a_wrong_ending_would_be_seen() -> None:
 @pytest.mark.parametrize("case", [german.NOM, german.ACC, german.DAT])
 def test_a_noun_phrase_is_in_the_case_that_was_asked_for(case: int) -> None:
     for index in range(700):
-        draws = Draws(2, index)
-        phrase = noun_phrase(draws, draws.pick(NOUNS), case, draws.pick((FREE, NEGATED)))
+        rng = HashRng(2, index)
+        phrase = noun_phrase(rng, rng.pick(NOUNS), case, rng.pick((FREE, NEGATED)))
         (found,) = noun_phrases(phrase.de)
         assert (GENDERS[phrase.gender], CASES[case]) in readings(found), phrase
 

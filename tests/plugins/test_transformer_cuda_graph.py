@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
+from recurrent_model import Recurrent
 from search_calls import find_queued
 
+from s2s.backend import decoding_graph
 from s2s.backend.cuda_graph import bucket_size, capture
+from s2s.backend.decoding_graph import CUDAGraphDecoding, graph_decoding
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.queue import SentenceQueue, SourceSentence
-from s2s.nn import decoding_graph
-from s2s.nn.decoding_graph import CUDAGraphDecoding, graph_decoding
+from s2s.generation import build
+from s2s.model import Memory, State
 from s2s.task import Vocab
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
@@ -76,6 +79,39 @@ def test_recorded_steps_find_the_same(beam: int, tokens: int) -> None:
     plain, model = small("cpu"), small("cpu")
     graph_decoding(model, again)
     assert_alike(outputs(model, beam, tokens, 40, "cpu"), outputs(plain, beam, tokens, 40, "cpu"))
+
+
+class CUDAGraphCallable(State):
+    """That of a recurrent model keeps its shapes, and so needs to say no more than this."""
+
+    captures = True
+
+
+class CapturedRecurrent(Recurrent):
+    def start(self, memory: Memory) -> State:
+        return CUDAGraphCallable(**vars(super().start(memory)))
+
+
+@pytest.mark.usefixtures("graphed")
+@pytest.mark.parametrize("beam", [1, 4])
+@torch.no_grad()
+def test_any_state_that_keeps_its_shapes_can_be_captured(beam: int) -> None:
+    plain, model = CapturedRecurrent(60).eval(), CapturedRecurrent(60).eval()
+    assert graph_decoding(model, again)  # type: ignore[arg-type]
+    assert_alike(outputs(model, beam, 60, 12, "cpu"), outputs(plain, beam, 60, 12, "cpu"))  # type: ignore[arg-type]
+    assert model.step.graphs  # type: ignore[attr-defined]
+
+
+def test_what_is_not_captured_is_not_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Transformer's steps are, those of a state that says nothing are not, in any combination."""
+    monkeypatch.setattr("s2s.backend.decoding_graph.capture", again)
+    yes, no = small("cpu"), Recurrent(60).eval()
+    step = no.step
+    assert build._graph_members([no]) == "steps eager, since the architecture's state does not support CUDA graphs"
+    assert build._graph_members([small("cpu"), no]) == "steps of 1 of 2 models captured in CUDA graphs"
+    assert build._graph_members([yes]) == "steps captured in CUDA graphs"
+    assert isinstance(yes.step, CUDAGraphDecoding)
+    assert no.step == step
 
 
 @pytest.mark.usefixtures("graphed")

@@ -25,7 +25,7 @@ from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
-ABLE, UNABLE = SimpleNamespace(packs=True), SimpleNamespace(packs=False)
+ABLE, UNABLE = SimpleNamespace(packs=True, cuda_graph=True), SimpleNamespace(packs=False)
 VOCAB = Vocab(src=20, tgt=20, joint=True)
 
 

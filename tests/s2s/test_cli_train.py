@@ -15,7 +15,7 @@ from s2s.compose.yaml12 import read_file
 STRANGER = Path(__file__).parents[1] / "harness" / "stranger_plugin.py"
 SMALL = [
     f"plugins=[{STRANGER}]", "task=reversing", "task.file=words.txt", "arch=transformer_tiny", "arch.d_model=16",
-    "arch.d_ff=16", "arch.n_heads=2", "schedule=sawtooth", "optim=signs", "loss=focal", "search=greedy",
+    "arch.d_ff=16", "arch.n_heads=2", "schedule=sawtooth", "optim=signs", "objective=focal", "search=greedy",
     "train.tokens=60", "train.steps=6", "valid.every=2", "valid.best=exact", "checkpoint.every=2",
     "log.tensorboard=false", "train.threads=1",
 ]  # fmt: skip

@@ -37,7 +37,7 @@ def plugins() -> Plugins:
 @cache
 def keys() -> list[str]:
     made = compose(Config, ["task=copy", "arch=wide"], plugins())
-    sections = ["task", "arch", "train", "arch.encoder", "search", "plugins", "experiment", "loss", "base"]
+    sections = ["task", "arch", "train", "arch.encoder", "search", "plugins", "experiment", "objective", "base"]
     return [*made.origins, *sections, "arch.", ".", "a.b.c", "task.files.a.b", "seed.x", "task.weights.no"]
 
 
@@ -87,7 +87,7 @@ TREES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS | st.text(max_size=5), inner, max_size=4),
     max_leaves=6,
 )
-ROOTS = ["task", "arch", "loss", "search", "data", "train", "run", "seed", "plugins", "experiment", "defaults"]
+ROOTS = ["task", "arch", "objective", "search", "data", "train", "run", "seed", "plugins", "experiment", "defaults"]
 
 
 @FUZZ

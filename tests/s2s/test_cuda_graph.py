@@ -45,7 +45,7 @@ def setting(device: str, dropout: float) -> tuple[Transformer, Callable[[Batch, 
         with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
             out = loss(model, batch)
         (out.loss * factor).backward()
-        return torch.stack([out.loss.detach(), out.nll.detach()])
+        return torch.stack([out.loss.detach(), out.extras["nll"].detach()])
 
     return model, learn
 

@@ -20,7 +20,7 @@ FLOORS = (
     "config task",
     "batch corpus",
     "model",
-    "plugin intermediate backend",
+    "plugin objective intermediate backend",
     "compose",
     "nn data decoding optim schedules metrics checkpoint distributed log testing",
     "run",

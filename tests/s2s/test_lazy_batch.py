@@ -19,7 +19,7 @@ from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
 from s2s.training.data_loader import DataLoader
 from s2s.training.state import TrainerState
-from s2s.training.train_step import TrainStep, n_positions, n_tokens_of
+from s2s.training.train_step import TrainStep, n_positions_of, n_tokens_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,10 +67,10 @@ def test_a_split_batch_has_every_pair_once_in_parts_of_like_size(n: int, n_parts
 def test_lengths_are_known_without_reading() -> None:
     corpus = CountingCorpus(20)
     batch = lazy_batch(corpus)
-    known = n_tokens_of(batch), n_positions(batch), [side.tolist() for side in pair_lengths(batch)], len(batch)
+    known = n_tokens_of(batch), n_positions_of(batch), [side.tolist() for side in pair_lengths(batch)], len(batch)
     assert corpus.read == []
     pairs = list(batch)
-    assert known == (n_tokens_of(pairs), n_positions(pairs), [side.tolist() for side in pair_lengths(pairs)], 20)
+    assert known == (n_tokens_of(pairs), n_positions_of(pairs), [side.tolist() for side in pair_lengths(pairs)], 20)
 
 
 def test_a_pair_is_read_once_and_with_its_part() -> None:

@@ -160,7 +160,7 @@ def test_functions_in_c_are_refused_where_there_are_none(monkeypatch: pytest.Mon
 
 
 def test_graphs_are_refused_where_they_do_not_work() -> None:
-    with pytest.raises(ConfigError, match="graph=true records steps on a CUDA device, but device is cpu"):
+    with pytest.raises(ConfigError, match="graph=true captures steps on a CUDA device, but device is cpu"):
         accelerate(model(), torch.device("cpu"), GenerateConfig(graph=True))
 
 

@@ -96,7 +96,7 @@ def test_loss_and_gradients_are_the_definitions(
     loss, nll = by_hand(model, batch, definition, eps)
     (3 * loss).backward()
     assert out.loss.item() == pytest.approx(loss.item(), abs=1e-5)
-    assert out.nll.item() == pytest.approx(nll.item(), abs=1e-5)
+    assert out.extras["nll"].item() == pytest.approx(nll.item(), abs=1e-5)
     for gradient, expected in zip(found, gradients(model), strict=True):
         assert torch.allclose(gradient, expected, atol=1e-5)
 
@@ -107,7 +107,7 @@ def test_without_smoothing_it_is_torchs_cross_entropy() -> None:
     expected = nn.functional.cross_entropy(logits, batch.tgt_out.flatten(), ignore_index=0, reduction="sum")
     out = LabelSmoothed(LabelSmoothedConfig(eps=0.0))(model, batch)
     assert torch.allclose(out.loss, expected)
-    assert torch.allclose(out.nll, expected)
+    assert torch.allclose(out.extras["nll"], expected)
 
 
 def test_uniform_is_torchs_label_smoothing() -> None:
@@ -133,21 +133,21 @@ def test_padding_changes_neither_sums_nor_gradients(chunk: int | None) -> None:
     alone = [loss(model, make_batch([pair], VOCAB)) for pair in pairs]
     sum(a.loss for a in alone).backward()  # type: ignore[union-attr]
     assert torch.allclose(together.loss, alone[0].loss + alone[1].loss)
-    assert torch.allclose(together.nll, alone[0].nll + alone[1].nll)
+    assert torch.allclose(together.extras["nll"], alone[0].extras["nll"] + alone[1].extras["nll"])
     assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(found, gradients(model), strict=True))
 
 
 def test_sums_are_fp32_scalars() -> None:
     model, batch = model_and_batch()
     out = LabelSmoothed(LabelSmoothedConfig())(model, batch)
-    assert out.loss.shape == out.nll.shape == ()
+    assert out.loss.shape == out.extras["nll"].shape == ()
     assert out.loss.dtype == torch.float32
 
 
 def test_nll_has_no_gradient() -> None:
     model, batch = model_and_batch()
     for chunk in (None, 0):
-        assert not LabelSmoothed(LabelSmoothedConfig(chunk=chunk))(model, batch).nll.requires_grad
+        assert not LabelSmoothed(LabelSmoothedConfig(chunk=chunk))(model, batch).extras["nll"].requires_grad
 
 
 def test_evaluation_gives_the_same_sums() -> None:
@@ -157,7 +157,7 @@ def test_evaluation_gives_the_same_sums() -> None:
     with torch.inference_mode():
         evaluation = loss(model, batch)
     assert torch.equal(training.loss, evaluation.loss)
-    assert torch.equal(training.nll, evaluation.nll)
+    assert torch.equal(training.extras["nll"], evaluation.extras["nll"])
 
 
 def test_frozen_parameters_are_left_alone() -> None:
@@ -201,10 +201,10 @@ def test_a_perfect_model_has_t2t_loss_zero() -> None:
 
 @pytest.mark.parametrize("options", [{"eps": 1.0}, {"eps": -0.1}, {"chunk": -1}])
 def test_impossible_options_are_refused_by_name(options: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=rf"loss\.{next(iter(options))}="):
+    with pytest.raises(ConfigError, match=rf"objective\.{next(iter(options))}="):
         LabelSmoothedConfig(**options)
 
 
 def test_it_is_registered() -> None:
-    entry = load_plugins().registry.get("loss", "label_smoothed")
-    assert isinstance(entry.build(entry.config()), LabelSmoothed)
+    entry = load_plugins().registry.get("objective", "label_smoothed")
+    assert isinstance(entry.build(entry.config(), None), LabelSmoothed)

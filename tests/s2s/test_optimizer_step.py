@@ -62,7 +62,7 @@ def train_step(device: torch.device = CPU, *, recorded: bool, decays: bool = Fal
         seed=1,
         vocab=VOCAB,
         model=model,
-        loss=LabelSmoothed(LabelSmoothedConfig()),
+        objective=LabelSmoothed(LabelSmoothedConfig()),
         optimizer=optimizer,
         schedule=lambda step: 1e-3 / step,
         world=World(device=device),
@@ -77,7 +77,7 @@ def check_equal(one: TrainStep, other: TrainStep) -> None:
 
 def check(device: torch.device, *, decays: bool, clip: float | None) -> None:
     plain, recorded = (train_step(device, recorded=r, decays=decays, clip=clip) for r in (False, True))
-    assert isinstance(recorded.stepper, CUDAGraphOptimizerStep)
+    assert isinstance(recorded.optimizer_step, CUDAGraphOptimizerStep)
     for step, batch in enumerate(BATCHES, 1):
         expected, found = plain(batch, step), recorded(batch, step)
         assert found.gnorm == pytest.approx(expected.gnorm, rel=1e-5)

@@ -83,7 +83,7 @@ def test_a_preset_composes_round_trips_and_builds_a_model(path: Path, tmp_path: 
 PAPER = {
     "optim": {"name": "adam", "beta1": 0.9, "beta2": 0.98, "eps": 1e-9},
     "schedule": {"name": "noam", "warmup": 4000, "scale": 1.0},
-    "loss": {"name": "label_smoothed", "eps": 0.1},
+    "objective": {"name": "label_smoothed", "eps": 0.1},
     "search": {"beam": 4, "alpha": 0.6, "length_penalty": "gnmt", "stop": "exact", "max_len_a": 1.0, "max_len_b": 50},
     "train": {"tokens": 25_000, "clip": None},
     "checkpoint": {"every": 0, "minutes": 10},
@@ -135,7 +135,8 @@ def test_every_architecture_composes_from_its_defaults_and_builds(name: str) -> 
 @pytest.mark.parametrize(("group", "name"), sorted(plugins().registry.entries), ids=lambda v: v)
 def test_the_defaults_of_every_entry_are_valid_by_themselves(group: str, name: str) -> None:
     aside = {"arch": "arch=transformer"} if group == "schedule" else {}
-    merged = merge_groups([group, *aside], [f"{group}={name}", *aside.values()], plugins())
+    required = ["objective.teachers=[big]"] if name == "distill" else []
+    merged = merge_groups([group, *aside], [f"{group}={name}", *aside.values(), *required], plugins())
     config = getattr(build_config(merged).config, group)
     assert config.name == name
     assert type(config) is plugins().registry.get(group, name).config

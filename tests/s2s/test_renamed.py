@@ -42,7 +42,7 @@ def test_what_is_suggested_exists_and_what_is_answered_does_not() -> None:
         ("batch_size=5", "train.tokens"),
         ("train.max_steps=5", "train.steps"),
         ("train.max_epochs=5", "train.steps"),
-        ("optim.label_smoothing=0.1", "loss.eps"),
+        ("optim.label_smoothing=0.1", "objective.eps"),
         ("arch.dropout_rate=0.1", "arch.dropout"),
         ("arch.num_layers=3", "arch.n_encoder_layers"),
         ("search.num_beams=5", "search.beam"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import random
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -14,9 +15,12 @@ from s2s.batch import Batch, make_batch
 from s2s.config import TrainConfig
 from s2s.distributed import World
 from s2s.model import Memory, Seq2Seq
-from s2s.nn.loss import LossSums
+from s2s.objective import Objective, Sums
 from s2s.task import Vocab
 from s2s.training.train_step import TrainStep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 VOCAB = Vocab(src=12, tgt=12, joint=True)
 
@@ -40,12 +44,21 @@ class Bag(Seq2Seq):
         return self.out(hidden)
 
 
-def plain_loss(model: nn.Module, batch: Batch) -> LossSums:
-    logits = model.project(model(batch.src, batch.src_pad, batch.tgt_in))  # type: ignore[operator]
-    nll = nn.functional.cross_entropy(
-        logits.flatten(0, 1), batch.tgt_out.flatten(), ignore_index=VOCAB.pad, reduction="sum"
-    )
-    return LossSums(loss=nll, nll=nll)
+class CrossEntropy(Objective):
+    """Per target token; `before` sees each micro-batch."""
+
+    extras = ("nll",)
+
+    def __init__(self, before: Callable[[Batch], object] = lambda _: None) -> None:
+        self.before = before
+
+    def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
+        self.before(batch)
+        logits = model.project(model(batch.src, batch.src_pad, batch.tgt_in))
+        nll = nn.functional.cross_entropy(
+            logits.flatten(0, 1), batch.tgt_out.flatten(), ignore_index=VOCAB.pad, reduction="sum"
+        )
+        return Sums(nll, batch.n_tokens, {"nll": nll})
 
 
 def pairs(n: int) -> list[tuple[list[int], list[int]]]:
@@ -57,18 +70,14 @@ def pairs(n: int) -> list[tuple[list[int], list[int]]]:
 
 def train_step(model: Seq2Seq, **train: object) -> TrainStep:
     optimizer = torch.optim.SGD(model.parameters(), 0.0)
-    return TrainStep(TrainConfig(**train), 1, VOCAB, model, plain_loss, optimizer, lambda step: 0.5, World())  # type: ignore[arg-type]
+    return TrainStep(TrainConfig(**train), 1, VOCAB, model, CrossEntropy(), optimizer, lambda step: 0.5, World())  # type: ignore[arg-type]
 
 
 def parts_of(update: TrainStep, batch: list[tuple[list[int], list[int]]]) -> list[Batch]:
     """The micro-batches that an update learns from."""
     seen: list[Batch] = []
 
-    def loss(model: nn.Module, part: Batch) -> LossSums:
-        seen.append(part)
-        return plain_loss(model, part)
-
-    update.loss = loss
+    update.objective = CrossEntropy(seen.append)
     update(batch, step=1)
     return seen
 
@@ -84,7 +93,7 @@ def test_the_update_is_the_same_for_any_number_of_micro_batches(model: Bag, micr
     batch = pairs(32)
     exact = copy.deepcopy(model).double()
     whole = make_batch(batch, VOCAB)
-    (plain_loss(exact, whole).loss / whole.n_tokens).backward()
+    (CrossEntropy()(exact, whole).loss / whole.n_tokens).backward()
 
     result = train_step(model, micro_tokens=micro_tokens)(batch, step=1)
 
@@ -163,34 +172,29 @@ def test_half_precision_comes_near_the_full_one_and_keeps_fp32_weights(model: Ba
 def test_dropout_depends_on_the_step_and_not_on_what_ran_before(model: Bag) -> None:
     draws = []
 
-    def loss(model: nn.Module, batch: Batch) -> LossSums:
-        draws.append(torch.rand(3).tolist())
-        return plain_loss(model, batch)
-
     update = train_step(model)
-    update.loss = loss
+    update.objective = CrossEntropy(lambda _: draws.append(torch.rand(3).tolist()))
     for step in (1, 2, 1):
         torch.rand(step)
         update(pairs(4), step=step)
     assert draws[0] == draws[2] != draws[1]
 
 
-def sized(limit: int) -> object:
-    """A loss for a device that holds so many places of a side."""
+def sized(limit: int) -> Objective:
+    """An objective for a device whose memory holds so many positions of a side."""
 
-    def loss(model: nn.Module, batch: Batch) -> LossSums:
+    def check(batch: Batch) -> None:
         if max(batch.src.numel(), batch.tgt_in.numel()) > limit:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return plain_loss(model, batch)
 
-    return loss
+    return CrossEntropy(check)
 
 
 def test_too_little_memory_makes_more_micro_batches_and_the_same_gradient(model: Bag) -> None:
     batch, other = pairs(32), copy.deepcopy(model)
     expected = train_step(other)(batch, step=1)
     update = train_step(model)
-    update.loss = sized(60)  # type: ignore[assignment]
+    update.objective = sized(60)
     result = update(batch, step=1)
     assert result.n_micro_batches > 1
     assert result.loss == pytest.approx(expected.loss)
@@ -201,6 +205,6 @@ def test_too_little_memory_makes_more_micro_batches_and_the_same_gradient(model:
 
 def test_too_little_memory_for_a_single_pair_is_an_error(model: Bag) -> None:
     update = train_step(model)
-    update.loss = sized(0)  # type: ignore[assignment]
+    update.objective = sized(0)
     with pytest.raises(torch.OutOfMemoryError):
         update(pairs(4), step=1)

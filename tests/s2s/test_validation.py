@@ -64,7 +64,7 @@ def validation(tmp_path: Path) -> Validation:
         config=config,
         task=task,
         model=model.train(),
-        loss=build("loss", "label_smoothed").build(config.loss),
+        objective=build("objective", "label_smoothed").build(config.objective, None),
         corpora=[MappedCorpus(tmp_path / "valid")],
         examples=[Example(word, word) for word in WORDS],
         metrics=[Errors()],
@@ -90,9 +90,9 @@ def test_the_loss_is_the_mean_over_symbols_of_single_sentences(validation: Valid
 
 def test_a_model_compiled_for_one_shape_is_judged_as_it_is(validation: Validation) -> None:
     """More than eight shapes would be an error where it is compiled whole, and each takes the compiler's time."""
-    plain, compiled = validation.nll(StopSignal()), []
+    plain, compiled = validation.losses(StopSignal()), []
     validation.model.compile(backend=lambda graph, _: compiled.append(1) or graph.forward, dynamic=False)
-    assert validation.nll(StopSignal()) == plain
+    assert validation.losses(StopSignal()) == plain
     assert not compiled
 
 
@@ -109,14 +109,14 @@ def test_scores_are_those_of_outputs_decoded_one_by_one(validation: Validation) 
 def test_two_ranks_do_each_a_part_and_find_what_one_finds(validation: Validation) -> None:
     whole = validation(StopSignal())
     ranks = [replace(validation, world=Ranks(rank, 2)) for rank in (0, 1)]
-    nll = [rank._local_nll() for rank in ranks]
+    nll = [rank._local_sums() for rank in ranks]
     hyps = [rank._local_hyps() for rank in ranks]
     assert min(n_tokens for _, n_tokens in nll) > 0
     assert [len(part) for part in hyps] == [4, 3]
 
     object.__setattr__(ranks[0].world, "others", nll[1])
     assert whole is not None
-    assert ranks[0].nll(StopSignal()) == pytest.approx(whole.values["nll"], rel=1e-6)
+    assert ranks[0].losses(StopSignal()) == pytest.approx({"nll": whole.values["nll"]}, rel=1e-6)
     object.__setattr__(ranks[0].world, "others", hyps[1])
     assert ranks[0].scores(StopSignal()) == validation.scores(StopSignal())
 

@@ -1,4 +1,4 @@
-"""A language model trained in the symbols of another run, and added to that run's scores: the real commands."""
+"""A language model trained in the tokens of another run, and added to that run's scores: the real commands."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GENERATE = ["run=x", "threads=1", "input=in.jsonl", "format=jsonl", "fields=[tok
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run x of the translation task, and lm with its symbols."""
+    """A run x of the translation task, and lm with its tokens."""
     folder = tmp_path_factory.mktemp("trained")
     train_tiny(folder)
     lines = (folder / "a.de").read_text().splitlines()
@@ -53,7 +53,7 @@ def outputs(capsys: Any, *arguments: str) -> list[dict[str, Any]]:
 
 
 def test_a_language_model_is_trained_and_fused(trained: Path, capsys: Any) -> None:
-    """The log-probabilities that are told are the sums, symbol by symbol; of weight 0, they are the model's."""
+    """The log-probabilities that are told are the sums, token by token; of weight 0, they are the model's."""
     lm = [*LANGUAGE_MODEL, "task.valid=mono.de", "task.tokenizer=runs/x", "train.steps=4", "run=lm"]
     code, _, err = call("s2s-train", [*lm, "--quiet"], capsys)
     assert code == 0, err
@@ -63,9 +63,9 @@ def test_a_language_model_is_trained_and_fused(trained: Path, capsys: Any) -> No
     for one in outputs(capsys, "fusion=lm", "fusion_weight=0.7"):
         (source,) = run.task.encode_source([one["src"]])
         of_model, of_lm = next_log_probs(run.model, source), next_log_probs(beside.model, [4])
-        symbols = [*one["tokens"], 3]
-        for i, (symbol, told) in enumerate(zip(symbols, one["log_probs"], strict=True)):
-            expected = of_model(symbols[:i])[symbol] + 0.7 * of_lm(symbols[:i])[symbol]
+        tokens = [*one["tokens"], 3]
+        for i, (token, told) in enumerate(zip(tokens, one["log_probs"], strict=True)):
+            expected = of_model(tokens[:i])[token] + 0.7 * of_lm(tokens[:i])[token]
             assert told == pytest.approx(expected, rel=1e-4)
     without, weightless = outputs(capsys), outputs(capsys, "fusion=lm", "fusion_weight=0")
     assert [one["hyp"] for one in weightless] == [one["hyp"] for one in without]
@@ -83,7 +83,7 @@ def test_a_model_that_has_a_source_is_no_language_model(trained: Path, capsys: A
 def test_its_sources_say_nothing_and_its_lines_come_back(trained: Path, tmp_path: Path) -> None:
     config = LanguageModelConfig(name="language_model", train="mono.de", tokenizer="x")
     task = LanguageModel(config)
-    assert_task_round_trips(task, tmp_path / "symbols")
+    assert_task_round_trips(task, tmp_path / "tokens")
     assert task.encode_source(["a", "b c"]) == [[4], [4]]
     assert task.vocab.tgt == 40
 

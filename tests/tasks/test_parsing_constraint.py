@@ -30,7 +30,7 @@ every_form = pytest.mark.parametrize("form", [pytest.param(form(), id=name) for 
 
 
 def accepts(constraint: TreeConstraint, rows: Sequence[Sequence[int]], n_words: Sequence[int]) -> list[bool]:
-    """Whether each of these outputs passes symbol by symbol and may then end, at a limit of its own length."""
+    """Whether each of these outputs passes token by token and may then end, at a limit of its own length."""
     padded = pad_sequence([torch.tensor([*row, EOS]) for row in rows], batch_first=True, padding_value=PAD)
     state = begin(constraint, n_words, [len(row) for row in rows])
     passed = torch.ones(len(rows), dtype=torch.bool)
@@ -124,23 +124,23 @@ TINY = {
     "brackets": ("(A (B ) *", 7),
     "in_order": ("PJ-A PJ-B REDUCE SHIFT", 7),
 }
-"""Symbols, and the longest output that is enumerated."""
+"""Tokens, and the longest output that is enumerated."""
 
 
 @cache
 def all_trees(name: str) -> dict[tuple[int, ...], tuple[int, Bounds]]:
     """Every output that the reader takes for a tree: its number of words and its bounds.
 
-    Among other symbols, a label that is opened and never closed is a part of speech to `released`, whereas a
-    symbol of a vocabulary has one meaning: so the reader must have found that one.
+    Among other tokens, a label that is opened and never closed is a part of speech to `released`, whereas a
+    token of a vocabulary has one meaning: so the reader must have found that one.
     """
-    symbols, longest = TINY[name]
-    written = Written(FORMS[name](), symbols.split())
+    tokens, longest = TINY[name]
+    written = Written(FORMS[name](), tokens.split())
     found = {}
     for ids in (ids for n in range(1, longest + 1) for ids in itertools.product(range(4, written.vocab.tgt), repeat=n)):
         actions = [written.actions[i] for i in ids]
         n_words = sum(action is not None and action.kind is Kind.WORD for action in actions)
-        if written.form.read([written.symbols[i - 4] for i in ids]) != actions:
+        if written.form.read([written.tokens[i - 4] for i in ids]) != actions:
             continue
         try:
             found[ids] = n_words, bounds_of(written.tree(ids, n_words), written.form)
@@ -164,8 +164,8 @@ def all_allowed(constraint: TreeConstraint, n_words: int, limit: int) -> Iterato
 @pytest.mark.parametrize("name", FORMS)
 def test_what_may_come_out_is_what_the_reader_takes_for_a_tree(name: str, bounds: tuple[int, int]) -> None:
     """Exactly: for every number of words and every limit, nothing is lost and nothing is let in."""
-    symbols, longest = TINY[name]
-    constraint = Written(FORMS[name](), symbols.split()).constraint(*bounds)
+    tokens, longest = TINY[name]
+    constraint = Written(FORMS[name](), tokens.split()).constraint(*bounds)
     for n_words, limit in itertools.product(range(1, 4), range(1, longest + 1)):
         expected = {
             ids
@@ -208,7 +208,7 @@ def test_thousands_of_walks_end_in_trees_of_all_words(form: Linear, bounds: tupl
 
 @every_form
 def test_the_dead_change_nothing_for_the_living(form: Linear) -> None:
-    """They come along with any symbol at all, for any length of time."""
+    """They come along with any token at all, for any length of time."""
     written = small(form)
     constraint = written.constraint(4, 3)
     state = begin(constraint, [3], [99]).expand(-1, 60, -1)
@@ -254,11 +254,11 @@ def test_where_nothing_is_allowed_any_symbol_is_still_survived(form: Linear, dep
 def test_a_bracket_that_no_symbol_closes_is_never_opened() -> None:
     written = Written(FORMS["vinyals"](), ["(A", ")A", "(B", "XX"])
     allowed = written.constraint(6, 4).allowed(begin(written.constraint(6, 4), [1], [9]))
-    assert [written.symbols[i - 4] for i in allowed[0, 0].nonzero()[:, 0]] == ["(A", "XX"]
+    assert [written.tokens[i - 4] for i in allowed[0, 0].nonzero()[:, 0]] == ["(A", "XX"]
 
 
 def test_a_vocabulary_without_words_is_refused() -> None:
-    with pytest.raises(ValueError, match="no symbol takes a word"):
+    with pytest.raises(ValueError, match="no token shifts a word"):
         Written(FORMS["vinyals"](), ["(A", ")A"]).constraint(6, 4)
 
 

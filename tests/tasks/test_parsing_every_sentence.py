@@ -15,7 +15,7 @@ from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.generation.generator import Generator
 from s2s_parsing import ParsingConfig
-from s2s_parsing.source import words_of
+from s2s_parsing.source_encoder import words_of
 from s2s_parsing.task import Parsing, read_tree
 from s2s_parsing.tree import Tree, leaves
 from s2s_parsing.treebank import Cleaner, read_treebank

@@ -83,8 +83,8 @@ def test_any_symbols_are_a_tree_that_is_written_so_or_malformed(
     form: Linear, data: st.DataObject, n_words: int
 ) -> None:
     """No sequence is taken for a tree that it does not spell, whatever a model without a constraint puts out."""
-    symbols = [symbol for written in WRITTEN.values() for symbol in written.split()]
-    tokens = data.draw(st.lists(st.sampled_from(symbols), max_size=8))
+    tokens = [token for written in WRITTEN.values() for token in written.split()]
+    tokens = data.draw(st.lists(st.sampled_from(tokens), max_size=8))
     try:
         tree = form.tree(tokens, ["w"] * n_words)
     except Malformed:
@@ -103,7 +103,7 @@ def test_any_symbols_are_a_tree_that_is_written_so_or_malformed(
         ("(S (NP )NP XX )S", 1, r"the bracket \(NP\) is empty"),
         ("(S (NP XX )NP", 1, r"the bracket \(S …\) is not closed"),
         ("(S XX )S )S", 1, "a closing bracket too many"),
-        ("(S <unk> )S", 1, "'<unk>' is no symbol of this form"),
+        ("(S <unk> )S", 1, "'<unk>' is not a token of this form"),
     ],
 )
 def test_what_is_no_tree_of_the_words_is_refused(tokens: str, n_words: int, what: str) -> None:
@@ -120,9 +120,9 @@ def test_a_bracket_in_order_needs_a_first_part_that_is_finished(tokens: str) -> 
 @pytest.mark.parametrize(
     ("tree", "what"),
     [
-        ("(TOP (NP (NP (NN a)) (NP b)))", "'NP' would be read as a symbol that opens a bracket"),
-        ("(TOP (NP (/NP a)))", "'/NP' would be read as a symbol that closes the innermost bracket"),
-        ("(TOP (NP ((NN a) (NN b))))", "'' would be read as a symbol that takes the next word"),
+        ("(TOP (NP (NP (NN a)) (NP b)))", "'NP' would be read as a token that opens a bracket"),
+        ("(TOP (NP (/NP a)))", "'/NP' would be read as a token that closes the innermost bracket"),
+        ("(TOP (NP ((NN a) (NN b))))", "'' would be read as a token that takes the next word"),
     ],
 )
 def test_released_refuses_a_tree_whose_symbols_could_be_taken_for_others(tree: str, what: str) -> None:

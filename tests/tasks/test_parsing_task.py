@@ -27,9 +27,9 @@ from s2s.task import Example, Rejected, Vocab
 from s2s.testing import check_task
 from s2s_parsing import EvalbConfig, ParsingConfig
 from s2s_parsing.evalb.metric import Evalb
-from s2s_parsing.linear import FORMS, Action, Kind, mend
+from s2s_parsing.linear import FORMS, Action, Kind, repair
 from s2s_parsing.punctuation import Punctuation
-from s2s_parsing.source import Source, words_of
+from s2s_parsing.source_encoder import SourceEncoder, words_of
 from s2s_parsing.task import Parsing, read_tree
 from s2s_parsing.tree import Tree, Word, leaves
 from s2s_transformer import TransformerConfig
@@ -104,7 +104,7 @@ def test_every_form_gives_back_the_tree_up_to_the_tags_that_it_leaves_out(tmp_pa
 def test_mending_leaves_a_tree_as_it_is(form: Linear, tree: Tree) -> None:
     words = [leaf.word for leaf in leaves(tree)]
     tags = [leaf.tag for leaf in leaves(tree)]
-    assert mend(form.actions(tree), words, tags) == tree
+    assert repair(form.actions(tree), words, tags) == tree
 
 
 ends = st.builds(Action, st.sampled_from([Kind.WORD, Kind.CLOSE]), st.sampled_from(["S", "NP", None]))
@@ -115,14 +115,14 @@ actions = st.lists(ends | beginnings, max_size=15)
 @given(actions, st.integers(0, 5))
 def test_whatever_comes_out_is_mended_to_a_tree_of_exactly_the_words(done: list[Action], n_words: int) -> None:
     words = [f"w{i}" for i in range(n_words)]
-    tree = mend(done, words)
+    tree = repair(done, words)
     assert [leaf.word for leaf in leaves(tree)] == words
     if words:
         assert read_tree(str(tree)) == tree, "it is written as trees are, and no bracket is empty"
 
 
 @pytest.mark.parametrize(
-    ("symbols", "mended"),
+    ("tokens", "mended"),
     [
         ("(S (NP XX XX )NP", "(TOP (S (NP (XX a) (XX b)) (XX c)))"),
         ("(S (NP XX )NP (VP )VP XX )S", "(TOP (S (NP (XX a)) (XX b)) (XX c))"),
@@ -131,12 +131,12 @@ def test_whatever_comes_out_is_mended_to_a_tree_of_exactly_the_words(done: list[
         ("", "(TOP (XX a) (XX b) (XX c))"),
     ],
 )
-def test_what_is_no_tree_is_mended_near_to_what_it_says(symbols: str, mended: str) -> None:
-    assert str(mend(FORMS["vinyals"]().read(symbols.split()), ["a", "b", "c"])) == mended
+def test_what_is_no_tree_is_mended_near_to_what_it_says(tokens: str, mended: str) -> None:
+    assert str(repair(FORMS["vinyals"]().read(tokens.split()), ["a", "b", "c"])) == mended
 
 
 def test_a_bracket_round_one_that_is_not_closed_is_left_out() -> None:
-    mended = mend(FORMS["in_order"]().read(["SHIFT", "PJ-A", "PJ-B", "SHIFT", "REDUCE"]), ["a", "b"])
+    mended = repair(FORMS["in_order"]().read(["SHIFT", "PJ-A", "PJ-B", "SHIFT", "REDUCE"]), ["a", "b"])
     assert str(mended) == "(TOP (A (XX a) (XX b)))"
 
 
@@ -153,7 +153,7 @@ def test_ids_of_no_tree_give_a_tree_over_the_words_and_say_so(tmp_path: Path) ->
 
 def test_brackets_in_a_sentence_do_not_spoil_its_tree(tmp_path: Path) -> None:
     task = built(tmp_path, linear="vinyals")
-    ids = [task.target.ids[symbol] for symbol in ["(NP", "XX", "XX", "XX", ")NP"]]
+    ids = [task.target.ids[token] for token in ["(NP", "XX", "XX", "XX", ")NP"]]
     assert task.detokenize(ids, "( a b)") == "(TOP (NP (XX -LRB-) (XX a) (XX b-RRB-)))"
 
 
@@ -185,7 +185,7 @@ def test_punctuation_is_a_matter_of_the_word(word: str, written: str, tag: str) 
 def test_a_full_stop_that_is_taken_for_a_noun_costs_no_sentence(tmp_path: Path) -> None:
     task = built(tmp_path)
     gold = "(TOP (S (NP (PRP He)) (VP (VBZ sleeps)) (. .)))"
-    ids = [task.target.ids[symbol] for symbol in ["S", "NP", "PRP", "/NP", "VP", "VBZ", "/VP", "NN", "/S"]]
+    ids = [task.target.ids[token] for token in ["S", "NP", "PRP", "/NP", "VP", "VBZ", "/VP", "NN", "/S"]]
     assert task.detokenize(ids, "He sleeps .") == gold
 
 
@@ -263,7 +263,7 @@ def test_a_missing_or_damaged_file_is_told(tmp_path: Path, name: str) -> None:
 def test_target_tokens_are_those_of_the_trees_and_nothing_is_shared(tmp_path: Path) -> None:
     task = built(tmp_path)
     assert (task.vocab.src, task.vocab.tgt, task.vocab.joint) == (120, task.target.size, False)
-    used = {symbol for example in examples(task) for symbol in task.form.tokens(read_tree(example.tgt))}
+    used = {token for example in examples(task) for token in task.form.tokens(read_tree(example.tgt))}
     assert set(task.target.tokens[4:]) == used
     assert json.loads((tmp_path / "target.json").read_text())["tokens"][0] in ("NP", "/NP")
 
@@ -278,7 +278,7 @@ ODD = ["the", "a\u00a0b", "\u200b", "\u2581cat", "漢字", "x\u2581y", "\ufeff",
 
 @pytest.mark.parametrize("n_ends", [0, 1, 3])
 def test_ids_tell_where_each_word_begins_however_it_is_spelt(tmp_path: Path, n_ends: int) -> None:
-    source = Source(subwords(tmp_path), n_ends)
+    source = SourceEncoder(subwords(tmp_path), n_ends)
     for words in (ODD, *([word] for word in ODD), ["the", "cat"] * 3):
         (ids,) = source.encode([" ".join(words)])
         assert words_of(" ".join(words)) == words
@@ -291,7 +291,7 @@ def test_ids_tell_where_each_word_begins_however_it_is_spelt(tmp_path: Path, n_e
 
 
 def test_a_mark_behind_each_word_is_all_that_word_ends_adds(tmp_path: Path) -> None:
-    plain, marked = (Source(subwords(tmp_path), n_ends) for n_ends in (0, 1))
+    plain, marked = (SourceEncoder(subwords(tmp_path), n_ends) for n_ends in (0, 1))
     (ids,), (with_ends,) = plain.encode(["the cat sleeps"]), marked.encode(["the cat sleeps"])
     assert [i for i in with_ends if i not in marked.ends] == ids
     pieces = [*plain.subwords.pieces, "|"]
@@ -306,9 +306,9 @@ def test_numbered_words_have_the_numbers_of_their_ends_in_the_source_and_any_is_
     (tree,) = (read_tree("(TOP (S" + " (NN a)" * 20 + "))"),)
     (pair,) = task.encode([Example(" ".join("a" * 20), str(tree))])
     ends = [i - task.source.ends[0] for i in pair.src if i in task.source.ends]
-    numbers = [int(symbol.split()[1]) for symbol in task.form.tokens(tree) if " " in symbol]
+    numbers = [int(token.split()[1]) for token in task.form.tokens(tree) if " " in token]
     assert ends == numbers == [*range(16), *range(4)]
-    off = [symbol.replace(" 1", " 2") for symbol in task.form.tokens(tree)]
+    off = [token.replace(" 1", " 2") for token in task.form.tokens(tree)]
     assert task.form.tree(off, ["a"] * 20, ["NN"] * 20) == tree
 
 
@@ -493,11 +493,11 @@ def test_without_the_constraint_what_is_no_tree_is_mended_and_counted(tmp_path: 
     task = built(tmp_path)
     found = generated(task, constrained=False)
     assert [[leaf.word for leaf in leaves(read_tree(o.hyp))] for o in found] == [words_of(line) for line in LINES]
-    assert task.counts == {"no tree, and mended": 4}
+    assert task.counts == {"malformed and repaired": 4}
 
 
 def test_a_sentence_too_long_for_a_parse_branches_to_the_right_and_is_counted(tmp_path: Path) -> None:
     task = built(tmp_path)
     hyps = [output.hyp for output in generated(task, max_len_b=4)]
     assert hyps[3].startswith("(TOP (S (XX we) (S (XX know) (S (XX that) (S (XX the)")
-    assert +task.counts == {"no parse, and branches to the right": 1}
+    assert +task.counts == {"without a parse, right-branching instead": 1}

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from parsing_trees import trees
 
-from s2s_parsing.drawing import pretty, shown
-from s2s_parsing.picture import html, svg
-from s2s_parsing.raw import words_of_text
+from s2s_parsing.ptb_tokenizer import tokenize
+from s2s_parsing.svg_tree import html, svg
+from s2s_parsing.text_tree import pretty, shown
 from s2s_parsing.tree import Tree, Word, leaves
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ def lying(drawn: str) -> Tree:
 @given(tree=trees)
 @settings(max_examples=40)
 def test_what_lies_on_its_side_can_be_read_back(tree: Tree) -> None:
-    from s2s_parsing import drawing
+    from s2s_parsing import text_tree
 
-    assert lying(drawing._sideways(tree)) == tree
+    assert lying(text_tree._sideways(tree)) == tree
 
 
 @given(tree=trees)
@@ -130,4 +130,4 @@ def test_an_outermost_bracket_that_says_nothing_is_not_shown(line: str, label: s
     ],
 )
 def test_raw_text_is_cut_as_the_treebank_has_it(text: str, words: str) -> None:
-    assert words_of_text(text) == words.split()
+    assert tokenize(text) == words.split()

@@ -1,4 +1,4 @@
-"""Decoding that can only emit trees: what an unfinished output may go on with, and what stands in for no output."""
+"""Constrained decoding: only well-formed trees, and a fallback where search finds none."""
 
 from __future__ import annotations
 

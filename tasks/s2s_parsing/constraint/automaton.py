@@ -1,11 +1,10 @@
-"""Only trees: an automaton that says of many unfinished outputs at once what each may go on with.
+"""The automaton that allows only trees, for a batch of hypotheses at once.
 
-Shapes: B sentences, S source length, K hypotheses of a sentence, V target symbols, G gauges, D depth bound.
+Shapes: B sentences, S source length, K hypotheses of a sentence, V target tokens, G counters, D depth bound.
 
-No output runs into a dead end. While words are left, a word may come; when none is, the innermost bracket may be
-closed, and when none is open, the output may end. Nor can one outgrow its limit: a word that is left costs one
-symbol, so does an open bracket, and one yet to be opened two. So an output ends in time if it opens at most
-(limit - words) // 2 brackets, which need only be counted down.
+No hypothesis reaches a dead end: while words are left, a word is allowed; after the last, closing the innermost one;
+with none open, the end. Nor can one exceed its limit: a remaining word costs one token, so does an open bracket, and a
+bracket yet to be opened costs two. So a hypothesis ends in time if it opens at most (limit - words) // 2 brackets.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from s2s.task import Constraint
-from s2s_parsing.constraint.tables import BRACKETS, DEEPER, DEPTH, GAUGES, MORE, WORDS, Tables
+from s2s_parsing.constraint.tables import BRACKETS, COUNTERS, DEEPER, DEPTH, MORE, WORDS, Tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,15 +28,14 @@ if TYPE_CHECKING:
 
 
 class TreeConstraint(Constraint):
-    """Allows what can still become a tree of exactly the sentence's words, within bounds and length limit.
+    """Allows only prefixes of trees over exactly the sentence's words, within the bounds and the length limit.
 
-    `actions` says what each target symbol does, None: it stands in no tree, as the special ones do. A form's
-    `read` gives them for a vocabulary. `word_marks` says which source symbols every word has exactly one of, such as
-    those that begin a word.
+    `actions`: the action of each target id, as `Linear.read` gives them; None for tokens of no tree, such as special
+    ones. `word_marks`: by source id, whether it is the one token that every word has exactly once.
 
-    The state is int64 [B, K, G] or, where closing symbols name their labels, [B, K, G + D + 2]: the gauges, then the
-    labels of the open brackets, outermost first. The last gauge is the depth, so that the innermost label stands
-    that far behind it. Few operations matter more than few numbers: on a GPU, each costs a launch.
+    The state is int64 [B, K, G] or, where closing tokens have labels, [B, K, G + D + 2]: the counters, then a stack of
+    the labels of open brackets. The last counter is the depth, which is thus the offset of the innermost label. Few
+    operations matter more than few numbers: on a GPU, each is a kernel launch.
     """
 
     def __init__(
@@ -47,45 +45,45 @@ class TreeConstraint(Constraint):
         self._tables = {torch.device("cpu"): Tables.of(actions, word_marks, bounds, eos)}
 
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
-        """States of the empty outputs: src, pad [B, S]; limit [B], most symbols of each without eos -> [B, 1, ·].
+        """States of the empty outputs: src, pad [B, S]; limit [B], most tokens of each without eos -> [B, 1, ·].
 
-        Where the limit is too short for the words, nothing is allowed, and a search finds no output.
+        If the limit is below the number of words, nothing is allowed, and search finds no output.
         """
         tables = self._on(src.device)
         n_words = (tables.word_marks[src] & ~pad).sum(1)
         possible = (n_words > 0) & (n_words <= limit)
-        n_slots = self.bounds.depth + 2 if tables.named else 0  # above the deepest, and for the dead end below
-        state = torch.zeros(src.size(0), 1, GAUGES + n_slots, dtype=torch.long, device=src.device)
+        n_slots = self.bounds.depth + 2 if tables.named else 0  # one above the deepest, one for the dead end
+        state = torch.zeros(src.size(0), 1, COUNTERS + n_slots, dtype=torch.long, device=src.device)
         state[:, 0, WORDS] = n_words.where(possible, 0)
         state[:, 0, BRACKETS] = (limit - n_words).div(2, rounding_mode="floor")
         state[:, 0, DEEPER], state[:, 0, MORE] = self.bounds
-        state[:, 0, DEPTH] = (~possible).long()  # no words are left, and in this bracket there is none: a dead end
+        state[:, 0, DEPTH] = (~possible).long()  # an empty bracket and no words left: a dead end
         return state
 
     def allowed(self, state: Tensor) -> Tensor:
-        """State [B, K, ·] -> [B, K, V], True where the symbol may come next."""
+        """State [B, K, ·] -> [B, K, V], True where the token is allowed next."""
         tables = self._on(state.device)
-        row = tables.rows[((state[..., :GAUGES] > 0) * tables.powers).sum(-1)]  # [B, K]
+        row = tables.rows[((state[..., :COUNTERS] > 0) * tables.powers).sum(-1)]  # [B, K]
         if not tables.named:
             return tables.allowed[0][row]
         innermost = state[..., DEPTH:].gather(-1, state[..., DEPTH, None])[..., 0]  # the depth itself, 0, if none is
         return tables.allowed[innermost, row]
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
-        """The states after `token` [B, K]: gauges change as the symbol has it, and its label goes on the stack.
+        """The states after `token` [B, K]: counters are updated, and its label is pushed.
 
-        The label is written above the open brackets; only a symbol that opens one makes it count. The depth of dead
-        hypotheses is kept within bounds, since it is an index.
+        The label is always written above the open brackets; only an opening token raises the depth over it. The depth
+        of dead hypotheses is clamped, since it is an index.
         """
         tables = self._on(state.device)
-        gauges, labels = state[..., :GAUGES], state[..., GAUGES:]
-        moved = torch.addcmul(tables.add[token], gauges, tables.keep[token]).clamp(tables.least, tables.most)
+        counters, labels = state[..., :COUNTERS], state[..., COUNTERS:]
+        moved = torch.addcmul(tables.add[token], counters, tables.keep[token]).clamp(tables.least, tables.most)
         if not tables.named:
             return moved
         return torch.cat([moved, labels.scatter(-1, state[..., DEPTH, None], tables.label[token])], dim=-1)
 
     def _on(self, device: torch.device) -> Tables:
-        """The tables, copied to a device when it is first met."""
+        """The tables on a device, copied at its first use."""
         if device not in self._tables:
             self._tables[device] = self._tables[torch.device("cpu")].to(device)
         return self._tables[device]

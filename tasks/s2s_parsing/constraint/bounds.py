@@ -1,4 +1,4 @@
-"""How far an output may go before it is taken for a model's stammer."""
+"""Bounds on the depth of trees, beyond which a model is assumed to repeat itself."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 class Bounds(NamedTuple):
-    """The most of what trees have only so much of. A form has bounds of its own: they hold for its order."""
+    """Maxima over trees; they depend on the order of the form."""
 
     depth: int
-    """Brackets that are open at once, TOP not among them"""
+    """Brackets open at once, without TOP"""
     opened: int
-    """Brackets opened between two words, or behind the last: it bounds chains of unary brackets, too"""
+    """Brackets opened between two words, or after the last; bounds unary chains, too"""
 
     @classmethod
     def of(cls, outputs: Iterable[Iterable[Action]]) -> Bounds:
-        """The least that let all of these pass, each given as `Linear.actions` writes a tree."""
+        """The least bounds that allow all of these, each a tree as `Linear.actions` gives it."""
         bounds = cls(0, 0)
         for actions in outputs:
             depth = opened = 0
@@ -39,9 +39,9 @@ class Bounds(NamedTuple):
         return bounds
 
     def over(self, other: Bounds) -> Bounds:
-        """The least that let pass what either does."""
+        """The least bounds that allow what either does."""
         return Bounds(*map(max, self, other))
 
     def with_reserve(self) -> Bounds:
-        """Half as much again, and two more: new text may nest deeper than what was learnt from."""
+        """1.5 times plus 2: new text may nest deeper than the training trees."""
         return Bounds(*(bound + bound // 2 + 2 for bound in self))

@@ -1,4 +1,4 @@
-"""What stands in for a tree where none was found, such as for a sentence longer than an output may be."""
+"""The tree of a sentence for which search found none, such as one beyond the length limit."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ LABEL = "S"
 
 
 def fallback(words: Sequence[str], tags: Sequence[str] | None = None) -> Tree:
-    """A bracket from every word but the last to the end, as English branches: `(TOP (S a (S b c)))`.
-
-    It is a guess, not a parse: whoever takes it counts it.
-    """
+    """A right-branching tree, as English mostly branches: `(TOP (S a (S b c)))`; callers count its uses."""
     *others, last = (Word(*pair) for pair in zip(tags or [UNKNOWN_TAG] * len(words), words, strict=True))
     inner: tuple[Node, ...] = (last,)
     for word in reversed(others):

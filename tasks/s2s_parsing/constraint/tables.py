@@ -1,12 +1,11 @@
-"""What every symbol does to an unfinished output, and what such an output allows: looked up, not computed.
+"""The tables of the automaton: the effect of every token, and what each state allows.
 
-Shapes: V target symbols, V_src source symbols, G gauges, L labels that closing symbols name, and one (0) for all
-that none names.
+Shapes: V target tokens, V_src source tokens, G counters, L labels of closing tokens, and one (0) for all others.
 """
 
 from __future__ import annotations
 
-__all__ = ["BRACKETS", "DEEPER", "DEPTH", "GAUGES", "MORE", "WORDS", "Tables"]
+__all__ = ["BRACKETS", "COUNTERS", "DEEPER", "DEPTH", "MORE", "WORDS", "Tables"]
 
 import itertools
 from dataclasses import dataclass, fields
@@ -24,10 +23,9 @@ if TYPE_CHECKING:
     from s2s_parsing.linear import Action
 
 WORDS, BRACKETS, DEEPER, MORE, FINISHED, FILLED, DEPTH = range(7)
-"""Gauges, of which only counts whether they are above 0: words left; brackets that may still be opened in all,
-round one another, and before the next word; whether the last symbol finished something that a bracket can be put
-round; whether the innermost bracket holds anything; open brackets."""
-GAUGES = 7
+"""Counters, of which only being above 0 matters: words left; brackets that may still be opened in total, by depth, and
+before the next word; whether a projection may follow; whether the innermost bracket is non-empty; open brackets."""
+COUNTERS = 7
 
 OPENED = {DEPTH: 1, DEEPER: -1, BRACKETS: -1, MORE: -1}
 ADDED = {
@@ -36,7 +34,7 @@ ADDED = {
     Kind.WORD: {WORDS: -1, FINISHED: 1, FILLED: 1},
     Kind.CLOSE: {DEPTH: -1, DEEPER: 1, FINISHED: 1, FILLED: 1},
 }
-"""What each kind of symbol adds to the gauges; the last symbol's alone matters for FINISHED and FILLED."""
+"""What each kind of token adds to the counters; FINISHED and FILLED are first reset."""
 
 
 @dataclass(frozen=True)
@@ -44,33 +42,33 @@ class Tables:
     """All lookups, on one device."""
 
     word_marks: Tensor
-    """[V_src], True for the symbols that every word has exactly one of"""
+    """[V_src], True for the token that every word has exactly once"""
     keep: Tensor
-    """[V, G], 0 where a symbol makes a gauge forget what it showed, else 1"""
+    """[V, G], 0 where a token resets a counter, else 1"""
     add: Tensor
-    """[V, G], what it then adds"""
+    """[V, G], what it adds"""
     label: Tensor
-    """[V, 1], which label it opens"""
+    """[V, 1], index of the label that it opens"""
     least: Tensor
-    """[G], what gauges cannot fall below"""
+    """[G], lower bounds of the counters"""
     most: Tensor
-    """[G], what they cannot exceed"""
+    """[G], upper bounds"""
     powers: Tensor
-    """[G], by which gauges above 0 make a number, 0 … 2 ** G - 1"""
+    """[G], powers of 2 that encode which counters are above 0"""
     rows: Tensor
-    """[2 ** G], by that number: the row of `allowed`"""
+    """[2 ** G], by that code the row of `allowed`"""
     allowed: Tensor
-    """[L, 32, V], by the innermost label and row: which symbols may come next"""
+    """[L, 32, V], allowed tokens by innermost label and row"""
 
     @classmethod
     def of(cls, actions: Sequence[Action | None], word_marks: Sequence[bool], bounds: Bounds, eos: int) -> Self:
         """The tables of a vocabulary, on the CPU."""
         if not any(action and action.kind is Kind.WORD for action in actions):
-            raise ValueError("no symbol takes a word: nothing could ever be written")
+            raise ValueError("no token shifts a word: no tree can be written")
         names = sorted({a.label for a in actions if a and a.kind is Kind.CLOSE and a.label is not None})
         numbers = {name: number for number, name in enumerate(names, 1)}
         label = torch.tensor([numbers.get(action.label, 0) if action and action.label else 0 for action in actions])
-        most = torch.full((GAUGES,), torch.iinfo(torch.long).max)
+        most = torch.full((COUNTERS,), torch.iinfo(torch.long).max)
         most[DEPTH] = bounds.depth
         return cls(
             word_marks=torch.tensor(word_marks, dtype=torch.bool),
@@ -79,14 +77,14 @@ class Tables:
             label=label[:, None],
             least=torch.zeros_like(most),
             most=most,
-            powers=2 ** torch.arange(GAUGES),
+            powers=2 ** torch.arange(COUNTERS),
             rows=torch.tensor(list(_rows())),
             allowed=_allowed(actions, [None, *names], label, eos),
         )
 
     @property
     def named(self) -> bool:
-        """Whether any closing symbol names its label."""
+        """Whether closing tokens have labels."""
         return len(self.allowed) > 1
 
     def to(self, device: torch.device) -> Self:
@@ -95,28 +93,28 @@ class Tables:
 
 
 def _kept(action: Action | None) -> list[int]:
-    forgotten = {FINISHED, FILLED} | ({MORE} if action and action.kind is Kind.WORD else set())
-    return [int(action is None or gauge not in forgotten) for gauge in range(GAUGES)]
+    reset = {FINISHED, FILLED} | ({MORE} if action and action.kind is Kind.WORD else set())
+    return [int(action is None or counter not in reset) for counter in range(COUNTERS)]
 
 
 def _added(action: Action | None, bounds: Bounds) -> list[int]:
     if action is None:
-        return [0] * GAUGES
+        return [0] * COUNTERS
     added = ADDED[action.kind] | ({MORE: bounds.opened} if action.kind is Kind.WORD else {})
-    return [added.get(gauge, 0) for gauge in range(GAUGES)]
+    return [added.get(counter, 0) for counter in range(COUNTERS)]
 
 
 def _rows() -> Iterator[int]:
-    """For all gauges, above 0 or not: five bits, for a word, an opening, a projection, a closing and the end."""
-    for flags in itertools.product((False, True), repeat=GAUGES):
-        depth, filled, finished, more, deeper, brackets, words = flags  # the first gauge changes fastest
+    """For every code five bits: word, opening, projection, closing and end."""
+    for flags in itertools.product((False, True), repeat=COUNTERS):
+        depth, filled, finished, more, deeper, brackets, words = flags  # the first counter changes fastest
         room = brackets and deeper and more
         may = words, room and words, room and finished, depth and filled, not depth and not words
         yield sum(2**bit for bit, allowed in enumerate(may) if allowed)
 
 
 def _allowed(actions: Sequence[Action | None], labels: Sequence[str | None], label: Tensor, eos: int) -> Tensor:
-    """`Tables.allowed`; a bracket that no symbol closes must not be opened."""
+    """`Tables.allowed`; a bracket that no token closes is never opened."""
     of_kind = {kind: torch.tensor([a is not None and a.kind is kind for a in actions]) for kind in Kind}
     closes = torch.tensor([[_closes(action, name) for action in actions] for name in labels])  # [L, V]
     closable = closes.any(1)[label]
@@ -128,5 +126,5 @@ def _allowed(actions: Sequence[Action | None], labels: Sequence[str | None], lab
 
 
 def _closes(action: Action | None, label: str | None) -> bool:
-    """Whether it closes a bracket of this label; a symbol that names none closes any."""
+    """Whether it closes a bracket of this label; a token without a label closes any."""
     return action is not None and action.kind is Kind.CLOSE and action.label in (None, label)

@@ -1,4 +1,4 @@
-"""EVALB as a metric: labelled F1 with its interval, and everything else that EVALB says as detail."""
+"""EVALB as a metric: labelled F1 with its confidence interval, and the other figures of EVALB as detail."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _f1(sums: NDArray[np.float64]) -> float:
 
 
 def _summary(totals: Totals) -> dict[str, Any]:
-    """What EVALB's summary says."""
+    """The figures of EVALB's summary."""
     return {
         "precision": totals.precision,
         "recall": totals.recall,

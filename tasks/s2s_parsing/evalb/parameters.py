@@ -14,7 +14,7 @@ from s2s.errors import DataError, did_you_mean
 Pairs = frozenset[tuple[str, str]]
 
 NUMBERS = ("DEBUG", "MAX_ERROR", "CUTOFF_LEN", "LABELED")
-"""Keywords with a number; DEBUG says how much EVALB itself prints, and changes no figure."""
+"""Keywords with a number; DEBUG sets how much EVALB prints, and changes no figure."""
 LABELS = ("DELETE_LABEL", "DELETE_LABEL_FOR_LENGTH", "QUOTE_LABEL")
 PAIRS = ("EQ_LABEL", "EQ_WORD")
 
@@ -75,7 +75,7 @@ def find_parameters(name: str) -> Parameters:
 
 
 def read_parameters(path: Path) -> Parameters:
-    """What a file says, in EVALB's format: a keyword and its value on a line, # before comments."""
+    """Read a file in EVALB's format: a keyword and its value on a line, # before comments."""
     numbers: dict[str, int] = {}
     labels = {keyword: set[str]() for keyword in LABELS}
     pairs = {keyword: set[tuple[str, str]]() for keyword in PAIRS}
@@ -122,9 +122,9 @@ def _number(where: str, values: list[str]) -> int:
 
 
 def _named(path: Path, parameters: Parameters) -> Parameters:
-    """The same under the name of a known set that says as much, or under the file's with a hash of what it says."""
+    """The same named after an equal known set, or after the file with a hash of its contents."""
     for known in NAMED.values():
         if replace(parameters, name=known.name) == known:
             return known
-    said = [f"{key}={sorted(v) if isinstance(v, frozenset) else v}" for key, v in asdict(parameters).items()]
-    return replace(parameters, name=f"{path.stem}.{hashlib.sha256(repr(said).encode()).hexdigest()[:8]}")
+    settings = [f"{key}={sorted(v) if isinstance(v, frozenset) else v}" for key, v in asdict(parameters).items()]
+    return replace(parameters, name=f"{path.stem}.{hashlib.sha256(repr(settings).encode()).hexdigest()[:8]}")

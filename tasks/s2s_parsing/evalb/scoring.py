@@ -43,7 +43,7 @@ class Figures:
     test: list[str] = field(default_factory=list)
     """Labels of the prediction's brackets that count"""
     faults: list[str] = field(default_factory=list)
-    """What EVALB says of the sentence on its error stream"""
+    """EVALB's message about the sentence on its error stream"""
 
 
 class Scorer:

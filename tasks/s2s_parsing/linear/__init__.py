@@ -1,4 +1,4 @@
-"""Trees as sequences of symbols: several forms, each registered by its name in the group "linear"."""
+"""Linearisations of trees, registered by name in the group `linear`."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = [
     "Numbered",
     "Unwritable",
     "build",
-    "mend",
+    "repair",
 ]
 
 from s2s_parsing.linear.actions import UNKNOWN_TAG, Action, Kind, Malformed, build
 from s2s_parsing.linear.contract import Linear, LinearConfig, Unwritable
 from s2s_parsing.linear.forms import Brackets, InOrder, Released, Vinyals
-from s2s_parsing.linear.mending import mend
 from s2s_parsing.linear.numbered import PERIOD, Numbered
+from s2s_parsing.linear.repair import repair
 
 FORMS: dict[str, type[Linear]] = {"released": Released, "vinyals": Vinyals, "brackets": Brackets, "in_order": InOrder}
 """The shipped forms by their names."""
-CONTRACT = "how a tree is written as symbols: factory(config) -> s2s_parsing.linear.Linear"
+CONTRACT = "how a tree is linearised: factory(config) -> s2s_parsing.linear.Linear"

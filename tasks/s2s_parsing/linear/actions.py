@@ -1,4 +1,4 @@
-"""What writing a tree down consists of, in whichever symbols: opening and closing brackets, and words in between."""
+"""The actions of a linearised tree, whatever its tokens: brackets are opened and closed, words are shifted."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 UNKNOWN_TAG = "XX"
-"""Stands for a part of speech that was not written down."""
+"""Stands for an unknown part of speech."""
 
 
 class Kind(Enum):
-    """What one symbol does."""
+    """The kinds of actions."""
 
     OPEN = "opens a bracket"
     CLOSE = "closes the innermost bracket"
@@ -26,19 +26,19 @@ class Kind(Enum):
 
 
 class Action(NamedTuple):
-    """One symbol's meaning."""
+    """The action of one token."""
 
     kind: Kind
     label: str | None = None
-    """Label of a bracket or part of speech of a word; None where the symbol does not say."""
+    """Label of a bracket or part of speech of a word; None if the token has none."""
 
 
 class Malformed(Exception):  # noqa: N818  the outcome of a reading
-    """These symbols are no tree of these words."""
+    """The tokens are no tree over the words."""
 
 
 def top_down(tree: Tree) -> Iterator[Action]:
-    """Each bracket before its children, and its end behind them, with labels; TOP is left out."""
+    """Each bracket is opened before its children and closed after them, with labels; without TOP."""
     stack: list[Node | Action] = list(reversed(tree.children))
     while stack:
         node = stack.pop()
@@ -53,7 +53,7 @@ def top_down(tree: Tree) -> Iterator[Action]:
 
 
 def in_order(tree: Tree) -> Iterator[Action]:
-    """Each bracket behind its first child (Liu and Zhang 2017), and its end behind the others; TOP is left out."""
+    """Each bracket is projected after its first child (Liu and Zhang 2017) and closed after the others; without TOP."""
     stack: list[Node | Action] = list(reversed(tree.children))
     while stack:
         node = stack.pop()
@@ -70,10 +70,10 @@ def in_order(tree: Tree) -> Iterator[Action]:
 
 
 def build(actions: Iterable[Action], words: Sequence[str], tags: Sequence[str] | None = None) -> Tree:
-    """The tree of these words that the actions describe; `tags` take the place of what they say of words."""
-    brackets: list[tuple[str, list[Node]]] = []  # the open ones round `children`, each with what is before them
+    """The tree over these words that the actions describe; `tags` override their parts of speech."""
+    brackets: list[tuple[str, list[Node]]] = []  # the open ancestors of `children`
     opened, children, n_words = TOP, list[Node](), 0
-    finished = False  # whether the last action finished a word or bracket, which the next may take for its first part
+    finished = False  # whether a projection may follow
     for kind, label in actions:
         if kind is Kind.WORD:
             if n_words == len(words):
@@ -99,7 +99,7 @@ def build(actions: Iterable[Action], words: Sequence[str], tags: Sequence[str] |
 
 
 def _closed(opened: str, children: list[Node], label: str | None, brackets: list[tuple[str, list[Node]]]) -> Tree:
-    """The bracket that ends here."""
+    """The bracket that is closed here."""
     if not brackets:
         raise Malformed("a closing bracket too many")
     if label is not None and label != opened:

@@ -1,4 +1,4 @@
-"""The contract of a linearisation: how a tree is written as symbols, and read from them again."""
+"""The contract of a linearisation: a tree as a sequence of tokens, and back."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ class LinearConfig(Choice):
     """A linearisation without options of its own."""
 
 
-class Unwritable(Exception):  # noqa: N818  the outcome of a writing
-    """This tree has labels that the linearisation cannot tell apart."""
+class Unwritable(Exception):  # noqa: N818  a result, not a fault
+    """The tree has labels that the linearisation cannot distinguish."""
 
 
 class Linear(ABC):
-    """Writes trees as symbols, words left out, and makes trees of symbols and words.
+    """Trees to tokens without words, and tokens with words to trees.
 
-    A newcomer writes `write` and `read`, and `actions` if his order is not top-down. Whatever `tokens` gives,
-    `tree` makes the same tree of it again, save parts of speech that the form leaves out.
+    A subclass defines `write` and `read`, and `actions` if its order is not top-down. `tree` inverts `tokens`, except
+    for parts of speech that the form does not write.
     """
 
     tags: bool = False
-    """Whether the symbols say the words' parts of speech; where they do not, they are lost: `tree` is given them, or
-    writes XX, which no tagging accuracy counts as right, and which EVALB does not take for punctuation."""
+    """Whether the tokens contain parts of speech. If not, `tree` takes them as an argument or writes XX, which is a
+    wrong tag, and which EVALB does not treat as punctuation."""
 
     def __init__(self, config: LinearConfig | None = None) -> None:
         self.config = config
 
     @abstractmethod
     def write(self, action: Action) -> str:
-        """The symbol of an action, without blanks."""
+        """The token of an action, without blanks."""
 
     @abstractmethod
-    def read(self, symbols: Sequence[str]) -> list[Action]:
-        """What each of the symbols does: those of one output, or all of a vocabulary."""
+    def read(self, tokens: Sequence[str]) -> list[Action]:
+        """The action of each token, of one output or of a whole vocabulary."""
 
     def actions(self, tree: Tree) -> Iterator[Action]:
-        """What writing this tree consists of, in the order of the form."""
+        """The actions of this tree in the order of the form."""
         return top_down(tree)
 
     def tokens(self, tree: Tree) -> list[str]:
-        """The tree as symbols."""
+        """The tree as tokens."""
         return [self.write(action) for action in self.actions(tree)]
 
     def tree(self, tokens: Sequence[str], words: Sequence[str], tags: Sequence[str] | None = None) -> Tree:
-        """The tree of these words, or `Malformed` if the symbols are none; `tags` are taken for those written."""
+        """The tree over these words; raises Malformed if the tokens are none. `tags` override those of the tokens."""
         return build(self.read(tokens), words, tags)

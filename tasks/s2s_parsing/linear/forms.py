@@ -1,4 +1,4 @@
-"""The shipped ways to write a tree as symbols."""
+"""The shipped linearisations."""
 
 from __future__ import annotations
 
@@ -16,104 +16,103 @@ if TYPE_CHECKING:
 
 
 class Released(Linear):
-    """`S NP DT NN /NP VP VBD /VP /S`, as the paper's released code has it: words stand as their parts of speech."""
+    """`S NP DT NN /NP VP VBD /VP /S`, as in the paper's released code: words are their parts of speech."""
 
     tags = True
 
     def tokens(self, tree: Tree) -> list[str]:
-        """Symbols; they are looked over, since nothing but its end tells a bracket from a part of speech."""
+        """The tokens; raises Unwritable where a label could be read as a part of speech, or the reverse."""
         actions = list(self.actions(tree))
         tokens = [self.write(action) for action in actions]
         for token, meant, understood in zip(tokens, actions, self.read(tokens), strict=True):
             if meant != understood or not token:
-                raise Unwritable(f"'{token}' would be read as a symbol that {understood.kind.value}")
+                raise Unwritable(f"'{token}' would be read as a token that {understood.kind.value}")
         return tokens
 
     def write(self, action: Action) -> str:
-        """The label, with a stroke before it where it ends."""
+        """The label, with a slash before it where it closes."""
         return f"/{action.label}" if action.kind is Kind.CLOSE else action.label or ""
 
-    def read(self, symbols: Sequence[str]) -> list[Action]:
-        """A label opens a bracket if any symbol closes one of that label; otherwise it is a part of speech."""
-        labels = {symbol[1:] for symbol in symbols if symbol[:1] == "/"} - {""}
-        return [self._read(symbol, labels) for symbol in symbols]
+    def read(self, tokens: Sequence[str]) -> list[Action]:
+        """A label opens a bracket if any token closes one of that label; otherwise it is a part of speech."""
+        labels = {token[1:] for token in tokens if token[:1] == "/"} - {""}
+        return [self._read(token, labels) for token in tokens]
 
-    def _read(self, symbol: str, labels: set[str]) -> Action:
-        if symbol[:1] == "/" and len(symbol) > 1:
-            return Action(Kind.CLOSE, symbol[1:])
-        return Action(Kind.OPEN if symbol in labels else Kind.WORD, symbol)
+    def _read(self, token: str, labels: set[str]) -> Action:
+        if token[:1] == "/" and len(token) > 1:
+            return Action(Kind.CLOSE, token[1:])
+        return Action(Kind.OPEN if token in labels else Kind.WORD, token)
 
 
 class Vinyals(Linear):
-    """`(S (NP XX XX )NP (VP XX )VP )S`, as Vinyals et al. (2015) have it: all parts of speech are one."""
+    """`(S (NP XX XX )NP (VP XX )VP )S`, as in Vinyals et al. (2015): one token for all parts of speech."""
 
     def write(self, action: Action) -> str:
-        """A bracket with its label at either end."""
+        """A bracket with its label on both sides."""
         if action.kind is Kind.WORD:
             return UNKNOWN_TAG
         return f"{'(' if action.kind is Kind.OPEN else ')'}{action.label}"
 
-    def read(self, symbols: Sequence[str]) -> list[Action]:
-        """What each symbol stands for."""
+    def read(self, tokens: Sequence[str]) -> list[Action]:
+        """The action of each token."""
         kinds = {"(": Kind.OPEN, ")": Kind.CLOSE}
         return [
-            Action(kinds[symbol[0]], symbol[1:]) if symbol[:1] in kinds else _word(symbol, UNKNOWN_TAG)
-            for symbol in symbols
+            Action(kinds[token[0]], token[1:]) if token[:1] in kinds else _word(token, UNKNOWN_TAG) for token in tokens
         ]
 
 
 class Brackets(Linear):
-    """`(S (NP * * ) (VP * ) )`: a label once, at the beginning, and every word the same."""
+    """`(S (NP * * ) (VP * ) )`: a label only where a bracket opens, one token for all words."""
 
     word = "*"
     close = ")"
 
     def write(self, action: Action) -> str:
-        """A bracket with its label, its end without."""
+        """An opening bracket with its label, a closing one without."""
         if action.kind is Kind.OPEN:
             return f"({action.label}"
         return self.close if action.kind is Kind.CLOSE else self.word
 
-    def read(self, symbols: Sequence[str]) -> list[Action]:
-        """What each symbol stands for."""
-        return [self._read(symbol) for symbol in symbols]
+    def read(self, tokens: Sequence[str]) -> list[Action]:
+        """The action of each token."""
+        return [self._read(token) for token in tokens]
 
-    def _read(self, symbol: str) -> Action:
-        if symbol == self.close:
+    def _read(self, token: str) -> Action:
+        if token == self.close:
             return Action(Kind.CLOSE)
-        return Action(Kind.OPEN, symbol[1:]) if symbol[:1] == "(" else _word(symbol, self.word)
+        return Action(Kind.OPEN, token[1:]) if token[:1] == "(" else _word(token, self.word)
 
 
 class InOrder(Linear):
-    """`SHIFT PJ-NP SHIFT REDUCE PJ-S SHIFT PJ-VP REDUCE REDUCE`: a label behind its first part (Liu and Zhang 2017)."""
+    """`SHIFT PJ-NP SHIFT REDUCE PJ-S SHIFT PJ-VP REDUCE REDUCE`: a label after its first child (Liu and Zhang 2017)."""
 
     word = "SHIFT"
     close = "REDUCE"
     project = "PJ-"
 
     def actions(self, tree: Tree) -> Iterator[Action]:
-        """Brackets behind their first parts."""
+        """Brackets after their first children."""
         return in_order(tree)
 
     def write(self, action: Action) -> str:
-        """The paper's names of its actions; what it calls FINISH is the end of the sequence."""
+        """The paper's names of its actions; its FINISH is eos."""
         if action.kind is Kind.PROJECT:
             return f"{self.project}{action.label}"
         return self.close if action.kind is Kind.CLOSE else self.word
 
-    def read(self, symbols: Sequence[str]) -> list[Action]:
-        """What each symbol stands for."""
-        return [self._read(symbol) for symbol in symbols]
+    def read(self, tokens: Sequence[str]) -> list[Action]:
+        """The action of each token."""
+        return [self._read(token) for token in tokens]
 
-    def _read(self, symbol: str) -> Action:
-        if symbol == self.close:
+    def _read(self, token: str) -> Action:
+        if token == self.close:
             return Action(Kind.CLOSE)
-        if symbol.startswith(self.project):
-            return Action(Kind.PROJECT, symbol.removeprefix(self.project))
-        return _word(symbol, self.word)
+        if token.startswith(self.project):
+            return Action(Kind.PROJECT, token.removeprefix(self.project))
+        return _word(token, self.word)
 
 
-def _word(symbol: str, expected: str) -> Action:
-    if symbol != expected:
-        raise Malformed(f"'{symbol}' is no symbol of this form")
+def _word(token: str, expected: str) -> Action:
+    if token != expected:
+        raise Malformed(f"'{token}' is not a token of this form")
     return Action(Kind.WORD)

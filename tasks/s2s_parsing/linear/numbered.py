@@ -1,7 +1,7 @@
-"""Words with numbers, so that each stands for the same word on both sides.
+"""Numbered words, so that the same number denotes the same word in source and target.
 
-Which word comes next, a decoder must otherwise count, and a model that cannot yet count learns nothing else. Numbers
-begin again after a while: all are then common, and words that share one stand too far apart to be confused.
+Without numbers, a decoder must count words to know which comes next, which a model from few trees learns late. Numbers
+repeat, so that each is frequent; words with the same number are too far apart to be confused.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ if TYPE_CHECKING:
     from s2s_parsing.tree import Tree
 
 PERIOD = 16
-"""Words after which the numbers begin again"""
+"""Number of different numbers"""
 
 
 class Numbered(Linear):
-    """Another form, with each word's number behind its symbol; when it is read, any number will do."""
+    """Another form with a number after each word's token; any number is accepted when read."""
 
     def __init__(self, form: Linear) -> None:
         super().__init__(form.config)
         self.form, self.tags = form, form.tags
 
     def write(self, action: Action) -> str:
-        """The other form's symbol: an action by itself has no number."""
+        """The other form's token, without a number."""
         return self.form.write(action)
 
-    def read(self, symbols: Sequence[str]) -> list[Action]:
-        """What each symbol does in the other form."""
-        return self.form.read([symbol.partition(" ")[0] for symbol in symbols])
+    def read(self, tokens: Sequence[str]) -> list[Action]:
+        """The actions in the other form."""
+        return self.form.read([token.partition(" ")[0] for token in tokens])
 
     def actions(self, tree: Tree) -> Iterator[Action]:
         """Those of the other form."""
         return self.form.actions(tree)
 
     def tokens(self, tree: Tree) -> list[str]:
-        """Symbols, those of words with a blank, which no other has, and the number."""
+        """Tokens; those of words have a blank and the number."""
         numbers = itertools.cycle(range(PERIOD))
         return [
             f"{token} {next(numbers)}" if action.kind is Kind.WORD else token

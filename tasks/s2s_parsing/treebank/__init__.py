@@ -41,9 +41,9 @@ MALFORMED = Rejected("malformed tree")
 def read_treebank(
     files: Iterable[Path], builder: Builder | None = None, invalid: Invalid = "error"
 ) -> Iterator[Tree | Rejected]:
-    """Every tree of the files, plain or gzip; what cannot be read is an error, or keeps its place as a `Rejected`.
+    """Every tree of the files, plain or gzip; one that cannot be read is an error, or a `Rejected` in its position.
 
-    A `Cleaner` as the builder takes out what is not to be learnt; without one, trees come as they stand.
+    A `Cleaner` as the builder removes what is not learnt; without one, trees are unchanged.
     """
     for file in files:
         for tree in read_brackets(_lines(file, invalid), builder):
@@ -56,6 +56,6 @@ def read_treebank(
 
 
 def _lines(file: Path, invalid: Invalid) -> Iterator[tuple[int, str]]:
-    """Numbered lines; one that is not text spoils its tree, as a bracket too many does."""
+    """Numbered lines; one that is not text makes its tree malformed, like a surplus bracket."""
     for number, line in numbered_lines(file, invalid):
         yield number, ")" if isinstance(line, Rejected) else line

@@ -19,7 +19,7 @@ def main() -> int:
         description="Trees of files or folders as a parser learns them, without traces and function tags, one a line",
     )
     parser.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="a treebank's file or folder")
-    parser.add_argument("--words", action="store_true", help="their sentences instead, words parted by blanks")
+    parser.add_argument("--words", action="store_true", help="their sentences instead, words separated by blanks")
     parser.add_argument("--split", choices=["train", "valid", "test"], help="of a folder of the Wall Street Journal")
     options = parser.parse_args()
     try:

@@ -1,7 +1,7 @@
 """Lines to trees: brackets as the Penn Treebank writes them, one tree a line or laid out over several.
 
-What cannot be read is told with its line and what is wrong, and costs no other tree: the next one begins with
-the next line that begins with a bracket. (The continuation lines of a tree are indented, or begin with `)`.)
+What cannot be read is reported with its line and does not affect other trees: the next one begins with the next line
+that begins with a bracket. (Continuation lines of a tree are indented, or begin with `)`.)
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 WRAPPERS = frozenset({"", TOP, "ROOT", "S1", "VROOT"})
-"""Labels of an outermost bracket that says nothing but that here is a tree."""
+"""Labels of an outermost bracket that only wraps a tree."""
 
-# A bracket with its label and, if that is all that it holds, its word and end; an end; a bare word. Only ASCII
-# blanks part them: others, such as U+00A0, are letters of a word.
+# An opening bracket with its label and, for a leaf, its word and closing bracket; a closing bracket; a bare word. Only
+# ASCII blanks separate them: others, such as U+00A0, are part of a word.
 BLANK = r"\x20\t\n\v\f\r"
 TOKEN = re.compile(rf"\([{BLANK}]*([^{BLANK}()]*)(?:[{BLANK}]+([^{BLANK}()]+)[{BLANK}]*\))?|(\))|([^{BLANK}()]+)")
 
 
 class Malformed(NamedTuple):
-    """What stands where a tree should."""
+    """What was read instead of a tree."""
 
     line: int
     what: str
 
 
 class Builder(Protocol):
-    """What becomes of words and brackets as they are read; None leaves one out."""
+    """Builds the nodes of a tree as it is read; None drops a node."""
 
     def leaf(self, tag: str, word: str) -> Node | None:
         """A word."""
         ...
 
     def bracket(self, label: str, children: Sequence[Node | None]) -> Node | None:
-        """A bracket, its children as they were built."""
+        """A bracket with its built children."""
         ...
 
 
 class Trees:
-    """Trees as they stand in the file."""
+    """Builds trees unchanged."""
 
     def leaf(self, tag: str, word: str) -> Node:
         """A word."""
@@ -59,7 +59,7 @@ class Trees:
 def read_brackets(
     lines: Iterable[tuple[int, str]], builder: Builder | None = None
 ) -> Iterator[Tree | Malformed | None]:
-    """Every tree of numbered lines, its outermost bracket labelled TOP; None where the builder leaves nothing."""
+    """Every tree of numbered lines, its root labelled TOP; None where the builder drops everything."""
     reader = _Reader(builder or Trees())
     for number, line in lines:
         yield from reader.read(number, line)
@@ -67,11 +67,11 @@ def read_brackets(
 
 
 class _Fault(Exception):  # noqa: N818  caught in this file
-    """What is wrong with a line."""
+    """An error in a line."""
 
 
 class _Reader:
-    """The tree that is open between two lines."""
+    """State between two lines: the tree that is open."""
 
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
@@ -80,10 +80,10 @@ class _Reader:
         self.begun = 0
         """The line on which the open tree begins."""
         self.skipping = False
-        """Behind a fault, until a line begins with a bracket."""
+        """After an error, until a line begins with a bracket."""
 
     def read(self, number: int, line: str) -> Iterator[Tree | Malformed | None]:
-        """The trees that end on this line, or what is wrong with it: then none of them can be trusted."""
+        """The trees that end on this line, or the error in it."""
         if line.startswith("("):
             if self.stack:
                 yield Malformed(self.begun, f"{self._unclosed()} before line {number}, where another tree begins")
@@ -99,7 +99,7 @@ class _Reader:
             yield Malformed(number, str(fault))
 
     def end(self) -> Iterator[Malformed]:
-        """What the end of the file leaves open."""
+        """The tree left open at the end of the file."""
         if self.stack:
             yield Malformed(self.begun, f"{self._unclosed()} at the end of the file")
 
@@ -108,7 +108,7 @@ class _Reader:
         return f"{n} bracket{'s are' if n > 1 else ' is'} not closed"
 
     def _nodes(self, number: int, line: str) -> list[Node | None]:
-        """Whole trees that end on the line; what it opens and does not close stays on the stack."""
+        """The trees that end on the line; brackets left open stay on the stack."""
         stack, leaf, bracket = self.stack, self.builder.leaf, self.builder.bracket
         outermost: list[Any] = []
         children = stack[-1][1] if stack else outermost
@@ -134,7 +134,7 @@ class _Reader:
 
 
 def _place(atom: str, stack: list[tuple[str, list[Any]]]) -> list[Any]:
-    """Put a word or label that stands on another line than its bracket; the innermost bracket's children."""
+    """Add a word or label that is not on its bracket's line; returns the innermost bracket's children."""
     if not stack:
         raise _Fault(f"'{atom}' stands outside of brackets")
     label, children = stack[-1]
@@ -148,14 +148,14 @@ def _place(atom: str, stack: list[tuple[str, list[Any]]]) -> list[Any]:
 
 
 def _late(tag: str, inner: list[Any], leaf: Any) -> Node | None:
-    """A leaf whose word, a bare one, came on a line of its own."""
+    """A leaf whose word is on a line of its own."""
     if len(inner) > 1:
         raise _Fault(f"'{inner[0]}' stands beside other parts of the bracket ({tag} …)")
     return leaf(tag, inner[0])
 
 
 def _rooted(node: Node | None) -> Tree | None:
-    """The tree under one bracket labelled TOP, in place of any others that only wrap it."""
+    """The tree under a root labelled TOP, which replaces wrappers."""
     if node is None:
         return None
     if isinstance(node, Word) or node.label not in WRAPPERS:

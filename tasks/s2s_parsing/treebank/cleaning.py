@@ -1,4 +1,4 @@
-"""What is taken out of trees before a parser learns from them: traces, function tags, chains of brackets."""
+"""Removes from trees what a parser does not learn: traces, function tags, unary chains."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TRACE = "-NONE-"
 JOINED = "+"
-"""Stands between the labels of a chain that has become one bracket."""
+"""Separates the labels of a chain joined into one bracket."""
 NAME = re.compile(r"(-[^-=|]+-|.)?[^-=|]*")
 """A label up to a mark that is not in its name, as the first in -LRB- is: behind it stand function tags, indices,
 and the second of two labels between which the annotators could not decide, as in ADVP|PRT."""
@@ -27,15 +27,15 @@ Unary = Literal["keep", "same", "join"]
 
 
 class Cleaner:
-    """Builds trees without what is to be left out, and counts it."""
+    """Builds cleaned trees, and counts what is removed."""
 
     def __init__(
         self, counts: Counter[str], *, traces: bool = False, functions: bool = False, unary: Unary = "keep"
     ) -> None:
-        """`traces` and `functions` keep what is otherwise removed."""
+        """`traces`, `functions`: keep them."""
         self.counts, self.traces, self.functions, self.unary = counts, traces, functions, unary
         self.plain: dict[str, str] = {}
-        """Labels, of which there are few, without their function tags."""
+        """Cache: label without function tags by label."""
 
     def leaf(self, tag: str, word: str) -> Node | None:
         """The word, unless it is a trace. Parts of speech are whole: they have no function tags."""
@@ -45,7 +45,7 @@ class Cleaner:
         return Word(tag, word)
 
     def bracket(self, label: str, children: Sequence[Node | None]) -> Node | None:
-        """The bracket with what is left in it, if anything is."""
+        """The bracket with its remaining children; None if there are none."""
         if None in children:
             children = [child for child in children if child is not None]
             if not children:
@@ -58,7 +58,7 @@ class Cleaner:
         return Tree(label, tuple(children))  # type: ignore[arg-type]
 
     def clean(self, tree: Tree) -> Node | None:
-        """The same for a tree that has been built already."""
+        """Clean a tree that is already built."""
         return fold(tree, self.leaf, self.bracket)
 
     def _without_functions(self, label: str) -> str:
@@ -70,7 +70,7 @@ class Cleaner:
         return plain
 
     def _chain(self, label: str, child: Node) -> Node:
-        """A bracket over a single child."""
+        """A bracket with a single child."""
         if isinstance(child, Word) or label in WRAPPERS or child.label in WRAPPERS:
             return Tree(label, (child,))
         if self.unary == "join":
@@ -83,7 +83,7 @@ class Cleaner:
 
 
 def _name(label: str) -> str:
-    """The label without what follows its name."""
+    """The label without function tags and indices."""
     return re.match(NAME, label)[0]  # type: ignore[index]  # it matches even nothing
 
 
@@ -95,7 +95,7 @@ def join_chains(tree: Tree) -> Tree:
 
 
 def split_joined(tree: Tree) -> Tree:
-    """The tree with its chains as they were before they were joined."""
+    """The inverse of `join_chains`."""
     split = fold(tree, Word, _split)
     assert isinstance(split, Tree), "a bracket stays one"
     return split

@@ -20,7 +20,7 @@ SECTIONS: dict[Split, range] = {"train": range(2, 22), "valid": range(22, 23), "
 """Sections of the Wall Street Journal by the standard split (the paper's section 6.3)."""
 
 SUFFIX = re.compile(r"\.mrg(\.gz)?$", re.IGNORECASE)
-SECTION = re.compile(r"wsj_(\d\d)\d\d\.", re.IGNORECASE)  # in folders without sections, the name tells: wsj_0203.mrg
+SECTION = re.compile(r"wsj_(\d\d)\d\d\.", re.IGNORECASE)  # in folders without sections, by name: wsj_0203.mrg
 
 
 def treebank_files(path: Path, split: Split | None = None) -> list[Path]:

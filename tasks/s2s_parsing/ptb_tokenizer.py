@@ -1,27 +1,26 @@
-"""Text as people write it, cut into words as the Penn Treebank has them; one line is one sentence."""
+"""Tokenises text as people write it as in the Penn Treebank; one line is one sentence."""
 
 from __future__ import annotations
 
-__all__ = ["words_of_text"]
+__all__ = ["tokenize"]
 
 import re
 
 SIGNS = str.maketrans(
     {"“": "``", "„": "``", "«": "``", "”": "''", "»": "''", "‘": "`", "’": "'", "…": "...", "–": "--", "—": "--"}
 )
-"""Signs that the treebank, which is ASCII, writes otherwise"""
+"""ASCII forms of punctuation, as in the treebank"""
 INSIDE = re.compile(r"(?<=\w)&(?=\w)")
-AND = "\ue000"  # no text has this character, and the tokeniser leaves it alone
+AND = "\ue000"  # private use: in no text, and the tokeniser keeps it
 ABBREVIATED = re.compile(r"(?:\w\.)+\w|Inc|Corp|Co|Ltd|Bros|Jr|Sr|etc", re.ASCII)
 
 
-def words_of_text(line: str) -> list[str]:
+def tokenize(line: str) -> list[str]:
     """The words of a raw sentence, by nltk's Treebank tokeniser.
 
-    What it cuts and the treebank does not is put together again: `AT&T`, and the full stop of an abbreviation at the
-    end, behind which the sentence has one of its own.
+    Two cases are corrected: `AT&T` stays one word, and a final abbreviation keeps its full stop beside the sentence's.
     """
-    from nltk.tokenize import NLTKWordTokenizer  # a quarter of a second, of no use to training
+    from nltk.tokenize import NLTKWordTokenizer  # a quarter of a second, not needed for training
 
     text = INSIDE.sub(AND, line.translate(SIGNS))
     words = [word.replace(AND, "&") for word in NLTKWordTokenizer().tokenize(text, convert_parentheses=True)]

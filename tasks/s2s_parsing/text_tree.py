@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from s2s_parsing.tree import Node
 
 COLUMNS = 100
-"""Room where nothing says how wide the terminal is, such as in a file"""
+"""Width if that of the terminal is unknown, as in a file"""
 DEEPEST = 40
 """Levels from which a tree is easier to read on its side"""
 
@@ -30,7 +30,7 @@ def pretty(line: str) -> str:
 
 
 def shown(line: str) -> Tree:
-    """The tree of a line of brackets, without a TOP that says nothing."""
+    """The tree of a line of brackets, without its root TOP."""
     (tree,) = read_brackets([(1, line)])
     assert isinstance(tree, Tree), tree
     first, *others = tree.children

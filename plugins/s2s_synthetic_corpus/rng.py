@@ -1,12 +1,12 @@
-"""Randomness of the synthetic corpus: a pure function of (seed, index), the same on every Python and machine.
+"""The random numbers of the synthetic corpus: a pure function of (seed, index), equal on every Python and machine.
 
-One hash gives a large number; each choice takes its remainder, as digits of a number whose base changes.
-`random.Random` would cost more to seed than a whole sentence costs to make.
+A hash gives a large number, from which each choice takes a digit in its own base (mixed radix). Seeding
+`random.Random` takes longer than generating a sentence.
 """
 
 from __future__ import annotations
 
-__all__ = ["Draws"]
+__all__ = ["HashRng"]
 
 from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeVar
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 T = TypeVar("T")
-SPENT = 1 << 64  # below this, remainders would no longer be even: hash again
+MIN_POOL = 1 << 64  # below this, digits would no longer be uniform: hash again
 
 
-class Draws:
-    """The choices that make one sentence, one after the other."""
+class HashRng:
+    """The random choices of one sentence."""
 
     __slots__ = ("_key", "_pool", "_round")
 
@@ -34,7 +34,7 @@ class Draws:
     def below(self, n: int) -> int:
         """A number from 0 to n - 1."""
         self._pool, digit = divmod(self._pool, n)
-        if self._pool < SPENT:
+        if self._pool < MIN_POOL:
             self._round += 1
             self._pool = self._hash()
         return digit
@@ -44,5 +44,5 @@ class Draws:
         return choices[self.below(len(choices))]
 
     def chance(self, percent: int) -> bool:
-        """True in that many of 100 cases."""
+        """True with that probability."""
         return self.below(100) < percent

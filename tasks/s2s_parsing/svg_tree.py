@@ -9,7 +9,7 @@ import unicodedata
 from html import escape
 from typing import NamedTuple
 
-from s2s_parsing.drawing import shown
+from s2s_parsing.text_tree import shown
 from s2s_parsing.tree import fold, leaves
 
 SIGN, GAP, STEP, SIZE = 8.0, 14.0, 42.0, 14

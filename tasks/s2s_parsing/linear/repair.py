@@ -1,8 +1,8 @@
-"""A tree out of any symbols: what a model without a constraint puts out is mended, and never thrown away."""
+"""A tree from any tokens: malformed outputs of a model without a constraint are repaired."""
 
 from __future__ import annotations
 
-__all__ = ["mend"]
+__all__ = ["repair"]
 
 from typing import TYPE_CHECKING
 
@@ -13,24 +13,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-def mend(actions: Iterable[Action], words: Sequence[str], tags: Sequence[str] | None = None) -> Tree:
-    """A tree of exactly these words, as near to the actions as can be; of actions that are a tree, that tree.
+def repair(actions: Iterable[Action], words: Sequence[str], tags: Sequence[str] | None = None) -> Tree:
+    """A tree over exactly these words that follows the actions; well-formed actions give their own tree.
 
-    Left out are words too many, brackets without words or round unfinished ones, and ends of brackets that are not
-    open. Words that are lacking are put into the innermost bracket that is open at the end; then all are closed.
+    Surplus words, empty brackets, projections of unfinished brackets and closings of brackets that are not open are
+    dropped. Missing words are added to the innermost bracket open at the end; then all brackets are closed.
     """
-    mending = _Mending(words, tags)
+    repaired = _Repair(words, tags)
     for action in actions:
-        mending.do(action)
-    while mending.n_words < len(words):
-        mending.word(None)
-    while mending.outer:
-        mending.close()
-    return Tree(TOP, tuple(mending.children))
+        repaired.do(action)
+    while repaired.n_words < len(words):
+        repaired.word(None)
+    while repaired.outer:
+        repaired.close()
+    return Tree(TOP, tuple(repaired.children))
 
 
-class _Mending:
-    """The innermost open bracket, and those round it."""
+class _Repair:
+    """The innermost open bracket, and its ancestors."""
 
     def __init__(self, words: Sequence[str], tags: Sequence[str] | None) -> None:
         self.words, self.tags, self.n_words = words, tags, 0
@@ -38,10 +38,10 @@ class _Mending:
         self.children: list[Node] = []
         self.outer: list[tuple[str, list[Node]]] = []
         self.finished = False
-        """Whether what came last is a word or a whole bracket, which another can be put round"""
+        """Whether the last node is a word or a complete bracket, which a projection can take as its first child"""
 
     def do(self, action: Action) -> None:
-        """One action, if it can be done."""
+        """Apply one action if it is possible."""
         kind, label = action
         if kind is Kind.WORD:
             if self.n_words < len(self.words):
@@ -61,7 +61,7 @@ class _Mending:
         self.finished = True
 
     def close_to(self, label: str | None) -> None:
-        """End the innermost bracket of this label, and with it all inside; without a label, the innermost."""
+        """Close the innermost bracket of this label and all inside it; without a label, the innermost."""
         open_labels = [name for name, _ in self.outer[1:]] + [self.label] if self.outer else []
         if label is None and open_labels:
             self.close()
@@ -70,7 +70,7 @@ class _Mending:
                 self.close()
 
     def close(self) -> None:
-        """End the innermost bracket; an empty one leaves nothing."""
+        """Close the innermost bracket; an empty one is dropped."""
         label, inner = self.label, self.children
         self.label, self.children = self.outer.pop()
         if inner:

@@ -1,8 +1,8 @@
-"""Source sentences: words parted by blanks, cut into subwords so that ids still tell where each word begins."""
+"""Source sentences: words separated by blanks, encoded as subwords of which exactly one begins each word."""
 
 from __future__ import annotations
 
-__all__ = ["Source", "words_of"]
+__all__ = ["SourceEncoder", "words_of"]
 
 import itertools
 import re
@@ -19,26 +19,26 @@ BEGINNING = "\u2581"  # how sentencepiece marks the first piece of a word
 
 
 def words_of(line: str) -> list[str]:
-    """The words of a sentence; brackets are written as in the Penn Treebank, where they are no words."""
+    """The words of a sentence; brackets are escaped as in the Penn Treebank."""
     line = line.replace("(", "-LRB-").replace(")", "-RRB-")
     return [word for word in BLANKS.split(line) if word]
 
 
-class Source:
-    """Words to ids and, if asked for, a mark behind each word."""
+class SourceEncoder:
+    """Words to ids, with an optional token after each word."""
 
     def __init__(self, subwords: Subwords, n_ends: int = 0) -> None:
-        """n_ends: different marks, which take turns."""
+        """`n_ends`: number of different word-end tokens, used in turn."""
         self.subwords = subwords
         self.ends = range(subwords.size, subwords.size + n_ends)
-        """The ids of the marks"""
+        """Ids of the word-end tokens"""
         self.word_marks = [piece.startswith(BEGINNING) for piece in subwords.pieces] + [False] * n_ends
-        """By id, whether it begins a word: every word has exactly one such, however it is spelt"""
+        """By id, whether it begins a word: every word has exactly one such token"""
         self.blank = subwords.pieces.index(BEGINNING) if BEGINNING in subwords.pieces else subwords.unk
 
     @property
     def size(self) -> int:
-        """Symbols, special ones and the marks included."""
+        """Number of tokens, special and word-end tokens included."""
         return self.subwords.size + len(self.ends)
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
@@ -47,14 +47,18 @@ class Source:
         encoded = self.subwords.encode([" ".join(words) for words in sentences])
         return [self._aligned(ids, words) for ids, words in zip(encoded, sentences, strict=True)]
 
+    def decode(self, ids: Iterable[int]) -> str:
+        """The words of ids, without the marks."""
+        return self.subwords.decode([i for i in ids if i < self.subwords.size])
+
     def _aligned(self, ids: list[int], words: list[str]) -> list[int]:
-        """The ids with as many beginnings as words, and the marks."""
+        """The ids with one word-initial token per word, and the word-end tokens."""
         if sum(self.word_marks[i] for i in ids) != len(words):
             ids = [i for word in words for i in self._word(word)]
         return self._marked(ids) if self.ends else ids
 
     def _word(self, word: str) -> list[int]:
-        """One word by itself: blanks that are letters to us, and what sentencepiece drops, would shift the others."""
+        """One word by itself: Unicode blanks and characters that sentencepiece drops would misalign the others."""
         (ids,) = self.subwords.encode(["".join(unicodedata.normalize("NFKC", word).split())])
         if [self.word_marks[i] for i in ids] == [True] + [False] * (len(ids) - 1):
             return ids

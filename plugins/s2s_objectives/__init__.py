@@ -1,0 +1,81 @@
+"""Objectives beside cross-entropy: R-Drop, minimum risk training, knowledge distillation. No torch at import."""
+
+from __future__ import annotations
+
+__all__ = ["DistillConfig", "RDropConfig", "RiskConfig", "s2s_register"]
+
+from dataclasses import dataclass
+from typing import Any
+
+from s2s import Choice, Registry, hookimpl
+from s2s.config.ranges import Range, above, at_least, refuse_outside
+from s2s.errors import ConfigError
+
+
+@dataclass(kw_only=True)
+class RDropConfig(Choice):
+    """R-Drop: two passes with different dropout, whose distributions are pulled together (Liang et al., 2021)."""
+
+    alpha: float = 5.0
+    """Weight of the symmetric KL divergence; 5 for translation in the paper."""
+    eps: float = 0.1
+    """Label smoothing of the cross-entropy: probability moved to the wrong tokens."""
+    chunk: int = 512
+    """Target positions whose logits, of both passes, are held at a time."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("objective", self, alpha=at_least(0), eps=Range(0, 1, without_high=True), chunk=at_least(1))
+
+
+@dataclass(kw_only=True)
+class RiskConfig(Choice):
+    """Minimum risk training: the expected cost of outputs drawn from the model (Shen et al., 2016).
+
+    For a model that is trained already: give its run as train.init_from.
+    """
+
+    search: Any = "sample"
+    """The search that draws outputs: a name, or {name: sample, temperature: 0.8}."""
+    n: int = 10
+    """Outputs drawn of each sentence; equal ones count once. The paper takes 100."""
+    reference: bool = True
+    """Add the reference to the outputs, as the paper does."""
+    alpha: float = 0.005
+    """Sharpness: an output's weight is its probability to the power of alpha, renormalised over the outputs drawn."""
+    metric: Any = "bleu"
+    """The cost of an output is 1 - its sentence score / scale: a metric's name, or {name: bleu, lowercase: true}."""
+    scale: float = 100.0
+    """The metric's perfect score. Where less is better, the cost is score / scale."""
+    chunk: int = 1024
+    """Target positions whose logits are held at a time."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("objective", self, n=at_least(1), alpha=above(0), scale=above(0), chunk=at_least(1))
+
+
+@dataclass(kw_only=True)
+class DistillConfig(Choice):
+    """Word-level knowledge distillation from other runs with the same vocabulary (Kim and Rush, 2016)."""
+
+    teachers: list[str]
+    """Runs, optionally with a checkpoint: [big1, big2@best]. The mean of their probabilities is the target. Training
+    needs them whenever it starts or resumes; s2s-generate with the student does not."""
+    weight: float = 0.5
+    """Weight of the divergence from the teachers; the rest is cross-entropy against the target."""
+    temperature: float = 1.0
+    """Logits of teachers and student are divided by it; the divergence is multiplied by its square."""
+    chunk: int = 512
+    """Target positions whose logits are held at a time."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("objective", self, weight=Range(0, 1), temperature=above(0), chunk=at_least(1))
+        if not self.teachers:
+            raise ConfigError("objective.teachers=[]: give the runs to learn from, such as objective.teachers=[big]")
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    """The objectives, under their names."""
+    registry.objective("rdrop", RDropConfig, "s2s_objectives.rdrop:RDrop")
+    registry.objective("risk", RiskConfig, "s2s_objectives.risk:Risk")
+    registry.objective("distill", DistillConfig, "s2s_objectives.distill:Distill")

@@ -1,0 +1,21 @@
+"""Sums over target positions that never hold the logits of all of them."""
+
+from __future__ import annotations
+
+__all__ = ["sum_over_chunks"]
+
+from typing import TYPE_CHECKING
+
+from torch.utils.checkpoint import checkpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from torch import Tensor
+
+
+def sum_over_chunks(function: Callable[..., Tensor], size: int, tensors: Sequence[Tensor]) -> Tensor:
+    """The sum of `function` over pieces of at most `size` positions of tensors [N, …]; backward computes them again."""
+    chunks = zip(*(t.split(size) for t in tensors), strict=True)
+    sums = [checkpoint(function, *chunk, use_reentrant=False, preserve_rng_state=False) for chunk in chunks]
+    return sum(sums[1:], sums[0])

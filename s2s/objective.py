@@ -1,0 +1,159 @@
+"""The contract of an objective: what training minimises.
+
+An objective returns SUMS over a micro-batch and its own normaliser. Training minimises the sum over the global batch
+divided by the normaliser of the global batch, so that the gradient does not depend on how the batch is split over
+micro-batches and ranks.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Context", "Decode", "Mean", "Objective", "SentenceMetric", "Sums", "rows_without_eos"]
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+from torch import Tensor
+
+from s2s.errors import PluginError
+
+if TYPE_CHECKING:
+    from s2s.batch import Batch
+    from s2s.model import Seq2Seq
+    from s2s.task import Task, Vocab
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A value to log that has a normaliser of its own: total / count, each summed over the global batch."""
+
+    total: Tensor | float
+    count: Tensor | float
+
+
+@dataclass(frozen=True)
+class Sums:
+    """The result of an objective on one micro-batch; all values are sums, never means."""
+
+    loss: Tensor
+    """[], with a gradient; in nats where it is a cross-entropy"""
+    normaliser: Tensor | float
+    """What `loss` is divided by once it is summed over the global batch: target tokens, sentences, …"""
+    extras: Mapping[str, Tensor | float | Mean] = field(default_factory=dict)
+    """Values to log, by the names in `Objective.extras`: sums that are divided by `normaliser`, or a `Mean`"""
+
+    def stack(self, names: Sequence[str]) -> Tensor:
+        """[2 + 2 n] in float64, without a gradient: loss and normaliser, then total and count of each extra."""
+        if set(self.extras) != set(names):
+            raise PluginError(
+                f"the objective returned the extras {sorted(self.extras)}, and its attribute `extras` declares "
+                f"{sorted(names)}: they must be equal"
+            )
+        extras = [self.extras[name] for name in names]
+        pairs = [x if isinstance(x, Mean) else Mean(x, self.normaliser) for x in extras]
+        scalars = [self.loss, self.normaliser, *(x for pair in pairs for x in (pair.total, pair.count))]
+        return torch.stack([_scalar(x, self.loss.device) for x in scalars])
+
+
+class Objective(ABC):
+    """What is minimised; a stateless function of the model and a micro-batch.
+
+    Random numbers come from torch's global generator, which is seeded from (seed, step, micro-batch) before each call:
+    a resumed run, or one on other ranks, draws the same.
+    """
+
+    extras: Sequence[str] = ()
+    """Names of the extra sums, in the order of the log line; all ranks must know them before the first call"""
+    valid_extras: Sequence[str] | None = None
+    """Those of `extras` that validation computes on the development set, without dropout; None: all of them"""
+    packs: bool = False
+    """Whether it accepts packed batches: it then calls `model(*batch.inputs)`, and tensors are [N] instead of [B, T]"""
+    cuda_graph: bool = False
+    """Whether a call may be captured in a CUDA graph: no synchronisation with the host, no control flow that depends on
+    values, and a normaliser that is a tensor"""
+
+    @abstractmethod
+    def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
+        """The sums over a micro-batch, on its device. The model may be run several times.
+
+        In training, `model` is in training mode and one backward pass through `Sums.loss` follows; in validation, no
+        gradient is recorded and dropout is off.
+        """
+
+
+class Decode(Protocol):
+    """A registered search applied to the model that is being trained."""
+
+    def __call__(self, model: Seq2Seq, batch: Batch, nbest: int = 1) -> list[list[list[int]]]:
+        """At most `nbest` outputs of each source of a padded batch, best first: target ids without bos and eos.
+
+        Runs without dropout and without a gradient, under the task's constraint. A search with an option `seed` gets
+        one from torch's global generator, so that each update draws new samples.
+        """
+        ...
+
+
+class SentenceMetric(Protocol):
+    """A registered metric applied to each sentence."""
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether a larger score is better."""
+        ...
+
+    def __call__(self, hyps: Sequence[str], refs: Sequence[str]) -> list[float]:
+        """The score of each output against its one reference, on the metric's own scale (0 to 100 for BLEU)."""
+        ...
+
+
+class Context(ABC):
+    """What the factory of an objective may use beside its config.
+
+    `search` and `metric` take a registered name, or a mapping with `name` and options, such as
+    {name: sample, temperature: 0.8}; `option` is the config key that errors name.
+    """
+
+    task: Task
+    seed: int
+    device: torch.device
+
+    @property
+    def vocab(self) -> Vocab:
+        """The task's vocabulary."""
+        return self.task.vocab
+
+    @abstractmethod
+    def search(self, spec: Any, option: str) -> Decode:
+        """A registered search."""
+
+    @abstractmethod
+    def metric(self, spec: Any, option: str) -> SentenceMetric:
+        """A registered metric."""
+
+    @abstractmethod
+    def load_run(self, name: str, option: str) -> Seq2Seq:
+        """The model of another run, frozen, on this device and in evaluation mode, such as a teacher.
+
+        name: as in `s2s-generate run=`, optionally with @checkpoint. Raises ConfigError unless both runs have the
+        same vocabulary. Its weights are not saved with this run: a resumed run needs the other one to exist.
+        """
+
+    def texts(self, batch: Batch, outputs: Sequence[Sequence[Sequence[int]]]) -> list[list[str]]:
+        """The text of each output of each source of a padded batch, for metrics."""
+        sources = [self.task.source_text(ids) for ids in rows_without_eos(batch.src, batch.src_pad)]
+        detokenize = self.task.detokenize
+        return [[detokenize(ids, src) for ids in ids_of] for src, ids_of in zip(sources, outputs, strict=True)]
+
+
+def rows_without_eos(ids: Tensor, pad: Tensor) -> list[list[int]]:
+    """ids, pad [B, T], each row ending in eos before its padding -> B lists of ids without eos."""
+    lengths = (~pad).sum(-1).tolist()
+    return [row[: n - 1] for row, n in zip(ids.tolist(), lengths, strict=True)]
+
+
+def _scalar(x: Tensor | float, device: torch.device) -> Tensor:
+    if isinstance(x, Tensor):
+        return x.detach().to(device, torch.float64)
+    return torch.full((), x, dtype=torch.float64, device=device)

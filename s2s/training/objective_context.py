@@ -1,0 +1,117 @@
+"""What a run offers to the factory of its objective: searches, metrics, and the models of other runs."""
+
+from __future__ import annotations
+
+__all__ = ["RunContext"]
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from s2s.compose import entry_config
+from s2s.distributed import Strategy
+from s2s.errors import CheckpointError, ConfigError
+from s2s.metrics import Metric
+from s2s.model import evaluating
+from s2s.objective import Context
+from s2s.plugin import Plugins
+from s2s.registry import Choice, Entry
+from s2s.run import find_run, tokenizer
+from s2s.run.trained_run import load_run
+from s2s.task import Task
+
+if TYPE_CHECKING:
+    from s2s.batch import Batch
+    from s2s.decoding import Hypothesis
+    from s2s.model import Seq2Seq
+
+
+@dataclass(frozen=True)
+class RunContext(Context):
+    """The context of one run."""
+
+    task: Task
+    seed: int
+    device: torch.device
+    plugins: Plugins
+    strategy: Strategy
+    tokenizer: Path
+    """Folder of the run's own tokeniser"""
+
+    def search(self, spec: Any, option: str) -> RunDecode:
+        """A registered search."""
+        return RunDecode(*self._chosen("search", spec, option), self.task, self.strategy)
+
+    def metric(self, spec: Any, option: str) -> RunSentenceMetric:
+        """A registered metric, with the task's own options for it, such as the language."""
+        entry, config = self._chosen("metric", spec, option, self.task.metric_options)
+        return RunSentenceMetric(entry.build(config))
+
+    def load_run(self, name: str, option: str) -> Seq2Seq:
+        """The model of another run with the same vocabulary, frozen."""
+        run, _, checkpoint = name.partition("@")
+        try:
+            directory = find_run(run, option)
+            found = load_run(directory, checkpoint or "auto", self.plugins, self.device)
+        except CheckpointError as error:
+            raise ConfigError(f"{error} (the objective needs this run whenever training starts or resumes)") from error
+        same = tokenizer.identity(directory / "tokenizer") == tokenizer.identity(self.tokenizer)
+        if not same or found.task.vocab != self.task.vocab:
+            raise ConfigError(
+                f"{option}={name}: its vocabulary is not that of this run; train both on the same prepared data, or "
+                "give both the same tokeniser"
+            )
+        return found.model.requires_grad_(False)
+
+    def _chosen(
+        self, group: str, spec: Any, option: str, defaults: Mapping[str, Any] | None = None
+    ) -> tuple[Entry, Choice]:
+        """The entry and the config that a name, or a mapping with a name, stands for."""
+        given = {"name": spec} if isinstance(spec, str) else spec
+        if not isinstance(given, Mapping) or not isinstance(given.get("name"), str):
+            raise ConfigError(f"{option}={spec}: give a name, or a name with options: {{name: {spec}, …}}")
+        entry = self.plugins.registry.get(group, given["name"])
+        known = entry.config.__dataclass_fields__
+        chosen = {key: value for key, value in (defaults or {}).items() if key in known} | dict(given)
+        return entry, entry_config(entry, chosen, option)
+
+
+@dataclass(frozen=True)
+class RunDecode:
+    """See `s2s.objective.Decode`."""
+
+    entry: Entry
+    config: Choice
+    task: Task
+    strategy: Strategy
+
+    def __call__(self, model: Seq2Seq, batch: Batch, nbest: int = 1) -> list[list[list[int]]]:
+        """Outputs of each source of a padded batch."""
+        config = self.config
+        if "seed" in self.entry.config.__dataclass_fields__:
+            config = replace(config, seed=int(torch.randint(2**62, ())))  # type: ignore[call-arg]
+        search, constraint = self.entry.build(config), self.task.constraint()
+        unsharded = self.strategy.unsharded(model) if model.training else nullcontext()  # validation has done it
+        with torch.no_grad(), unsharded, evaluating(model):
+            found: list[list[Hypothesis]] = search(model, batch.src, batch.src_pad, self.task.vocab, constraint, nbest)
+        return [[hypothesis.tokens for hypothesis in hypotheses] for hypotheses in found]
+
+
+@dataclass(frozen=True)
+class RunSentenceMetric:
+    """See `s2s.objective.SentenceMetric`."""
+
+    metric: Metric
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether a larger score is better."""
+        return self.metric.higher_is_better
+
+    def __call__(self, hyps: Sequence[str], refs: Sequence[str]) -> list[float]:
+        """The first value that the metric gives for each sentence."""
+        return [float(next(iter(values.values()))) for values in self.metric.per_sentence(hyps, [refs])]
