@@ -171,7 +171,7 @@ def test_a_sentence_longer_than_the_learned_positions_is_an_error_that_says_what
     model = build(tiny(positions="learned", max_positions=4))
     assert model.max_len == 4
     src = torch.full((1, 5), 6)
-    with pytest.raises(DataError, match=r"5 symbols.* 4 positions .*arch.max_positions"):
+    with pytest.raises(DataError, match=r"5 tokens.* 4 positions .*arch.max_positions"):
         model.encode(src, src == 0)
 
 
