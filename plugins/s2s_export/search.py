@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from s2s import Choice
     from s2s.config import GenerateConfig
     from s2s.model import Seq2Seq
-    from s2s.registry import Choice
     from s2s.run import Run
     from s2s.task import Constraint, Task, Vocab
 

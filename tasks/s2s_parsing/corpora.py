@@ -8,9 +8,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2s.corpus import Corpus
-from s2s.data.corpora import Corpora
-from s2s.data.corpus_options import CorpusOptions, FileForm, parse_corpora
+from s2s import Corpus
+from s2s.data.corpora import Corpora, CorpusOptions, FileForm, parse_corpora
 from s2s.errors import ConfigError, DataError
 from s2s.task import Example, Rejected
 from s2s_parsing.treebank import (
@@ -26,7 +25,7 @@ from s2s_parsing.treebank import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from s2s.registry import Registry
+    from s2s import Registry
     from s2s_parsing import ParsingConfig, TreebankConfig
     from s2s_parsing.tree import Tree
 
@@ -65,7 +64,7 @@ class TreebankCorpus(Corpus):
         return {"invalid": self.config.invalid}
 
 
-def corpora_of(config: ParsingConfig, registry: Registry) -> Corpora:
+def corpora_of(config: ParsingConfig, registry: Registry | None) -> Corpora:
     """`task.treebank` and what `task.train`, `task.valid` and `task.test` add; without any, the synthetic corpus."""
 
     def named(split: str) -> list[CorpusOptions]:

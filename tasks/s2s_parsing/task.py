@@ -14,7 +14,6 @@ from s2s.data.subwords import Subwords, train_subwords
 from s2s.data.text import missing
 from s2s.errors import DataError
 from s2s.io.atomic import write_file
-from s2s.plugin import load_plugins
 from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
 from s2s_parsing.constraint.fallback import fallback
 from s2s_parsing.corpora import TreeCleaning, corpora_of
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from s2s.registry import Registry
+    from s2s import Registry
     from s2s.task import Constraint, Side, TokenNames
     from s2s_parsing import ParsingConfig
 
@@ -56,7 +55,7 @@ class Parsing(Task):
         self.metric_options = {"param": config.param}
         form = form or FORMS[config.linear](LinearConfig(name=config.linear))
         self.form = Numbered(form) if config.word_ends == "number" else form
-        self._corpora = corpora_of(config, registry or load_plugins().registry)
+        self._corpora = corpora_of(config, registry)
         self._cleaning = TreeCleaning(config)
 
     def sources(self) -> Sources:

@@ -6,20 +6,19 @@ __all__ = ["corpora_of", "synthetic_direction"]
 
 from typing import TYPE_CHECKING
 
-from s2s.data.corpora import Corpora
-from s2s.data.corpus_options import CorpusOptions, parse_corpora
+from s2s.data.corpora import Corpora, CorpusOptions, parse_corpora
 from s2s.data.parallel import PARALLEL
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
-    from s2s.registry import Registry
+    from s2s import Registry
     from s2s_translation import TranslationConfig
 
 SYNTHETIC = "synthetic"
 """The corpus that is used without task.train"""
 
 
-def corpora_of(config: TranslationConfig, registry: Registry) -> Corpora:
+def corpora_of(config: TranslationConfig, registry: Registry | None) -> Corpora:
     """The corpora that `task.train`, `task.valid` and `task.test` name, or without task.train the synthetic one."""
 
     def named(split: str) -> list[CorpusOptions]:

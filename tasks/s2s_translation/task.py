@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from s2s.data.subwords import Subwords, train_subwords
 from s2s.errors import DataError
-from s2s.plugin import load_plugins
 from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
 from s2s_translation.corpora import corpora_of, synthetic_direction
 from s2s_translation.sentences import sentences
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from s2s.registry import Registry
+    from s2s import Registry
     from s2s.task import Side, TokenNames
     from s2s_translation import TranslationConfig
 
@@ -38,7 +37,7 @@ class Translation(Task):
         super().__init__(config)
         self.metrics = config.metrics
         self.metric_options = _metric_options(config)
-        self._corpora = corpora_of(config, registry or load_plugins().registry)
+        self._corpora = corpora_of(config, registry)
 
     def sources(self) -> Sources:
         """The corpora of training and development, and every option that determines ids."""

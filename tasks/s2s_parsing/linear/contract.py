@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from s2s.registry import Choice
+from s2s import Choice
 from s2s_parsing.linear.actions import Action, build, top_down
 
 if TYPE_CHECKING:
