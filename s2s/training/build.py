@@ -15,7 +15,7 @@ from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.data.batching import Batches
 from s2s.data.prepare import prepare
 from s2s.distributed import DDP, FSDP
-from s2s.errors import ConfigError, DataError
+from s2s.errors import ConfigError, DataError, PluginError
 from s2s.generation.generator import Generator
 from s2s.metrics import build_metrics
 from s2s.nn.activation_checkpointing import checkpoint_activations
@@ -27,6 +27,7 @@ from s2s.training.freeze import freeze
 from s2s.training.init_from import init_from
 from s2s.training.objective_context import RunContext
 from s2s.training.retention import Retention
+from s2s.training.step_result import RESERVED
 from s2s.training.train_step import TrainStep
 from s2s.training.trainer import Trainer
 from s2s.training.validation import Validation, dev_examples
@@ -67,6 +68,7 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
     strategy.wrap(model)
     context = RunContext(task, config.seed, world.device, plugins, strategy, run.path / "tokenizer")
     objective: Objective = build("objective", config.objective.name).build(config.objective, context)
+    _check_extras(objective, config, [metric.name for metric in metrics])
     backend = BackendSelection.select(
         config.train, model, objective, world.device, n_processes=world.size, longest=config.data.max_len
     )
@@ -105,6 +107,17 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
         initial=initial,
         peak_flops=_peak_flops(config, model, backend, world),
     )
+
+
+def _check_extras(objective: Objective, config: Config, metrics: Sequence[str]) -> None:
+    """The objective's extras must have names of their own in the records of the log."""
+    names = list(objective.extras)
+    taken = {name for name in names if names.count(name) > 1 or name in RESERVED or name in metrics}
+    if taken:
+        raise PluginError(
+            f"objective={config.objective.name}: its extra value '{min(taken)}' has the name of another value in the "
+            "log; the plugin must choose a different one"
+        )
 
 
 def _prepare(task: Task, config: Config, world: World, run: RunDirectory, log: Log) -> Prepared:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["StepResult", "pairs_of", "ratio"]
+__all__ = ["RESERVED", "StepResult", "pairs_of", "ratio"]
 
 import math
 from dataclasses import dataclass
@@ -10,6 +10,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+
+RESERVED = {
+    *("kind", "step", "epoch", "loss", "lr", "gnorm", "tokens", "src_tokens", "padding", "micro_batches", "pairs"),
+    *("seconds", "wait", "mfu", "memory", "used", "tokens_per_second", "ppl", "best", "search", "signatures"),
+}
+"""Keys of the log's records that no extra value of an objective may have"""
 
 
 @dataclass(frozen=True)

@@ -110,8 +110,8 @@ class Multitask(Task):
         return add_prefix(name, task.detokenize([i for i in ids if i < task.vocab.tgt], text))
 
     def source_text(self, ids: Sequence[int]) -> str:
-        """The text of source ids, behind the name of its task, which their tag gives."""
-        name = next(name for name, tag in self.tags.items() if tag == ids[0])
+        """The text of source ids, behind the name of the task of their tag; without a tag, of the first task."""
+        name = next((name for name, tag in self.tags.items() if [tag] == [*ids[:1]]), next(iter(self.tags)))
         own = [i if i < N_SPECIAL else i - self.offsets[name] for i in ids[1:]]
         return add_prefix(name, self.tasks[name].source_text(own))
 

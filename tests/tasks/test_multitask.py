@@ -69,6 +69,17 @@ def test_an_encoded_source_is_the_tasks_own_behind_a_tag(task: Multitask) -> Non
         assert [back] == own.encode_source(["the cat sleeps ."])
 
 
+def test_the_text_of_source_ids_is_what_was_encoded(task: Multitask) -> None:
+    """Of each task by itself, too; objectives that score outputs need it."""
+    for name, own in task.tasks.items():
+        for example in first(task, "train", f"{name}/synthetic"):
+            (ids,) = task.encode_source([example.src])
+            assert task.encode_source([task.source_text(ids)]) == [ids]
+            text = own.source_text(own.encode_source([example.src.partition(": ")[2]])[0])
+            assert task.source_text(ids) == f"{name}: {text}"
+    assert task.source_text([task.vocab.unk]).startswith("translate: ")
+
+
 def test_the_first_development_pairs_are_of_all_tasks(task: Multitask) -> None:
     assert task.corpora("valid") == [("mixed", 1.0)]
     assert [e.src.partition(":")[0] for e in first(task, "valid", "mixed")] == ["translate", "parse"] * 3

@@ -1,0 +1,107 @@
+"""The contract of an objective: sums, normalisers, extras, and what breaks it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from s2s.config import Config, TrainConfig
+from s2s.distributed import World
+from s2s.errors import PluginError
+from s2s.model import Memory, Seq2Seq
+from s2s.objective import Mean, Objective, Sums, rows_without_eos
+from s2s.registry import Choice
+from s2s.task import Vocab
+from s2s.training.build import _check_extras
+from s2s.training.train_step import TrainStep
+
+if TYPE_CHECKING:
+    from s2s.batch import Batch
+
+VOCAB = Vocab(src=9, tgt=9, joint=True)
+PAIRS = [([4], [5, 6]), ([7, 4], [8]), ([5], [4, 4, 7]), ([6, 6], [7, 5])]
+
+
+class Weight(Seq2Seq):
+    """One number that is to become the mean of what the objective wants."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.zeros(()))
+
+    def encode(self, src: Tensor, pad: Tensor) -> Memory:
+        return Memory(src[..., None].float(), pad)
+
+    def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
+        return self.w.expand(*tgt.shape, 1)
+
+
+class Lengths(Objective):
+    """Per sentence, or per source token: w times the number of target tokens."""
+
+    extras = ("src", "tokens_a_sentence")
+
+    def __init__(self, count: Any = lambda batch: len(batch.src), **changed: object) -> None:
+        self.count, self.changed = count, changed
+
+    def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
+        loss = (model(*batch.inputs)[..., 0] * ~batch.tgt_pad).sum()
+        extras = {"src": batch.n_src_tokens, "tokens_a_sentence": Mean(batch.n_tokens, len(batch.src))}
+        return Sums(loss, self.count(batch), {**extras, **self.changed})  # type: ignore[dict-item]
+
+
+def train_step(objective: Objective, micro_tokens: int | None = None) -> TrainStep:
+    model = Weight()
+    optimizer = torch.optim.SGD(model.parameters(), 0.0)
+    config = TrainConfig(tokens=100, micro_tokens=micro_tokens)
+    return TrainStep(config, 1, VOCAB, model, objective, optimizer, lambda _: 1.0, World())
+
+
+@pytest.mark.parametrize("micro_tokens", [None, 6, 1])
+def test_the_sum_is_divided_by_the_objectives_own_normaliser(micro_tokens: int | None) -> None:
+    """12 target tokens with eos, in 4 sentences that have 10 source tokens."""
+    step = train_step(Lengths(), micro_tokens)
+    result = step(PAIRS, 1)
+    assert step.model.w.item() == pytest.approx(-12 / 4)
+    assert result.gnorm == pytest.approx(12 / 4)
+    assert result.extras == {"src": 10 / 4, "tokens_a_sentence": 12 / 4}
+    step = train_step(Lengths(lambda batch: batch.n_src_tokens), micro_tokens)
+    step(PAIRS, 1)
+    assert step.model.w.item() == pytest.approx(-12 / 10)
+
+
+def test_an_update_whose_normaliser_is_zero_is_skipped() -> None:
+    step = train_step(Lengths(lambda _: 0))
+    result = step(PAIRS, 1)
+    assert not result.finite
+    assert step.model.w.item() == 0
+
+
+def test_extras_that_were_not_declared_are_an_error() -> None:
+    with pytest.raises(PluginError, match=r"returned the extras \['more', 'src', 'tokens_a_sentence'\]"):
+        train_step(Lengths(more=1))(PAIRS, 1)
+
+
+def test_a_number_as_normaliser_cannot_be_captured() -> None:
+    step = train_step(Lengths())
+    step.graphs = SimpleNamespace()  # type: ignore[assignment]
+    with pytest.raises(PluginError, match="must return a normaliser that is a tensor"):
+        step._backward(step._batch(PAIRS), torch.ones(()))
+
+
+@pytest.mark.parametrize("names", [("loss",), ("kl", "kl"), ("bleu",)])
+def test_extras_have_names_of_their_own(names: tuple[str, ...]) -> None:
+    objective = Lengths()
+    objective.extras = names
+    with pytest.raises(PluginError, match=f"its extra value '{names[0]}'"):
+        _check_extras(objective, Config(objective=Choice(name="mine")), ["bleu"])
+
+
+def test_rows_come_without_eos_and_padding() -> None:
+    batch = train_step(Lengths())._batch(PAIRS)
+    assert rows_without_eos(batch.src, batch.src_pad) == [src for src, _ in PAIRS]
+    assert rows_without_eos(batch.tgt_out, batch.tgt_pad) == [tgt for _, tgt in PAIRS]
