@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-__all__ = ["Corpora", "NamedCorpus"]
+__all__ = ["Corpora", "CorpusOptions", "FileForm", "NamedCorpus", "parse_corpora"]
 
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2s.compose import entry_config
+from s2s.data.corpus_options import CorpusOptions, FileForm, parse_corpora
 from s2s.errors import ConfigError, UserError, did_you_mean
+from s2s.plugin import load_plugins
 from s2s.task import Sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from s2s.corpus import Corpus
-    from s2s.data.corpus_options import CorpusOptions
     from s2s.registry import Registry
     from s2s.task import Example, Rejected
 
@@ -40,12 +41,16 @@ class Corpora:
 
     def __init__(
         self,
-        registry: Registry,
+        registry: Registry | None,
         named: Callable[[str], Sequence[CorpusOptions]],
         shared: Mapping[str, Any],
     ) -> None:
-        """`named`: split -> its corpora; `shared`: options of the task for every corpus that has them, as invalid."""
-        self.registry, self.named, self.shared = registry, named, shared
+        """`named`: split -> its corpora; `shared`: options of the task for every corpus that has them, as invalid.
+
+        Without a `registry`, corpora are those of the installed plugins.
+        """
+        self.registry = registry or load_plugins().registry
+        self.named, self.shared = named, shared
         self.built: dict[str, dict[str, NamedCorpus]] = {}
 
     def of(self, split: str) -> Mapping[str, NamedCorpus]:

@@ -8,8 +8,10 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2s import ConfigError, Corpus, DataError, Example, Rejected
-from s2s.data import Corpora, CorpusOptions, FileForm, parse_corpora
+from s2s import Corpus
+from s2s.data.corpora import Corpora, CorpusOptions, FileForm, parse_corpora
+from s2s.errors import ConfigError, DataError
+from s2s.task import Example, Rejected
 from s2s_parsing.treebank import (
     MALFORMED,
     NOTHING_LEFT,
@@ -62,7 +64,7 @@ class TreebankCorpus(Corpus):
         return {"invalid": self.config.invalid}
 
 
-def corpora_of(config: ParsingConfig, registry: Registry) -> Corpora:
+def corpora_of(config: ParsingConfig, registry: Registry | None) -> Corpora:
     """`task.treebank` and what `task.train`, `task.valid` and `task.test` add; without any, the synthetic corpus."""
 
     def named(split: str) -> list[CorpusOptions]:

@@ -10,9 +10,11 @@ from itertools import accumulate
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from s2s import DataError, Encoded, Example, Rejected, Sources, Task, Vocab, load_plugins
-from s2s.data import Subwords, missing, train_subwords
-from s2s.io import write_file
+from s2s.data.subwords import Subwords, train_subwords
+from s2s.data.text import missing
+from s2s.errors import DataError
+from s2s.io.atomic import write_file
+from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
 from s2s_parsing.constraint.fallback import fallback
 from s2s_parsing.corpora import TreeCleaning, corpora_of
 from s2s_parsing.linear import FORMS, PERIOD, Linear, LinearConfig, Numbered, Unwritable
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from s2s import Constraint, Registry, Side, TokenNames
+    from s2s import Registry
+    from s2s.task import Constraint, Side, TokenNames
     from s2s_parsing import ParsingConfig
 
 SOURCE, TARGET, SETTINGS = "source.model", "target.json", "task.json"
@@ -52,7 +55,7 @@ class Parsing(Task):
         self.metric_options = {"param": config.param}
         form = form or FORMS[config.linear](LinearConfig(name=config.linear))
         self.form = Numbered(form) if config.word_ends == "number" else form
-        self._corpora = corpora_of(config, registry or load_plugins().registry)
+        self._corpora = corpora_of(config, registry)
         self._cleaning = TreeCleaning(config)
 
     def sources(self) -> Sources:

@@ -6,8 +6,9 @@ __all__ = ["corpora_of", "synthetic_direction"]
 
 from typing import TYPE_CHECKING
 
-from s2s import ConfigError
-from s2s.data import PARALLEL, Corpora, CorpusOptions, parse_corpora
+from s2s.data.corpora import Corpora, CorpusOptions, parse_corpora
+from s2s.data.parallel import PARALLEL
+from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
     from s2s import Registry
@@ -17,7 +18,7 @@ SYNTHETIC = "synthetic"
 """The corpus that is used without task.train"""
 
 
-def corpora_of(config: TranslationConfig, registry: Registry) -> Corpora:
+def corpora_of(config: TranslationConfig, registry: Registry | None) -> Corpora:
     """The corpora that `task.train`, `task.valid` and `task.test` name, or without task.train the synthetic one."""
 
     def named(split: str) -> list[CorpusOptions]:

@@ -7,8 +7,9 @@ __all__ = ["Translation"]
 import json
 from typing import TYPE_CHECKING, Any
 
-from s2s import DataError, Encoded, Example, Rejected, Sources, Task, Vocab, load_plugins
-from s2s.data import Subwords, train_subwords
+from s2s.data.subwords import Subwords, train_subwords
+from s2s.errors import DataError
+from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
 from s2s_translation.corpora import corpora_of, synthetic_direction
 from s2s_translation.sentences import sentences
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from s2s import Registry, Side, TokenNames
+    from s2s import Registry
+    from s2s.task import Side, TokenNames
     from s2s_translation import TranslationConfig
 
 SETTINGS = "task.json"
@@ -35,7 +37,7 @@ class Translation(Task):
         super().__init__(config)
         self.metrics = config.metrics
         self.metric_options = _metric_options(config)
-        self._corpora = corpora_of(config, registry or load_plugins().registry)
+        self._corpora = corpora_of(config, registry)
 
     def sources(self) -> Sources:
         """The corpora of training and development, and every option that determines ids."""
