@@ -39,7 +39,7 @@ def verify(path: Path, only: Collection[str] | None = None) -> None:
     for name, (n_bytes, sha256) in files.items():
         if only is None or not name.endswith(SUFFIX) or name.removesuffix(SUFFIX) in only:
             _verify_file(path / name, n_bytes, sha256)
-    # Notes, .nfs* and the like are no business of ours; weights that nobody vouches for are.
+    # Other files, such as notes and .nfs*, are ignored; weights without a hash are not.
     for file in path.glob(f"[!.]*{SUFFIX}"):
         if file.name not in files:
             raise CheckpointError(f"{file} is not in the manifest beside it: remove it")

@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def average(composed: ComposedConfig[AverageConfig], _plugins: Plugins, options: Options) -> None:
-    """Write `checkpoints/<output>`, and say what went into it."""
+    """Write `checkpoints/<output>`, and print its members."""
     from s2s import checkpoint  # torch, which --help does without
     from s2s.run import find_run
 

@@ -1,4 +1,4 @@
-"""What all commands share: flags, the configuration, and one line and an exit code for what goes wrong."""
+"""What all commands share: flags, configuration, and errors as one line and an exit code."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
 
 @dataclass(frozen=True)
 class Options:
-    """Flags: how a command runs, as opposed to what it does, which is its configuration."""
+    """Flags of a command."""
 
     dry_run: bool = False
     """Check everything, change nothing."""
@@ -71,15 +71,15 @@ def run_command(
             return 0
         composed = compose(schema, arguments, plugins)
         if "--print-config" in flags:
-            print(to_yaml(composed.config, composed.origins) + "".join(_waiting(composed)), end="")
+            print(to_yaml(composed.config, composed.origins) + "".join(_deferred_groups(composed)), end="")
             return 0
         return main(composed, plugins, Options("--dry-run" in flags, "--quiet" in flags)) or 0
 
     return guard(command_of(schema), run)
 
 
-def _waiting(composed: ComposedConfig[Any]) -> Iterator[str]:
-    """What is said of groups that stay open, such as s2s-generate's search, until the run is known."""
+def _deferred_groups(composed: ComposedConfig[Any]) -> Iterator[str]:
+    """Options of groups that are resolved with the run, such as s2s-generate's search."""
     for group in GROUPS.keys() & composed.given.keys():
         if not getattr(composed.config, group).name:
             yield f"# laid over the run's: {group}: {to_text(composed.given[group])}\n"
@@ -119,10 +119,7 @@ def version() -> str:
 
 
 def guard(command: str, run: Callable[[], int]) -> int:
-    """Run a command; turn what goes wrong into one line on stderr and an exit code.
-
-    A bug of ours keeps its traceback: whoever mends it needs it.
-    """
+    """Run a command; errors become one line on stderr and an exit code. A bug of ours keeps its traceback."""
     _keep_streams()
     try:
         code = run()
@@ -135,7 +132,7 @@ def guard(command: str, run: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return report(command, "interrupted", 130)
     except BrokenPipeError:
-        return _reader_gone()
+        return _broken_pipe()
     except MemoryError:
         return report(command, "error: out of memory; try a smaller model or batch", 1)
     except OSError as error:
@@ -143,7 +140,7 @@ def guard(command: str, run: Callable[[], int]) -> int:
     except Exception as error:
         if _is_memory(error):
             what = str(error).rpartition("DefaultCPUAllocator: ")[2].partition(". ")[0]  # behind torch's own check
-            advice = "take fewer symbols at once (train.micro_tokens; s2s-generate: tokens)"
+            advice = "take fewer tokens at once (train.micro_tokens; s2s-generate: tokens)"
             return report(command, f"error: {what}; {advice}", 1)
         if _is_lost_peer(error):
             what = "error: another process of this run has ended; its own message says why"
@@ -156,20 +153,20 @@ def guard(command: str, run: Callable[[], int]) -> int:
 
 
 def _is_memory(error: Exception) -> bool:
-    """Whether torch, which is not imported for it, was asked for more than there is, on a GPU or a CPU."""
+    """Whether torch, which is not imported here, ran out of memory, on a GPU or a CPU."""
     words = ("can't allocate memory", "Storage size calculation overflowed", "integer multiplication overflow")
     return type(error).__name__ == "OutOfMemoryError" or any(word in str(error) for word in words)
 
 
 def _is_lost_peer(error: Exception) -> bool:
-    """Whether torch.distributed, which is not imported for it, could no longer reach another rank."""
+    """Whether torch.distributed, which is not imported here, lost the connection to another rank."""
     by_name = any(kind.__name__ == "DistError" for kind in type(error).__mro__)
     return by_name or (isinstance(error, RuntimeError) and "by peer" in str(error))
 
 
 def _keep_streams() -> None:
-    """Where a standard stream was closed, the next file to be opened must not take its place and get what was meant
-    for it; and a sign that the terminal's encoding lacks is no error."""
+    """Open closed standard streams, so that the next file does not get descriptor 0, 1 or 2 and their output; replace
+    characters that the terminal's encoding lacks."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # the lowest that is free
         pass
     os.close(descriptor)
@@ -179,8 +176,8 @@ def _keep_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def _reader_gone() -> int:
-    """`| head -1`: nobody reads any more; leave nothing for the interpreter to write at its end."""
+def _broken_pipe() -> int:
+    """`| head -1` closed the pipe: leave the interpreter nothing to flush at exit."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return BROKEN_PIPE

@@ -1,4 +1,4 @@
-"""What `--help` says: one screen for a command, and every detail of what stands beside it."""
+"""--help: one screen for a command, and every detail of a group, section or option."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def overview(schema: type, flags: Mapping[str, str], plugins: Plugins) -> str:
     lines += ["", *(_line(flag, text) for flag, text in flags.items())]
     lines += [
         "",
-        f"{command} --help NAME tells all about a name that stands above, such as {(groups or plain)[0]}",
+        f"{command} --help NAME explains a name from above, such as {(groups or plain)[0]}",
     ]
     return "\n".join(lines)
 

@@ -27,12 +27,12 @@ usage: s2s-plugins list [plugins=[my_module]]
 
   list            plugins and versions, what each registers, presets; what is broken or blocked, and why
   show            every option of a choice: value, type, default, what it does, where the value comes from;
-                  of an architecture also its parameter count at `vocab` symbols on both sides
+                  of an architecture also its parameter count with `vocab` tokens on both sides
 
   s2s-plugins show arch=transformer_big arch.d_model=512 vocab=40960"""
 
 VOCAB = 37_000
-"""Symbols that `show` counts with: the paper's shared vocabulary (section 5.1)."""
+"""Tokens that `show` counts with: the paper's shared vocabulary (section 5.1)."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -107,12 +107,12 @@ def show(words: Sequence[str], plugins: Plugins) -> None:
 def _size(text: str) -> int:
     size = text.replace("_", "").replace(",", "")
     if not size.isdecimal() or int(size) < 4:
-        raise ConfigError(f"vocab={text}: expected a number of symbols, 4 or more")
+        raise ConfigError(f"vocab={text}: expected a number of tokens, 4 or more")
     return int(size)
 
 
 def n_parameters(build: Any, config: Any, vocab: int) -> int:
-    """How many numbers training may change; built without memory, on the meta device."""
+    """Trainable parameters; built without memory, on the meta device."""
     import torch  # only here: listing and describing do without
 
     from s2s.task import Vocab

@@ -1,4 +1,4 @@
-"""s2s-score: judge outputs against references, and compare systems; or say how probable a model finds them."""
+"""s2s-score: score outputs against references and compare systems, or compute their probability under a model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def score(composed: ComposedConfig[ScoreConfig], plugins: Plugins, options: Options) -> None:
-    """Print every metric of every system, the first being the baseline, or what models say of every file."""
+    """Print every metric of every system, the first being the baseline, or the log-probabilities of every file."""
     config = composed.config
     if config.model:
         from s2s.cli.score_model import score_with_models  # torch comes with it, and metrics do without

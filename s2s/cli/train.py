@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def train(composed: ComposedConfig[Config], plugins: Plugins, options: Options) -> int:
-    """Train, or continue, or say that all is done."""
+    """Train or resume."""
     with StopSignal().handling() as stop:
         from s2s import distributed  # torch, which --help does without
         from s2s.training.session import dry_run, train_in

@@ -1,7 +1,7 @@
-"""How outputs are judged: every score carries the signature that makes it comparable.
+"""Metrics of outputs; every score carries the signature that makes it comparable.
 
-A newcomer derives from `Metric`, writes `__call__`, and registers it like the four below; comparing systems
-then already works.
+A new metric derives from `Metric`, defines `__call__`, and is registered like the four below; comparing systems then
+works.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Score:
-    """One number that judges a set of outputs, and how it came about."""
+    """The score of a set of outputs, with its signature."""
 
     name: str
     """Key, such as "bleu"."""
     value: float
     signature: str
-    """Everything that must be equal for two such numbers to be comparable."""
+    """Settings that must be equal for two scores to be comparable."""
     low: float | None = None
     """Lower end of the 95% interval."""
     high: float | None = None
     """Upper end of the 95% interval."""
     higher_is_better: bool = True
     detail: dict[str, Any] = field(default_factory=dict)
-    """Parts of the number, such as the brevity penalty."""
+    """Parts of the score, such as the brevity penalty."""
 
 
 class Metric(ABC):
-    """Judges outputs against one or several references per sentence."""
+    """Scores outputs against one or several references per sentence."""
 
     name: str
     """Key of its scores, such as "bleu"."""
@@ -63,7 +63,7 @@ class Metric(ABC):
         """Score, with a bootstrap interval of `samples` resamples, none if 0. refs: [n_refs][n_sentences]."""
 
     def per_sentence(self, hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-        """What it says of each sentence, under the same names for all, the most important first.
+        """Scores of each sentence, under the same names for all, the main one first.
 
         The default scores each sentence by itself.
         """
@@ -72,10 +72,10 @@ class Metric(ABC):
     def pairwise(self, texts: Sequence[str]) -> list[list[float]]:
         """The score of each text against each other as its only reference: [n][n], a row for each hypothesis.
 
-        The default takes the first number of `per_sentence`, n squared times.
+        The default takes the main score of `per_sentence`, for n squared pairs.
         """
         rows = [self.per_sentence([text] * len(texts), [texts]) for text in texts]
-        return [[next(iter(said.values())) for said in row] for row in rows]
+        return [[next(iter(scores.values())) for scores in row] for row in rows]
 
     def p_values(
         self,
@@ -85,9 +85,9 @@ class Metric(ABC):
         samples: int,
         seed: int,
     ) -> list[float]:
-        """How likely chance alone makes each system differ so much from the baseline: paired bootstrap.
+        """p-value of each system's difference to the baseline, by paired bootstrap.
 
-        The default scores every resample anew, which suits any metric and is slow.
+        The default scores every resample anew, which works for any metric and is slow.
         """
         from s2s.metrics.bootstrap import paired_p_value  # numpy, which listing plugins does without
 
@@ -96,7 +96,7 @@ class Metric(ABC):
 
 @dataclass(frozen=True)
 class Comparison:
-    """One system's score beside the baseline's."""
+    """One system's score compared with the baseline's."""
 
     system: str
     score: Score
@@ -105,7 +105,7 @@ class Comparison:
     p_value: float | None = None
     """Of the difference, by paired bootstrap; None for the baseline and without samples."""
     sentences: list[dict[str, Any]] | None = None
-    """What `Metric.per_sentence` says; None where nobody asked."""
+    """`Metric.per_sentence`; None if not requested."""
 
 
 def compare(
@@ -130,7 +130,7 @@ def compare(
 
 
 def _compared(system: str, score: Score, baseline: Score, p_value: float | None) -> Comparison:
-    """Equal scores are no evidence of a difference, whereas sacrebleu's test finds it sure: nothing strays further."""
+    """Equal scores have p = 1; sacrebleu's test would give the smallest p, as nothing strays further than 0."""
     difference = score.value - baseline.value
     return Comparison(system, score, difference, p_value if difference or p_value is None else 1.0)
 
@@ -188,7 +188,7 @@ class BleuMosesConfig(Choice):
     lang: str = ""
     """Language of the outputs, such as de, whose Moses rules are used; empty follows the task."""
     split_hyphens: bool = True
-    """Write a hyphen between two symbols as ` ##AT##-##AT## `, as the paper's authors did on both sides."""
+    """Write a hyphen between two characters as ` ##AT##-##AT## `, as the paper's authors did on both sides."""
     lowercase: bool = False
     """Lower-case both sides before anything else."""
     normalize: bool = False
@@ -197,7 +197,7 @@ class BleuMosesConfig(Choice):
 
 @hookimpl
 def s2s_register(registry: Registry) -> None:
-    """The core's own metrics, through the same door as a stranger's."""
+    """The core's own metrics."""
     registry.metric("bleu", BleuConfig, "s2s.metrics.sacre:Bleu")
     registry.metric("chrf", ChrfConfig, "s2s.metrics.sacre:Chrf")
     registry.metric("ter", TerConfig, "s2s.metrics.sacre:Ter")

@@ -1,4 +1,4 @@
-"""From the names of metrics, with or without options, to metrics."""
+"""Builds metrics from their names and options."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def build_metrics(
 ) -> list[Metric]:
     """The metrics in `wanted`, or else the task's own: each a name, or {name: bleu, tokenize: intl}.
 
-    What is `given` is for every metric that has it and is not told otherwise in `wanted`; ConfigError if none has it.
-    The second of a name is called bleu-2: scores are told apart by their names.
+    Options in `given` apply to every metric that has them, unless `wanted` sets them; ConfigError if none has one.
+    The second metric of a name is called bleu-2, so that scores have different names.
     """
     specs = task.metrics if wanted is None else wanted
     if isinstance(specs, str | Mapping):
@@ -36,7 +36,7 @@ def build_metrics(
         raise ConfigError(f"metrics={specs}: give a list, such as metrics=[bleu,chrf]")
     chosen = [_chosen(spec, registry) for spec in specs]
     _refuse_unknown(given, [entry for entry, _ in chosen])
-    metrics = [_build(entry, {**task.metric_options, **given}, said) for entry, said in chosen]
+    metrics = [_build(entry, {**task.metric_options, **given}, own_options) for entry, own_options in chosen]
     seen: Counter[str] = Counter()
     for metric in metrics:
         seen[metric.name] += 1
@@ -46,11 +46,11 @@ def build_metrics(
 
 
 def _chosen(spec: Any, registry: Registry) -> tuple[Entry, Mapping[str, Any]]:
-    """A metric, and what is said of its options, its name among them."""
-    said = {"name": spec} if isinstance(spec, str) else spec
-    if not isinstance(said, Mapping) or not isinstance(said.get("name"), str):
+    """The registered metric and its options, with its name."""
+    own_options = {"name": spec} if isinstance(spec, str) else spec
+    if not isinstance(own_options, Mapping) or not isinstance(own_options.get("name"), str):
         raise ConfigError(f"metrics=[{spec}]: give a name, or options with a name: {{name: bleu, tokenize: intl}}")
-    return registry.get("metric", said["name"]), said
+    return registry.get("metric", own_options["name"]), own_options
 
 
 def _options(entry: Entry) -> dict[str, Option]:
@@ -66,7 +66,7 @@ def _refuse_unknown(given: Mapping[str, Any], entries: Sequence[Entry]) -> None:
             raise ConfigError(f"{key}: no such option of s2s-score or of its metrics here ({metrics}).{hint}")
 
 
-def _build(entry: Entry, defaults: Mapping[str, Any], said: Mapping[str, Any]) -> Metric:
+def _build(entry: Entry, defaults: Mapping[str, Any], own_options: Mapping[str, Any]) -> Metric:
     known = _options(entry)
-    chosen = {key: value for key, value in defaults.items() if key in known} | dict(said)
+    chosen = {key: value for key, value in defaults.items() if key in known} | dict(own_options)
     return entry.build(entry_config(entry, chosen, f"metrics.{entry.name}"))

@@ -1,6 +1,6 @@
 """The paper's BLEU (section 6.1): a number of its own, not comparable with sacreBLEU's.
 
-Outputs and references go through the Moses tokeniser alike, a hyphen between two symbols becomes a word of
+Outputs and references go through the Moses tokeniser alike, a hyphen between two characters becomes a word of
 its own, and BLEU is counted on what results, without smoothing, as the scripts of that time did.
 """
 
@@ -29,7 +29,7 @@ HYPHEN = re.compile(r"(\S)-(\S)")
 
 
 def split_hyphens(line: str) -> str:
-    """A hyphen between two symbols as a word of its own, ` ##AT##-##AT## `.
+    """A hyphen between two characters as a word of its own, ` ##AT##-##AT## `.
 
     A match consumes both neighbours, as in the authors' own substitution: of `A-B-C` only the first is split.
     """
@@ -60,7 +60,7 @@ class BleuMoses(SacreMetric):
         return split_hyphens(line) if self.config.split_hyphens else line
 
     def sign(self, signature: Signature) -> None:
-        """What was done to the text, in place of sacrebleu's `tok:none`."""
+        """The tokenisation, in place of sacrebleu's `tok:none`."""
         signature.update("tok", f"moses.{self.config.lang}")
         signature.update("hyphen", "split" if self.config.split_hyphens else "kept")
         signature.update("punct", "normalized" if self.config.normalize else "kept")

@@ -57,14 +57,14 @@ def chrf_pairwise(scorer: CHRF, texts: Sequence[str]) -> Matrix:
 def matches(counters: Sequence[Counter[Any]]) -> Matrix:
     """[n, n], how many n-grams two texts share, each as often as the text that has fewer of it.
 
-    The k-th of equal n-grams is a kind of its own, so that one product of what is there counts them all.
+    The k-th of equal n-grams is a kind of its own, so that one matrix product counts them all.
     """
     kinds: dict[tuple[Hashable, int], int] = {}
     rows = [[kinds.setdefault(kind, len(kinds)) for kind in _numbered(counter)] for counter in counters]
-    there = np.zeros((len(rows), len(kinds)), dtype=np.float32)  # [n, F]; whole numbers stay exact
-    for row, places in zip(there, rows, strict=True):
-        row[places] = 1
-    return (there @ there.T).astype(np.float64)
+    present = np.zeros((len(rows), len(kinds)), dtype=np.float32)  # [n, F]; whole numbers stay exact
+    for row, columns in zip(present, rows, strict=True):
+        row[columns] = 1
+    return (present @ present.T).astype(np.float64)
 
 
 def _numbered(counter: Counter[Any]) -> Iterable[tuple[Hashable, int]]:

@@ -1,4 +1,4 @@
-"""Scores for a reader: a table for a terminal, or one JSON object with everything."""
+"""Reports of scores: a table for a terminal, or one JSON object."""
 
 from __future__ import annotations
 

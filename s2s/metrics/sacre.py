@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class SacreMetric(Metric):
-    """What the metrics of sacrebleu have in common."""
+    """Base class of sacrebleu's metrics."""
 
     def __init__(self, name: str, scorer: Scorer) -> None:
         self.name = name
@@ -42,10 +42,10 @@ class SacreMetric(Metric):
 
     @abstractmethod
     def detail(self, score: Any) -> dict[str, Any]:
-        """Parts of sacrebleu's score that explain the number."""
+        """Parts of sacrebleu's score."""
 
     def prepare(self, lines: Sequence[str]) -> Sequence[str]:
-        """What is done to outputs and references before sacrebleu sees them."""
+        """Preprocess outputs and references for sacrebleu."""
         return lines
 
     def sign(self, signature: Signature) -> None:
@@ -89,7 +89,7 @@ class SacreMetric(Metric):
         return [{"score": float(scorer.sentence_score(hyp, of).score)} for hyp, *of in rows]
 
     def pairwise(self, texts: Sequence[str]) -> list[list[float]]:
-        """The same numbers; what sacrebleu counts of a text is counted once for all that it is compared with."""
+        """The same scores, with the n-grams of each text counted once."""
         scorer = self._of_sentences()
         ready = [scorer._preprocess_segment(text) for text in self.prepare(texts)]
         if isinstance(scorer, BLEU):

@@ -1,6 +1,6 @@
-"""A run on disk: its directory, who may write into it, and how a trained model comes back out of it.
+"""A run on disk: its directory, its lock, and loading a trained run.
 
-runs/<name>/  config.yaml    what was given           resolved.yaml   every option; itself a valid input
+runs/<name>/  config.yaml    as given                 resolved.yaml   every option; itself a valid input
               env.json       versions, plugins, …     status.json     running, done, preempted, failed
               log.jsonl  train.log  tensorboard/      tokenizer/      as at training, with its hashes
               checkpoints/   step-012000/ average/    best, last      pointers into checkpoints/

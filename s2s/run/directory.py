@@ -1,4 +1,4 @@
-"""The directory of a run that trains: locked, and continued only as what it was started as."""
+"""The directory of a run that trains: locked, and resumed only with the options that it was started with."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ FREE = (
     "train.average", "train.average_of", "valid.*", "checkpoint.*", "log.*", "search.*",
     "data.prepared", "data.workers", "data.timeout",
 )  # fmt: skip
-"""Options that may change when a run continues: they say how long, where and how closely watched, not what."""
+"""Options that may change when a run is resumed: how long, where and how closely watched, not what is trained."""
 REPLACED = ("config.yaml", "env.json", "status.json", "log.jsonl", "tokenizer", "best", "last")
-"""What a run writes anew where it begins or goes on."""
+"""Files that a run overwrites when it starts or resumes."""
 
 
 class RunDirectory:
-    """Where a run writes; of several ranks, only the first does."""
+    """The directory of a run; only rank 0 writes."""
 
-    def __init__(self, path: Path, *, is_first: bool = True) -> None:
+    def __init__(self, path: Path, *, is_main: bool = True) -> None:
         self.path = path
-        self.is_first = is_first
+        self.is_main = is_main
         self.checkpoints = path / "checkpoints"
         self.tokenizer = path / "tokenizer"
         self.lock = FileLock(path / ".lock")
@@ -58,11 +58,11 @@ class RunDirectory:
         self.lock.release()
 
     def begin(self, composed: ComposedConfig[Config], plugins: Plugins, world: World) -> list[str]:
-        """Lock the directory, make sure that the run may go on in it, write down what it is; warnings.
+        """Lock the directory, check that the run may start or resume in it, write its configuration; returns warnings.
 
-        Whatever makes the run impossible is an error here, before the first update.
+        Raises CheckpointError for whatever makes the run impossible, before the first update.
         """
-        if not self.is_first:
+        if not self.is_main:
             return []
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -82,18 +82,18 @@ class RunDirectory:
         return warnings
 
     def announce(self) -> None:
-        """Let run=last mean this run: nothing speaks against it any more."""
-        if self.is_first:
+        """Let run=last mean this run, once it has been built without an error."""
+        if self.is_main:
             point_last(self.path)
 
     def discard(self) -> None:
-        """Leave nothing behind of a run that was refused before its first update, where nothing was before."""
-        if self.is_first and self.is_new and self.lock.descriptor is not None and not self.is_resumed:
+        """Remove the directory of a new run that failed before its first update."""
+        if self.is_main and self.is_new and self.lock.descriptor is not None and not self.is_resumed:
             shutil.rmtree(self.path, ignore_errors=True)
 
     @property
     def is_resumed(self) -> bool:
-        """Whether there is anything to continue."""
+        """Whether there is a checkpoint to resume from."""
         return bool(checkpoint.steps(self.checkpoints))
 
     @property
@@ -102,8 +102,8 @@ class RunDirectory:
         return max((int(path.name.partition("-")[2]) for path in checkpoint.steps(self.checkpoints)), default=0)
 
     def keep_tokenizer(self, source: Path) -> None:
-        """Copy the tokeniser of the prepared data; a run that continues must find the one it has."""
-        if not self.is_first:
+        """Copy the tokeniser of the prepared data; raises CheckpointError if a resumed run has another one."""
+        if not self.is_main:
             return
         new = tokenizer.identity(source)
         old = tokenizer.recorded(self.tokenizer) or self._read_env().get("tokenizer")
@@ -120,8 +120,8 @@ class RunDirectory:
             raise CheckpointError(f"{self.tokenizer} cannot be written: {error}") from error
 
     def keep_data(self, identity: str, source: Path) -> None:
-        """Remember which training corpora the prepared folder `source` holds; a run continues with no others."""
-        if not self.is_first:
+        """Record the training corpora in `source` by their identity; CheckpointError if a resumed run had others."""
+        if not self.is_main:
             return
         env = self._read_env()
         old = env.get("data", identity)
@@ -133,14 +133,14 @@ class RunDirectory:
         self._write_json("env.json", {**env, "data": identity})
 
     def status(self, state: str, **facts: Any) -> None:
-        """Write status.json: running, done, preempted or failed, and since when."""
-        if self.is_first:
+        """Write status.json: running, done, preempted or failed, with a time stamp."""
+        if self.is_main:
             since = time.strftime("%Y-%m-%d %H:%M:%S %z")
             with suppress(OSError):  # a full disk must not hide how the run ended
                 self._write_json("status.json", {"state": state, "since": since, **facts})
 
     def _refuse_what_is_no_run(self) -> None:
-        """Somebody's folder of another kind, such as the one he works in, must lose nothing to a run."""
+        """Refuse a directory that is no run but has files that a run would overwrite, such as the working directory."""
         if (self.path / RESOLVED).is_file():
             return
         held = [name for name in REPLACED if os.path.lexists(self.path / name)]

@@ -1,4 +1,4 @@
-"""What a run's numbers depend on beside its configuration: versions, code, plugins, machine."""
+"""env.json: versions, code, plugins and machine, on which results depend beside the configuration."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from s2s.plugin import Plugins
 
 PACKAGES = ("s2s-toolkit", "torch", "numpy", "sentencepiece", "sacrebleu", "omegaconf", "safetensors")
-TELLING = ("packages.torch", "device", "threads", "ranks")
-"""What makes a continued run differ in its last bits"""
+AFFECTS_BITS = ("packages.torch", "device", "threads", "ranks")
+"""Entries that make a resumed run differ in its last bits"""
 
 
 def environment(plugins: Plugins, world: World) -> dict[str, Any]:
@@ -48,9 +48,9 @@ def environment(plugins: Plugins, world: World) -> dict[str, Any]:
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """In words, what has changed since that lets a continued run end with other bytes, or otherwise altogether."""
+    """Warnings about changes after which a resumed run ends with other bytes, or other results altogether."""
     words = []
-    for key in TELLING:
+    for key in AFFECTS_BITS:
         was, now = _get(old, *key.split(".")), _get(new, *key.split("."))
         if was != now:
             words.append(f"{key} was {was} and is {now}: the results will differ in their last bits")
@@ -82,7 +82,7 @@ def _git(folder: Path) -> dict[str, Any] | None:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
 
     try:
-        git("ls-files", "--error-unmatch", "__init__.py")  # a wheel inside somebody else's repository is not git's
+        git("ls-files", "--error-unmatch", "__init__.py")  # a wheel may lie in another repository
         return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain", "--", "."))}
     except (OSError, subprocess.SubprocessError):
         return None

@@ -17,7 +17,7 @@ RESOLVED = "resolved.yaml"
 
 
 def run_path(name: str) -> Path:
-    """Where a run of this name lies, or will: a bare name under runs/, a path as it stands, last the newest."""
+    """The directory of a run: a bare name lies under runs/, a path is taken as it is, last is the newest run."""
     if name == "last":
         return _last()
     if "/" in name or name in (".", ".."):
@@ -44,14 +44,14 @@ def _is_run(path: Path) -> bool:
 
 
 def point_last(path: Path) -> None:
-    """Let run=last mean `path` from now on; not where there is no runs/, nor where it cannot be written to."""
+    """Let run=last mean `path` from now on, if there is a runs/ that can be written to."""
     if RUNS.is_dir():
         with suppress(OSError):
             checkpoint.write_link(RUNS / "last", path)
 
 
 def candidates(directory: Path, wanted: str) -> list[Path]:
-    """The checkpoints that `wanted` may mean, the first valid one of which is taken."""
+    """The checkpoints that checkpoint=`wanted` may mean, in the order in which they are tried."""
     folder = directory / "checkpoints"
     newest = list(reversed(checkpoint.steps(folder)))
     best = checkpoint.read_link(directory / "best")

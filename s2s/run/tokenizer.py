@@ -1,4 +1,4 @@
-"""The tokeniser travels inside the run, with the hashes that tell it from any other."""
+"""The copy of the tokeniser inside a run, with its hashes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def identity(folder: Path) -> str:
 
 
 def recorded(folder: Path) -> str | None:
-    """The identity that was written down when the tokeniser was copied here; None if nothing was."""
+    """The identity that was recorded when the tokeniser was copied here; None if there is none."""
     try:
         return _combined(dict(json.loads((folder / MANIFEST).read_bytes())))
     except FileNotFoundError:
@@ -38,7 +38,7 @@ def recorded(folder: Path) -> str | None:
 
 
 def copy_tokenizer(source: Path, target: Path) -> None:
-    """Copy the folder, with its hashes, so that it is there whole or not at all."""
+    """Copy the folder, with its hashes, atomically."""
     temp = target.with_name(f".{target.name}.tmp")
     shutil.rmtree(temp, ignore_errors=True)
     shutil.copytree(source, temp)

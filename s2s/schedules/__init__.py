@@ -108,24 +108,24 @@ def constant(config: ConstantConfig) -> Schedule:
 
 
 def linear(config: LinearConfig) -> Schedule:
-    return _warm(config, lambda step: config.end + (config.lr - config.end) * (1 - _share_done(config, step)))
+    return _warm(config, lambda step: config.end + (config.lr - config.end) * (1 - _decay_progress(config, step)))
 
 
 def cosine(config: CosineConfig) -> Schedule:
     def decay(step: int) -> float:
-        half = (1 + math.cos(math.pi * _share_done(config, step))) / 2
+        half = (1 + math.cos(math.pi * _decay_progress(config, step))) / 2
         return config.end + (config.lr - config.end) * half
 
     return _warm(config, decay)
 
 
 def _warm(config: PeakConfig, after: Schedule) -> Schedule:
-    """`after`, but linear from 0 to the peak during the first `warmup` steps."""
+    """`after`, preceded by a linear warm-up from 0 to the peak."""
     return lambda step: config.lr * step / config.warmup if step < config.warmup else after(step)
 
 
-def _share_done(config: DecayConfig, step: int) -> float:
-    """How much of the way from the end of the warm-up to the last step lies behind, 0 to 1."""
+def _decay_progress(config: DecayConfig, step: int) -> float:
+    """Progress from the end of the warm-up to the last step, 0 to 1."""
     return min((step - config.warmup) / max(config.steps - config.warmup, 1), 1.0)
 
 

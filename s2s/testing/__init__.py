@@ -1,4 +1,4 @@
-"""What every plugin promises, as checks that its author calls from his own tests.
+"""The contracts of architectures and tasks as checks, for the tests of a plugin.
 
     def test_my_architecture_keeps_the_contract():
         check_arch(registry.get("arch", "my_arch"), MyConfig(d_model=16))
@@ -6,7 +6,7 @@
     def test_my_task_keeps_the_contract(tmp_path):
         check_task(registry.get("task", "my_task"), MyTaskConfig(train=["few.src", "few.tgt"]), tmp_path)
 
-Each check is an assertion that says what is broken, and may be called alone.
+Each check raises AssertionError with what is broken, and may be called alone.
 """
 
 from s2s.testing.arch import (

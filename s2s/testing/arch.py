@@ -29,8 +29,8 @@ from torch.nn import functional as F
 from s2s.backend.linear import deterministic_backend, prepack
 from s2s.batch import Batch, make_batch
 from s2s.task import Vocab
+from s2s.testing.incremental import LENGTHS, IncrementalDecoding, assert_close, batch_of, pairs, regular
 from s2s.testing.vocab_rows import assert_vocab_rows
-from s2s.testing.walk import LENGTHS, Walk, batch_of, pairs, regular, same
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from s2s.registry import Choice, Entry
 
 VOCAB = Vocab(src=19, tgt=19, joint=True)
-"""The task that architectures are checked on: fifteen symbols beside the special ones, the same on both sides."""
+"""The vocabulary that architectures are checked on: fifteen tokens beside the special ones, joint."""
 
 
 def check_arch(entry: Entry, config: Choice, vocab: Vocab = VOCAB) -> None:
@@ -60,14 +60,14 @@ def check_arch(entry: Entry, config: Choice, vocab: Vocab = VOCAB) -> None:
 
 
 def assert_causal(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
-    """What is predicted for a position depends on no later target symbol."""
+    """What is predicted for a position depends on no later target token."""
     batch = batch_of(vocab)
     before = _logits(model, batch.src, batch.src_pad, batch.tgt_in)
     for t in range(1, batch.tgt_in.size(1)):
         other = batch.tgt_in.clone()
         other[:, t:] = regular(vocab, other[:, t:].shape, seed=99)
         after = _logits(model, batch.src, batch.src_pad, other)
-        same(after[:, :t], before[:, :t], f"decode looks ahead: predictions before symbol {t} change with it")
+        assert_close(after[:, :t], before[:, :t], f"decode looks ahead: predictions before token {t} change with it")
 
 
 def assert_ignores_padding(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
@@ -78,8 +78,8 @@ def assert_ignores_padding(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
     for i, pair in enumerate(sentences):
         alone = make_batch([pair], vocab)
         expected = _logits(model, alone.src, alone.src_pad, alone.tgt_in)
-        what = f"padding or a neighbour is seen: {len(pair[0])} + {len(pair[1])} symbols, alone and in a batch"
-        same(logits[i : i + 1, : expected.size(1)], expected, what)
+        what = f"padding or a neighbour is seen: {len(pair[0])} + {len(pair[1])} tokens, alone and in a batch"
+        assert_close(logits[i : i + 1, : expected.size(1)], expected, what)
     nothing = torch.full_like(together.src, vocab.pad)
     empty = _logits(model, nothing, nothing == vocab.pad, together.tgt_in)
     assert empty.isfinite().all(), "a source of nothing but padding gives NaN or infinity"
@@ -97,70 +97,70 @@ def assert_attention(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
     expected = [*together.tgt_in.shape, together.src.size(1)]
     assert list(found.shape) == expected, f"attention has the shape {list(found.shape)}, expected {expected}"
     assert found.min() >= 0, "attention is negative somewhere"
-    same(found.sum(-1), torch.ones(together.tgt_in.shape), "attention does not sum to 1")
+    assert_close(found.sum(-1), torch.ones(together.tgt_in.shape), "attention does not sum to 1")
     assert not found.transpose(1, 2)[together.src_pad].any(), "attention looks at padding"
     for i, pair in enumerate(sentences):
         alone = make_batch([pair], vocab)
         own = model.attention(alone.src, alone.src_pad, alone.tgt_in)
         assert own is not None, "attention is given for some sentences only"
-        same(found[i, : own.size(1), : own.size(2)], own[0], "attention depends on neighbours or padding")
+        assert_close(found[i, : own.size(1), : own.size(2)], own[0], "attention depends on neighbours or padding")
         for t in range(1, own.size(1)):
             short = model.attention(alone.src, alone.src_pad, alone.tgt_in[:, :t])
             assert short is not None, "attention is given for some sentences only"
-            same(short, own[:, :t], f"attention looks ahead: rows before symbol {t} change with it")
+            assert_close(short, own[:, :t], f"attention looks ahead: rows before token {t} change with it")
 
 
 @torch.no_grad()
 def assert_step_is_decode(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
     """Step by step, each hypothesis of each sentence is predicted as `decode` predicts it at once."""
-    walk = Walk(model, vocab)
-    walk.compare("the first step differs from decode")
-    walk.reorder(torch.zeros(len(LENGTHS), 3, dtype=torch.long))
+    decoding = IncrementalDecoding(model, vocab)
+    decoding.compare("the first step differs from decode")
+    decoding.reorder(torch.zeros(len(LENGTHS), 3, dtype=torch.long))
     for _ in range(4):
-        walk.feed()
-        walk.compare("step differs from decode")
+        decoding.step()
+        decoding.compare("step differs from decode")
 
 
 @torch.no_grad()
 def assert_state_reorders(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
-    """A state goes on as told: hypotheses permuted, copied or dropped, sentences permuted or dropped."""
-    walk = Walk(model, vocab)
-    walk.reorder(torch.zeros(len(LENGTHS), 3, dtype=torch.long))
+    """A state continues correctly after hypotheses are permuted, copied or dropped, and sentences likewise."""
+    decoding = IncrementalDecoding(model, vocab)
+    decoding.reorder(torch.zeros(len(LENGTHS), 3, dtype=torch.long))
     for order in ([2, 0, 1], [1, 1, 0], [2, 0], [1, 0, 1, 0]):
-        walk.feed()
-        walk.reorder(torch.stack([torch.tensor(order).roll(i) for i in range(len(LENGTHS))]))
-        walk.feed()
-        walk.compare(f"State.reorder({order}), or a step after it, mixes hypotheses up")
+        decoding.step()
+        decoding.reorder(torch.stack([torch.tensor(order).roll(i) for i in range(len(LENGTHS))]))
+        decoding.step()
+        decoding.compare(f"State.reorder({order}), or a step after it, mixes hypotheses up")
     for rows in ([2, 0, 3], [1, 2], [0]):
-        walk.keep(torch.tensor(rows))
-        walk.feed()
-        walk.compare(f"State.keep({rows}), or a step after it, mixes sentences up")
+        decoding.keep(torch.tensor(rows))
+        decoding.step()
+        decoding.compare(f"State.keep({rows}), or a step after it, mixes sentences up")
 
 
 @torch.no_grad()
 def assert_state_joins(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
-    """Where states can be joined, sentences that began at different times go on together as each would alone."""
-    older, newer = Walk(model, vocab), Walk(model, vocab)
+    """Where states can be joined, sentences that began at different times continue together as each would alone."""
+    older, newer = IncrementalDecoding(model, vocab), IncrementalDecoding(model, vocab)
     if not older.state.joins:
         return
-    for walk in (older, newer):
-        walk.reorder(torch.zeros(len(LENGTHS), 3, dtype=torch.long))
+    for decoding in (older, newer):
+        decoding.reorder(torch.zeros(len(LENGTHS), 3, dtype=torch.long))
     for _ in range(3):
-        older.feed()
+        older.step()
     older.keep(torch.tensor([1, 0]))
     newer.keep(torch.tensor([2, 3]))
     older.join(newer)
     for order in ([0, 1, 2], [2, 0, 0]):
-        older.feed()
+        older.step()
         older.compare("State.join, or a step after it, mixes sentences up")
         older.reorder(torch.tensor([order] * 4))
     older.keep(torch.tensor([3, 0, 2]))
-    older.feed()
+    older.step()
     older.compare("State.keep after State.join, or a step after it, mixes sentences up")
 
 
 def assert_deterministic(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
-    """Evaluation has nothing random, and training has nothing that the seed does not decide."""
+    """Evaluation is deterministic, and training depends on nothing but the seed."""
     batch = batch_of(vocab)
     first, second = (_logits(model, batch.src, batch.src_pad, batch.tgt_in) for _ in range(2))
     assert torch.equal(first, second), "in evaluation, two runs differ"
@@ -170,7 +170,7 @@ def assert_deterministic(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
 
 
 def assert_saves_everything(model: Seq2Seq, other: Seq2Seq, vocab: Vocab = VOCAB) -> None:
-    """The state dict is all of a model: `other`, of the same config, becomes it."""
+    """The state dict is complete: loaded into `other`, of the same config, it gives the same model."""
     batch = batch_of(vocab)
     other.load_state_dict({name: t.clone() for name, t in model.state_dict().items()})
     expected = _logits(model, batch.src, batch.src_pad, batch.tgt_in)
@@ -184,7 +184,7 @@ def assert_trains(model: Seq2Seq, vocab: Vocab = VOCAB, n_steps: int = 60, lr: f
     optimizer = torch.optim.Adam(model.parameters(), lr=lr)
     losses = []
     for step in range(n_steps):
-        src = [regular(vocab, (1 + i % 4,), n_symbols=6, seed=16 * step + i).tolist() for i in range(16)]
+        src = [regular(vocab, (1 + i % 4,), n_tokens=6, seed=16 * step + i).tolist() for i in range(16)]
         batch = make_batch([(s, s) for s in src], vocab)
         optimizer.zero_grad()
         loss = _loss(model, batch)
@@ -205,7 +205,7 @@ def assert_prepacks(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
     before = _logits(model, batch.src, batch.src_pad, batch.tgt_in)
     prepack(model, deterministic_backend(model), "none")
     after = _logits(model, batch.src, batch.src_pad, batch.tgt_in)
-    same(after, before, "prepacked linear maps give other predictions: a module may read the weight of another")
+    assert_close(after, before, "prepacked linear maps give other predictions: a module may read the weight of another")
     assert_step_is_decode(model, vocab)
 
 
@@ -217,7 +217,7 @@ def _logits(model: Seq2Seq, src: Tensor, pad: Tensor, tgt: Tensor) -> Tensor:
 
 
 def _loss(model: Seq2Seq, batch: Batch) -> Tensor:
-    """Cross-entropy per symbol, without the toolkit's own loss."""
+    """Cross-entropy per token, without the toolkit's own loss."""
     logits = model.project(model(batch.src, batch.src_pad, batch.tgt_in))
     return F.cross_entropy(logits[~batch.tgt_pad], batch.tgt_out[~batch.tgt_pad])
 

@@ -29,7 +29,7 @@ def check_task(entry: Entry, config: Choice, directory: Path) -> None:
 def assert_task_round_trips(
     task: Task, directory: Path, n: int = 100, normalise: Callable[[str], str] = lambda s: " ".join(s.split())
 ) -> None:
-    """Learnt symbols are read back the same, and references survive encoding, up to white space.
+    """Learnt tokens are read back the assert_close, and references survive encoding, up to white space.
 
     A task that changes its text on purpose, such as to lower case, gives its own `normalise`.
     """
@@ -49,13 +49,13 @@ def assert_task_round_trips(
     _check_ids(encoded, task.vocab)
     for example, pair, src in zip(examples, encoded, task.encode_source([e.src for e in examples]), strict=True):
         assert list(src) == list(pair.src), f"encode_source and encode disagree on {example.src!r}"
-        _check_symbols(task, example, pair)
+        _check_tokens(task, example, pair)
         text = task.detokenize(pair.tgt, example.src)
         assert normalise(text) == normalise(example.tgt), f"{example.tgt!r} comes back as {text!r}"
 
 
 def assert_constraint_allows_references(task: Task, n: int = 20) -> None:
-    """The task's constraint, if it has one, lets every reference pass, up to its end; `task` has its symbols."""
+    """The task's constraint, if it has one, allows every reference up to its end; `task` has a vocabulary."""
     constraint = task.constraint()
     if constraint is None:
         return
@@ -65,7 +65,7 @@ def assert_constraint_allows_references(task: Task, n: int = 20) -> None:
         state = constraint.start(batch.src, batch.src_pad, torch.tensor([len(pair.tgt)]))  # no longer than it is
         for t, token in enumerate(batch.tgt_out[0].tolist()):
             allowed = bool(constraint.allowed(state)[0, 0, token])
-            assert allowed, f"the constraint forbids symbol {t} (id {token}) of the reference {example.tgt!r}"
+            assert allowed, f"the constraint forbids token {t} (id {token}) of the reference {example.tgt!r}"
             state = constraint.advance(state, torch.tensor([[token]]))
 
 
@@ -75,17 +75,17 @@ def _examples(task: Task, n: int) -> list[Example]:
     return [e for e in islice(task.examples("train", name), n) if isinstance(e, Example)]
 
 
-def _check_symbols(task: Task, example: Example, pair: Encoded) -> None:
-    """Each symbol can be read, and belongs to a word that is there or to none."""
+def _check_tokens(task: Task, example: Example, pair: Encoded) -> None:
+    """Each token has a piece, and belongs to a word of the text or to none."""
     n_pieces = len(task.pieces(pair.tgt, example.src))
-    assert n_pieces == len(pair.tgt), f"pieces gives {n_pieces} for {len(pair.tgt)} symbols of {example.tgt!r}"
+    assert n_pieces == len(pair.tgt), f"pieces gives {n_pieces} for {len(pair.tgt)} tokens of {example.tgt!r}"
     target = task.detokenize(pair.tgt, example.src)
     of_source, of_target = task.source_words(example.src), task.target_words(pair.tgt, example.src)
     for name, words, ids, text in (
         ("source_words", of_source, pair.src, example.src),
         ("target_words", of_target, pair.tgt, target),
     ):
-        assert len(words) == len(ids), f"{name} gives {len(words)} words for {len(ids)} symbols of {text!r}"
+        assert len(words) == len(ids), f"{name} gives {len(words)} words for {len(ids)} tokens of {text!r}"
         outside = [word for word in words if word is not None and not 0 <= word < max(len(text.split()), 1)]
         assert not outside, f"{name} numbers words {outside}, but {text!r} has {len(text.split())}"
 
@@ -94,8 +94,8 @@ def _check_vocabulary(task: Task, again: Task, side: Side) -> None:
     """As many names as ids, the same after load."""
     tokens, size = task.vocabulary(side), getattr(task.vocab, side)
     assert tokens is None or len(tokens) == size, f"vocabulary('{side}') has {len(tokens or ())} tokens, vocab {size}"
-    same = tokens is None or list(tokens) == list(again.vocabulary(side) or ())
-    assert same, f"after load, vocabulary('{side}') differs"
+    unchanged = tokens is None or list(tokens) == list(again.vocabulary(side) or ())
+    assert unchanged, f"after load, vocabulary('{side}') differs"
 
 
 def _check_ids(encoded: Sequence[Encoded], vocab: Vocab) -> None:

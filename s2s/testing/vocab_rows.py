@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from s2s.testing.walk import batch_of, same
+from s2s.testing.incremental import assert_close, batch_of
 
 if TYPE_CHECKING:
     from s2s.model import Seq2Seq
@@ -39,7 +39,7 @@ def assert_vocab_rows(model: Seq2Seq, vocab: Vocab) -> None:
     src, tgt = source.argsort()[batch.src], target.argsort()[batch.tgt_in]
     expected = model.eval().project(model(batch.src, batch.src_pad, batch.tgt_in))[..., target]
     found = other.project(other(src, batch.src_pad, tgt))
-    same(found, expected, "vocab_rows leaves out a tensor that has a row for each token, or names one that has not")
+    assert_close(found, expected, "vocab_rows leaves out a tensor with a row for each token, or names another")
 
 
 def _order(vocab: Vocab, n: int, seed: int) -> torch.Tensor:

@@ -42,7 +42,7 @@ def train_in(composed: ComposedConfig[Config], plugins: Plugins, world: World, s
     # so that the run's config.yaml and resolved.yaml, given again, mean this run
     config.run = composed.given["run"] = str(path)
     before = _status(path)
-    with RunDirectory(path, is_first=world.is_main) as run:
+    with RunDirectory(path, is_main=world.is_main) as run:
         warnings = run.begin(composed, plugins, world)
         with Log(path, config.log, config.train.steps, quiet=quiet, rank=world.rank) as log:
             if world.any_true(world.is_main and is_finished(before, config)):

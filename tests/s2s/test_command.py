@@ -185,7 +185,7 @@ def test_flags_may_stand_anywhere() -> None:
         (
             type("OutOfMemoryError", (RuntimeError,), {})("CUDA out of memory. Tried"),
             1,
-            "s2s-x: error: CUDA out of memory; take fewer symbols at once (train.micro_tokens; s2s-generate: tokens)",
+            "s2s-x: error: CUDA out of memory; take fewer tokens at once (train.micro_tokens; s2s-generate: tokens)",
         ),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
@@ -298,7 +298,7 @@ def test_plugins_counts_the_parameters_of_an_architecture(
         (["show", "arch"], "show: say what"),
         (["show", "arch=wied"], "Did you mean 'wide'?"),
         (["show", "search=beam", "search.bem=1"], "search.bem: no such option. Did you mean 'search.beam'?"),
-        (["show", "arch=wide", "vocab=x"], "vocab=x: expected a number of symbols"),
+        (["show", "arch=wide", "vocab=x"], "vocab=x: expected a number of tokens"),
         (["list", "arch=wide"], "s2s-plugins show arch=wide"),
         (["--lst"], "no flag --lst."),
     ],

@@ -18,7 +18,7 @@ from s2s.errors import DataError
 from s2s.generation.scoring import Total, score, score_ids
 from s2s.plugin import load_plugins
 from s2s.task import Encoded, Example, Vocab
-from s2s.testing.walk import regular
+from s2s.testing.incremental import regular
 
 if TYPE_CHECKING:
     from s2s.model import Seq2Seq

@@ -369,11 +369,11 @@ def test_a_sound_task_passes(kind: type[Task], tmp_path: Path) -> None:
         (LosesTheLastLetter, "comes back as"),
         (AddsTheEnd, r"special ids \[3\]"),
         (CountsWordsThatAreNot, r"source_words numbers words \[1\], but 'ab' has 1"),
-        (HasNoWordForSome, "target_words gives 1 words for 2 symbols of 'ba'"),
-        (ReadsThemAsOne, "pieces gives 1 for 2 symbols"),
+        (HasNoWordForSome, "target_words gives 1 words for 2 tokens of 'ba'"),
+        (ReadsThemAsOne, "pieces gives 1 for 2 tokens"),
         (KnowsFewerSymbols, r"src ids \[6\] are not in 0..5"),
         (EncodesSourcesAnotherWay, "encode_source and encode disagree"),
-        (Constrained, "constraint forbids symbol 3 .* of the reference 'acbb'"),
+        (Constrained, "constraint forbids token 3 .* of the reference 'acbb'"),
     ],
 )
 def test_a_broken_task_is_told_what_is_broken(kind: type[Task], message: str, tmp_path: Path) -> None:
