@@ -73,8 +73,8 @@ class LabelSmoothed(Objective):
         if torch.compiler.is_compiling():  # which cannot trace a gradient that is taken inside the forward pass
             again = partial(checkpoint, self._project_and_sum, model, use_reentrant=False, preserve_rng_state=False)
             return total(again(c) for c in chunks)
-        learnt = [p for p in model.parameters() if p.requires_grad]
-        return TokenSums(*GradientInForward.apply(self, model, chunks, hidden, *learnt))
+        trainable = [p for p in model.parameters() if p.requires_grad]
+        return TokenSums(*GradientInForward.apply(self, model, chunks, hidden, *trainable))
 
     def sums(self, logits: Tensor, at: Positions) -> TokenSums:
         """logits [n, V]: the reference, which autograd can differentiate."""
@@ -164,21 +164,21 @@ class GradientInForward(torch.autograd.Function):
         model: Any,
         chunks: list[Positions],
         hidden: Tensor,  # noqa: ARG004  the chunks are its parts; it is named because it gets a gradient
-        *learnt: Tensor,
+        *trainable: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """The two sums; `hidden` [N, ·] and `learnt` get gradients."""
+        """The two sums; `hidden` [N, ·] and `trainable` get gradients."""
         sums, d_hidden = [], []
-        d_learnt: list[Tensor | None] = [None] * len(learnt)
+        d_trainable: list[Tensor | None] = [None] * len(trainable)
         for chunk in chunks:
             leaf = chunk.hidden.detach().requires_grad_()
             with torch.enable_grad():
                 logits = model.project(leaf)
             chunk_sums, gradient = loss.sums_and_gradient(logits.detach(), chunk)
             sums.append(chunk_sums)
-            d_leaf, *d_weights = torch.autograd.grad(logits, [leaf, *learnt], gradient, allow_unused=True)
+            d_leaf, *d_weights = torch.autograd.grad(logits, [leaf, *trainable], gradient, allow_unused=True)
             d_hidden.append(d_leaf)
-            d_learnt = [added(old, new) for old, new in zip(d_learnt, d_weights, strict=True)]
-        ctx.save_for_backward(torch.cat(d_hidden), *d_learnt)
+            d_trainable = [added(old, new) for old, new in zip(d_trainable, d_weights, strict=True)]
+        ctx.save_for_backward(torch.cat(d_hidden), *d_trainable)
         all_sums = total(sums)
         ctx.mark_non_differentiable(all_sums.nll)
         return all_sums
@@ -191,7 +191,7 @@ class GradientInForward(torch.autograd.Function):
 
 
 def added(gradient: Tensor | None, more: Tensor | None) -> Tensor | None:
-    """Their sum, in place; None is nothing: not every chunk need use every weight."""
+    """Their sum, in place; None is nothing: a chunk need not use every weight."""
     if gradient is None or more is None:
         return more if gradient is None else gradient
     return gradient.add_(more)

@@ -69,17 +69,7 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
     context = RunContext(task, config.seed, world.device, plugins, strategy, run.path / "tokenizer")
     objective: Objective = build("objective", config.objective.name).build(config.objective, context)
     _check_extras(objective, config, [metric.name for metric in metrics])
-    backend = BackendSelection.select(
-        config.train, model, objective, world.device, n_processes=world.size, longest=config.data.max_len
-    )
-    if config.train.compile:
-        model.compile(dynamic=not backend.static_shapes, fullgraph=backend.static_shapes)
-    optimizer = build("optim", config.optim.name).build(config.optim, _trainable(model, config))
-    schedule = build("schedule", config.schedule.name).build(config.schedule)
-    search = build("search", config.search.name).build(config.search)
-    train_step = TrainStep(
-        config.train, config.seed, task.vocab, model, objective, optimizer, schedule, world, strategy, backend
-    )
+    train_step = _train_step(config, plugins, world, model, objective, context)
     validation = Validation(
         config=config,
         task=task,
@@ -88,7 +78,7 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
         corpora=prepared.valid,
         examples=dev_examples(task, config),
         metrics=metrics,
-        generator=Generator(model, task, search, world.device),
+        generator=Generator(model, task, build("search", config.search.name).build(config.search), world.device),
         world=world,
     )
     found = find_batch_size(config.train, train_step, config.data.max_len, run.path)
@@ -105,7 +95,31 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
         hook=plugins.hook,
         report=[*task.describe(), *prepared.report, *([found] if found else [])],
         initial=initial,
-        peak_flops=_peak_flops(config, model, backend, world),
+        peak_flops=_peak_flops(config, model, train_step.backend, world),
+    )
+
+
+def _train_step(
+    config: Config, plugins: Plugins, world: World, model: Seq2Seq, objective: Objective, context: RunContext
+) -> TrainStep:
+    """Backend, optimizer and schedule of the updates."""
+    build = plugins.registry.get
+    backend = BackendSelection.select(
+        config.train, model, objective, world.device, n_processes=world.size, longest=config.data.max_len
+    )
+    if config.train.compile:
+        model.compile(dynamic=not backend.static_shapes, fullgraph=backend.static_shapes)
+    return TrainStep(
+        config=config.train,
+        seed=config.seed,
+        vocab=context.vocab,
+        model=model,
+        objective=objective,
+        optimizer=build("optim", config.optim.name).build(config.optim, _trainable(model, config)),
+        schedule=build("schedule", config.schedule.name).build(config.schedule),
+        world=world,
+        strategy=context.strategy,
+        backend=backend,
     )
 
 
