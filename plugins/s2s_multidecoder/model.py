@@ -38,7 +38,7 @@ class TaggedMemory(Memory):
 
 @dataclass
 class TaggedState(State):
-    """A state for each decoder, of its own sentences; `sentence` is the tags [B], `hypothesis` is nothing."""
+    """A state for each decoder, of its sentences alone; `sentence` is the tags [B], `hypothesis` is None."""
 
     parts: dict[int, State]
     """Only decoders that have sentences here"""
@@ -53,8 +53,8 @@ class TaggedState(State):
         tag = self.sentence[rows]
         parts = {}
         for kind in kinds(tag):
-            place = (self.sentence == kind).cumsum(0) - 1  # of a sentence among those of its kind
-            parts[kind] = self.parts[kind].keep(place[rows[tag == kind]])
+            index = (self.sentence == kind).cumsum(0) - 1  # of a sentence among those of its kind
+            parts[kind] = self.parts[kind].keep(index[rows[tag == kind]])
         return replace(self, sentence=tag, parts=parts)
 
     def join(self, other: Self) -> Self:
@@ -73,9 +73,9 @@ class JoiningState(TaggedState):
 
 
 class MultiDecoder(Seq2Seq):
-    """Of `models`, one for each kind of source, the first encodes, and that of its kind decodes a sentence.
+    """`models`, one for each kind of source: the first encodes, and the one of a sentence's kind decodes it.
 
-    What `decode` gives ends in one more number, the kind, so that `project` can be told any positions.
+    The last feature of what `decode` returns is the kind, so that `project` can be given any positions.
     """
 
     def __init__(self, models: Sequence[Seq2Seq], vocab: Vocab) -> None:
@@ -87,7 +87,7 @@ class MultiDecoder(Seq2Seq):
         self.first_tag, self.max_len = vocab.tag_ids.start, models[0].max_len
 
     def encode(self, src: Tensor, pad: Tensor) -> TaggedMemory:
-        """src, pad [B, S], whose first symbols are tags"""
+        """src, pad [B, S], whose first tokens are tags"""
         inner = self._model(0).encode(src, pad)
         return TaggedMemory(inner.hidden, inner.pad, self._tag(src), inner)
 
@@ -117,7 +117,7 @@ class MultiDecoder(Seq2Seq):
         if len(present) == 1:
             parts = {present[0]: self._model(present[0]).start(memory.inner)}
         else:
-            parts = {k: self._model(k).start(memory.inner.keep(places(memory.tag, k))) for k in present}
+            parts = {k: self._model(k).start(memory.inner.keep(rows_of(memory.tag, k))) for k in present}
         kind = JoiningState if all(part.joins for part in parts.values()) else TaggedState
         return kind(sentence=memory.tag, hypothesis=None, parts=parts)
 
@@ -167,23 +167,26 @@ def kinds(tag: Tensor) -> list[int]:
     return tag.unique().tolist() or [0]
 
 
-def places(tag: Tensor, kind: int) -> Tensor:
+def rows_of(tag: Tensor, kind: int) -> Tensor:
     """Rows of one kind, in order."""
     return (tag == kind).nonzero()[:, 0]
 
 
 def routed(tag: Tensor, whole: Callable[[int], Tensor], part: Callable[[int, Tensor], Tensor]) -> Tensor:
-    """Rows from the function of their kind, in their places: tag [B] -> [B, ...]. One kind alone is not copied."""
+    """Each row computed by the function of its kind, in the original order: tag [B] -> [B, ...].
+
+    `whole` computes all rows where there is one kind, without a copy.
+    """
     present = kinds(tag)
     if len(present) == 1:
         return whole(present[0])
-    rows = [places(tag, kind) for kind in present]
+    rows = [rows_of(tag, kind) for kind in present]
     found = [part(kind, own) for kind, own in zip(present, rows, strict=True)]
     return torch.cat(found)[torch.cat(rows).argsort()]
 
 
 def reached_by_encode(model: Seq2Seq, vocab: Vocab) -> set[nn.Parameter]:
-    """The parameters that what is encoded depends on, found by differentiating it."""
+    """The parameters that the encoder's output depends on: those with a gradient."""
     device = next(model.parameters()).device
     src = torch.tensor([[vocab.tag_ids.start, vocab.unk, vocab.eos]], device=device)
     with torch.enable_grad():
@@ -194,7 +197,7 @@ def reached_by_encode(model: Seq2Seq, vocab: Vocab) -> set[nn.Parameter]:
 
 
 def share(first: nn.Module, other: nn.Module, shared: set[nn.Parameter]) -> None:
-    """Put modules of `first` all of whose parameters are `shared`, and such parameters, into `other` of one make."""
+    """Tie the `shared` parameters of `first`, by whole modules if possible, to `other`, of the same architecture."""
     for name, parameter in first.named_parameters(recurse=False, remove_duplicate=False):
         if parameter in shared:
             setattr(other, name, parameter)

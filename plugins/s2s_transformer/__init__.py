@@ -46,7 +46,7 @@ class TransformerConfig(Choice):
     """sinusoid: section 3.5. sinusoid_t2t: the released code's wavelengths, all sines before all cosines.
     learned: row E of Table 3. none: no positions."""
     max_positions: int = 256
-    """Longest sentence with positions=learned, end symbol included; sinusoids have no limit."""
+    """Longest sentence with positions=learned, eos included; sinusoids have no limit."""
     share_embeddings: Literal["shared", "target", "none"] = "shared"
     """shared: source, target and softmax are one matrix (section 3.4), which needs a joint vocabulary.
     target: target and softmax are one. none: three matrices."""

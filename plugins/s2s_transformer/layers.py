@@ -46,7 +46,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Self-attention over the symbols so far, attention over the source, then feed-forward."""
+    """Self-attention over the tokens so far, attention over the source, then feed-forward."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()

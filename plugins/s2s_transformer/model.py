@@ -139,7 +139,7 @@ class Transformer(Seq2Seq):
         return self.project(self.decoder_norm(self._step(x, state))), state
 
     def _step(self, x: Tensor, state: Decoding) -> Tensor:
-        """The newest symbols through all layers, which write their keys and values: [B, K, D] -> [B, K, D]"""
+        """The newest tokens through all layers, which write their keys and values: [B, K, D] -> [B, K, D]"""
         sources, seen = state.sentence
         if self.fused_decoder is not None and not self.training:
             return self.fused_decoder(x, state.nodes, state.hypothesis, state.length, sources, seen)
@@ -184,7 +184,7 @@ class Transformer(Seq2Seq):
 
 @dataclass
 class Decoding(KVCacheState):
-    """The sentence's half is each layer's keys and values of the source, and where it `seen` [B, S] is a symbol."""
+    """The sentence's half is each layer's keys and values of the source, and where it `seen` [B, S] is a token."""
 
     positions: Tensor = field(kw_only=True)
     """Vectors of the first positions, [P, D]: what belongs to no sentence"""

@@ -13,7 +13,7 @@ from s2s.errors import ConfigError
 
 @dataclass(kw_only=True)
 class TransformerLMConfig(Choice):
-    """Self-attention over the symbols so far, normalised before each sub-layer (Radford et al., 2019)."""
+    """Self-attention over the tokens so far, normalised before each sub-layer (Radford et al., 2019)."""
 
     n_layers: int = 6
     """Layers."""

@@ -1,4 +1,4 @@
-"""p(y), one symbol at a time.
+"""p(y), one token at a time.
 
 Shapes: B sentences, K hypotheses, S source length, T target length, D = d_model, V target vocabulary; of sentences end
 to end, N places.
@@ -83,9 +83,9 @@ class TransformerLM(Seq2Seq):
         return float(2 * (self.config.n_layers * layer + lengths.sum() * d * self.vocab.tgt))
 
     def start(self, memory: Memory) -> KVCacheState:
-        """No symbol yet."""
-        any_symbol = self.embeddings.target(torch.zeros(1, dtype=torch.long, device=memory.pad.device))
-        first = self.layers[0].attention.qkv(any_symbol)[0]  # in the type that autocast gives it
+        """The empty prefix."""
+        any_token = self.embeddings.target(torch.zeros(1, dtype=torch.long, device=memory.pad.device))
+        first = self.layers[0].attention.qkv(any_token)[0]  # in the type that autocast gives it
         return empty_kv_cache(None, len(memory.pad), [layer.attention.heads for layer in self.layers], like=first)
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:

@@ -12,13 +12,13 @@ from torch.utils.checkpoint import checkpoint
 
 
 def checkpoint_activations(model: nn.Module) -> None:
-    """Every element of a ModuleList that is in no other: dropout draws the same again, so nothing else changes."""
+    """Checkpoint every element of each outermost ModuleList; dropout draws the same masks again, so results stay."""
     for layers in _outermost(model):
         for layer in layers:
-            layer.forward = partial(_again, layer, layer.forward)  # hooks stay outside: gathered layers are there
+            layer.forward = partial(_checkpointed, layer, layer.forward)  # hooks run outside: FSDP gathers there
 
 
-def _again(layer: nn.Module, forward: Any, *args: Any, **kwargs: Any) -> Any:
+def _checkpointed(layer: nn.Module, forward: Any, *args: Any, **kwargs: Any) -> Any:
     if not layer.training:
         return forward(*args, **kwargs)
     return checkpoint(forward, *args, use_reentrant=False, **kwargs)

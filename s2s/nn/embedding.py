@@ -1,6 +1,6 @@
-"""Symbols to vectors and vectors to logits, by matrices that may be one and the same (section 3.4).
+"""Embeddings of tokens and logits of vectors, from matrices that may be shared (section 3.4).
 
-Shapes: V symbols, D = d_model.
+Shapes: V vocabulary, D = d_model.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Embeddings(nn.Module):
         if sharing == "shared" and not (vocab.joint and vocab.src == vocab.tgt):
             raise ConfigError(
                 "arch.share_embeddings=shared needs one vocabulary for both sides, but this task has two (of "
-                f"{vocab.src} source and {vocab.tgt} target symbols); give arch.share_embeddings=target or "
+                f"{vocab.src} source and {vocab.tgt} target tokens); give arch.share_embeddings=target or "
                 "none, or make the vocabulary joint (task.joint=true, where the task has that option)"
             )
         self.pad, self.scale = vocab.pad, math.sqrt(d_model)

@@ -1,4 +1,4 @@
-"""Where a symbol stands in its sentence, as a vector: section 3.5 and its alternatives.
+"""Position encodings: section 3.5 and its alternatives.
 
 Positions are given as a tensor of integers, so that sentences may lie in memory in any way.
 Shapes: T positions, D = d_model.
@@ -46,7 +46,7 @@ class Sinusoids(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """A vector for each position up to a largest one (row E of Table 3), times sqrt(D) as symbols are."""
+    """A vector for each position up to a largest one (row E of Table 3), times sqrt(D) as embeddings are."""
 
     def __init__(self, n_positions: int, d_model: int) -> None:
         super().__init__()
@@ -57,10 +57,10 @@ class LearnedPositions(nn.Module):
         return (F.embedding(position, self.weight) * math.sqrt(self.weight.size(1))).to(dtype)
 
     def check(self, length: int) -> None:
-        """An error if a sentence of `length` symbols does not fit."""
+        """An error if a sentence of `length` tokens does not fit."""
         if length > self.weight.size(0):
             raise DataError(
-                f"a sentence has {length} symbols, but this model knows {self.weight.size(0)} positions "
+                f"a sentence has {length} tokens, but this model knows {self.weight.size(0)} positions "
                 f"(arch.max_positions); split it, or train with arch.max_positions={length} or more, or with "
                 "arch.positions=sinusoid, which has no limit"
             )

@@ -1,11 +1,11 @@
-"""Attention among sentences that lie end to end, as `s2s.data.packing` lays them.
+"""Attention within the sentences of a packed batch (varlen attention), as `s2s.data.packing` makes it.
 
-Shapes: N places of queries, S of keys, M sentences, L and K places of a sentence's rectangle, h heads.
+Shapes: N positions of queries, S of keys, M sentences, L and K positions of a padded sentence, h heads.
 """
 
 from __future__ import annotations
 
-__all__ = ["PaddedVarlen", "Varlen", "VarlenLayout"]
+__all__ = ["FlashVarlen", "PaddedVarlen", "VarlenLayout"]
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class PaddedVarlen:
-    """Every sentence into a row of its own, and back: for any device, type and kernel."""
+    """Pads every sentence to a row of its own, and packs the result: for any device, type and kernel."""
 
     queries: SequenceOffsets
     keys: SequenceOffsets
@@ -33,8 +33,8 @@ class PaddedVarlen:
     def among(
         cls, queries: SequenceOffsets, keys: SequenceOffsets, dtype: torch.dtype, kernel: Kernel, *, causal: bool
     ) -> PaddedVarlen:
-        """The layout in which a query sees its own sentence: all of it, or, if causal, no later place."""
-        if causal:  # padding stands at the end of a row, where nobody looks
+        """The layout in which a query attends to its own sentence: all of it, or, if causal, no later position."""
+        if causal:  # padding ends a row, so no query attends to it
             return cls(queries, keys, Padded(kernel, causal=True))
         lengths = keys.cu_seqlens.diff()
         pad = torch.arange(keys.max_seqlen, device=lengths.device) >= lengths[:, None]  # [M, K]
@@ -48,16 +48,16 @@ class PaddedVarlen:
 
 
 def _rows(x: Tensor, offsets: SequenceOffsets) -> Tensor:
-    """[h, N, d] -> [M, h, L, d], zero where there is no place."""
-    places = x.transpose(0, 1)  # [N, h, d]
+    """[h, N, d] -> [M, h, L, d], zero at padding."""
+    packed = x.transpose(0, 1)  # [N, h, d]
     n_rows = offsets.cu_seqlens.numel() - 1
-    rows = places.new_zeros(n_rows * offsets.max_seqlen, *places.shape[1:]).index_copy(0, offsets.padded_index, places)
+    rows = packed.new_zeros(n_rows * offsets.max_seqlen, *packed.shape[1:]).index_copy(0, offsets.padded_index, packed)
     return rows.unflatten(0, (n_rows, offsets.max_seqlen)).transpose(1, 2)
 
 
 @dataclass
-class Varlen:
-    """torch's flash attention, which takes sentences as they lie: CUDA, 16 bits, no dropout."""
+class FlashVarlen:
+    """torch's varlen flash attention, which takes packed sentences: CUDA, 16 bits, no dropout."""
 
     queries: SequenceOffsets
     keys: SequenceOffsets
@@ -69,16 +69,16 @@ class Varlen:
 
         assert dropout == 0, "varlen_attn has none"
         q, k, v = (x.transpose(0, 1) for x in (q, k, v))  # [N, h, d]
-        bounds = self.queries.cu_seqlens, self.keys.cu_seqlens
+        cu_seqlens = self.queries.cu_seqlens, self.keys.cu_seqlens
         window = (-1, 0) if self.causal else (-1, -1)
-        seen = varlen_attn(q, k, v, *bounds, self.queries.max_seqlen, self.keys.max_seqlen, window_size=window)
+        seen = varlen_attn(q, k, v, *cu_seqlens, self.queries.max_seqlen, self.keys.max_seqlen, window_size=window)
         assert isinstance(seen, Tensor)
         return seen.transpose(0, 1)
 
 
 @dataclass
 class VarlenLayout:
-    """Chooses between the two by what it is given."""
+    """Selects one of the two at each call, by device, type and dropout."""
 
     queries: SequenceOffsets
     keys: SequenceOffsets
@@ -91,5 +91,5 @@ class VarlenLayout:
 
     def _layout(self, q: Tensor, v: Tensor, dropout: float) -> Layout:
         if has_varlen_attention(q.device, q.dtype) and dropout == 0 and q.size(-1) == v.size(-1):
-            return Varlen(self.queries, self.keys, self.causal)
+            return FlashVarlen(self.queries, self.keys, self.causal)
         return PaddedVarlen.among(self.queries, self.keys, q.dtype, self.kernel, causal=self.causal)

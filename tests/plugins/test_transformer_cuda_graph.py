@@ -82,7 +82,7 @@ def test_recorded_steps_find_the_same(beam: int, tokens: int) -> None:
     assert_alike(outputs(model, beam, tokens, 40, "cpu"), outputs(plain, beam, tokens, 40, "cpu"))
 
 
-class CUDAGraphCallable(State):
+class CapturedState(State):
     """That of a recurrent model keeps its shapes, and so needs to say no more than this."""
 
     captures = True
@@ -90,7 +90,7 @@ class CUDAGraphCallable(State):
 
 class CapturedRecurrent(Recurrent):
     def start(self, memory: Memory) -> State:
-        return CUDAGraphCallable(**vars(super().start(memory)))
+        return CapturedState(**vars(super().start(memory)))
 
 
 @pytest.mark.usefixtures("graphed")

@@ -119,7 +119,7 @@ def test_learned_positions_are_rows_times_the_root_of_the_width() -> None:
     torch.nn.init.normal_(learned.weight)
     assert torch.equal(learned(torch.tensor([3, 1]), torch.float32), learned.weight[[3, 1]] * 2)
     learned.check(5)
-    with pytest.raises(DataError, match=r"6 symbols.*arch\.max_positions=6"):
+    with pytest.raises(DataError, match=r"6 tokens.*arch\.max_positions=6"):
         learned.check(6)
 
 
