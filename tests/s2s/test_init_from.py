@@ -160,6 +160,15 @@ def test_a_run_goes_on_without_the_one_it_began_with(here: Path) -> None:
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
 
 
+def test_another_objective_begins_with_the_same_weights(here: Path) -> None:
+    assert train("teacher") == 0
+    assert train("stage", "objective=rdrop", "train.init_from=teacher", "train.steps=0") == 0
+    assert train("on", "objective=rdrop", "train.init_from=teacher") == 0
+    teacher, stage, on = load_weights("teacher"), load_weights("stage", "step-000000"), load_weights("on")
+    assert all(torch.equal(teacher[name], stage[name]) for name in teacher)
+    assert not any(torch.equal(teacher[name], on[name]) for name in teacher)
+
+
 def test_a_run_that_has_saved_nothing_begins_with_the_other_run_again(here: Path) -> None:
     """As after kill -9 before the first checkpoint, and where every checkpoint is damaged."""
     assert train("teacher") == 0

