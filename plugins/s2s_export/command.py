@@ -15,10 +15,9 @@ from s2s_export import ExportConfig
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s import Registry
+    from s2s import Plugins, Registry
     from s2s.compose import ComposedConfig
     from s2s.intermediate import IntermediateModel
-    from s2s.plugin import Plugins
     from s2s.run import Run
 
 

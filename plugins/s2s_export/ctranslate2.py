@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from s2s import Choice
+    from s2s import Choice, Task, Vocab
     from s2s.intermediate import IntermediateModel, Layer, Stack
-    from s2s.task import Task, Vocab
     from s2s_export import ExportInput
 
 N_POSITIONS = 4096

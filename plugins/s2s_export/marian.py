@@ -24,10 +24,9 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from s2s import Choice
-    from s2s.data.subwords import Subwords
+    from s2s import Choice, Task, Vocab
+    from s2s.data import Subwords
     from s2s.intermediate import Attention, IntermediateModel, LayerNorm, Linear
-    from s2s.task import Task, Vocab
     from s2s_export import ExportInput
 
 N_POSITIONS = 4096

@@ -27,11 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from torch import Tensor
-
-    from s2s import Choice
+    from s2s import Choice, Seq2Seq, Task
     from s2s.config import GenerateConfig
-    from s2s.model import Seq2Seq
+    from s2s.decoding import SearchRequest
     from s2s.run import Run
 
 COMPUTE = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}

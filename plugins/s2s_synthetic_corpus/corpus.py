@@ -8,8 +8,7 @@ import hashlib
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
-from s2s import Corpus
-from s2s.task import Example
+from s2s import Corpus, Example
 from s2s_synthetic_corpus.generate import pair, split_of
 
 if TYPE_CHECKING:

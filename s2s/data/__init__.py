@@ -34,8 +34,7 @@ from s2s.plugin import hookimpl
 from s2s.registry import Choice, Registry
 
 if TYPE_CHECKING:
-    from s2s.data.corpora import Corpora
-    from s2s.data.corpus_options import CorpusOptions, FileForm, parse_corpora
+    from s2s.data.corpora import Corpora, CorpusOptions, FileForm, parse_corpora
     from s2s.data.monolingual import MONOLINGUAL
     from s2s.data.parallel import PARALLEL, read_pairs
     from s2s.data.subwords import UNK, Subwords, train_subwords
@@ -68,4 +67,4 @@ def s2s_register(registry: Registry) -> None:
     registry.corpus("monolingual", MonolingualConfig, "s2s.data.monolingual:MonolingualCorpus")
 
 
-__getattr__ = lazy_names(__name__, "corpus_options", "corpora", "text", "parallel", "monolingual", "subwords")
+__getattr__ = lazy_names(__name__, "corpora", "text", "parallel", "monolingual", "subwords")

@@ -8,21 +8,16 @@ import json
 import shutil
 from typing import TYPE_CHECKING
 
-from s2s.data.corpora import Corpora, CorpusOptions, parse_corpora
-from s2s.data.monolingual import MONOLINGUAL
-from s2s.data.subwords import Subwords
-from s2s.errors import ConfigError, DataError
-from s2s.io.paths import expand_user
-from s2s.run import find_run
-from s2s.run.tokenizer import MANIFEST, identity
-from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
+from s2s import ConfigError, DataError, Encoded, Example, Rejected, Sources, Task, Vocab
+from s2s.data import MONOLINGUAL, Corpora, CorpusOptions, Subwords, parse_corpora
+from s2s.io import expand_user
+from s2s.run import find_run, tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from s2s import Registry
-    from s2s.task import Side, TokenNames
+    from s2s import Registry, Side, TokenNames
     from s2s_language_model import LanguageModelConfig
 
 NO_SOURCE = 4

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from s2s import Registry
-    from s2s.task import Side, TokenNames
+    from s2s import Registry, Side, TokenNames
     from s2s_multitask import MultitaskConfig
 
 N_SPECIAL = 4

@@ -8,10 +8,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2s import Corpus
-from s2s.data.corpora import Corpora, CorpusOptions, FileForm, parse_corpora
-from s2s.errors import ConfigError, DataError
-from s2s.task import Example, Rejected
+from s2s import ConfigError, Corpus, DataError, Example, Rejected
+from s2s.data import Corpora, CorpusOptions, FileForm, parse_corpora
 from s2s_parsing.treebank import (
     MALFORMED,
     NOTHING_LEFT,

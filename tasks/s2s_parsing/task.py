@@ -10,11 +10,9 @@ from itertools import accumulate
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from s2s.data.subwords import Subwords, train_subwords
-from s2s.data.text import missing
-from s2s.errors import DataError
-from s2s.io.atomic import write_file
-from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
+from s2s import DataError, Encoded, Example, Rejected, Sources, Task, Vocab
+from s2s.data import Subwords, missing, train_subwords
+from s2s.io import write_file
 from s2s_parsing.constraint.fallback import fallback
 from s2s_parsing.corpora import TreeCleaning, corpora_of
 from s2s_parsing.linear import FORMS, PERIOD, Linear, LinearConfig, Numbered, Unwritable
@@ -30,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from s2s import Registry
-    from s2s.task import Constraint, Side, TokenNames
+    from s2s import Constraint, Registry, Side, TokenNames
     from s2s_parsing import ParsingConfig
 
 SOURCE, TARGET, SETTINGS = "source.model", "target.json", "task.json"

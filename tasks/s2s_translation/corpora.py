@@ -6,9 +6,8 @@ __all__ = ["corpora_of", "synthetic_direction"]
 
 from typing import TYPE_CHECKING
 
-from s2s.data.corpora import Corpora, CorpusOptions, parse_corpora
-from s2s.data.parallel import PARALLEL
-from s2s.errors import ConfigError
+from s2s import ConfigError
+from s2s.data import PARALLEL, Corpora, CorpusOptions, parse_corpora
 
 if TYPE_CHECKING:
     from s2s import Registry

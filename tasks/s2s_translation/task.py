@@ -7,9 +7,8 @@ __all__ = ["Translation"]
 import json
 from typing import TYPE_CHECKING, Any
 
-from s2s.data.subwords import Subwords, train_subwords
-from s2s.errors import DataError
-from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
+from s2s import DataError, Encoded, Example, Rejected, Sources, Task, Vocab
+from s2s.data import Subwords, train_subwords
 from s2s_translation.corpora import corpora_of, synthetic_direction
 from s2s_translation.sentences import sentences
 
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from s2s import Registry
-    from s2s.task import Side, TokenNames
+    from s2s import Registry, Side, TokenNames
     from s2s_translation import TranslationConfig
 
 SETTINGS = "task.json"
