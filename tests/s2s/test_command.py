@@ -258,7 +258,7 @@ def test_plugins_lists_what_each_brings_and_what_is_broken(
         "s2s  (toy 1.0)",
         "  task            copy, needy",
         "  arch            narrow, wide",
-        "  loss            label_smoothed",
+        "  objective       label_smoothed",
     ]
     assert "  arch presets    tree, wide_big, wide_bigger" in out
     assert "exotic  BROKEN: ImportError: no (from exotic 1.0)" in out
