@@ -50,7 +50,7 @@ def file(tmp_path: Path) -> Write:
 def test_defaults_come_from_the_dataclass_alone() -> None:
     made = composed("task=copy", "arch=wide")
     assert made.config.arch == WideConfig(name="wide", max_len=256)
-    assert made.config.loss.name == "label_smoothed"
+    assert made.config.objective.name == "label_smoothed"
     assert made.origins["arch.d_model"] == "default"
     assert made.origins["arch.max_len"] == "default, as data.max_len"
 
