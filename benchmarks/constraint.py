@@ -21,7 +21,8 @@ from rich.table import Table
 
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.topk import pick
+from s2s.decoding.log_probs import gather_hypotheses
+from s2s.decoding.request import SearchRequest, search_all
 from s2s.task import Constraint, Vocab
 from s2s_parsing.constraint import Bounds, TreeConstraint
 from s2s_parsing.linear import FORMS
@@ -62,7 +63,7 @@ class Timed(Constraint):
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
         self.n_steps += 1
         parents = torch.arange(state.size(1), device=state.device).expand(state.shape[:2])
-        self._timed(lambda: pick(state, parents))
+        self._timed(lambda: gather_hypotheses(state, parents))
         return self._timed(lambda: self.inner.advance(state, token))
 
     def _timed(self, function: Callable[[], Tensor]) -> Tensor:
@@ -110,10 +111,10 @@ def measure(form: Linear, beam: int, options: dict[str, str]) -> tuple[float, fl
     constraint = Timed(TreeConstraint(actions(form), marks.tolist(), BOUNDS, eos=VOCAB.eos), clock)
     search = BeamSearch(BeamConfig(beam=beam, alpha=0.3, max_len_a=0.0, max_len_b=3 * n_words))
     model = build_model(device)
-    search(model, src[:1], src[:1] == VOCAB.pad, VOCAB, constraint)  # warms up
+    search_all(search, SearchRequest.of_batch(model, src[:1], src[:1] == VOCAB.pad, VOCAB, constraint))  # warms up
     constraint.seconds, constraint.n_steps = 0.0, 0
     start = clock()
-    search(model, src, src == VOCAB.pad, VOCAB, constraint)
+    search_all(search, SearchRequest.of_batch(model, src, src == VOCAB.pad, VOCAB, constraint))
     return clock() - start, constraint.seconds, constraint.n_steps
 
 

@@ -22,7 +22,8 @@ from s2s.backend.kernels import references_only
 from s2s.backend.linear import prepack
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.queue import Queue, Source
+from s2s.decoding.queue import SentenceQueue, SourceSentence
+from s2s.decoding.request import SearchRequest
 from s2s.plugin import load_plugins
 from s2s.run import load_run
 
@@ -112,11 +113,12 @@ def fast_search(
     """The best output of each sentence, in a stream as s2s-generate has it."""
     prepack(model, matmul, quantization)
     order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))
-    queue = Queue((Source(i, sources[i]) for i in order), 1000)
+    queue = SentenceQueue((SourceSentence(i, sources[i]) for i in order), 1000)
     outputs: dict[int, Scored] = {}
     with nullcontext() if in_c else references_only():
-        for some in BeamSearch(config).stream(model, queue, vocab, torch.device("cpu")):
-            outputs.update((f.place, (f.hypotheses[0].score, f.hypotheses[0].tokens)) for f in some)
+        request = SearchRequest(model=model, vocab=vocab, queue=queue, device=torch.device("cpu"))
+        for results in BeamSearch(config)(request):
+            outputs.update((r.index, (r.hypotheses[0].score, r.hypotheses[0].tokens)) for r in results)
     return [outputs[i] for i in range(len(sources))]
 
 

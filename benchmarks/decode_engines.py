@@ -20,7 +20,8 @@ from s2s.backend.linear import LinearBackend, prepack
 from s2s.batch import make_batch
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.queue import Queue, Source
+from s2s.decoding.queue import SentenceQueue, SourceSentence
+from s2s.decoding.request import SearchRequest
 from s2s.registry import Choice
 from s2s.task import Vocab
 from s2s_export import Exporter, ExportInput
@@ -80,18 +81,20 @@ def ours(model: Transformer, vocab: Vocab, quantization: Any = "none", off: str 
         a, b = (1.0, 50) if work.n_out is None else (0.0, work.n_out)
         penalty: Any = {"alpha": 1.0, "length_penalty": "power"} if work.n_out is None else {"alpha": 0.0}
         search = BeamSearch(BeamConfig(beam=work.beam, max_len_a=a, max_len_b=b, **penalty))
-        sources = [Source(i, [*ids, vocab.eos]) for i, ids in enumerate(work.sources)]
+        sources = [SourceSentence(i, [*ids, vocab.eos]) for i, ids in enumerate(work.sources)]
         if work.n_out is None:
             sources.sort(key=lambda source: -len(source.ids))
         outputs: list[list[int]] = [[]] * len(sources)
         n_tokens = work.batch * max(1, sum(len(source.ids) for source in sources) // len(sources))
         batches = [sources[i : i + work.batch] for i in range(0, len(sources), work.batch)]
-        queues = [Queue(batch, 10**9) for batch in batches] if off == "queue" else [Queue(sources, n_tokens)]
+        queues = (
+            [SentenceQueue(batch, 10**9) for batch in batches] if off == "queue" else [SentenceQueue(sources, n_tokens)]
+        )
         with references_only() if off == "kernels" else nullcontext():
             for queue in queues:
-                for found in search.stream(model, queue, vocab, torch.device("cpu")):
-                    for place, hypotheses in found:
-                        outputs[place] = hypotheses[0].tokens
+                for found in search(SearchRequest(model=model, vocab=vocab, queue=queue, device=torch.device("cpu"))):
+                    for result in found:
+                        outputs[result.index] = result.hypotheses[0].tokens
         return outputs
 
     return decode

@@ -24,7 +24,8 @@ from s2s.backend.device import keep_freed_memory
 from s2s.backend.linear import prepack
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.queue import Queue, Source
+from s2s.decoding.queue import SentenceQueue, SourceSentence
+from s2s.decoding.request import SearchRequest
 
 if TYPE_CHECKING:
     from s2s.model import Seq2Seq
@@ -57,22 +58,24 @@ def main(arguments: list[str]) -> None:
             Path(options["out"]).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def sources(n_symbols: int, vocab: Vocab) -> list[Source]:
+def sources(n_symbols: int, vocab: Vocab) -> list[SourceSentence]:
     """Random sentences of so many symbols in all, the longest first; half are longer than 24."""
-    draw, found, n = random.Random(1), list[Source](), 0
+    draw, found, n = random.Random(1), list[SourceSentence](), 0
     while n < n_symbols:
         length = min(150, max(1, round(draw.lognormvariate(3.2, 0.6))))
-        found.append(Source(len(found), [*draw.choices(range(4, vocab.src), k=length), vocab.eos]))
+        found.append(SourceSentence(len(found), [*draw.choices(range(4, vocab.src), k=length), vocab.eos]))
         n += length + 1
     return sorted(found, key=lambda source: -len(source.ids))
 
 
-def rate(model: Seq2Seq, vocab: Vocab, work: list[Source], tokens: int) -> float:
+def rate(model: Seq2Seq, vocab: Vocab, work: list[SourceSentence], tokens: int) -> float:
     """Output symbols per CPU second, eos counted."""
     search = BeamSearch(BeamConfig(beam=4, alpha=0.0, max_len_a=1.0, max_len_b=0))
     begun, n_symbols = time.process_time(), 0
-    for found in search.stream(model, Queue(work, tokens), vocab, torch.device("cpu")):
-        n_symbols += sum(len(hypotheses[0].token_log_probs) for _, hypotheses in found)
+    queue = SentenceQueue(work, tokens)
+    request = SearchRequest(model=model, vocab=vocab, queue=queue, device=torch.device("cpu"))
+    for results in search(request):
+        n_symbols += sum(len(result.hypotheses[0].token_log_probs) for result in results)
     return n_symbols / (time.process_time() - begun)
 
 

@@ -6,19 +6,23 @@ import importlib.util
 import json
 import re
 import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import torch
+from search_calls import find
+from table_model import Table
 
 from s2s.cli import generate, score
 from s2s.cli.train import main as train
 from s2s.compose import compose
 from s2s.config import Config
-from s2s.decoding import Hypothesis
+from s2s.decoding import BeamConfig
+from s2s.decoding.beam_search import BeamSearch
 from s2s.plugin import Hooks, Plugins, load_plugins
 from s2s.registry import GROUPS
+from s2s.task import Vocab
 from s2s.testing import VOCAB, check_task
 
 if TYPE_CHECKING:
@@ -123,10 +127,13 @@ def test_the_wrapper_of_the_page_freezes_and_the_schedule_halves(here: Path) -> 
 
 def test_the_search_of_the_page_ranks_by_the_mean(here: Path) -> None:
     entry = loaded().registry.get("search", "by_mean")
-    search = entry.build(entry.config())
-    few, many = Hypothesis([5], -1.0, -3.0, [-1.0, -2.0]), Hypothesis([5, 6, 7], -2.0, -4.0, [-1.0] * 4)
-    search.search = lambda *_, nbest: [[few, many], []]
-    assert search(None, None, None, None) == [[replace(many, score=-1.0)], []]
+    model, vocab, src = Table(9, spread=1.0), Vocab(src=9, tgt=9), torch.tensor([[4, 5, 3], [6, 7, 3]])
+    found = find(entry.build(entry.config()), model, src, src == 0, vocab, nbest=4)
+    by_score = find(BeamSearch(BeamConfig()), model, src, src == 0, vocab, nbest=4)
+    for own, others in zip(found, by_score, strict=True):
+        means = [(-h.log_prob / len(h.token_log_probs), h.tokens) for h in others]
+        assert [h.tokens for h in own] == [tokens for _, tokens in sorted(means)]
+    assert [[h.tokens for h in own] for own in found] != [[h.tokens for h in others] for others in by_score]
 
 
 def stages() -> list[list[str]]:

@@ -15,6 +15,7 @@ from s2s.batch import make_batch
 from s2s.data.subwords import Subwords
 from s2s.decoding import GreedyConfig
 from s2s.decoding.beam_search import greedy
+from s2s.decoding.request import SearchRequest, search_all
 from s2s.errors import CheckpointError, ConfigError, DataError
 from s2s.io.atomic_folder import replace_folder
 from s2s.task import Example
@@ -116,7 +117,8 @@ def _compare(theirs: ExportedModel, model: Seq2Seq, task: Task, lines: Sequence[
     sources = [ids[:most] for ids in task.encode_source(lines)]
     search = greedy(GreedyConfig(max_len_a=0.0, max_len_b=most))
     batch = make_batch([(ids, []) for ids in sources], task.vocab)
-    ours = [found[0] for found in search(model, batch.src, batch.src_pad, task.vocab)]
+    request = SearchRequest.of_batch(model, batch.src, batch.src_pad, task.vocab)
+    ours = [hypotheses[0] for hypotheses in search_all(search, request)]
     max_difference = 0.0
     scores = theirs.log_probs(sources, [hypothesis.tokens for hypothesis in ours])
     outputs = theirs.greedy(sources, most)

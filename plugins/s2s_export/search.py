@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from s2s.decoding import BeamConfig, GreedyConfig, Hypothesis
+from s2s.decoding import BeamConfig, GreedyConfig, Hypothesis, SearchResult
 from s2s.decoding.constraints import build_constraint
 from s2s.decoding.limits import max_output_length
 from s2s.decoding.penalties import PENALTIES
@@ -19,15 +19,15 @@ from s2s_export.ctranslate2 import FORBIDDEN, CTranslate2Model
 from s2s_export.export import read_manifest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from torch import Tensor
-
     from s2s.config import GenerateConfig
+    from s2s.decoding.request import SearchRequest
     from s2s.model import Seq2Seq
     from s2s.registry import Choice
     from s2s.run import Run
-    from s2s.task import Constraint, Task, Vocab
+    from s2s.task import Task
 
 COMPUTE = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
@@ -95,27 +95,18 @@ class ExportedSearch:
         how = f"approximate: |Y| ** {self.alpha:g} in search, its {self.beam} best re-scored with {self.ranked_by}"
         return f"ctranslate2 in {self.compute}, with its own stop rule" + (f"; {how}" if rescored else "")
 
-    def __call__(
-        self,
-        model: Seq2Seq,
-        src: Tensor,
-        pad: Tensor,
-        vocab: Vocab,
-        constraint: Constraint | None = None,
-        nbest: int = 1,
-    ) -> list[list[Hypothesis]]:
-        """At most `nbest` outputs for each source, best first: src, pad [B, S]."""
-        if constraint is not None:  # the options' own was refused by open_export
-            raise DataError(
-                "a line asks for a prefix or phrases, which backend=ctranslate2 cannot do; give backend=native"
-            )
-        sources = [row[~gap].tolist()[:-1] for row, gap in zip(src, pad, strict=True)]
-        found: dict[int, list[Hypothesis]] = {}
-        order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
-        for _, alike in groupby(order, key=lambda i: len(sources[i])):  # a call has one length limit
-            group = list(alike)
-            found |= zip(group, self._search([sources[i] for i in group], model, nbest), strict=True)
-        return [found[i] for i in range(len(sources))]
+    def __call__(self, request: SearchRequest) -> Iterator[list[SearchResult]]:
+        """At most `nbest` outputs for each sentence, best first, batch by batch."""
+        for batch in request.batches():
+            if batch.constraint is not None:  # that of the options was refused when the model was opened
+                raise DataError(
+                    "a line asks for a prefix or phrases, which backend=ctranslate2 cannot do; give backend=native"
+                )
+            of_length = lambda sentence: len(sentence.ids)  # noqa: E731  the limit is one for a whole call
+            for _, alike in groupby(sorted(batch.sentences, key=of_length), key=of_length):
+                group = list(alike)
+                found = self._search([list(s.ids[:-1]) for s in group], request.model, request.nbest)
+                yield [SearchResult(s.index, hypotheses) for s, hypotheses in zip(group, found, strict=True)]
 
     def _search(self, sources: list[list[int]], model: Seq2Seq, nbest: int) -> list[list[Hypothesis]]:
         """Sources of one length."""

@@ -29,10 +29,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options: Options) -> None:
     """Load, then read, search and write; what is written stays written, whatever comes after it."""
     from s2s.generation.build import load
-    from s2s.generation.formats import find_format
+    from s2s.generation.format_selection import output_format
     from s2s.generation.output_stream import open_output, summary
-    from s2s.generation.pipeline import answer  # torch comes with these, and --help does without it
-    from s2s.generation.sharding import Part
+    from s2s.generation.pipeline import generate_file  # torch comes with these, and --help does without it
+    from s2s.generation.sharding import ShardFile
 
     def say(line: str) -> None:
         if not options.quiet and os.environ.get("RANK", "0") == "0":
@@ -40,12 +40,12 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
 
     config = composed.config
     output = open_output(config)
-    resume = config.resume or isinstance(output, Part)
+    resume = config.resume or isinstance(output, ShardFile)
     if resume and output.is_done():
         return say(f"{config.output} is finished; to make it anew, remove it or leave out resume=true")
     logging.basicConfig(format="warning: %(message)s")
     generator, made_of, how = load(composed, plugins)
-    find_format(config, generator.task)  # an error now, before anything is written
+    output_format(config, generator.task)  # an error now, before anything is written
     if options.dry_run:
         return say(f"all is in order; nothing was read or written; on {how}")
     with contextlib.closing(output):
@@ -53,7 +53,7 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
         if n_written:
             say(f"{n_written:,} outputs are there already")
         started = time.monotonic()
-        answer(generator, config, output, n_written)
+        generate_file(generator, config, output, n_written)
         output.finish()
     how_much = summary(generator.counts, generator.task.counts, time.monotonic() - started)
     return say(f"{how_much}; on {how}")

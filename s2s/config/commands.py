@@ -55,9 +55,13 @@ class GenerateConfig:
     """File to write; - is standard output."""
     raw: bool = False
     """The input is raw text, which the task tokenises into words if it needs them."""
+    input_format: Literal["auto", "text", "tsv", "jsonl"] = "auto"
+    """text: a line is an input. tsv: the first column is. jsonl: objects with `src`. auto: jsonl or tsv with that
+    `format`, but text with format=jsonl for a file whose first line is no JSON."""
     format: str = "text"
-    """text: one line in, one out. aligned: the output, |||, its alignment. tsv: source, output, score. jsonl: objects
-    with `src`; other keys are kept. Or a format of the run's task, such as pretty, svg and html of trees."""
+    """text: one line per input. aligned: the output, |||, its alignment. tsv: input, output, score. jsonl: objects with
+    `src` and `hyp`; other fields of the input are kept. Or a view of the run's task, such as pretty, svg and html of
+    trees."""
     nbest: int = 1
     """Outputs per input; more than one needs tsv or jsonl."""
     fields: list[str] = field(default_factory=list)

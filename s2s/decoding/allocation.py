@@ -1,7 +1,7 @@
-"""Beam search towards phrases: hypotheses that have written more of them keep their share of the beam.
+"""Dynamic beam allocation: hypotheses that contain more of the required phrases keep a share of the beam.
 
-Dynamic beam allocation, after Post and Vilar (2018). Without it, whoever postpones a phrase is ahead until the last
-moment, and the phrase is then squeezed in where it does not belong.
+After Post and Vilar (2018). Without it, hypotheses that postpone a phrase score higher until the limit forces the
+phrase, which then stands where it does not belong.
 
 Shapes: B sentences, K live hypotheses per sentence, V target vocabulary, n candidates, P phrases.
 """
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from s2s.decoding.constraints import NONE, All
-from s2s.decoding.lexical import Phrases
-from s2s.decoding.topk import pick
+from s2s.decoding.constraints import NONE, ConstraintSet
+from s2s.decoding.lexical import PhraseConstraint
+from s2s.decoding.log_probs import gather_hypotheses
 
 if TYPE_CHECKING:
     from s2s.decoding.hypotheses import Candidates
@@ -26,35 +26,35 @@ if TYPE_CHECKING:
 
 
 def build_allocation(constraint: Constraint | None, *, normalize: bool) -> BeamAllocation | None:
-    """How the beam is shared; None: nobody asks for phrases. normalize: whether the model gives logits."""
-    if isinstance(constraint, All):
+    """How the beam is shared; None if no output requires phrases. normalize: whether the model returns logits."""
+    if isinstance(constraint, ConstraintSet):
         for other, columns in constraint.columns():
-            if isinstance(other, Phrases):
+            if isinstance(other, PhraseConstraint):
                 return BeamAllocation(other, columns, normalize)
     return None
 
 
 @dataclass(frozen=True)
 class BeamAllocation:
-    """Shares of the beam."""
+    """Divides the beam into banks: a bank holds the hypotheses that lack the same number of tokens."""
 
-    phrases: Phrases
+    phrases: PhraseConstraint
     columns: slice
-    """Where its states stand in those of all constraints"""
+    """Of its states among those of all constraints"""
     normalize: bool
-    """Whether what the model gives is logits, of which log-probabilities are to be made"""
+    """Whether the model returns logits, which must be normalised"""
 
-    def more(
-        self, automaton: Tensor, logits: Tensor, allowed: Tensor, log_probs: Tensor, tokens: Tensor, banned: Tensor
+    def add_required(
+        self, states: Tensor, logits: Tensor, allowed: Tensor, log_probs: Tensor, tokens: Tensor, banned: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The candidates of each hypothesis, and those that bring it nearer to its phrases: [B, K, n + P]
+        """The candidates of each hypothesis, and the next tokens of its missing phrases: [B, K, n + P]
 
-        automaton [B, K, ·], logits and allowed [B, K, V], log_probs and tokens [B, K, n]; -inf: no candidate.
+        states [B, K, ·], logits and allowed [B, K, V], log_probs and tokens [B, K, n]; -inf marks no candidate.
         """
-        wanted = self.phrases.wanted(automaton[..., self.columns])
+        wanted = self.phrases.wanted(states[..., self.columns])
         earlier = torch.cat([tokens, wanted], dim=-1)[..., None, :] == wanted[..., None]  # [B, K, P, n + P]
-        n, places = tokens.size(-1), torch.arange(earlier.size(-1), device=tokens.device)
-        twice = (earlier & (places < n + torch.arange(wanted.size(-1), device=tokens.device)[:, None])).any(-1)
+        n, positions = tokens.size(-1), torch.arange(earlier.size(-1), device=tokens.device)
+        twice = (earlier & (positions < n + torch.arange(wanted.size(-1), device=tokens.device)[:, None])).any(-1)
         useless = (wanted == NONE) | twice | torch.isin(wanted, banned)
         logits, wanted = logits.float(), wanted.clamp(min=0)
         of_wanted = logits.gather(-1, wanted)
@@ -65,16 +65,16 @@ class BeamAllocation:
             [tokens, wanted], dim=-1
         )
 
-    def best(self, automaton: Tensor, longer: Candidates, n: int) -> Candidates:
-        """The best of every bank, then the second best of every bank, and so on to n; they stand best first again.
+    def select(self, states: Tensor, candidates: Candidates, n: int) -> Candidates:
+        """n candidates, best first: the best of every bank, then the second best of every bank, and so on.
 
-        A bank holds hypotheses that lack equally many symbols. Where not all have a place, those that lack fewest do.
+        In a round that does not fit, banks that lack the fewest tokens come first.
         """
-        state = self.phrases.advance(pick(automaton, longer.parents)[..., self.columns], longer.token)
-        n_symbols = self.phrases.n_phrases * self.phrases.longest + 1  # no output lacks so many
-        bank = self.phrases.missing(state).masked_fill(longer.score == -torch.inf, n_symbols)
-        bank, order = bank.sort(stable=True)  # candidates stand best first, and so they do in each bank
-        place = torch.arange(bank.size(1), device=bank.device) - torch.searchsorted(bank, bank)
-        turn = (place * n_symbols + bank).masked_fill(bank == n_symbols, torch.iinfo(torch.long).max)
-        chosen = order.gather(1, turn.argsort(stable=True)[:, :n]).sort().values
-        return type(longer)(*(values.gather(1, chosen) for values in longer))
+        state = self.phrases.advance(gather_hypotheses(states, candidates.parents)[..., self.columns], candidates.token)
+        n_tokens = self.phrases.n_phrases * self.phrases.longest + 1  # no output lacks so many
+        bank = self.phrases.missing(state).masked_fill(candidates.score == -torch.inf, n_tokens)
+        bank, order = bank.sort(stable=True)  # candidates are sorted by score, and stay so within a bank
+        rank = torch.arange(bank.size(1), device=bank.device) - torch.searchsorted(bank, bank)
+        turn = (rank * n_tokens + bank).masked_fill(bank == n_tokens, torch.iinfo(torch.long).max)
+        selected = order.gather(1, turn.argsort(stable=True)[:, :n]).sort().values
+        return type(candidates)(*(values.gather(1, selected) for values in candidates))

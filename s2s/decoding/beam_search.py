@@ -1,246 +1,213 @@
-"""What one search moves in: how hypotheses grow, which outputs there are, and what they are worth.
+"""Beam search over any model, one step for all sentences of a batch at once.
 
-Shapes: B sentences being searched, K live hypotheses per sentence, V target vocabulary, n candidates.
+Shapes: B sentences being searched, K live hypotheses per sentence, V target vocabulary, n candidates, E finished
+hypotheses.
+
+No decision about a sentence depends on another: an output does not depend on the batch.
+
+A search of your own may derive from `BeamSearch`. Its public methods are called in every mode, with C operators and
+with their equivalents in torch, so overriding one of them replaces that part of the search everywhere.
 """
 
 from __future__ import annotations
 
-__all__ = ["BeamSearch", "Space", "greedy"]
+__all__ = ["BeamSearch", "greedy"]
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
 
-from s2s.backend import kernels
-from s2s.backend.kernels import beam_search as search
-from s2s.decoding import BeamConfig, Found, GreedyConfig, Hypothesis
+from s2s.backend.kernels import (
+    merge_candidates,
+    merge_finished,
+    search_finished,
+    top_k_log_probs,
+    unfinished_candidates,
+)
+from s2s.decoding import BeamConfig, GreedyConfig, Hypothesis, SearchResult
 from s2s.decoding.allocation import build_allocation
 from s2s.decoding.history import ROOT, History
-from s2s.decoding.hypotheses import Beams, Candidates, FinishedHypotheses, Sentence
-from s2s.decoding.lexical import bind_lexical
+from s2s.decoding.hypotheses import Beams, BeamSentence, Candidates, FinishedHypotheses
 from s2s.decoding.limits import max_output_length
+from s2s.decoding.log_probs import gather_hypotheses
 from s2s.decoding.penalties import PENALTIES
-from s2s.decoding.streaming import BatchedSearch, Streaming, padded, staying
-from s2s.decoding.topk import pick, top, topk_tokens
+from s2s.decoding.streaming import StreamingSearch, pad_sources
 from s2s.errors import ConfigError
-from s2s.model import Seq2Seq
-from s2s.task import Constraint, Vocab
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from s2s.decoding.queue import Queue, Source
-
-
-@dataclass
-class Space(Streaming[Beams]):
-    """One search."""
-
-    config: BeamConfig
-    model: Seq2Seq
-    vocab: Vocab
-    device: torch.device
-    constraint: Constraint | None
-    nbest: int
-    history: History = field(default_factory=History)
-
-    def __post_init__(self) -> None:
-        unk = [self.vocab.unk] if self.config.ban_unk else []
-        self.banned = torch.tensor([self.vocab.pad, self.vocab.bos, *unk], device=self.device)
-        self.penalties = torch.empty(0)  # of outputs of every length that may come, counting eos
-        self.banks = build_allocation(self.constraint, normalize=not self.model.returns_log_probs)
-
-    def start(self, sources: list[Source]) -> Beams:
-        """One live hypothesis for each sentence, since at the first step all would be the same."""
-        src, pad = padded(sources, self.vocab, self.device)
-        limits = [max_output_length(self.config, self.model, len(source.ids) - 1) for source in sources]
-        limit = torch.tensor(limits, device=self.device)
-        if len(self.penalties) < max(limits) + 2:
-            self.penalties = self.penalty(torch.arange(2 * max(limits) + 2, dtype=torch.float, device=self.device))
-        none = torch.zeros(len(sources), 1, dtype=torch.long, device=self.device)
-        constraint = bind_lexical(self.constraint, [source.wish for source in sources])
-        return Beams(
-            sentences=[Sentence(s.place, len(s.ids), self.history.n_added) for s in sources],
-            slack=min(limits),
-            length=none[:, 0],
-            limit=limit,
-            token=none + self.vocab.bos,
-            node=none + ROOT,
-            score=none.float(),
-            ended=FinishedHypotheses.none(len(sources), self.config.beam, self.device),
-            state=self.model.start(self.model.encode(src, pad)),
-            automaton=constraint.start(src, pad, limit) if constraint else None,
-        )
-
-    def grow(self, beams: Beams) -> Beams:
-        """All live hypotheses one symbol longer: what ends is put aside, the best of the others live on."""
-        logits, state = self.model.step(beams.token, beams.state)  # [B, K, V]
-        slack = beams.slack if beams.slack > 0 else int((beams.limit - beams.length).min())
-        length = beams.length + 1
-        ended, live = self.chosen(beams, logits, self.allowed(beams, slack, logits.size(-1)), length)
-        return Beams(
-            sentences=beams.sentences,
-            slack=slack - 1,
-            length=length,
-            limit=beams.limit,
-            token=live.token,
-            node=self.history.add(live.token, live.log_prob, live.node),
-            score=live.score,
-            ended=ended,
-            state=state if self.config.beam == 1 else state.reorder(live.parents),
-            automaton=self.advance(beams.automaton, live.parents, live.token),
-        )
-
-    def chosen(
-        self, beams: Beams, logits: Tensor, allowed: Tensor | None, length: Tensor
-    ) -> tuple[FinishedHypotheses, Candidates]:
-        """The best of all that has ended, now of length [B], and what lives on: logits, allowed [B, K, V]."""
-        return self.settled(beams, self.extended(beams, logits, allowed), length)
-
-    def settled(self, beams: Beams, longer: Candidates, length: Tensor) -> tuple[FinishedHypotheses, Candidates]:
-        """The outputs that there are, with those that end now, of length [B], and the `beam` hypotheses that live on.
-
-        At most `beam` of the candidates end, so `beam` live ones remain. Where the first to end are taken, one that is
-        not among the best `beam` must not be, or a beam of one would stop at an eos that comes second. Otherwise it may
-        as well be kept: a better one will beat it.
-        """
-        beam, eos = self.config.beam, self.vocab.eos
-        counted = beam if self.config.stop == "first_k" else longer.token.size(1)
-        if kernels.serves(longer.score) and not self.banks:
-            found, live = search.settled(longer, beams.ended, beam, eos, counted, self.penalties, length)
-            return FinishedHypotheses(*found), Candidates(*live)
-        ends, ended = longer.token == eos, beams.ended
-        if self.device.type != "cpu" or ends.any():  # a device that works ahead is not asked
-            worth = longer.score / self.penalty(length.float())[:, None]
-            counts = ends & (torch.arange(ends.size(1), device=ends.device) < counted)
-            ended = ended.best_with(
-                FinishedHypotheses(worth.masked_fill(~counts, -torch.inf), longer.node, longer.log_prob)
-            )
-            longer = longer.without(ends)
-        return ended, self.best(beams, longer, beam)
-
-    def extended(self, beams: Beams, logits: Tensor, allowed: Tensor | None) -> Candidates:
-        """The best 2 * beam topk_tokens, of which at most `beam` end: logits [B, K, V]."""
-        n = 2 * self.config.beam
-        log_probs, tokens = topk_tokens(logits, n, self.banned, allowed, not self.model.returns_log_probs)  # [B, K, n]
-        if not self.banks or beams.automaton is None or allowed is None:
-            return self.joined(beams, log_probs, tokens, n)
-        log_probs, tokens = self.banks.more(beams.automaton, logits, allowed, log_probs, tokens, self.banned)
-        return self.best(beams, self.joined(beams, log_probs, tokens, log_probs[0].numel()), n)
-
-    def joined(self, beams: Beams, log_probs: Tensor, tokens: Tensor, n: int) -> Candidates:
-        """The best n of the candidates of all hypotheses of a sentence: log_probs, tokens [B, K, ·]"""
-        if kernels.serves(log_probs, beams.score):
-            return Candidates(*search.joined(log_probs, tokens, beams.score, beams.node, n))
-        total = beams.score[..., None] + log_probs
-        score, place = top(total.flatten(1), n)
-        parents = place // total.size(2)
-        token, log_prob = (values.flatten(1).gather(1, place) for values in (tokens, log_probs))
-        return Candidates(score, parents, token, log_prob, beams.node.gather(1, parents))
-
-    def best(self, beams: Beams, longer: Candidates, n: int) -> Candidates:
-        """The first n, or the share of each bank."""
-        if not self.banks or beams.automaton is None:
-            return longer.best(n)
-        return self.banks.best(beams.automaton, longer, n)
-
-    def allowed(self, beams: Beams, slack: int, n_symbols: int) -> Tensor | None:
-        """What may come next, [B, K, V]; None: anything. At the limit, the one way to go on is to end."""
-        allowed = None
-        if self.constraint and beams.automaton is not None:
-            allowed = self.constraint.allowed(beams.automaton)
-        if slack > 0:
-            return allowed
-        is_end = torch.arange(n_symbols, device=self.device) == self.vocab.eos
-        in_time = (beams.length < beams.limit)[:, None, None] | is_end  # [B, 1, V]
-        return in_time.expand(-1, beams.token.size(1), -1) if allowed is None else allowed & in_time
-
-    def penalty(self, length: Tensor) -> Tensor:
-        """The length penalty of outputs of `length` symbols, counting eos."""
-        return PENALTIES[self.config.length_penalty](length, self.config.alpha)
-
-    def over(self, beams: Beams) -> Tensor:
-        """Which sentences are done: [B]"""
-        if self.config.stop != "first_k" and kernels.serves(beams.ended.score):
-            n = self.nbest if self.config.stop == "best" else self.config.beam
-            return search.over(beams.score, beams.ended.score, beams.length, beams.limit, self.penalties, n)
-        return self.is_over(beams, beams.score[:, 0], beams.ended.score)
-
-    def is_over(self, beams: Beams, best_live: Tensor, ended: Tensor) -> Tensor:
-        """Whether the outputs that there are, of such scores [B, E], are as good as the best live one [B] can get: [B]
-
-        What goes on loses log-probability with every symbol. So it ends best if it loses nothing more, and at
-        the length, between the next and the last, at which the penalty divides by most.
-        """
-        if self.config.stop == "first_k":
-            return (ended[:, -1] > -torch.inf) | (best_live == -torch.inf)
-        lengths = torch.stack([beams.length, beams.limit]) + 1.0  # the soonest and the latest end
-        reachable = best_live / self.penalty(lengths).amax(0)
-        n = min(self.nbest, ended.size(1)) if self.config.stop == "best" else ended.size(1)
-        return ended[:, n - 1] >= reachable
-
-    def advance(self, automaton: Tensor | None, parents: Tensor, tokens: Tensor) -> Tensor | None:
-        """The constraint's states [B, K, ·] after `tokens`, which follow the hypotheses `parents` [B, K']"""
-        if automaton is None or self.constraint is None:
-            return None
-        return self.constraint.advance(pick(automaton, parents), tokens)
-
-    def without(self, beams: Beams, over: Tensor) -> Beams | None:
-        """The sentences that go on; the last of them take the places of those that are `over` [B]."""
-        rows = staying(over)
-        if not len(rows):
-            return None
-        beams = beams.keep(rows)
-        self.history.forget(min(sentence.begun for sentence in beams.sentences))
-        return beams
-
-    def found(self, beams: Beams, row: int) -> Found:
-        """The best outputs of a sentence that is done."""
-        return Found(beams.sentences[row].place, self.outputs(beams.ended, row, self.nbest))
-
-    def outputs(self, ended: FinishedHypotheses, row: int, n: int) -> list[Hypothesis]:
-        """The first n that have ended, as far as there are so many."""
-        scores, nodes, log_probs = (values[row, :n].tolist() for values in ended)
-        hypotheses = []
-        for score, node, log_prob in zip(scores, nodes, log_probs, strict=True):
-            if score > -torch.inf:
-                tokens, before = self.history.symbols(node)
-                hypotheses.append(Hypothesis(tokens, score, sum(before) + log_prob, [*before, log_prob]))
-        return hypotheses
+    from s2s.decoding.queue import SourceSentence
+    from s2s.decoding.request import SearchRequest
 
 
 def greedy(config: GreedyConfig) -> BeamSearch:
-    """A beam of one that stops when it ends: the most probable symbol at every step."""
+    """A beam of one that stops at the first eos: the most probable token at every step."""
     a, b, ban_unk = config.max_len_a, config.max_len_b, config.ban_unk
     return BeamSearch(BeamConfig(beam=1, alpha=0.0, stop="first_k", max_len_a=a, max_len_b=b, ban_unk=ban_unk))
 
 
-class BeamSearch(BatchedSearch):
-    """The `Search` of section 6.1; see `BeamConfig`."""
+class BeamSearch(StreamingSearch[Beams]):
+    """The search of section 6.1; see `BeamConfig`."""
+
+    has_groups: ClassVar[bool] = False
 
     def __init__(self, config: BeamConfig) -> None:
         self.config = config
-
-    @torch.no_grad()
-    def stream(
-        self,
-        model: Seq2Seq,
-        queue: Queue,
-        vocab: Vocab,
-        device: torch.device,
-        constraint: Constraint | None = None,
-        nbest: int = 1,
-    ) -> Iterator[list[Found]]:
-        """What is found for the sentences of a queue, in the order in which their searches end."""
-        if not 1 <= nbest <= self.config.beam:
-            beam = self.config.beam
+        if config.num_beam_groups > 1 and not self.has_groups:
             raise ConfigError(
-                f"nbest={nbest} must lie between 1 and the beam, which is {beam}; "
-                f"give search.beam={max(nbest, 1)}, after search=beam if the search is greedy"
+                f"search.num_beam_groups={config.num_beam_groups}: {type(self).__name__} has no groups; leave it out"
             )
-        from s2s.decoding.diverse import DiverseBeamSearch
 
-        kind = DiverseBeamSearch if self.config.num_beam_groups > 1 else Space
-        yield from kind(self.config, model, vocab, device, constraint, nbest).run(queue)
+    def begin(self, request: SearchRequest) -> None:
+        """Set what all steps of one request share."""
+        if not 1 <= request.nbest <= self.config.beam:
+            raise ConfigError(
+                f"nbest={request.nbest} must lie between 1 and the beam, which is {self.config.beam}; "
+                f"give search.beam={max(request.nbest, 1)}, after search=beam if the search is greedy"
+            )
+        super().begin(request)
+        self.history = History()
+        unk = [request.vocab.unk] if self.config.ban_unk else []
+        self.banned = torch.tensor([request.vocab.pad, request.vocab.bos, *unk], device=request.device)
+        self.penalties = torch.empty(0)  # of outputs of 0, 1, 2, … tokens, eos included
+        self.normalize = not request.model.returns_log_probs
+        self.constraint_changed()
+
+    def constraint_changed(self) -> None:
+        """Divide the beam by what the new constraint requires."""
+        self.allocation = build_allocation(self.constraint, normalize=self.normalize)
+
+    def start(self, sentences: list[SourceSentence]) -> Beams:
+        """One live hypothesis for each sentence, since all would be equal in the first step."""
+        model, vocab, device = self.request.model, self.request.vocab, self.request.device
+        src, pad = pad_sources(sentences, vocab, device)
+        limits = [max_output_length(self.config, model, len(sentence.ids) - 1) for sentence in sentences]
+        limit = torch.tensor(limits, device=device)
+        if len(self.penalties) < max(limits) + 2:
+            self.penalties = self.penalty(torch.arange(2 * max(limits) + 2, dtype=torch.float, device=device))
+        zeros = torch.zeros(len(sentences), 1, dtype=torch.long, device=device)
+        return Beams(
+            sentences=[BeamSentence(s.index, len(s.ids), self.history.n_nodes) for s in sentences],
+            slack=min(limits),
+            length=zeros[:, 0],
+            limit=limit,
+            token=zeros + vocab.bos,
+            node=zeros + ROOT,
+            score=zeros.float(),
+            finished=FinishedHypotheses.none(len(sentences), self.config.beam, device),
+            state=model.start(model.encode(src, pad)),
+            constraint_state=self.constrain(sentences, src, pad, limit),
+        )
+
+    def step(self, batch: Beams) -> Beams:
+        """All live hypotheses extended by one token; those that end are finished, the best of the others live on."""
+        logits, state = self.request.model.step(batch.token, batch.state)  # [B, K, V]
+        slack = batch.slack if batch.slack > 0 else int((batch.limit - batch.length).min())
+        length = batch.length + 1
+        finished, live = self.select(batch, logits, self.allowed(batch, slack, logits.size(-1)), length)
+        return Beams(
+            sentences=batch.sentences,
+            slack=slack - 1,
+            length=length,
+            limit=batch.limit,
+            token=live.token,
+            node=self.history.add(live.token, live.log_prob, live.node),
+            score=live.score,
+            finished=finished,
+            state=state if self.config.beam == 1 else state.reorder(live.parents),
+            constraint_state=self.advance(batch.constraint_state, live.parents, live.token),
+        )
+
+    def allowed(self, beams: Beams, slack: int, n_tokens: int) -> Tensor | None:
+        """The tokens that may come next, [B, K, V]; None if all may. At its limit a hypothesis can only end."""
+        allowed = None
+        if self.constraint and beams.constraint_state is not None:
+            allowed = self.constraint.allowed(beams.constraint_state)
+        if slack > 0:
+            return allowed
+        is_eos = torch.arange(n_tokens, device=self.request.device) == self.request.vocab.eos
+        in_time = (beams.length < beams.limit)[:, None, None] | is_eos  # [B, 1, V]
+        return in_time.expand(-1, beams.n_hypotheses, -1) if allowed is None else allowed & in_time
+
+    def select(
+        self, beams: Beams, logits: Tensor, allowed: Tensor | None, length: Tensor
+    ) -> tuple[FinishedHypotheses, Candidates]:
+        """The finished hypotheses, new ones having length [B], and the `beam` live ones: logits, allowed [B, K, V]."""
+        candidates = self.expand(beams, logits, allowed)
+        return self.finish(beams, candidates, length), self.survivors(beams, candidates, self.config.beam)
+
+    def expand(self, beams: Beams, logits: Tensor, allowed: Tensor | None) -> Candidates:
+        """The best 2 * beam continuations, of which at most `beam` end, so `beam` others remain: logits [B, K, V]."""
+        n = 2 * self.config.beam
+        log_probs, tokens = top_k_log_probs(logits, n, self.banned, allowed, self.normalize)  # [B, K, n]
+        if not self.allocation or beams.constraint_state is None or allowed is None:
+            return Candidates(*merge_candidates(log_probs, tokens, beams.score, beams.node, n))
+        states = beams.constraint_state
+        log_probs, tokens = self.allocation.add_required(states, logits, allowed, log_probs, tokens, self.banned)
+        every = Candidates(*merge_candidates(log_probs, tokens, beams.score, beams.node, log_probs[0].numel()))
+        return self.allocation.select(states, every, n)
+
+    def finish(self, beams: Beams, candidates: Candidates, length: Tensor) -> FinishedHypotheses:
+        """The best finished hypotheses, with the candidates that end, which have length [B].
+
+        With stop=first_k only the first E candidates count, or a beam of one would stop at an eos that comes second.
+        Otherwise all may count: a better one replaces them.
+        """
+        (_, n), (_, n_finished) = candidates.token.shape, beams.finished.score.shape
+        n_counted = min(n, n_finished) if self.config.stop == "first_k" else n
+        eos = self.request.vocab.eos
+        finished = merge_finished(candidates, beams.finished, eos, n_counted, self.penalties, length)
+        return FinishedHypotheses(*finished)
+
+    def survivors(self, beams: Beams, candidates: Candidates, n: int) -> Candidates:
+        """The n candidates that live on."""
+        if not self.allocation or beams.constraint_state is None:
+            return Candidates(*unfinished_candidates(candidates, self.request.vocab.eos, n))
+        live = unfinished_candidates(candidates, self.request.vocab.eos, candidates.token.size(1))
+        return self.allocation.select(beams.constraint_state, Candidates(*live), n)
+
+    def penalty(self, length: Tensor) -> Tensor:
+        """The length penalty of outputs of `length` tokens, eos included; asked once for many lengths."""
+        return PENALTIES[self.config.length_penalty](length, self.config.alpha)
+
+    def advance(self, states: Tensor | None, parents: Tensor, tokens: Tensor) -> Tensor | None:
+        """The constraint's states [B, K, ·] after `tokens`, which extend the hypotheses `parents` [B, K']"""
+        if states is None or self.constraint is None:
+            return None
+        return self.constraint.advance(gather_hypotheses(states, parents), tokens)
+
+    def is_done(self, batch: Beams) -> Tensor:
+        """Which sentences are finished: [B]"""
+        return self.has_ended(batch, batch.score, batch.finished.score)
+
+    def has_ended(self, beams: Beams, live: Tensor, finished: Tensor) -> Tensor:
+        """Whether no hypothesis of live score [B, K], best first, can change the results: finished [B, E] -> [B]
+
+        A hypothesis loses log-probability with every token. So the best that it can reach is its present
+        log-probability over the larger of the penalties of the next length and the longest.
+        """
+        if self.config.stop == "first_k":
+            return (finished[:, -1] > -torch.inf) | (live[:, 0] == -torch.inf)
+        n = min(self.request.nbest, finished.size(1)) if self.config.stop == "best" else finished.size(1)
+        return search_finished(live, finished, beams.length, beams.limit, self.penalties, n)
+
+    def drop(self, batch: Beams, done: Tensor) -> Beams | None:
+        """The sentences that are not `done` [B]; None if there are none."""
+        remaining = super().drop(batch, done)
+        if remaining is not None and self.waiting is None:
+            self.history.drop_before(min(sentence.first_node for sentence in remaining.sentences))
+        return remaining
+
+    def result(self, batch: Beams, row: int) -> SearchResult:
+        """The best outputs of a finished sentence."""
+        return SearchResult(batch.sentences[row].index, self.outputs(batch.finished, row, self.request.nbest))
+
+    def outputs(self, finished: FinishedHypotheses, row: int, n: int) -> list[Hypothesis]:
+        """The first n finished hypotheses of a sentence, or as many as there are."""
+        scores, nodes, log_probs = (values[row, :n].tolist() for values in finished)
+        hypotheses = []
+        for score, node, log_prob in zip(scores, nodes, log_probs, strict=True):
+            if score > -torch.inf:
+                tokens, before = self.history.backtrace(node)
+                hypotheses.append(Hypothesis(tokens, score, sum(before) + log_prob, [*before, log_prob]))
+        return hypotheses

@@ -1,11 +1,19 @@
-"""What a user forbids in outputs, as automata that search applies together with the task's own.
+"""Constraints on every output that a user asks for: automata that search applies together with the task's own.
 
-Shapes: B sentences, K hypotheses per sentence, V target symbols, n symbols of a sequence, W symbols remembered.
+Shapes: B sentences, K hypotheses per sentence, V target tokens, n tokens of a sequence, W tokens remembered.
 """
 
 from __future__ import annotations
 
-__all__ = ["NONE", "All", "BadWords", "MinLength", "NoRepeatNgram", "Tail", "build_constraint"]
+__all__ = [
+    "NONE",
+    "BadWords",
+    "ConstraintSet",
+    "FixedWidthConstraint",
+    "MinLength",
+    "NoRepeatNgram",
+    "build_constraint",
+]
 
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Protocol
@@ -23,35 +31,35 @@ if TYPE_CHECKING:
     from s2s.task import Task
 
 NONE = -1
-"""Stands where an output has no symbol yet"""
-REMEMBERED = 512
-"""How far back `NoRepeatNgram` looks: the same for every source, so that waiting sentences can join"""
+"""Marks positions without a token"""
+NGRAM_WINDOW = 512
+"""How many tokens back `NoRepeatNgram` looks: the same for every source, so that states can be concatenated"""
 
 
 def build_constraint(config: GenerateConfig, task: Task) -> Constraint | None:
-    """What the task and the user allow; None: any output."""
+    """The task's and the user's constraints; None if every output is allowed."""
     own, vocab = task.constraint() if config.constrained else None, task.vocab
-    others: list[Tail] = []
+    others: list[FixedWidthConstraint] = []
     if config.min_len:
         others.append(MinLength(config.min_len, vocab.tgt, vocab.eos))
     if config.no_repeat_ngram_size:
         others.append(NoRepeatNgram(config.no_repeat_ngram_size, vocab.tgt))
     if config.bad_words:
         others.append(BadWords(_ids_of(config.bad_words, task), vocab.tgt))
-    return All(own, others) if others else own
+    return ConstraintSet(own, others) if others else own
 
 
 def _ids_of(texts: Sequence[str], task: Task) -> list[list[int]]:
-    """As the task writes each in an output."""
+    """The target tokens of each text, as the task encodes outputs."""
     ids = [pair.tgt for pair in task.encode([Example("", text) for text in texts])]
-    for text, symbols in zip(texts, ids, strict=True):
-        if not symbols:
-            raise ConfigError(f"bad_words: {text!r} has no symbols in task={task.config.name}; leave it out")
+    for text, tokens in zip(texts, ids, strict=True):
+        if not tokens:
+            raise ConfigError(f"bad_words: {text!r} has no tokens in task={task.config.name}; leave it out")
     return ids
 
 
-class Tail(Constraint, Protocol):
-    """A constraint whose states are as wide for every source."""
+class FixedWidthConstraint(Constraint, Protocol):
+    """A constraint whose states have the same width for every source."""
 
     @property
     def width(self) -> int:
@@ -59,14 +67,14 @@ class Tail(Constraint, Protocol):
         ...
 
 
-class All:
-    """Only what the task, if it says anything, and every other constraint allow."""
+class ConstraintSet:
+    """Several constraints at once: the task's own, if it has one, and others."""
 
-    def __init__(self, own: Constraint | None, others: Sequence[Tail]) -> None:
+    def __init__(self, own: Constraint | None, others: Sequence[FixedWidthConstraint]) -> None:
         self.own, self.others = own, others
 
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
-        """All states side by side, the task's first: [B, 1, ·]"""
+        """The states of all, concatenated, the task's first: [B, 1, ·]"""
         own = [self.own.start(src, pad, limit)] if self.own else []
         return torch.cat([*own, *(other.start(src, pad, limit) for other in self.others)], dim=-1)
 
@@ -82,13 +90,13 @@ class All:
         """The states after `token` [B, K]."""
         return torch.cat([constraint.advance(part, token) for constraint, part in self._parts(state)], dim=-1)
 
-    def columns(self) -> list[tuple[Tail, slice]]:
-        """Where the states of all but the task's stand, counted from the end."""
+    def columns(self) -> list[tuple[FixedWidthConstraint, slice]]:
+        """All constraints but the task's, and the columns of their states, counted from the end."""
         ends = list(accumulate((other.width for other in reversed(self.others)), initial=0))[::-1]
         return [(o, slice(-begin, -end or None)) for o, (begin, end) in zip(self.others, pairwise(ends), strict=True)]
 
     def _parts(self, state: Tensor) -> list[tuple[Constraint, Tensor]]:
-        """Every constraint and its states; the task's are what the others leave."""
+        """Every constraint and its states; the task's have the columns that remain."""
         widths = [other.width for other in self.others]
         own, *parts = state.split([state.size(-1) - sum(widths), *widths], dim=-1)
         pairs: list[tuple[Constraint, Tensor]] = list(zip(self.others, parts, strict=True))
@@ -96,76 +104,76 @@ class All:
 
 
 class MinLength:
-    """Outputs have at least `n` symbols, or as many as their limit lets them; the state counts down."""
+    """Outputs have at least `n` tokens, or as many as their limit allows; the state counts down."""
 
     width = 1
 
-    def __init__(self, n: int, n_symbols: int, eos: int) -> None:
-        self.n, self.n_symbols, self.eos = n, n_symbols, eos
+    def __init__(self, n: int, n_tokens: int, eos: int) -> None:
+        self.n, self.n_tokens, self.eos = n, n_tokens, eos
 
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
         """[B, 1, 1]"""
         return limit.clamp(max=self.n)[:, None, None]
 
     def allowed(self, state: Tensor) -> Tensor:
-        """All but eos, and eos when enough have been written."""
-        return (state <= 0) | (torch.arange(self.n_symbols, device=state.device) != self.eos)
+        """All but eos, and eos once there are enough tokens."""
+        return (state <= 0) | (torch.arange(self.n_tokens, device=state.device) != self.eos)
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
-        """One less."""
+        """The count minus one."""
         return state - 1
 
 
-class Remembering:
-    """A constraint whose state is the last `width` symbols, the newest last."""
+class TokenWindow:
+    """A constraint whose state is the last `width` tokens, the newest last."""
 
-    def __init__(self, width: int, n_symbols: int) -> None:
-        self.width, self.n_symbols = width, n_symbols
+    def __init__(self, width: int, n_tokens: int) -> None:
+        self.width, self.n_tokens = width, n_tokens
 
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
         """[B, 1, W]"""
         return src.new_full((src.size(0), 1, self.width), NONE)
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
-        """The oldest is forgotten."""
+        """The window moved by one token."""
         return torch.cat([state, token[..., None]], dim=-1)[..., 1:]
 
-    def all_but(self, symbols: Tensor) -> Tensor:
-        """symbols [B, K, ·], NONE where there is none -> allowed [B, K, V]"""
-        forbidden = torch.zeros(*symbols.shape[:2], self.n_symbols + 1, dtype=torch.bool, device=symbols.device)
-        forbidden.scatter_(2, symbols.masked_fill(symbols == NONE, self.n_symbols), True)
+    def all_but(self, tokens: Tensor) -> Tensor:
+        """tokens [B, K, ·], NONE for no token -> allowed [B, K, V]"""
+        forbidden = torch.zeros(*tokens.shape[:2], self.n_tokens + 1, dtype=torch.bool, device=tokens.device)
+        forbidden.scatter_(2, tokens.masked_fill(tokens == NONE, self.n_tokens), True)
         return ~forbidden[..., :-1]
 
 
-class NoRepeatNgram(Remembering):
-    """No `n` symbols in a row stand twice in an output, as far back as is remembered."""
+class NoRepeatNgram(TokenWindow):
+    """No sequence of `n` tokens occurs twice in the last `NGRAM_WINDOW` tokens of an output."""
 
-    def __init__(self, n: int, n_symbols: int) -> None:
-        super().__init__(REMEMBERED, n_symbols)
+    def __init__(self, n: int, n_tokens: int) -> None:
+        super().__init__(NGRAM_WINDOW, n_tokens)
         self.n = n
 
     def allowed(self, state: Tensor) -> Tensor:
-        """All but what has followed the last n - 1 symbols before."""
+        """All but the tokens that followed an earlier occurrence of the last n - 1."""
         grams = state.unfold(-1, self.n, 1)  # [B, K, W - n + 1, n]
         newest = state[..., None, self.width - self.n + 1 :]
         again = ((grams[..., :-1] == newest) & (newest != NONE)).all(-1)  # [B, K, W - n + 1]
         return self.all_but(grams[..., -1].masked_fill(~again, NONE))
 
 
-class BadWords(Remembering):
-    """None of some sequences of symbols stands in an output."""
+class BadWords(TokenWindow):
+    """None of the given token sequences occurs in an output."""
 
-    def __init__(self, sequences: Sequence[Sequence[int]], n_symbols: int) -> None:
+    def __init__(self, sequences: Sequence[Sequence[int]], n_tokens: int) -> None:
         assert sequences
         assert all(sequences)
-        super().__init__(max(map(len, sequences)) - 1, n_symbols)
+        super().__init__(max(map(len, sequences)) - 1, n_tokens)
         self.sequences = [list(sequence) for sequence in sequences]
 
     def allowed(self, state: Tensor) -> Tensor:
-        """All but the last symbols of those that stand there but for it."""
+        """All but the last token of each sequence whose other tokens end the output."""
         last = [torch.full_like(state[..., :1], NONE)[..., :0]]
-        for *before, symbol in self.sequences:
+        for *before, final in self.sequences:
             wanted = torch.tensor(before, dtype=state.dtype, device=state.device)
             ready = (state[..., self.width - len(before) :] == wanted).all(-1, keepdim=True)  # [B, K, 1]
-            last.append(torch.where(ready, symbol, NONE))
+            last.append(torch.where(ready, final, NONE))
         return self.all_but(torch.cat(last, dim=-1))

@@ -1,113 +1,129 @@
-"""Diverse beam search, after Vijayakumar et al. (2018): groups that avoid what those before them have just chosen.
+"""Diverse beam search, after Vijayakumar et al. (2018): groups that avoid the tokens of the groups before them.
 
-Each group is a beam of its own, with its own outputs and its own end. In each step they choose one after another, and a
-symbol's log-probability counts for less the more hypotheses of earlier groups have just taken it. That steers the
-choice alone: what a hypothesis is worth is what the model says. The end of an output is held against nobody.
+Each group is a beam of its own, with its own finished hypotheses and its own end. In each step the groups choose one
+after another; a candidate's score is lowered for each hypothesis of an earlier group that chose the same token in this
+step. Only the choice depends on the lowered score: a hypothesis keeps the score of the model. Finished hypotheses of
+earlier groups lower no score.
 
-Shapes: B sentences, K live hypotheses per sentence, those of a group side by side, V target vocabulary, M symbols that
-earlier groups have taken.
+Shapes: B sentences, K live hypotheses per sentence, those of a group side by side, G groups, V target vocabulary, n
+candidates, M tokens that earlier groups have chosen.
 """
 
 from __future__ import annotations
 
-__all__ = ["DiverseBeamSearch"]
+__all__ = ["DiverseBeamSearch", "build_beam_search"]
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from s2s.decoding import Found
-from s2s.decoding.beam_search import Space
+from s2s.backend.kernels import top_k, top_k_log_probs
+from s2s.decoding import SearchResult
+from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.hypotheses import Beams, Candidates, FinishedHypotheses
-from s2s.decoding.topk import top, topk_tokens
+
+if TYPE_CHECKING:
+    from s2s.decoding import BeamConfig
 
 
-class DiverseBeamSearch(Space):
-    """A search in groups."""
+def build_beam_search(config: BeamConfig) -> BeamSearch:
+    """`BeamSearch`, or with several groups `DiverseBeamSearch`."""
+    return (DiverseBeamSearch if config.num_beam_groups > 1 else BeamSearch)(config)
+
+
+class DiverseBeamSearch(BeamSearch):
+    """Beam search in groups; see `BeamConfig.num_beam_groups`."""
+
+    has_groups = True
 
     def groups(self) -> list[slice]:
-        """Where each group's hypotheses stand."""
-        width = self.config.width
+        """Indices of each group's hypotheses."""
+        width = self.config.group_size
         return [slice(begin, begin + width) for begin in range(0, self.config.beam, width)]
 
-    def grow(self, beams: Beams) -> Beams:
-        """All live hypotheses one symbol longer, but for those of groups that are done."""
-        if beams.token.size(1) == 1:  # the first step: all groups go on from one hypothesis
-            return super().grow(beams)
-        done = self.done(beams).repeat_interleave(self.config.width, dim=1)  # [B, K]
-        return super().grow(replace(beams, score=beams.score.masked_fill(done, -torch.inf)))
+    def step(self, batch: Beams) -> Beams:
+        """All live hypotheses extended by one token, except those of finished groups."""
+        if batch.n_hypotheses == 1:  # the first step: all groups extend one hypothesis
+            return super().step(batch)
+        done = self.finished_groups(batch).repeat_interleave(self.config.group_size, dim=1)  # [B, K]
+        return super().step(replace(batch, score=batch.score.masked_fill(done, -torch.inf)))
 
-    def chosen(
+    def select(
         self, beams: Beams, logits: Tensor, allowed: Tensor | None, length: Tensor
     ) -> tuple[FinishedHypotheses, Candidates]:
-        """The best of what has ended in each group, and what lives on there: logits, allowed [B, K, V], length [B]."""
-        width, groups = self.config.width, self.groups()
-        n = (len(groups) + 1) * width  # twice its width for the last group, whose every rival may have taken one
-        log_probs, tokens = topk_tokens(logits, n, self.banned, allowed, not self.model.returns_log_probs)  # [B, K, n]
-        if self.banks and beams.automaton is not None and allowed is not None:
-            log_probs, tokens = self.banks.more(beams.automaton, logits, allowed, log_probs, tokens, self.banned)
-        lives, endeds, taken = [], [], tokens[:, 0, :0]
+        """The finished and the live hypotheses of each group: logits, allowed [B, K, V], length [B]."""
+        width, groups = self.config.group_size, self.groups()
+        n = (len(groups) + 1) * width  # of the last group's best 2 * width, others may have chosen K - width
+        log_probs, tokens = top_k_log_probs(logits, n, self.banned, allowed, self.normalize)  # [B, K, n]
+        if self.allocation and beams.constraint_state is not None and allowed is not None:
+            states = beams.constraint_state
+            log_probs, tokens = self.allocation.add_required(states, logits, allowed, log_probs, tokens, self.banned)
+        lives, finished, chosen = [], [], tokens[:, 0, :0]
         for group in groups:
             own = group if tokens.size(1) > 1 else slice(0, 1)
-            longer = self.steered(beams, log_probs, tokens, taken, own)
-            endeds.append(self.ended(beams, longer, group, length))
-            live = self.best(beams, longer.without(longer.token == self.vocab.eos), width)
-            lives.append(_filled(live._replace(score=_worth(beams, live)), width))
-            taken = torch.cat([taken, lives[-1].token.masked_fill(lives[-1].score == -torch.inf, self.vocab.pad)], 1)
-        ended = FinishedHypotheses(*(torch.cat(values, dim=1) for values in zip(*endeds, strict=True)))
-        return ended, Candidates(*(torch.cat(values, dim=1) for values in zip(*lives, strict=True)))
+            candidates = self.penalised(beams, log_probs, tokens, chosen, own)
+            finished.append(self.finish_group(beams, candidates, group, length))
+            live = self.survivors(beams, candidates, width)
+            lives.append(_filled(live._replace(score=_model_score(beams, live)), width))
+            dead = lives[-1].score == -torch.inf
+            chosen = torch.cat([chosen, lives[-1].token.masked_fill(dead, self.request.vocab.pad)], 1)
+        every = FinishedHypotheses(*(torch.cat(values, dim=1) for values in zip(*finished, strict=True)))
+        return every, Candidates(*(torch.cat(values, dim=1) for values in zip(*lives, strict=True)))
 
-    def steered(self, beams: Beams, log_probs: Tensor, tokens: Tensor, taken: Tensor, own: slice) -> Candidates:
-        """The best candidates of a group, whose scores say by what they are chosen.
+    def penalised(self, beams: Beams, log_probs: Tensor, tokens: Tensor, chosen: Tensor, own: slice) -> Candidates:
+        """The best candidates of a group by their lowered scores.
 
-        log_probs, tokens [B, K, n] of all groups, `own` is where this one's hypotheses stand; taken [B, M].
+        log_probs, tokens [B, K, n] of all groups, of which `own` are this group's hypotheses; chosen [B, M].
         """
-        times = (tokens[:, own, :, None] == taken[:, None, None]).sum(-1)  # nobody takes padding, or it is dead
+        times = (tokens[:, own, :, None] == chosen[:, None, None]).sum(-1)  # padding in `chosen` equals no candidate
         score = beams.score[:, own, None] + log_probs[:, own] - self.config.diversity_penalty * times
-        n = 2 * self.config.width
-        score, place = top(score.flatten(1), score[0].numel() if self.banks else n)
-        parents = own.start + place // tokens.size(2)
-        token, log_prob = (values[:, own].flatten(1).gather(1, place) for values in (tokens, log_probs))
-        return self.best(beams, Candidates(score, parents, token, log_prob, beams.node.gather(1, parents)), n)
+        n = 2 * self.config.group_size
+        score, index = top_k(score.flatten(1), score[0].numel() if self.allocation else n)
+        parents = own.start + index // tokens.size(2)
+        token, log_prob = (values[:, own].flatten(1).gather(1, index) for values in (tokens, log_probs))
+        candidates = Candidates(score, parents, token, log_prob, beams.node.gather(1, parents))
+        if not self.allocation or beams.constraint_state is None:
+            return candidates.first(n)
+        return self.allocation.select(beams.constraint_state, candidates, n)
 
-    def ended(self, beams: Beams, longer: Candidates, group: slice, length: Tensor) -> FinishedHypotheses:
-        """The best outputs of a group, with those among its candidates, of length [B]."""
-        counts = longer.token == self.vocab.eos
-        if self.config.stop == "first_k":
-            counts = counts & (torch.arange(counts.size(1), device=counts.device) < self.config.width)
-        score = (_worth(beams, longer) / self.penalty(length.float())[:, None]).masked_fill(~counts, -torch.inf)
-        before = FinishedHypotheses(*(values[:, group] for values in beams.ended))
-        return before.best_with(FinishedHypotheses(score, longer.node, longer.log_prob))
+    def finish_group(self, beams: Beams, candidates: Candidates, group: slice, length: Tensor) -> FinishedHypotheses:
+        """The finished hypotheses of a group, with those of its candidates that end, which have length [B]."""
+        before = FinishedHypotheses(*(values[:, group] for values in beams.finished))
+        own = replace(beams, finished=before)
+        return self.finish(own, candidates._replace(score=_model_score(beams, candidates)), length)
 
-    def done(self, beams: Beams) -> Tensor:
-        """Which groups are done: [B, G]"""
-        return torch.stack(
-            [self.is_over(beams, beams.score[:, own].amax(1), beams.ended.score[:, own]) for own in self.groups()], 1
-        )
+    def finished_groups(self, beams: Beams) -> Tensor:
+        """Which groups are finished: [B, G]"""
+        ended = []
+        for own in self.groups():
+            best = beams.score[:, own].amax(1, keepdim=True)  # live hypotheses are in the order of lowered scores
+            ended.append(self.has_ended(beams, best, beams.finished.score[:, own]))
+        return torch.stack(ended, 1)
 
-    def over(self, beams: Beams) -> Tensor:
-        """Which sentences are done: [B], those of which every group is."""
-        return self.done(beams).all(1)
+    def is_done(self, batch: Beams) -> Tensor:
+        """Which sentences are finished: [B], those of which every group is."""
+        return self.finished_groups(batch).all(1)
 
-    def found(self, beams: Beams, row: int) -> Found:
+    def result(self, batch: Beams, row: int) -> SearchResult:
         """The best outputs of all groups, each once."""
-        outputs = sorted(self.outputs(beams.ended, row, self.config.beam), key=lambda h: -h.score)
+        outputs = sorted(self.outputs(batch.finished, row, self.config.beam), key=lambda h: -h.score)
         different = {tuple(h.tokens): h for h in reversed(outputs)}
-        best = sorted(different.values(), key=lambda h: -h.score)[: self.nbest]
-        return Found(beams.sentences[row].place, best)
+        best = sorted(different.values(), key=lambda h: -h.score)[: self.request.nbest]
+        return SearchResult(batch.sentences[row].index, best)
 
 
-def _worth(beams: Beams, longer: Candidates) -> Tensor:
-    """What the model says of candidates: [B, n]"""
-    score = beams.score.gather(1, longer.parents) + longer.log_prob
-    return score.masked_fill(longer.score == -torch.inf, -torch.inf)
+def _model_score(beams: Beams, candidates: Candidates) -> Tensor:
+    """The log-probabilities of candidates, without the diversity penalty: [B, n]"""
+    score = beams.score.gather(1, candidates.parents) + candidates.log_prob
+    return score.masked_fill(candidates.score == -torch.inf, -torch.inf)
 
 
-def _filled(longer: Candidates, n: int) -> Candidates:
-    """With dead ones to make n."""
-    room = (0, n - longer.score.size(1))
-    score, *others = (F.pad(values, room) for values in longer)
-    dead = torch.arange(n, device=score.device) >= longer.score.size(1)
+def _filled(candidates: Candidates, n: int) -> Candidates:
+    """With dead ones, so that there are n."""
+    room = (0, n - candidates.score.size(1))
+    score, *others = (F.pad(values, room) for values in candidates)
+    dead = torch.arange(n, device=score.device) >= candidates.score.size(1)
     return Candidates(score.masked_fill(dead, -torch.inf), *others)

@@ -1,8 +1,8 @@
-"""Several models as one, of whatever architectures: an ensemble, and a model with a language model beside it.
+"""Several models, of any architectures, as one model: the contract, and an ensemble.
 
-Each member keeps a memory and a state of its own, which follow the hypotheses in its own way.
+Each member keeps its own memory and state.
 
-Shapes: B sentences, S source length, T target length, K hypotheses of a sentence, V target symbols, n members.
+Shapes: B sentences, S source length, T target length, K hypotheses of a sentence, V target tokens, n members.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 import torch
 from torch import Tensor, nn
 
-from s2s.decoding.topk import log_probs
+from s2s.decoding.log_probs import log_probs
 from s2s.model import Memory, Seq2Seq, State
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 TINY = 1e-30
-"""Sums of probabilities below lose digits, or all that they are, in fp32"""
+"""Sums of probabilities below this lose digits, or underflow, in fp32"""
 
 
 @dataclass
 class MemberMemories(Memory):
-    """The first member's memory, and those of all."""
+    """The first member's memory, and the memories of all."""
 
     members: tuple[Memory, ...]
 
@@ -41,8 +41,8 @@ class MemberMemories(Memory):
 
 
 @dataclass
-class States(State):
-    """A state whose `hypothesis` is the states of all members; to them `sentence` belongs, too."""
+class MemberStates(State):
+    """The states of all members, as `hypothesis`; they hold what belongs to the sentence, too."""
 
     hypothesis: tuple[State, ...]
 
@@ -66,7 +66,7 @@ class States(State):
 
 
 class CombinedModel(Seq2Seq):
-    """Models that write one output together; how, is what `combine` says."""
+    """Models that decode one output together; `combine` defines how."""
 
     returns_log_probs = True
 
@@ -78,10 +78,10 @@ class CombinedModel(Seq2Seq):
 
     @abstractmethod
     def combine(self, scores: Sequence[Tensor]) -> Tensor:
-        """Each member's log-probabilities [..., V] -> what search adds up, [..., V]"""
+        """Each member's log-probabilities [..., V] -> the log-probabilities that search adds, [..., V]"""
 
     def models(self) -> list[Seq2Seq]:
-        """The members, for which torch has no type."""
+        """The members, typed."""
         return list(self.members)  # type: ignore[arg-type]
 
     def encode(self, src: Tensor, pad: Tensor) -> MemberMemories:
@@ -95,15 +95,15 @@ class CombinedModel(Seq2Seq):
         pairs = zip(self.models(), memory.members, strict=True)
         return self.combine([log_probs(model, model.project(model.decode(tgt, own))) for model, own in pairs])
 
-    def start(self, memory: Memory) -> States:
-        """Each member's state before the first symbol."""
+    def start(self, memory: Memory) -> MemberStates:
+        """Each member's state before the first token."""
         assert isinstance(memory, MemberMemories)
         pairs = zip(self.models(), memory.members, strict=True)
-        return States(sentence=None, hypothesis=tuple(model.start(own) for model, own in pairs))
+        return MemberStates(sentence=None, hypothesis=tuple(model.start(own) for model, own in pairs))
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token [B, K] -> scores [B, K, V] of the next"""
-        assert isinstance(state, States)
+        assert isinstance(state, MemberStates)
         scores, states = [], []
         for model, own in zip(self.models(), state.hypothesis, strict=True):
             logits, own = model.step(token, own)
@@ -113,7 +113,7 @@ class CombinedModel(Seq2Seq):
 
 
 class Ensemble(CombinedModel):
-    """The mean of the members' probabilities, symbol by symbol."""
+    """The mean of the members' probabilities, token by token."""
 
     def combine(self, scores: Sequence[Tensor]) -> Tensor:
         """log-probabilities [..., V], n times -> [..., V]"""
@@ -127,14 +127,14 @@ class Ensemble(CombinedModel):
         return mean.sub_(math.log(len(scores)))
 
     def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor | None:
-        """The mean of the members', [B, T, S], without those that cannot say it."""
-        said = [model.attention(src, pad, tgt, layer) for model in self.models()]
-        known = [attention for attention in said if attention is not None]
+        """The mean over the members that have attention, [B, T, S]."""
+        found = [model.attention(src, pad, tgt, layer) for model in self.models()]
+        known = [attention for attention in found if attention is not None]
         return torch.stack(known).mean(0) if known else None
 
 
 def member_models(model: Seq2Seq) -> list[Seq2Seq]:
-    """The models of which this one is made, whatever stands inside whatever; itself, if of none."""
+    """The single models of a model, however deep combinations are nested; the model itself if it is not combined."""
     return (
         [one for member in model.models() for one in member_models(member)]
         if isinstance(model, CombinedModel)

@@ -1,4 +1,4 @@
-"""What hypotheses hold, kept as back-pointers: a step adds its symbols, and nothing is ever moved.
+"""The tokens of all hypotheses as back-pointers: a step appends its tokens, and nothing is moved.
 
 Shapes: B sentences, K hypotheses per sentence.
 """
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ROOT = -1
-"""The symbol before the first"""
+"""The node before the first token"""
 
 
 @dataclass(frozen=True)
 class Step:
-    """The symbols of one step, numbered from `first`."""
+    """The nodes of one step, numbered from `first`."""
 
     first: int
     token: Tensor
@@ -34,40 +34,40 @@ class Step:
 
     @functools.cached_property
     def on_host(self) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
-        """Flat arrays, brought over once; on a CPU these are the same memory."""
+        """Flat arrays, copied to the host once; on a CPU they share the tensors' memory."""
         token, log_prob, parent = (t.detach().cpu().flatten().numpy() for t in (self.token, self.log_prob, self.parent))
         return token, log_prob, parent
 
 
 class History:
-    """Symbols by number, each with the number of the one before it."""
+    """Numbered nodes, each a token and the number of the node before it."""
 
     def __init__(self) -> None:
         self.steps: deque[Step] = deque()
-        self.n_added = 0
+        self.n_nodes = 0
 
     def add(self, token: Tensor, log_prob: Tensor, parent: Tensor) -> Tensor:
-        """The numbers of the newest symbols, which follow the symbols `parent`; all [B, K]."""
-        self.steps.append(Step(self.n_added, token, log_prob, parent))
-        self.n_added += token.numel()
-        return torch.arange(self.n_added - token.numel(), self.n_added, device=token.device).view(token.shape)
+        """The numbers of new nodes that follow the nodes `parent`; all [B, K]."""
+        self.steps.append(Step(self.n_nodes, token, log_prob, parent))
+        self.n_nodes += token.numel()
+        return torch.arange(self.n_nodes - token.numel(), self.n_nodes, device=token.device).view(token.shape)
 
-    def forget(self, before: int) -> None:
-        """Drop the steps whose symbols all have smaller numbers."""
-        while len(self.steps) > 1 and self.steps[1].first <= before:
+    def drop_before(self, node: int) -> None:
+        """Free the steps of which all nodes have smaller numbers."""
+        while len(self.steps) > 1 and self.steps[1].first <= node:
             self.steps.popleft()
 
-    def symbols(self, number: int) -> tuple[list[int], list[float]]:
-        """The symbols up to this one, and their log-probabilities."""
+    def backtrace(self, node: int) -> tuple[list[int], list[float]]:
+        """The tokens from the first to this node's, and their log-probabilities."""
         tokens, log_probs = [], []
         for step in reversed(self.steps):
-            if number == ROOT:
+            if node == ROOT:
                 break
-            if number < step.first:
+            if node < step.first:
                 continue
             token, log_prob, parent = step.on_host
-            place = number - step.first
-            tokens.append(int(token[place]))
-            log_probs.append(float(log_prob[place]))
-            number = int(parent[place])
+            position = node - step.first
+            tokens.append(int(token[position]))
+            log_probs.append(float(log_prob[position]))
+            node = int(parent[position])
         return tokens[::-1], log_probs[::-1]

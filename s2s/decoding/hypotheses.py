@@ -1,11 +1,11 @@
-"""The sentences of a search, while it goes on.
+"""The hypotheses of a beam search: live ones, candidates for the next step, and finished ones.
 
-Shapes: B sentences, K live hypotheses per sentence, E that have ended.
+Shapes: B sentences, K live hypotheses per sentence, E finished ones, n candidates.
 """
 
 from __future__ import annotations
 
-__all__ = ["Beams", "Candidates", "FinishedHypotheses", "Sentence"]
+__all__ = ["BeamSentence", "Beams", "Candidates", "FinishedHypotheses"]
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
@@ -14,88 +14,82 @@ import torch
 from torch import Tensor
 
 from s2s.decoding.streaming import ActiveBatch
-from s2s.decoding.topk import top
 from s2s.tensors import join_tensors
 
 
-class Sentence(NamedTuple):
-    """What the host knows of a sentence."""
+@dataclass(frozen=True)
+class BeamSentence:
+    """What the host keeps of a sentence."""
 
-    place: int
-    """Its number among the sources"""
+    index: int
+    """Identifies its result"""
     n_source: int
-    """Its symbols, with eos"""
-    begun: int
-    """The history's size when it began"""
+    """Source tokens, eos included"""
+    first_node: int
+    """Size of the history when its search began"""
 
 
 class FinishedHypotheses(NamedTuple):
-    """The best outputs that have ended, best first."""
+    """The E best hypotheses that ended, best first."""
 
     score: Tensor
-    """[B, E], the log-probability over the penalty; -inf: there is none"""
+    """[B, E], log-probability over length penalty; -inf marks none"""
     node: Tensor
-    """[B, E], the last symbol before eos, by its number in the history"""
+    """[B, E], the history node of the last token before eos"""
     log_prob: Tensor
     """[B, E], of eos"""
 
     @classmethod
     def none(cls, n_sentences: int, n: int, device: torch.device) -> Self:
-        """Nothing has ended yet."""
+        """Before any hypothesis has ended."""
         score = torch.full((n_sentences, n), -torch.inf, device=device)
         return cls(score, torch.zeros_like(score, dtype=torch.long), score)
 
-    def best_with(self, other: Self) -> Self:
-        """The E best of both; of equal ones, what was there before comes first."""
-        both = [torch.cat(pair, dim=1) for pair in zip(self, other, strict=True)]
-        score, place = top(both[0], self.score.size(1))
-        return type(self)(score, *(values.gather(1, place) for values in both[1:]))
-
 
 class Candidates(NamedTuple):
-    """Hypotheses with one more symbol, best first: all [B, n]."""
+    """Hypotheses extended by one token, best first: all [B, n]."""
 
     score: Tensor
-    """Log-probabilities; -inf: there is none"""
+    """Log-probability of the whole hypothesis; -inf marks none"""
     parents: Tensor
-    """Which hypotheses they go on from"""
+    """Index of the live hypothesis that each extends"""
     token: Tensor
     log_prob: Tensor
-    """Of the newest symbol"""
+    """Of the newest token"""
     node: Tensor
-    """The symbol before it, by its number in the history"""
+    """History node of the token before the newest"""
 
-    def without(self, dead: Tensor) -> Self:
-        """The same without those `dead` [B, n], which come last."""
-        score, place = top(self.score.masked_fill(dead, -torch.inf), dead.size(1))
-        return type(self)(score, *(values.gather(1, place) for values in self[1:]))
-
-    def best(self, n: int) -> Self:
+    def first(self, n: int) -> Self:
         """The first n."""
         return type(self)(*(values[:, :n] for values in self))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beams(ActiveBatch[Sentence]):
-    """All that is known of the sentences being searched."""
+class Beams(ActiveBatch[BeamSentence]):
+    """The live and finished hypotheses of every sentence."""
 
     slack: int
-    """Steps for which no sentence can be at its limit, known without asking the device"""
+    """Steps until a sentence may reach its limit: a lower bound that is known without synchronising the device"""
     length: Tensor
-    """[B], symbols of each live hypothesis, without bos"""
+    """[B], tokens of each live hypothesis, without bos"""
     limit: Tensor
-    """[B], most symbols of an output, without eos"""
+    """[B], most tokens of an output, without eos"""
     token: Tensor
-    """[B, K], the newest symbols"""
+    """[B, K], the newest tokens"""
     node: Tensor
-    """[B, K], their numbers in the history"""
+    """[B, K], their history nodes"""
     score: Tensor
-    """[B, K], log-probabilities, best first; -inf: there is none"""
-    ended: FinishedHypotheses
+    """[B, K], log-probabilities, best first; -inf marks none"""
+    finished: FinishedHypotheses
+
+    @property
+    def n_hypotheses(self) -> int:
+        """K"""
+        return self.token.size(1)
 
     def join(self, other: Self) -> Self:
         """The sentences of both, these first."""
-        beam = max(self.token.size(1), other.token.size(1))
+        beam = max(self.n_hypotheses, other.n_hypotheses)
         first, second = self._widened(beam), other._widened(beam)
         return type(self)(
             sentences=first.sentences + second.sentences,
@@ -105,13 +99,13 @@ class Beams(ActiveBatch[Sentence]):
         )
 
     def _widened(self, beam: int) -> Self:
-        """With dead hypotheses to make `beam` of each sentence."""
-        now = self.token.size(1)
+        """With dead hypotheses so that each sentence has `beam`."""
+        now = self.n_hypotheses
         if now == beam:
             return self
         parents = torch.arange(beam, device=self.token.device).clamp(max=now - 1).expand(len(self.sentences), -1)
         state = self.state.reorder(parents)
         token, node, score = (t.gather(1, parents) for t in (self.token, self.node, self.score))
-        automaton = None if self.automaton is None else self.automaton[:, parents[0]]
+        constraint_state = None if self.constraint_state is None else self.constraint_state[:, parents[0]]
         score = score.masked_fill(torch.arange(beam, device=score.device) >= now, -torch.inf)
-        return replace(self, token=token, node=node, score=score, state=state, automaton=automaton)
+        return replace(self, token=token, node=node, score=score, state=state, constraint_state=constraint_state)

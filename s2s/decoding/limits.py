@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from s2s.model import Seq2Seq
 
 
-class Limited(Protocol):
-    """A search's config that limits outputs by their sources."""
+class LengthLimits(Protocol):
+    """A search's config that limits outputs by the lengths of their sources."""
 
     max_len_a: float
     max_len_b: int
 
 
-def max_output_length(config: Limited, model: Seq2Seq, n_source: int) -> int:
-    """Most symbols of an output, from the length of its own source; both without eos."""
+def max_output_length(config: LengthLimits, model: Seq2Seq, n_source: int) -> int:
+    """Most tokens of an output, from the length of its own source; both without eos."""
     limit = max(1, int(config.max_len_a * n_source) + config.max_len_b)
     return min(limit, model.max_len - 1) if model.max_len else limit  # which counts eos

@@ -19,18 +19,18 @@ def gnmt(length: Tensor, alpha: float) -> Tensor:
 
 
 def power(length: Tensor, alpha: float) -> Tensor:
-    """|Y| ** alpha; with alpha 1 the score is the mean log-probability of a symbol."""
+    """|Y| ** alpha; with alpha 1 the score is the mean log-probability of a token."""
     return length**alpha
 
 
-def none(length: Tensor, alpha: float) -> Tensor:  # noqa: ARG001  the others take it
-    """1: outputs are ranked by their log-probability, whatever `alpha` says."""
+def none(length: Tensor, alpha: float) -> Tensor:  # noqa: ARG001  same signature as the others
+    """1 for any `alpha`: outputs are ranked by their log-probability."""
     return torch.ones_like(length)
 
 
 def coverage(weights: Tensor) -> float:
     """sum_i log(min(sum_j p_ij, 1)), from Wu et al. (2016), eq. 14: weights [T, S] of target j and source i."""
-    least = torch.finfo(torch.float32).tiny  # so that what nothing looks at is bad, and not the end of all comparison
+    least = torch.finfo(torch.float32).tiny  # a source token without attention must not make the score -inf
     return float(weights.double().sum(0).clamp(least, 1.0).log().sum())
 
 

@@ -1,14 +1,14 @@
-"""The samples of a search that draws, while it goes on.
+"""The samples of a search that draws its outputs.
 
-Shapes: B sentences that are still drawn for, K samples of each, L the longest limit with eos.
+Shapes: B sentences being sampled for, K samples of each, L the longest limit, eos included.
 """
 
 from __future__ import annotations
 
-__all__ = ["LazyBatch", "Samples", "Sentence"]
+__all__ = ["Sample", "SampledSentence", "Samples"]
 
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Self
 
 from torch import Tensor
 
@@ -17,48 +17,53 @@ from s2s.decoding.streaming import ActiveBatch
 from s2s.tensors import join_tensors
 
 
-class LazyBatch:
-    """One sample's symbols so far, and their log-probabilities under the model."""
+class Sample:
+    """One sample's tokens so far, and their log-probabilities under the model."""
 
     def __init__(self) -> None:
         self.tokens: list[int] = []
         self.log_probs: list[float] = []
 
     def ends_with(self, eos: int) -> bool:
-        """Whether it is an output."""
+        """Whether it is complete."""
         return bool(self.tokens) and self.tokens[-1] == eos
 
     def hypothesis(self) -> Hypothesis:
-        """The output."""
+        """The complete sample as an output."""
         log_prob = sum(self.log_probs)
         return Hypothesis(self.tokens[:-1], log_prob, log_prob, self.log_probs)
 
 
-class Sentence(NamedTuple):
-    """What the host knows of a sentence."""
+@dataclass(frozen=True)
+class SampledSentence:
+    """What the host keeps of a sentence."""
 
-    place: int
-    """Its number among the sources"""
+    index: int
+    """Identifies its result"""
     n_source: int
-    """Its symbols, with eos"""
-    drawn: list[LazyBatch]
-    """Its samples"""
+    """Source tokens, eos included"""
+    samples: list[Sample]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Samples(ActiveBatch[Sentence]):
-    """All that is known of the samples being drawn."""
+class Samples(ActiveBatch[SampledSentence]):
+    """The samples of every sentence."""
 
     uniform: Tensor
-    """[B, K, L], what chance says at each step"""
+    """[B, K, L], a random number in [0, 1) for each step"""
     length: Tensor
-    """[B], symbols of each sample, without bos"""
+    """[B], tokens of each sample, without bos"""
     limit: Tensor
-    """[B], most symbols of an output, without eos"""
+    """[B], most tokens of an output, without eos"""
     token: Tensor
-    """[B, 1] at first, then [B, K]: the newest symbols"""
+    """[B, 1] before the first step, then [B, K]: the newest tokens"""
     live: Tensor
-    """[B, K], False: has ended, or nothing was allowed"""
+    """[B, K], False: has ended, or no token was allowed"""
+
+    @property
+    def n_hypotheses(self) -> int:
+        """1 before the first step, then K"""
+        return self.token.size(1)
 
     def join(self, other: Self) -> Self:
         """The sentences of both, these first."""

@@ -1,139 +1,112 @@
-"""Outputs drawn at random, each from a generator of its own.
+"""Sampling: outputs drawn at random, each with random numbers of its own.
 
-Shapes: B sentences that are still drawn for, K samples of each, V target vocabulary, L the longest limit with eos.
+Shapes: B sentences being sampled for, K samples of each, V target vocabulary, L the longest limit, eos included.
 """
 
 from __future__ import annotations
 
-__all__ = ["Sampler", "choose"]
+__all__ = ["Sampling"]
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from s2s.decoding import Found, SampleConfig
-from s2s.decoding.lexical import bind_lexical
+from s2s.decoding import SampleConfig, SearchResult
 from s2s.decoding.limits import max_output_length
-from s2s.decoding.samples import LazyBatch, Samples, Sentence
-from s2s.decoding.streaming import BatchedSearch, Streaming, padded, staying
-from s2s.decoding.token_sampling import choose
-from s2s.decoding.topk import log_probs, pick
-from s2s.model import Seq2Seq
-from s2s.task import Constraint, Vocab
+from s2s.decoding.log_probs import gather_hypotheses, log_probs
+from s2s.decoding.samples import Sample, SampledSentence, Samples
+from s2s.decoding.streaming import StreamingSearch, pad_sources
+from s2s.decoding.token_sampling import sample_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from s2s.decoding.queue import SourceSentence
+    from s2s.decoding.request import SearchRequest
 
-    from s2s.decoding.queue import Queue, Source
 
-
-class Sampler(BatchedSearch):
-    """The `StreamingSearch` that draws; see `SampleConfig`."""
+class Sampling(StreamingSearch[Samples]):
+    """The search that draws `nbest` outputs of each sentence; see `SampleConfig`."""
 
     def __init__(self, config: SampleConfig) -> None:
         self.config = config
 
-    @torch.no_grad()
-    def stream(
-        self,
-        model: Seq2Seq,
-        queue: Queue,
-        vocab: Vocab,
-        device: torch.device,
-        constraint: Constraint | None = None,
-        nbest: int = 1,
-    ) -> Iterator[list[Found]]:
-        """The samples of the sentences of a queue, in the order in which the last of each ends."""
-        yield from Drawing(self.config, model, vocab, device, constraint, nbest).run(queue)
+    def begin(self, request: SearchRequest) -> None:
+        """Set what all steps of one request share."""
+        super().begin(request)
+        unk = [request.vocab.unk] if self.config.ban_unk else []
+        self.banned = torch.tensor([request.vocab.pad, request.vocab.bos, *unk], device=request.device)
 
-
-@dataclass
-class Drawing(Streaming[Samples]):
-    """One search."""
-
-    config: SampleConfig
-    model: Seq2Seq
-    vocab: Vocab
-    device: torch.device
-    constraint: Constraint | None
-    n_samples: int
-
-    def start(self, sources: list[Source]) -> Samples:
-        """Empty outputs, all of a sentence alike."""
-        src, pad = padded(sources, self.vocab, self.device)
-        limits = [max_output_length(self.config, self.model, len(source.ids) - 1) for source in sources]
-        limit = torch.tensor(limits, device=self.device)
-        numbers, longest = range(self.n_samples), max(limits) + 1
-        uniform = [_uniform(self.config.seed, k, list(source.ids), longest) for source in sources for k in numbers]
-        constraint = bind_lexical(self.constraint, [source.wish for source in sources])
+    def start(self, sentences: list[SourceSentence]) -> Samples:
+        """Empty samples, one row for all of a sentence."""
+        model, vocab, device = self.request.model, self.request.vocab, self.request.device
+        src, pad = pad_sources(sentences, vocab, device)
+        limits = [max_output_length(self.config, model, len(sentence.ids) - 1) for sentence in sentences]
+        limit = torch.tensor(limits, device=device)
+        numbers, longest = range(self.request.nbest), max(limits) + 1
+        uniform = [
+            _uniform(self.config.seed, k, list(sentence.ids), longest) for sentence in sentences for k in numbers
+        ]
         return Samples(
-            sentences=[Sentence(s.place, len(s.ids), [LazyBatch() for _ in numbers]) for s in sources],
-            uniform=torch.stack(uniform).unflatten(0, (len(sources), -1)).to(self.device),
+            sentences=[SampledSentence(s.index, len(s.ids), [Sample() for _ in numbers]) for s in sentences],
+            uniform=torch.stack(uniform).unflatten(0, (len(sentences), -1)).to(device),
             length=torch.zeros_like(limit),
             limit=limit,
-            token=torch.full_like(src[:, :1], self.vocab.bos),
-            live=torch.ones(len(sources), self.n_samples, dtype=torch.bool, device=self.device),
-            state=self.model.start(self.model.encode(src, pad)),
-            automaton=constraint.start(src, pad, limit) if constraint else None,
+            token=torch.full_like(src[:, :1], vocab.bos),
+            live=torch.ones(len(sentences), self.request.nbest, dtype=torch.bool, device=device),
+            state=model.start(model.encode(src, pad)),
+            constraint_state=self.constrain(sentences, src, pad, limit),
         )
 
-    def grow(self, samples: Samples) -> Samples:
-        """One symbol longer."""
-        logits, state = self.model.step(samples.token, samples.state)
-        scores = log_probs(self.model, logits).expand(-1, self.n_samples, -1)  # [B, K, V]
-        allowed = self.allowed(samples, scores.size(-1))
-        now = samples.length[:, None, None].expand(-1, self.n_samples, -1)
-        token = choose(scores, allowed, samples.uniform.gather(2, now)[..., 0], self.config)
+    def step(self, batch: Samples) -> Samples:
+        """Every live sample with one more token."""
+        model, n_samples = self.request.model, self.request.nbest
+        logits, state = model.step(batch.token, batch.state)
+        scores = log_probs(model, logits).expand(-1, n_samples, -1)  # [B, K, V]
+        allowed = self.allowed(batch, scores.size(-1))
+        now = batch.length[:, None, None].expand(-1, n_samples, -1)
+        token = sample_tokens(scores, allowed, batch.uniform.gather(2, now)[..., 0], self.config)
         log_prob = scores.gather(2, token[..., None])[..., 0]
-        possible = samples.live & allowed.any(-1) & log_prob.isfinite()
-        _write(samples, token, log_prob, possible)
-        automaton = samples.automaton
-        if samples.token.shape != token.shape:  # after the first step, each sample goes on by itself
+        possible = batch.live & allowed.any(-1) & log_prob.isfinite()
+        _append(batch, token, log_prob, possible)
+        states = batch.constraint_state
+        if batch.token.shape != token.shape:  # after the first step each sample has a state of its own
             parents = torch.zeros_like(token)
-            state, automaton = state.reorder(parents), None if automaton is None else pick(automaton, parents)
-        if self.constraint and automaton is not None:
-            automaton = self.constraint.advance(automaton, token)
-        live, length = possible & (token != self.vocab.eos), samples.length + 1
-        return replace(samples, state=state, token=token, live=live, length=length, automaton=automaton)
+            state, states = state.reorder(parents), None if states is None else gather_hypotheses(states, parents)
+        if self.constraint and states is not None:
+            states = self.constraint.advance(states, token)
+        live, length = possible & (token != self.request.vocab.eos), batch.length + 1
+        return replace(batch, state=state, token=token, live=live, length=length, constraint_state=states)
 
-    def allowed(self, samples: Samples, n_symbols: int) -> Tensor:
-        """What may come next, [B, K, V]; at its limit, an output can only end."""
-        symbols = torch.arange(n_symbols, device=self.device)
-        unk = [self.vocab.unk] if self.config.ban_unk else []
-        banned = torch.tensor([self.vocab.pad, self.vocab.bos, *unk], device=self.device)
-        in_time = (samples.length < samples.limit)[:, None, None] | (symbols == self.vocab.eos)
-        allowed = ~torch.isin(symbols, banned) & in_time
-        if self.constraint and samples.automaton is not None:
-            allowed = allowed & self.constraint.allowed(samples.automaton)
-        return allowed.expand(-1, self.n_samples, -1)
+    def allowed(self, samples: Samples, n_tokens: int) -> Tensor:
+        """The tokens that may come next, [B, K, V]; at its limit a sample can only end."""
+        tokens = torch.arange(n_tokens, device=self.request.device)
+        in_time = (samples.length < samples.limit)[:, None, None] | (tokens == self.request.vocab.eos)
+        allowed = ~torch.isin(tokens, self.banned) & in_time
+        if self.constraint and samples.constraint_state is not None:
+            allowed = allowed & self.constraint.allowed(samples.constraint_state)
+        return allowed.expand(-1, self.request.nbest, -1)
 
-    def over(self, batch: Samples) -> Tensor:
-        """Which sentences are done: [B], those whose samples have all ended."""
+    def is_done(self, batch: Samples) -> Tensor:
+        """Which sentences are finished: [B], those of which every sample has ended."""
         return ~batch.live.any(1)
 
-    def found(self, batch: Samples, row: int) -> Found:
-        """The samples that are outputs, the most probable first."""
+    def result(self, batch: Samples, row: int) -> SearchResult:
+        """The complete samples, the most probable first."""
         sentence = batch.sentences[row]
-        outputs = [sample.hypothesis() for sample in sentence.drawn if sample.ends_with(self.vocab.eos)]
-        return Found(sentence.place, sorted(outputs, key=lambda h: -h.score))
-
-    def without(self, batch: Samples, over: Tensor) -> Samples | None:
-        """The sentences that go on; None: there are none."""
-        rows = staying(over)
-        return batch.keep(rows) if len(rows) else None
+        outputs = [sample.hypothesis() for sample in sentence.samples if sample.ends_with(self.request.vocab.eos)]
+        return SearchResult(sentence.index, sorted(outputs, key=lambda h: -h.score))
 
 
-def _write(samples: Samples, token: Tensor, log_prob: Tensor, possible: Tensor) -> None:
-    """Add the newest symbols [B, K]; a live sample for which none was possible has no output."""
-    values = zip(*(t.tolist() for t in (token, log_prob, samples.live, possible)), strict=True)
-    for sentence, of_sentence in zip(samples.sentences, values, strict=True):
-        for sample, symbol, value, was_live, is_possible in zip(sentence.drawn, *of_sentence, strict=True):
+def _append(batch: Samples, token: Tensor, log_prob: Tensor, possible: Tensor) -> None:
+    """Append the newest tokens [B, K]; a live sample for which none was possible has no output."""
+    values = zip(*(t.tolist() for t in (token, log_prob, batch.live, possible)), strict=True)
+    for sentence, of_sentence in zip(batch.sentences, values, strict=True):
+        for sample, newest, value, was_live, is_possible in zip(sentence.samples, *of_sentence, strict=True):
             if is_possible:
-                sample.tokens.append(symbol)
+                sample.tokens.append(newest)
                 sample.log_probs.append(value)
             elif was_live:
                 sample.tokens.clear()

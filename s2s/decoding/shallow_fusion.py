@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class ShallowFusion(CombinedModel):
-    """Shallow fusion: log p(y | x) + weight * log p(y) of a language model, symbol by symbol (Gulcehre et al., 2015).
+    """Shallow fusion: log p(y | x) + weight * log p(y) of a language model, token by token (Gulcehre et al., 2015).
 
-    These are no log-probabilities of anything: they do not sum to one, and are not made to.
+    The sums are not normalised: they are log-probabilities of no distribution.
     """
 
     def __init__(self, model: Seq2Seq, language_model: Seq2Seq, weight: float, source: Sequence[int]) -> None:
-        """`source`: the symbols, with eos, that stand where the language model was trained to expect a source."""
+        """`source`: the ids, eos included, that the language model was trained with as every source."""
         super().__init__([model, language_model])
         if not weight >= 0:
             raise ConfigError(
@@ -38,7 +38,7 @@ class ShallowFusion(CombinedModel):
         self.weight, self.source = weight, source
 
     def encode(self, src: Tensor, pad: Tensor) -> MemberMemories:
-        """src, pad [B, S] -> the model's memory, and the language model's, of the same for every sentence."""
+        """src, pad [B, S] -> both memories; the language model's is the same for every sentence."""
         model, language_model = self.models()
         own, same = model.encode(src, pad), src.new_tensor([self.source]).expand(len(src), -1)
         return MemberMemories(own.hidden, own.pad, (own, language_model.encode(same, torch.zeros_like(same).bool())))
@@ -48,5 +48,5 @@ class ShallowFusion(CombinedModel):
         return scores[0] + self.weight * scores[1] if self.weight else scores[0]
 
     def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor | None:
-        """The model's own, [B, T, S]: a language model looks at no source."""
+        """The translation model's, [B, T, S]."""
         return self.models()[0].attention(src, pad, tgt, layer)

@@ -1,12 +1,13 @@
-"""A batch that stays full: sentences that are done leave it, and those that wait take their places.
+"""A search over a batch that stays full: finished sentences leave it, and queued ones take their place.
 
-Whatever a search does with a batch, this is how sentences come and go. Shapes: B sentences, S source length.
+Shapes: B sentences, S source length, K hypotheses per sentence.
 """
 
 from __future__ import annotations
 
-__all__ = ["ActiveBatch", "BatchedSearch", "Streaming", "padded", "staying"]
+__all__ = ["ActiveBatch", "ActiveSentence", "StreamingSearch", "pad_sources", "remaining_rows"]
 
+import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
@@ -15,25 +16,30 @@ import torch
 from torch import Tensor
 
 from s2s.backend.cuda_graph import bucket_size
-from s2s.decoding.lexical import lexical_of
-from s2s.decoding.queue import Queue, Source
+from s2s.decoding.lexical import NO_SIZES, LexicalSizes, add_lexical, bind_lexical, widen_state
 from s2s.model import State
 from s2s.tensors import map_tensors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
-    from s2s.decoding import Found, Hypothesis
-    from s2s.model import Seq2Seq
+    from s2s.decoding import SearchResult
+    from s2s.decoding.queue import SourceSentence
+    from s2s.decoding.request import SearchRequest
     from s2s.task import Constraint, Vocab
 
 
 class ActiveSentence(Protocol):
-    """What the host knows of a sentence."""
+    """What the host keeps of a sentence in the batch."""
+
+    @property
+    def index(self) -> int:
+        """Identifies its result"""
+        ...
 
     @property
     def n_source(self) -> int:
-        """Its symbols, with eos"""
+        """Source tokens, eos included"""
         ...
 
 
@@ -42,29 +48,34 @@ S = TypeVar("S", bound=ActiveSentence)
 
 @dataclass(frozen=True, kw_only=True)
 class ActiveBatch(ABC, Generic[S]):
-    """Sentences on which a search is at work; a search adds tensors [B, ...]."""
+    """The sentences being searched; a search adds tensors [B, ...]."""
 
     sentences: list[S]
     state: State
     """The model's"""
-    automaton: Tensor | None
-    """[B, ·, ·], the constraint's"""
+    constraint_state: Tensor | None
+    """[B, K, ·]"""
+
+    @property
+    @abstractmethod
+    def n_hypotheses(self) -> int:
+        """K, which may be 1 before the first step"""
 
     @property
     def n_source(self) -> int:
-        """Source symbols of all sentences."""
+        """Source tokens of all sentences."""
         return sum(sentence.n_source for sentence in self.sentences)
 
     def keep(self, rows: Tensor) -> Self:
-        """Those of the sentences `rows` [B']"""
+        """The sentences `rows` [B'] alone."""
         sentences = [self.sentences[i] for i in rows.tolist()]
         kept = map_tensors(lambda t: t.index_select(0, rows), self.tensors())
         return replace(self, sentences=sentences, state=self.state.keep(rows), **kept)
 
     def can_join(self, other: Self) -> bool:
-        """Whether the model's states and the constraint's fit together."""
-        if self.automaton is not None and other.automaton is not None:
-            return self.state.joins and self.automaton.shape[2:] == other.automaton.shape[2:]
+        """Whether the states of the model and of the constraint can be concatenated."""
+        if self.constraint_state is not None and other.constraint_state is not None:
+            return self.state.joins and self.constraint_state.shape[2:] == other.constraint_state.shape[2:]
         return self.state.joins
 
     @abstractmethod
@@ -72,63 +83,93 @@ class ActiveBatch(ABC, Generic[S]):
         """The sentences of both, these first."""
 
     def tensors(self) -> dict[str, Any]:
-        """All but the model's state."""
+        """All fields with tensors [B, ...] but the model's state."""
         return {name: x for name, x in vars(self).items() if name not in ("sentences", "slack", "state")}
 
 
 B = TypeVar("B", bound=ActiveBatch[Any])
 
 
-class Streaming(ABC, Generic[B]):
-    """One search, over sentences that come and go."""
+class StreamingSearch(ABC, Generic[B]):
+    """A `Search` that works on a batch step by step.
 
-    waiting: B | None = None
-    """Newcomers that have been let in, but could not join the others"""
+    Each call runs on a copy of the search, so `begin` may set attributes, and calls may overlap.
+    """
 
-    @abstractmethod
-    def start(self, sources: list[Source]) -> B:
-        """Before the first symbol."""
+    request: SearchRequest
+    constraint: Constraint | None
+    """On the outputs of the current batch"""
+    lexical_sizes: LexicalSizes
+    """Sizes of the lexical constraint's states in the current batch"""
+    waiting: B | None
+    """Sentences that are started but cannot join the batch; they form the next one"""
 
-    @abstractmethod
-    def grow(self, batch: B) -> B:
-        """One symbol longer."""
-
-    @abstractmethod
-    def over(self, batch: B) -> Tensor:
-        """Which sentences are done: [B]"""
-
-    @abstractmethod
-    def found(self, batch: B, row: int) -> Found:
-        """The outputs of a sentence that is done."""
-
-    @abstractmethod
-    def without(self, batch: B, over: Tensor) -> B | None:
-        """The sentences that go on; None: there are none."""
-
-    def run(self, queue: Queue) -> Iterator[list[Found]]:
-        """What is found for the sentences of a queue, in the order in which their searches end."""
-        batch: B | None = None
-        while True:
-            batch = self.admit(batch, queue)
-            if batch is None:
-                return
-            over = self.over(batch)
-            if over.any():
-                yield [self.found(batch, row) for row in over.nonzero()[:, 0].tolist()]
-                batch = self.without(batch, over)
+    @torch.no_grad()
+    def __call__(self, request: SearchRequest) -> Iterator[list[SearchResult]]:
+        """Results in the order in which the searches of the sentences end, each as soon as it is known."""
+        run = copy.copy(self)
+        run.begin(request)
+        batch = run.admit(None)
+        while batch is not None:
+            done = run.is_done(batch)
+            if done.any():
+                yield [run.result(batch, row) for row in done.nonzero()[:, 0].tolist()]
+                batch = run.drop(batch, done)
+            batch = run.without_cancelled(batch)
             if batch is not None:
-                batch = self.grow(batch)
+                batch = run.step(batch)
+            batch = run.admit(batch)
 
-    def admit(self, batch: B | None, queue: Queue) -> B | None:
-        """With those that wait, as far as there is room and the states can be joined."""
+    def begin(self, request: SearchRequest) -> None:
+        """Set what all steps of one request share."""
+        self.request, self.waiting = request, None
+        self.constraint, self.lexical_sizes = request.constraint, NO_SIZES
+
+    @abstractmethod
+    def start(self, sentences: list[SourceSentence]) -> B:
+        """The batch before its first token."""
+
+    @abstractmethod
+    def step(self, batch: B) -> B:
+        """The batch with one more token for each hypothesis."""
+
+    @abstractmethod
+    def is_done(self, batch: B) -> Tensor:
+        """Which sentences are finished: [B]"""
+
+    @abstractmethod
+    def result(self, batch: B, row: int) -> SearchResult:
+        """The result of the finished sentence in this row."""
+
+    def drop(self, batch: B, done: Tensor) -> B | None:
+        """The sentences that are not `done` [B]; None if there are none."""
+        rows = remaining_rows(done)
+        return batch.keep(rows) if len(rows) else None
+
+    def without_cancelled(self, batch: B | None) -> B | None:
+        """The sentences that were not cancelled; None if there are none."""
+        if cancelled := self.request.queue.take_cancelled():
+            self.waiting = self._without(self.waiting, cancelled)
+            return self._without(batch, cancelled)
+        return batch
+
+    def _without(self, batch: B | None, cancelled: Collection[int]) -> B | None:
+        if batch is None:
+            return None
+        dropped = [sentence.index in cancelled for sentence in batch.sentences]
+        return self.drop(batch, torch.tensor(dropped, device=self.request.device)) if any(dropped) else batch
+
+    def admit(self, batch: B | None) -> B | None:
+        """The batch with those queued sentences that fit and whose states can join; None if all are finished."""
         if batch is None and self.waiting is not None:
             batch, self.waiting = self.waiting, None
         if self.waiting is not None or (batch is not None and not batch.state.joins):
             return batch
-        sources = queue.admit(0 if batch is None else batch.n_source)
-        if not sources:
+        sentences = self.request.queue.admit(0 if batch is None else batch.n_source)
+        if not sentences:
             return batch
-        newcomers = self.grow(self.start(sources))
+        batch = self._with_lexical(batch, sentences)
+        newcomers = self.step(self.start(sentences))
         if batch is None:
             return newcomers
         if batch.can_join(newcomers):
@@ -136,53 +177,41 @@ class Streaming(ABC, Generic[B]):
         self.waiting = newcomers
         return batch
 
+    def constrain(self, sentences: Sequence[SourceSentence], src: Tensor, pad: Tensor, limit: Tensor) -> Tensor | None:
+        """The constraint's states [B, 1, ·] before the first token: src, pad [B, S], limit [B]."""
+        constraint = bind_lexical(self.constraint, [sentence.lexical for sentence in sentences])
+        return constraint.start(src, pad, limit) if constraint else None
 
-def staying(over: Tensor) -> Tensor:
-    """The rows that go on, the last of them in the places of those that are `over` [B], so that few are moved."""
-    n = int((~over).sum())
-    rows = torch.arange(n, device=over.device)
-    rows[over[:n]] = n + (~over[n:]).nonzero()[:, 0]
+    def constraint_changed(self) -> None:
+        """Called when `constraint` has been replaced."""
+
+    def _with_lexical(self, batch: B | None, sentences: Sequence[SourceSentence]) -> B | None:
+        """The batch with states wide enough for what new sentences ask for."""
+        old = self.lexical_sizes if batch is not None else NO_SIZES
+        sizes = old.union(LexicalSizes.of([sentence.lexical for sentence in sentences]))
+        if sizes != self.lexical_sizes:
+            self.constraint = add_lexical(self.request.constraint, sizes, self.request.vocab)
+            self.lexical_sizes = sizes
+            self.constraint_changed()
+        if batch is None or sizes == old:
+            return batch
+        shape = (len(batch.sentences), batch.n_hypotheses)
+        state = widen_state(batch.constraint_state, old, sizes, shape, self.request.device)
+        return replace(batch, constraint_state=state)
+
+
+def remaining_rows(done: Tensor) -> Tensor:
+    """The rows that are not `done` [B]; the last of them fill the gaps, so that few are moved."""
+    n = int((~done).sum())
+    rows = torch.arange(n, device=done.device)
+    rows[done[:n]] = n + (~done[n:]).nonzero()[:, 0]
     return rows
 
 
-def padded(sources: Sequence[Source], vocab: Vocab, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Their symbols, and True at padding: [B, S]"""
-    ids = [torch.tensor(source.ids, dtype=torch.long) for source in sources]
-    n_symbols = torch.tensor([len(row) for row in ids])
-    pad = torch.arange(bucket_size(int(n_symbols.max()), device, least=32)) >= n_symbols[:, None]
+def pad_sources(sentences: Sequence[SourceSentence], vocab: Vocab, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Token ids, and True at padding: [B, S]; S is rounded up to sizes that recur where steps are recorded."""
+    ids = [torch.tensor(sentence.ids, dtype=torch.long) for sentence in sentences]
+    n_tokens = torch.tensor([len(row) for row in ids])
+    pad = torch.arange(bucket_size(int(n_tokens.max()), device, least=32)) >= n_tokens[:, None]
     src = torch.full(pad.shape, vocab.pad).masked_scatter(~pad, torch.cat(ids))
     return src.to(device), pad.to(device)
-
-
-class BatchedSearch(ABC):
-    """A `StreamingSearch` that is told how to stream."""
-
-    @abstractmethod
-    def stream(
-        self,
-        model: Seq2Seq,
-        queue: Queue,
-        vocab: Vocab,
-        device: torch.device,
-        constraint: Constraint | None = None,
-        nbest: int = 1,
-    ) -> Iterator[list[Found]]:
-        """What is found for the sentences of a queue, in the order in which their searches end."""
-
-    def __call__(
-        self,
-        model: Seq2Seq,
-        src: Tensor,
-        pad: Tensor,
-        vocab: Vocab,
-        constraint: Constraint | None = None,
-        nbest: int = 1,
-    ) -> list[list[Hypothesis]]:
-        """At most `nbest` outputs for each source, best first: src, pad [B, S]."""
-        rows = zip(src, pad, lexical_of(constraint, src.size(0)), strict=True)
-        sources = (Source(i, row[~gap].tolist(), wish) for i, (row, gap, wish) in enumerate(rows))
-        outputs: list[list[Hypothesis]] = [[] for _ in range(src.size(0))]
-        for found in self.stream(model, Queue(sources, max(src.numel(), 1)), vocab, src.device, constraint, nbest):
-            for place, hypotheses in found:
-                outputs[place] = hypotheses
-        return outputs

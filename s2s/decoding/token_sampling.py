@@ -1,11 +1,11 @@
-"""A symbol drawn from what a model says, by a number that chance gave.
+"""Top-k and top-p (nucleus) sampling of one token, given a random number.
 
-Shapes: B sentences, K samples of each, V target vocabulary.
+Holtzman et al. (2020) for top-p. Shapes: B sentences, K samples of each, V target vocabulary.
 """
 
 from __future__ import annotations
 
-__all__ = ["choose"]
+__all__ = ["sample_tokens"]
 
 from typing import TYPE_CHECKING
 
@@ -18,28 +18,27 @@ if TYPE_CHECKING:
     from s2s.decoding import SampleConfig
 
 
-def choose(log_probs: Tensor, allowed: Tensor, uniform: Tensor, config: SampleConfig) -> Tensor:
-    """A symbol for each sample: log_probs, allowed [B, K, V], uniform [B, K] in [0, 1) -> [B, K].
+def sample_tokens(log_probs: Tensor, allowed: Tensor, uniform: Tensor, config: SampleConfig) -> Tensor:
+    """A token for each sample: log_probs, allowed [B, K, V], uniform [B, K] in [0, 1) -> [B, K].
 
-    Symbols are laid end to end in the order of their ids, each as long as it is probable, and the one is taken into
-    which `uniform` falls.
+    By inversion: the first token, in the order of ids, at which the cumulative probability exceeds `uniform`.
     """
     scores = log_probs.masked_fill(~allowed, -torch.inf)
     if config.top_k or config.top_p < 1:
-        scores = scores.masked_fill(~_kept(scores, config), -torch.inf)
-    ends = (scores.double() / config.temperature).softmax(-1).cumsum(-1)
-    place = torch.searchsorted(ends, uniform[..., None] * ends[..., -1:], right=True)[..., 0]
-    return place.clamp(max=scores.size(-1) - 1)  # of a row that is not finite
+        scores = scores.masked_fill(~_top_k_top_p(scores, config), -torch.inf)
+    cumulative = (scores.double() / config.temperature).softmax(-1).cumsum(-1)
+    token = torch.searchsorted(cumulative, uniform[..., None] * cumulative[..., -1:], right=True)[..., 0]
+    return token.clamp(max=scores.size(-1) - 1)  # in a row that is not finite
 
 
-def _kept(scores: Tensor, config: SampleConfig) -> Tensor:
-    """Which symbols are left of [B, K, V] by top_k, and of those by top_p; of equal ones the first.
+def _top_k_top_p(scores: Tensor, config: SampleConfig) -> Tensor:
+    """The tokens of [B, K, V] that top_k keeps, and of those the ones that top_p keeps; of equal ones the first.
 
-    Values are sorted without their places, which takes a thirtieth of the time (numpy, 400 x 10,000 on one core).
+    Values are sorted without their indices, which takes a thirtieth of the time (numpy, 400 x 10,000 on one core).
     """
     values = _descending(scores)[..., : config.top_k or None]
-    ends = (values.double() / config.temperature).softmax(-1).cumsum(-1)
-    n_kept = (1 + (ends < config.top_p).sum(-1, keepdim=True)).clamp(max=values.size(-1))  # the fewest that reach top_p
+    cumulative = (values.double() / config.temperature).softmax(-1).cumsum(-1)
+    n_kept = (1 + (cumulative < config.top_p).sum(-1, keepdim=True)).clamp(max=values.size(-1))  # fewest for top_p
     least = values.gather(-1, n_kept - 1)
     kept = scores >= least
     if (kept.sum(-1, keepdim=True) > n_kept).any():

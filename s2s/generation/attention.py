@@ -1,6 +1,6 @@
-"""What a model's attention says of outputs that a search found: where each symbol looks, and what none looks at.
+"""Attention of the model over outputs that a search found: source positions of tokens, and coverage.
 
-Shapes: B outputs, T output symbols with eos, S source symbols with eos.
+Shapes: B outputs, T output tokens with eos, S source tokens with eos.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 
 from s2s.batch import batch_by_length, make_batch
 from s2s.config import GenerateConfig
-from s2s.decoding import Found, Hypothesis
+from s2s.decoding import Hypothesis, SearchResult
 from s2s.decoding.penalties import coverage
 from s2s.errors import ConfigError
 from s2s.model import Seq2Seq
@@ -31,7 +31,7 @@ Pair = tuple[Sequence[int], Sequence[int]]
 
 @dataclass(frozen=True)
 class AttentionReader:
-    """Adds to outputs what attention says, and ranks them anew where coverage counts."""
+    """Adds source positions to outputs, and ranks them anew by coverage."""
 
     model: Seq2Seq
     vocab: Vocab
@@ -39,7 +39,7 @@ class AttentionReader:
     config: GenerateConfig
 
     def __post_init__(self) -> None:
-        """Said before anything is decoded."""
+        """Raises ConfigError, before anything is decoded, if the model gives no attention."""
         asked = self.config.needs_attention
         if asked and next(self._weights([([], [])]))[1] is None:
             raise ConfigError(
@@ -48,50 +48,52 @@ class AttentionReader:
             )
 
     def __call__(
-        self, found: Iterable[Iterable[Found]], sources: Mapping[int, Sequence[int]]
-    ) -> Iterator[Iterable[Found]]:
-        """The same outputs, told; `sources` are the ids of each place, with eos. They wait until a batch is full."""
+        self, results: Iterable[Iterable[SearchResult]], sources: Mapping[int, Sequence[int]]
+    ) -> Iterator[Iterable[SearchResult]]:
+        """The results with attention, in batches; `sources` are the source ids of each index, eos included."""
         if not self.config.needs_attention:
-            yield from found
+            yield from results
             return
-        waiting: list[Found] = []
-        n_symbols = 0
-        for one in (one for some in found for one in some):
+        waiting: list[SearchResult] = []
+        n_tokens = 0
+        for one in (one for some in results for one in some):
             waiting.append(one)
-            n_symbols += sum(len(sources[one.place]) + len(h.tokens) for h in one.hypotheses)
-            if n_symbols >= self.config.tokens:
-                yield self._told(waiting, sources)
-                waiting, n_symbols = [], 0
-        yield self._told(waiting, sources)
+            n_tokens += sum(len(sources[one.index]) + len(h.tokens) for h in one.hypotheses)
+            if n_tokens >= self.config.tokens:
+                yield self._annotated(waiting, sources)
+                waiting, n_tokens = [], 0
+        yield self._annotated(waiting, sources)
 
-    def _told(self, found: Sequence[Found], sources: Mapping[int, Sequence[int]]) -> list[Found]:
-        pairs = [(sources[one.place][:-1], h.tokens) for one in found for h in one.hypotheses]
+    def _annotated(self, results: Sequence[SearchResult], sources: Mapping[int, Sequence[int]]) -> list[SearchResult]:
+        pairs = [(sources[one.index][:-1], h.tokens) for one in results for h in one.hypotheses]
         weights = dict(self._weights(pairs))
         numbers = iter(range(len(pairs)))
         return [
-            Found(one.place, self._ranked([self._seen(h, weights[next(numbers)]) for h in one.hypotheses]))
-            for one in found
+            SearchResult(
+                one.index, self._ranked([self._with_weights(h, weights[next(numbers)]) for h in one.hypotheses])
+            )
+            for one in results
         ]
 
     def _weights(self, pairs: Sequence[Pair]) -> Iterator[tuple[int, Tensor | None]]:
-        """Of each pair its place, and how much each target symbol and eos looks at each source symbol but eos."""
-        for places in batch_by_length(pairs, self.config.tokens):
-            batch = make_batch([pairs[i] for i in places], self.vocab).to(self.device)
+        """The index of each pair, and the attention [T, S - 1] of its target, with eos, to its source, without."""
+        for indices in batch_by_length(pairs, self.config.tokens):
+            batch = make_batch([pairs[i] for i in indices], self.vocab).to(self.device)
             with torch.no_grad():
                 found = self.model.attention(
                     batch.src, batch.src_pad, batch.tgt_in, self.config.attention_layer or None
                 )
-            for row, place in enumerate(places):
-                src, tgt = pairs[place]
-                yield place, None if found is None else found[row, : len(tgt) + 1, : len(src)].cpu()
+            for row, index in enumerate(indices):
+                src, tgt = pairs[index]
+                yield index, None if found is None else found[row, : len(tgt) + 1, : len(src)].cpu()
 
-    def _seen(self, hypothesis: Hypothesis, weights: Tensor | None) -> Hypothesis:
+    def _with_weights(self, hypothesis: Hypothesis, weights: Tensor | None) -> Hypothesis:
         """weights [T, S - 1]"""
         assert weights is not None
         score = hypothesis.score
         if self.config.coverage:
             score += self.config.coverage * coverage(weights)
-        return replace(hypothesis, score=score, sources=weights[:-1].argmax(-1).tolist())
+        return replace(hypothesis, score=score, source_positions=weights[:-1].argmax(-1).tolist())
 
     def _ranked(self, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
         return sorted(hypotheses, key=lambda h: -h.score) if self.config.coverage else hypotheses

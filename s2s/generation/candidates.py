@@ -1,4 +1,4 @@
-"""What goes into a generator and comes out of it, as text."""
+"""Inputs and outputs of a generator, as text."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Input:
-    """One input, and what its output must be like."""
+    """One input, and the lexical constraints on its output."""
 
     src: str
     prefix: str = ""
     """How the output begins"""
     phrases: tuple[str, ...] = ()
-    """What stands in the output, each at least once, in any order"""
+    """What the output contains, each at least once, in any order"""
 
 
 @dataclass(frozen=True)
@@ -26,26 +26,26 @@ class Candidate:
     hyp: str
     """Text"""
     score: float
-    """What candidates are ranked by: the log-probability over the length penalty, if nothing else is asked for"""
+    """The ranking criterion: by default the log-probability over the length penalty"""
     tokens: list[int]
-    """Ids of its symbols, without bos and eos"""
+    """Token ids, without bos and eos"""
     log_probs: list[float]
-    """Of each symbol under the model, and last of eos"""
+    """Of each token under the model, and last of eos"""
     pieces: list[str] = field(default_factory=list)
-    """Its symbols to read, where they are asked for"""
+    """Its tokens as text, if requested"""
     align: list[tuple[int, int]] = field(default_factory=list)
-    """Numbers of source words and of words of the text that belong together, where they are asked for"""
+    """Aligned pairs of source word and output word numbers, if requested"""
 
 
 NOTHING = Candidate(hyp="", score=0.0, tokens=[], log_probs=[])
-"""All that an empty input can become: it is not searched"""
+"""The candidate of an empty input, which is not searched"""
 UNANSWERED = Candidate(hyp="", score=-math.inf, tokens=[], log_probs=[])
-"""Stands for the output of an input for which the search found none, with what the task falls back on"""
+"""The candidate of an input for which the search found none, completed by the task's fallback text"""
 
 
 @dataclass(frozen=True)
 class Output:
-    """What came out for one input."""
+    """The output of one input."""
 
     src: str
     nbest: list[Candidate]
@@ -74,16 +74,16 @@ class Output:
 
 @dataclass
 class Counts:
-    """What a generator has done so far."""
+    """What a generator has processed so far."""
 
     inputs: int = 0
     empty: int = 0
-    """Inputs without a symbol, whose output is empty"""
+    """Inputs without a token, whose output is empty"""
     split: int = 0
-    """Inputs that were decoded in parts, being too long for one"""
+    """Inputs that were too long and decoded in parts"""
     truncated: int = 0
-    """Inputs of which something was cut off, to the longest allowed"""
+    """Inputs of which a segment was truncated to the longest allowed"""
     unanswered: int = 0
     """Inputs for which the search found no output"""
     tokens: int = 0
-    """Symbols of the best outputs, with eos"""
+    """Tokens of the best outputs, eos included"""

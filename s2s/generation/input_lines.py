@@ -1,8 +1,8 @@
-"""What s2s-generate reads: lines of a file, or of a pipe as they arrive, in windows decoded together."""
+"""The input of s2s-generate: lines of a file, or of a pipe as they arrive, in buffers that are decoded together."""
 
 from __future__ import annotations
 
-__all__ = ["is_stream", "lines_of", "piped", "standard_input", "windows"]
+__all__ = ["buffers", "is_stream", "lines_of", "piped", "standard_input"]
 
 import os
 import select
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CHUNK = 1 << 16
-PAUSE = 0.05  # seconds without a byte after which the sender is taken to wait for an answer
+PAUSE = 0.05  # seconds without a byte after which the sender is assumed to wait for an answer
 
 
 def lines_of(path: str) -> Iterator[Line | None]:
-    """The lines of a file, plain or gzip, or of a pipe (- is standard input), whose pauses are None."""
+    """The lines of a file, plain or gzip, or of a pipe (- is standard input), in which None is a pause."""
     if path == "-":
         return piped(standard_input().fileno())
     if is_stream(path):
@@ -34,14 +34,14 @@ def lines_of(path: str) -> Iterator[Line | None]:
 
 
 def standard_input() -> TextIO:
-    """Standard input, or an error where the shell has closed it."""
+    """Standard input; a ConfigError if the shell has closed it."""
     if sys.stdin is None:
         raise ConfigError("standard input is closed; name a file to read")
     return sys.stdin
 
 
 def is_stream(path: str) -> bool:
-    """Whether there is a pipe or a device of that name: <(command) in a shell, or /dev/null."""
+    """Whether the path is a pipe or a device, such as <(command) in a shell or /dev/null."""
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116  Path's own raises on a name that is too long
     except OSError:
@@ -50,7 +50,7 @@ def is_stream(path: str) -> bool:
 
 
 def piped(descriptor: int) -> Iterator[Line | None]:
-    """Lines as they arrive, and None whenever no more come for the moment."""
+    """Lines as they arrive, and None when no more have arrived for `PAUSE` seconds."""
     torn: list[bytes] = []
     first = True
     while chunk := os.read(descriptor, CHUNK):
@@ -78,34 +78,32 @@ def _text(raw: bytes, first: bool) -> Line:
     return line.removeprefix("\ufeff") if first else line
 
 
-def windows(
+def buffers(
     lines: Iterable[Line | None], size: int, parse: Callable[[str, str], T], name: str, first: int = 0
 ) -> Iterator[list[T]]:
-    """Inputs in lists of `size`, shorter where the sender pauses; `parse` is given a line and its place.
+    """Inputs in lists of `size`, shorter where the sender pauses; `parse` takes a line and its location.
 
-    first: how many lines stand before these.
-
-    What stands before a bad line is still given: it is an error only after that.
+    first: number of lines before these. The inputs before a bad line are still given before its DataError.
     """
-    window: list[T] = []
+    buffer: list[T] = []
     number = first
     try:
         for line in lines:
             if line is not None:
                 number += 1
-                window.append(parse(_good(line, f"{name}:{number}"), f"{name}:{number}"))
-            if len(window) == size or (window and line is None):
-                yield window
-                window = []
+                buffer.append(parse(_good(line, f"{name}:{number}"), f"{name}:{number}"))
+            if len(buffer) == size or (buffer and line is None):
+                yield buffer
+                buffer = []
     except DataError:
-        if window:
-            yield window
+        if buffer:
+            yield buffer
         raise
-    if window:
-        yield window
+    if buffer:
+        yield buffer
 
 
-def _good(line: Line, place: str) -> str:
+def _good(line: Line, location: str) -> str:
     if isinstance(line, Rejected):
-        raise DataError(f"{place}: {line.reason}; expected UTF-8 text. Repair the line")
+        raise DataError(f"{location}: {line.reason}; expected UTF-8 text. Repair the line")
     return line

@@ -1,4 +1,4 @@
-"""Minimum Bayes risk: of several outputs, the one that is likest to all of them (Kumar and Byrne, 2004)."""
+"""Minimum Bayes risk decoding: the output with the largest expected utility (Kumar and Byrne, 2004)."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 def rank_by_utility(
     texts: Sequence[str], log_probs: Sequence[float], metric: Metric, weights: Literal["uniform", "model"]
 ) -> list[tuple[int, float]]:
-    """Places of different texts, the first of equal ones, and their expected utility, the largest first.
+    """Indices of distinct texts, the first of equal ones, and their expected utilities, the largest first.
 
-    The utility of an output beside another is what the metric says of it with that one as its reference, negative
-    where less is better; the mean is over all outputs, itself among them.
+    The utility of an output given a reference is the metric's score, negated if lower is better; the expectation is
+    over all outputs as references, itself included.
     """
-    places: dict[str, list[int]] = {}
-    for place, text in enumerate(texts):
-        places.setdefault(text, []).append(place)
+    indices: dict[str, list[int]] = {}
+    for index, text in enumerate(texts):
+        indices.setdefault(text, []).append(index)
     share = np.ones(len(texts)) if weights == "uniform" else np.exp(np.array(log_probs) - max(log_probs))
-    of_text = np.array([share[own].sum() for own in places.values()])
-    beside = np.array(metric.pairwise(list(places))) * (1 if metric.higher_is_better else -1)
-    utilities = beside @ of_text / of_text.sum()
+    of_text = np.array([share[own].sum() for own in indices.values()])
+    utility = np.array(metric.pairwise(list(indices))) * (1 if metric.higher_is_better else -1)
+    utilities = utility @ of_text / of_text.sum()
     order = np.argsort(-utilities, kind="stable").tolist()
-    first = [own[0] for own in places.values()]
+    first = [own[0] for own in indices.values()]
     return [(first[number], float(utilities[number])) for number in order]

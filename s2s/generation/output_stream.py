@@ -1,8 +1,8 @@
-"""Where s2s-generate writes: standard output, or a file that a killed command can continue."""
+"""The output of s2s-generate: standard output, or a file that can be continued after an interruption."""
 
 from __future__ import annotations
 
-__all__ = ["Stream", "made_of", "open_output", "summary"]
+__all__ = ["OutputStream", "made_of", "open_output", "summary"]
 
 import os
 import sys
@@ -13,10 +13,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 from s2s.data.text import open_bytes
 from s2s.errors import ConfigError
-from s2s.generation.formats import FORMATS
+from s2s.generation.formats import OUTPUT_FORMATS
 from s2s.generation.input_lines import is_stream
 from s2s.generation.resumable_file import ResumableFile
-from s2s.generation.sharding import Part, share_of
+from s2s.generation.sharding import ShardFile, find_shard
 from s2s.io.atomic import sha256
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 SHAPING = (
     "raw",
+    "input_format",
     "format",
     "nbest",
     "fields",
@@ -53,8 +54,8 @@ SHAPING = (
 """Options on which the bytes of an output depend, beside input, checkpoint and search"""
 
 
-class Stream:
-    """Standard output (-), a pipe or a device, in UTF-8 whatever the locale, flushed at once: somebody may wait."""
+class OutputStream:
+    """Standard output (-), a pipe or a device, in UTF-8 whatever the locale, flushed after every output."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -64,7 +65,7 @@ class Stream:
         return False
 
     def begin(self, made_of: Mapping[str, Any]) -> int:
-        """Open it; 0 outputs are there."""
+        """Open it; it has 0 outputs."""
         if self.path != "-":
             self.file: IO[bytes] = Path(self.path).open("wb")  # noqa: SIM115  closed by `close`
         elif sys.stdout is None:
@@ -84,27 +85,27 @@ class Stream:
         """All is written."""
 
     def close(self) -> None:
-        """Let go; to standard output others may still write."""
+        """Close the file; standard output stays open."""
         if self.path != "-":
             self.file.close()
 
     def unfinished(self) -> str:
-        """Nothing needs to be said."""
+        """The end of an error message: nothing."""
         return ""
 
 
-def open_output(config: GenerateConfig) -> Stream | ResumableFile | Part:
-    """What `output` names; nothing is written yet. What is no file, such as /dev/null, is never replaced by one."""
+def open_output(config: GenerateConfig) -> OutputStream | ResumableFile | ShardFile:
+    """The output that the options name; nothing is written yet. A device, such as /dev/null, stays one."""
     _check(config)
-    if share_of(config) is None and (config.output == "-" or is_stream(config.output)):
-        return Stream(config.output)
-    n_lines = FORMATS[config.format].n_lines(config.nbest) if config.format in FORMATS else 0
-    share = share_of(config)
-    return Part(share, config.output, n_lines) if share else ResumableFile(Path(config.output), n_lines)
+    if find_shard(config) is None and (config.output == "-" or is_stream(config.output)):
+        return OutputStream(config.output)
+    n_lines = OUTPUT_FORMATS[config.format].n_lines(config.nbest) if config.format in OUTPUT_FORMATS else 0
+    shard = find_shard(config)
+    return ShardFile(shard, config.output, n_lines) if shard else ResumableFile(Path(config.output), n_lines)
 
 
 def _check(config: GenerateConfig) -> None:
-    """What can be said about input and output before a model is loaded."""
+    """Refuse impossible inputs and outputs before a model is loaded."""
     if config.nbest > 1 and config.format not in ("tsv", "jsonl"):
         raise ConfigError(f"nbest={config.nbest} needs format=tsv or jsonl: {config.format} has the best alone")
     if not config.output or os.path.isdir(config.output):  # noqa: PTH112  Path's own raises on a name too long
@@ -124,7 +125,7 @@ def _refuse_one_file(config: GenerateConfig, source: os.stat_result) -> None:
 
 
 def made_of(config: GenerateConfig, weights: Mapping[str, Any], search: Choice, device: str) -> dict[str, Any]:
-    """All that the bytes of an output file depend on; nothing where there is no such file."""
+    """All that the bytes of an output file depend on; empty for standard output."""
     if config.output == "-":
         return {}
     return {
@@ -137,7 +138,7 @@ def made_of(config: GenerateConfig, weights: Mapping[str, Any], search: Choice, 
 
 
 def summary(counts: Counts, of_task: Mapping[str, int], seconds: float) -> str:
-    """How much was done, what befell it there and in the task, and how fast."""
+    """How many inputs were processed, how many of them specially, and the speed."""
     of_inputs = {
         "empty": counts.empty,
         "in parts": counts.split,

@@ -1,4 +1,4 @@
-"""The search over a window of units, the longest first, as many at once as there is room for."""
+"""The search over the segments of buffered inputs, the longest first, as many at once as fit."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from s2s.batch import make_batch
 from s2s.config import GenerateConfig
-from s2s.decoding import Found, Hypothesis, Search, StreamingSearch
-from s2s.decoding.lexical import add_lexical, bind_lexical
-from s2s.decoding.queue import Queue, Source
+from s2s.decoding import Hypothesis, Search, SearchResult
+from s2s.decoding.queue import SentenceQueue, SourceSentence
+from s2s.decoding.request import SearchRequest
 from s2s.generation.attention import AttentionReader
 from s2s.io.workers import run_in_processes
 from s2s.model import Seq2Seq, evaluating
@@ -22,69 +21,62 @@ from s2s.task import Constraint, Vocab
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from s2s.generation.reading import Unit
+    from s2s.generation.reading import Segment
 
 AUTOCAST = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
-WORTH_A_WORKER = 8
-"""Units without which another process is not worth its beginning"""
+MIN_PER_WORKER = 8
+"""Segments below which another process costs more than it saves"""
 
 
 @dataclass(frozen=True)
 class Searcher:
-    """A search, and all that it needs beside the units."""
+    """A search, and all that it needs beside the segments."""
 
     model: Seq2Seq
     search: Search
     vocab: Vocab
     device: torch.device
     config: GenerateConfig
-    attend: AttentionReader
+    attention: AttentionReader
     constraint: Constraint | None
-    """On every output; what is asked of single ones comes to it"""
+    """On every output"""
 
-    def __call__(self, units: Sequence[Unit]) -> Iterator[Iterable[Found]]:
-        """What is found for those that have symbols, by their places, as soon as it is there."""
-        places = sorted((i for i, unit in enumerate(units) if unit.ids), key=lambda i: -len(units[i].ids))
-        sources = [Source(i, [*units[i].ids, self.vocab.eos], units[i].wish) for i in places]
-        n_workers = min(self.config.workers, len(sources) // WORTH_A_WORKER)
+    def __call__(self, segments: Sequence[Segment]) -> Iterator[Iterable[SearchResult]]:
+        """The result of each segment that has tokens, by its index, as soon as it is known."""
+        order = sorted((i for i, segment in enumerate(segments) if segment.ids), key=lambda i: -len(segments[i].ids))
+        sentences = [SourceSentence(i, [*segments[i].ids, self.vocab.eos], segments[i].lexical) for i in order]
+        n_workers = min(self.config.workers, len(sentences) // MIN_PER_WORKER)
         if n_workers < 2:
-            return self._found(sources)
-        shares = [sources[i::n_workers] for i in range(n_workers)]
-        values = run_in_processes([lambda share=share: map(_as_values, self._found(share)) for share in shares])  # type: ignore[misc]
+            return self._results(sentences)
+        shares = [sentences[i::n_workers] for i in range(n_workers)]
+        values = run_in_processes([lambda share=share: map(_as_values, self._results(share)) for share in shares])  # type: ignore[misc]
         return map(_from_values, values)
 
-    def _found(self, sources: list[Source]) -> Iterator[Iterable[Found]]:
+    def _results(self, sentences: list[SourceSentence]) -> Iterator[Iterable[SearchResult]]:
         dtype = AUTOCAST[self.config.precision]
-        constraint = add_lexical(self.constraint, [source.wish for source in sources], self.vocab)
-        find = self._stream if isinstance(self.search, StreamingSearch) else self._batches
-        found = iter(self.attend(find(sources, constraint), {source.place: source.ids for source in sources}))
+        request = SearchRequest(
+            model=self.model,
+            vocab=self.vocab,
+            queue=SentenceQueue(sentences, self.config.tokens),
+            device=self.device,
+            constraint=self.constraint,
+            nbest=self.config.n_candidates,
+        )
+        sources = {sentence.index: sentence.ids for sentence in sentences}
+        results = iter(self.attention(self.search(request), sources))
         while True:
             with evaluating(self.model), torch.autocast(self.device.type, dtype, enabled=dtype is not None):
-                some = next(found, None)
+                some = next(results, None)
             if some is None:
                 return
             yield some
 
-    def _stream(self, sources: list[Source], constraint: Constraint | None) -> Iterator[Iterable[Found]]:
-        assert isinstance(self.search, StreamingSearch)
-        queue = Queue(sources, self.config.tokens)
-        return self.search.stream(self.model, queue, self.vocab, self.device, constraint, self.config.n_candidates)
 
-    def _batches(self, sources: list[Source], constraint: Constraint | None) -> Iterator[Iterable[Found]]:
-        """For a search that knows batches alone: one ends before the next begins."""
-        queue = Queue(sources, self.config.tokens)
-        while batch := queue.admit(0):
-            rows = make_batch([(source.ids[:-1], []) for source in batch], self.vocab).to(self.device)
-            of_batch = bind_lexical(constraint, [source.wish for source in batch])
-            outputs = self.search(self.model, rows.src, rows.src_pad, self.vocab, of_batch, self.config.n_candidates)
-            yield [Found(source.place, hypotheses) for source, hypotheses in zip(batch, outputs, strict=True)]
+def _as_values(results: Iterable[SearchResult]) -> list[tuple[int, list[dict[str, Any]]]]:
+    """As JSON can hold them; numbers come back to the bit."""
+    return [(result.index, [asdict(hypothesis) for hypothesis in result.hypotheses]) for result in results]
 
 
-def _as_values(some: Iterable[Found]) -> list[tuple[int, list[dict[str, Any]]]]:
-    """As JSON can hold it; numbers come back to the bit."""
-    return [(found.place, [asdict(hypothesis) for hypothesis in found.hypotheses]) for found in some]
-
-
-def _from_values(values: Iterable[tuple[int, list[dict[str, Any]]]]) -> list[Found]:
-    return [Found(place, [Hypothesis(**fields) for fields in hypotheses]) for place, hypotheses in values]
+def _from_values(values: Iterable[tuple[int, list[dict[str, Any]]]]) -> list[SearchResult]:
+    return [SearchResult(index, [Hypothesis(**fields) for fields in hypotheses]) for index, hypotheses in values]

@@ -1,13 +1,13 @@
-"""One of several commands that share an input: each does a numbered part, and the last to finish joins the parts.
+"""Shards: several commands share an input, each generates a numbered shard, and the last to finish merges them.
 
-Parts are runs of whole windows, so that joined they are, to the byte, what one command writes. A part that is there
-is not done again, one that a killed command left behind is continued: the same command may be started any number of
-times, anywhere that sees the files.
+A shard is a run of whole buffers, so that the merged file equals, to the byte, that of a single command. A finished
+shard is not generated again, and an unfinished one is continued: the same command may be started any number of times,
+on any machine with access to the files.
 """
 
 from __future__ import annotations
 
-__all__ = ["Part", "Share", "n_lines_of", "share_of"]
+__all__ = ["Shard", "ShardFile", "count_lines", "find_shard"]
 
 import json
 import os
@@ -32,38 +32,38 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Share:
-    """Which part of the input is ours."""
+class Shard:
+    """A numbered part of the input."""
 
     number: int
     """From 1"""
     of: int
 
-    def lines(self, n_lines: int, window: int) -> range:
-        """The lines of this part, from 0, of as many in all: whole windows, as many in each part as can be."""
-        n_windows = -(-n_lines // window)
-        first, last = (n * n_windows // self.of * window for n in (self.number - 1, self.number))
+    def lines(self, n_lines: int, buffer_size: int) -> range:
+        """The line numbers of this shard, from 0, of `n_lines`: whole buffers, nearly as many in each shard."""
+        n_buffers = -(-n_lines // buffer_size)
+        first, last = (n * n_buffers // self.of * buffer_size for n in (self.number - 1, self.number))
         return range(min(first, n_lines), min(last, n_lines))
 
     def path(self, output: str) -> Path:
-        """Where it is written."""
+        """The file of this shard."""
         return Path(f"{output}.shard-{self.number:05d}-of-{self.of:05d}")
 
 
-class Part(ResumableFile):
-    """The output of a share; beside it stands what it is made of."""
+class ShardFile(ResumableFile):
+    """The output of a shard; a JSON file beside it records what it was made of."""
 
     otherwise = "remove it"
 
-    def __init__(self, share: Share, output: str, n_lines: int) -> None:
-        super().__init__(share.path(output), n_lines)
-        self.share, self.output = share, Path(output)
+    def __init__(self, shard: Shard, output: str, n_lines: int) -> None:
+        super().__init__(shard.path(output), n_lines)
+        self.shard, self.output = shard, Path(output)
         self.made_of: Mapping[str, Any] = {}
 
     def is_done(self) -> bool:
-        """Whether the part is there, or all of them were, and have been joined."""
+        """Whether the shard is finished, or all shards are, and have been merged."""
         if _facts(self.path).exists() and super().is_done():
-            join(self)  # the one who finished last may have been killed before it could
+            merge(self)  # the command that finished last may have been killed before it could
             return True
         return self.output.exists() and not any(self.output.parent.glob(f"{self.output.name}.shard-*"))
 
@@ -75,41 +75,41 @@ class Part(ResumableFile):
         facts = {"sha256": sha256(self.partial), "made_of": self.made_of}
         write_file(_facts(self.path), json.dumps(facts, indent=1))
         super().finish()
-        join(self)
+        merge(self)
 
 
-def share_of(config: GenerateConfig) -> Share | None:
-    """What `shard` says, or torchrun where it has started several of us; None: all of the input."""
+def find_shard(config: GenerateConfig) -> Shard | None:
+    """The shard of the option, or of this rank under torchrun; None: all of the input."""
     rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-    share = Share(rank + 1, size)
+    shard = Shard(rank + 1, size)
     if config.shard:
         found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", config.shard)
-        share = Share(int(found[1]), int(found[2])) if found else Share(0, 0)
-        if not 1 <= share.number <= share.of:
-            raise ConfigError(f"shard={config.shard}: expected a part and how many there are, from 1/4 to 4/4")
+        shard = Shard(int(found[1]), int(found[2])) if found else Shard(0, 0)
+        if not 1 <= shard.number <= shard.of:
+            raise ConfigError(f"shard={config.shard}: expected a number and how many shards there are, from 1/4 to 4/4")
         if size > 1:
             raise ConfigError(f"shard={config.shard}: torchrun has started {size} processes, which share all of it")
-    if share.of == 1 and not config.shard:
+    if shard.of == 1 and not config.shard:
         return None
     if config.input == "-" or is_stream(config.input) or config.output == "-" or is_stream(config.output):
         raise ConfigError("several commands share files: give input=FILE and output=FILE")
-    return share
+    return shard
 
 
-def n_lines_of(path: str) -> int:
+def count_lines(path: str) -> int:
     """Lines of a file."""
     return sum(len(block) for block in blocks(Path(path), "drop"))
 
 
-def join(part: Part) -> None:
-    """Make the output of all parts, if they are all there, and remove them."""
-    shares = [Share(number, part.share.of) for number in range(1, part.share.of + 1)]
-    paths = [share.path(str(part.output)) for share in shares]
+def merge(file: ShardFile) -> None:
+    """Write the output of all shards, if all are finished, and remove them."""
+    shards = [Shard(number, file.shard.of) for number in range(1, file.shard.of + 1)]
+    paths = [shard.path(str(file.output)) for shard in shards]
     if not all(path.exists() and _facts(path).exists() for path in paths):
         return
-    whole = ResumableFile(part.output, part.n_lines)
+    whole = ResumableFile(file.output, file.n_lines)
     try:
-        with suppress(FileNotFoundError):  # another command has joined them, and removes them just now
+        with suppress(FileNotFoundError):  # another command has merged them, and is removing them
             made_of = _agreed(paths)
             whole.begin(made_of)
             for path in paths:
@@ -122,13 +122,13 @@ def join(part: Part) -> None:
     except DataError:
         raise
     except UserError:
-        return  # another command is at it
+        return  # another command is merging them
     finally:
         whole.close()
 
 
 def _agreed(paths: list[Path]) -> dict[str, Any]:
-    """What all parts are made of."""
+    """What all shards were made of; DataError if they differ."""
     first: dict[str, Any] | None = None
     for path in paths:
         facts = json.loads(_facts(path).read_bytes())
@@ -138,7 +138,7 @@ def _agreed(paths: list[Path]) -> dict[str, Any]:
         if changed := differences(first, facts["made_of"]):
             what = ", ".join(f"{key} was {old!r} and {new!r}" for key, (old, new) in changed.items())
             raise DataError(
-                f"{path} and {paths[0]} are not parts of one output: {what}; remove what is old, and make it again"
+                f"{path} and {paths[0]} are not shards of one output: {what}; remove what is old, and make it again"
             )
     assert first is not None
     return first

@@ -1,4 +1,4 @@
-"""From what a search found back to text."""
+"""From hypotheses to text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from s2s.config import GenerateConfig
     from s2s.decoding import Hypothesis
-    from s2s.generation.reading import Unit
+    from s2s.generation.reading import Segment
     from s2s.metrics import Metric
     from s2s.task import Task
 
@@ -32,38 +32,38 @@ class Writer:
     def __init__(self, task: Task, config: GenerateConfig, counts: Counts, utility: Metric | None = None) -> None:
         self.task, self.config, self.counts, self.utility = task, config, counts, utility
 
-    def output(self, unit: Unit, hypotheses: Sequence[Hypothesis]) -> Output:
-        """The output of a unit that was searched; without hypotheses, what the task falls back on."""
+    def output(self, segment: Segment, hypotheses: Sequence[Hypothesis]) -> Output:
+        """The output of a segment that was searched; without hypotheses, the task's fallback."""
         if not hypotheses and not self.counts.unanswered:
             logger.warning(
                 "no output within the length limit (search.max_len_a, search.max_len_b) for %r: the task's constraint "
-                "or what is asked of the output allows none, or the model's logits are not finite",
-                unit.src[:60],
+                "or the prefix and phrases of this input allow none, or the model's logits are not finite",
+                segment.src[:60],
             )
         if not hypotheses:
             self.counts.unanswered += 1
-            return Output(unit.src, [replace(UNANSWERED, hyp=self.task.fallback(unit.src))])
-        texts = [self._text(unit, hypothesis) for hypothesis in hypotheses]
+            return Output(segment.src, [replace(UNANSWERED, hyp=self.task.fallback(segment.src))])
+        texts = [self._text(segment, hypothesis) for hypothesis in hypotheses]
         ranked = self._ranked(texts, hypotheses)[: self.config.nbest]
-        return Output(unit.src, [self._candidate(unit, texts[i], hypotheses[i], score) for i, score in ranked])
+        return Output(segment.src, [self._candidate(segment, texts[i], hypotheses[i], score) for i, score in ranked])
 
-    def _text(self, unit: Unit, found: Hypothesis) -> str:
-        text = self.task.detokenize(found.tokens, unit.src)
-        return replace_unknown(self.task, unit.src, found, text) if self.config.replace_unk else text
+    def _text(self, segment: Segment, found: Hypothesis) -> str:
+        text = self.task.detokenize(found.tokens, segment.src)
+        return replace_unknown(self.task, segment.src, found, text) if self.config.replace_unk else text
 
     def _ranked(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[tuple[int, float]]:
-        """Places and what they are ranked by, best first."""
+        """Indices of hypotheses and their ranking scores, best first."""
         if self.utility is None:
             return [(i, hypothesis.score) for i, hypothesis in enumerate(hypotheses)]
         return rank_by_utility(texts, [h.log_prob for h in hypotheses], self.utility, self.config.mbr_weights)
 
-    def _candidate(self, unit: Unit, text: str, found: Hypothesis, score: float) -> Candidate:
-        pieces = self.task.pieces(found.tokens, unit.src) if "pieces" in self.config.fields else []
-        align = word_alignment(self.task, unit.src, found) if self.config.aligns else []
+    def _candidate(self, segment: Segment, text: str, found: Hypothesis, score: float) -> Candidate:
+        pieces = self.task.pieces(found.tokens, segment.src) if "pieces" in self.config.fields else []
+        align = word_alignment(self.task, segment.src, found) if self.config.aligns else []
         return Candidate(text, score, found.tokens, found.token_log_probs, pieces, align)
 
     def whole(self, given: Input, outputs: Sequence[Output]) -> Output:
-        """The output of an input from those of its parts, the k-th best of each with the k-th best of the others."""
+        """The output of an input from those of its segments, the k-th best of each with the k-th best of the others."""
         output = replace(outputs[0], src=given.src) if len(outputs) == 1 else self._joined(given, outputs)
         self.counts.inputs += 1
         self.counts.empty += output.best is NOTHING
@@ -85,7 +85,7 @@ class Writer:
 
 
 def _joined_alignment(src: str, parts: Sequence[str], candidates: Sequence[Candidate]) -> list[tuple[int, int]]:
-    """Words are numbered as in the whole source `src`, of which some may hold more than one part."""
+    """Word numbers refer to the whole source `src`; a word of it may span several parts."""
     joined, at, n_tgt = [], 0, 0
     for part, candidate in zip(parts, candidates, strict=True):
         at = max(src.find(part, at), at)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from s2s.compose import entry_config
+from s2s.decoding.request import SearchRequest, search_all
 from s2s.distributed import Strategy
 from s2s.errors import CheckpointError, ConfigError
 from s2s.metrics import Metric
@@ -26,7 +27,6 @@ from s2s.task import Task
 
 if TYPE_CHECKING:
     from s2s.batch import Batch
-    from s2s.decoding import Hypothesis
     from s2s.model import Seq2Seq
 
 
@@ -96,8 +96,9 @@ class RunDecode:
             config = replace(config, seed=int(torch.randint(2**62, ())))  # type: ignore[call-arg]
         search, constraint = self.entry.build(config), self.task.constraint()
         unsharded = self.strategy.unsharded(model) if model.training else nullcontext()  # validation has done it
+        request = SearchRequest.of_batch(model, batch.src, batch.src_pad, self.task.vocab, constraint, nbest=nbest)
         with torch.no_grad(), unsharded, evaluating(model):
-            found: list[list[Hypothesis]] = search(model, batch.src, batch.src_pad, self.task.vocab, constraint, nbest)
+            found = search_all(search, request)
         return [[hypothesis.tokens for hypothesis in hypotheses] for hypotheses in found]
 
 

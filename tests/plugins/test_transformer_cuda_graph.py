@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 from recurrent_model import Recurrent
+from search_calls import find_queued
 
 from s2s.backend import decoding_graph
 from s2s.backend.cuda_graph import bucket_size, capture
 from s2s.backend.decoding_graph import CUDAGraphDecoding, graph_decoding
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.queue import Queue, Source
+from s2s.decoding.queue import SentenceQueue, SourceSentence
 from s2s.generation import build
 from s2s.model import Memory, State
 from s2s.task import Vocab
@@ -55,11 +56,9 @@ def outputs(model: Transformer, beam: int, tokens: int, n: int, device: str) -> 
     """Sentences that come and go, longer and shorter than any size that recurs."""
     draw = random.Random(1)
     lines = [[draw.randrange(4, 60) for _ in range(draw.choice([1, 2, 9, 17, 40]))] for _ in range(n)]
-    sources = sorted((Source(i, [*line, VOCAB.eos]) for i, line in enumerate(lines)), key=lambda s: -len(s.ids))
+    sources = sorted((SourceSentence(i, [*line, VOCAB.eos]) for i, line in enumerate(lines)), key=lambda s: -len(s.ids))
     search = BeamSearch(BeamConfig(beam=beam, max_len_a=1.0, max_len_b=8))
-    found = search.stream(model, Queue(sources, tokens), VOCAB, torch.device(device), nbest=beam)
-    of = {place: hypotheses for some in found for place, hypotheses in some}
-    return [of[place] for place in range(n)]
+    return find_queued(search, model, SentenceQueue(sources, tokens), VOCAB, device, nbest=beam)
 
 
 @pytest.fixture

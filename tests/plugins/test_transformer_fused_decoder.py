@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 import torch
+from search_calls import find_queued
 from torch import Tensor
 
 from s2s.backend import kernels
@@ -13,7 +14,7 @@ from s2s.backend.kernels.linear import has_int8_linear, has_linear
 from s2s.backend.linear import prepack
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.queue import Queue, Source
+from s2s.decoding.queue import SentenceQueue, SourceSentence
 from s2s.testing import VOCAB, assert_state_reorders, assert_step_is_decode
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Decoding, Transformer
@@ -111,14 +112,14 @@ def test_outputs_and_scores_are_the_same_bits_in_any_order_and_batch(quantizatio
     one, search = model(quantization, d_model=48), BeamSearch(BeamConfig(beam=beam, max_len_a=1.0, max_len_b=4))
     rows = [[*row[row != VOCAB.pad].tolist(), VOCAB.eos] for row in sources(9)]
 
-    def outputs(order: list[int], room: int) -> dict[int, list[tuple[float, list[int]]]]:
-        queue = Queue((Source(i, rows[i]) for i in order), room)
-        stream = search.stream(one, queue, VOCAB, torch.device("cpu"), nbest=beam)
-        return {f.place: [(h.score, h.tokens) for h in f.hypotheses] for some in stream for f in some}
+    def outputs(order: list[int], room: int) -> list[list[tuple[float, list[int]]]]:
+        queue = SentenceQueue((SourceSentence(i, rows[i]) for i in order), room)
+        found = find_queued(search, one, queue, VOCAB, nbest=beam)
+        return [[(h.score, h.tokens) for h in hypotheses] for hypotheses in found]
 
     together, few = outputs(list(range(9)), 1000), outputs(list(range(9))[::-1], 20)
-    assert together == few == {i: outputs([i], 1)[i] for i in range(9)}
-    assert len({len(tokens) for hypotheses in together.values() for _, tokens in hypotheses}) > 1
+    assert together == few == [outputs([i], 1)[0] for i in range(9)]
+    assert len({len(tokens) for hypotheses in together for _, tokens in hypotheses}) > 1
 
 
 def test_what_is_not_in_c_is_done_by_the_layers() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from search_calls import find
 
 from s2s.backend.linear import prepack
 from s2s.batch import make_batch
@@ -64,10 +65,10 @@ def test_a_fused_search_is_the_same_alone_and_in_a_batch(matmul: str) -> None:
     pairs = [([5, 6, 7, 8], []), ([9], []), ([10, 11, 12, 13, 14, 15, 16], [])]
     search = BeamSearch(BeamConfig(beam=3, max_len_b=4))
     batch = make_batch(pairs, VOCAB)
-    together = search(fused, batch.src, batch.src_pad, VOCAB, nbest=3)
+    together = find(search, fused, batch.src, batch.src_pad, VOCAB, nbest=3)
     for pair, hypotheses in zip(pairs, together, strict=True):
         alone = make_batch([pair], VOCAB)
-        (expected,) = search(fused, alone.src, alone.src_pad, VOCAB, nbest=3)
+        (expected,) = find(search, fused, alone.src, alone.src_pad, VOCAB, nbest=3)
         assert [h.tokens for h in hypotheses] == [h.tokens for h in expected]
         assert [h.score for h in hypotheses] == pytest.approx([h.score for h in expected], rel=1e-6)
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 from reference_operators import use_references
+from search_calls import find, find_queued
 from torch.nn.utils.rnn import pad_sequence
 
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.queue import Queue, Source
+from s2s.decoding.queue import SentenceQueue, SourceSentence
 from s2s.model import Memory, Seq2Seq, State
 from s2s.task import Vocab
 from s2s_transformer import TransformerConfig
@@ -55,7 +56,7 @@ def lines(n: int) -> list[list[int]]:
 def outputs(model: Seq2Seq, beam: int, inputs: Sequence[Sequence[int]]) -> list[list[list[int]]]:
     src = pad_sequence([torch.tensor([*line, VOCAB.eos]) for line in inputs], batch_first=True)
     search = BeamSearch(BeamConfig(beam=beam, max_len_a=1.0, max_len_b=8))
-    found = search(model, src, src == VOCAB.pad, VOCAB, nbest=beam)
+    found = find(search, model, src, src == VOCAB.pad, VOCAB, nbest=beam)
     return [[hypothesis.tokens for hypothesis in hypotheses] for hypotheses in found]
 
 
@@ -87,11 +88,11 @@ def test_real_sentences_come_out_as_from_the_search_without_any_cache(beam: int)
     text = SENTENCES.read_text(encoding="utf-8").splitlines()[:120]
     inputs = [[4 + sum(word.encode()) % 56 for word in line.split()] for line in text]
     search, cached, uncached = BeamSearch(BeamConfig(beam=beam, max_len_b=3)), small(), small(Uncached)
-    queue = Queue((Source(i, [*ids, VOCAB.eos]) for i, ids in enumerate(inputs)), 100)
-    found = {f.place: f.hypotheses for some in search.stream(cached, queue, VOCAB, torch.device("cpu")) for f in some}
+    queue = SentenceQueue((SourceSentence(i, [*ids, VOCAB.eos]) for i, ids in enumerate(inputs)), 100)
+    found = find_queued(search, cached, queue, VOCAB)
     for place, ids in enumerate(inputs):
         src = torch.tensor([[*ids, VOCAB.eos]])
-        (alone,) = search(uncached, src, src == VOCAB.pad, VOCAB)
+        (alone,) = find(search, uncached, src, src == VOCAB.pad, VOCAB)
         assert found[place][0].tokens == alone[0].tokens
         assert found[place][0].score == pytest.approx(alone[0].score, rel=1e-4)
 
@@ -124,10 +125,9 @@ def test_a_translation_does_not_depend_on_who_came_before(
     model.encode = lambda src, pad: batches.append(len(src)) or encode(src, pad)  # type: ignore[method-assign,func-returns-value]
 
     def streamed(order: Sequence[int], n_tokens: int) -> list[list[list[int]]]:
-        queue = Queue([Source(i, [*inputs[i], VOCAB.eos]) for i in order], n_tokens)
-        found = search.stream(model, queue, VOCAB, torch.device("cpu"), constraint, nbest=beam)
-        outputs = {place: hypotheses for some in found for place, hypotheses in some}
-        return [[h.tokens for h in outputs[i]] for i in range(len(inputs))]
+        queue = SentenceQueue([SourceSentence(i, [*inputs[i], VOCAB.eos]) for i in order], n_tokens)
+        found = find_queued(search, model, queue, VOCAB, constraint=constraint, nbest=beam)
+        return [[h.tokens for h in hypotheses] for hypotheses in found]
 
     together = streamed(range(12), 1000)
     assert batches.pop() == 12

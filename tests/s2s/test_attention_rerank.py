@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from search_calls import find
 from torch import Tensor, nn
 
 from s2s.config import GenerateConfig
@@ -134,7 +135,7 @@ def test_what_belongs_to_no_word_is_aligned_with_none() -> None:
         def source_words(self, src: str) -> Sequence[int | None]:
             return [None, *super().source_words(src)[1:]]
 
-    found = Hypothesis([4, 5, 1, 4, 1], 0.0, 0.0, [0.0] * 6, sources=[0, 1, 0, 2, 3])
+    found = Hypothesis([4, 5, 1, 4, 1], 0.0, 0.0, [0.0] * 6, source_positions=[0, 1, 0, 2, 3])
     assert word_alignment(Tagged(), "a b", found) == [(0, 0), (1, 1)]
     assert replace_unknown(Tagged(), "a b", found, "a? ?") == "a? b", (
         "the first unknown symbol looks at what is no word"
@@ -176,7 +177,7 @@ def test_coverage_ranks_the_whole_beam_anew(beta: float) -> None:
     search = BeamSearch(BeamConfig(beam=6, max_len_b=4))
     src = [*task.encode_source(["ab cde"])[0], task.vocab.eos]
     rows = torch.tensor([src])
-    (found,) = search(model, rows, rows == task.vocab.pad, task.vocab, None, 6)
+    (found,) = find(search, model, rows, rows == task.vocab.pad, task.vocab, nbest=6)
     expected = []
     for hypothesis in found:
         p = model.attention(rows, rows == 0, torch.tensor([[task.vocab.bos, *hypothesis.tokens]]), 2)

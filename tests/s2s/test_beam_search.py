@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from recurrent_model import Recurrent
+from search_calls import find
 from slow_search import (
     EOS,
     assert_same,
@@ -25,9 +26,9 @@ from slow_search import (
 from table_model import Table
 from torch import Tensor
 
+from s2s.backend.kernels import top_k
 from s2s.decoding import BeamConfig, GreedyConfig
 from s2s.decoding.beam_search import BeamSearch, greedy
-from s2s.decoding.topk import top
 from s2s.errors import ConfigError
 from s2s.model import Memory, Seq2Seq, State
 from s2s.task import Vocab
@@ -45,7 +46,7 @@ def test_a_wide_beam_finds_all_outputs_in_order(alpha: float, length_penalty: An
     """With a beam as wide as the space, search must equal exhaustive enumeration, down to the last."""
     config = BeamConfig(beam=85, alpha=alpha, length_penalty=length_penalty, stop=stop, max_len_a=1.0, max_len_b=1)
     model = Table(VOCAB.tgt, seed=3)
-    found = BeamSearch(config)(model, *batch_of([[5, 6], [7]]), VOCAB, nbest=85)
+    found = find(BeamSearch(config), model, *batch_of([[5, 6], [7]]), VOCAB, nbest=85)
     for hypotheses, source in zip(found, [[5, 6], [7]], strict=True):
         assert_same(hypotheses, every_output(model, source, config, VOCAB.tgt))
 
@@ -58,7 +59,7 @@ def test_search_is_the_slow_search(alpha: float, length_penalty: Any, stop: Any,
     """A batch of mixed lengths gives what lists give, sentence by sentence, under every stop rule."""
     config = BeamConfig(beam=beam, alpha=alpha, length_penalty=length_penalty, stop=stop, max_len_a=0.5, max_len_b=3)
     model, inputs = Table(VOCAB.tgt, seed=beam), sources(6, 6, VOCAB.src, seed=beam)
-    found = BeamSearch(config)(model, *batch_of(inputs), VOCAB, nbest=nbest)
+    found = find(BeamSearch(config), model, *batch_of(inputs), VOCAB, nbest=nbest)
     for hypotheses, source in zip(found, inputs, strict=True):
         assert_same(hypotheses, slow_beam(next_log_probs(model, source), source, config, nbest))
 
@@ -70,7 +71,7 @@ def test_exact_and_best_agree_but_best_stops_sooner() -> None:
         model, steps = Table(VOCAB.tgt, seed=2), []
         step = model.step
         model.step = lambda *arguments: steps.append(1) or step(*arguments)  # type: ignore[method-assign]
-        found = BeamSearch(BeamConfig(stop=stop))(model, *batch_of(sources(8, 5, 12)), VOCAB)
+        found = find(BeamSearch(BeamConfig(stop=stop)), model, *batch_of(sources(8, 5, 12)), VOCAB)
         return len(steps), [[h.tokens for h in hypotheses] for hypotheses in found]
 
     exact_steps, exact = steps_and_outputs("exact")
@@ -83,7 +84,7 @@ def test_exact_and_best_agree_but_best_stops_sooner() -> None:
 def test_greedy_takes_the_most_probable_symbol_every_time(ban_unk: bool) -> None:
     config = GreedyConfig(max_len_a=1.0, max_len_b=3, ban_unk=ban_unk)
     model, inputs = Table(VOCAB.tgt), sources(12, 6, VOCAB.src)
-    found = greedy(config)(model, *batch_of(inputs), VOCAB)
+    found = find(greedy(config), model, *batch_of(inputs), VOCAB)
     for hypotheses, source in zip(found, inputs, strict=True):
         of, tokens, log_prob = next_log_probs(model, source), [], 0.0
         while not tokens or tokens[-1] != EOS:
@@ -100,7 +101,7 @@ def test_every_sentence_has_its_own_limit() -> None:
     model.logits.data[:, EOS] = -30.0
     inputs = [[4] * n for n in (1, 2, 5, 9)]
     config = BeamConfig(max_len_a=1.5, max_len_b=2)
-    found = BeamSearch(config)(model, *batch_of(inputs), VOCAB)
+    found = find(BeamSearch(config), model, *batch_of(inputs), VOCAB)
     assert [len(hypotheses[0].tokens) for hypotheses in found] == [3, 5, 9, 15]
 
 
@@ -108,14 +109,14 @@ def test_no_output_is_longer_than_the_model_can_take() -> None:
     model = Table(VOCAB.tgt)
     model.logits.data[:, EOS] = -30.0
     model.max_len = 7
-    found = BeamSearch(BeamConfig())(model, *batch_of([[4]]), VOCAB)
+    found = find(BeamSearch(BeamConfig()), model, *batch_of([[4]]), VOCAB)
     assert len(found[0][0].tokens) == 6  # and eos
 
 
 def test_an_output_has_room_for_one_symbol_at_least() -> None:
     model = Table(VOCAB.tgt)
     model.logits.data[:, EOS] = -30.0
-    found = BeamSearch(BeamConfig(max_len_a=0.1, max_len_b=0))(model, *batch_of([[4]]), VOCAB, nbest=4)
+    found = find(BeamSearch(BeamConfig(max_len_a=0.1, max_len_b=0)), model, *batch_of([[4]]), VOCAB, nbest=4)
     assert sorted(len(h.tokens) for h in found[0]) == [0, 1, 1, 1]
 
 
@@ -127,7 +128,7 @@ def test_an_output_does_not_depend_on_its_batch(beam: int) -> None:
     search = BeamSearch(BeamConfig(beam=beam, max_len_b=10))
 
     def outputs(lines: Sequence[Sequence[int]]) -> list[list[list[int]]]:
-        found = search(model, *batch_of(lines), vocab, nbest=beam)
+        found = find(search, model, *batch_of(lines), vocab, nbest=beam)
         return [[h.tokens for h in hypotheses] for hypotheses in found]
 
     together = outputs(inputs)
@@ -142,7 +143,7 @@ def test_the_state_follows_the_hypotheses_it_belongs_to(beam: int) -> None:
     """A cached model, searched with its cache, gives what the same gives when every prefix is run anew."""
     vocab, inputs = Vocab(src=9, tgt=9), sources(5, 6, 9)
     model, config = Recurrent(9), BeamConfig(beam=beam, max_len_b=4)
-    found = BeamSearch(config)(model, *batch_of(inputs), vocab, nbest=beam)
+    found = find(BeamSearch(config), model, *batch_of(inputs), vocab, nbest=beam)
     for hypotheses, source in zip(found, inputs, strict=True):
         assert_same(hypotheses, slow_beam(next_log_probs(model, source), source, config, beam))
 
@@ -166,13 +167,13 @@ def test_the_default_step_searches_as_the_cached_one() -> None:
 
     vocab, batch = Vocab(src=9, tgt=9), batch_of(sources(5, 6, 9))
     search = BeamSearch(BeamConfig(max_len_b=6))
-    cached, uncached = (search(model(9), *batch, vocab) for model in (Recurrent, Uncached))
+    cached, uncached = (find(search, model(9), *batch, vocab) for model in (Recurrent, Uncached))
     assert [h[0].tokens for h in cached] == [h[0].tokens for h in uncached]
 
 
 def test_the_n_best_are_sorted_and_all_different_and_add_up() -> None:
     config = BeamConfig(beam=8, alpha=0.6)
-    found = BeamSearch(config)(Table(VOCAB.tgt), *batch_of(sources(6, 6, VOCAB.src)), VOCAB, nbest=8)
+    found = find(BeamSearch(config), Table(VOCAB.tgt), *batch_of(sources(6, 6, VOCAB.src)), VOCAB, nbest=8)
     for hypotheses in found:
         assert len(hypotheses) == 8
         scores = [h.score for h in hypotheses]
@@ -188,7 +189,7 @@ def test_the_n_best_are_sorted_and_all_different_and_add_up() -> None:
 @pytest.mark.parametrize("nbest", [0, 5])
 def test_more_outputs_than_the_beam_holds_are_refused(nbest: int) -> None:
     with pytest.raises(ConfigError, match=f"nbest={nbest} must lie between 1 and the beam, which is 4"):
-        BeamSearch(BeamConfig())(Table(7), *batch_of([[4]]), VOCAB, nbest=nbest)
+        find(BeamSearch(BeamConfig()), Table(7), *batch_of([[4]]), VOCAB, nbest=nbest)
 
 
 class Alternate:
@@ -213,7 +214,7 @@ class Alternate:
 def test_a_constraint_is_kept_and_the_best_that_keeps_it_is_found() -> None:
     config = BeamConfig(beam=4, max_len_a=0.0, max_len_b=7)
     model, inputs = Table(VOCAB.tgt), sources(4, 5, VOCAB.src)
-    found = BeamSearch(config)(model, *batch_of(inputs), VOCAB, Alternate(), nbest=4)
+    found = find(BeamSearch(config), model, *batch_of(inputs), VOCAB, Alternate(), nbest=4)
     for hypotheses, source in zip(found, inputs, strict=True):
         of, expected = next_log_probs(model, source), []
         for n in range(4):  # 8 symbols would pass the limit
@@ -232,7 +233,7 @@ def test_a_sentence_without_any_allowed_output_gets_none() -> None:
 
     for stop in ("exact", "best", "first_k"):
         search = BeamSearch(BeamConfig(stop=stop))  # type: ignore[arg-type]
-        found = search(Table(VOCAB.tgt), *batch_of([[4], [6, 5], [7]]), VOCAB, Picky())
+        found = find(search, Table(VOCAB.tgt), *batch_of([[4], [6, 5], [7]]), VOCAB, Picky())
         assert [len(hypotheses) for hypotheses in found] == [1, 0, 1]
 
 
@@ -240,12 +241,12 @@ def test_a_sentence_without_any_allowed_output_gets_none() -> None:
 def test_logits_that_are_not_finite_end_the_search_without_an_output(bad: float) -> None:
     model = Table(VOCAB.tgt)
     model.logits.data[:, 4] = bad
-    assert BeamSearch(BeamConfig())(model, *batch_of([[4], [5]]), VOCAB) == [[], []]
+    assert find(BeamSearch(BeamConfig()), model, *batch_of([[4], [5]]), VOCAB) == [[], []]
 
 
 def test_an_empty_batch_gives_no_outputs() -> None:
     empty = torch.empty(0, 1, dtype=torch.long)
-    assert BeamSearch(BeamConfig())(Table(7), empty, empty == 0, VOCAB) == []
+    assert find(BeamSearch(BeamConfig()), Table(7), empty, empty == 0, VOCAB) == []
 
 
 def rows_with_ties() -> Iterator[Tensor]:
@@ -260,7 +261,7 @@ def rows_with_ties() -> Iterator[Tensor]:
 @pytest.mark.parametrize("scores", list(rows_with_ties()), ids=lambda s: "x".join(map(str, s.shape)))
 def test_of_equal_scores_the_first_comes_first(scores: Tensor) -> None:
     for n in (1, 3, 8):
-        values, index = top(scores, n)
+        values, index = top_k(scores, n)
         expected = scores.sort(dim=-1, descending=True, stable=True)
         finite = expected.values[..., :n] > -torch.inf
         assert torch.equal(values, expected.values[..., :n])
@@ -271,7 +272,7 @@ def test_ties_go_to_the_lower_symbol() -> None:
     """A model that knows nothing: all that is decided is decided by the order of ids."""
     model = Table(VOCAB.tgt)
     model.logits.data.zero_()
-    found = BeamSearch(BeamConfig(beam=3, max_len_a=0.0, max_len_b=2))(model, *batch_of([[4]]), VOCAB, nbest=3)
+    found = find(BeamSearch(BeamConfig(beam=3, max_len_a=0.0, max_len_b=2)), model, *batch_of([[4]]), VOCAB, nbest=3)
     # One in seven each time. Of the six candidates of the second step, five go on from [1] and one from [4].
     assert [h.tokens for h in found[0]] == [[], [1], [1, 1]]
 

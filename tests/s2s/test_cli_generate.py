@@ -23,7 +23,7 @@ from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.generation.build import Loaded
 from s2s.generation.generator import Generator
-from s2s.generation.input_lines import piped, windows
+from s2s.generation.input_lines import buffers, piped
 from s2s.generation.output_stream import made_of
 from s2s.io.atomic import sha256
 from s2s.model import Memory, Seq2Seq
@@ -138,7 +138,7 @@ def test_raw_text_is_read_by_the_task(tmp_path: Path, capsys: Any) -> None:
     assert run("input=in", "--raw", "--quiet", "format=tsv") == 0
     assert [row.split("\t")[:2] for row in capsys.readouterr().out.splitlines()] == [["Abc", "ABC"], ["DEF", "DEF"]]
     assert run("input=in", "--quiet", "max_source=3", "too_long=error", "raw=true") == 2
-    assert "in:1: an input of 4 symbols" in capsys.readouterr().err
+    assert "in:1: an input of 4 tokens" in capsys.readouterr().err
 
 
 def test_quiet_says_nothing(tmp_path: Path, capsys: Any) -> None:
@@ -260,7 +260,7 @@ def test_too_long_can_be_an_error_with_its_place(tmp_path: Path, capsys: Any) ->
     write(tmp_path / "in", "ab", "abcdefgh")
     assert run("input=in", "max_source=5", "too_long=error") == 2
     captured = capsys.readouterr()
-    assert "in:2: an input of 9 symbols is longer than the 5 allowed" in captured.err
+    assert "in:2: an input of 9 tokens is longer than the 5 allowed" in captured.err
     assert run("input=in", "max_source=5") == 0
     captured = capsys.readouterr()
     assert "2 inputs, 1 cut" in captured.err
@@ -313,7 +313,7 @@ def test_a_pipe_is_answered_when_the_sender_pauses() -> None:
     found: list[list[str]] = []
 
     def reading() -> None:
-        found.extend(windows(piped(read), 1000, lambda line, place: f"{place} {line}", "stdin"))
+        found.extend(buffers(piped(read), 1000, lambda line, location: f"{location} {line}", "stdin"))
 
     reader = threading.Thread(target=reading)
     reader.start()
@@ -540,3 +540,44 @@ def test_jsonl_says_the_symbols_and_their_log_probabilities_where_asked(tmp_path
 def test_fields_and_bounds_without_meaning_are_refused(wrong: list[str], message: str, capsys: Any) -> None:
     assert main(["run=x", *wrong]) == 2
     assert message in capsys.readouterr().err
+
+
+PLAIN, OBJECTS = ["ab", "", "abc"], ['{"src": "ab", "id": 1}', "", '{"src": "abc"}']
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "options", "fields"),
+    [
+        ("in.en", PLAIN, [], [{"src": "ab"}, {"src": ""}, {"src": "abc"}]),
+        ("in.jsonl", OBJECTS, [], [{"src": "ab", "id": 1}, None, {"src": "abc"}]),
+        ("in", ["", *OBJECTS], [], [None, {"src": "ab", "id": 1}, None, {"src": "abc"}]),
+        ("in.en", ["{a} b"], ["input_format=text"], [{"src": "{a} b"}]),
+        ("in.tsv", ["ab\tid"], ["input_format=tsv"], [{"src": "ab"}]),
+    ],
+    ids=["text", "jsonl by name", "jsonl by its first line", "text as told", "tsv as told"],
+)
+def test_jsonl_is_written_of_any_form_of_input(
+    name: str, lines: list[str], options: list[str], fields: list[dict[str, Any] | None], tmp_path: Path
+) -> None:
+    write(tmp_path / name, *lines)
+    assert run(f"input={name}", "output=out.jsonl", "format=jsonl", *options) == 0
+    outputs = (tmp_path / "out.jsonl").read_text().splitlines()
+    found = [json.loads(line) if line else None for line in outputs]
+    assert [one and {k: v for k, v in one.items() if k not in ("hyp", "score")} for one in found] == fields
+    assert all(one is None or "hyp" in one for one in found)
+
+
+def test_text_and_tsv_are_written_of_json(tmp_path: Path, capsysbinary: Any) -> None:
+    write(tmp_path / "in", '{"src": "a\\tb"}', "")
+    assert run("input=in", "input_format=jsonl") == 0
+    text = capsysbinary.readouterr().out.decode().splitlines()
+    assert run("input=in", "input_format=jsonl", "format=tsv") == 0
+    rows = [line.split("\t") for line in capsysbinary.readouterr().out.decode().splitlines()]
+    assert [row[0] for row in rows] == ["a b", ""]
+    assert [row[1] for row in rows] == text
+
+
+def test_a_file_that_begins_like_json_but_is_none_says_what_to_do(tmp_path: Path, capsys: Any) -> None:
+    write(tmp_path / "in", "{a} b")
+    assert run("input=in", "format=jsonl") == 2
+    assert "or give input_format=text" in capsys.readouterr().err

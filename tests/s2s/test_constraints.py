@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from capitals import Capitals
+from search_calls import find
 from table_model import Table
 from torch import Tensor
 
 from s2s.config import GenerateConfig
 from s2s.decoding import BeamConfig, SampleConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.constraints import All, BadWords, MinLength, NoRepeatNgram, build_constraint
-from s2s.decoding.sampling import Sampler
+from s2s.decoding.constraints import BadWords, ConstraintSet, MinLength, NoRepeatNgram, build_constraint
+from s2s.decoding.sampling import Sampling
 from s2s.errors import ConfigError
 from s2s.task import Encoded, Example, Vocab
 
@@ -68,11 +69,11 @@ CASES: list[tuple[Constraint, Callable[[Sequence[int]], bool]]] = [
     (BadWords([[4]], 7), none_of((4,))),
     (BadWords([[4, 5], [6], [5, 5, 1]], 7), none_of((4, 5), (6,), (5, 5, 1))),
     (
-        All(None, [MinLength(3, 7, EOS), BadWords([[6, 6]], 7)]),
+        ConstraintSet(None, [MinLength(3, 7, EOS), BadWords([[6, 6]], 7)]),
         lambda output: len(output) >= 3 and none_of((6, 6))(output),
     ),
     (
-        All(FourFirst(), [NoRepeatNgram(2, 7), MinLength(1, 7, EOS)]),
+        ConstraintSet(FourFirst(), [NoRepeatNgram(2, 7), MinLength(1, 7, EOS)]),
         lambda output: output[:1] == (4,) and none_twice(2)(output),
     ),
 ]
@@ -85,7 +86,7 @@ def test_exactly_the_outputs_for_which_it_holds_are_found(
     """A beam as wide as the space finds every output that is allowed, and no other."""
     config = BeamConfig(beam=400, max_len_a=0.0, max_len_b=LIMIT)
     src = torch.tensor([[5, 6, EOS], [7, EOS, 0]])
-    found = BeamSearch(config)(table(), src, src == 0, VOCAB, constraint, nbest=400)
+    found = find(BeamSearch(config), table(), src, src == 0, VOCAB, constraint, nbest=400)
     every = [o for n in range(LIMIT + 1) for o in itertools.product(SYMBOLS, repeat=n)]
     for hypotheses in found:
         assert {tuple(h.tokens) for h in hypotheses} == set(filter(holds, every))
@@ -95,7 +96,8 @@ def test_what_is_not_forbidden_keeps_its_score() -> None:
     src = torch.tensor([[5, 6, EOS]])
     search = BeamSearch(BeamConfig(beam=400, max_len_a=0.0, max_len_b=LIMIT))
     free, bound = (
-        search(table(), src, src == 0, VOCAB, constraint, nbest=400)[0] for constraint in (None, NoRepeatNgram(2, 7))
+        find(search, table(), src, src == 0, VOCAB, constraint, nbest=400)[0]
+        for constraint in (None, NoRepeatNgram(2, 7))
     )
     scores = {tuple(h.tokens): h.score for h in free}
     assert [h.score for h in bound] == pytest.approx([scores[tuple(h.tokens)] for h in bound])
@@ -103,8 +105,8 @@ def test_what_is_not_forbidden_keeps_its_score() -> None:
 
 def test_samples_keep_it_too() -> None:
     src = torch.tensor([[5, 6, EOS]])
-    constraint = All(FourFirst(), [NoRepeatNgram(2, 7)])
-    (found,) = Sampler(SampleConfig(max_len_b=20))(table(), src, src == 0, VOCAB, constraint, nbest=50)
+    constraint = ConstraintSet(FourFirst(), [NoRepeatNgram(2, 7)])
+    (found,) = find(Sampling(SampleConfig(max_len_b=20)), table(), src, src == 0, VOCAB, constraint, nbest=50)
     assert len({tuple(h.tokens) for h in found}) > 10
     assert all(h.tokens[0] == 4 and none_twice(2)(h.tokens) for h in found)
 
@@ -117,7 +119,7 @@ class Letters(Capitals):
 def test_options_become_constraints_beside_the_tasks_own() -> None:
     assert build_constraint(GenerateConfig(), Letters()) is None
     chosen = build_constraint(GenerateConfig(min_len=2, no_repeat_ngram_size=3, bad_words=["ab", "c"]), Letters())
-    assert isinstance(chosen, All)
+    assert isinstance(chosen, ConstraintSet)
     least, repeat, ban = chosen.others
     assert isinstance(least, MinLength)
     assert isinstance(repeat, NoRepeatNgram)
@@ -134,5 +136,5 @@ def test_without_options_the_tasks_own_constraint_is_left_as_it_is(own: Any) -> 
 
 
 def test_a_text_without_symbols_cannot_be_banned() -> None:
-    with pytest.raises(ConfigError, match=r"bad_words: '\?' has no symbols"):
+    with pytest.raises(ConfigError, match=r"bad_words: '\?' has no tokens"):
         build_constraint(GenerateConfig(bad_words=["?"]), Letters())

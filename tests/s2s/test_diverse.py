@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import torch
 from recurrent_model import Recurrent
 from reference_operators import use_references
+from search_calls import find, find_queued
 from slow_search import (
     EOS,
     assert_same,
@@ -26,9 +26,9 @@ from slow_search import (
 from table_model import Table
 
 from s2s.decoding import BeamConfig
-from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.lexical import LexicalConstraint, add_lexical
-from s2s.decoding.queue import Queue, Source
+from s2s.decoding.diverse import build_beam_search
+from s2s.decoding.lexical import LexicalConstraint
+from s2s.decoding.queue import SentenceQueue, SourceSentence
 from s2s.errors import ConfigError
 from s2s.task import Vocab
 
@@ -87,7 +87,7 @@ def test_groups_are_the_slow_groups(stop: Any, diversity: float, beam: int, grou
         beam=beam, num_beam_groups=groups, diversity_penalty=diversity, stop=stop, max_len_a=0.5, max_len_b=3
     )
     model, inputs = Table(VOCAB.tgt, seed=beam), sources(4, 6, VOCAB.src, seed=beam)
-    found = BeamSearch(config)(model, *batch_of(inputs), VOCAB, nbest=nbest)
+    found = find(build_beam_search(config), model, *batch_of(inputs), VOCAB, nbest=nbest)
     for hypotheses, source in zip(found, inputs, strict=True):
         assert_same(hypotheses, slow_groups(next_log_probs(model, source), source, config, nbest))
 
@@ -95,7 +95,8 @@ def test_groups_are_the_slow_groups(stop: Any, diversity: float, beam: int, grou
 def test_scores_are_those_of_the_model() -> None:
     config = BeamConfig(beam=6, num_beam_groups=3, diversity_penalty=2.0, max_len_b=4)
     model, inputs = Table(VOCAB.tgt), sources(4, 5, VOCAB.src)
-    for hypotheses, source in zip(BeamSearch(config)(model, *batch_of(inputs), VOCAB, nbest=6), inputs, strict=True):
+    found = find(build_beam_search(config), model, *batch_of(inputs), VOCAB, nbest=6)
+    for hypotheses, source in zip(found, inputs, strict=True):
         of = next_log_probs(model, source)
         for h in hypotheses:
             log_probs = [of(h.tokens[:i])[token] for i, token in enumerate([*h.tokens, EOS])]
@@ -108,8 +109,8 @@ def test_groups_find_the_same_until_they_are_driven_apart() -> None:
     model, inputs = Table(VOCAB.tgt, spread=3.0), sources(20, 6, VOCAB.src)
 
     def found(diversity: float) -> list[list[list[int]]]:
-        search = BeamSearch(BeamConfig(beam=4, num_beam_groups=4, diversity_penalty=diversity, max_len_b=4))
-        return [[h.tokens for h in row] for row in search(model, *batch_of(inputs), VOCAB, nbest=4)]
+        search = build_beam_search(BeamConfig(beam=4, num_beam_groups=4, diversity_penalty=diversity, max_len_b=4))
+        return [[h.tokens for h in row] for row in find(search, model, *batch_of(inputs), VOCAB, nbest=4)]
 
     assert [len(row) for row in found(0.0)] == [1] * len(inputs)
     few, many = (sum(len({tuple(y[:1]) for y in row}) for row in found(diversity)) for diversity in (1.0, 10.0))
@@ -120,7 +121,7 @@ def test_the_first_group_is_a_beam_of_its_width() -> None:
     """Nobody is before it: what a beam of two finds is among the outputs, and the best is no worse."""
     model, inputs = Table(VOCAB.tgt, seed=4), sources(8, 6, VOCAB.src)
     config = BeamConfig(beam=6, num_beam_groups=3, diversity_penalty=1.0, max_len_b=4)
-    found = BeamSearch(config)(model, *batch_of(inputs), VOCAB, nbest=6)
+    found = find(build_beam_search(config), model, *batch_of(inputs), VOCAB, nbest=6)
     for hypotheses, source in zip(found, inputs, strict=True):
         own = slow_beam(next_log_probs(model, source), source, replace(config, beam=2, num_beam_groups=1), 2)
         assert {tuple(y) for _, y in own} <= {tuple(h.tokens) for h in hypotheses}
@@ -130,26 +131,24 @@ def test_the_first_group_is_a_beam_of_its_width() -> None:
 def test_an_output_does_not_depend_on_its_batch() -> None:
     """Alone, together, in any order, and let in as others leave."""
     vocab, inputs = Vocab(src=40, tgt=40), sources(7, 9, 40)
-    search = BeamSearch(BeamConfig(beam=4, num_beam_groups=2, max_len_b=6))
+    search = build_beam_search(BeamConfig(beam=4, num_beam_groups=2, max_len_b=6))
     for model in (Table(40), Recurrent(40)):
-        together = [[h.tokens for h in row] for row in search(model, *batch_of(inputs), vocab, nbest=4)]
-        alone = [[h.tokens for h in search(model, *batch_of([one]), vocab, nbest=4)[0]] for one in inputs]
+        together = [[h.tokens for h in row] for row in find(search, model, *batch_of(inputs), vocab, nbest=4)]
+        alone = [[h.tokens for h in find(search, model, *batch_of([one]), vocab, nbest=4)[0]] for one in inputs]
         assert together == alone
-        queue = Queue((Source(i, [*one, EOS]) for i, one in enumerate(inputs)), n_tokens=30)
-        stream = search.stream(model, queue, vocab, torch.device("cpu"), nbest=4)
-        streamed = {f.place: [h.tokens for h in f.hypotheses] for some in stream for f in some}
-        assert [streamed[i] for i in range(len(inputs))] == together
+        queue = SentenceQueue((SourceSentence(i, [*one, EOS]) for i, one in enumerate(inputs)), n_tokens=30)
+        streamed = [[h.tokens for h in row] for row in find_queued(search, model, queue, vocab, nbest=4)]
+        assert streamed == together
 
 
 @pytest.mark.usefixtures("kind")
 def test_what_is_asked_of_an_output_holds_in_every_group() -> None:
     wishes = [LexicalConstraint(prefix=(4, 5)), LexicalConstraint(phrases=((6,), (7, 8))), LexicalConstraint()]
-    constraint = add_lexical(None, wishes, VOCAB)
-    search = BeamSearch(BeamConfig(beam=6, num_beam_groups=2, diversity_penalty=1.0, max_len_a=0.0, max_len_b=7))
-    queue = Queue((Source(i, [5, 6, EOS], wish) for i, wish in enumerate(wishes)), n_tokens=100)
-    stream = search.stream(Table(VOCAB.tgt), queue, VOCAB, torch.device("cpu"), constraint, nbest=6)
-    found = {f.place: [h.tokens for h in f.hypotheses] for some in stream for f in some}
-    assert all(found.values())
+    search = build_beam_search(BeamConfig(beam=6, num_beam_groups=2, diversity_penalty=1.0, max_len_a=0.0, max_len_b=7))
+    queue = SentenceQueue((SourceSentence(i, [5, 6, EOS], wish) for i, wish in enumerate(wishes)), n_tokens=100)
+    rows = find_queued(search, Table(VOCAB.tgt), queue, VOCAB, nbest=6)
+    found = [[h.tokens for h in hypotheses] for hypotheses in rows]
+    assert all(found)
     assert all(tokens[:2] == [4, 5] for tokens in found[0])
     for tokens in found[1]:
         assert 6 in tokens

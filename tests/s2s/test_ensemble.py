@@ -13,15 +13,16 @@ import pytest
 import torch
 from recurrent_model import Recurrent
 from reference_operators import use_references
+from search_calls import find, find_queued
 from slow_search import EOS, assert_same, batch_of, next_log_probs, slow_beam, sources
 from table_model import Table
 
 from s2s.decoding import BeamConfig, SampleConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.ensemble import Ensemble, member_models
-from s2s.decoding.lexical import LexicalConstraint, add_lexical
-from s2s.decoding.queue import Queue, Source
-from s2s.decoding.sampling import Sampler
+from s2s.decoding.lexical import LexicalConstraint
+from s2s.decoding.queue import SentenceQueue, SourceSentence
+from s2s.decoding.sampling import Sampling
 from s2s.decoding.shallow_fusion import ShallowFusion
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
@@ -85,7 +86,7 @@ def test_an_ensemble_is_searched_by_the_mean_of_probabilities(kind: str, beam: i
     members, config = members_of(kind), BeamConfig(beam=beam, max_len_a=0.5, max_len_b=3)
     vocab = Vocab(src=12, tgt=12 if kind == "three" else 7)
     inputs = sources(6, 6, 12)
-    found = BeamSearch(config)(Ensemble(members), *batch_of(inputs), vocab, nbest=beam)
+    found = find(BeamSearch(config), Ensemble(members), *batch_of(inputs), vocab, nbest=beam)
     for hypotheses, source in zip(found, inputs, strict=True):
         assert_same(hypotheses, slow_beam(mean_of(members, source), source, config, beam))
 
@@ -107,7 +108,7 @@ def test_fusion_finds_the_best_sums_of_all_outputs(weight: float) -> None:
     model, language_model = Table(VOCAB.tgt, seed=1), Table(VOCAB.tgt, seed=2)
     inputs = [[5, 6], [7]]
     fused = ShallowFusion(model, language_model, weight, NO_SOURCE)
-    found = BeamSearch(config)(fused, *batch_of(inputs), VOCAB, nbest=85)
+    found = find(BeamSearch(config), fused, *batch_of(inputs), VOCAB, nbest=85)
     for hypotheses, source in zip(found, inputs, strict=True):
         expected = every_output(sum_of(model, language_model, weight, source), config, limit=3)
         assert_same(hypotheses, expected)
@@ -119,14 +120,16 @@ def test_of_weight_nothing_is_the_model_alone() -> None:
     model, inputs = transformer(12), sources(6, 6, 12)
     fused = ShallowFusion(model, Recurrent(12), 0.0, NO_SOURCE)
     vocab = Vocab(src=12, tgt=12)
-    alone, together = (BeamSearch(CONFIG)(m, *batch_of(inputs), vocab, nbest=3) for m in (model, fused))
+    alone, together = (find(BeamSearch(CONFIG), m, *batch_of(inputs), vocab, nbest=3) for m in (model, fused))
     for first, second in zip(alone, together, strict=True):
         assert_same(second, [(h.score, h.tokens) for h in first])
 
 
 def test_an_ensemble_of_one_model_with_itself_is_that_model() -> None:
     model, inputs, vocab = transformer(12), sources(6, 6, 12), Vocab(src=12, tgt=12)
-    alone, together = (BeamSearch(CONFIG)(m, *batch_of(inputs), vocab, nbest=3) for m in (model, Ensemble([model] * 3)))
+    alone, together = (
+        find(BeamSearch(CONFIG), m, *batch_of(inputs), vocab, nbest=3) for m in (model, Ensemble([model] * 3))
+    )
     for first, second in zip(alone, together, strict=True):
         assert_same(second, [(h.score, h.tokens) for h in first])
 
@@ -162,11 +165,11 @@ def test_an_output_does_not_depend_on_its_batch(kind: str, native: bool, monkeyp
         use_references(monkeypatch)
     model, inputs, vocab = two(kind), sources(10, 14, 19), Vocab(src=19, tgt=19)
     search = BeamSearch(BeamConfig(beam=4, max_len_b=10))
-    together = [row[0].tokens for row in search(model, *batch_of(inputs), vocab)]
-    assert together == [search(model, *batch_of([one]), vocab)[0][0].tokens for one in inputs]
-    queue = Queue((Source(i, [*one, EOS]) for i, one in enumerate(inputs)), n_tokens=30)
-    streamed = {f.place: f.hypotheses[0].tokens for some in search.stream(model, queue, vocab, CPU) for f in some}
-    assert [streamed[i] for i in range(len(inputs))] == together
+    together = [row[0].tokens for row in find(search, model, *batch_of(inputs), vocab)]
+    assert together == [find(search, model, *batch_of([one]), vocab)[0][0].tokens for one in inputs]
+    queue = SentenceQueue((SourceSentence(i, [*one, EOS]) for i, one in enumerate(inputs)), n_tokens=30)
+    streamed = [row[0].tokens for row in find_queued(search, model, queue, vocab)]
+    assert streamed == together
 
 
 CPU = torch.device("cpu")
@@ -176,7 +179,7 @@ def test_samples_of_a_fused_model_come_as_often_as_the_sums_say() -> None:
     """In the proportion of exp(sum), symbol by symbol; the score that is told is the sum."""
     model, language_model = Table(VOCAB.tgt, seed=1), Table(VOCAB.tgt, seed=2)
     fused, n = ShallowFusion(model, language_model, 0.7, NO_SOURCE), 4000
-    (found,) = Sampler(SampleConfig(max_len_a=0.0, max_len_b=1))(fused, *batch_of([[5, 6]]), VOCAB, nbest=n)
+    (found,) = find(Sampling(SampleConfig(max_len_a=0.0, max_len_b=1)), fused, *batch_of([[5, 6]]), VOCAB, nbest=n)
     sums = sum_of(model, language_model, 0.7, [5, 6])([])
     whole = sum(math.exp(sums[s]) for s in (1, 3, 4, 5, 6))
     for symbol in (1, 4, 5, 6):
@@ -190,12 +193,11 @@ def test_samples_of_a_fused_model_come_as_often_as_the_sums_say() -> None:
 def test_phrases_are_scored_by_the_sum_too() -> None:
     model, language_model = Table(VOCAB.tgt, seed=1), Table(VOCAB.tgt, seed=2)
     fused = ShallowFusion(model, language_model, 0.5, NO_SOURCE)
-    constraint = add_lexical(None, [LexicalConstraint(phrases=[[6, 4]])], VOCAB)
     search = BeamSearch(BeamConfig(beam=2, max_len_a=0.0, max_len_b=4))
-    queue = Queue([Source(0, [5, EOS], LexicalConstraint(phrases=[[6, 4]]))], n_tokens=10)
-    ((found,),) = search.stream(fused, queue, VOCAB, CPU, constraint, nbest=2)
+    queue = SentenceQueue([SourceSentence(0, [5, EOS], LexicalConstraint(phrases=[[6, 4]]))], n_tokens=10)
+    (found,) = find_queued(search, fused, queue, VOCAB, nbest=2)
     of = sum_of(model, language_model, 0.5, [5])
-    for h in found.hypotheses:
+    for h in found:
         assert (6, 4) in itertools.pairwise(h.tokens)
         assert h.log_prob == pytest.approx(sum(of(h.tokens[:i])[t] for i, t in enumerate([*h.tokens, EOS])), rel=1e-4)
 
@@ -236,7 +238,7 @@ def test_a_member_whose_logits_are_not_finite_ends_the_search(native: bool, monk
     bad = Table(VOCAB.tgt)
     bad.logits.data[:, 4] = torch.nan
     for model in (Ensemble([Table(VOCAB.tgt), bad]), ShallowFusion(Table(VOCAB.tgt), bad, 0.5, NO_SOURCE)):
-        assert BeamSearch(BeamConfig())(model, *batch_of([[4], [5]]), VOCAB) == [[], []]
+        assert find(BeamSearch(BeamConfig()), model, *batch_of([[4], [5]]), VOCAB) == [[], []]
 
 
 def test_a_negative_weight_is_refused() -> None:

@@ -121,7 +121,7 @@ def test_long_inputs_are_cut_with_one_warning_and_a_count(model: Copy, caplog: p
     assert [o.hyp for o in generate(["abcd", "abc", "xyzab"])] == ["ABC", "ABC", "XYZ"]
     assert generate.counts.truncated == 2
     assert [r.getMessage()[:60] for r in caplog.records] == [
-        "an input of 5 symbols is longer than the 4 allowed (max_sour"
+        "an input of 5 tokens is longer than the 4 allowed (max_sourc"
     ]
 
 
@@ -133,7 +133,7 @@ def test_the_models_own_limit_counts_too(model: Copy) -> None:
 def test_a_long_input_can_be_an_error_after_what_comes_before_it(model: Copy) -> None:
     outputs = generator(model, max_source=4, too_long="error")(["ab", "c", "abcdefg", "a"])
     assert [next(outputs).hyp, next(outputs).hyp] == ["AB", "C"]
-    with pytest.raises(DataError, match=r"an input of 8 symbols is longer than the 4 allowed.*'abcdefg'"):
+    with pytest.raises(DataError, match=r"an input of 8 tokens is longer than the 4 allowed.*'abcdefg'"):
         next(outputs)
 
 
@@ -267,7 +267,7 @@ def test_what_is_asked_of_an_output_is_kept(model: Copy) -> None:
 def test_what_is_asked_must_have_symbols(model: Copy) -> None:
     outputs = generator(model, Sentences())(["a", Input("abc", phrases=("b", "1"))])
     assert next(outputs).hyp == "A"
-    with pytest.raises(DataError, match="'1' has no symbols"):
+    with pytest.raises(DataError, match="'1' has no tokens"):
         next(outputs)
 
 

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
+from search_calls import find_queued
 from table_model import Table
 
 from s2s.decoding import BeamConfig, SampleConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.constraints import All, NoRepeatNgram
-from s2s.decoding.lexical import NO_CONSTRAINT, LexicalConstraint, Prefix, add_lexical, bind_lexical
-from s2s.decoding.queue import Queue, Source
-from s2s.decoding.sampling import Sampler
+from s2s.decoding.constraints import ConstraintSet, NoRepeatNgram
+from s2s.decoding.lexical import NO_CONSTRAINT, LexicalConstraint, LexicalSizes, add_lexical, bind_lexical, widen_state
+from s2s.decoding.queue import SentenceQueue, SourceSentence
+from s2s.decoding.sampling import Sampling
 from s2s.task import Vocab
 
 if TYPE_CHECKING:
@@ -58,12 +59,10 @@ def holds(wish: LexicalConstraint, output: Sequence[int]) -> bool:
 
 
 def search(wishes: Sequence[LexicalConstraint], beam: int, nbest: int, tokens: int = 10_000) -> list[list[Hypothesis]]:
-    sources = [Source(i, [4 + i % 5, 5, 6 + i % 3, EOS], wish) for i, wish in enumerate(wishes)]
+    sources = [SourceSentence(i, [4 + i % 5, 5, 6 + i % 3, EOS], wish) for i, wish in enumerate(wishes)]
     config = BeamConfig(beam=beam, max_len_a=0.0, max_len_b=LIMIT, alpha=0.0)
-    model, constraint = Table(VOCAB.tgt, seed=2, spread=1.0), add_lexical(None, wishes, VOCAB)
-    stream = BeamSearch(config).stream(model, Queue(sources, tokens), VOCAB, torch.device("cpu"), constraint, nbest)
-    found = {place: hypotheses for some in stream for place, hypotheses in some}
-    return [found[place] for place in range(len(wishes))]
+    model = Table(VOCAB.tgt, seed=2, spread=1.0)
+    return find_queued(BeamSearch(config), model, SentenceQueue(sources, tokens), VOCAB, nbest=nbest)
 
 
 def test_exactly_the_outputs_that_are_as_asked_are_found() -> None:
@@ -123,29 +122,59 @@ def test_what_cannot_be_had_has_no_output() -> None:
     assert search([too_much, LexicalConstraint(prefix=(4,) * 5), NO_CONSTRAINT], beam=4, nbest=1)[:2] == [[], []]
 
 
-def test_samples_are_as_asked_too() -> None:
-    wishes = [LexicalConstraint(prefix=(4, 5)), LexicalConstraint(phrases=((6, 6),))]
-    constraint = bind_lexical(add_lexical(None, wishes, VOCAB), wishes)
-    src = torch.tensor([[5, 6, EOS], [7, 4, EOS]])
-    found = Sampler(SampleConfig(max_len_b=6))(Table(7, spread=1.0), src, src == 0, VOCAB, constraint, nbest=30)
-    for wish, hypotheses in zip(wishes, found, strict=True):
+def queue_of(lexical: Sequence[LexicalConstraint]) -> SentenceQueue:
+    return SentenceQueue([SourceSentence(i, [5, 6 + i, EOS], one) for i, one in enumerate(lexical)], 100)
+
+
+def test_samples_hold_lexical_constraints_too() -> None:
+    lexical = [LexicalConstraint(prefix=(4, 5)), LexicalConstraint(phrases=((6, 6),))]
+    search = Sampling(SampleConfig(max_len_b=6))
+    found = find_queued(search, Table(7, spread=1.0), queue_of(lexical), VOCAB, nbest=30)
+    for one, hypotheses in zip(lexical, found, strict=True):
         assert len({tuple(h.tokens) for h in hypotheses}) > 5
-        assert all(holds(wish, h.tokens) for h in hypotheses)
+        assert all(holds(one, h.tokens) for h in hypotheses)
 
 
-@pytest.mark.parametrize("others", [None, All(None, [NoRepeatNgram(1, 7)])], ids=["alone", "beside another"])
+@pytest.mark.parametrize("others", [None, ConstraintSet(None, [NoRepeatNgram(1, 7)])], ids=["alone", "beside another"])
 def test_where_nothing_is_asked_the_constraint_stays_as_it_is(others: Constraint | None) -> None:
-    assert add_lexical(others, [NO_CONSTRAINT] * 3, VOCAB) is others
+    assert add_lexical(others, LexicalSizes.of([NO_CONSTRAINT] * 3), VOCAB) is others
 
 
-def test_wishes_go_with_other_constraints() -> None:
-    wishes = [LexicalConstraint(phrases=((4, 5),)), LexicalConstraint(prefix=(6,))]
-    constraint = add_lexical(All(None, [NoRepeatNgram(1, 7)]), wishes, VOCAB)
-    assert isinstance(constraint, All)
-    assert [type(other) for other in constraint.others[:2]] == [NoRepeatNgram, Prefix]
-    src = torch.tensor([[5, 6, EOS], [7, 4, EOS]])
-    config = BeamConfig(beam=400, max_len_a=0.0, max_len_b=LIMIT)
-    found = BeamSearch(config)(Table(7), src, src == 0, VOCAB, bind_lexical(constraint, wishes), nbest=400)
-    for wish, hypotheses in zip(wishes, found, strict=True):
-        right = {o for o in EVERY if holds(wish, o) and len(set(o)) == len(o)}
+def test_lexical_constraints_go_with_other_constraints() -> None:
+    lexical = [LexicalConstraint(phrases=((4, 5),)), LexicalConstraint(prefix=(6,))]
+    others = ConstraintSet(None, [NoRepeatNgram(1, 7)])
+    search = BeamSearch(BeamConfig(beam=400, max_len_a=0.0, max_len_b=LIMIT))
+    found = find_queued(search, Table(7), queue_of(lexical), VOCAB, constraint=others, nbest=400)
+    for one, hypotheses in zip(lexical, found, strict=True):
+        right = {o for o in EVERY if holds(one, o) and len(set(o)) == len(o)}
         assert {tuple(h.tokens) for h in hypotheses} == right
+
+
+SIZES = [LexicalSizes(), LexicalSizes(2), LexicalSizes(0, 1, 2), LexicalSizes(3, 2, 2), LexicalSizes(3, 2, 4)]
+
+
+@pytest.mark.parametrize(("old", "new"), list(itertools.combinations(SIZES, 2)))
+@pytest.mark.parametrize("others", [None, ConstraintSet(None, [NoRepeatNgram(2, 7)])], ids=["alone", "beside another"])
+def test_a_widened_state_allows_what_a_state_of_that_width_does(
+    old: LexicalSizes, new: LexicalSizes, others: Constraint | None
+) -> None:
+    """Step by step on random outputs: states made narrow and widened, against states made wide."""
+    new, draw = old.union(new), random.Random(1)
+    fits = [one for one in WISHES if LexicalSizes.of([one]).union(old) == old]
+    lexical = [draw.choice(fits) for _ in range(12)]
+    src, limit = torch.full((12, 1), EOS), torch.full((12,), 20)
+    narrow, wide = (bind_lexical(add_lexical(others, sizes, VOCAB), lexical) for sizes in (old, new))
+    assert wide
+    states = narrow.start(src, src == 0, limit) if narrow else None
+    expected = wide.start(src, src == 0, limit)
+    for _ in range(3):
+        token = torch.tensor([[draw.choice(SYMBOLS)] for _ in range(12)])
+        expected = wide.advance(expected, token)
+        if narrow and states is not None:
+            states = narrow.advance(states, token)
+    found = widen_state(states, old, new, (12, 1), src.device)
+    assert found.shape == expected.shape
+    for _ in range(6):
+        assert torch.equal(wide.allowed(found), wide.allowed(expected))
+        token = torch.tensor([[draw.choice(SYMBOLS)] for _ in range(12)])
+        found, expected = wide.advance(found, token), wide.advance(expected, token)

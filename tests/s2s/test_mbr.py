@@ -14,7 +14,7 @@ from table_model import Table
 
 from s2s.config import GenerateConfig
 from s2s.decoding import SampleConfig
-from s2s.decoding.sampling import Sampler
+from s2s.decoding.sampling import Sampling
 from s2s.generation.generator import Generator
 from s2s.generation.mbr import rank_by_utility
 from s2s.metrics import Metric, Score
@@ -106,7 +106,7 @@ def test_leaving_an_output_out_of_its_own_references_changes_no_order() -> None:
 
 def test_the_generator_writes_what_is_likest_to_all_samples() -> None:
     torch.manual_seed(0)
-    model, task, search = Table(30, spread=3.0), Capitals(), Sampler(SampleConfig(max_len_b=6))
+    model, task, search = Table(30, spread=3.0), Capitals(), Sampling(SampleConfig(max_len_b=6))
     judge = metric("chrf", char_order=2)
     plain = Generator(model, task, search, "cpu", GenerateConfig(format="jsonl", nbest=25))
     config = GenerateConfig(format="jsonl", nbest=3, candidates=25, mbr="chrf")

@@ -66,7 +66,7 @@ def of_merge_candidates(draw: Draw) -> tuple[Any, ...]:
     return draw.scores(n_sentences, beam, m), draw.ints(9, n_sentences, beam, m), score, node, 2 * beam
 
 
-def of_finish_candidates(draw: Draw) -> tuple[Any, ...]:
+def of_merge_finished(draw: Draw) -> tuple[Any, ...]:
     beam, n_sentences = draw.size(1, 4, 21), 40
     n, score = 2 * beam, draw.sorted_scores(n_sentences, 2 * beam)
     token, eos = draw.ints(5, n_sentences, n), draw.size(2, 9)  # a fifth are eos, or none
@@ -74,7 +74,13 @@ def of_finish_candidates(draw: Draw) -> tuple[Any, ...]:
     finished = draw.sorted_scores(n_sentences, beam, empty=0.5)
     before = finished, draw.ints(99, n_sentences, beam), -finished
     penalties = (torch.arange(40.0) + 5) / 6
-    return candidates, before, beam, eos, draw.size(beam, n), penalties, draw.ints(20, n_sentences) + 1
+    return candidates, before, eos, draw.size(beam, n), penalties, draw.ints(20, n_sentences) + 1
+
+
+def of_unfinished_candidates(draw: Draw) -> tuple[Any, ...]:
+    candidates, before, eos, *_ = of_merge_finished(draw)
+    n = candidates[0].size(1)
+    return candidates, eos, draw.size(before[0].size(1), n)
 
 
 def of_search_finished(draw: Draw) -> tuple[Any, ...]:
@@ -140,7 +146,8 @@ CASES: dict[str, Callable[[Draw], tuple[Any, ...]]] = {
     "top_k": of_top_k,
     "top_k_log_probs": of_top_k_log_probs,
     "merge_candidates": of_merge_candidates,
-    "finish_candidates": of_finish_candidates,
+    "merge_finished": of_merge_finished,
+    "unfinished_candidates": of_unfinished_candidates,
     "search_finished": of_search_finished,
     "padded_attention": of_padded_attention,
     "tree_attention": of_tree_attention,
@@ -151,7 +158,7 @@ CASES: dict[str, Callable[[Draw], tuple[Any, ...]]] = {
     "dequantize_rows": of_dequantize_rows,
     "label_smoothing_": of_label_smoothing,
 }
-SORTED = {"top_k", "top_k_log_probs", "merge_candidates", "finish_candidates"}
+SORTED = {"top_k", "top_k_log_probs", "merge_candidates", "merge_finished", "unfinished_candidates"}
 """What a score of -inf stands before is arbitrary"""
 
 

@@ -6,15 +6,15 @@ import pytest
 import torch
 
 from s2s.decoding.history import ROOT, History
-from s2s.decoding.queue import Queue, Source
+from s2s.decoding.queue import SentenceQueue, SourceSentence
 
 
-def queue(*lengths: int, n_tokens: int) -> Queue:
-    return Queue((Source(i, [4] * n) for i, n in enumerate(lengths)), n_tokens)
+def queue(*lengths: int, n_tokens: int) -> SentenceQueue:
+    return SentenceQueue((SourceSentence(i, [4] * n) for i, n in enumerate(lengths)), n_tokens)
 
 
-def places(sources: list[Source]) -> list[int]:
-    return [source.place for source in sources]
+def places(sources: list[SourceSentence]) -> list[int]:
+    return [source.index for source in sources]
 
 
 def test_sentences_are_let_in_up_to_the_budget_and_in_order() -> None:
@@ -43,16 +43,16 @@ def test_the_history_gives_back_what_was_said() -> None:
     first = history.add(torch.tensor([[4, 5], [6, 7]]), torch.tensor([[-1.0, -2], [-3, -4]]), torch.full((2, 2), ROOT))
     parents = torch.stack([first[0, [1, 1]], first[1, [0, 1]]])
     second = history.add(torch.tensor([[8, 9], [8, 9]]), torch.tensor([[-5.0, -6], [-7, -8]]), parents)
-    assert history.symbols(int(second[0, 1])) == ([5, 9], [-2.0, -6.0])
-    assert history.symbols(int(second[1, 0])) == ([6, 8], [-3.0, -7.0])
-    assert history.symbols(int(first[1, 1])) == ([7], [-4.0])
-    assert history.symbols(ROOT) == ([], [])
+    assert history.backtrace(int(second[0, 1])) == ([5, 9], [-2.0, -6.0])
+    assert history.backtrace(int(second[1, 0])) == ([6, 8], [-3.0, -7.0])
+    assert history.backtrace(int(first[1, 1])) == ([7], [-4.0])
+    assert history.backtrace(ROOT) == ([], [])
 
 
 def test_the_history_forgets_what_nobody_can_ask_for() -> None:
     history, node = History(), torch.full((1, 1), ROOT)
     for step in range(10):
         node = history.add(torch.full((1, 1), step), torch.zeros(1, 1), node if step != 6 else torch.full((1, 1), ROOT))
-    history.forget(6)
+    history.drop_before(6)
     assert len(history.steps) == 4
-    assert history.symbols(int(node)) == ([6, 7, 8, 9], [0.0] * 4)
+    assert history.backtrace(int(node)) == ([6, 7, 8, 9], [0.0] * 4)

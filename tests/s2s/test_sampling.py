@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 from recurrent_model import Recurrent
+from search_calls import find, find_queued
 from table_model import Table
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from s2s.decoding import GreedyConfig, SampleConfig
 from s2s.decoding.beam_search import greedy
-from s2s.decoding.queue import Queue, Source
-from s2s.decoding.sampling import Sampler, choose
+from s2s.decoding.queue import SentenceQueue, SourceSentence
+from s2s.decoding.sampling import Sampling
+from s2s.decoding.token_sampling import sample_tokens
 from s2s.errors import ConfigError
 from s2s.model import State
 from s2s.task import Vocab
@@ -74,7 +76,7 @@ OPTIONS = [{}, {"temperature": 0.5}, {"temperature": 3.0}, {"top_k": 2}, {"top_p
 def test_outputs_come_as_often_as_their_probability_says(options: dict[str, float]) -> None:
     config = SampleConfig(**options, max_len_a=0.0, max_len_b=2)  # type: ignore[arg-type]
     model, n = table(), 4000
-    (found,) = Sampler(config)(model, *batch_of([[5, 6]]), VOCAB, nbest=n)
+    (found,) = find(Sampling(config), model, *batch_of([[5, 6]]), VOCAB, nbest=n)
     often = Counter(tuple(h.tokens) for h in found)
     with torch.no_grad():
         expected = every_output(model, [5, 6], config, limit=2)
@@ -90,7 +92,7 @@ def test_a_sample_depends_on_its_sentence_seed_and_number_alone() -> None:
     sources, model = [[4], [5, 6, 7], [8, 8], [4, 5, 6, 7, 8]], table()
 
     def tokens(lines: list[list[int]], n: int = 3, seed: int = 1) -> list[set[tuple[int, ...]]]:
-        found = Sampler(SampleConfig(seed=seed, max_len_b=6))(model, *batch_of(lines), VOCAB, nbest=n)
+        found = find(Sampling(SampleConfig(seed=seed, max_len_b=6)), model, *batch_of(lines), VOCAB, nbest=n)
         return [{tuple(h.tokens) for h in row} for row in found]
 
     together = tokens(sources)
@@ -105,14 +107,13 @@ def test_samples_are_the_same_when_sentences_are_let_in_as_others_leave(n_tokens
     """The waiting ones take the places of those that are done, and each draws as it would alone."""
     draw = random.Random(0)
     sources = [draw.choices(range(4, 9), k=draw.randint(1, 8)) for _ in range(12)]
-    sampler = Sampler(SampleConfig(max_len_b=6))
+    sampler = Sampling(SampleConfig(max_len_b=6))
     for model in (table(), Recurrent(9)):
         vocab = Vocab(src=9, tgt=9 if isinstance(model, Recurrent) else 7)
-        queue = Queue((Source(i, [*source, EOS]) for i, source in enumerate(sources)), n_tokens)
-        stream = sampler.stream(model, queue, vocab, torch.device("cpu"), nbest=3)
-        found = {place: hypotheses for some in stream for place, hypotheses in some}
+        queue = SentenceQueue((SourceSentence(i, [*source, EOS]) for i, source in enumerate(sources)), n_tokens)
+        found = find_queued(sampler, model, queue, vocab, nbest=3)
         for i, source in enumerate(sources):
-            (alone,) = sampler(model, *batch_of([source]), vocab, nbest=3)
+            (alone,) = find(sampler, model, *batch_of([source]), vocab, nbest=3)
             assert [h.tokens for h in found[i]] == [h.tokens for h in alone]
             assert [h.score for h in found[i]] == pytest.approx([h.score for h in alone], rel=1e-5)
 
@@ -125,13 +126,13 @@ def test_a_sentence_that_is_done_makes_room(monkeypatch: pytest.MonkeyPatch) -> 
     model = Recurrent(9)
     step = model.step
     model.step = lambda *given: n_steps.append(1) or step(*given)  # type: ignore[method-assign]
-    vocab, cpu = Vocab(src=9, tgt=9), torch.device("cpu")
+    vocab = Vocab(src=9, tgt=9)
 
     def steps(groups: list[list[list[int]]]) -> int:
         n_steps.clear()
         for group in groups:
-            queue = Queue((Source(i, [*source, EOS]) for i, source in enumerate(group)), n_tokens=6)
-            assert sum(len(found) for found in Sampler(config).stream(model, queue, vocab, cpu)) == len(group)
+            queue = SentenceQueue((SourceSentence(i, [*source, EOS]) for i, source in enumerate(group)), n_tokens=6)
+            assert len(find_queued(Sampling(config), model, queue, vocab)) == len(group)
         return len(n_steps)
 
     assert steps([sources]) < steps([sources[i : i + 2] for i in range(0, 16, 2)])
@@ -139,8 +140,8 @@ def test_a_sentence_that_is_done_makes_room(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_most_probable_of_one_is_the_greedy_output() -> None:
     sources, model = [[4], [5, 6, 7], [8, 8]], table()
-    drawn = Sampler(SampleConfig(top_k=1))(model, *batch_of(sources), VOCAB)
-    found = greedy(GreedyConfig())(model, *batch_of(sources), VOCAB)
+    drawn = find(Sampling(SampleConfig(top_k=1)), model, *batch_of(sources), VOCAB)
+    found = find(greedy(GreedyConfig()), model, *batch_of(sources), VOCAB)
     assert [h[0].tokens for h in drawn] == [h[0].tokens for h in found]
     for (one,), (other,) in zip(drawn, found, strict=True):
         assert one.token_log_probs == pytest.approx(other.token_log_probs, rel=1e-5)
@@ -165,7 +166,7 @@ class Alternate:
 
 def test_samples_keep_the_constraint_and_one_without_any_output_has_none() -> None:
     config = SampleConfig(max_len_a=0.0, max_len_b=20)
-    found = Sampler(config)(table(), *batch_of([[4], [6, 5], [7]]), VOCAB, Alternate(), nbest=5)
+    found = find(Sampling(config), table(), *batch_of([[4], [6, 5], [7]]), VOCAB, Alternate(), nbest=5)
     assert [len(row) for row in found] == [5, 0, 5]
     assert all(h.tokens == [4, 5] * (len(h.tokens) // 2) for row in found for h in row)
 
@@ -173,16 +174,16 @@ def test_samples_keep_the_constraint_and_one_without_any_output_has_none() -> No
 def test_logits_that_are_not_finite_have_no_samples_and_an_empty_batch_no_rows() -> None:
     model = table()
     model.logits.data[:, 4] = torch.nan
-    assert Sampler(SampleConfig())(model, *batch_of([[4], [5]]), VOCAB) == [[], []]
+    assert find(Sampling(SampleConfig()), model, *batch_of([[4], [5]]), VOCAB) == [[], []]
     empty = torch.empty(0, 1, dtype=torch.long)
-    assert Sampler(SampleConfig())(model, empty, empty == 0, VOCAB) == []
+    assert find(Sampling(SampleConfig()), model, empty, empty == 0, VOCAB) == []
 
 
 def test_chance_that_is_almost_one_takes_no_forbidden_symbol() -> None:
     log_probs = torch.tensor([[[0.5, 0.3, 0.2]]]).log()
     allowed = torch.tensor([[[True, True, False]]])
     almost = torch.tensor([[1 - 2**-53]], dtype=torch.double)
-    assert choose(log_probs, allowed, almost, SampleConfig()).item() == 1
+    assert sample_tokens(log_probs, allowed, almost, SampleConfig()).item() == 1
 
 
 @pytest.mark.parametrize("bad", [{"temperature": 0.0}, {"top_p": 0.0}, {"top_p": 1.5}, {"top_k": -1}], ids=str)

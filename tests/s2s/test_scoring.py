@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 from capitals import Capitals
+from search_calls import find
 from table_model import Table
 
 from s2s.decoding import BeamConfig, GreedyConfig, SampleConfig
 from s2s.decoding.beam_search import BeamSearch, greedy
-from s2s.decoding.sampling import Sampler
+from s2s.decoding.sampling import Sampling
 from s2s.errors import DataError
 from s2s.generation.scoring import Total, score, score_ids
 from s2s.plugin import load_plugins
@@ -73,7 +74,7 @@ def test_every_symbol_has_the_probability_of_an_independent_computation(tokens: 
     [
         BeamSearch(BeamConfig(beam=4)),
         lambda *args: greedy(GreedyConfig())(*args),
-        Sampler(SampleConfig()),
+        Sampling(SampleConfig()),
     ],
     ids=["beam", "greedy", "sample"],
 )
@@ -81,7 +82,7 @@ def test_outputs_of_a_search_have_the_probabilities_that_it_gave_them(search: ob
     model = transformer(dropout=0.0).eval()
     rows = [[*ids(n, seed=n), VOCAB.eos] for n in (3, 3, 3)]
     src = torch.tensor(rows)
-    outputs = search(model, src, src == VOCAB.pad, VOCAB, None, 1)  # type: ignore[operator]
+    outputs = find(search, model, src, src == VOCAB.pad, VOCAB)  # type: ignore[arg-type]
     for row, hypotheses in zip(rows, outputs, strict=True):
         for hypothesis in hypotheses:
             (one,) = score_ids(model, VOCAB, [Encoded(row[:-1], hypothesis.tokens)], CPU)

@@ -14,7 +14,7 @@ from tiny_runs import WORDS, train_tiny
 
 from s2s.cli.generate import main
 from s2s.generation.resumable_file import ResumableFile
-from s2s.generation.sharding import Share
+from s2s.generation.sharding import Shard
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,7 +50,7 @@ def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("n_lines", [0, 1, 4, 29, 30, 1000])
 @pytest.mark.parametrize("of", [1, 2, 7, 40])
 def test_shares_are_whole_windows_and_every_line_is_in_one(n_lines: int, of: int) -> None:
-    parts = [Share(number, of).lines(n_lines, 4) for number in range(1, of + 1)]
+    parts = [Shard(number, of).lines(n_lines, 4) for number in range(1, of + 1)]
     assert [line for part in parts for line in part] == list(range(n_lines))
     assert all(part.start % 4 == 0 for part in parts if part)
     assert max(map(len, parts)) - min(map(len, parts)) <= 4 + 3
@@ -127,14 +127,14 @@ def test_a_part_says_who_multiplied(here: Path) -> None:
 def test_parts_of_different_making_are_not_joined(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*COMMON, "output=out.tsv", "shard=1/2"]) == 0
     assert main([*COMMON, "output=out.tsv", "shard=2/2", "search.beam=2"]) == 2
-    assert "are not parts of one output: search.beam was 4 and 2; remove" in capsys.readouterr().err
+    assert "are not shards of one output: search.beam was 4 and 2; remove" in capsys.readouterr().err
     assert not (here / "out.tsv").exists()
 
 
 @pytest.mark.parametrize("shard", ["0/4", "5/4", "1", "1/0", "a/b", "-1/4", "1/4/2"])
 def test_a_part_that_cannot_be_is_one_line(here: Path, shard: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*COMMON, "output=out.tsv", f"shard={shard}"]) == 2
-    assert "expected a part and how many there are, from 1/4 to 4/4" in capsys.readouterr().err
+    assert "expected a number and how many shards there are, from 1/4 to 4/4" in capsys.readouterr().err
 
 
 def test_parts_need_files(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from s2s.decoding import SampleConfig
-from s2s.decoding.token_sampling import choose
+from s2s.decoding.token_sampling import sample_tokens
 
 
 def probabilities(log_probs: list[float], allowed: list[bool], config: SampleConfig) -> dict[int, float]:
@@ -38,7 +38,7 @@ def test_each_symbol_is_drawn_as_often_as_it_is_probable(options: dict[str, Any]
     log_probs = torch.randn(2, 1, 9, generator=generator).log_softmax(-1)
     allowed = torch.rand(2, 1, 9, generator=generator) < 0.7
     even = ((torch.arange(n, dtype=torch.double) + 0.5) / n).expand(2, n)  # chance that is spread evenly
-    chosen = choose(log_probs.expand(-1, n, -1), allowed.expand(-1, n, -1), even, config)
+    chosen = sample_tokens(log_probs.expand(-1, n, -1), allowed.expand(-1, n, -1), even, config)
     for row, said, may in zip(chosen.tolist(), log_probs[:, 0].tolist(), allowed[:, 0].tolist(), strict=True):
         expected = probabilities(said, may, config)
         found = Counter(row)
@@ -52,7 +52,7 @@ def test_of_equally_probable_symbols_the_first_are_left() -> None:
     some = torch.linspace(0, 0.999, 500, dtype=torch.double)[None]
     for options, expected in (({"top_k": 3}, {1, 3, 5}), ({"top_k": 4}, {0, 1, 3, 5}), ({"top_p": 0.4}, {1, 3})):
         config = SampleConfig(**options)  # type: ignore[arg-type]
-        chosen = choose(log_probs.expand(1, 500, 6), torch.ones(1, 500, 6, dtype=torch.bool), some, config)
+        chosen = sample_tokens(log_probs.expand(1, 500, 6), torch.ones(1, 500, 6, dtype=torch.bool), some, config)
         assert set(chosen[0].tolist()) == expected
 
 
@@ -64,7 +64,7 @@ def test_a_symbol_depends_on_nothing_beside_it(options: dict[str, Any]) -> None:
     log_probs = torch.cat([peaked, torch.zeros(1, 1, 700).log_softmax(-1)]).expand(-1, 50, -1)
     uniform = torch.rand(2, 50, generator=torch.Generator().manual_seed(0), dtype=torch.double)
     allowed = torch.ones_like(log_probs, dtype=torch.bool)
-    together = choose(log_probs, allowed, uniform, config)
+    together = sample_tokens(log_probs, allowed, uniform, config)
     for i in range(2):
-        alone = choose(log_probs[i : i + 1], allowed[i : i + 1], uniform[i : i + 1], config)
+        alone = sample_tokens(log_probs[i : i + 1], allowed[i : i + 1], uniform[i : i + 1], config)
         assert torch.equal(together[i : i + 1], alone)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
+from search_calls import find
 from written_trees import sentences, small
 
 from s2s.decoding import BeamConfig, GreedyConfig
@@ -49,7 +50,7 @@ def test_every_search_finds_only_trees(form: Linear, search: BeamSearch) -> None
     """All of the n best, of a model that knows nothing."""
     written = small(form)
     model, beam = wild((written.vocab.src, written.vocab.tgt)), search.config.beam
-    found = search(model, *sentences(N_WORDS), written.vocab, written.constraint(6, 4), nbest=beam)
+    found = find(search, model, *sentences(N_WORDS), written.vocab, written.constraint(6, 4), nbest=beam)
     for hypotheses, n_words in zip(found, N_WORDS, strict=True):
         assert len(hypotheses) == beam
         for hypothesis in hypotheses:
@@ -75,6 +76,6 @@ def test_a_limit_too_short_for_the_words_gives_no_output_and_one_that_just_fits_
     written = small(form)
     model = wild((written.vocab.src, written.vocab.tgt))
     search = BeamSearch(BeamConfig(beam=4, max_len_a=0.0, max_len_b=5))
-    fits, too_long = search(model, *sentences([5, 6]), written.vocab, written.constraint(6, 4), nbest=4)
+    fits, too_long = find(search, model, *sentences([5, 6]), written.vocab, written.constraint(6, 4), nbest=4)
     assert too_long == []
     assert all(isinstance(child, Word) for child in written.tree(fits[0].tokens, 5).children)

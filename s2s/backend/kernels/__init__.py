@@ -17,35 +17,35 @@ __all__ = [
     "dequantize_rows",
     "description",
     "extend_paths",
-    "finish_candidates",
     "label_smoothing_",
     "merge_candidates",
+    "merge_finished",
     "padded_attention",
     "quantize_rows",
     "references_only",
     "reorder_paths",
     "search_finished",
-    "serves",
-    "top",
     "top_k",
     "top_k_log_probs",
     "tree_attention",
+    "unfinished_candidates",
 ]
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from s2s.backend.kernels.attention import BLOCKED, TreePaths, attention_weights, padded_attention, tree_attention
-from s2s.backend.kernels.beam_search import finish_candidates, merge_candidates, search_finished
+from s2s.backend.kernels.beam_search import (
+    merge_candidates,
+    merge_finished,
+    search_finished,
+    unfinished_candidates,
+)
 from s2s.backend.kernels.label_smoothing import label_smoothing_
 from s2s.backend.kernels.library import native_library
-from s2s.backend.kernels.operator import Operator, references_only, serves
+from s2s.backend.kernels.operator import Operator, references_only
 from s2s.backend.kernels.paths import extend_paths, reorder_paths
 from s2s.backend.kernels.rows import add_norm, dequantize_rows, quantize_rows
-from s2s.backend.kernels.topk import _call as native_top_k
 from s2s.backend.kernels.topk import top_k, top_k_log_probs
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 OPERATORS: dict[str, Operator[Any, Any]] = {
     operator.name: operator
@@ -53,7 +53,8 @@ OPERATORS: dict[str, Operator[Any, Any]] = {
         top_k,
         top_k_log_probs,
         merge_candidates,
-        finish_candidates,
+        merge_finished,
+        unfinished_candidates,
         search_finished,
         padded_attention,
         tree_attention,
@@ -66,13 +67,6 @@ OPERATORS: dict[str, Operator[Any, Any]] = {
     )
 }
 """Every operator by its name"""
-
-
-def top(
-    scores: Tensor, n: int, allowed: Tensor | None = None, banned: Tensor | None = None, *, normalize: bool = False
-) -> tuple[Tensor, Tensor]:
-    """Former entry point: call `top_k` or `top_k_log_probs` instead."""
-    return native_top_k(scores, n, banned, allowed, normalize=normalize)
 
 
 def description() -> str:

@@ -40,33 +40,23 @@ typedef struct { /* [B, E], best first */
     float *log_prob;
 } Finished;
 
-/* Of the candidates [B, n], those among the first `counted` that end join the finished hypotheses, and the first K of
-the others stay live. A finished one of sentence b has its score over penalty[length[b]]. */
-int64_t s2s_finish_candidates(const Candidates *from, const Finished *before, int64_t B, int64_t n, int64_t K,
-                              int64_t E, int64_t eos, int64_t counted, const float *penalty, const int64_t *length,
-                              Candidates *live, Finished *after) {
+/* The finished hypotheses [B, E], joined by those of the first `counted` candidates [B, n] that end. One of sentence b
+has its score over penalty[length[b]]. */
+int64_t s2s_merge_finished(const Candidates *from, const Finished *before, int64_t B, int64_t n, int64_t E, int64_t eos,
+                           int64_t counted, const float *penalty, const int64_t *length, Finished *after) {
     int64_t *index = allocate(E * sizeof(int64_t));
     if (!index) return NO_MEMORY;
     for (int64_t b = 0; b < B; b++) {
         const float *score = from->score + b * n;
         const int64_t *token = from->token + b * n;
         float *value = after->score + b * E;
-        int count = 0, n_live = 0;
+        int count = 0;
         for (int64_t e = 0; e < E && before->score[b * E + e] > -INFINITY; e++)
             count = insert(value, index, count, E, before->score[b * E + e], e);
-        for (int64_t i = 0; i < n && score[i] > -INFINITY; i++) {
-            if (token[i] != eos && n_live < K) {
-                int64_t to = b * K + n_live++;
-                live->score[to] = score[i], live->parent[to] = from->parent[b * n + i], live->token[to] = token[i];
-                live->log_prob[to] = from->log_prob[b * n + i], live->node[to] = from->node[b * n + i];
-            }
+        for (int64_t i = 0; i < counted && i < n && score[i] > -INFINITY; i++) {
             float worth = score[i] / penalty[length[b]];
-            if (token[i] == eos && i < counted && (count < E || worth > value[E - 1]))
+            if (token[i] == eos && (count < E || worth > value[E - 1]))
                 count = insert(value, index, count, E, worth, E + i);
-        }
-        for (int64_t to = b * K + n_live; to < (b + 1) * K; to++) {
-            live->score[to] = -INFINITY, live->parent[to] = from->parent[b * n], live->token[to] = token[0];
-            live->log_prob[to] = from->log_prob[b * n], live->node[to] = from->node[b * n];
         }
         for (int64_t e = 0; e < E; e++) {
             int64_t at = e < count ? index[e] : 0, to = b * E + e;
@@ -76,6 +66,25 @@ int64_t s2s_finish_candidates(const Candidates *from, const Finished *before, in
         }
     }
     free(index);
+    return OK;
+}
+
+/* The first K candidates [B, K] of [B, n] that do not end. */
+int64_t s2s_unfinished_candidates(const Candidates *from, int64_t B, int64_t n, int64_t K, int64_t eos,
+                                  Candidates *live) {
+    for (int64_t b = 0; b < B; b++) {
+        int64_t count = 0;
+        for (int64_t i = b * n; i < (b + 1) * n && count < K && from->score[i] > -INFINITY; i++) {
+            if (from->token[i] == eos) continue;
+            int64_t to = b * K + count++;
+            live->score[to] = from->score[i], live->parent[to] = from->parent[i], live->token[to] = from->token[i];
+            live->log_prob[to] = from->log_prob[i], live->node[to] = from->node[i];
+        }
+        for (int64_t to = b * K + count; to < (b + 1) * K; to++) {
+            live->score[to] = -INFINITY, live->parent[to] = from->parent[b * n], live->token[to] = from->token[b * n];
+            live->log_prob[to] = from->log_prob[b * n], live->node[to] = from->node[b * n];
+        }
+    }
     return OK;
 }
 

@@ -7,7 +7,7 @@ whose other values are arbitrary.
 
 from __future__ import annotations
 
-__all__ = ["finish_candidates", "merge_candidates", "search_finished"]
+__all__ = ["merge_candidates", "merge_finished", "search_finished", "unfinished_candidates"]
 
 import ctypes
 from ctypes import c_void_p
@@ -48,41 +48,55 @@ def _native_merge_candidates(log_probs: Tensor, tokens: Tensor, score: Tensor, n
     return best
 
 
-def _finish_candidates(
-    candidates: Candidates, finished: Finished, beam: int, eos: int, counted: int, penalties: Tensor, length: Tensor
-) -> tuple[Finished, Candidates]:
-    """Separates the candidates [B, n] that end in eos from those that live on.
+def _merge_finished(
+    candidates: Candidates, finished: Finished, eos: int, counted: int, penalties: Tensor, length: Tensor
+) -> Finished:
+    """The E best of `finished` [B, E] and of the candidates [B, n] that end in eos, of equal ones the former first.
 
-    Returns the E best of `finished` [B, E] and of the candidates that end, of equal ones the former first, and the
-    `beam` best of the other candidates. Only the first `counted` candidates may finish. A candidate of sentence b that
-    ends has the score of its log-probabilities over penalties[length[b]].
+    Only the first `counted` candidates may finish. A candidate of sentence b that ends has the score of its
+    log-probabilities over penalties[length[b]].
     """
     score, _, token, log_prob, node = candidates
     ends = token == eos
     if ends.is_cpu and not ends.any():  # elsewhere, asking would synchronise with the device
-        score, parents, token, log_prob, node = (x[:, :beam] for x in candidates)
-        return finished, (score, parents, token, log_prob, node)
+        return finished
     counts = ends & (torch.arange(ends.size(1), device=ends.device) < counted)
     ended = (score / penalties[length][:, None]).masked_fill(~counts, -torch.inf)
     after = [torch.cat(pair, dim=1) for pair in zip(finished, (ended, node, log_prob), strict=True)]
     best, index = top_k.reference(after[0], finished[0].size(1))
-    live, order = top_k.reference(score.masked_fill(ends, -torch.inf), beam)
-    parents, token, log_prob, node = (x.gather(1, order) for x in candidates[1:])
-    return (best, after[1].gather(1, index), after[2].gather(1, index)), (live, parents, token, log_prob, node)
+    return best, after[1].gather(1, index), after[2].gather(1, index)
 
 
-def _native_finish_candidates(
-    candidates: Candidates, finished: Finished, beam: int, eos: int, counted: int, penalties: Tensor, length: Tensor
-) -> tuple[Finished, Candidates]:
-    (n_sentences, n), n_finished = candidates[0].shape, finished[0].size(1)
-    live = _empty_candidates(n_sentences, min(beam, n))
-    shape = (n_sentences, n_finished)
+def _native_merge_finished(
+    candidates: Candidates, finished: Finished, eos: int, counted: int, penalties: Tensor, length: Tensor
+) -> Finished:
+    (n_sentences, n), shape = candidates[0].shape, finished[0].shape
     result = torch.empty(shape), torch.empty(shape, dtype=torch.long), torch.empty(shape)
     given, before = [x.contiguous() for x in candidates], [x.contiguous() for x in finished]
-    sizes = (n_sentences, n, live[0].size(1), n_finished, eos, counted)
-    pointers = _pointers(given), _pointers(before)
-    call("s2s_finish_candidates", *pointers, *sizes, penalties, length, _pointers(live), _pointers(result))
-    return result, live
+    sizes = (n_sentences, n, shape[1], eos, counted)
+    call("s2s_merge_finished", _pointers(given), _pointers(before), *sizes, penalties, length, _pointers(result))
+    return result
+
+
+def _unfinished_candidates(candidates: Candidates, eos: int, n: int) -> Candidates:
+    """The n best of the candidates [B, m] that do not end in eos."""
+    ends = candidates[2] == eos
+    if ends.is_cpu and not ends.any():
+        score, parents, token, log_prob, node = (x[:, :n] for x in candidates)
+        return score, parents, token, log_prob, node
+    score, order = top_k.reference(candidates[0].masked_fill(ends, -torch.inf), n)
+    parents, token, log_prob, node = (x.gather(1, order) for x in candidates[1:])
+    return score, parents, token, log_prob, node
+
+
+def _native_unfinished_candidates(candidates: Candidates, eos: int, n: int) -> Candidates:
+    n_sentences, n_candidates = candidates[0].shape
+    live = _empty_candidates(n_sentences, min(n, n_candidates))
+    given = [x.contiguous() for x in candidates]
+    call(
+        "s2s_unfinished_candidates", _pointers(given), n_sentences, n_candidates, live[0].size(1), eos, _pointers(live)
+    )
+    return live
 
 
 def _search_finished(
@@ -126,9 +140,11 @@ def _pointers(tensors: tuple[Tensor, ...] | list[Tensor]) -> ctypes.Array[c_void
 merge_candidates = Operator(
     "merge_candidates", reference=_merge_candidates, native=_native_merge_candidates, fp32=[0, 2]
 )
-finish_candidates = Operator(
-    "finish_candidates", reference=_finish_candidates, native=_native_finish_candidates, fp32=[5]
+merge_finished = Operator("merge_finished", reference=_merge_finished, native=_native_merge_finished, fp32=[4])
+unfinished_candidates = Operator(
+    "unfinished_candidates",
+    reference=_unfinished_candidates,
+    native=_native_unfinished_candidates,
+    accepts=lambda candidates, *_: candidates[0].dtype is torch.float32 and candidates[0].is_cpu,
 )
 search_finished = Operator("search_finished", reference=_search_finished, native=_native_search_finished, fp32=[0, 1])
-joined, settled, over = merge_candidates.native, finish_candidates.native, search_finished.native
-"""Former entry points: call the operators instead."""

@@ -6,7 +6,7 @@ model makes ten calls of about 10 µs each.
 
 from __future__ import annotations
 
-__all__ = ["Operator", "references_only", "serves"]
+__all__ = ["Operator", "references_only"]
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, TypeVar
@@ -18,7 +18,6 @@ from s2s.backend.kernels.library import native_library
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from torch import Tensor
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -70,10 +69,3 @@ def references_only() -> Iterator[None]:
         yield
     finally:
         Operator.use_native = before
-
-
-def serves(*tensors: Tensor) -> bool:
-    """Whether C functions take these. Former entry point: call an operator instead, which decides by itself."""
-    if not Operator.use_native or torch.compiler.is_compiling() or native_library().functions is None:
-        return False
-    return all(t.dtype is torch.float32 and t.is_cpu for t in tensors)

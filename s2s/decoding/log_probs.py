@@ -1,0 +1,27 @@
+"""From what a model returns to the values of hypotheses.
+
+Shapes: B sentences, K hypotheses per sentence, V target vocabulary.
+"""
+
+from __future__ import annotations
+
+__all__ = ["gather_hypotheses", "log_probs"]
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from s2s.model import Seq2Seq
+
+
+def log_probs(model: Seq2Seq, logits: Tensor) -> Tensor:
+    """Log-probabilities [..., V] in fp32 of what the model returns, [..., V]."""
+    return logits.float() if model.returns_log_probs else logits.float().log_softmax(-1)
+
+
+def gather_hypotheses(values: Tensor, index: Tensor) -> Tensor:
+    """values[b, index[b]] for every b: values [B, K, ...], index [B, K'] -> [B, K', ...]"""
+    rows = torch.arange(index.size(0), device=index.device)[:, None]
+    return values[rows, index]

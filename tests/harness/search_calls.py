@@ -1,0 +1,28 @@
+"""Searches over a batch and over a queue, as tests call them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from s2s.decoding.request import SearchRequest, search_all
+
+if TYPE_CHECKING:
+    from s2s.decoding import Hypothesis, Search
+    from s2s.decoding.queue import SentenceQueue
+    from s2s.model import Seq2Seq
+    from s2s.task import Vocab
+
+
+def find(search: Search, *batch: Any, nbest: int = 1) -> list[list[Hypothesis]]:
+    """The hypotheses of each row; see `SearchRequest.of_batch`."""
+    return search_all(search, SearchRequest.of_batch(*batch, nbest=nbest))
+
+
+def find_queued(
+    search: Search, model: Seq2Seq, queue: SentenceQueue, vocab: Vocab, device: str = "cpu", **options: Any
+) -> list[list[Hypothesis]]:
+    """The hypotheses of each sentence of a queue, by its index."""
+    request = SearchRequest(model=model, vocab=vocab, queue=queue, device=torch.device(device), **options)
+    return search_all(search, request)

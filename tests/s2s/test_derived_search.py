@@ -1,0 +1,162 @@
+"""A search that overrides a method of beam search does the same with C operators and with torch's."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from reference_operators import use_references
+from search_calls import find
+from table_model import Table
+
+from s2s.backend.kernels import description
+from s2s.backend.kernels.library import native_library
+from s2s.decoding import BeamConfig, Hypothesis, SearchResult
+from s2s.decoding.beam_search import BeamSearch
+from s2s.decoding.diverse import DiverseBeamSearch
+from s2s.task import Vocab
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from s2s.decoding.hypotheses import Beams, Candidates, FinishedHypotheses
+    from s2s.decoding.queue import SourceSentence
+    from s2s.decoding.request import SearchRequest
+
+pytestmark = pytest.mark.skipif(native_library().functions is None, reason=description())
+
+VOCAB = Vocab(src=9, tgt=9)
+FORBIDDEN = 5
+
+
+class Allowed(BeamSearch):
+    def allowed(self, beams: Beams, slack: int, n_tokens: int) -> Tensor | None:
+        allowed = super().allowed(beams, slack, n_tokens)
+        others = (torch.arange(n_tokens) != FORBIDDEN).expand(len(beams.sentences), beams.n_hypotheses, -1)
+        return others if allowed is None else allowed & others
+
+
+class Expand(BeamSearch):
+    def expand(self, beams: Beams, logits: Tensor, allowed: Tensor | None) -> Candidates:
+        return super().expand(beams, logits.roll(1, dims=-1), allowed)
+
+
+class Select(BeamSearch):
+    def select(
+        self, beams: Beams, logits: Tensor, allowed: Tensor | None, length: Tensor
+    ) -> tuple[FinishedHypotheses, Candidates]:
+        return super().select(beams, 2 * logits, allowed, length)
+
+
+class Finish(BeamSearch):
+    def finish(self, beams: Beams, candidates: Candidates, length: Tensor) -> FinishedHypotheses:
+        """No empty output."""
+        return beams.finished if int(length[0]) == 1 else super().finish(beams, candidates, length)
+
+
+class Survivors(BeamSearch):
+    def survivors(self, beams: Beams, candidates: Candidates, n: int) -> Candidates:
+        """Not the best candidate, but the next n."""
+        return type(candidates)(*(values[:, 1:] for values in super().survivors(beams, candidates, n + 1)))
+
+
+class Penalty(BeamSearch):
+    def penalty(self, length: Tensor) -> Tensor:
+        return length**2
+
+
+class HasEnded(BeamSearch):
+    def has_ended(self, beams: Beams, live: Tensor, finished: Tensor) -> Tensor:
+        """After two tokens, whatever was found."""
+        return beams.length >= 2
+
+
+class IsDone(BeamSearch):
+    def is_done(self, batch: Beams) -> Tensor:
+        return batch.length >= 3
+
+
+class Result(BeamSearch):
+    def result(self, batch: Beams, row: int) -> SearchResult:
+        found = super().result(batch, row)
+        return replace(found, hypotheses=found.hypotheses[::-1])
+
+
+class Outputs(BeamSearch):
+    def outputs(self, finished: FinishedHypotheses, row: int, n: int) -> list[Hypothesis]:
+        return super().outputs(finished, row, n)[1:]
+
+
+class Start(BeamSearch):
+    def start(self, sentences: list[SourceSentence]) -> Beams:
+        beams = super().start(sentences)
+        return replace(beams, limit=torch.ones_like(beams.limit), slack=0)
+
+
+class Step(BeamSearch):
+    def step(self, batch: Beams) -> Beams:
+        """Only the best hypothesis lives on."""
+        beams = super().step(batch)
+        return replace(beams, score=beams.score.masked_fill(torch.arange(beams.n_hypotheses) > 0, -torch.inf))
+
+
+class Begin(BeamSearch):
+    def begin(self, request: SearchRequest) -> None:
+        super().begin(request)
+        self.banned = torch.tensor([VOCAB.pad, VOCAB.bos, FORBIDDEN])
+
+
+DERIVED: dict[str, type[BeamSearch]] = {
+    "allowed": Allowed,
+    "begin": Begin,
+    "expand": Expand,
+    "finish": Finish,
+    "has_ended": HasEnded,
+    "is_done": IsDone,
+    "outputs": Outputs,
+    "penalty": Penalty,
+    "result": Result,
+    "select": Select,
+    "start": Start,
+    "step": Step,
+    "survivors": Survivors,
+}
+NO_EFFECT_ON_VALUES = {"advance", "constraint_changed", "drop"}
+"""Called with a constraint, or where nothing is decided"""
+
+
+def hypotheses(search: BeamSearch, nbest: int = 4) -> list[list[tuple[float, list[int]]]]:
+    src = torch.tensor([[4, 5, 6, 3], [7, 8, 4, 3], [5, 5, 5, 3], [8, 6, 7, 3]])
+    found: Any = find(search, Table(VOCAB.tgt, seed=3, spread=1.5), src, src == 0, VOCAB, nbest=nbest)
+    return [[(round(h.score, 4), h.tokens) for h in row] for row in found]
+
+
+@pytest.mark.parametrize("stop", ["exact", "best", "first_k"])
+@pytest.mark.parametrize("method", DERIVED)
+def test_an_overridden_method_is_called_in_both_modes(method: str, stop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = BeamConfig(beam=4, stop=stop, max_len_a=0.0, max_len_b=5)
+    in_c, plain = hypotheses(DERIVED[method](config)), hypotheses(BeamSearch(config))
+    use_references(monkeypatch)
+    assert hypotheses(DERIVED[method](config)) == in_c
+    assert (method == "penalty" and stop == "first_k") or in_c != plain
+
+
+def test_every_public_method_is_in_the_table() -> None:
+    public = {name for name, _ in inspect.getmembers(BeamSearch, inspect.isfunction) if not name.startswith("_")}
+    own = public & set(vars(BeamSearch))
+    assert own == DERIVED.keys() | NO_EFFECT_ON_VALUES
+
+
+def test_groups_are_searched_by_the_same_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a search in groups inherits is replaced there, too."""
+
+    class Derived(Finish, Survivors, Penalty, DiverseBeamSearch):
+        pass
+
+    config = BeamConfig(beam=4, num_beam_groups=2, max_len_a=0.0, max_len_b=5)
+    in_c, plain = hypotheses(Derived(config)), hypotheses(DiverseBeamSearch(config))
+    use_references(monkeypatch)
+    assert hypotheses(Derived(config)) == in_c != plain
