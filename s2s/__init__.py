@@ -73,6 +73,7 @@ PUBLIC = (
     "s2s.io",
     "s2s.metrics",
     "s2s.nn",
+    "s2s.recipe",
     "s2s.run",
     "s2s.testing",
     "s2s.training",

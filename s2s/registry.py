@@ -25,6 +25,7 @@ GROUPS = {
     "schedule": "the learning rate: factory(config) -> (step -> float)",
     "search": "how outputs are found: factory(config) -> s2s.decoding.Search",
     "metric": "how outputs are judged: factory(config) -> s2s.metrics.Metric",
+    "recipe": "what the user has not set: factory(config) -> (s2s.recipe.Situation -> decisions)",
 }
 """The groups of a configuration, in the order in which they are chosen, each with its factory's contract."""
 
@@ -162,6 +163,10 @@ class Registry:
     def corpus(self, name: str, config: type[Choice], factory: Factory | str) -> None:
         """Register a corpus: factory(config) -> s2s.corpus.Corpus."""
         self.add("corpus", name, config, factory)
+
+    def recipe(self, name: str, config: type[Choice], factory: Factory | str) -> None:
+        """Register a recipe: factory(config) -> (Situation -> Decisions)."""
+        self.add("recipe", name, config, factory)
 
     def get(self, group: str, name: str) -> Entry:
         """The entry, or an error that suggests a name and lists what is broken."""

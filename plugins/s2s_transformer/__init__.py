@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["TransformerConfig", "s2s_register"]
+__all__ = ["AutoConfig", "TransformerConfig", "s2s_register"]
 
 from dataclasses import dataclass
 from typing import Literal
 
 from s2s import Choice, ConfigError, Registry, hookimpl
-from s2s.config import SHARE, at_least, refuse_outside
+from s2s.config import SHARE, above, at_least, refuse_outside
 
 
 @dataclass(kw_only=True)
@@ -35,6 +35,12 @@ class TransformerConfig(Choice):
     """On attention weights; not in the paper."""
     relu_dropout: float = 0.0
     """On the inner activations of the feed-forward sub-layer; not in the paper."""
+    src_word_dropout: float = 0.0
+    """Share of the source tokens whose embedding is zero in training; not in the paper."""
+    tgt_word_dropout: float = 0.0
+    """The same of the tokens that the decoder reads."""
+    decoder_layer_drop: float = 0.0
+    """Share of the decoder's layers that an update passes over; not in the paper."""
     norm: Literal["post", "pre"] = "post"
     """post: LayerNorm(x + Sublayer(x)), the paper's. pre: x + Sublayer(LayerNorm(x)), one more at the end."""
     norm_eps: float = 1e-6
@@ -56,7 +62,9 @@ class TransformerConfig(Choice):
     def __post_init__(self) -> None:
         sizes = ("n_encoder_layers", "n_decoder_layers", "d_model", "d_ff", "n_heads", "d_k", "d_v", "max_positions")
         refuse_outside("arch", self, **dict.fromkeys(sizes, at_least(1)))
-        refuse_outside("arch", self, dropout=SHARE, attention_dropout=SHARE, relu_dropout=SHARE, norm_eps=at_least(0))
+        values = ("dropout", "attention_dropout", "relu_dropout")
+        words_and_layers = ("src_word_dropout", "tgt_word_dropout", "decoder_layer_drop")
+        refuse_outside("arch", self, **dict.fromkeys((*values, *words_and_layers), SHARE), norm_eps=at_least(0))
         if None in (self.d_k, self.d_v) and self.d_model % self.n_heads:
             raise ConfigError(
                 f"arch.d_model={self.d_model} must be a multiple of arch.n_heads={self.n_heads}, "
@@ -68,7 +76,19 @@ class TransformerConfig(Choice):
             )
 
 
+@dataclass(kw_only=True)
+class AutoConfig(Choice):
+    """Size, subwords, regularisation and updates from the corpus and the measured speed and memory."""
+
+    hours: float = 8.0
+    """Longest run to plan for, by an estimate; train.budget gives a time that is kept."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("recipe", self, hours=above(0))
+
+
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     registry.arch("transformer", TransformerConfig, "s2s_transformer.model:Transformer")
+    registry.recipe("auto", AutoConfig, "s2s_transformer.recipe:auto")
     registry.add("intermediate", "transformer", TransformerConfig, "s2s_transformer.intermediate:intermediate")

@@ -32,6 +32,7 @@ from s2s.nn import (
 )
 from s2s_transformer.cost import forward_operations
 from s2s_transformer.layers import DecoderLayer, EncoderLayer, fused_decoder, heads, stack_norm
+from s2s_transformer.regularization import LayerDrop, WordDropout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -52,6 +53,9 @@ class Transformer(Seq2Seq):
         self.embeddings = Embeddings(vocab, config.d_model, config.share_embeddings)
         self.src_positions, self.tgt_positions = positions(config), positions(config)
         self.dropout = Dropout(config.dropout)
+        self.src_word_dropout = WordDropout(config.src_word_dropout)
+        self.tgt_word_dropout = WordDropout(config.tgt_word_dropout)
+        self.decoder_layer_drop = LayerDrop(config.decoder_layer_drop)
         self.encoder = stack(EncoderLayer(config) for _ in range(config.n_encoder_layers))
         self.encoder_norm = stack_norm(config)
         self.decoder = stack(DecoderLayer(config) for _ in range(config.n_decoder_layers))
@@ -63,12 +67,12 @@ class Transformer(Seq2Seq):
 
     def encode(self, src: Tensor, pad: Tensor) -> Memory:
         """src, pad [B, S] -> hidden [B, S, D]"""
-        x = self._enter(self.embeddings.source(src), self.src_positions)
+        x = self._enter(self.src_word_dropout(self.embeddings.source(src)), self.src_positions)
         return Memory(self._encode(x, Padded.masking(pad, x.dtype, self.kernel)), pad)
 
     def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
         """tgt [B, T] -> [B, T, D]. Padding needs no hiding: it ends a target, and nobody looks ahead."""
-        x = self._enter(self.embeddings.target(tgt), self.tgt_positions)
+        x = self._enter(self.tgt_word_dropout(self.embeddings.target(tgt)), self.tgt_positions)
         memory_layout = Padded.masking(memory.pad, x.dtype, self.kernel)
         return self._decode(x, Padded(self.kernel, causal=True), memory.hidden, memory_layout)
 
@@ -77,9 +81,9 @@ class Transformer(Seq2Seq):
         if packing is None:
             return super().forward(src, pad, tgt)
         sources, targets = packing.src, packing.tgt
-        x = self._enter(self.embeddings.source(src), self.src_positions, sources)
+        x = self._enter(self.src_word_dropout(self.embeddings.source(src)), self.src_positions, sources)
         memory = self._encode(x, VarlenLayout(sources, sources, self.kernel))
-        x = self._enter(self.embeddings.target(tgt), self.tgt_positions, targets)
+        x = self._enter(self.tgt_word_dropout(self.embeddings.target(tgt)), self.tgt_positions, targets)
         layout = VarlenLayout(targets, targets, self.kernel, causal=True)
         return self._decode(x, layout, memory, VarlenLayout(targets, sources, self.kernel))
 
@@ -92,7 +96,7 @@ class Transformer(Seq2Seq):
     def _decode(self, x: Tensor, layout: Layout, memory: Tensor, memory_layout: Layout) -> Tensor:
         """[..., T, D], memory [..., S, D] -> [..., T, D]"""
         for layer in self.decoder:
-            x = layer(x, layout, memory, memory_layout)
+            x = self.decoder_layer_drop(layer(x, layout, memory, memory_layout), x)
         return self.decoder_norm(x)
 
     def project(self, hidden: Tensor) -> Tensor:
@@ -115,7 +119,7 @@ class Transformer(Seq2Seq):
         if not 1 <= layer <= n_layers:
             raise ConfigError(f"attention_layer={layer}: the decoder has {n_layers}, numbered from 1")
         memory = self.encode(src, pad)
-        x = self._enter(self.embeddings.target(tgt), self.tgt_positions)
+        x = self._enter(self.tgt_word_dropout(self.embeddings.target(tgt)), self.tgt_positions)
         seen = PaddedWithWeights.masking(pad, x.dtype, self.kernel)
         for of_decoder in list(self.decoder)[:layer]:
             x = of_decoder(x, Padded(self.kernel, causal=True), memory.hidden, seen)

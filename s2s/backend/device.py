@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["PeakMemory", "free_memory", "has_varlen_attention", "keep_freed_memory", "matmul_rate", "peak_memory"]
+__all__ = [
+    "PeakMemory",
+    "can_measure_peak",
+    "free_memory",
+    "has_varlen_attention",
+    "keep_freed_memory",
+    "matmul_rate",
+    "peak_memory",
+]
 
 import ctypes
 import resource
@@ -12,6 +20,8 @@ from pathlib import Path
 from typing import Self
 
 import torch
+
+from s2s.backend.memory import available
 
 WIDTH = {"cpu": 512, "cuda": 8192}
 """Of the square matrices with which the rate is measured"""
@@ -70,12 +80,23 @@ class PeakMemory:
         return _kilobytes("/proc/self/status", "VmHWM:")
 
 
+def can_measure_peak(device: torch.device) -> bool:
+    """Whether `PeakMemory` works here; on a CPU it needs Linux, and permission to reset the peak."""
+    if device.type == "cuda":
+        return True
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return False
+    return True
+
+
 def free_memory(device: torch.device) -> int:
     """Bytes that can still be allocated."""
     if device.type == "cuda":
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return int(torch.cuda.mem_get_info(device)[0]) + unused
-    return _kilobytes("/proc/meminfo", "MemAvailable:")
+    return available().n_bytes
 
 
 def has_varlen_attention(device: torch.device, dtype: torch.dtype) -> bool:

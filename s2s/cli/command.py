@@ -56,8 +56,12 @@ def run_command(
     schema: type[T],
     main: Callable[[ComposedConfig[T], Plugins, Options], int | None],
     argv: Sequence[str] | None = None,
+    complete: Callable[[ComposedConfig[T], Plugins], ComposedConfig[T]] | None = None,
 ) -> int:
-    """Run `main` with the configuration that `argv` asks for; the exit code."""
+    """Run `main` with the configuration that `argv` asks for; the exit code.
+
+    complete: for --print-config, what `main` adds to the configuration before it uses it.
+    """
     argv = sys.argv[1:] if argv is None else argv
 
     def run() -> int:
@@ -71,6 +75,7 @@ def run_command(
             return 0
         composed = compose(schema, arguments, plugins)
         if "--print-config" in flags:
+            composed = complete(composed, plugins) if complete else composed
             print(to_yaml(composed.config, composed.origins) + "".join(_deferred_groups(composed)), end="")
             return 0
         return main(composed, plugins, Options("--dry-run" in flags, "--quiet" in flags)) or 0

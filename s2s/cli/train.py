@@ -49,7 +49,23 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return launch("s2s.cli.train", arguments, config, n)
         return train(composed, plugins, options)
 
-    return run_command(Config, train_or_launch, arguments)
+    return run_command(Config, train_or_launch, arguments, _with_recipe)
+
+
+def _with_recipe(composed: ComposedConfig[Config], plugins: Plugins) -> ComposedConfig[Config]:
+    """For --print-config; how many updates train.budget allows is measured when the run begins."""
+    from s2s.recipe import recipe_of
+
+    if not recipe_of(composed, plugins):
+        return composed
+    from s2s.distributed import World, pick_device  # torch, for the speed of the device
+    from s2s.run import run_path
+    from s2s.training.planning import with_recipe
+    from s2s.training.session import default_name
+
+    config = composed.config
+    world = World(device=pick_device(config.train.device, "train.device"))
+    return with_recipe(composed, plugins, world, run_path(config.run or default_name(composed, plugins)))[0]
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 __all__ = ["ComposedConfig", "build_config", "compose", "merge_groups", "recompose", "resolve"]
 
-from dataclasses import dataclass, field, fields, make_dataclass
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -46,11 +46,23 @@ class ComposedConfig(Generic[T]):
     input that gives this configuration, and `recompose` merges a part of it into another."""
     chosen: dict[str, str] = field(default_factory=dict)
     """Group -> the name it was chosen by: a preset's, or the entry's."""
+    arguments: tuple[str, ...] = ()
+    """What `compose` was given."""
 
 
-def compose(schema: type[T], arguments: Sequence[str], plugins: Plugins) -> ComposedConfig[T]:
-    """The configuration that the arguments ask for: `[file.yaml …] group=choice dotted.key=value`."""
-    return build_config(merge_arguments(schema, arguments, plugins))
+def compose(
+    schema: type[T],
+    arguments: Sequence[str],
+    plugins: Plugins,
+    recipe: Sequence[Setting] = (),
+    measured: Sequence[Setting] = (),
+) -> ComposedConfig[T]:
+    """The configuration that the arguments ask for: `[file.yaml …] group=choice dotted.key=value`.
+
+    The settings of a `recipe` lie between presets and files, those that were `measured` over everything.
+    """
+    composed = build_config(merge_arguments(schema, arguments, plugins, recipe, measured))
+    return replace(composed, arguments=tuple(arguments))
 
 
 def recompose(config: T, given: Mapping[str, Any], plugins: Plugins) -> T:
@@ -68,7 +80,13 @@ def merge_groups(groups: Sequence[str], arguments: Sequence[str], plugins: Plugi
     return merge_arguments(schema, arguments, plugins)
 
 
-def merge_arguments(schema: type, arguments: Sequence[str], plugins: Plugins) -> Merged:
+def merge_arguments(
+    schema: type,
+    arguments: Sequence[str],
+    plugins: Plugins,
+    recipe: Sequence[Setting] = (),
+    measured: Sequence[Setting] = (),
+) -> Merged:
     """The settings of presets, files and command line, not yet resolved and converted."""
     asked = read_arguments(arguments)
     _refuse_absent(asked.plugins, COMMAND_LINE, plugins)
@@ -86,7 +104,8 @@ def merge_arguments(schema: type, arguments: Sequence[str], plugins: Plugins) ->
     # a group or section before its options: the order on the command line does not count
     overrides = sorted(asked.overrides, key=lambda override: len(override[0]) > 1)
     settings += [Setting(key, value, COMMAND_LINE) for key, value in overrides]
-    return merge(schema, [*experiment_settings(experiment, plugins.registry, by), *settings], plugins.registry)
+    presets = experiment_settings(experiment, plugins.registry, by)
+    return merge(schema, [*presets, *recipe, *settings, *measured], plugins.registry)
 
 
 def _refuse_absent(names: Sequence[Any], origin: str, plugins: Plugins) -> None:
@@ -102,6 +121,7 @@ def build_config(merged: Merged) -> ComposedConfig[Any]:
     """Resolve, convert and build."""
     values = resolve(merged)
     origins = {key: merged.origin(key) for key in merged.options}
+    origins |= {f"{group}.name": DEFAULT for group in merged.open}
     return ComposedConfig(_build(merged, merged.schema, "", values), origins, _given(merged, values), merged.chosen)
 
 

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
+from s2s.config.duration import seconds_of
 from s2s.config.ranges import SHARE, above, at_least, refuse_outside
 from s2s.errors import ConfigError
 from s2s.registry import Choice
@@ -45,11 +46,15 @@ class TrainConfig:
 
     steps: int = 100_000
     """Updates in all (section 5.2)."""
+    budget: str = ""
+    """Time for updates and validations, such as 30m, 2h or 1h30m: train.steps, the schedule and the intervals follow
+    from the speed that is measured when the run begins. Empty: train.steps counts."""
     tokens: int | str = 25_000
     """Tokens on each side of one update's batch, over all devices (section 5.1). auto: as many as fit into memory at
     once, measured when the run begins."""
-    micro_tokens: int | None = None
-    """Symbols on each side that one device takes at once; the rest is accumulated. null: all of them."""
+    micro_tokens: int | str | None = "auto"
+    """Tokens on each side that one device takes at once; the rest is accumulated, with the same gradient. auto: all of
+    them where memory suffices, else as many as fit. null: all of them."""
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     """Arithmetic of forward and backward; master weights stay in fp32."""
     matmul: Literal["auto", "torch", "onednn"] = "auto"
@@ -105,7 +110,6 @@ class TrainConfig:
             "train",
             self,
             steps=at_least(0),
-            micro_tokens=at_least(1),
             clip=above(0),
             ema=SHARE,
             average=at_least(0),
@@ -114,8 +118,13 @@ class TrainConfig:
             restarts=at_least(0),
             threads=THREADS,
         )
+        is_number = isinstance(self.micro_tokens, int) and self.micro_tokens > 0
+        if self.micro_tokens not in ("auto", None) and not is_number:
+            raise ConfigError(f"train.micro_tokens={self.micro_tokens} must be at least 1, or auto, or null")
         if self.tokens != "auto" and not (isinstance(self.tokens, int) and self.tokens >= 1):
             raise ConfigError(f"train.tokens={self.tokens} must be at least 1, or auto")
+        if self.budget:
+            seconds_of(self.budget, "train.budget")
         if self.devices != "auto" and not (isinstance(self.devices, int) and self.devices >= 1):
             raise ConfigError(f"train.devices={self.devices}: expected a number of processes, or auto")
         for option, patterns in (("init_map", self.init_map), ("freeze", self.freeze)):
@@ -128,6 +137,16 @@ class TrainConfig:
                 f"train.device={self.device} is one device, and train.devices={self.devices} asks for several; give "
                 f"train.device={self.device.partition(':')[0]}"
             )
+
+    @property
+    def seconds(self) -> float | None:
+        """budget in seconds; None where none is given."""
+        return seconds_of(self.budget, "train.budget") if self.budget else None
+
+    @property
+    def n_micro_tokens(self) -> int | None:
+        """micro_tokens; None for all, and until what auto stands for is found."""
+        return None if isinstance(self.micro_tokens, str) else self.micro_tokens
 
     @property
     def n_tokens(self) -> int:
@@ -220,6 +239,8 @@ class Config:
     """The optimizer."""
     schedule: Choice = field(default_factory=lambda: Choice(name="noam"))
     """The learning rate schedule."""
+    recipe: Choice = field(default_factory=Choice, metadata={"may_stay_open": True})
+    """Chooses values that are not given. Empty: auto, if neither arch nor an experiment is given. none: no recipe."""
     search: Choice = field(default_factory=lambda: Choice(name="beam"))
     """The search, at validation and by default in s2s-generate."""
     data: DataConfig = field(default_factory=DataConfig)

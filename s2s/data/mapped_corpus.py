@@ -91,6 +91,10 @@ class MappedCorpus:
         """Total number of ids of each side."""
         return self.manifest["ids"]["src"], self.manifest["ids"]["tgt"]
 
+    def ids(self, side: int) -> Ids:
+        """All ids of the source (0) or the target (1), sentence after sentence: [n]"""
+        return self._ids[side]
+
     def verify(self) -> None:
         """Read every byte; raises DataError if a file differs from its checksum."""
         for name, recorded in self.manifest["files"].items():

@@ -23,6 +23,7 @@ __all__ = [
     "SelfAttention",
     "Sinusoids",
     "VarlenLayout",
+    "apply_dropout",
     "empty_kv_cache",
     "s2s_register",
     "target_log_probs",
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
         PaddedWithWeights,
         SelfAttention,
     )
-    from s2s.nn.dropout import Dropout
+    from s2s.nn.dropout import Dropout, apply_dropout
     from s2s.nn.embedding import TABLES, Embeddings
     from s2s.nn.kv_cache import CachedAttention, KVCacheState, empty_kv_cache
     from s2s.nn.linear import Linear, Projections

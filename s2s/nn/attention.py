@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from s2s.backend.kernels import BLOCKED, attention_weights, padded_attention
-from s2s.nn.dropout import dropout as drop
+from s2s.nn.dropout import apply_dropout
 from s2s.nn.linear import Linear, Projections
 
 SHORT = 128
@@ -44,7 +44,7 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dro
 
 def math_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dropout: float) -> Tensor:
     """Equation 1, literally: it holds all [T, S] weights."""
-    return drop(attention_weights(q, k, bias, causal), dropout) @ v
+    return apply_dropout(attention_weights(q, k, bias, causal), dropout) @ v
 
 
 def auto(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dropout: float) -> Tensor:
@@ -102,7 +102,7 @@ class PaddedWithWeights(Padded):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
         self.weights = attention_weights(q, k, self.bias, self.causal)
-        return drop(self.weights, dropout) @ v
+        return apply_dropout(self.weights, dropout) @ v
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any, Self
 
 from s2s import checkpoint
-from s2s.compose import compose, differences, to_yaml
+from s2s.compose import compose, differences, flatten, to_yaml
 from s2s.config import Config
 from s2s.errors import CheckpointError, UserError
 from s2s.io.atomic import write_file
@@ -70,9 +70,9 @@ class RunDirectory:
             self.lock.acquire()
             checkpoint.check_space(self.checkpoints, 0)
             checkpoint.clean_up(self.checkpoints)
-            self._refuse_changes(composed, plugins)
+            followed = self._refuse_changes(composed, plugins)
             new = environment(plugins, world)
-            warnings = changes(self._read_env(), new) if self.is_resumed else []
+            warnings = [*followed, *changes(self._read_env(), new)] if self.is_resumed else []
             self._write(composed, new)
         except OSError as error:
             what = f"{error.strerror or error} ({error.filename or self.path})"
@@ -151,9 +151,10 @@ class RunDirectory:
                 f"and is no run to continue: it has no {RESOLVED}. Give another run=…"
             )
 
-    def _refuse_changes(self, composed: ComposedConfig[Config], plugins: Plugins) -> None:
+    def _refuse_changes(self, composed: ComposedConfig[Config], plugins: Plugins) -> list[str]:
+        """Warnings of values that have followed an option that may change; an error for other changes."""
         if not self.is_resumed or not (self.path / RESOLVED).is_file():
-            return
+            return []
         try:
             old = compose(Config, [str(self.path.absolute() / RESOLVED)], plugins).config
         except UserError as error:
@@ -161,22 +162,29 @@ class RunDirectory:
                 f"{self.path} cannot be continued, since its {RESOLVED} is damaged: {error} Put it back, or give "
                 "another run=… to start anew"
             ) from error
+        different, before = differences(old, composed.config), flatten(old)
         changed = {
             key: f"{key} is {was!r} there and {now!r} here"
-            for key, (was, now) in differences(old, composed.config).items()
-            if not any(fnmatch(key, free) for free in FREE)
+            for key, (was, now) in different.items()
+            if not _is_free(key)
         }
+        followed = {key: composed.origins.get(key, "").partition(", as ")[2] for key in changed}
+        freely = [
+            f"{changed.pop(key)}, as {target} is"
+            for key, target in followed.items()
+            if _is_free(target) and before.get(target) == different[key][0]
+        ]
         for key in list(changed):
-            followed = composed.origins.get(key, "").partition(", as ")[2]
-            if followed in changed:
+            if followed[key] in changed:
                 del changed[key]  # one mistake, one complaint
-            elif followed:
-                changed[key] += f" (as {followed})"
+            elif followed[key]:
+                changed[key] += f" (as {followed[key]})"
         if changed:
             raise CheckpointError(
                 f"{self.path} cannot be continued with other values: {'; '.join(changed.values())}. "
                 "Give the values of before to continue it, or another run=… to start anew"
             )
+        return [f"{what}: the run continues, with the new value from here on" for what in freely]
 
     def _write(self, composed: ComposedConfig[Config], env: dict[str, Any]) -> None:
         write_file(self.path / RESOLVED, to_yaml(composed.config, composed.origins))  # first: it makes this a run
@@ -193,3 +201,8 @@ class RunDirectory:
 
     def _write_json(self, name: str, content: dict[str, Any]) -> None:
         write_file(self.path / name, json.dumps(content, indent=1) + "\n")
+
+
+def _is_free(key: str) -> bool:
+    """Whether an option may change when a run continues."""
+    return any(fnmatch(key, free) for free in FREE)

@@ -23,8 +23,10 @@ from s2s.training.batch_size import find_batch_size
 from s2s.training.checkpointing import CheckpointManager
 from s2s.training.data_loader import DataLoader
 from s2s.training.ema import EMA
+from s2s.training.forecast import forecast
 from s2s.training.freeze import freeze
 from s2s.training.init_from import init_from
+from s2s.training.micro_batch import find_micro_tokens, longest_pair
 from s2s.training.objective_context import RunContext
 from s2s.training.retention import Retention
 from s2s.training.step_result import RESERVED
@@ -81,9 +83,13 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
         generator=Generator(model, task, build("search", config.search.name).build(config.search), world.device),
         world=world,
     )
-    found = find_batch_size(config.train, train_step, config.data.max_len, run.path)
+    found = [
+        find_batch_size(config.train, train_step, config.data.max_len, run.path),
+        find_micro_tokens(config, train_step, longest_pair([corpus for corpus, _ in prepared.train]), run.path),
+    ]
     ema = EMA(model, config.train.ema) if config.train.ema else None
     retention = Retention(config, run.checkpoints, log)
+    peak_flops = _peak_flops(config, model, train_step.backend, world)
     return Trainer(
         config=config,
         directory=run.path,
@@ -93,9 +99,10 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
         checkpoints=CheckpointManager(config, run.checkpoints, train_step, ema, log, retention),
         log=log,
         hook=plugins.hook,
-        report=[*task.describe(), *prepared.report, *([found] if found else [])],
+        report=[*task.describe(), *prepared.report, *filter(None, found)],
         initial=initial,
-        peak_flops=_peak_flops(config, model, train_step.backend, world),
+        peak_flops=peak_flops,
+        forecast=forecast(config, model, task.vocab, prepared.train, peak_flops),
     )
 
 

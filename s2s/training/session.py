@@ -5,22 +5,22 @@ from __future__ import annotations
 __all__ = ["dry_run", "train_in"]
 
 import json
-import resource
 import shlex
-import sys
 import tempfile
-import time
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from s2s.backend.device import peak_memory
 from s2s.compose.yaml12 import to_text
 from s2s.errors import Preempted, UserError
 from s2s.log import Log
+from s2s.recipe import Plan, recipe_of
 from s2s.run import RunDirectory, run_path
 from s2s.training.build import build_trainer
+from s2s.training.planning import with_budget, with_recipe
 from s2s.training.signals import Stopped, StopSignal
+from s2s.training.timing import time_updates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,14 +31,13 @@ if TYPE_CHECKING:
     from s2s.plugin import Plugins
     from s2s.training.trainer import Trainer
 
-N_DRY = 3
-"""Updates of a dry run, of which the fastest is reported"""
-
 
 def train_in(composed: ComposedConfig[Config], plugins: Plugins, world: World, stop: StopSignal, *, quiet: bool) -> int:
     """Train in the run's directory, resuming if it has begun; the exit code."""
+    path = run_path(composed.config.run or default_name(composed, plugins))
+    composed, plan = with_recipe(composed, plugins, world, path)
+    composed, plan = with_budget(composed, plan, plugins, world, path)
     config = composed.config
-    path = run_path(config.run or default_name(composed))
     # so that the run's config.yaml and resolved.yaml, given again, mean this run
     config.run = composed.given["run"] = str(path)
     before = _status(path)
@@ -50,11 +49,15 @@ def train_in(composed: ComposedConfig[Config], plugins: Plugins, world: World, s
                 option = "valid.patience" if before.get("stopped_early") else "train.steps"
                 log.line(f"{path} is finished after {before.get('steps', 0):,} updates; raise {option} to go on")
                 return 0
+            if world.is_main:
+                plan.write(path) if plan else Plan.forget(path)
             for warning in warnings:
                 log.warn(warning)
             with _recording_status(run), stop.as_stopped():
                 trainer = _built(config, plugins, world, run, log)
-                log.facts(list(header(composed, trainer, plugins)))
+                log.facts(list(header(composed, trainer, plugins, plan)))
+                for warning in trainer.forecast.warnings(config) if trainer.forecast else ():
+                    log.warn(warning)
                 summary = trainer.train(stop)
             run.status("done", **summary)
             log.summary(summary, f"s2s-generate run={shlex.quote(str(run.path))} input=FILE")
@@ -92,18 +95,23 @@ def is_finished(status: dict[str, Any], config: Config) -> bool:
     return status.get("state") == "done" and (stale or status.get("steps", 0) >= config.train.steps)
 
 
-def default_name(composed: ComposedConfig[Config]) -> str:
-    """<task>-<arch>, as named on the command line."""
-    return f"{composed.chosen['task']}-{composed.chosen['arch']}"
+def default_name(composed: ComposedConfig[Config], plugins: Plugins) -> str:
+    """<task>-<arch>, as named on the command line, or <task>-<recipe> where that chooses the architecture."""
+    by_recipe = recipe_of(composed, plugins) if composed.origins["arch.name"].endswith(", defaults") else ""
+    return f"{composed.chosen['task']}-{by_recipe or composed.chosen['arch']}"
 
 
-def header(composed: ComposedConfig[Config], trainer: Trainer, plugins: Plugins) -> Iterator[tuple[str, str]]:
+def header(
+    composed: ComposedConfig[Config], trainer: Trainer, plugins: Plugins, plan: Plan | None = None
+) -> Iterator[tuple[str, str]]:
     """The lines printed before the first update: configuration, data, model, device, directory."""
     config, model, world = trainer.config, trainer.train_step.model, trainer.world
     chosen = [f"{group}={name}" for group, name in composed.chosen.items()]
     set_by_user = [key for key, origin in composed.origins.items() if _is_set_by_user(key, origin)]
     chosen += [f"{key}={to_text(_value(config, key))}" for key in set_by_user]
     yield "config", "  ".join(chosen)
+    for line in plan.describe() if plan else ():
+        yield "plan", line
     for line in trainer.report:
         yield "data", line
     for heading, lines in trainer.initial.items():
@@ -129,26 +137,23 @@ def header(composed: ComposedConfig[Config], trainer: Trainer, plugins: Plugins)
 
 def dry_run(composed: ComposedConfig[Config], plugins: Plugins, world: World) -> int:
     """Prepare the data, build everything, make a few updates, and estimate time and memory of the whole run."""
+    path = run_path(composed.config.run or default_name(composed, plugins))
+    composed, plan = with_recipe(composed, plugins, world, path)
+    composed, plan = with_budget(composed, plan, plugins, world, path)
     config = composed.config
     with (
         tempfile.TemporaryDirectory() as folder,
         Log(Path(folder), config.log, config.train.steps, rank=world.rank) as log,
     ):
         trainer = build_trainer(config, plugins, world, RunDirectory(Path(folder)), log)
-        log.facts([fact for fact in header(composed, trainer, plugins) if fact[0] != "run"])
-        seconds = min((_timed(trainer, batch) for batch in islice(trainer.batches(), N_DRY)), default=0.0)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-        log.line(
-            f"dry run: {seconds:.2f} s an update, {seconds * config.train.steps / 3600:.1f} h in all, "
-            f"{peak / 2**30:.1f} GiB; nothing is kept but the prepared data in {config.data.prepared}"
-        )
+        log.facts([fact for fact in header(composed, trainer, plugins, plan) if fact[0] != "run"])
+        seconds = time_updates(trainer).seconds
+        assert trainer.forecast, "build_trainer makes it"
+        found = trainer.forecast.describe(config, seconds, peak_memory(world.device))
+        log.facts([("dry run", line) for line in found])
+        for warning in trainer.forecast.warnings(config, seconds):
+            log.warn(warning)
     return 0
-
-
-def _timed(trainer: Trainer, batch: Any) -> float:
-    began = time.monotonic()
-    trainer.train_step(batch, trainer.state.step)
-    return time.monotonic() - began
 
 
 def _is_set_by_user(key: str, origin: str) -> bool:

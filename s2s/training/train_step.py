@@ -25,6 +25,7 @@ from s2s.objective import Objective
 from s2s.optim.optimizer_step import CUDAGraphOptimizerStep, OptimizerStep
 from s2s.schedules import Schedule
 from s2s.task import Vocab
+from s2s.training.memory_guard import MemoryGuard, is_memory_error
 from s2s.training.step_result import StepResult, pairs_of, ratio
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class TrainStep:
         self.scaler = torch.amp.GradScaler(self.world.device.type, enabled=self.config.precision == "fp16")
         self.graphs = CUDAGraphCallable(self._backward, capture) if self.backend.cuda_graph.enabled else None
         self.optimizer_step = self._optimizer_step()
+        self.memory = MemoryGuard()
         self.split_factor = 1
         """Multiple of the configured number of micro-batches; doubled when memory was too small"""
 
@@ -92,10 +94,11 @@ class TrainStep:
         """The micro-batches of a global batch that this rank trains on."""
         return split(batch, self._n_micro_batches(batch))[self.world.rank :: self.world.size]
 
-    def trial(self, batch: Sequence[Pair]) -> None:
-        """Compute the gradient of a batch and discard it, to measure memory."""
-        self._gradient(split(batch, self._n_micro_batches(batch)), 0, n_tokens_of(batch)[1])
+    def trial(self, batch: Sequence[Pair]) -> bool:
+        """Compute the gradient of a batch and discard it, to measure memory; whether that sufficed on all ranks."""
+        _, failed = self._gradient(split(batch, self._n_micro_batches(batch)), 0, n_tokens_of(batch)[1])
         self.optimizer.zero_grad(set_to_none=self.graphs is None)
+        return not failed
 
     def _gradient(self, parts: Sequence[Sequence[Pair]], step: int, n_tokens: int) -> tuple[Tensor, bool]:
         """Gradient of the objective's sum over the GLOBAL batch, divided by its target tokens.
@@ -108,8 +111,8 @@ class TrainStep:
         failed = False
         try:
             self._accumulate(parts, step, n_tokens, sums)
-        except (torch.OutOfMemoryError, RuntimeError) as error:
-            if not is_memory(error) or self.strategy.needs_every_rank or max(map(len, parts)) < 2:
+        except (RuntimeError, MemoryError) as error:  # torch.OutOfMemoryError is a RuntimeError
+            if not is_memory_error(error) or self.strategy.needs_every_rank or max(map(len, parts)) < 2:
                 raise
             failed = True
             sums[-1] = 1
@@ -132,6 +135,7 @@ class TrainStep:
             weight = 1.0 if parts[index] else 0.0
             factor = torch.full((), weight / n_tokens, device=self.world.device)
             self._seed(step, index)
+            self.memory.check(max(part.src.numel(), part.tgt_in.numel()))
             with self.strategy.micro_batch(last=index == own[-1]):
                 of_part = (self.graphs or self._backward)(part, factor)
             sums[:-2] += weight * of_part
@@ -176,7 +180,7 @@ class TrainStep:
 
     def _n_local(self, n_positions: int) -> int:
         """Micro-batches of each rank for a global batch of so many positions a side."""
-        limit, size = self.config.micro_tokens, self.world.size
+        limit, size = self.config.n_micro_tokens, self.world.size
         needed = 1 if limit is None else math.ceil(n_positions / limit)
         return self.split_factor * math.ceil(needed / size)
 
@@ -219,8 +223,3 @@ def n_positions_of(pairs: Sequence[Pair]) -> tuple[int, int]:
     """Source and target positions of the same as a padded batch."""
     src, tgt = pair_lengths(pairs)
     return len(pairs) * int(src.max(initial=1)), len(pairs) * int(tgt.max(initial=1))
-
-
-def is_memory(error: Exception) -> bool:
-    """Whether the error means that memory is exhausted, on a GPU or on a CPU."""
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)

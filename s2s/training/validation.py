@@ -139,7 +139,7 @@ class Validation:
     @torch.inference_mode()
     def _local_sums(self) -> list[float]:
         """This rank's sums of nll, target tokens, and total and count of each extra."""
-        tokens = self.config.train.micro_tokens or self.config.train.n_tokens
+        tokens = self.config.train.n_micro_tokens or self.config.train.n_tokens
         batches = chain.from_iterable(in_order(corpus, tokens) for corpus in self.corpora)
         sums = [0.0] * (2 + 2 * len(self._extras()))
         # A compiled model may be compiled for the one shape of training's batches.

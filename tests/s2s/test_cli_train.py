@@ -195,7 +195,8 @@ def test_a_dry_run_of_the_built_in_corpus_says_what_it_would_take(capsys: pytest
     arguments = ["task=translation_tiny", "task.pairs=300", "arch=transformer_tiny", "train.tokens=500"]
     assert main([*arguments, "train.steps=1000", "search=greedy", "--dry-run"]) == 0
     shown = capsys.readouterr().out
-    assert "h in all" in shown
+    assert "s an update, " in shown
+    assert "first checkpoint after " in shown
     assert [path.name for path in Path("runs").iterdir()] == ["prepared"]
 
 

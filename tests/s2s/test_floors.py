@@ -23,7 +23,7 @@ FLOORS = (
     "plugin objective intermediate backend",
     "compose",
     "nn data decoding optim schedules metrics checkpoint distributed log testing",
-    "run",
+    "run recipe",
     "generation",
     "training",
     "cli",

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from s2s.errors import ConfigError, DataError
 from s2s.nn.attention import KERNELS, CrossAttention, Heads, Padded, SelfAttention
-from s2s.nn.dropout import Dropout, dropout
+from s2s.nn.dropout import Dropout, apply_dropout
 from s2s.nn.embedding import Embeddings
 from s2s.nn.positions import LearnedPositions, Sinusoids
 from s2s.task import Vocab
@@ -145,7 +145,7 @@ def test_sharing_without_a_joint_vocabulary_is_refused(vocab: Vocab) -> None:
 def test_dropout_drops_its_share_and_keeps_the_mean(dtype: torch.dtype) -> None:
     torch.manual_seed(0)
     x = torch.ones(200, 500, dtype=dtype)
-    dropped = dropout(x, 0.3)
+    dropped = apply_dropout(x, 0.3)
     assert (dropped == 0).double().mean().item() == pytest.approx(0.3, abs=0.006)  # four standard deviations
     assert dropped[dropped != 0].double().unique().tolist() == pytest.approx([1 / 0.7], rel=1e-5)
 
@@ -153,14 +153,14 @@ def test_dropout_drops_its_share_and_keeps_the_mean(dtype: torch.dtype) -> None:
 def test_values_are_dropped_independently() -> None:
     """Four of them come from one random number: no two may be dropped together more often than others."""
     torch.manual_seed(1)
-    kept = (dropout(torch.ones(2**18, 4), 0.25) > 0).double()
+    kept = (apply_dropout(torch.ones(2**18, 4), 0.25) > 0).double()
     assert torch.allclose(kept.mean(0), torch.tensor(0.75).double(), atol=5e-3)
     assert torch.allclose(kept.T.cov(), 0.1875 * torch.eye(4).double(), atol=3e-3)
 
 
 def test_dropout_passes_the_gradient_of_what_it_kept() -> None:
     x = torch.ones(50, requires_grad=True)
-    dropped = dropout(x, 0.5)
+    dropped = apply_dropout(x, 0.5)
     dropped.sum().backward()
     assert x.grad is not None
     assert torch.equal(x.grad, dropped.detach())

@@ -14,6 +14,7 @@ import torch
 from children import in_child
 from small_runs import CPU, PLUGIN, letters_config, letters_plugins, make_run
 
+from s2s import checkpoint
 from s2s.compose import compose
 from s2s.config import Config
 from s2s.distributed import World
@@ -205,6 +206,17 @@ def test_a_run_continues_with_nothing_that_says_what_is_learnt(plugins: Plugins)
     assert "another run=…" in message
     assert "train.steps" not in message
     assert (run_path("x") / "resolved.yaml").read_text() == before
+
+
+def test_what_follows_the_length_of_a_run_follows_it_when_the_run_goes_on(plugins: Plugins) -> None:
+    """The run of the harness has a schedule without a length, so that it is begun anew here."""
+    cosine = ("schedule=cosine", "schedule.warmup=2")
+    begin(run_path("x"), plugins, *cosine, "train.steps=7")
+    checkpoint.save(run_path("x") / "checkpoints", checkpoint.step_name(7), {"model": {"w": torch.zeros(1)}}, {})
+    (warning,) = begin(run_path("x"), plugins, *cosine, "train.steps=9")
+    assert warning.startswith("schedule.steps is 7 there and 9 here, as train.steps is: the run continues")
+    with pytest.raises(CheckpointError, match=r"schedule.steps is 9 there and 20 here\."):
+        begin(run_path("x"), plugins, *cosine, "train.steps=9", "schedule.steps=20")
 
 
 def test_an_option_that_follows_another_says_so(plugins: Plugins) -> None:

@@ -1,0 +1,125 @@
+"""Memory of this machine that a process may still take: what the system, its control groups and its limits leave.
+
+A container's limit is a control group's (cgroup v2: memory.max, v1: memory.limit_in_bytes), often far below what the
+machine has; a process beyond it is killed without a word, so it is asked for here.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Available", "available", "trim"]
+
+import ctypes
+import os
+import resource
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PROC, CGROUP = Path("/proc"), Path("/sys/fs/cgroup")
+UNLIMITED = 1 << 60
+"""What cgroup v1 writes for no limit is about this"""
+
+
+class Available(NamedTuple):
+    """Bytes that can still be allocated, and what limits them."""
+
+    n_bytes: int
+    limit: str
+
+
+class Group(NamedTuple):
+    """The files of a control group that has a memory controller."""
+
+    limit: Path
+    usage: Path
+    stat: Path
+    reclaimable: str
+    """The field of `stat` with the page cache that the system would give back first"""
+
+
+def available(proc: Path = PROC, cgroup: Path = CGROUP) -> Available:
+    """The least that any of them leaves. Takes some 0.1 ms."""
+    return min(_limits(proc, cgroup), default=Available(_physical(), "the machine"))
+
+
+def trim() -> None:
+    """Give freed memory back to the system, where the C library can (GNU's)."""
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (OSError, AttributeError):
+        return
+
+
+def _limits(proc: Path, cgroup: Path) -> Iterator[Available]:
+    machine = _kilobytes(proc / "meminfo", "MemAvailable:")
+    if machine is not None:
+        yield Available(machine, "the machine")
+    for group in _groups(proc, cgroup):
+        left = _left(group)
+        if left is not None:
+            yield Available(left, "the control group (container)")
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    used = _kilobytes(proc / "self" / "status", "VmSize:")
+    if soft != resource.RLIM_INFINITY and used is not None:
+        yield Available(max(soft - used, 0), "ulimit -v")
+
+
+@cache
+def _groups(proc: Path, cgroup: Path) -> tuple[Group, ...]:
+    """The control groups of this process, from its own to the root; those that can be seen from here."""
+    found: list[Group] = []
+    for line in _text(proc / "self" / "cgroup").splitlines():
+        _, controllers, path = (*line.split(":", 2), "", "")[:3]
+        if controllers == "":
+            names = ("memory.max", "memory.current", "memory.stat")
+            found += _chain(cgroup, path, names, "inactive_file")
+        elif "memory" in controllers.split(","):
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat")
+            found += _chain(cgroup / "memory", path, names, "total_inactive_file")
+    return tuple(found)
+
+
+def _chain(root: Path, path: str, names: tuple[str, str, str], reclaimable: str) -> Iterator[Group]:
+    """A container often sees its own group as the root, though /proc names its place outside."""
+    parts = [part for part in path.split("/") if part]
+    for depth in range(len(parts), -1, -1):
+        folder = root.joinpath(*parts[:depth])
+        limit, usage, stat = (folder / name for name in names)
+        if limit.is_file() and usage.is_file():
+            yield Group(limit, usage, stat, reclaimable)
+
+
+def _left(group: Group) -> int | None:
+    """Bytes up to a group's limit; None where it has none."""
+    try:
+        limit, usage = int(_text(group.limit)), int(_text(group.usage))
+    except ValueError:  # max, or nothing
+        return None
+    if limit >= UNLIMITED:
+        return None
+    cached = next((int(v) for k, _, v in map(_field, _text(group.stat).splitlines()) if k == group.reclaimable), 0)
+    return max(limit - usage + cached, 0)
+
+
+def _field(line: str) -> tuple[str, str, str]:
+    return line.partition(" ")
+
+
+def _kilobytes(file: Path, name: str) -> int | None:
+    """Bytes, from a file of lines such as `VmSize: 1234 kB`; None where there is no such line."""
+    lines = _text(file).splitlines()
+    return next((1024 * int(line.split()[1]) for line in lines if line.startswith(name)), None)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text()
+    except OSError:
+        return ""
+
+
+def _physical() -> int:
+    return int(os.sysconf("SC_PAGE_SIZE")) * int(os.sysconf("SC_PHYS_PAGES"))

@@ -1,0 +1,47 @@
+"""Refuses a micro-batch for which memory does not suffice, before the system kills the process.
+
+A GPU says so itself. On a CPU memory is promised freely and found missing when it is written to; so what a larger
+micro-batch than any before would take is compared with what the system, its containers and limits have left.
+"""
+
+from __future__ import annotations
+
+__all__ = ["MemoryGuard", "NotEnoughMemoryError", "is_memory_error"]
+
+from dataclasses import dataclass
+
+import torch
+
+from s2s.backend.memory import available
+
+
+class NotEnoughMemoryError(RuntimeError):
+    """A micro-batch would take more memory than there is."""
+
+
+@dataclass
+class MemoryGuard:
+    """What micro-batches take, as far as it was measured."""
+
+    bytes_per_token: float = 0.0
+    """Of a token a side; 0: not known, and nothing is refused"""
+    largest: int = 0
+    """Tokens a side of the largest micro-batch so far: what it took is kept for the next ones"""
+
+    def check(self, n_tokens: int) -> None:
+        """Raises NotEnoughMemoryError for a micro-batch of so many tokens a side that does not fit."""
+        if self.bytes_per_token and n_tokens > self.largest:
+            need, left = self.bytes_per_token * (n_tokens - self.largest), available()
+            if need > left.n_bytes:
+                raise NotEnoughMemoryError(
+                    f"can't allocate memory: {n_tokens:,} tokens a side would take {need / 2**30:.1f} GiB more, and "
+                    f"{left.limit} has {left.n_bytes / 2**30:.1f} GiB left"
+                )
+        self.largest = max(self.largest, n_tokens)
+
+
+def is_memory_error(error: BaseException) -> bool:
+    """Whether it says that there is too little memory, on a GPU or on a CPU."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError | NotEnoughMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)

@@ -1,0 +1,45 @@
+"""train.micro_tokens=auto in a process of its own: `python finding_micro_tokens.py FOLDER FREE_BYTES`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from finding_batch_size import train_step
+
+import s2s.training.micro_batch
+from s2s.backend.device import PeakMemory
+from s2s.training.micro_batch import find_micro_tokens
+
+PAIR = ([5] * 63, [5] * 63)
+N_PAIRS = 256
+
+
+def configured(tokens: int = 64 * N_PAIRS) -> tuple[Any, Any]:
+    """A configuration as far as it is asked for, and a small train step."""
+    step = train_step()
+    step.config.tokens = tokens
+    valid, arch = SimpleNamespace(score=False), SimpleNamespace(name="transformer")
+    return SimpleNamespace(train=step.config, valid=valid, arch=arch), step
+
+
+def main(folder: Path, free: int) -> None:
+    """Print what was found, whether the weights are unchanged, and the bytes that a batch then takes."""
+    s2s.training.micro_batch.free_memory = lambda _: free
+    config, step = configured()
+    weights = [p.detach().clone() for p in step.parameters]
+    with PeakMemory(torch.device("cpu")) as before:
+        pass
+    said = find_micro_tokens(config, step, PAIR, folder)
+    same = all(torch.equal(p, w) for p, w in zip(step.parameters, weights, strict=True))
+    with PeakMemory(torch.device("cpu")) as peak:
+        step.trial([PAIR] * N_PAIRS)
+    print(json.dumps([said, config.train.micro_tokens, same, peak.bytes - before.bytes]))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,42 @@
+"""The first commands that people type, under a limit of 8 GiB.
+
+The limit is one of address space (ulimit -v), which holds a fortiori for memory in use; a control group would need
+privileges that tests do not have. What was used in the end is checked beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="limits as Linux has them")]
+LIMIT = 8 * 2**30
+COMMANDS = [["task=translation", "arch=transformer_big"], ["task=parsing"], ["task=parsing", "recipe=none"]]
+
+
+@pytest.mark.parametrize("flags", [["--dry-run"], ["train.steps=1", "valid.sentences=4"]], ids=["dry", "train"])
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_it_trains_in_8_gib(tmp_path: Path, command: list[str], flags: list[str]) -> None:
+    limited = (
+        "import os, resource, sys; resource.setrlimit(resource.RLIMIT_AS, 2 * (int(sys.argv[1]),));"
+        "os.execv(sys.executable, [sys.executable, '-m', 's2s.cli.train', *sys.argv[2:]])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", limited, str(LIMIT), *command, *flags],
+        cwd=tmp_path,
+        env={**os.environ, "OMP_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert ("dry run" if flags == ["--dry-run"] else "done  1 updates") in done.stdout
+    assert 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < LIMIT
