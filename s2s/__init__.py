@@ -69,6 +69,7 @@ PUBLIC = (
     "s2s.config",
     "s2s.data",
     "s2s.decoding",
+    "s2s.generation",
     "s2s.intermediate",
     "s2s.io",
     "s2s.metrics",

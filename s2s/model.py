@@ -55,7 +55,8 @@ class State:
 
     joins: ClassVar[bool] = False
     """Whether zeros at the end of any dimension but the first change nothing, so that `join` is right. A search then
-    lets waiting sentences into a batch as others leave it; else they wait until it is empty."""
+    admits waiting sentences to a batch as others leave it; else they wait until it is empty. A stored mask must then
+    be True where a position counts, since joining fills up with zeros."""
 
     captures: ClassVar[bool] = False
     """Whether a step can be captured in a CUDA graph: it leaves the shapes of `buffers` as they are, and nothing in it
@@ -80,7 +81,7 @@ class State:
         return self
 
     def at_capacity(self, beam: int) -> Self:
-        """With counts on the host as if `beam` more tokens filled the buffers: a captured step uses all of them."""
+        """With its host-side counters at the capacity of the buffers, so that a captured step covers every slot."""
         del beam
         return self
 

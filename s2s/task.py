@@ -118,7 +118,7 @@ class Task(ABC):
     def __init__(self, config: Choice) -> None:
         self.config = config
         self.counts: Counter[str] = Counter()
-        """What befell outputs on their way to text, such as that they had to be mended; s2s-generate says it"""
+        """Counts of postprocessing events, such as repaired outputs; s2s-generate reports them"""
 
     @abstractmethod
     def sources(self) -> Sources:

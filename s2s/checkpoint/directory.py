@@ -77,7 +77,7 @@ def save(folder: Path, name: str, tensors: Mapping[str, Mapping[str, Tensor]], s
 
 
 def load(path: Path, only: Collection[str] | None = None) -> Checkpoint:
-    """Verify and read a checkpoint; with `only`, of its tensors just those of these groups that it has."""
+    """Verify and read a checkpoint; `only` restricts it to these groups of tensors, absent ones are skipped."""
     verify(path, only)
     wanted = [group for group in groups(path) if only is None or group in only]
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = [
     "PENALTIES",
+    "ActiveBatch",
     "BeamConfig",
     "BeamSearch",
     "Beams",
@@ -15,6 +16,7 @@ __all__ = [
     "FinishedHypotheses",
     "GreedyConfig",
     "Hypothesis",
+    "RequestQueue",
     "SampleConfig",
     "Search",
     "SearchRequest",
@@ -23,10 +25,13 @@ __all__ = [
     "SourceSentence",
     "StreamingSearch",
     "build_constraint",
+    "gather_hypotheses",
     "greedy",
     "max_output_length",
+    "pad_sources",
     "s2s_register",
     "search_all",
+    "serve",
 ]
 
 from dataclasses import dataclass
@@ -45,10 +50,12 @@ if TYPE_CHECKING:
     from s2s.decoding.constraints import build_constraint
     from s2s.decoding.hypotheses import Beams, Candidates, FinishedHypotheses
     from s2s.decoding.limits import max_output_length
+    from s2s.decoding.log_probs import gather_hypotheses
     from s2s.decoding.penalties import PENALTIES
     from s2s.decoding.queue import SentenceQueue, SourceSentence
     from s2s.decoding.request import SearchRequest, search_all
-    from s2s.decoding.streaming import StreamingSearch
+    from s2s.decoding.request_queue import RequestQueue, serve
+    from s2s.decoding.streaming import ActiveBatch, StreamingSearch, pad_sources
 
 
 @dataclass(frozen=True)
@@ -188,5 +195,15 @@ def s2s_register(registry: Registry) -> None:
 
 
 __getattr__ = lazy_names(
-    __name__, "penalties", "limits", "constraints", "request", "queue", "hypotheses", "streaming", "beam_search"
+    __name__,
+    "penalties",
+    "limits",
+    "constraints",
+    "request",
+    "queue",
+    "hypotheses",
+    "log_probs",
+    "streaming",
+    "request_queue",
+    "beam_search",
 )

@@ -52,7 +52,7 @@ class SentenceQueue:
         return admitted
 
     def peek(self, *, wait: bool) -> SourceSentence | None:
-        """The first sentence; None if there is none, now or, with `wait`, at all."""
+        """The first sentence. None: none is queued now, or, with `wait`, none will ever come."""
         return self._first
 
     def pop(self, sentence: SourceSentence) -> bool:

@@ -3,6 +3,17 @@
 `generator.Generator` is the three in a row; `pipeline` runs it over a file. Torch is not imported here.
 """
 
-from s2s.generation.candidates import NOTHING, UNANSWERED, Candidate, Counts, Input, Output
+from __future__ import annotations
 
-__all__ = ["NOTHING", "UNANSWERED", "Candidate", "Counts", "Input", "Output"]
+__all__ = ["NOTHING", "UNANSWERED", "Candidate", "Counts", "Generator", "Input", "Loaded", "Output", "load"]
+
+from typing import TYPE_CHECKING
+
+from s2s.generation.candidates import NOTHING, UNANSWERED, Candidate, Counts, Input, Output
+from s2s.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from s2s.generation.build import Loaded, load
+    from s2s.generation.generator import Generator
+
+__getattr__ = lazy_names(__name__, "generator", "build")

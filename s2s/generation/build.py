@@ -99,7 +99,7 @@ def _workers(config: GenerateConfig, device: torch.device) -> int:
 
 
 def _matmul(model: Seq2Seq, device: torch.device, config: GenerateConfig) -> LinearBackend:
-    """Who multiplies: for a file, which another process may continue or do a part of, no stopwatch decides."""
+    """The backend of linear maps; for output files never chosen by timing, since shards and resumed runs must agree."""
     measured = config.output == "-" or not _computes_fp32(device, config) or config.quantization != "none"
     return config.matmul if measured or config.matmul != "auto" else deterministic_backend(model)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def resolve_candidates(config: GenerateConfig, search: Choice) -> GenerateConfig:
-    """The same with as many candidates as the search's beam, if nothing is said of them; one is no choice."""
+    """With `candidates` set to the beam size where it is not given; raises ConfigError for a single candidate."""
     if not config.reranks:
         return config
     beam = getattr(search, "beam", None)

@@ -186,7 +186,7 @@ class GradientInForward(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_loss: Tensor, d_nll: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ARG004
-        """Everything was a gradient of the sum already."""
+        """The forward pass computed the gradients; they are only scaled by d_loss."""
         return None, None, None, *(None if d is None else d.mul_(d_loss) for d in ctx.saved_tensors)
 
 

@@ -152,7 +152,7 @@ class RunDirectory:
             )
 
     def _refuse_changes(self, composed: ComposedConfig[Config], plugins: Plugins) -> list[str]:
-        """Warnings of values that have followed an option that may change; an error for other changes."""
+        """Warnings about values that follow an option that may change; raises ConfigError for any other change."""
         if not self.is_resumed or not (self.path / RESOLVED).is_file():
             return []
         try:

@@ -45,7 +45,7 @@ def _renamed(name: str, patterns: Mapping[str, str | None]) -> str | None:
 
 
 def missing_part(name: str, there: str, weights: Iterable[str]) -> str:
-    """The largest part of this model around a tensor of which the other run has nothing, such as `decoder.6.`"""
+    """The longest prefix of a tensor's name under which the other run has no tensor, such as `decoder.6.`"""
     parts = name.split(".")
     if name == there:
         for n in range(1, len(parts)):

@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 GIB = 2**30
 FILE = "micro_tokens.json"
 """Keeps what was found, since a run that continues must draw the same dropout"""
-SAFE = 0.85
+FREE_MEMORY_SHARE = 0.85
 """Share of the free memory that is used: the rest is for fragmentation, and for what other programs take meanwhile"""
-FIRST = 512
+FIRST_TRIAL_TOKENS = 512
 """Tokens a side of the first trial"""
-LAST = 8
+TRIAL_GRANULARITY = 8
 """Trials grow up to this part of what fits: a tighter bound would change little"""
 BLOCK, N_BLOCKS = 1 << 20, 8
 """Pairs that are looked at together for the longest, and such blocks in a corpus"""
-SEARCH = 256 * 2**20
+DECODING_BYTES = 256 * 2**20
 """Bytes that decoding in validation takes beside packed copies of the weights"""
 
 
@@ -60,7 +60,7 @@ class Room:
     @property
     def left(self) -> float:
         """For what grows with a micro-batch."""
-        return SAFE * self.free - self.fixed
+        return FREE_MEMORY_SHARE * self.free - self.fixed
 
 
 def longest_pair(corpora: Sequence[MappedCorpus]) -> Pair:
@@ -131,7 +131,7 @@ def _measured(config: Config, train_step: TrainStep, pair: Pair, whole: int) -> 
     decoding = _for_decoding(config, train_step, gradients)
     if world.any_true(room.left <= 0 or room.free - room.fixed < decoding):
         raise _nothing_fits(config, room, 0)
-    n_pairs, peak, n_before = max(min(FIRST, whole) // longest, 1), before.bytes, 0
+    n_pairs, peak, n_before = max(min(FIRST_TRIAL_TOKENS, whole) // longest, 1), before.bytes, 0
     while True:
         trial, n = _peak(config, train_step, [pair] * n_pairs * world.size), n_pairs * longest
         if trial is None:  # a smaller one is known to fit, or else is tried now
@@ -142,7 +142,7 @@ def _measured(config: Config, train_step: TrainStep, pair: Pair, whole: int) -> 
         slope = (trial - peak) / (n - n_before) if n_before else 0.0
         per_token = max((trial - before.bytes - gradients) / n, slope, 1.0)
         fits = room.left / per_token
-        if not world.any_true(fits < whole and LAST * n < min(fits, whole)):  # a trial is one of all ranks
+        if not world.any_true(fits < whole and TRIAL_GRANULARITY * n < min(fits, whole)):  # a trial is one of all ranks
             return room, per_token
         n_pairs, peak, n_before = 2 * n_pairs, trial, n
 
@@ -159,7 +159,7 @@ def _for_decoding(config: Config, train_step: TrainStep, gradients: int) -> int:
     """What validation takes in the place of a micro-batch: on a CPU packed copies of the weights, and a search."""
     if not config.valid.score:
         return 0
-    return SEARCH + (gradients if train_step.world.device.type == "cpu" else 0)
+    return DECODING_BYTES + (gradients if train_step.world.device.type == "cpu" else 0)
 
 
 def _peak(config: Config, train_step: TrainStep, pairs: Sequence[Pair]) -> int | None:
