@@ -1,6 +1,6 @@
 """The contract of an architecture.
 
-Shapes: B sentences, S source length, T target length, K hypotheses of a sentence, D width, V target symbols.
+Shapes: B sentences, S source length, T target length, K hypotheses of a sentence, D width, V target tokens.
 
 Write `encode` and `decode`, and every search already works. `start` and `step` are a speed-up, which
 `s2s.testing.assert_step_is_decode` holds equal to `decode`.
@@ -117,12 +117,12 @@ class State:
 
 
 class Seq2Seq(nn.Module, ABC):
-    """p(y | x), one symbol at a time."""
+    """p(y | x), one token at a time."""
 
     packs: bool = False
     """Whether `forward` takes sentences that lie end to end, too; on a GPU, where flash attention takes them."""
     max_len: int | None = None
-    """Longest source and target that the model can take, in symbols with the end symbol; None: any."""
+    """Longest source and target that the model can take, in tokens with the end token; None: any."""
     returns_log_probs: bool = False
     """Whether `project` and `step` give what search adds up as it stands, such as log-probabilities weighed against
     another model's; else they give logits, of which search makes log-probabilities."""
@@ -166,21 +166,21 @@ class Seq2Seq(nn.Module, ABC):
         return None
 
     def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor | None:
-        """How much each prediction looks at each source symbol: src, pad [B, S], tgt [B, T] -> [B, T, S] in fp32.
+        """How much each prediction looks at each source token: src, pad [B, S], tgt [B, T] -> [B, T, S] in fp32.
 
-        Row t belongs to the symbol that is predicted after tgt[:, t]; it sums to 1, and padding has none of it. Heads
+        Row t belongs to the token that is predicted after tgt[:, t]; it sums to 1, and padding has none of it. Heads
         are averaged. layer: the decoder's, from 1; None: what the architecture holds best for alignments. The default
         is for an architecture that cannot say it.
         """
         return None
 
     def start(self, memory: Memory) -> State:
-        """Before the first symbol, one hypothesis per sentence; the default is correct, and quadratic."""
+        """Before the first token, one hypothesis per sentence; the default is correct, and quadratic."""
         prefix = torch.empty(memory.pad.size(0), 1, 0, dtype=torch.long, device=memory.pad.device)
         return State(sentence=memory, hypothesis=prefix)
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
-        """Feed the newest symbol of each hypothesis: token [B, K] -> logits [B, K, V] of the next."""
+        """Feed the newest token of each hypothesis: token [B, K] -> logits [B, K, V] of the next."""
         prefix = torch.cat([state.hypothesis, token[:, :, None]], dim=2)  # [B, K, t]
         n_sentences, beam, _ = prefix.shape
         rows = torch.arange(n_sentences, device=prefix.device).repeat_interleave(beam)

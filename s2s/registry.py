@@ -101,7 +101,7 @@ class Registry:
         """Where each plugin came from: its distribution and version, or the file that was asked for."""
 
     def group(self, name: str, contract: str) -> None:
-        """Open a group that the core does not know, such as a task's own kinds of symbols; `add` then fills it.
+        """Open a group that the core does not know, such as a task's own kinds of tokens; `add` then fills it.
 
         Shipped plugins are loaded first, so that strangers can fill what they open.
         """

@@ -1,4 +1,4 @@
-"""The contract of a task: what is learnt, in which symbols, and how an output is judged.
+"""The contract of a task: what is learnt, in which tokens, and how an output is judged.
 
 A task knows no architecture; all that an architecture learns of it is `Vocab`.
 """
@@ -32,9 +32,9 @@ class Vocab:
     """All that a model knows of a task: sizes, and the ids that are special on both sides."""
 
     src: int
-    """Source symbols, special ones included."""
+    """Source tokens, special ones included."""
     tgt: int
-    """Target symbols, special ones included."""
+    """Target tokens, special ones included."""
     pad: int = 0
     unk: int = 1
     bos: int = 2
@@ -42,7 +42,7 @@ class Vocab:
     joint: bool = False
     """Both sides are one vocabulary, so that embeddings can be shared."""
     tags: int = 0
-    """Kinds of sources, where there are several: a source's first symbol is then the id of its kind."""
+    """Kinds of sources, where there are several: a source's first token is then the id of its kind."""
 
     @property
     def tag_ids(self) -> range:
@@ -82,26 +82,26 @@ class Sources:
 
 
 class Constraint(Protocol):
-    """A batched automaton over hypotheses that says which symbol may come next."""
+    """A batched automaton over hypotheses that says which token may come next."""
 
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
-        """States of the empty outputs: src, pad [B, S]; limit [B], most symbols of each without eos -> [B, 1, ·].
+        """States of the empty outputs: src, pad [B, S]; limit [B], most tokens of each without eos -> [B, 1, ·].
 
         At its limit an output can only end: one that may not is lost, so a constraint had better see it coming.
         """
         ...
 
     def allowed(self, state: Tensor) -> Tensor:
-        """State [B, K, ·] -> [B, K, V], True where the symbol may come next."""
+        """State [B, K, ·] -> [B, K, V], True where the token may come next."""
         ...
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
-        """The states after `token` [B, K]. Hypotheses that are dead come along, with any symbol at all."""
+        """The states after `token` [B, K]. Hypotheses that are dead come along, with any token at all."""
         ...
 
 
 class Task(ABC):
-    """What is learnt. Made from its config alone; `learn` or `load` then gives it its symbols.
+    """What is learnt. Made from its config alone; `learn` or `load` then gives it its tokens.
 
     A newcomer writes the abstract methods and names his metrics.
     """
@@ -164,7 +164,7 @@ class Task(ABC):
         return ""
 
     def pieces(self, ids: Sequence[int], src: str) -> list[str]:
-        """Each target symbol as people may read it, for the input `src`; the default is its text by itself."""
+        """Each target token as people may read it, for the input `src`; the default is its text by itself."""
         return [self.detokenize([i], src) for i in ids]
 
     def vocabulary(self, side: Side) -> Sequence[TokenNames] | None:
@@ -175,7 +175,7 @@ class Task(ABC):
         return None
 
     def source_words(self, src: str) -> Sequence[int | None]:
-        """Which word of `src`, parted by white space, each symbol of it belongs to; None: to none of them.
+        """Which word of `src`, parted by white space, each token of it belongs to; None: to none of them.
 
         The default encodes every beginning of words, which is right where words are encoded one by one.
         """
@@ -184,9 +184,9 @@ class Task(ABC):
         return [bisect_right(list(map(len, beginnings)), place) for place in range(len(whole))]
 
     def target_words(self, ids: Sequence[int], src: str) -> Sequence[int | None]:
-        """Which word of the output text each target symbol belongs to.
+        """Which word of the output text each target token belongs to.
 
-        The default writes out every beginning; a symbol that writes nothing belongs to the word that comes next.
+        The default writes out every beginning; a token that writes nothing belongs to the word that comes next.
         """
         words: list[int | None] = []
         texts = [self.detokenize(ids[:n], src).rstrip() for n in range(len(ids) + 1)]
@@ -211,7 +211,7 @@ class Task(ABC):
         return ""
 
     def constraint(self) -> Constraint | None:
-        """What outputs are possible; None: any sequence of symbols."""
+        """What outputs are possible; None: any sequence of tokens."""
         return None
 
     def describe(self) -> Iterable[str]:

@@ -1,6 +1,6 @@
 """recipe=auto: the size of a Transformer, its subwords, regularisation and updates, from corpus and machine.
 
-The largest model of a ladder is taken that the corpus can fill and for which the time suffices to see enough symbols;
+The largest model of a ladder is taken that the corpus can fill and for which the time suffices to see enough tokens;
 the rest follows from the number of epochs that then fit. docs/recipes.md has the rule, its sources and measurements.
 """
 
@@ -47,7 +47,7 @@ WORDS = (0, 0, 0, 0, 2_000_000, 10_000_000, 300_000_000)
 """Target words of training text from which each size is worth its weights"""
 TOKENS_PER_WORD = 1.35
 TOKENS_PER_WEIGHT = 3
-"""Symbols to be seen for each weight of the layers and the softmax: a larger model in the same time would see fewer"""
+"""Tokens to be seen for each weight of the layers and the softmax: a larger model in the same time would see fewer"""
 UTILISATION = {"cpu": 0.35, "cuda": 0.3}
 """Share of the rate of large products that small models reach in training"""
 COPIES = 7 * 4
@@ -66,7 +66,7 @@ class Outlook:
     size: Size
     vocab: int
     epoch: float
-    """Target symbols of an epoch"""
+    """Target tokens of an epoch"""
     operations: float
     """That can be made in the time"""
     wanted: float
@@ -79,7 +79,7 @@ class Outlook:
 
     @property
     def n_tokens(self) -> float:
-        """Target symbols that are seen, with as many of the source."""
+        """Target tokens that are seen, with as many of the source."""
         return min(self.operations / (6 * self.n_weights), self.wanted * self.epoch)
 
     @property
@@ -173,7 +173,7 @@ class _Rule:
         tokens = int(self.given.get("train.tokens", 0) or self._tokens())
         d_model = int(self.given.get("arch.d_model", size.d_model))
         steps = int(self.given.get("train.steps", max(round(outlook.n_tokens / tokens), 100)))
-        yield Decision("train.tokens", tokens, f"{outlook.n_tokens / 1e6:,.1f} M target symbols to be seen")
+        yield Decision("train.tokens", tokens, f"{outlook.n_tokens / 1e6:,.1f} M target tokens to be seen")
         yield Decision("train.steps", steps, f"{outlook.epochs:,.1f} epochs of {self.pairs} in {self.time}")
         yield Decision("schedule", "cosine", "the length of the run is known", "Loshchilov and Hutter, 2017")
         lr = round(4e-3 * (64 / d_model) ** 0.83, 5)

@@ -46,7 +46,7 @@ def load_models(config: GenerateConfig, plugins: Plugins, device: torch.device) 
     first, directory = runs[0], directories[0]
     for other, of_other in zip(runs[1:], directories[1:], strict=True):
         _refuse_other_task(other, of_other, first, directory)
-        _refuse_other_symbols("run", of_other, directory)
+        _refuse_other_tokens("run", of_other, directory)
     digests = [sha256(run.checkpoint_path / "MANIFEST.json") for run in runs]
     model = first.model if len(runs) == 1 else Ensemble([run.model for run in runs])
     made_of: dict[str, Any] = {"checkpoint": digests[0] if len(runs) == 1 else digests}
@@ -54,7 +54,7 @@ def load_models(config: GenerateConfig, plugins: Plugins, device: torch.device) 
     if not config.fusion:
         return Models(first, directory, model, made_of, how)
     path = find_run(config.fusion, "fusion")
-    _refuse_other_symbols("fusion", path, directory)
+    _refuse_other_tokens("fusion", path, directory)
     beside = load_run(path, config.fusion_checkpoint, plugins, device)
     fused = ShallowFusion(model, beside.model, config.fusion_weight, _source(config, beside))
     made_of["fusion"] = {"checkpoint": sha256(beside.checkpoint_path / "MANIFEST.json"), "weight": config.fusion_weight}
@@ -84,7 +84,7 @@ def _pairs(config: GenerateConfig) -> list[tuple[str, str]]:
 
 def _source(config: GenerateConfig, run: Run) -> list[int]:
     """The ids with eos that stand for every source: a language model's task knows no other."""
-    one, other = run.task.encode_source(["", "a"])  # two letters may both be unknown, and so be one symbol
+    one, other = run.task.encode_source(["", "a"])  # two letters may both be unknown, and so be one token
     if one != other:
         raise ConfigError(
             f"fusion={config.fusion} is a run of task={run.config.task.name}, whose outputs depend on a source; "
@@ -102,8 +102,8 @@ def _refuse_other_task(other: Run, of_other: Path, first: Run, directory: Path) 
         )
 
 
-def _refuse_other_symbols(option: str, other: Path, directory: Path) -> None:
-    """A symbol must be the same number in all models."""
+def _refuse_other_tokens(option: str, other: Path, directory: Path) -> None:
+    """A token must be the same number in all models."""
     found, expected = (identity(path / "tokenizer") for path in (other, directory))
     if found != expected:
         raise ConfigError(

@@ -45,14 +45,14 @@ class TextReport:
 
     def file(self, name: str, sentences: Iterable[ScoredOutput], total: Total) -> None:
         if self.per_sentence:
-            print(f"\n  {name}\n  sentence      log p  symbols        ppl")
+            print(f"\n  {name}\n  sentence      log p   tokens        ppl")
         for number, judged in enumerate(sentences, 1):
             if self.per_sentence:
                 log_prob, n = judged.scored.log_prob, len(judged.scored.log_probs)
                 print(f"  {number:8}  {log_prob:9.2f}  {n:7}  {perplexity(log_prob, n):9.2f}")
         print(
             f"  {name}  {total.ppl:.2f}  per word {total.word_ppl:.2f}, "
-            f"log p {total.log_prob:.2f} of {total.symbols:,} symbols, {total.words:,} words"
+            f"log p {total.log_prob:.2f} of {total.n_tokens:,} tokens, {total.words:,} words"
         )
 
     def end(self) -> None:
@@ -79,7 +79,7 @@ class JsonReport:
                 print(",\n " if number else "\n ", json.dumps(_sentence(judged), ensure_ascii=False), end="")
         print("]" if self.per_sentence else "", end="")
         totals = {"name": "ppl", "value": _number(total.ppl), "word_ppl": _number(total.word_ppl)}
-        counts = {"log_prob": _number(total.log_prob), "symbols": total.symbols, "words": total.words}
+        counts = {"log_prob": _number(total.log_prob), "n_tokens": total.n_tokens, "words": total.words}
         print(f", {json.dumps(totals | counts)[1:]}")
 
     def end(self) -> None:

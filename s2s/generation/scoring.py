@@ -1,6 +1,6 @@
 """How probable a model finds given targets: forced decoding, pair by pair, in their order.
 
-Shapes: B pairs, T target length, N = B * T positions, V target symbols.
+Shapes: B pairs, T target length, N = B * T positions, V target tokens.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Scored:
     """What a model says of one target."""
 
     tokens: list[int]
-    """Its symbols, without bos and eos"""
+    """Its tokens, without bos and eos"""
     log_probs: list[float]
     """Of each, given the source and those before it, and last of eos; in nats"""
 
@@ -53,7 +53,7 @@ class Total:
     """Sums over a corpus."""
 
     sentences: int = 0
-    symbols: int = 0
+    n_tokens: int = 0
     """Those of targets, each end counted"""
     words: int = 0
     """Of targets, parted by blanks, each end counted as one"""
@@ -62,18 +62,18 @@ class Total:
     def add(self, scored: Scored, text: str) -> None:
         """One more target, which was written so."""
         self.sentences += 1
-        self.symbols += len(scored.log_probs)
+        self.n_tokens += len(scored.log_probs)
         self.words += len(text.split()) + 1
         self.log_prob += scored.log_prob
 
     @property
     def ppl(self) -> float:
-        """Perplexity of a symbol."""
-        return perplexity(self.log_prob, self.symbols)
+        """Perplexity of a token."""
+        return perplexity(self.log_prob, self.n_tokens)
 
     @property
     def word_ppl(self) -> float:
-        """Perplexity of a word, which can be compared between models of other symbols."""
+        """Perplexity of a word, which can be compared between models of other tokens."""
         return perplexity(self.log_prob, self.words)
 
 
@@ -90,7 +90,7 @@ def score(
 ) -> Iterator[Scored]:
     """What the model says of the target of each pair of texts, in order; at most a window of them is held.
 
-    tokens: symbols of both sides in a batch, padding counted. A DataError names a pair by its number, from 1.
+    tokens: tokens of both sides in a batch, padding counted. A DataError names a pair by its number, from 1.
     """
     return score_ids(model, task.vocab, _encoded(task, examples), device, tokens)
 
@@ -120,7 +120,7 @@ def _window(model: Seq2Seq, vocab: Vocab, pairs: Sequence[Encoded], device: torc
 
 
 def token_log_probs(model: Seq2Seq, batch: Batch) -> Tensor:
-    """Of every target symbol, [B, T] in fp32; the logits of all are never held at once."""
+    """Of every target token, [B, T] in fp32; the logits of all are never held at once."""
     hidden = model(*batch.inputs).flatten(0, 1)  # [N, ·]
     parts = zip(hidden.split(CHUNK), batch.tgt_out.flatten().split(CHUNK), strict=True)
     found = [_log_probs(model.project(some), target) for some, target in parts]
@@ -155,6 +155,6 @@ def _refuse_too_long(number: int, pair: Encoded, longest: int | None) -> None:
     for side, ids in zip(("source", "target"), pair, strict=True):
         if longest is not None and len(ids) >= longest:
             raise DataError(
-                f"pair {number:,}: its {side} has {len(ids) + 1:,} symbols with the end symbol, but this model takes "
+                f"pair {number:,}: its {side} has {len(ids) + 1:,} tokens with the end token, but this model takes "
                 f"{longest:,}; shorten it, or leave the pair out"
             )

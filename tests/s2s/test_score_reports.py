@@ -47,7 +47,7 @@ def test_json_says_all_of_each_sentence(capsys: Any) -> None:
         assert sentence["log_prob"] == pytest.approx(sum(sentence["log_probs"]), abs=1e-5)
     assert "".join(first["sentences"][0]["pieces"]).replace("▁", " ").strip() == "ein hund sieht der kater"
     symbols = sum(len(sentence["log_probs"]) for sentence in first["sentences"])
-    assert (first["symbols"], first["words"]) == (symbols, 9 + 4)
+    assert (first["n_tokens"], first["words"]) == (symbols, 9 + 4)
     log_prob = sum(sentence["log_prob"] for sentence in first["sentences"])
     assert first["log_prob"] == pytest.approx(log_prob, abs=1e-4)
     assert first["value"] == pytest.approx(math.exp(-log_prob / symbols), rel=1e-5)
@@ -65,7 +65,7 @@ def test_what_was_generated_has_the_probabilities_that_it_was_given(trained: Pat
     assert code == 0
     of_hyp = json.loads(out)["scores"][0]["sentences"]
     same = [(a, b) for a, b in zip(outputs, of_hyp, strict=True) if a["tokens"] == b["tokens"]]
-    assert same, "text is cut into the symbols that it was written in, but for rare cases"
+    assert same, "text is cut into the tokens that it was written in, but for rare cases"
     for output, sentence in same:
         assert sentence["log_probs"] == pytest.approx(output["log_probs"], abs=6e-5)  # written with four digits
 

@@ -50,9 +50,9 @@ def slow(model: Seq2Seq, pair: Encoded) -> list[float]:
     src = torch.tensor([[*pair.src, VOCAB.eos]])
     memory = model.encode(src, src == VOCAB.pad)
     target, found = [*pair.tgt, VOCAB.eos], []
-    for t, symbol in enumerate(target):
+    for t, token in enumerate(target):
         logits = model.project(model.decode(torch.tensor([[VOCAB.bos, *target[:t]]]), memory))[0, -1]
-        found.append((logits - logits.max()).softmax(-1)[symbol].log().item())
+        found.append((logits - logits.max()).softmax(-1)[token].log().item())
     model.float()
     return found
 
@@ -126,9 +126,7 @@ def test_nothing_gives_nothing() -> None:
 @pytest.mark.parametrize(("pair", "side"), [(([4] * 8, [4]), "source"), (([4], [4] * 8), "target")])
 def test_what_is_too_long_for_the_model_is_named(pair: tuple[list[int], list[int]], side: str) -> None:
     model = transformer(positions="learned", max_positions=8)
-    with pytest.raises(
-        DataError, match=f"pair 2: its {side} has 9 symbols with the end symbol, but this model takes 8"
-    ):
+    with pytest.raises(DataError, match=f"pair 2: its {side} has 9 tokens with the end token, but this model takes 8"):
         list(score_ids(model, VOCAB, [Encoded([4] * 7, [5] * 7), Encoded(*pair)], CPU))
 
 
@@ -153,12 +151,12 @@ def test_a_text_that_the_task_refuses_is_named() -> None:
         list(score(Table(30), Refusing(), [Example("a", "b"), Example("a", "c"), Example("a", "4")], CPU))
 
 
-def test_perplexities_are_of_symbols_and_of_words_ends_counted() -> None:
+def test_perplexities_are_of_tokens_and_of_words_ends_counted() -> None:
     total = Total()
     for pair, text in ((Encoded([4], [4, 5, 6]), "one two"), (Encoded([5], []), "")):
         (one,) = score_ids(Table(12), VOCAB, [pair], CPU)
         total.add(one, text)
-    assert (total.sentences, total.symbols, total.words) == (2, 5, 4)
+    assert (total.sentences, total.n_tokens, total.words) == (2, 5, 4)
     assert total.ppl == pytest.approx(math.exp(-total.log_prob / 5))
     assert total.word_ppl == pytest.approx(math.exp(-total.log_prob / 4))
     assert Total(1, 1, 1, -1e4).ppl == math.inf
