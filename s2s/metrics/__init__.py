@@ -33,7 +33,7 @@ from s2s.registry import Choice, Registry
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from s2s.metrics.bootstrap import bootstrap, interval
+    from s2s.metrics.resampling import bootstrap, interval
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Metric(ABC):
 
         The default scores every resample anew, which works for any metric and is slow.
         """
-        from s2s.metrics.bootstrap import paired_p_value  # numpy, which listing plugins does without
+        from s2s.metrics.resampling import paired_p_value  # numpy, which listing plugins does without
 
         return [paired_p_value(self, baseline, system, refs, samples, seed) for system in systems]
 
@@ -209,4 +209,4 @@ def s2s_register(registry: Registry) -> None:
     registry.metric("bleu_moses", BleuMosesConfig, "s2s.metrics.moses:BleuMoses")
 
 
-__getattr__ = lazy_names(__name__, "bootstrap")
+__getattr__ = lazy_names(__name__, "resampling")

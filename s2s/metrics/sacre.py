@@ -22,8 +22,8 @@ from sacrebleu.significance import PairedTest
 
 from s2s.errors import ConfigError, DataError
 from s2s.metrics import BleuConfig, ChrfConfig, Metric, Score, TerConfig
-from s2s.metrics.bootstrap import bootstrap, interval
 from s2s.metrics.pairwise import bleu_pairwise, chrf_pairwise
+from s2s.metrics.resampling import bootstrap, interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

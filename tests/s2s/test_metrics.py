@@ -31,8 +31,8 @@ from s2s.metrics import (
     build_metrics,
     compare,
 )
-from s2s.metrics.bootstrap import paired_p_value, resamples
 from s2s.metrics.moses import BleuMoses, split_hyphens
+from s2s.metrics.resampling import paired_p_value, resamples
 from s2s.metrics.sacre import Bleu, Chrf, Ter
 from s2s.plugin import load_plugins
 

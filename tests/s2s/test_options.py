@@ -90,7 +90,7 @@ def test_types_that_are_not_imported_are_explained() -> None:
 
 
 def shipped() -> list[type]:
-    own = [getattr(s2s.config, name) for name in s2s.config.__all__]
+    own = [config for name in s2s.config.__all__ if name.endswith("Config") for config in [getattr(s2s.config, name)]]
     return own + sorted({e.config for e in load_plugins().registry.entries.values()}, key=lambda c: c.__qualname__)
 
 

@@ -22,7 +22,7 @@ def shipped() -> set[str]:
     """Every option and section of every command, whatever is chosen."""
     entries = [e for e in load_plugins().registry.entries.values() if e.group in GROUPS]
     found = {option.key for entry in entries for option in options(entry.config, f"{entry.group}.")}
-    for name in s2s.config.__all__:
+    for name in (name for name in s2s.config.__all__ if name.endswith("Config")):
         found |= {option.key for option in options(getattr(s2s.config, name))}
     return found | {key.rpartition(".")[0] for key in found}
 

@@ -61,9 +61,8 @@ def test_every_search_finds_only_trees(form: Linear, search: BeamSearch) -> None
 def test_without_the_constraint_hardly_an_output_is_a_tree(form: Linear) -> None:
     written, n_trees = small(form), 0
     model = wild((written.vocab.src, written.vocab.tgt))
-    for hypotheses, n_words in zip(
-        SEARCHES["beam 21"](model, *sentences(N_WORDS), written.vocab), N_WORDS, strict=True
-    ):
+    found = find(SEARCHES["beam 21"], model, *sentences(N_WORDS), written.vocab)
+    for hypotheses, n_words in zip(found, N_WORDS, strict=True):
         try:
             n_trees += bool(written.tree(hypotheses[0].tokens, n_words))
         except Malformed:

@@ -18,8 +18,8 @@ from parsing_trees import SHARED, trees
 from s2s.cli.score import main
 from s2s.errors import ConfigError, DataError
 from s2s.metrics import build_metrics, compare
-from s2s.metrics.bootstrap import paired_p_value
 from s2s.metrics.report import as_json, as_text
+from s2s.metrics.resampling import paired_p_value
 from s2s.plugin import load_plugins
 from s2s_parsing import EvalbConfig
 from s2s_parsing.evalb.metric import Evalb
