@@ -33,18 +33,20 @@ test-long: $(READY)
 # Generated arguments and configurations, 10,000 of them, and thousands of whole commands on mistakes and spoilt files;
 # `make test` tries some hundreds of each kind.
 fuzz: $(READY)
-	S2S_FUZZ=2500 $(BIN)/python -m pytest -q -n $(WORKERS) tests/s2s/test_compose_fuzz.py
-	S2S_FUZZ=500 $(BIN)/python -m pytest -q -n $(WORKERS) tests/s2s/test_command_fuzz.py
+	S2S_FUZZ=2500 $(BIN)/python -m pytest -q -n $(WORKERS) tests/s2s/compose/test_compose_fuzz.py
+	S2S_FUZZ=500 $(BIN)/python -m pytest -q -n $(WORKERS) tests/s2s/cli/test_command_fuzz.py
 
 test-gpu: $(READY)
 	$(BIN)/python -m pytest -q -m gpu
 
-# The same tests against the wheel as a user gets it: run from another folder, so that the sources are out of sight.
+# What depends on the installation (commands, presets, C sources, plugins), against the wheel as a user gets it: run from
+# another folder, so that the sources are out of sight.
+WHEEL_TESTS := $(addprefix ../tests/,test_third_party.py plugins/test_transformer.py $(addprefix s2s/,cli backend test_plugin.py compose/test_presets.py))
 test-wheel: $(READY)
 	rm -rf build/wheel && mkdir -p build/wheel
 	$(BIN)/python -m build --wheel --outdir build/wheel . > build/wheel.log 2>&1 || (cat build/wheel.log; exit 1)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target build/wheel/site build/wheel/*.whl
-	cd build && PYTHONPATH=$(CURDIR)/build/wheel/site ../$(BIN)/pytest -q -n $(WORKERS) -c ../pyproject.toml --rootdir .. ../tests
+	cd build && PYTHONPATH=$(CURDIR)/build/wheel/site ../$(BIN)/pytest -q -n $(WORKERS) -c ../pyproject.toml --rootdir .. $(WHEEL_TESTS)
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -6,11 +6,11 @@ import importlib.util
 import json
 import re
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import torch
+from folders import ROOT
 from search_calls import find
 from table_model import Table
 
@@ -27,8 +27,8 @@ from s2s.testing import VOCAB, check_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 PLUGINS = [name for name in FILES if not name.startswith("test_")]

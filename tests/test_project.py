@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import yaml
+from folders import ROOT
 
 import s2s
-
-ROOT = Path(__file__).parents[1]
 
 
 def test_the_citation_names_the_version() -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from folders import DATA
 from hypothesis import strategies as st
 
 from s2s_parsing.tree import Tree, Word
 
-SHARED = Path(__file__).parents[2] / "../shared/data"
-TREEBANKS = sorted(path for path in (SHARED / "treebanks").glob("*/*.mrg*"))
+TREEBANKS = sorted(path for path in (DATA / "treebanks").glob("*/*.mrg*"))
 
 TAGS = ("NN", "DT", "-LRB-", ".", "``", "PRP$", "XX")
 LABELS = ("S", "NP", "VP", "SBAR", "NP-SBJ-1", "X", "WHNP")
@@ -30,7 +28,7 @@ trees = st.lists(constituents, min_size=1, max_size=3).map(lambda children: Tree
 def each_treebank() -> pytest.MarkDecorator:
     """Run a test for every file of the open treebanks, large ones as slow, or skip it with the reason."""
     if not TREEBANKS:
-        return pytest.mark.skip(reason=f"no treebanks in {SHARED / 'treebanks'}")
+        return pytest.mark.skip(reason=f"no treebanks in {DATA / 'treebanks'}")
     large = [pytest.mark.slow], []
     files = [pytest.param(p, id=f"{p.parent.name}/{p.name}", marks=large[p.suffix != ".gz"]) for p in TREEBANKS]
     return pytest.mark.parametrize("path", files)

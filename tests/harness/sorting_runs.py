@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from folders import ROOT
 
 from s2s.cli.train import main
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     import signal
     from collections.abc import Mapping
 
-ROOT = Path(__file__).parents[2]
 WATCH = Path(__file__).with_name("watch_plugin.py")
 SMALL = [
     "task=sorting", "task.pairs=120", "task.longest=6", "arch=transformer_tiny", "arch.d_model=16", "arch.d_ff=16",

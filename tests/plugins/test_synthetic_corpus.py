@@ -8,9 +8,9 @@ import subprocess
 import sys
 from collections import defaultdict
 from functools import cache
-from pathlib import Path
 
 import pytest
+from folders import ROOT
 from nltk import Tree, TreebankWordTokenizer
 
 from s2s_synthetic_corpus.__main__ import main
@@ -196,7 +196,7 @@ def test_one_english_sentence_has_one_german() -> None:
 
 def test_the_documented_pairs_are_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
     main(["10"])
-    text = (Path(__file__).parents[2] / "docs/synthetic_corpus.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/synthetic_corpus.md").read_text(encoding="utf-8")
     assert f"```\n{capsys.readouterr().out.strip()}\n```" in text
 
 

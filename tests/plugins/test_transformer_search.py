@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import random
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import torch
+from folders import DATA
 from reference_operators import use_references
 from search_calls import find, find_queued
 from torch.nn.utils.rnn import pad_sequence
@@ -77,7 +77,7 @@ def test_the_cache_changes_nothing(beam: int) -> None:
     assert outputs(small(), beam, inputs) == outputs(small(Uncached), beam, inputs)
 
 
-SENTENCES = Path(__file__).parents[3] / "shared/data/multi30k/test_2016_flickr.en"
+SENTENCES = DATA / "multi30k/test_2016_flickr.en"
 
 
 @pytest.mark.slow

@@ -10,11 +10,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from folders import ROOT
 
 from s2s.errors import PluginError
 from s2s.plugin import Hooks, Plugins, load_plugins
 
-ROOT = Path(__file__).parents[2]
 HOOKS = [name for name in dir(Hooks) if name.startswith("s2s_")]
 
 HEAD = """\

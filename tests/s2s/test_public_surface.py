@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import importlib
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from folders import ROOT
 
 import s2s
 
-ROOT = Path(__file__).parents[2]
+if TYPE_CHECKING:
+    from pathlib import Path
+
 SOURCES = sorted(p for folder in ("plugins", "tasks", "examples") for p in (ROOT / folder).rglob("*.py"))
 
 

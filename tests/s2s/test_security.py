@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from folders import ROOT
 from small_runs import CPU, PLUGIN, letters_config, letters_plugins, make_run
 
 from s2s.compose import compose
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
-ROOT = Path(__file__).parents[2]
 SOURCES = sorted(path for folder in ("s2s", "plugins", "tasks") for path in (ROOT / folder).rglob("*.py"))
 NETWORK = {"urllib", "http", "ftplib", "requests", "httpx", "aiohttp", "huggingface_hub", "datasets"}
 ARCHIVES = {"zipfile", "tarfile"}

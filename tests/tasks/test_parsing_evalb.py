@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from folders import DATA
 from hypothesis import given
-from parsing_trees import SHARED, trees
+from parsing_trees import trees
 
 from s2s.cli.score import main
 from s2s.errors import ConfigError, DataError
@@ -32,8 +33,8 @@ from s2s_parsing.tree import Node, Tree, Word
 if TYPE_CHECKING:
     from pathlib import Path
 
-CASES = SHARED / "evalb/cases"
-ORIGINAL = SHARED / "evalb/original"
+CASES = DATA / "evalb/cases"
+ORIGINAL = DATA / "evalb/original"
 
 GOLD = "(TOP (S (NP (DT the) (NN cat)) (VP (VBZ sleeps) (PP (IN on) (NP (PRP me)))) (. .)))"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from parsing_trees import SHARED
+from folders import DATA
 
 from s2s.config import GenerateConfig
 from s2s.decoding import BeamConfig
@@ -30,14 +30,14 @@ N_SENTENCES = 5000
 
 
 def trees() -> list[Tree]:
-    files = [SHARED / "treebanks" / f"{part}.clean.mrg" for part in PARTS]
+    files = [DATA / "treebanks" / f"{part}.clean.mrg" for part in PARTS]
     return list(
         islice((t for t in read_treebank(files, Cleaner(Counter()), "error") if isinstance(t, Tree)), N_SENTENCES)
     )
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not SHARED.exists(), reason=f"{SHARED} is not there")
+@pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there")
 def test_every_one_of_5000_sentences_gets_a_tree_of_its_words(tmp_path: Path) -> None:
     gold = trees()
     sentences = [" ".join(leaf.word for leaf in leaves(tree)) for tree in gold]

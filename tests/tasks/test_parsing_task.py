@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from folders import DATA
 from hypothesis import given
 from hypothesis import strategies as st
-from parsing_trees import SHARED, trees
+from parsing_trees import trees
 
 from s2s.compose import compose
 from s2s.config import Config, GenerateConfig, ScoreConfig
@@ -425,7 +426,7 @@ def test_a_form_may_come_from_a_plugin(tmp_path: Path, monkeypatch: pytest.Monke
         plugins.registry.get("task", "parsing").build(config(linear="stared"))
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason=f"no treebanks in {SHARED}")
+@pytest.mark.skipif(not DATA.is_dir(), reason=f"no treebanks in {DATA}")
 @pytest.mark.parametrize(
     "treebank",
     [
@@ -434,7 +435,7 @@ def test_a_form_may_come_from_a_plugin(tmp_path: Path, monkeypatch: pytest.Monke
     ],
 )
 def test_every_tree_of_a_treebank_goes_to_ids_and_back(tmp_path: Path, treebank: str) -> None:
-    path = SHARED / f"treebanks/{treebank}.mrg"
+    path = DATA / f"treebanks/{treebank}.mrg"
     task = built(tmp_path, train=str(path), src_vocab_size=1000)
     wanted = examples(task)
     for example, ids in zip(wanted, task.encode(wanted), strict=True):

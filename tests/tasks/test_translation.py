@@ -8,10 +8,10 @@ import random
 import subprocess
 import sys
 import unicodedata
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from folders import DATA
 
 from s2s.compose import compose
 from s2s.config import Config, ScoreConfig
@@ -23,7 +23,9 @@ from s2s_translation import TranslationConfig
 from s2s_translation.sentences import sentences
 from s2s_translation.task import Translation
 
-SHARED = Path(__file__).parents[2] / "../shared/data"
+if TYPE_CHECKING:
+    from pathlib import Path
+
 EN = ["A man rides a bicycle.", "Two dogs play in the snow.", "She reads a book.", "The old train stopped."] * 5
 DE = ["Ein Mann fährt Rad.", "Zwei Hunde spielen im Schnee.", "Sie liest ein Buch.", "Der alte Zug hielt an."] * 5
 
@@ -265,7 +267,7 @@ def test_the_synthetic_vocabulary_is_small() -> None:
 
 
 def shared(*names: str) -> list[str]:
-    paths = [SHARED / name for name in names]
+    paths = [DATA / name for name in names]
     if not all(path.exists() for path in paths):
         pytest.skip(f"{names[0]} is not there")
     return [str(path) for path in paths]

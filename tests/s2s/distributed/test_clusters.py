@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from sorting_runs import ROOT, SMALL, WATCH, outcome, train_in_ranks
+from folders import ROOT
+from sorting_runs import SMALL, WATCH, outcome, train_in_ranks
 
 from s2s.compose import compose
 from s2s.config import Config, GenerateConfig

@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from sorting_runs import ROOT, SMALL, WATCH, outcome, status, train, train_in_ranks
+from folders import ROOT
+from sorting_runs import SMALL, WATCH, outcome, status, train, train_in_ranks
 
 from s2s.config import TrainConfig
 from s2s.distributed.launcher import _report_cause, n_processes

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from folders import HARNESS
 from rhyming_corpus import WORDS
 from tiny_runs import SMALL, call
 
@@ -17,9 +17,11 @@ from s2s.task import Example, Rejected
 from s2s.testing import check_task
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from s2s.task import Task
 
-RHYMING = str(Path(__file__).parents[1] / "harness" / "rhyming_corpus.py")
+RHYMING = str(HARNESS / "rhyming_corpus.py")
 
 
 def task_of(name: str, **options: Any) -> Task:

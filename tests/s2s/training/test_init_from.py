@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from folders import HARNESS
 from sorting_runs import train_in_ranks
 
 from s2s.cli.train import main
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
-HARNESS = Path(__file__).parents[1] / "harness"
 PLUGINS = [str(HARNESS / "alphabet_plugin.py"), str(HARNESS / "letters_plugin.py")]
 SMALL = [
     f"plugins=[{','.join(PLUGINS)}]", "schedule=constant", "schedule.lr=1e-2", "schedule.warmup=0", "train.tokens=60",

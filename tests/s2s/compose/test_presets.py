@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from folders import ROOT
 
 from s2s.compose import build_config, compose, flatten, merge_groups, to_yaml
 from s2s.compose.yaml12 import read_file
@@ -18,8 +18,9 @@ from s2s.task import Vocab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-CONFIGS = Path(__file__).parents[2] / "configs"
+CONFIGS = ROOT / "configs"
 FILES = sorted(CONFIGS.glob("*/*.yaml"))
 GIVEN = {
     "task.train": "[train.en,train.de]",

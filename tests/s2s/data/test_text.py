@@ -9,6 +9,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from folders import DATA
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +20,6 @@ from s2s.data.text import read_lines
 from s2s.errors import ConfigError, DataError
 from s2s.task import Example, Rejected
 
-DATA = Path(__file__).parents[2] / "../shared/data"
 FUZZ = settings(max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 

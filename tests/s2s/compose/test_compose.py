@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from folders import ROOT
 from toy_plugins import Colour, CopyConfig, NarrowConfig, SearchConfig, WideConfig, toy_plugins
 
 from s2s.compose import ComposedConfig, compose, differences, flatten, recompose, to_yaml
@@ -517,7 +518,7 @@ def test_plugins_must_be_names(value: str) -> None:
 
 
 def test_the_page_on_configuration_is_true(file: Write) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     shipped = load_plugins()
     made = compose(Config, [file(example), "train.micro_tokens=5000"], shipped).config
