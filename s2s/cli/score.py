@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["main"]
+__all__ = ["chosen_metrics", "main"]
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s.compose import ComposedConfig
+    from s2s.metrics import Metric
     from s2s.plugin import Plugins
 
 
@@ -33,12 +34,7 @@ def score(composed: ComposedConfig[ScoreConfig], plugins: Plugins, options: Opti
         from s2s.cli.score_model import score_with_models  # torch comes with it, and metrics do without
 
         return score_with_models(composed, plugins, options)
-    if not config.task.name:
-        raise ConfigError(f"task: nothing is chosen; say task=NAME.{plugins.registry.known('task')}")
-    task = plugins.registry.get("task", config.task.name).build(config.task)
-    metrics = build_metrics(task, plugins.registry, config.metrics, config.metric_options)
-    if not metrics:
-        raise ConfigError(f"task={config.task.name} names no metrics; give some, as in metrics=[bleu,chrf]")
+    metrics = chosen_metrics(composed, plugins)
     systems, refs = read_aligned(config.hyp, config.ref)
     if options.dry_run:
         return print(f"{len(refs[0]):,} sentences, {len(systems)} systems, {len(metrics)} metrics: ready")
@@ -50,3 +46,15 @@ def score(composed: ComposedConfig[ScoreConfig], plugins: Plugins, options: Opti
         ]
     report = as_json if config.format == "json" else as_text
     return print(report(results, len(refs[0]), len(refs)))
+
+
+def chosen_metrics(composed: ComposedConfig[ScoreConfig], plugins: Plugins) -> list[Metric]:
+    """The metrics that the options name, or else the task's."""
+    config = composed.config
+    if not config.task.name:
+        raise ConfigError(f"task: nothing is chosen; say task=NAME.{plugins.registry.known('task')}")
+    task = plugins.registry.get("task", config.task.name).build(config.task)
+    metrics = build_metrics(task, plugins.registry, config.metrics, config.metric_options)
+    if not metrics:
+        raise ConfigError(f"task={config.task.name} names no metrics; give some, as in metrics=[bleu,chrf]")
+    return metrics
