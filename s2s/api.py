@@ -11,8 +11,9 @@ __all__ = ["evaluate", "load", "plugins", "train"]
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from s2s.compose import arguments_of, compose, local_plugins
-from s2s.config import Config, GenerateConfig, ScoreConfig
+from s2s.config import Config, GenerateConfig, PrepareConfig
 from s2s.errors import DataError, S2SError
+from s2s.metrics import build_metrics
 from s2s.plugin import load_plugins
 from s2s.registry import PRESET_GROUPS
 
@@ -58,22 +59,28 @@ def train(*arguments: str, quiet: bool = False, **options: Any) -> Path:
 
 
 def evaluate(
-    hyps: Sequence[str], refs: Sequence[str] | Sequence[Sequence[str]], *arguments: str, **options: Any
+    hyps: Sequence[str],
+    refs: Sequence[str] | Sequence[Sequence[str]],
+    *,
+    task: str | Mapping[str, Any],
+    metrics: Any = None,
+    samples: int = 1000,
+    seed: int = 12345,
+    **options: Any,
 ) -> dict[str, Score]:
-    """The scores of outputs against references, under the metrics' names; several references: [n_refs][n_sentences].
+    """The scores of outputs against references, under the names of `metrics`: by default the task's.
 
-    Options are those of s2s-score: `task` or `metrics`, `samples`, and those of metrics, such as `lowercase=True`.
+    refs: one for each output, or [n_refs][n_sentences]. samples: of the bootstrap for the 95% intervals; 0: none.
+    Options are those of metrics, such as `lowercase=True`.
     """
-    from s2s.cli.score import chosen_metrics
-
     several: list[Any] = [refs] if refs and isinstance(refs[0], str) else list(refs)
     for of in several:
         if len(of) != len(hyps):
             raise DataError(f"{len(hyps):,} outputs and {len(of):,} references; give one for each")
-    composed, plugins = _composed(ScoreConfig, [*arguments, *arguments_of(ScoreConfig, options)])
-    config = composed.config
-    metrics = chosen_metrics(composed, plugins)
-    return {metric.name: metric(hyps, several, config.samples, config.seed) for metric in metrics}
+    composed, plugins = _composed(PrepareConfig, arguments_of(PrepareConfig, {"task": task}))
+    own = plugins.registry.get("task", composed.config.task.name).build(composed.config.task)
+    built = build_metrics(own, plugins.registry, metrics, options)
+    return {metric.name: metric(hyps, several, samples, seed) for metric in built}
 
 
 def plugins(*local: str) -> Mapping[str, list[str]]:

@@ -17,9 +17,11 @@ __all__ = [
     "LoadedModels",
     "Output",
     "Scored",
+    "is_stream",
     "load",
     "load_ready",
     "score",
+    "standard_input",
 ]
 
 from typing import TYPE_CHECKING
@@ -30,6 +32,7 @@ from s2s.lazy import lazy_names
 if TYPE_CHECKING:
     from s2s.generation.build import MODEL_OPTIONS, Loaded, LoadedModels, load, load_ready
     from s2s.generation.generator import Generator
+    from s2s.generation.input_lines import is_stream, standard_input
     from s2s.generation.scoring import Scored, score
 
-__getattr__ = lazy_names(__name__, "generator", "build", "scoring")
+__getattr__ = lazy_names(__name__, "input_lines", "generator", "build", "scoring")
