@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["AdadeltaConfig", "RNNConfig", "s2s_register"]
+__all__ = ["RNNConfig", "s2s_register"]
 
 from dataclasses import dataclass
 from typing import Literal
@@ -125,20 +125,6 @@ class RNNConfig(Choice):
         ]
 
 
-@dataclass(kw_only=True)
-class AdadeltaConfig(Choice):
-    """Rates from the sizes of past gradients and updates (Zeiler, 2012); a schedule's 1.0 is the paper's."""
-
-    rho: float = 0.95
-    """Decay of both means of squares."""
-    eps: float = 1e-6
-    """Added to both."""
-
-    def __post_init__(self) -> None:
-        refuse_outside("optim", self, rho=SHARE, eps=above(0))
-
-
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     registry.arch("rnn", RNNConfig, "s2s_recurrent.model:RNN")
-    registry.optim("adadelta", AdadeltaConfig, "s2s_recurrent.adadelta:adadelta")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from arch_checks import plugins, seeded
+from arch_checks import seeded
 from torch import Tensor, nn
 
 from s2s.testing import VOCAB
@@ -176,11 +176,3 @@ def test_the_decoder_is_a_loop_over_torchs_cells() -> None:
         outputs.append(model.softmax(x))
     found = model.project(model.decode(batch.tgt_in, memory))
     torch.testing.assert_close(found, torch.stack(outputs, dim=1))
-
-
-def test_adadelta_is_registered() -> None:
-    entry = plugins().registry.get("optim", "adadelta")
-    weight = nn.Parameter(torch.ones(2))
-    optimizer = entry.build(entry.config(), [weight])
-    (group,) = optimizer.param_groups
-    assert (group["rho"], group["eps"]) == (0.95, 1e-6)
