@@ -10,8 +10,8 @@ import pytest
 from tiny_runs import write_corpus
 
 from s2s.cli import train
-from s2s.metrics import BleuConfig
-from s2s.metrics.sacre import Bleu
+from s2s_metrics import BleuConfig
+from s2s_metrics.sacre import Bleu
 from s2s_study import job
 from s2s_study.command import main
 
@@ -150,6 +150,7 @@ def test_a_failed_job_is_named_and_the_others_are_in_the_table(
     assert [table(folder)[row, "ppl"]["n"] for row in rows] == ["1", "0", "0"]
 
 
+@pytest.mark.slow
 def test_halving_continues_the_best_trials_to_the_end(folder: Path) -> None:
     space = {"schedule.warmup": {"low": 1, "high": 5000}}
     tune = {"method": "halving", "space": space, "trials": 3, "first": 2}
