@@ -5,7 +5,20 @@
 
 from __future__ import annotations
 
-__all__ = ["NOTHING", "UNANSWERED", "Candidate", "Counts", "Generator", "Input", "Loaded", "Output", "load"]
+__all__ = [
+    "NOTHING",
+    "UNANSWERED",
+    "Candidate",
+    "Counts",
+    "Generator",
+    "Input",
+    "Loaded",
+    "Output",
+    "Scored",
+    "Segment",
+    "load",
+    "score",
+]
 
 from typing import TYPE_CHECKING
 
@@ -15,5 +28,7 @@ from s2s.lazy import lazy_names
 if TYPE_CHECKING:
     from s2s.generation.build import Loaded, load
     from s2s.generation.generator import Generator
+    from s2s.generation.reading import Segment
+    from s2s.generation.scoring import Scored, score
 
-__getattr__ = lazy_names(__name__, "generator", "build")
+__getattr__ = lazy_names(__name__, "generator", "build", "reading", "scoring")
