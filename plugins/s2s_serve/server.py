@@ -7,7 +7,6 @@ __all__ = ["Server", "load_server"]
 import asyncio
 import contextlib
 import hmac
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s import ConfigError
-from s2s.compose import compose, flatten
+from s2s.compose import arguments_of, compose
 from s2s.config import GenerateConfig
 from s2s.generation import load
 from s2s_serve import ServeConfig
@@ -105,12 +104,11 @@ class Server:
 
 def load_server(config: ServeConfig, plugins: Plugins) -> Server:
     """Load every run."""
-    options = {"threads": 1, "matmul": "exact", **flatten(config.generate)}
+    options = {"threads": 1, "matmul": "exact", **config.generate}
     options |= {"nbest": config.nbest, "fields": ["pieces"], "format": "jsonl"}
     engines = {}
     for name, run in config.runs.items():
-        arguments = [f"{key}={json.dumps(value)}" for key, value in {**options, "run": run}.items()]
-        composed = compose(GenerateConfig, arguments, plugins)
+        composed = compose(GenerateConfig, arguments_of(GenerateConfig, {**options, "run": run}), plugins)
         if composed.config.workers != 1:
             raise ConfigError(f"generate.workers={composed.config.workers}: a server has one process; leave it out")
         engines[name] = Engine(name, load(composed, plugins), config.max_waiting)

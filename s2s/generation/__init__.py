@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "MODEL_OPTIONS",
     "NOTHING",
     "UNANSWERED",
     "Candidate",
@@ -13,11 +14,15 @@ __all__ = [
     "Generator",
     "Input",
     "Loaded",
+    "LoadedModels",
     "Output",
     "Scored",
     "Segment",
+    "is_stream",
     "load",
+    "load_ready",
     "score",
+    "standard_input",
 ]
 
 from typing import TYPE_CHECKING
@@ -26,9 +31,10 @@ from s2s.generation.candidates import NOTHING, UNANSWERED, Candidate, Counts, In
 from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from s2s.generation.build import Loaded, load
+    from s2s.generation.build import MODEL_OPTIONS, Loaded, LoadedModels, load, load_ready
     from s2s.generation.generator import Generator
+    from s2s.generation.input_lines import is_stream, standard_input
     from s2s.generation.reading import Segment
     from s2s.generation.scoring import Scored, score
 
-__getattr__ = lazy_names(__name__, "generator", "build", "reading", "scoring")
+__getattr__ = lazy_names(__name__, "input_lines", "generator", "build", "reading", "scoring")
