@@ -19,6 +19,7 @@ from pathlib import Path
 
 from s2s.errors import CheckpointError
 from s2s.io.atomic import NO_LOCKS
+from s2s.io.json_files import parse_json, read_json
 
 HEARTBEAT = 10.0
 """Seconds between two heartbeats"""
@@ -108,7 +109,7 @@ def _take(path: Path) -> _Heartbeat:
 def _is_alive(path: Path, found: str) -> bool:
     """Whether the owner lives: on this machine by its process, on another by its next heartbeat."""
     with suppress(ValueError, KeyError, TypeError):
-        owner = json.loads(found)
+        owner = parse_json(found)
         if owner["host"] == socket.gethostname():
             return _start_time(owner["pid"]) == owner["born"]
     until = time.monotonic() + STALE  # clocks of two machines cannot be compared
@@ -131,7 +132,7 @@ def _remove(path: Path, found: str) -> None:
 
 def _in_use(path: Path) -> CheckpointError:
     try:
-        holder = json.loads(path.read_text())
+        holder = read_json(path)
         who = f"process {holder['pid']} on {holder['host']}, started {holder['started']}"
     except (OSError, ValueError, KeyError, TypeError):
         who = "another process"
