@@ -28,7 +28,7 @@ from s2s.distributed import DDP, World
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
 from s2s.optim import AdamConfig
-from s2s.optim.build import adam
+from s2s.optim.adam import adam
 from s2s.plugin import load_plugins
 from s2s.training.train_step import TrainStep
 from s2s_transformer import TransformerConfig

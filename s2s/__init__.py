@@ -1,5 +1,7 @@
 """s2s: a plugin-based framework for sequence-to-sequence models.
 
+A program loads a trained run with `load`, and trains and scores with `train` and `evaluate` (docs/python.md).
+
 A plugin may import the modules in `PUBLIC`, and from each of them the names in its `__all__`; everything else may
 change without notice. The contracts are here, in `s2s` itself; what needs torch is imported when first used, so that
 `import s2s` alone is quick.
@@ -9,6 +11,8 @@ from __future__ import annotations
 
 __all__ = [
     "PUBLIC",
+    "Attention",
+    "AttentionMap",
     "Batch",
     "CheckpointError",
     "Choice",
@@ -36,15 +40,20 @@ __all__ = [
     "Sums",
     "Task",
     "TokenNames",
+    "TrainedModel",
     "TrainerView",
     "UserError",
     "Vocab",
     "__version__",
     "did_you_mean",
+    "evaluate",
     "hookimpl",
+    "load",
     "load_plugins",
     "make_batch",
+    "plugins",
     "rows_without_eos",
+    "train",
 ]
 
 from typing import TYPE_CHECKING
@@ -55,11 +64,13 @@ from s2s.plugin import Plugins, TrainerView, hookimpl, load_plugins
 from s2s.registry import Choice, Entry, Registry
 
 if TYPE_CHECKING:
+    from s2s.api import evaluate, load, plugins, train
     from s2s.batch import Batch, Packing, SequenceOffsets, make_batch
     from s2s.corpus import Corpus
-    from s2s.model import Memory, Seq2Seq, State
+    from s2s.model import AttentionMap, Memory, Seq2Seq, State
     from s2s.objective import Context, Mean, Objective, Sums, rows_without_eos
     from s2s.task import Constraint, Encoded, Example, Rejected, Side, Sources, Task, TokenNames, Vocab
+    from s2s.trained_model import Attention, TrainedModel
 
 PUBLIC = (
     "s2s",
@@ -69,13 +80,16 @@ PUBLIC = (
     "s2s.config",
     "s2s.data",
     "s2s.decoding",
+    "s2s.distributed",
     "s2s.generation",
     "s2s.intermediate",
     "s2s.io",
     "s2s.metrics",
     "s2s.nn",
+    "s2s.optim",
     "s2s.recipe",
     "s2s.run",
+    "s2s.schedules",
     "s2s.testing",
     "s2s.training",
 )
@@ -83,4 +97,4 @@ PUBLIC = (
 
 __version__ = "0.1.0"
 
-__getattr__ = lazy_names(__name__, "task", "corpus", "model", "batch", "objective")
+__getattr__ = lazy_names(__name__, "api", "task", "corpus", "model", "batch", "objective", "trained_model")

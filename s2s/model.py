@@ -8,12 +8,12 @@ Write `encode` and `decode`, and every search already works. `start` and `step` 
 
 from __future__ import annotations
 
-__all__ = ["Memory", "Seq2Seq", "State", "evaluating"]
+__all__ = ["AttentionMap", "Memory", "Seq2Seq", "State", "evaluating"]
 
 import contextlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -116,6 +116,21 @@ class State:
         return replace(self, sentence=sentence, hypothesis=join_tensors(self.hypothesis, other.hypothesis))
 
 
+class AttentionMap(NamedTuple):
+    """The attention weights of one layer."""
+
+    kind: str
+    """Which attention of the architecture, such as encoder, decoder, cross"""
+    layer: int
+    """From 1; 0: of no layer in particular"""
+    queries: Side
+    """Whose tokens attend: on the target side, row t belongs to the token that is predicted after tgt[:, t]"""
+    keys: Side
+    """Whose tokens are attended to: on the target side, column t is tgt[:, t], the first of which is bos"""
+    weights: Tensor
+    """[B, h, queries, keys] in fp32; a row sums to 1"""
+
+
 class Seq2Seq(nn.Module, ABC):
     """p(y | x), one token at a time."""
 
@@ -173,6 +188,15 @@ class Seq2Seq(nn.Module, ABC):
         is for an architecture that cannot say it.
         """
         return None
+
+    def attention_maps(self, src: Tensor, pad: Tensor, tgt: Tensor) -> Sequence[AttentionMap]:
+        """All attention weights of `forward`, layer by layer: src, pad [B, S], tgt [B, T].
+
+        The default is what `attention` says, as one head; an architecture of s2s.nn's attention has its own by
+        `s2s.nn.recording_weights`.
+        """
+        weights = self.attention(src, pad, tgt)
+        return [] if weights is None else [AttentionMap("cross", 0, "tgt", "src", weights[:, None])]
 
     def start(self, memory: Memory) -> State:
         """Before the first token, one hypothesis per sentence; the default is correct, and quadratic."""

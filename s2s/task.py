@@ -198,6 +198,10 @@ class Task(ABC):
         """The input, as `encode_source` wants it, in a line as people write it: s2s-generate raw=true."""
         return line
 
+    def as_object(self, hyp: str) -> Any:
+        """An output text as an object to compute with, such as an nltk.Tree; the default is the text itself."""
+        return hyp
+
     def split(self, src: str) -> Sequence[str]:
         """The sentences of an input that is too long to be decoded whole; one part: it cannot be taken apart."""
         return [src]

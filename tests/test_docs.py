@@ -14,7 +14,7 @@ from folders import ROOT
 from search_calls import find
 from table_model import Table
 
-from s2s.cli import generate, score
+from s2s.cli import generate
 from s2s.cli.train import main as train
 from s2s.compose import compose
 from s2s.config import Config
@@ -24,6 +24,7 @@ from s2s.plugin import Hooks, Plugins, load_plugins
 from s2s.registry import GROUPS
 from s2s.task import Vocab
 from s2s.testing import VOCAB, check_task
+from s2s_score import command as score
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

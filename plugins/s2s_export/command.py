@@ -1,4 +1,4 @@
-"""The command s2s-export."""
+"""s2s-export: a run as a model of CTranslate2 or Hugging Face."""
 
 from __future__ import annotations
 

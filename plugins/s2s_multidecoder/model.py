@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from s2s import Memory, Seq2Seq, State
+from s2s import AttentionMap, Memory, Seq2Seq, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -142,6 +142,15 @@ class MultiDecoder(Seq2Seq):
             lambda kind: self._model(kind).attention(src, pad, tgt, layer),
             lambda kind, at: self._model(kind).attention(src[at], pad[at], tgt[at], layer),
         )
+
+    def attention_maps(self, src: Tensor, pad: Tensor, tgt: Tensor) -> list[AttentionMap]:
+        """src, pad [B, S], tgt [B, T] -> the maps of the decoder of each sentence's kind, which has as many layers."""
+        tag = self._tag(src)
+        rows = [rows_of(tag, kind) for kind in kinds(tag)]
+        pairs = zip(kinds(tag), rows, strict=True)
+        found = zip(*(self._model(kind).attention_maps(src[at], pad[at], tgt[at]) for kind, at in pairs), strict=True)
+        order = torch.cat(rows).argsort()
+        return [same[0]._replace(weights=torch.cat([one.weights for one in same])[order]) for same in found]
 
     def vocab_rows(self) -> dict[str, Side] | None:
         """Those of all models; None if the models do not say."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self, TypeVar, cast
 import torch
 from torch import Tensor, nn
 
-from s2s import ConfigError, Memory, Seq2Seq, State
+from s2s import AttentionMap, ConfigError, Memory, Seq2Seq, State
 from s2s.backend import bucket_size
 from s2s.nn import (
     KERNELS,
@@ -29,6 +29,7 @@ from s2s.nn import (
     Sinusoids,
     VarlenLayout,
     empty_kv_cache,
+    recording_weights,
 )
 from s2s_transformer.cost import forward_operations
 from s2s_transformer.layers import DecoderLayer, EncoderLayer, fused_decoder, heads, stack_norm
@@ -125,6 +126,16 @@ class Transformer(Seq2Seq):
             x = of_decoder(x, Padded(self.kernel, causal=True), memory.hidden, seen)
         assert seen.weights is not None
         return seen.weights.float().mean(1)
+
+    def attention_maps(self, src: Tensor, pad: Tensor, tgt: Tensor) -> list[AttentionMap]:
+        """src, pad [B, S], tgt [B, T] -> each layer's weights, [B, h, S, S], [B, h, T, T] and [B, h, T, S]."""
+        with recording_weights(self) as weights:
+            self(src, pad, tgt)
+        maps = [AttentionMap("encoder", n, "src", "src", weights[of.attention]) for n, of in enumerate(self.encoder, 1)]
+        for n, layer in enumerate(self.decoder, 1):
+            maps.append(AttentionMap("decoder", n, "tgt", "tgt", weights[layer.attention]))
+            maps.append(AttentionMap("cross", n, "tgt", "src", weights[layer.cross_attention]))
+        return maps
 
     def start(self, memory: Memory) -> Decoding:
         """Each layer's keys and values of the source, once per sentence; of the target, none yet."""

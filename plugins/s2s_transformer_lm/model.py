@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from s2s import Memory, Seq2Seq, State
+from s2s import AttentionMap, Memory, Seq2Seq, State
 from s2s.nn import (
     KERNELS,
     CachedAttention,
@@ -31,6 +31,7 @@ from s2s.nn import (
     Sinusoids,
     VarlenLayout,
     empty_kv_cache,
+    recording_weights,
 )
 
 if TYPE_CHECKING:
@@ -88,6 +89,14 @@ class TransformerLM(Seq2Seq):
         d, lengths = self.config.d_model, np.asarray(tgt, dtype=float)
         layer = lengths.sum() * (4 * d * d + 2 * d * self.config.d_ff) + d * (lengths**2).sum()
         return float(2 * (self.config.n_layers * layer + lengths.sum() * d * self.vocab.tgt))
+
+    def attention_maps(self, src: Tensor, pad: Tensor, tgt: Tensor) -> list[AttentionMap]:
+        """tgt [B, T] -> each layer's weights [B, h, T, T]."""
+        with recording_weights(self) as weights:
+            self(src, pad, tgt)
+        return [
+            AttentionMap("decoder", n, "tgt", "tgt", weights[layer.attention]) for n, layer in enumerate(self.layers, 1)
+        ]
 
     def start(self, memory: Memory) -> KVCacheState:
         """The empty prefix."""

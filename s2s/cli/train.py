@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["main"]
+__all__ = ["main", "train_or_launch"]
 
 import os
 import sys
@@ -36,20 +36,27 @@ def train(composed: ComposedConfig[Config], plugins: Plugins, options: Options) 
             world.close()
 
 
+def train_or_launch(
+    composed: ComposedConfig[Config], plugins: Plugins, options: Options, arguments: Sequence[str]
+) -> int:
+    """Train here, or in a process for each device that train.devices asks for, which is given `arguments`."""
+    config = composed.config.train
+    if config.devices != 1 and "RANK" not in os.environ:  # which torchrun sets
+        from s2s.distributed.launcher import launch, n_processes
+
+        if (n := n_processes(config)) > 1:
+            return launch("s2s.cli.train", arguments, config, n)
+    return train(composed, plugins, options)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command: here, or in a process for each device that train.devices asks for."""
+    """The command."""
     arguments = sys.argv[1:] if argv is None else argv
 
-    def train_or_launch(composed: ComposedConfig[Config], plugins: Plugins, options: Options) -> int:
-        config = composed.config.train
-        if config.devices != 1 and "RANK" not in os.environ:  # which torchrun sets
-            from s2s.distributed.launcher import launch, n_processes
+    def train_or_launch_here(composed: ComposedConfig[Config], plugins: Plugins, options: Options) -> int:
+        return train_or_launch(composed, plugins, options, arguments)
 
-            if (n := n_processes(config)) > 1:
-                return launch("s2s.cli.train", arguments, config, n)
-        return train(composed, plugins, options)
-
-    return run_command(Config, train_or_launch, arguments, _with_recipe)
+    return run_command(Config, train_or_launch_here, arguments, _with_recipe)
 
 
 def _with_recipe(composed: ComposedConfig[Config], plugins: Plugins) -> ComposedConfig[Config]:

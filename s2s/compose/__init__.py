@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = [
     "ComposedConfig",
+    "arguments_of",
     "build_config",
     "compose",
     "differences",
@@ -20,7 +21,7 @@ __all__ = [
     "to_yaml",
 ]
 
-from s2s.compose.arguments import local_plugins
+from s2s.compose.arguments import arguments_of, local_plugins
 from s2s.compose.composition import ComposedConfig, build_config, compose, merge_groups, recompose, resolve
 from s2s.compose.conversion import entry_config
 from s2s.compose.printing import differences, flatten, to_yaml

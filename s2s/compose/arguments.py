@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-__all__ = ["Arguments", "local_plugins", "read_arguments"]
+__all__ = ["Arguments", "arguments_of", "local_plugins", "read_arguments"]
 
 import difflib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2s.compose.yaml12 import read_value
+from s2s.compose.options import hints_of, is_section
+from s2s.compose.yaml12 import read_value, to_text
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -57,6 +59,20 @@ def local_plugins(arguments: Sequence[str]) -> tuple[str, ...]:
     """The names in `plugins=[…]`, which are loaded before the other arguments are read."""
     texts = [a.partition("=")[2] for a in arguments if a.startswith("plugins=")]
     return tuple(name for text in texts for name in _names(text))
+
+
+def arguments_of(schema: type, options: Mapping[str, Any]) -> list[str]:
+    """Options as they are written on the command line of `schema`; those of a group or section may be a mapping.
+
+    {"run": "010", "search": {"name": "beam", "alpha": 0.6}} -> ["run='010'", "search=beam", "search.alpha=0.6"]
+    """
+    hints, flat = hints_of(schema), dict[str, Any]()
+    for key, value in options.items():
+        if isinstance(value, Mapping) and is_section(hints.get(key)):
+            flat |= {key if name == "name" else f"{key}.{name}": below for name, below in value.items()}
+        else:
+            flat[key] = value
+    return [f"{key}={to_text(value)}" for key, value in flat.items()]
 
 
 def _names(text: str) -> list[str]:

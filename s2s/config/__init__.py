@@ -16,7 +16,6 @@ __all__ = [
     "LogConfig",
     "PrepareConfig",
     "Range",
-    "ScoreConfig",
     "TrainConfig",
     "ValidConfig",
     "above",
@@ -26,5 +25,4 @@ __all__ = [
 
 from s2s.config.commands import AverageConfig, GenerateConfig, PrepareConfig
 from s2s.config.ranges import SHARE, Range, above, at_least, refuse_outside
-from s2s.config.score import ScoreConfig
 from s2s.config.training import CheckpointConfig, Config, DataConfig, LogConfig, TrainConfig, ValidConfig

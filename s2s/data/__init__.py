@@ -17,6 +17,7 @@ __all__ = [
     "MonolingualConfig",
     "ParallelConfig",
     "Subwords",
+    "first_misaligned_line",
     "missing",
     "numbered_lines",
     "parse_corpora",
@@ -35,6 +36,7 @@ from s2s.registry import Choice, Registry
 
 if TYPE_CHECKING:
     from s2s.data.corpora import Corpora, CorpusOptions, FileForm, parse_corpora
+    from s2s.data.misalignment import first_misaligned_line
     from s2s.data.monolingual import MONOLINGUAL
     from s2s.data.parallel import PARALLEL, read_pairs
     from s2s.data.subwords import UNK, Subwords, train_subwords
@@ -67,4 +69,4 @@ def s2s_register(registry: Registry) -> None:
     registry.corpus("monolingual", MonolingualConfig, "s2s.data.monolingual:MonolingualCorpus")
 
 
-__getattr__ = lazy_names(__name__, "corpora", "text", "parallel", "monolingual", "subwords")
+__getattr__ = lazy_names(__name__, "corpora", "text", "misalignment", "parallel", "monolingual", "subwords")

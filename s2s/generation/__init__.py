@@ -5,7 +5,24 @@
 
 from __future__ import annotations
 
-__all__ = ["NOTHING", "UNANSWERED", "Candidate", "Counts", "Generator", "Input", "Loaded", "Output", "load"]
+__all__ = [
+    "MODEL_OPTIONS",
+    "NOTHING",
+    "UNANSWERED",
+    "Candidate",
+    "Counts",
+    "Generator",
+    "Input",
+    "Loaded",
+    "LoadedModels",
+    "Output",
+    "Scored",
+    "is_stream",
+    "load",
+    "load_ready",
+    "score",
+    "standard_input",
+]
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +30,9 @@ from s2s.generation.candidates import NOTHING, UNANSWERED, Candidate, Counts, In
 from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from s2s.generation.build import Loaded, load
+    from s2s.generation.build import MODEL_OPTIONS, Loaded, LoadedModels, load, load_ready
     from s2s.generation.generator import Generator
+    from s2s.generation.input_lines import is_stream, standard_input
+    from s2s.generation.scoring import Scored, score
 
-__getattr__ = lazy_names(__name__, "generator", "build")
+__getattr__ = lazy_names(__name__, "input_lines", "generator", "build", "scoring")

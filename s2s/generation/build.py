@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["Loaded", "load"]
+__all__ = ["MODEL_OPTIONS", "Loaded", "LoadedModels", "load", "load_ready"]
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +16,7 @@ from s2s.backend.decoding_graph import graph_decoding
 from s2s.backend.device import keep_freed_memory
 from s2s.backend.linear import LinearBackend, deterministic_backend, prepack
 from s2s.compose import ComposedConfig, recompose
+from s2s.config import GenerateConfig
 from s2s.data.encode import n_workers
 from s2s.decoding.ensemble import member_models
 from s2s.distributed import pick_device
@@ -25,12 +26,11 @@ from s2s.generation.models import Models, load_models, refuse_if_several
 from s2s.generation.output_stream import made_of
 from s2s.generation.reranking import build_utility, resolve_candidates
 from s2s.io.workers import n_useful_processes
+from s2s.plugin import Plugins
 
 if TYPE_CHECKING:
-    from s2s.config import GenerateConfig
     from s2s.decoding import Search
     from s2s.model import Seq2Seq
-    from s2s.plugin import Plugins
     from s2s.registry import Choice
 
 
@@ -43,9 +43,53 @@ class Loaded(NamedTuple):
     """What computes, in words"""
 
 
+@dataclass(frozen=True)
+class LoadedModels:
+    """Models on their device, made ready to decode; all generators that share them are made here."""
+
+    models: Models
+    device: torch.device
+    config: GenerateConfig
+    """Options that concern the models are settled in it"""
+    plugins: Plugins
+    how: str
+    """What computes, in words"""
+
+    def generator(self, composed: ComposedConfig[GenerateConfig]) -> Loaded:
+        """A generator by other options of search and output; what `search` does not say is as in the run."""
+        task = self.models.first.task
+        settled = {name: getattr(self.config, name) for name in MODEL_OPTIONS}
+        chosen = recompose(self.models.first.config, {"search": composed.given.get("search", {})}, self.plugins).search
+        config = resolve_candidates(replace(composed.config, **settled), chosen)
+        search, how = self._search(chosen, config)
+        utility = build_utility(config, task, self.plugins)
+        generator = Generator(self.models.model, task, search, self.device, config, utility)
+        return Loaded(generator, made_of(generator.config, self.models.made_of, chosen, self.device.type), how)
+
+    def _search(self, chosen: Choice, config: GenerateConfig) -> tuple[Search, str]:
+        """Who searches, and what computes, in words."""
+        if config.backend == "native":
+            return self.plugins.registry.get("search", chosen.name).build(chosen), self.how
+        folder = Path(config.exported) if config.exported else self.models.directory / "export" / config.backend
+        engine = self.plugins.registry.get("inference_engine", config.backend)
+        search = engine.build(folder, self.models.first, config, chosen, self.device)
+        return search, search.describe()
+
+
+MODEL_OPTIONS = (
+    *("run", "checkpoint", "fusion", "fusion_weight", "fusion_checkpoint", "device", "precision", "threads"),
+    *("workers", "matmul", "graph", "quantization", "backend", "exported"),
+)
+"""Options that are settled when models are loaded; all others may differ from one call to the next"""
+
+
 def load(composed: ComposedConfig[GenerateConfig], plugins: Plugins) -> Loaded:
     """Load the checkpoint; what `search` does not say is as in the run."""
-    config = composed.config
+    return load_ready(composed.config, plugins).generator(composed)
+
+
+def load_ready(config: GenerateConfig, plugins: Plugins) -> LoadedModels:
+    """Load what `run`, `checkpoint` and `fusion` name, and make it ready to decode as fast as it can here."""
     if not config.run:
         raise ConfigError("run: which model? Give run=NAME, a run directory, or run=last")
     device = pick_device(config.device, "device", int(os.environ.get("LOCAL_RANK", "0")))
@@ -53,34 +97,17 @@ def load(composed: ComposedConfig[GenerateConfig], plugins: Plugins) -> Loaded:
     if config.threads or config.workers > 1:
         torch.set_num_threads(config.threads or 1)
     models = load_models(config, plugins, device)
-    given = {"search": composed.given.get("search", {})}
-    chosen = recompose(models.first.config, given, plugins).search
-    config = resolve_candidates(config, chosen)
     config = replace(config, matmul=_matmul(models.model, device, config))
-    search, how = _search(models, chosen, plugins, device, config)
-    utility = build_utility(config, models.first.task, plugins)
-    generator = Generator(models.model, models.first.task, search, device, config, utility)
-    return Loaded(generator, made_of(generator.config, models.made_of, chosen, device.type), how)
-
-
-def _search(
-    models: Models, chosen: Choice, plugins: Plugins, device: torch.device, config: GenerateConfig
-) -> tuple[Search, str]:
-    """Who searches, and what computes, in words."""
     if config.backend == "native":
         if config.exported:
             raise ConfigError(f"exported={config.exported} is a model for another backend; give backend=ctranslate2")
-        means = accelerate(models.model, device, config)
-        return plugins.registry.get("search", chosen.name).build(chosen), "; ".join(filter(None, [means, models.how]))
-    registry = plugins.registry
-    if config.backend not in registry.names("inference_engine"):
-        known = registry.known("inference_engine")
+        how = "; ".join(filter(None, [accelerate(models.model, device, config), models.how]))
+        return LoadedModels(models, device, config, plugins, how)
+    if config.backend not in plugins.registry.names("inference_engine"):
+        known = plugins.registry.known("inference_engine")
         raise ConfigError(f"backend={config.backend}: neither native nor a registered inference engine.{known}")
     refuse_if_several(config)
-    folder = Path(config.exported) if config.exported else models.directory / "export" / config.backend
-    engine = registry.get("inference_engine", config.backend)
-    search = engine.build(folder, models.first, config, chosen, device)
-    return search, search.describe()
+    return LoadedModels(models, device, config, plugins, "")
 
 
 def _workers(config: GenerateConfig, device: torch.device) -> int:

@@ -5,7 +5,7 @@ Shapes: B pairs, T target length, N = B * T positions, V target tokens.
 
 from __future__ import annotations
 
-__all__ = ["Scored", "Total", "score", "score_ids"]
+__all__ = ["Scored", "score", "score_ids"]
 
 import math
 from dataclasses import dataclass
@@ -46,43 +46,6 @@ class Scored:
     def log_prob(self) -> float:
         """log p(target | source)"""
         return math.fsum(self.log_probs)
-
-
-@dataclass
-class Total:
-    """Sums over a corpus."""
-
-    sentences: int = 0
-    n_tokens: int = 0
-    """Those of targets, each end counted"""
-    words: int = 0
-    """Of targets, parted by blanks, each end counted as one"""
-    log_prob: float = 0.0
-
-    def add(self, scored: Scored, text: str) -> None:
-        """One more target, which was written so."""
-        self.sentences += 1
-        self.n_tokens += len(scored.log_probs)
-        self.words += len(text.split()) + 1
-        self.log_prob += scored.log_prob
-
-    @property
-    def ppl(self) -> float:
-        """Perplexity of a token."""
-        return perplexity(self.log_prob, self.n_tokens)
-
-    @property
-    def word_ppl(self) -> float:
-        """Perplexity of a word, which can be compared between models of other tokens."""
-        return perplexity(self.log_prob, self.words)
-
-
-def perplexity(log_prob: float, n: int) -> float:
-    """exp(-log_prob / n); infinite where no number holds it."""
-    try:
-        return math.exp(-log_prob / n)
-    except OverflowError:
-        return math.inf
 
 
 def score(

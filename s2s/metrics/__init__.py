@@ -1,19 +1,14 @@
 """Metrics of outputs; every score carries the signature that makes it comparable.
 
-A new metric derives from `Metric`, defines `__call__`, and is registered like the four below; comparing systems then
-works.
+A metric derives from `Metric`, defines `__call__`, and is registered by its plugin; comparing systems then works.
 """
 
 from __future__ import annotations
 
 __all__ = [
-    "BleuConfig",
-    "BleuMosesConfig",
-    "ChrfConfig",
     "Comparison",
     "Metric",
     "Score",
-    "TerConfig",
     "bootstrap",
     "build_metrics",
     "compare",
@@ -22,13 +17,11 @@ __all__ = [
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from s2s.errors import ConfigError
 from s2s.lazy import lazy_names
 from s2s.metrics.build import build_metrics
-from s2s.plugin import hookimpl
-from s2s.registry import Choice, Registry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -138,75 +131,6 @@ def _compared(system: str, score: Score, baseline: Score, p_value: float | None)
     """Equal scores have p = 1; sacrebleu's test would give the smallest p, as nothing strays further than 0."""
     difference = score.value - baseline.value
     return Comparison(system, score, difference, p_value if difference or p_value is None else 1.0)
-
-
-@dataclass(kw_only=True)
-class BleuConfig(Choice):
-    """BLEU as sacrebleu computes it, on detokenised text."""
-
-    tokenize: Literal["13a", "intl", "zh", "char", "none", "ja-mecab", "ko-mecab"] = "13a"
-    """sacrebleu's tokenisation; 13a is the one of WMT, none takes the text as it is."""
-    lowercase: bool = False
-    """Compare without regard to case."""
-    smooth: Literal["exp", "floor", "add-k", "none"] = "exp"
-    """What stands in for an n-gram precision of zero."""
-
-
-@dataclass(kw_only=True)
-class ChrfConfig(Choice):
-    """chrF2, the F-score of character n-grams, as sacrebleu computes it."""
-
-    char_order: int = 6
-    """Longest character n-gram."""
-    word_order: int = 0
-    """Longest word n-gram; 2 gives chrF++."""
-    beta: int = 2
-    """How much recall counts beside precision."""
-    lowercase: bool = False
-    """Compare without regard to case."""
-
-    def __post_init__(self) -> None:
-        for name, least in (("char_order", 1), ("word_order", 0), ("beta", 1)):
-            if not least <= getattr(self, name) <= 100:
-                raise ConfigError(f"metrics.chrf.{name}={getattr(self, name)}: give a number from {least} to 100")
-
-
-@dataclass(kw_only=True)
-class TerConfig(Choice):
-    """Translation edit rate, as sacrebleu computes it; lower is better."""
-
-    lowercase: bool = True
-    """Compare without regard to case, as Tercom does."""
-    normalize: bool = False
-    """Split off punctuation and undo XML escapes first."""
-    punctuation: bool = True
-    """Count punctuation."""
-
-
-@dataclass(kw_only=True)
-class BleuMosesConfig(Choice):
-    """The paper's BLEU: Moses tokenisation, hyphens split, case kept, against the reference tokenised alike.
-
-    Multi30k's numbers are lowercase=true normalize=true split_hyphens=false.
-    """
-
-    lang: str = ""
-    """Language of the outputs, such as de, whose Moses rules are used; empty follows the task."""
-    split_hyphens: bool = True
-    """Write a hyphen between two characters as ` ##AT##-##AT## `, as the paper's authors did on both sides."""
-    lowercase: bool = False
-    """Lower-case both sides before anything else."""
-    normalize: bool = False
-    """Make punctuation uniform (Moses' normalize-punctuation) before tokenising."""
-
-
-@hookimpl
-def s2s_register(registry: Registry) -> None:
-    """The core's own metrics."""
-    registry.metric("bleu", BleuConfig, "s2s.metrics.sacre:Bleu")
-    registry.metric("chrf", ChrfConfig, "s2s.metrics.sacre:Chrf")
-    registry.metric("ter", TerConfig, "s2s.metrics.sacre:Ter")
-    registry.metric("bleu_moses", BleuMosesConfig, "s2s.metrics.moses:BleuMoses")
 
 
 __getattr__ = lazy_names(__name__, "resampling")

@@ -6,13 +6,11 @@ __all__ = ["build_metrics"]
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from s2s.compose import entry_config
 from s2s.compose.options import Option, options
-from s2s.config import ScoreConfig
 from s2s.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
@@ -22,12 +20,17 @@ if TYPE_CHECKING:
 
 
 def build_metrics(
-    task: Task, registry: Registry, wanted: Any = None, given: Mapping[str, Any] = MappingProxyType({})
+    task: Task,
+    registry: Registry,
+    wanted: Any = None,
+    given: Mapping[str, Any] = MappingProxyType({}),
+    command_options: Sequence[str] = (),
 ) -> list[Metric]:
     """The metrics in `wanted`, or else the task's own: each a name, or {name: bleu, tokenize: intl}.
 
-    Options in `given` apply to every metric that has them, unless `wanted` sets them; ConfigError if none has one.
-    The second metric of a name is called bleu-2, so that scores have different names.
+    Options in `given` apply to every metric that has them, unless `wanted` sets them; ConfigError if none has one, with
+    a suggestion that may be an option of the command itself (`command_options`). The second metric of a name is called
+    bleu-2, so that scores have different names.
     """
     specs = task.metrics if wanted is None else wanted
     if isinstance(specs, str | Mapping):
@@ -35,7 +38,7 @@ def build_metrics(
     if not isinstance(specs, Sequence):
         raise ConfigError(f"metrics={specs}: give a list, such as metrics=[bleu,chrf]")
     chosen = [_chosen(spec, registry) for spec in specs]
-    _refuse_unknown(given, [entry for entry, _ in chosen])
+    _refuse_unknown(given, [entry for entry, _ in chosen], command_options)
     metrics = [_build(entry, {**task.metric_options, **given}, own_options) for entry, own_options in chosen]
     seen: Counter[str] = Counter()
     for metric in metrics:
@@ -57,13 +60,13 @@ def _options(entry: Entry) -> dict[str, Option]:
     return {option.field.name: option for option in options(entry.config, f"metrics.{entry.name}.")}
 
 
-def _refuse_unknown(given: Mapping[str, Any], entries: Sequence[Entry]) -> None:
+def _refuse_unknown(given: Mapping[str, Any], entries: Sequence[Entry], command_options: Sequence[str]) -> None:
     known = {name for entry in entries for name in _options(entry)} - {"name"}
     for key in given:
         if key not in known:
-            hint = did_you_mean(key, [*known, *(item.name for item in fields(ScoreConfig))])
             metrics = ", ".join(dict.fromkeys(entry.name for entry in entries))
-            raise ConfigError(f"{key}: no such option of s2s-score or of its metrics here ({metrics}).{hint}")
+            hint = did_you_mean(key, [*known, *command_options])
+            raise ConfigError(f"{key}: no such option of the command or of its metrics here ({metrics}).{hint}")
 
 
 def _build(entry: Entry, defaults: Mapping[str, Any], own_options: Mapping[str, Any]) -> Metric:

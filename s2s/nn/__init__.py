@@ -25,6 +25,7 @@ __all__ = [
     "VarlenLayout",
     "apply_dropout",
     "empty_kv_cache",
+    "recording_weights",
     "s2s_register",
     "target_log_probs",
 ]
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         Padded,
         PaddedWithWeights,
         SelfAttention,
+        recording_weights,
     )
     from s2s.nn.dropout import Dropout, apply_dropout
     from s2s.nn.embedding import TABLES, Embeddings

@@ -15,11 +15,13 @@ __all__ = [
     "Padded",
     "PaddedWithWeights",
     "SelfAttention",
+    "recording_weights",
 ]
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import torch
 from torch import Tensor, nn
@@ -157,6 +159,28 @@ class CrossAttention(nn.Module):
         """[..., T, D] -> [..., T, D]"""
         q = split_heads(self.q(x), self.heads.n)
         return self.out(merge_heads(layout.attend(q, *memory, self.dropout if self.training else 0.0)))
+
+
+@contextmanager
+def recording_weights(model: nn.Module) -> Iterator[Mapping[nn.Module, Tensor]]:
+    """The attention weights [B, h, T, S] of each SelfAttention and CrossAttention of `model` that is called with padded
+    sentences in the block; of its newest call."""
+    found: dict[nn.Module, Tensor] = {}
+
+    def give_weights(_: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]:
+        *inputs, layout = given
+        assert isinstance(layout, Padded), "weights are recorded of padded sentences alone"
+        return *inputs, PaddedWithWeights(layout.kernel, layout.bias, layout.causal)
+
+    def take_weights(module: nn.Module, given: tuple[Any, ...], _: Tensor) -> None:
+        found[module] = given[-1].weights.float()
+
+    with ExitStack() as stack:
+        for module in model.modules():
+            if isinstance(module, SelfAttention | CrossAttention):
+                stack.callback(module.register_forward_pre_hook(give_weights).remove)
+                stack.callback(module.register_forward_hook(take_weights).remove)
+        yield found
 
 
 def split_heads(x: Tensor, n_heads: int) -> Tensor:

@@ -11,7 +11,6 @@ Each check raises AssertionError with what is broken, and may be called alone.
 
 from s2s.testing.arch import (
     VOCAB,
-    assert_attention,
     assert_causal,
     assert_deterministic,
     assert_ignores_padding,
@@ -23,12 +22,14 @@ from s2s.testing.arch import (
     assert_trains,
     check_arch,
 )
+from s2s.testing.attention import assert_attention, assert_attention_maps
 from s2s.testing.task import assert_constraint_allows_references, assert_task_round_trips, check_task
 from s2s.testing.vocab_rows import assert_vocab_rows
 
 __all__ = [
     "VOCAB",
     "assert_attention",
+    "assert_attention_maps",
     "assert_causal",
     "assert_constraint_allows_references",
     "assert_deterministic",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 __all__ = [
     "VOCAB",
-    "assert_attention",
     "assert_causal",
     "assert_deterministic",
     "assert_ignores_padding",
@@ -29,6 +28,7 @@ from torch.nn import functional as F
 from s2s.backend.linear import deterministic_backend, prepack
 from s2s.batch import Batch, make_batch
 from s2s.task import Vocab
+from s2s.testing.attention import assert_attention, assert_attention_maps
 from s2s.testing.incremental import LENGTHS, IncrementalDecoding, assert_close, batch_of, pairs, regular
 from s2s.testing.vocab_rows import assert_vocab_rows
 
@@ -49,6 +49,7 @@ def check_arch(entry: Entry, config: Choice, vocab: Vocab = VOCAB) -> None:
     assert_causal(model, vocab)
     assert_ignores_padding(model, vocab)
     assert_attention(model, vocab)
+    assert_attention_maps(model, vocab)
     assert_step_is_decode(model, vocab)
     assert_state_reorders(model, vocab)
     assert_state_joins(model, vocab)
@@ -83,31 +84,6 @@ def assert_ignores_padding(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
     nothing = torch.full_like(together.src, vocab.pad)
     empty = _logits(model, nothing, nothing == vocab.pad, together.tgt_in)
     assert empty.isfinite().all(), "a source of nothing but padding gives NaN or infinity"
-
-
-@torch.no_grad()
-def assert_attention(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
-    """Attention, where a model gives it, is a distribution over the source that depends on nothing it may not see."""
-    model.eval()
-    sentences = pairs(vocab)
-    together = make_batch(sentences, vocab)
-    found = model.attention(together.src, together.src_pad, together.tgt_in)
-    if found is None:
-        return
-    expected = [*together.tgt_in.shape, together.src.size(1)]
-    assert list(found.shape) == expected, f"attention has the shape {list(found.shape)}, expected {expected}"
-    assert found.min() >= 0, "attention is negative somewhere"
-    assert_close(found.sum(-1), torch.ones(together.tgt_in.shape), "attention does not sum to 1")
-    assert not found.transpose(1, 2)[together.src_pad].any(), "attention looks at padding"
-    for i, pair in enumerate(sentences):
-        alone = make_batch([pair], vocab)
-        own = model.attention(alone.src, alone.src_pad, alone.tgt_in)
-        assert own is not None, "attention is given for some sentences only"
-        assert_close(found[i, : own.size(1), : own.size(2)], own[0], "attention depends on neighbours or padding")
-        for t in range(1, own.size(1)):
-            short = model.attention(alone.src, alone.src_pad, alone.tgt_in[:, :t])
-            assert short is not None, "attention is given for some sentences only"
-            assert_close(short, own[:, :t], f"attention looks ahead: rows before token {t} change with it")
 
 
 @torch.no_grad()

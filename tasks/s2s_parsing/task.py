@@ -20,13 +20,15 @@ from s2s_parsing.ptb_tokenizer import tokenize
 from s2s_parsing.source_encoder import SourceEncoder, words_of
 from s2s_parsing.svg_tree import html, svg
 from s2s_parsing.text_tree import pretty
-from s2s_parsing.tree import Tree, leaves
+from s2s_parsing.tree import Tree, leaves, to_nltk
 from s2s_parsing.treebank import join_chains, read_brackets, split_joined
 from s2s_parsing.vocabulary import TreeStatistics, TreeVocabulary, load_vocabulary, save_vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
+
+    import nltk
 
     from s2s import Constraint, Registry, Side, TokenNames
     from s2s_parsing import ParsingConfig
@@ -139,6 +141,10 @@ class Parsing(Task):
     def read_raw(self, line: str) -> str:
         """The tokens of a sentence as people write it, separated by blanks."""
         return " ".join(tokenize(line))
+
+    def as_object(self, hyp: str) -> nltk.Tree:
+        """The tree as an nltk.Tree."""
+        return to_nltk(read_tree(hyp))
 
     def fallback(self, src: str) -> str:
         """A right-branching tree, if search found none."""

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from s2s.cli import average, generate, plugins, prepare, score, train
+from s2s.cli import average, generate, plugins, prepare, train
 from s2s_export import command as export
+from s2s_score import command as score
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,9 +18,8 @@ if TYPE_CHECKING:
 
 WORDS = {"a": "ein", "dog": "hund", "cat": "kater", "old": "alter", "sees": "sieht", "the": "der", "eats": "isst"}
 COMMANDS = {
-    f"s2s-{module.__name__.rpartition('.')[2]}": module.main
-    for module in (train, generate, prepare, score, average, plugins)
-} | {"s2s-export": export.main}
+    f"s2s-{module.__name__.rpartition('.')[2]}": module.main for module in (train, generate, prepare, average, plugins)
+} | {"s2s-export": export.main, "s2s-score": score.main}
 ALLOWED = (0, 2)
 """Exit codes of what a user can cause without signals, full disks and closed pipes."""
 

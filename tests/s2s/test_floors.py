@@ -26,7 +26,8 @@ FLOORS = (
     "run recipe",
     "generation",
     "training",
-    "cli",
+    "cli trained_model",
+    "api __main__",
 )
 """Names under s2s/, lowest first: a module imports lower floors and its own package, be it for types alone."""
 

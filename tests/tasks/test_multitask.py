@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from s2s.batch import make_batch
-from s2s.cli import generate, score, train
+from s2s.cli import generate, train
 from s2s.errors import DataError, UserError
 from s2s.metrics import build_metrics
 from s2s.plugin import load_plugins
@@ -19,6 +19,7 @@ from s2s.task import Example
 from s2s.testing import check_task
 from s2s_multitask import MultitaskConfig
 from s2s_multitask.task import Multitask
+from s2s_score import command as score
 
 TASKS: dict[str, Any] = {
     "translate": {"name": "translation", "pairs": 300, "vocab_size": 200},

@@ -9,16 +9,27 @@ import pytest
 from hypothesis import given, settings
 from parsing_trees import trees
 
+from s2s.registry import Registry
+from s2s_parsing import ParsingConfig
 from s2s_parsing.ptb_tokenizer import tokenize
 from s2s_parsing.svg_tree import html, svg
+from s2s_parsing.task import Parsing
 from s2s_parsing.text_tree import pretty, shown
 from s2s_parsing.tree import Tree, Word, leaves
 
 if TYPE_CHECKING:
     from s2s_parsing.tree import Node
 
+TASK = Parsing(ParsingConfig(name="parsing"), registry=Registry())
 LINE = "(TOP (S (NP (DT The) (NN cat)) (VP (VBZ sleeps)) (. .)))"
 SVG = "{http://www.w3.org/2000/svg}"
+
+
+@given(trees)
+def test_an_output_as_an_object_is_the_same_tree(tree: Tree) -> None:
+    found = TASK.as_object(str(tree))
+    assert (found.leaves(), found.label()) == ([word for _, word in leaves(tree)], tree.label)
+    assert found.pformat(margin=10**9) == str(tree)
 
 
 @pytest.fixture

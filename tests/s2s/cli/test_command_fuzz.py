@@ -15,9 +15,10 @@ import pytest
 from tiny_runs import SMALL, call, train_tiny
 
 from s2s.compose import compose
-from s2s.config import AverageConfig, Config, GenerateConfig, PrepareConfig, ScoreConfig
+from s2s.config import AverageConfig, Config, GenerateConfig, PrepareConfig
 from s2s.plugin import load_plugins
 from s2s_export import ExportConfig
+from s2s_score import ScoreConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,6 +14,8 @@ HEAVY = ("torch", "numpy", "sacrebleu", "sentencepiece", "nltk", "rich", "matplo
 
 COMMANDS = {
     "import s2s": "import s2s",
+    "s2s.plugins()": "import s2s; s2s.plugins()",
+    "python -m s2s": "from s2s.__main__ import main; main([])",
     "plugins list": "from s2s.cli.plugins import main; main(['list'])",
     "plugins show": "from s2s.cli.plugins import main; main(['show', 'search=beam'])",
     "help": "from s2s.cli.command import run_command as r; from s2s.config import Config as C; r(C, print, ['--help'])",

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from toy_plugins import toy_plugins
 
 from s2s.compose import compose, flatten, to_yaml
-from s2s.config import Config, GenerateConfig, ScoreConfig
+from s2s.config import Config, GenerateConfig
 from s2s.errors import UserError
+from s2s_score import ScoreConfig
 
 if TYPE_CHECKING:
     from s2s.plugin import Plugins

@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from s2s.optim import AdamConfig, AdamWConfig, SGDConfig
-from s2s.optim.build import adam, adamw, sgd
+from s2s.optim import AdamConfig
+from s2s.optim.adam import adam
+from s2s_optim import AdamWConfig, SGDConfig
+from s2s_optim.build import adamw, sgd
 
 
 def run(optimizer: torch.optim.Optimizer, parameter: nn.Parameter, gradients: torch.Tensor, lr: float) -> None:

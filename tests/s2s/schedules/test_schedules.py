@@ -6,27 +6,28 @@ import math
 
 import pytest
 
-from s2s import schedules as s
+from s2s.schedules import NoamConfig, noam
+from s2s_optim import schedules as s
 
 
 @pytest.mark.parametrize(("d_model", "peak"), [(512, 6.99e-4), (1024, 4.94e-4)], ids=["base", "big"])
 def test_noam_peaks_at_the_end_of_the_warmup_where_the_paper_does(d_model: int, peak: float) -> None:
-    lr = s.noam(s.NoamConfig(d_model=d_model))
+    lr = noam(NoamConfig(d_model=d_model))
     assert lr(4000) == pytest.approx(peak, rel=1e-3)
     assert lr(3999) < lr(4000) > lr(4001)
 
 
 def test_noam_is_linear_then_inverse_square_root() -> None:
-    lr = s.noam(s.NoamConfig(d_model=512, warmup=4000))
+    lr = noam(NoamConfig(d_model=512, warmup=4000))
     assert lr(2000) == pytest.approx(2000 * lr(1))
     assert lr(100_000) == pytest.approx(512**-0.5 * 100_000**-0.5)
     assert lr(16_000) == pytest.approx(lr(4000) / 2)
 
 
 def test_inverse_sqrt_is_noam_with_its_peak_given() -> None:
-    noam = s.noam(s.NoamConfig(d_model=64, warmup=50))
-    same = s.inverse_sqrt(s.InverseSqrtConfig(lr=noam(50), warmup=50))
-    assert [same(t) for t in range(1, 500)] == pytest.approx([noam(t) for t in range(1, 500)])
+    lr = noam(NoamConfig(d_model=64, warmup=50))
+    same = s.inverse_sqrt(s.InverseSqrtConfig(lr=lr(50), warmup=50))
+    assert [same(t) for t in range(1, 500)] == pytest.approx([lr(t) for t in range(1, 500)])
 
 
 def test_cosine_ends_where_it_should_and_is_halfway_in_the_middle() -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from s2s import testing
-from s2s.model import Memory, Seq2Seq, State
+from s2s.model import AttentionMap, Memory, Seq2Seq, State
 from s2s.registry import Choice, Entry
 from s2s.task import Constraint, Encoded, Example, Rejected, Sources, Task, Vocab
 
@@ -180,6 +180,17 @@ class AttendsSideways(Attends):
         return super().weights(there, tgt).transpose(1, 2)
 
 
+class MapsAhead(Attends):
+    def attention_maps(self, src: Tensor, pad: Tensor, tgt: Tensor) -> list[AttentionMap]:
+        even = torch.full((len(tgt), 2, tgt.size(1), tgt.size(1)), 1 / tgt.size(1))
+        return [AttentionMap("decoder", 3, "tgt", "tgt", even)]
+
+
+class MapsTooMuch(MapsAhead):
+    def attention_maps(self, src: Tensor, pad: Tensor, tgt: Tensor) -> list[AttentionMap]:
+        return [super().attention_maps(src, pad, tgt)[0]._replace(weights=torch.ones(len(tgt), 2, *[tgt.size(1)] * 2))]
+
+
 def entry(kind: type[Seq2Seq]) -> Entry:
     return Entry("arch", "toy", Choice, kind, "test")
 
@@ -245,6 +256,8 @@ def test_the_default_steps_pass() -> None:
         (AttendsToPadding, "attention looks at padding"),
         (AttendsTooMuch, "attention does not sum to 1"),
         (AttendsByLookingAhead, "attention looks ahead"),
+        (MapsAhead, "attention map decoder 3 looks ahead"),
+        (MapsTooMuch, "attention map decoder 3 does not sum to 1"),
         (AttendsSideways, "attention has the shape"),
         (StartsWrongly, "the first step differs from decode"),
         (StepsWrongly, "step differs from decode"),

@@ -1,24 +1,24 @@
-"""s2s-score: score outputs against references and compare systems, or compute their probability under a model."""
+"""The command s2s-score."""
 
 from __future__ import annotations
 
 __all__ = ["main"]
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
-from s2s.cli.command import Options, run_command
-from s2s.cli.parallel_files import read_aligned
-from s2s.config import ScoreConfig
-from s2s.errors import ConfigError
+from s2s import ConfigError
+from s2s.cli import Options, run_command
 from s2s.metrics import build_metrics, compare
-from s2s.metrics.report import as_json, as_text
+from s2s_score import ScoreConfig
+from s2s_score.aligned_files import read_aligned
+from s2s_score.report import as_json, as_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from s2s import Plugins
     from s2s.compose import ComposedConfig
-    from s2s.plugin import Plugins
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,13 +30,14 @@ def score(composed: ComposedConfig[ScoreConfig], plugins: Plugins, options: Opti
     """Print every metric of every system, the first being the baseline, or the log-probabilities of every file."""
     config = composed.config
     if config.model:
-        from s2s.cli.score_model import score_with_models  # torch comes with it, and metrics do without
+        from s2s_score.models import score_with_models  # torch comes with it, and metrics do without
 
         return score_with_models(composed, plugins, options)
     if not config.task.name:
         raise ConfigError(f"task: nothing is chosen; say task=NAME.{plugins.registry.known('task')}")
     task = plugins.registry.get("task", config.task.name).build(config.task)
-    metrics = build_metrics(task, plugins.registry, config.metrics, config.metric_options)
+    own = [item.name for item in fields(ScoreConfig)]
+    metrics = build_metrics(task, plugins.registry, config.metrics, config.metric_options, own)
     if not metrics:
         raise ConfigError(f"task={config.task.name} names no metrics; give some, as in metrics=[bleu,chrf]")
     systems, refs = read_aligned(config.hyp, config.ref)

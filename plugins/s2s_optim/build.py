@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-__all__ = ["adam", "adamw", "sgd"]
+__all__ = ["adamw", "sgd"]
 
 from typing import TYPE_CHECKING, Any
 
 from torch import nn, optim
 from torch.distributed.tensor import DTensor
 
+from s2s.optim import START, fusable
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s.optim import AdamConfig, AdamWConfig, SGDConfig
-
-START = 0.0
-"""Learning rate before the schedule has set one: an update without a schedule must change nothing."""
-
-
-def adam(config: AdamConfig, parameters: Sequence[nn.Parameter]) -> optim.Optimizer:
-    return optim.Adam(parameters, START, betas=(config.beta1, config.beta2), eps=config.eps, fused=_fusable(parameters))
+    from s2s_optim import AdamWConfig, SGDConfig
 
 
 def adamw(config: AdamWConfig, parameters: Sequence[nn.Parameter]) -> optim.Optimizer:
@@ -28,7 +23,7 @@ def adamw(config: AdamWConfig, parameters: Sequence[nn.Parameter]) -> optim.Opti
         START,
         betas=(config.beta1, config.beta2),
         eps=config.eps,
-        fused=_fusable(parameters),
+        fused=fusable(parameters),
     )
 
 
@@ -38,7 +33,7 @@ def sgd(config: SGDConfig, parameters: Sequence[nn.Parameter]) -> optim.Optimize
         START,
         momentum=config.momentum,
         nesterov=config.nesterov,
-        fused=_fusable(parameters) and not any(isinstance(p, DTensor) for p in parameters),  # torch has no such kernel
+        fused=fusable(parameters) and not any(isinstance(p, DTensor) for p in parameters),  # torch has no such kernel
     )
 
 
@@ -49,8 +44,3 @@ def _decayed(parameters: Sequence[nn.Parameter], decay: float) -> list[dict[str,
         {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
     ]
     return [group for group in groups if group["params"]]
-
-
-def _fusable(parameters: Sequence[nn.Parameter]) -> bool:
-    """One kernel for all parameters: torch has it for floating-point tensors on the CPU and on CUDA."""
-    return all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in parameters)

@@ -15,15 +15,15 @@ import sacremoses
 from sacrebleu.metrics.bleu import BLEU
 from sacremoses.corpus import NonbreakingPrefixes
 
-from s2s.errors import ConfigError, did_you_mean
-from s2s.metrics.sacre import SacreMetric, bleu_detail
+from s2s import ConfigError, did_you_mean
+from s2s_metrics.sacre import SacreMetric, bleu_detail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sacrebleu.metrics.base import Signature
 
-    from s2s.metrics import BleuMosesConfig
+    from s2s_metrics import BleuMosesConfig
 
 HYPHEN = re.compile(r"(\S)-(\S)")
 

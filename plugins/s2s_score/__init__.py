@@ -1,4 +1,4 @@
-"""The options of s2s-score."""
+"""s2s-score: outputs against references, systems against each other, or how probable models find given outputs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ __all__ = ["ScoreConfig"]
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from s2s.config.ranges import at_least, refuse_outside
-from s2s.errors import ConfigError
-from s2s.registry import Choice
+from s2s import Choice, ConfigError
+from s2s.config import at_least, refuse_outside
 
 
 @dataclass(kw_only=True)

@@ -8,11 +8,9 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2s.data.misalignment import first_misaligned_line
-from s2s.data.text import DROP, read_lines
-from s2s.errors import ConfigError, DataError
-from s2s.generation.input_lines import is_stream, standard_input
-from s2s.task import Example
+from s2s import ConfigError, DataError, Example
+from s2s.data import DROP, first_misaligned_line, read_lines
+from s2s.generation import is_stream, standard_input
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

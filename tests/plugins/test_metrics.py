@@ -21,20 +21,12 @@ from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from s2s.errors import ConfigError, DataError, PluginError
-from s2s.metrics import (
-    BleuConfig,
-    BleuMosesConfig,
-    ChrfConfig,
-    Metric,
-    Score,
-    TerConfig,
-    build_metrics,
-    compare,
-)
-from s2s.metrics.moses import BleuMoses, split_hyphens
+from s2s.metrics import Metric, Score, build_metrics, compare
 from s2s.metrics.resampling import paired_p_value, resamples
-from s2s.metrics.sacre import Bleu, Chrf, Ter
 from s2s.plugin import load_plugins
+from s2s_metrics import BleuConfig, BleuMosesConfig, ChrfConfig, TerConfig
+from s2s_metrics.moses import BleuMoses, split_hyphens
+from s2s_metrics.sacre import Bleu, Chrf, Ter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

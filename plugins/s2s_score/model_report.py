@@ -9,7 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from s2s.generation.scoring import Scored, Total, perplexity
+from s2s.generation import Scored
+from s2s_score.total import Total, perplexity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -20,10 +20,9 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
 
-from s2s.errors import ConfigError, DataError
-from s2s.metrics import BleuConfig, ChrfConfig, Metric, Score, TerConfig
-from s2s.metrics.pairwise import bleu_pairwise, chrf_pairwise
-from s2s.metrics.resampling import bootstrap, interval
+from s2s import ConfigError, DataError
+from s2s.metrics import Metric, Score, bootstrap, interval
+from s2s_metrics.pairwise import bleu_pairwise, chrf_pairwise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric as Scorer
     from sacrebleu.metrics.base import Score as SacreScore
     from sacrebleu.metrics.base import Signature
+
+    from s2s_metrics import BleuConfig, ChrfConfig, TerConfig
 
 
 class SacreMetric(Metric):

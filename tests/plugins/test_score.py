@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF
 
-from s2s.cli.score import main
-from s2s.metrics.report import as_text
+from s2s_score.command import main
+from s2s_score.report import as_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -172,7 +172,7 @@ def test_lines_end_at_newlines_only(here: Path, capsys: pytest.CaptureFixture[st
         (["hyp=hyp", "ref=no_such"], "no_such: no such file"),
         (["hyp=.", "ref=ref"], ".: is a folder"),
         (["hyp=latin", "ref=ref"], "latin:2: invalid UTF-8 byte 0xfc at column 2; repair the file"),
-        (["hyp=hyp", "ref=ref", "lowercas=true"], "lowercas: no such option of s2s-score or of its metrics"),
+        (["hyp=hyp", "ref=ref", "lowercas=true"], "lowercas: no such option of the command or of its metrics"),
         (["hyp=hyp", "ref=ref", "lowercas=true"], "Did you mean 'lowercase'?"),
         (["hyp=hyp", "ref=ref", "sample=3"], "Did you mean 'samples'?"),
         (["hyp=hyp", "ref=ref", "char_order=no"], "metrics.chrf.char_order='no': expected int"),

@@ -1,0 +1,79 @@
+"""Metrics of text: BLEU, chrF and TER by sacrebleu, and the paper's BLEU over Moses tokens. No sacrebleu at import."""
+
+from __future__ import annotations
+
+__all__ = ["BleuConfig", "BleuMosesConfig", "ChrfConfig", "TerConfig", "s2s_register"]
+
+from dataclasses import dataclass
+from typing import Literal
+
+from s2s import Choice, ConfigError, Registry, hookimpl
+
+
+@dataclass(kw_only=True)
+class BleuConfig(Choice):
+    """BLEU as sacrebleu computes it, on detokenised text."""
+
+    tokenize: Literal["13a", "intl", "zh", "char", "none", "ja-mecab", "ko-mecab"] = "13a"
+    """sacrebleu's tokenisation; 13a is the one of WMT, none takes the text as it is."""
+    lowercase: bool = False
+    """Compare without regard to case."""
+    smooth: Literal["exp", "floor", "add-k", "none"] = "exp"
+    """What stands in for an n-gram precision of zero."""
+
+
+@dataclass(kw_only=True)
+class ChrfConfig(Choice):
+    """chrF2, the F-score of character n-grams, as sacrebleu computes it."""
+
+    char_order: int = 6
+    """Longest character n-gram."""
+    word_order: int = 0
+    """Longest word n-gram; 2 gives chrF++."""
+    beta: int = 2
+    """How much recall counts beside precision."""
+    lowercase: bool = False
+    """Compare without regard to case."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("char_order", 1), ("word_order", 0), ("beta", 1)):
+            if not least <= getattr(self, name) <= 100:
+                raise ConfigError(f"metrics.chrf.{name}={getattr(self, name)}: give a number from {least} to 100")
+
+
+@dataclass(kw_only=True)
+class TerConfig(Choice):
+    """Translation edit rate, as sacrebleu computes it; lower is better."""
+
+    lowercase: bool = True
+    """Compare without regard to case, as Tercom does."""
+    normalize: bool = False
+    """Split off punctuation and undo XML escapes first."""
+    punctuation: bool = True
+    """Count punctuation."""
+
+
+@dataclass(kw_only=True)
+class BleuMosesConfig(Choice):
+    """The paper's BLEU: Moses tokenisation, hyphens split, case kept, against the reference tokenised alike.
+
+    Multi30k's numbers are lowercase=true normalize=true split_hyphens=false.
+    """
+
+    lang: str = ""
+    """Language of the outputs, such as de, whose Moses rules are used; empty follows the task."""
+    split_hyphens: bool = True
+    """Write a hyphen between two characters as ` ##AT##-##AT## `, as the paper's authors did on both sides."""
+    lowercase: bool = False
+    """Lower-case both sides before anything else."""
+    normalize: bool = False
+    """Make punctuation uniform (Moses' normalize-punctuation) before tokenising."""
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    """The metrics, under their names."""
+    registry.metric("bleu", BleuConfig, "s2s_metrics.sacre:Bleu")
+    registry.metric("chrf", ChrfConfig, "s2s_metrics.sacre:Chrf")
+    registry.metric("ter", TerConfig, "s2s_metrics.sacre:Ter")
+    registry.metric("bleu_moses", BleuMosesConfig, "s2s_metrics.moses:BleuMoses")

@@ -1,0 +1,68 @@
+"""Optimizers and schedules that the paper does not use. No torch at import."""
+
+from __future__ import annotations
+
+__all__ = [
+    "AdamWConfig",
+    "ConstantConfig",
+    "CosineConfig",
+    "InverseSqrtConfig",
+    "LinearConfig",
+    "SGDConfig",
+    "s2s_register",
+]
+
+from dataclasses import dataclass
+
+from s2s import Choice, ConfigError, Registry, hookimpl
+from s2s.config import SHARE, at_least, refuse_outside
+from s2s.optim import AdamConfig
+from s2s_optim.schedules import (
+    ConstantConfig,
+    CosineConfig,
+    InverseSqrtConfig,
+    LinearConfig,
+    constant,
+    cosine,
+    inverse_sqrt,
+    linear,
+)
+
+
+@dataclass(kw_only=True)
+class AdamWConfig(AdamConfig):
+    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019)."""
+
+    weight_decay: float = 0.01
+    """Decay of matrices per step, times the learning rate; vectors (biases, norms) are left alone."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_outside("optim", self, weight_decay=at_least(0))
+
+
+@dataclass(kw_only=True)
+class SGDConfig(Choice):
+    """Stochastic gradient descent."""
+
+    momentum: float = 0.0
+    """Share of the last update that is kept."""
+    nesterov: bool = False
+    """Look ahead along the momentum."""
+    weight_decay: float = 0.0
+    """Added to the gradient, times the weight; matrices only."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("optim", self, momentum=SHARE, weight_decay=at_least(0))
+        if self.nesterov and not self.momentum:
+            raise ConfigError("optim.nesterov=true looks ahead along the momentum: give optim.momentum, such as 0.9")
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    registry.optim("adamw", AdamWConfig, "s2s_optim.build:adamw")
+    registry.optim("sgd", SGDConfig, "s2s_optim.build:sgd")
+    registry.schedule("inverse_sqrt", InverseSqrtConfig, inverse_sqrt)
+    registry.schedule("linear", LinearConfig, linear)
+    registry.schedule("cosine", CosineConfig, cosine)
+    registry.schedule("constant", ConstantConfig, constant)

@@ -1,0 +1,98 @@
+"""s2s from Python: what the commands do, by the same code.
+
+Options are those of the commands, by keyword or written as on the command line:
+`load("mine", device="cpu", search={"beam": 8})`, `load("mine", "search.beam=8")`.
+"""
+
+from __future__ import annotations
+
+__all__ = ["evaluate", "load", "plugins", "train"]
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from s2s.compose import arguments_of, compose, local_plugins
+from s2s.config import Config, GenerateConfig, PrepareConfig
+from s2s.errors import DataError, S2SError
+from s2s.metrics import build_metrics
+from s2s.plugin import load_plugins
+from s2s.registry import PRESET_GROUPS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from s2s.compose import ComposedConfig
+    from s2s.metrics import Score
+    from s2s.plugin import Plugins
+    from s2s.trained_model import TrainedModel
+
+T = TypeVar("T")
+
+
+def load(run: str | Path | Sequence[str | Path], *arguments: str, **options: Any) -> TrainedModel:
+    """A trained run, or several as an ensemble, ready to decode.
+
+    Options are those of s2s-generate: some concern the models (checkpoint, fusion, device, quantization, …), the others
+    are defaults for every call of `translate`.
+    """
+    from s2s.trained_model import TrainedModel  # torch
+
+    runs = [str(one) for one in run] if isinstance(run, list | tuple) else str(run)
+    given = [*arguments, *arguments_of(GenerateConfig, {"run": runs, **options})]
+    return TrainedModel(given, _plugins(given))
+
+
+def train(*arguments: str, quiet: bool = False, **options: Any) -> Path:
+    """Train, or go on with a run that has begun; the run's directory, for `load`. Options are those of s2s-train."""
+    from s2s.cli.command import Options
+    from s2s.cli.train import train_or_launch
+    from s2s.run import run_path
+    from s2s.training.session import default_name
+
+    given = [*arguments, *arguments_of(Config, options)]
+    composed, plugins = _composed(Config, given)
+    path = run_path(composed.config.run or default_name(composed, plugins))
+    code = train_or_launch(composed, plugins, Options(quiet=quiet), [*given, *["--quiet"] * quiet])
+    if code:
+        raise S2SError(f"training in {path} ended with exit code {code}; the log there says why")
+    return path
+
+
+def evaluate(
+    hyps: Sequence[str],
+    refs: Sequence[str] | Sequence[Sequence[str]],
+    *,
+    task: str | Mapping[str, Any],
+    metrics: Any = None,
+    samples: int = 1000,
+    seed: int = 12345,
+    **options: Any,
+) -> dict[str, Score]:
+    """The scores of outputs against references, under the names of `metrics`: by default the task's.
+
+    refs: one for each output, or [n_refs][n_sentences]. samples: of the bootstrap for the 95% intervals; 0: none.
+    Options are those of metrics, such as `lowercase=True`.
+    """
+    several: list[Any] = [refs] if refs and isinstance(refs[0], str) else list(refs)
+    for of in several:
+        if len(of) != len(hyps):
+            raise DataError(f"{len(hyps):,} outputs and {len(of):,} references; give one for each")
+    composed, plugins = _composed(PrepareConfig, arguments_of(PrepareConfig, {"task": task}))
+    own = plugins.registry.get("task", composed.config.task.name).build(composed.config.task)
+    built = build_metrics(own, plugins.registry, metrics, options)
+    return {metric.name: metric(hyps, several, samples, seed) for metric in built}
+
+
+def plugins(*local: str) -> Mapping[str, list[str]]:
+    """What each group can choose from, presets included; `local` are modules or files of your own."""
+    registry = load_plugins(local).registry
+    return {group: registry.names(group) for group in dict.fromkeys((*registry.groups, *PRESET_GROUPS))}
+
+
+def _composed(schema: type[T], arguments: Sequence[str]) -> tuple[ComposedConfig[T], Plugins]:
+    plugins = _plugins(arguments)
+    return compose(schema, arguments, plugins), plugins
+
+
+def _plugins(arguments: Sequence[str]) -> Plugins:
+    return load_plugins(local_plugins(arguments))

@@ -1,0 +1,156 @@
+"""A trained run in a program: what s2s-generate and s2s-score do, for texts in memory.
+
+Shapes: h heads, Q queries, K keys; of one pair, without a dimension for the batch.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Attention", "TrainedModel"]
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from s2s.batch import make_batch
+from s2s.compose import arguments_of, compose
+from s2s.config import GenerateConfig
+from s2s.errors import ConfigError, DataError
+from s2s.generation import MODEL_OPTIONS, load_ready, score
+from s2s.metrics import build_metrics
+from s2s.model import AttentionMap, evaluating
+from s2s.task import Example
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from s2s.generation import Generator, Input, Output, Scored
+    from s2s.metrics import Score
+    from s2s.plugin import Plugins
+    from s2s.task import Side
+
+FILE_OPTIONS = ("input", "output", "input_format", "format", "shard", "resume")
+"""Options of s2s-generate that say where texts come from and go to"""
+
+
+@dataclass(frozen=True)
+class Attention:
+    """All attention weights of a pair."""
+
+    src: list[str]
+    """The source's tokens, eos last"""
+    tgt: list[str]
+    """The tokens that are predicted, eos last: the queries of the target side. Its keys are bos and all but the last"""
+    maps: list[AttentionMap]
+    """Of every kind and layer; weights [h, Q, K]"""
+
+
+class TrainedModel:
+    """A run, or several that decode together; made by `s2s.load`."""
+
+    def __init__(self, arguments: Sequence[str], plugins: Plugins) -> None:
+        """`arguments`: those of s2s-generate."""
+        self._arguments, self._plugins = list(arguments), plugins
+        _refuse_options(self._arguments, FILE_OPTIONS, "inputs are given, and outputs returned, as texts")
+        given = compose(GenerateConfig, [*self._arguments, "format=jsonl"], plugins).config
+        self._nbest, self._ready = given.nbest, load_ready(given, plugins)
+        self._generators: dict[tuple[str, ...], Generator] = {}
+        first = self._ready.models.first
+        self.config, self.task, self.device = first.config, first.task, self._ready.device
+        self.model = self._ready.models.model
+        """The network; an ensemble is one network, too"""
+        self.how = self._ready.how
+        """What computes, in words"""
+
+    def translate(self, texts: str | Iterable[str | Input], **options: Any) -> Any:
+        """The output text of a text, or of each of several; with nbest=N > 1, the list of the N best.
+
+        Options are those of s2s-generate that do not concern the models: search={"beam": 8}, min_len=3, raw=True, ….
+        """
+        if isinstance(texts, str):
+            return self.translate([texts], **options)[0]
+        outputs = self.generate(texts, **options)
+        if options.get("nbest", self._nbest) == 1:
+            return [output.hyp for output in outputs]
+        return [[candidate.hyp for candidate in output.nbest] for output in outputs]
+
+    def parse(self, texts: str | Iterable[str | Input], **options: Any) -> Any:
+        """As `translate`, with every output text as the task's own object, such as an nltk.Tree."""
+        if isinstance(texts, str):
+            return self.parse([texts], **options)[0]
+        found = self.translate(texts, **options)
+        read = self.task.as_object
+        return [read(hyp) if isinstance(hyp, str) else list(map(read, hyp)) for hyp in found]
+
+    def generate(self, texts: Iterable[str | Input], **options: Any) -> Iterator[Output]:
+        """The output of each text, in order, with its candidates, their scores, tokens and log-probabilities.
+
+        `texts` may be endless: `buffer_size` of them are read ahead. An `s2s.generation.Input` also says how the output
+        begins, and what it contains.
+        """
+        return self.generator(**options)(texts)
+
+    def generator(self, **options: Any) -> Generator:
+        """What `generate` calls, with its counts of inputs and outputs; made once for each choice of options."""
+        _refuse_options(options, FILE_OPTIONS, "inputs are given, and outputs returned, as texts")
+        _refuse_options(options, MODEL_OPTIONS, "it concerns the models; give it to s2s.load")
+        given = arguments_of(GenerateConfig, options)
+        key = tuple(given)
+        if key not in self._generators:
+            composed = compose(GenerateConfig, [*self._arguments, *given, "format=jsonl"], self._plugins)
+            self._generators[key] = self._ready.generator(composed).generator
+        return self._generators[key]
+
+    def score(self, src: str | Sequence[str], tgt: str | Sequence[str], tokens: int = 4000) -> Any:
+        """How probable the models find each target: `Scored.log_prob` in nats, and of each token.
+
+        tokens: tokens of both sides in a batch.
+        """
+        if isinstance(src, str) or isinstance(tgt, str):
+            (scored,) = self.score([str(src)], [str(tgt)], tokens)
+            return scored
+        if len(src) != len(tgt):
+            raise DataError(f"{len(src):,} sources and {len(tgt):,} targets; give one for each")
+        found: list[Scored] = list(score(self.model, self.task, map(Example, src, tgt), self.device, tokens))
+        return found
+
+    def evaluate(
+        self, src: Sequence[str], refs: Sequence[str], metrics: Any = None, samples: int = 1000, **options: Any
+    ) -> dict[str, Score]:
+        """The scores of the outputs for `src`, under the names of `metrics`: by default the task's."""
+        if len(src) != len(refs):
+            raise DataError(f"{len(src):,} sources and {len(refs):,} references; give one for each")
+        built = build_metrics(self.task, self._plugins.registry, metrics)
+        hyps = [output.hyp for output in self.generate(src, **options)]
+        return {metric.name: metric(hyps, [refs], samples) for metric in built}
+
+    @torch.no_grad()
+    def attention(self, src: str, tgt: str | None = None) -> Attention:
+        """The attention of every kind, layer and head while `tgt` is predicted; by default the model's own output."""
+        if tgt is None:
+            output = next(self.generate([src]))
+            pair = (self.task.encode_source([src])[0], output.tokens)
+        else:
+            (pair,) = self.task.encode([Example(src, tgt)])
+        batch = make_batch([pair], self.task.vocab).to(self.device)
+        with evaluating(self.model):
+            maps = self.model.attention_maps(batch.src, batch.src_pad, batch.tgt_in)
+        if not maps:
+            raise ConfigError(f"arch={self.config.arch.name} has no attention (Seq2Seq.attention_maps)")
+        of_pair = [one._replace(weights=one.weights[0].cpu()) for one in maps]
+        eos = [self.task.vocab.eos]
+        return Attention(self._names([*pair[0], *eos], "src"), self._names([*pair[1], *eos], "tgt"), of_pair)
+
+    def _names(self, ids: Sequence[int], side: Side) -> list[str]:
+        """Tokens as text; by their ids where the task does not list its vocabulary."""
+        names = self.task.vocabulary(side)
+        if names is None:
+            return [str(i) for i in ids]
+        return [name if isinstance(name, str) else name[-1] for name in (names[i] for i in ids)]
+
+
+def _refuse_options(given: Sequence[str] | Mapping[str, Any], refused: Sequence[str], reason: str) -> None:
+    for argument in given:
+        key = argument.partition("=")[0]
+        if key in refused:
+            raise ConfigError(f"{key}: {reason}")
