@@ -15,6 +15,7 @@ import numpy as np
 from s2s.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -61,35 +62,38 @@ class CheckedMap:
             raise self._damaged(f"{checksum_file(path).name} has {len(self.checksums)} checksums for {n_blocks} blocks")
         # A plain view: slicing a memmap object itself costs ten times as much. An empty file cannot be mapped.
         self.values: NDArray[Any] = np.asarray(np.memmap(path, dtype, "r", shape=(n,))) if n else np.empty(0, dtype)
-        self.unread = np.ones(n_blocks, bool)
-        self.unread_bytes = memoryview(self.unread.view(np.uint8))
+        self.unread = bytearray(b"\1" * n_blocks)
+        """1 for each block that was not checked yet"""
+        self.n_unread = n_blocks
 
     def __len__(self) -> int:
         return len(self.values)
 
     def slice(self, begin: int, end: int) -> NDArray[Any]:
         """Values [end - begin]"""
-        first, last = begin * self.itemsize // BLOCK, (end * self.itemsize - 1) // BLOCK
-        if begin < end and 1 in self.unread_bytes[first : last + 1]:
-            self._check(first + np.flatnonzero(self.unread[first : last + 1]))
+        if self.n_unread and begin < end:
+            first, last = begin * self.itemsize // BLOCK, (end * self.itemsize - 1) // BLOCK
+            if 1 in self.unread[first : last + 1]:
+                self._check(block for block in range(first, last + 1) if self.unread[block])
         return self.values[begin:end]
 
     def take(self, indices: NDArray[np.int64]) -> NDArray[Any]:
         """Values [m] at indices [m]."""
-        blocks = indices * self.itemsize // BLOCK
-        if (unread := self.unread[blocks]).any():
-            self._check(np.unique(blocks[unread]))
+        if self.n_unread:
+            blocks = np.unique(indices * self.itemsize // BLOCK)
+            self._check(blocks[np.frombuffer(self.unread, bool)[blocks]].tolist())
         return self.values[indices]
 
-    def _check(self, blocks: NDArray[np.int64]) -> None:
-        data = self.values.view(np.uint8)
-        for block in blocks.tolist():
+    def _check(self, blocks: Iterable[int]) -> None:
+        data = self.values.view(np.uint8).data
+        for block in blocks:
             begin = block * BLOCK
             if zlib.crc32(data[begin : begin + BLOCK]) != self.checksums[block]:
                 raise self._damaged(
                     f"bytes {begin:,} to {min(begin + BLOCK, len(data)):,} are not as they were written"
                 )
-        self.unread[blocks] = False
+            self.unread[block] = 0
+            self.n_unread -= 1
 
     def _damaged(self, what: str) -> DataError:
         return DataError(f"{self.path} is damaged, by the disk or by memory: {what}; {self.remedy}")

@@ -135,7 +135,7 @@ def test_the_error_names_the_file_and_the_bytes(tmp_path: Path) -> None:
 def test_blocks_are_checked_as_they_are_read(tmp_path: Path) -> None:
     """Opening a corpus of any size reads none of it."""
     corpus = write(tmp_path / "c", [[([7] * 50, [8] * 50)] * 1000])
-    checked = lambda: [int((~array.unread).sum()) for array in (*corpus._offsets, *corpus._ids)]  # noqa: E731
+    checked = lambda: [array.unread.count(0) for array in (*corpus._offsets, *corpus._ids)]  # noqa: E731
     assert checked() == [0, 0, 0, 0]
     corpus.lengths(np.array([0, 5]))
     assert checked() == [1, 1, 0, 0]
