@@ -75,6 +75,7 @@ if TYPE_CHECKING:
 PUBLIC = (
     "s2s",
     "s2s.backend",
+    "s2s.checkpoint",
     "s2s.cli",
     "s2s.compose",
     "s2s.config",

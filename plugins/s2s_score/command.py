@@ -1,4 +1,4 @@
-"""The command s2s-score."""
+"""s2s-score: outputs against references, systems against each other, or how probable outputs are under a model."""
 
 from __future__ import annotations
 

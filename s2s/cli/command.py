@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from s2s.cli.help import explain, overview
 from s2s.compose import ComposedConfig, compose, local_plugins, to_yaml
+from s2s.compose.renamed import targets
 from s2s.compose.suggestions import command_of
 from s2s.compose.yaml12 import to_text
-from s2s.config.renamed import targets
 from s2s.errors import ConfigError, Preempted, S2SError, did_you_mean
 from s2s.io.exit_status import Cause, report
 from s2s.plugin import Plugins, load_plugins

@@ -14,9 +14,9 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from s2s.compose.options import Option, options, type_text, union_members
+from s2s.compose.renamed import targets
 from s2s.compose.settings import blame
 from s2s.compose.yaml12 import Float, Int, plain, to_text
-from s2s.config.renamed import targets
 from s2s.errors import ConfigError, PluginError, did_you_mean
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from s2s.compose.options import options
-from s2s.config.renamed import targets
+from s2s.compose.renamed import targets
 from s2s.errors import did_you_mean
 from s2s.registry import GROUPS
 

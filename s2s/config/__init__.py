@@ -8,7 +8,6 @@ from __future__ import annotations
 
 __all__ = [
     "SHARE",
-    "AverageConfig",
     "CheckpointConfig",
     "Config",
     "DataConfig",
@@ -23,6 +22,8 @@ __all__ = [
     "refuse_outside",
 ]
 
-from s2s.config.commands import AverageConfig, GenerateConfig, PrepareConfig
+from s2s.config.data import DataConfig, PrepareConfig
+from s2s.config.generate import GenerateConfig
 from s2s.config.ranges import SHARE, Range, above, at_least, refuse_outside
-from s2s.config.training import CheckpointConfig, Config, DataConfig, LogConfig, TrainConfig, ValidConfig
+from s2s.config.run import CheckpointConfig, Config, LogConfig, ValidConfig
+from s2s.config.training import TrainConfig

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["SHARE", "Range", "above", "at_least", "refuse_outside"]
+__all__ = ["SHARE", "THREADS", "Range", "above", "at_least", "refuse_outside"]
 
 import math
 from dataclasses import dataclass
@@ -43,6 +43,8 @@ def above(low: float) -> Range:
 
 SHARE = Range(0, 1, without_high=True)
 """From 0 to below 1: a dropout probability, a decay."""
+THREADS = at_least(0, 1024)
+"""No machine can use more than 1024, and torch ends the process when it cannot start them."""
 
 
 def refuse_outside(section: str, config: object, **ranges: Range) -> None:

@@ -1,43 +1,16 @@
-"""The options of s2s-train: the groups that are chosen by name, and the sections that every run has."""
+"""The options of updates: `train.*`."""
 
 from __future__ import annotations
 
-__all__ = ["THREADS", "CheckpointConfig", "Config", "DataConfig", "LogConfig", "TrainConfig", "ValidConfig"]
+__all__ = ["TrainConfig"]
 
 import re
 from dataclasses import dataclass, field
 from typing import Literal
 
 from s2s.config.duration import seconds_of
-from s2s.config.ranges import SHARE, above, at_least, refuse_outside
+from s2s.config.ranges import SHARE, THREADS, above, at_least, refuse_outside
 from s2s.errors import ConfigError
-from s2s.registry import Choice
-
-THREADS = at_least(0, 1024)
-"""No machine can use more than 1024, and torch ends the process when it cannot start them."""
-
-
-@dataclass(kw_only=True)
-class DataConfig:
-    """From raw examples to batches."""
-
-    prepared: str = "runs/prepared"
-    """Folder of the prepared corpora; made when missing, rebuilt when its inputs change."""
-    max_len: int = 256
-    """Longest source or target, in tokens with eos; longer pairs are dropped and counted."""
-    max_ratio: float | None = None
-    """Largest length ratio of the two sides, in tokens; null keeps every pair."""
-    workers: int = 0
-    """Threads that encode text during preparation; 0 takes one per core."""
-    timeout: float = 300.0
-    """Seconds that an update waits for its batch before the run ends with an error."""
-
-    def __post_init__(self) -> None:
-        refuse_outside(
-            "data", self, max_len=at_least(2), max_ratio=at_least(1), workers=THREADS, timeout=at_least(0.1, 1e7)
-        )
-        if not self.prepared.strip():
-            raise ConfigError("data.prepared=: give a folder, such as runs/prepared, or leave it out")
 
 
 @dataclass(kw_only=True)
@@ -118,15 +91,7 @@ class TrainConfig:
             restarts=at_least(0),
             threads=THREADS,
         )
-        is_number = isinstance(self.micro_tokens, int) and self.micro_tokens > 0
-        if self.micro_tokens not in ("auto", None) and not is_number:
-            raise ConfigError(f"train.micro_tokens={self.micro_tokens} must be at least 1, or auto, or null")
-        if self.tokens != "auto" and not (isinstance(self.tokens, int) and self.tokens >= 1):
-            raise ConfigError(f"train.tokens={self.tokens} must be at least 1, or auto")
-        if self.budget:
-            seconds_of(self.budget, "train.budget")
-        if self.devices != "auto" and not (isinstance(self.devices, int) and self.devices >= 1):
-            raise ConfigError(f"train.devices={self.devices}: expected a number of processes, or auto")
+        self._refuse_wrong_numbers()
         for option, patterns in (("init_map", self.init_map), ("freeze", self.freeze)):
             for pattern in patterns:
                 _refuse_no_expression(f"train.{option}", pattern)
@@ -137,6 +102,17 @@ class TrainConfig:
                 f"train.device={self.device} is one device, and train.devices={self.devices} asks for several; give "
                 f"train.device={self.device.partition(':')[0]}"
             )
+
+    def _refuse_wrong_numbers(self) -> None:
+        """Of the options that take a word beside numbers."""
+        if self.budget:
+            seconds_of(self.budget, "train.budget")
+        if self.micro_tokens is not None and not _is_count_or_auto(self.micro_tokens):
+            raise ConfigError(f"train.micro_tokens={self.micro_tokens} must be at least 1, or auto, or null")
+        if not _is_count_or_auto(self.tokens):
+            raise ConfigError(f"train.tokens={self.tokens} must be at least 1, or auto")
+        if not _is_count_or_auto(self.devices):
+            raise ConfigError(f"train.devices={self.devices}: expected a number of processes, or auto")
 
     @property
     def seconds(self) -> float | None:
@@ -155,104 +131,12 @@ class TrainConfig:
         return self.tokens
 
 
+def _is_count_or_auto(value: int | str) -> bool:
+    return value == "auto" or (isinstance(value, int) and value >= 1)
+
+
 def _refuse_no_expression(option: str, pattern: str) -> None:
     try:
         re.compile(pattern)
     except re.error as error:
         raise ConfigError(f"{option}: {pattern!r} is no regular expression: {error}") from None
-
-
-@dataclass(kw_only=True)
-class ValidConfig:
-    """When and how a run is validated."""
-
-    every: int = 1000
-    """Updates between two validations; 0 validates at the end only."""
-    score: bool = True
-    """Also decode the development set and score it; the loss is always computed."""
-    sentences: int = 500
-    """Sentences that are decoded for the score; 0 takes all."""
-    best: str = "nll"
-    """Score by which the best checkpoint is chosen: nll, or one of the task's metrics, such as bleu."""
-    patience: int = 0
-    """Validations without improvement after which training stops; 0 never stops early."""
-
-    def __post_init__(self) -> None:
-        refuse_outside("valid", self, every=at_least(0), sentences=at_least(0), patience=at_least(0))
-        if self.patience and not self.every:
-            raise ConfigError(f"valid.patience={self.patience} counts validations; give valid.every=…, too")
-
-
-@dataclass(kw_only=True)
-class CheckpointConfig:
-    """When checkpoints are saved, and which are kept."""
-
-    every: int = 1000
-    """Updates between two checkpoints; 0 saves at the end only."""
-    minutes: float = 0.0
-    """Minutes between two checkpoints, beside `every`; 0 counts updates only."""
-    keep_last: int = 5
-    """Newest checkpoints to keep; at least as many as train.average needs."""
-    keep_best: int = 1
-    """Best checkpoints to keep beside them; at least as many as train.average needs with average_of=best."""
-
-    def __post_init__(self) -> None:
-        none, one = at_least(0), at_least(1)
-        refuse_outside("checkpoint", self, every=none, minutes=none, keep_last=one, keep_best=one)
-
-
-@dataclass(kw_only=True)
-class LogConfig:
-    """Screen, log files and TensorBoard."""
-
-    every: int = 50
-    """Updates between two lines of the log; 0 shows none."""
-    format: Literal["text", "json"] = "text"
-    """Format of standard output; log.jsonl in the run directory is always written."""
-    tensorboard: bool = True
-    """Write TensorBoard's event files when it is installed."""
-
-    def __post_init__(self) -> None:
-        refuse_outside("log", self, every=at_least(0))
-
-
-@dataclass(kw_only=True)
-class Config:
-    """s2s-train: train a model; run again, it continues.
-
-    s2s-train task=translation arch=transformer_tiny
-    s2s-train task=translation task.train=[corpus.en,corpus.de] arch=transformer_base run=my_run
-    s2s-train runs/my_run/config.yaml train.steps=200_000
-    """
-
-    run: str = ""
-    """Run directory, or its name under runs/; empty: runs/<task>-<arch>."""
-    seed: int = 1
-    """Seed of initialisation, dropout and the order of the data."""
-    task: Choice = field(default_factory=Choice)
-    """The task: data, vocabulary and metrics."""
-    arch: Choice = field(default_factory=Choice)
-    """The model."""
-    objective: Choice = field(default_factory=lambda: Choice(name="label_smoothed"))
-    """What is minimised."""
-    optim: Choice = field(default_factory=lambda: Choice(name="adam"))
-    """The optimizer."""
-    schedule: Choice = field(default_factory=lambda: Choice(name="noam"))
-    """The learning rate schedule."""
-    recipe: Choice = field(default_factory=Choice, metadata={"may_stay_open": True})
-    """Chooses values that are not given. Empty: auto, if neither arch nor an experiment is given. none: no recipe."""
-    search: Choice = field(default_factory=lambda: Choice(name="beam"))
-    """The search, at validation and by default in s2s-generate."""
-    data: DataConfig = field(default_factory=DataConfig)
-    """From raw examples to batches."""
-    train: TrainConfig = field(default_factory=TrainConfig)
-    """Updates, precision, devices."""
-    valid: ValidConfig = field(default_factory=ValidConfig)
-    """When and how the run is validated."""
-    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
-    """When checkpoints are written, and which are kept."""
-    log: LogConfig = field(default_factory=LogConfig)
-    """Screen, files and TensorBoard."""
-
-    def __post_init__(self) -> None:
-        refuse_outside("", self, seed=at_least(0, 2**63 - 1))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from s2s.cli import average, generate, plugins, prepare, train
+from s2s.cli import generate, plugins, prepare, train
+from s2s_average import command as average
 from s2s_export import command as export
 from s2s_score import command as score
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 WORDS = {"a": "ein", "dog": "hund", "cat": "kater", "old": "alter", "sees": "sieht", "the": "der", "eats": "isst"}
 COMMANDS = {
-    f"s2s-{module.__name__.rpartition('.')[2]}": module.main for module in (train, generate, prepare, average, plugins)
-} | {"s2s-export": export.main, "s2s-score": score.main}
+    f"s2s-{module.__name__.rpartition('.')[2]}": module.main for module in (train, generate, prepare, plugins)
+} | {"s2s-export": export.main, "s2s-score": score.main, "s2s-average": average.main}
 ALLOWED = (0, 2)
 """Exit codes of what a user can cause without signals, full disks and closed pipes."""
 

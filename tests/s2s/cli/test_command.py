@@ -15,8 +15,9 @@ import s2s.cli.command
 import s2s.cli.plugins
 from s2s.cli.command import Options, guard, run_command, split_flags
 from s2s.compose import build_config, compose
-from s2s.config import AverageConfig, Config, GenerateConfig, PrepareConfig
+from s2s.config import Config, GenerateConfig, PrepareConfig
 from s2s.errors import ConfigError, DataError, Preempted, S2SError, did_you_mean
+from s2s_average import AverageConfig
 from s2s_score import ScoreConfig
 
 if TYPE_CHECKING:

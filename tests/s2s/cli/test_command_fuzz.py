@@ -15,8 +15,9 @@ import pytest
 from tiny_runs import SMALL, call, train_tiny
 
 from s2s.compose import compose
-from s2s.config import AverageConfig, Config, GenerateConfig, PrepareConfig
+from s2s.config import Config, GenerateConfig, PrepareConfig
 from s2s.plugin import load_plugins
+from s2s_average import AverageConfig
 from s2s_export import ExportConfig
 from s2s_score import ScoreConfig
 

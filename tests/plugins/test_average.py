@@ -9,8 +9,8 @@ from small_checkpoints import names
 from small_runs import CPU, letters_plugins, make_run
 
 from s2s import checkpoint
-from s2s.cli.average import main
 from s2s.run import load_run
+from s2s_average.command import main
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ import pytest
 import s2s.config
 from s2s.compose import compose
 from s2s.compose.options import options
+from s2s.compose.renamed import names_elsewhere
 from s2s.config import Config, GenerateConfig
-from s2s.config.renamed import RENAMED, SYNONYMS
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
 from s2s.registry import GROUPS
@@ -29,10 +29,11 @@ def shipped() -> set[str]:
 
 def test_what_is_suggested_exists_and_what_is_answered_does_not() -> None:
     existing = shipped()
-    for old, new in (RENAMED | SYNONYMS).items():
+    renamed, synonyms = names_elsewhere()
+    for old, new in (renamed | synonyms).items():
         assert any(target in existing for target in new) or set(new) <= PLANNED, old
         assert "." not in old or old not in existing, old
-    assert not {old for old in RENAMED if old in existing}
+    assert not {old for old in renamed if old in existing}
 
 
 @pytest.mark.parametrize(
@@ -66,8 +67,9 @@ def test_of_several_targets_the_one_that_exists_here_is_suggested() -> None:
 
 
 def test_an_old_name_is_answered_in_its_section_and_for_a_whole_section(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(RENAMED, "search.width", ("search.beam",))
-    monkeypatch.setitem(RENAMED, "learn", ("train",))
+    renamed, _ = names_elsewhere()
+    monkeypatch.setitem(renamed, "search.width", ["search.beam"])
+    monkeypatch.setitem(renamed, "learn", ["train"])
     for argument, suggested in {"search.width=5": "search.beam", "learn.steps=5": "train.steps"}.items():
         with pytest.raises(ConfigError, match=rf"Did you mean '{suggested}'\?$"):
             compose(Config, [*CHOSEN, argument], load_plugins())

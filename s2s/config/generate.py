@@ -1,32 +1,18 @@
-"""The options of s2s-prepare, s2s-generate and s2s-average."""
+"""The options of s2s-generate."""
 
 from __future__ import annotations
 
-__all__ = ["AverageConfig", "GenerateConfig", "PrepareConfig"]
+__all__ = ["GenerateConfig"]
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from s2s.config.ranges import at_least, refuse_outside
-from s2s.config.training import THREADS, DataConfig
+from s2s.config.ranges import THREADS, at_least, refuse_outside
 from s2s.errors import ConfigError
 from s2s.registry import Choice
 
 FIELDS = ("tokens", "pieces", "log_probs", "align")
 """Fields that format=jsonl can write of an output beside its text and score"""
-
-
-@dataclass(kw_only=True)
-class PrepareConfig:
-    """s2s-prepare: train the tokeniser and encode the corpora, without training a model.
-
-    s2s-prepare task=translation task.train=[corpus.en,corpus.de]
-    """
-
-    task: Choice = field(default_factory=Choice)
-    """The task whose corpora are prepared."""
-    data: DataConfig = field(default_factory=DataConfig)
-    """Where prepared data is kept, and which pairs are dropped."""
 
 
 @dataclass(kw_only=True)
@@ -176,23 +162,3 @@ class GenerateConfig:
         asked = {"format=aligned": self.format == "aligned", "fields=[align]": "align" in self.fields}
         asked |= {"replace_unk=true": self.replace_unk, f"coverage={self.coverage:g}": bool(self.coverage)}
         return next((option for option, given in asked.items() if given), "")
-
-
-@dataclass(kw_only=True)
-class AverageConfig:
-    """s2s-average: write the mean of several checkpoints of a run.
-
-    s2s-average run=my_run last=5
-    """
-
-    run: str = ""
-    """Run directory, its name under runs/, or last."""
-    last: int = 0
-    """Average the newest this many."""
-    best: int = 0
-    """Average the best this many."""
-    output: str = "average"
-    """Name of the new checkpoint."""
-
-    def __post_init__(self) -> None:
-        refuse_outside("", self, last=at_least(0), best=at_least(0))

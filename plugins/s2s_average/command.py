@@ -1,4 +1,4 @@
-"""s2s-average: write the mean of several checkpoints of a run as one more (section 6.1)."""
+"""s2s-average: the mean of several checkpoints of a run, written as one more (section 6.1)."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ __all__ = ["main"]
 
 from typing import TYPE_CHECKING
 
-from s2s.cli.command import Options, run_command
-from s2s.config import AverageConfig
-from s2s.errors import CheckpointError, ConfigError
+from s2s import CheckpointError, ConfigError
+from s2s.cli import Options, run_command
+from s2s_average import AverageConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from s2s import Plugins
     from s2s.compose import ComposedConfig
-    from s2s.plugin import Plugins
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def average(composed: ComposedConfig[AverageConfig], _plugins: Plugins, options: Options) -> None:
     """Write `checkpoints/<output>`, and print its members."""
-    from s2s import checkpoint  # torch, which --help does without
+    from s2s.checkpoint import average_weights, save, steps  # torch, which --help does without
     from s2s.run import find_run
 
     config = composed.config
@@ -34,13 +34,13 @@ def average(composed: ComposedConfig[AverageConfig], _plugins: Plugins, options:
     if config.output.startswith("step-"):
         raise ConfigError(f"output={config.output}: names with step- are those of training; try output=average")
     folder = find_run(config.run) / "checkpoints"
-    members = checkpoint.steps(folder)[-config.last :] if config.last > 0 else _best(folder)[: config.best]
+    members = steps(folder)[-config.last :] if config.last > 0 else _best(folder)[: config.best]
     if len(members) < max(config.last, config.best):
         kept = f"checkpoint.keep_{'last' if config.last > 0 else 'best'}"
         raise CheckpointError(f"{folder} has only {len(members)} of them; the run decides by {kept} how many stay")
-    mean = checkpoint.average_weights(members)
+    mean = average_weights(members)
     if not options.dry_run:
-        checkpoint.save(folder, config.output, {"model": mean}, {"members": [path.name for path in members]})
+        save(folder, config.output, {"model": mean}, {"members": [path.name for path in members]})
     if not options.quiet:
         print(*(f"member   {path}" for path in members), sep="\n")
         print(f"average  {folder / config.output}{' (not written)' if options.dry_run else ''}")
@@ -49,9 +49,9 @@ def average(composed: ComposedConfig[AverageConfig], _plugins: Plugins, options:
 
 def _best(folder: Path) -> list[Path]:
     """The best checkpoints that still exist, best first, as listed in the newest valid one."""
-    from s2s import checkpoint
+    from s2s.checkpoint import latest, load, step_name
 
-    newest = checkpoint.latest(folder).path
-    state = checkpoint.load(newest, only=()).state.get("trainer", {}) if newest else {}
-    named = [folder / checkpoint.step_name(step) for _, step in state.get("best", [])]
+    newest = latest(folder).path
+    state = load(newest, only=()).state.get("trainer", {}) if newest else {}
+    named = [folder / step_name(step) for _, step in state.get("best", [])]
     return [path for path in named if path.is_dir()]

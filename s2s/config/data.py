@@ -1,0 +1,47 @@
+"""The options of data, and of s2s-prepare."""
+
+from __future__ import annotations
+
+__all__ = ["DataConfig", "PrepareConfig"]
+
+from dataclasses import dataclass, field
+
+from s2s.config.ranges import THREADS, at_least, refuse_outside
+from s2s.errors import ConfigError
+from s2s.registry import Choice
+
+
+@dataclass(kw_only=True)
+class DataConfig:
+    """From raw examples to batches."""
+
+    prepared: str = "runs/prepared"
+    """Folder of the prepared corpora; made when missing, rebuilt when its inputs change."""
+    max_len: int = 256
+    """Longest source or target, in tokens with eos; longer pairs are dropped and counted."""
+    max_ratio: float | None = None
+    """Largest length ratio of the two sides, in tokens; null keeps every pair."""
+    workers: int = 0
+    """Threads that encode text during preparation; 0 takes one per core."""
+    timeout: float = 300.0
+    """Seconds that an update waits for its batch before the run ends with an error."""
+
+    def __post_init__(self) -> None:
+        refuse_outside(
+            "data", self, max_len=at_least(2), max_ratio=at_least(1), workers=THREADS, timeout=at_least(0.1, 1e7)
+        )
+        if not self.prepared.strip():
+            raise ConfigError("data.prepared=: give a folder, such as runs/prepared, or leave it out")
+
+
+@dataclass(kw_only=True)
+class PrepareConfig:
+    """s2s-prepare: train the tokeniser and encode the corpora, without training a model.
+
+    s2s-prepare task=translation task.train=[corpus.en,corpus.de]
+    """
+
+    task: Choice = field(default_factory=Choice)
+    """The task whose corpora are prepared."""
+    data: DataConfig = field(default_factory=DataConfig)
+    """Where prepared data is kept, and which pairs are dropped."""
