@@ -45,16 +45,27 @@ class TransformerConfig(Choice):
     """post: LayerNorm(x + Sublayer(x)), the paper's. pre: x + Sublayer(LayerNorm(x)), one more at the end."""
     norm_eps: float = 1e-6
     """Added to the variance in layer normalisation."""
-    activation: Literal["relu", "gelu"] = "relu"
+    norm_kind: Literal["layer", "rms"] = "layer"
+    """layer: layer normalisation, the paper's. rms: by the root of the mean square alone (Zhang and Sennrich, 2019)."""
+    activation: Literal["relu", "gelu", "silu"] = "relu"
     """Non-linearity of the feed-forward sub-layer."""
-    positions: Literal["sinusoid", "sinusoid_t2t", "learned", "none"] = "sinusoid"
+    gated: bool = False
+    """The feed-forward sub-layer is f(x W) * (x V) before its second map (Shazeer, 2020); d_ff is the width of each."""
+    positions: Literal["sinusoid", "sinusoid_t2t", "learned", "rotary", "none"] = "sinusoid"
     """sinusoid: section 3.5. sinusoid_t2t: the released code's wavelengths, all sines before all cosines.
-    learned: row E of Table 3. none: no positions."""
+    learned: row E of Table 3. rotary: queries and keys of self-attention are rotated by position (Su et al., 2021).
+    none: no positions."""
     max_positions: int = 256
     """Longest sentence with positions=learned, eos included; sinusoids have no limit."""
     share_embeddings: Literal["shared", "target", "none"] = "shared"
     """shared: source, target and softmax are one matrix (section 3.4), which needs a joint vocabulary.
     target: target and softmax are one. none: three matrices."""
+    attention_score: Literal["scaled_dot", "dot"] = "scaled_dot"
+    """scaled_dot: q k / sqrt(d_k), the paper's. dot: q k, which section 3.2.1 compares it with."""
+    self_attention: Literal["full", "restricted"] = "full"
+    """restricted: a position sees those of a neighbourhood only (section 4), in time linear in the length."""
+    neighbourhood: int = 15
+    """Positions of a neighbourhood, itself in the middle (r of Table 1); in the decoder those after it are not seen."""
     attention: Literal["auto", "sdpa", "math"] = "auto"
     """Kernel of attention. sdpa: torch's fused ones. math: plain products. auto: sdpa, but math for 16-bit
     numbers on a CPU."""
@@ -65,6 +76,13 @@ class TransformerConfig(Choice):
         values = ("dropout", "attention_dropout", "relu_dropout")
         words_and_layers = ("src_word_dropout", "tgt_word_dropout", "decoder_layer_drop")
         refuse_outside("arch", self, **dict.fromkeys((*values, *words_and_layers), SHARE), norm_eps=at_least(0))
+        refuse_outside("arch", self, neighbourhood=at_least(1))
+        if self.positions == "rotary" and (self.d_k or self.d_model // self.n_heads) % 2:
+            raise ConfigError("arch.positions=rotary rotates pairs of values: the width of a query (d_k) must be even")
+        if self.positions == "rotary" and self.self_attention == "restricted":
+            raise ConfigError("arch.positions=rotary and arch.self_attention=restricted exclude each other")
+        if self.neighbourhood % 2 == 0:
+            raise ConfigError(f"arch.neighbourhood={self.neighbourhood} has no middle; give an odd number")
         if None in (self.d_k, self.d_v) and self.d_model % self.n_heads:
             raise ConfigError(
                 f"arch.d_model={self.d_model} must be a multiple of arch.n_heads={self.n_heads}, "

@@ -13,6 +13,8 @@ from s2s_transformer.layers import heads
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from s2s import Vocab
     from s2s_transformer import TransformerConfig
 
@@ -27,9 +29,19 @@ def forward_operations(config: TransformerConfig, vocab: Vocab, src: Sequence[in
     n_src, n_tgt = source.sum(), target.sum()
     attended = h.n * (h.d_k + h.d_v)  # by a query, at each key
     two_maps = attended * d  # to queries and from values; or to keys and values
-    feed_forward = 2 * d * config.d_ff
-    encoder = n_src * (2 * two_maps + feed_forward) + attended * (source**2).sum()
+    feed_forward = (3 if config.gated else 2) * d * config.d_ff
+    seen_src, seen_tgt = (source**2).sum(), (target**2).sum() / 2
+    if config.self_attention == "restricted":
+        reach = config.neighbourhood // 2
+        seen_src = 2 * _near(source, reach) - n_src
+        seen_tgt = _near(target, reach)
+    encoder = n_src * (2 * two_maps + feed_forward) + attended * seen_src
     decoder = n_tgt * (3 * two_maps + feed_forward) + n_src * two_maps
-    decoder += attended * ((target**2).sum() / 2 + (source * target).sum())
+    decoder += attended * (seen_tgt + (source * target).sum())
     layers = config.n_encoder_layers * encoder + config.n_decoder_layers * decoder
     return float(2 * (layers + n_tgt * d * vocab.tgt))
+
+
+def _near(lengths: NDArray[np.float64], reach: int) -> float:
+    """Pairs of a position and itself or one of at most `reach` before it, in sequences of these lengths."""
+    return float(sum((lengths - distance).clip(min=0).sum() for distance in range(reach + 1)))

@@ -7,13 +7,15 @@ __all__ = ["intermediate"]
 from typing import TYPE_CHECKING
 
 import torch
+from torch import nn
 
+from s2s import ConfigError
 from s2s.intermediate import Attention, IntermediateModel, Layer, LayerNorm, Linear, Stack
 from s2s.nn import TABLES
-from s2s_transformer.layers import DecoderLayer
+from s2s_transformer.layers import DecoderLayer, departures
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
 
     from s2s.nn import CrossAttention, Projections, SelfAttention
     from s2s_transformer import TransformerConfig
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 def intermediate(config: TransformerConfig, model: Transformer) -> IntermediateModel:
     """The model's own tensors, not copied; the model must not be prepacked."""
+    if unknown := departures(config):
+        raise ConfigError(f"exported formats have none of {', '.join(unknown)}")
     embeddings = model.embeddings
     source, target, _ = (embeddings.get_parameter(name) for name in TABLES[config.share_embeddings])
     encoder = Stack(
@@ -80,12 +84,13 @@ def _linear(linear: nn.Linear) -> Linear:
     return Linear(linear.weight, linear.bias)
 
 
-def _norm(norm: nn.LayerNorm) -> LayerNorm:
+def _norm(norm: nn.Module) -> LayerNorm:
+    assert isinstance(norm, nn.LayerNorm)
     return LayerNorm(norm.weight, norm.bias, norm.eps)
 
 
 def _last(norm: nn.Module, config: TransformerConfig) -> LayerNorm | None:
-    return _norm(norm) if config.norm == "pre" else None  # type: ignore[arg-type]  # an Identity otherwise
+    return _norm(norm) if config.norm == "pre" else None  # an Identity otherwise
 
 
 def _positions(positions: Positions | None, n: int, d_model: int) -> Tensor:

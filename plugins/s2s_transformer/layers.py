@@ -6,7 +6,7 @@ Shapes: T target length, S source length, D = d_model.
 
 from __future__ import annotations
 
-__all__ = ["DecoderLayer", "EncoderLayer", "fused_decoder", "stack_norm"]
+__all__ = ["DecoderLayer", "EncoderLayer", "departures", "fused_decoder", "stack_norm"]
 
 from typing import TYPE_CHECKING
 
@@ -15,13 +15,14 @@ from torch.nn import functional as F
 
 from s2s.backend import DecoderSublayers, FusedDecoder, PrepackedLinear, add_norm, linear_function
 from s2s.nn import CrossAttention, Dropout, Heads, KeysValues, Layout, Linear, SelfAttention
+from s2s_transformer.scores import ScoredCrossAttention, ScoredSelfAttention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from s2s_transformer import TransformerConfig
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 
 
 class EncoderLayer(nn.Module):
@@ -29,7 +30,7 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.attention = SelfAttention(config.d_model, heads(config), config.attention_dropout)
+        self.attention = self_attention(config)
         self.feed_forward = FeedForward(config)
         self.attention_residual = ResidualConnection(config)
         self.feed_forward_residual = ResidualConnection(config)
@@ -45,8 +46,8 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.attention = SelfAttention(config.d_model, heads(config), config.attention_dropout)
-        self.cross_attention = CrossAttention(config.d_model, heads(config), config.attention_dropout)
+        self.attention = self_attention(config)
+        self.cross_attention = cross_attention(config)
         self.feed_forward = FeedForward(config)
         self.attention_residual = ResidualConnection(config)
         self.cross_attention_residual = ResidualConnection(config)
@@ -70,13 +71,15 @@ class FeedForward(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.inner = Linear(config.d_model, config.d_ff)
+        self.gate = Linear(config.d_model, config.d_ff) if config.gated else None
         self.out = Linear(config.d_ff, config.d_model)
         self.activation = ACTIVATIONS[config.activation]
         self.dropout = Dropout(config.relu_dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., D] -> [..., D]"""
-        return self.out(self.dropout(self.activation(self.inner(x))))
+        inner = self.activation(self.inner(x))
+        return self.out(self.dropout(inner if self.gate is None else inner * self.gate(x)))
 
 
 class ResidualConnection(nn.Module):
@@ -84,7 +87,7 @@ class ResidualConnection(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps)
+        self.norm = norm(config)
         self.dropout = Dropout(config.dropout)
         self.pre = config.norm == "pre"
 
@@ -92,7 +95,25 @@ class ResidualConnection(nn.Module):
         """[..., D] -> [..., D]"""
         if self.pre:
             return x + self.dropout(sublayer(self.norm(x)))
-        return add_norm(x, self.dropout(sublayer(x)), self.norm)
+        if isinstance(self.norm, nn.LayerNorm):
+            return add_norm(x, self.dropout(sublayer(x)), self.norm)
+        return self.norm(x + self.dropout(sublayer(x)))
+
+
+def self_attention(config: TransformerConfig) -> SelfAttention:
+    """Self-attention with the scores that the configuration names."""
+    unscaled, rotary = config.attention_score == "dot", config.positions == "rotary"
+    kind = ScoredSelfAttention if unscaled or rotary else SelfAttention
+    attention = kind(config.d_model, heads(config), config.attention_dropout)
+    if isinstance(attention, ScoredSelfAttention):
+        attention.unscaled, attention.rotary = unscaled, rotary
+    return attention
+
+
+def cross_attention(config: TransformerConfig) -> CrossAttention:
+    """Attention to the source with the scores that the configuration names."""
+    kind = ScoredCrossAttention if config.attention_score == "dot" else CrossAttention
+    return kind(config.d_model, heads(config), config.attention_dropout)
 
 
 def heads(config: TransformerConfig) -> Heads:
@@ -105,21 +126,34 @@ def heads(config: TransformerConfig) -> Heads:
     )
 
 
+def norm(config: TransformerConfig) -> nn.LayerNorm | nn.RMSNorm:
+    """The normalisation of D values that `arch.norm_kind` names."""
+    kind = nn.LayerNorm if config.norm_kind == "layer" else nn.RMSNorm
+    return kind(config.d_model, eps=config.norm_eps)
+
+
 def stack_norm(config: TransformerConfig) -> nn.Module:
     """Pre-norm layers leave their sum bare, so one norm follows the stack; post-norm layers end in theirs."""
-    if config.norm == "pre":
-        return nn.LayerNorm(config.d_model, eps=config.norm_eps)
-    return nn.Identity()
+    return norm(config) if config.norm == "pre" else nn.Identity()
 
 
 def fused_decoder(layers: Iterable[DecoderLayer], config: TransformerConfig) -> FusedDecoder | None:
     """Their step as one function in C; None if it does not support the configuration or their weights are not
     prepacked for it."""
     sublayers = [_sublayers(layer) for layer in layers]
-    if config.activation != "relu" or None in sublayers:
+    if config.activation != "relu" or departures(config) or None in sublayers:
         return None
     own = heads(config)
     return FusedDecoder([s for s in sublayers if s], (own.n, own.d_k, own.d_v), pre_norm=config.norm == "pre")
+
+
+def departures(config: TransformerConfig) -> list[str]:
+    """What the configuration has that neither the paper's layers nor exported formats do, as a user sets it."""
+    options = {"norm_kind": "layer", "gated": False, "attention_score": "scaled_dot", "self_attention": "full"}
+    given = {name: getattr(config, name) for name, paper in options.items() if getattr(config, name) != paper}
+    if config.positions == "rotary":
+        given["positions"] = "rotary"
+    return [f"arch.{name}={str(value).lower()}" for name, value in given.items()]
 
 
 def _sublayers(layer: DecoderLayer) -> DecoderSublayers | None:
@@ -127,6 +161,8 @@ def _sublayers(layer: DecoderLayer) -> DecoderSublayers | None:
     if not isinstance(feed_forward, FeedForward):  # a plugin may have put another module there
         return None
     modules = (own.qkv, own.out, source.q, source.out, feed_forward.inner, feed_forward.out)
-    norms = (layer.attention_residual.norm, layer.cross_attention_residual.norm, layer.feed_forward_residual.norm)
+    residuals = (layer.attention_residual, layer.cross_attention_residual, layer.feed_forward_residual)
+    norms = [residual.norm for residual in residuals if isinstance(residual.norm, nn.LayerNorm)]
     linears = [linear for linear in map(linear_function, modules) if isinstance(linear, PrepackedLinear)]
-    return DecoderSublayers(linears, norms) if len(linears) == len(modules) else None
+    supported = len(linears) == len(modules) and len(norms) == len(residuals)
+    return DecoderSublayers(linears, norms) if supported else None

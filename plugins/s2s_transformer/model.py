@@ -34,6 +34,7 @@ from s2s.nn import (
 from s2s_transformer.cost import forward_operations
 from s2s_transformer.layers import DecoderLayer, EncoderLayer, fused_decoder, heads, stack_norm
 from s2s_transformer.regularization import LayerDrop, WordDropout
+from s2s_transformer.restricted import Restricted, recent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -50,7 +51,8 @@ class Transformer(Seq2Seq):
     def __init__(self, config: TransformerConfig, vocab: Vocab) -> None:
         super().__init__()
         self.config, self.vocab = config, vocab
-        self.packs = heads(config).d_k == heads(config).d_v and config.attention_dropout == 0  # what flash asks for
+        flash = heads(config).d_k == heads(config).d_v and config.attention_dropout == 0  # what it asks for
+        self.packs = flash and config.self_attention == "full"
         self.embeddings = Embeddings(vocab, config.d_model, config.share_embeddings)
         self.src_positions, self.tgt_positions = positions(config), positions(config)
         self.dropout = Dropout(config.dropout)
@@ -69,13 +71,26 @@ class Transformer(Seq2Seq):
     def encode(self, src: Tensor, pad: Tensor) -> Memory:
         """src, pad [B, S] -> hidden [B, S, D]"""
         x = self._enter(self.src_word_dropout(self.embeddings.source(src)), self.src_positions)
-        return Memory(self._encode(x, Padded.masking(pad, x.dtype, self.kernel)), pad)
+        return Memory(self._encode(x, self._source_layout(pad, x.dtype)), pad)
 
     def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
         """tgt [B, T] -> [B, T, D]. Padding needs no hiding: it ends a target, and nobody looks ahead."""
         x = self._enter(self.tgt_word_dropout(self.embeddings.target(tgt)), self.tgt_positions)
         memory_layout = Padded.masking(memory.pad, x.dtype, self.kernel)
-        return self._decode(x, Padded(self.kernel, causal=True), memory.hidden, memory_layout)
+        return self._decode(x, self._target_layout(tgt), memory.hidden, memory_layout)
+
+    def _source_layout(self, pad: Tensor, dtype: torch.dtype) -> Padded:
+        """Of the encoder's self-attention: pad [B, S]"""
+        if self.config.self_attention == "restricted":
+            return Restricted(self.kernel, self.config.neighbourhood // 2, pad, causal=False)
+        return Padded.masking(pad, dtype, self.kernel)
+
+    def _target_layout(self, tgt: Tensor) -> Padded:
+        """Of the decoder's self-attention: tgt [B, T], whose padding needs no hiding."""
+        if self.config.self_attention == "restricted":
+            nothing = torch.zeros_like(tgt, dtype=torch.bool)
+            return Restricted(self.kernel, self.config.neighbourhood // 2, nothing, causal=True)
+        return Padded(self.kernel, causal=True)
 
     def forward(self, src: Tensor, pad: Tensor, tgt: Tensor, packing: Packing | None = None) -> Tensor:
         """src, pad [B, S], tgt [B, T] -> [B, T, D]; of sentences end to end, src, pad [N], tgt [N'] -> [N', D]"""
@@ -123,7 +138,7 @@ class Transformer(Seq2Seq):
         x = self._enter(self.tgt_word_dropout(self.embeddings.target(tgt)), self.tgt_positions)
         seen = PaddedWithWeights.masking(pad, x.dtype, self.kernel)
         for of_decoder in list(self.decoder)[:layer]:
-            x = of_decoder(x, Padded(self.kernel, causal=True), memory.hidden, seen)
+            x = of_decoder(x, self._target_layout(tgt), memory.hidden, seen)
         assert seen.weights is not None
         return seen.weights.float().mean(1)
 
@@ -165,9 +180,11 @@ class Transformer(Seq2Seq):
         if self.fused_decoder is not None and not self.training:
             return self.fused_decoder(x, state.nodes, state.hypothesis, state.length, sources, seen)
         memory_layout = Padded.masking(~seen, x.dtype, self.kernel)
-        for layer, source, layout in zip(
-            self.decoder, sources, CachedAttention.of_layers(state, self.kernel), strict=True
-        ):
+        if self.config.self_attention == "restricted":
+            layouts = recent(state, self.kernel, self.config.neighbourhood // 2)
+        else:
+            layouts = CachedAttention.of_layers(state, self.kernel)
+        for layer, source, layout in zip(self.decoder, sources, layouts, strict=True):
             x = layer.attend(x, layout, source, memory_layout)
         return x
 
@@ -195,7 +212,7 @@ class Transformer(Seq2Seq):
                 for weight in module.weight.split(parts):  # each map for itself: the bound depends on its shape
                     nn.init.xavier_uniform_(weight)
                 nn.init.zeros_(module.bias)
-            elif isinstance(module, nn.LayerNorm):
+            elif isinstance(module, nn.LayerNorm | nn.RMSNorm):
                 module.reset_parameters()
             elif isinstance(module, LearnedPositions):
                 nn.init.normal_(module.weight, std=module.weight.size(1) ** -0.5)
@@ -236,7 +253,7 @@ Positions = Sinusoids | LearnedPositions
 
 def positions(config: TransformerConfig) -> Positions | None:
     """What `arch.positions` names; encoder and decoder each have their own."""
-    if config.positions == "none":
+    if config.positions in ("none", "rotary"):
         return None
     if config.positions == "learned":
         return LearnedPositions(config.max_positions, config.d_model)

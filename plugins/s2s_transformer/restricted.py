@@ -1,0 +1,90 @@
+"""Self-attention restricted to a neighbourhood (section 4 and Table 1): r n d operations instead of n² d.
+
+Shapes: B sentences, h heads, n blocks of c queries, W keys that a block sees, w reach, T positions.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Restricted", "recent"]
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from s2s.nn import CachedAttention, Padded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from s2s.nn import KVCacheState
+
+    Kernel = Callable[[Tensor, Tensor, Tensor, Tensor | None, bool, float], Tensor]
+
+BLOCKED = -3e4
+"""Finite, so that a row that sees nothing is not NaN; exp of it is 0, and fp16 can hold it"""
+BLOCK = 16
+"""Least queries of a block: fewer are too little work for a product"""
+
+
+class Restricted(Padded):
+    """A position sees those at a distance of at most `reach`, of which none is padding, nor, if causal, a later one.
+
+    Queries are taken in blocks, each with the keys that any of them sees.
+    """
+
+    def __init__(self, kernel: Kernel, reach: int, pad: Tensor, *, causal: bool) -> None:
+        """pad [B, T]"""
+        self.kernel, self.reach, self.pad, self.only_past = kernel, reach, pad, causal
+        self.causal = False  # `bias` says all
+
+    @property
+    def bias(self) -> Tensor:  # type: ignore[override]  # made where somebody asks for all weights at once
+        """[B, 1, T, T]: with it, attention over all positions gives the same, but for padding far from any token, which
+        then sees all tokens instead of nothing."""
+        position = torch.arange(self.pad.size(1), device=self.pad.device)
+        allowed = self._allowed(position[:, None], position) & ~self.pad[:, None]  # [B, T, T]
+        allowed = allowed | ~allowed.any(-1, keepdim=True) & ~self.pad[:, None]
+        return blocked(allowed, torch.float32)[:, None]
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
+        """q, k [B, h, T, d_k], v [B, h, T, d_v] -> [B, h, T, d_v]"""
+        n_sentences, length = self.pad.shape
+        c, after = max(self.reach, BLOCK), 0 if self.only_past else self.reach
+        n = -(-length // c)
+        seen = self._windows(~self.pad[:, None, :, None], n, c, after).squeeze(-1)  # [B, 1, n, W]
+        query, key = torch.arange(c, device=q.device)[:, None], torch.arange(c + self.reach + after, device=q.device)
+        allowed = self._allowed(query, key - self.reach) & seen[..., None, :]  # [B, 1, n, c, W]
+        queries = F.pad(q, (0, 0, 0, n * c - length)).unflatten(2, (n, c))
+        k, v = (self._windows(x, n, c, after) for x in (k, v))  # [B, h, n, W, d]
+        bias = blocked(allowed, q.dtype).transpose(1, 2).flatten(0, 1)
+        q, k, v = (x.transpose(1, 2).flatten(0, 1) for x in (queries, k, v))  # [B * n, h, ·, d]
+        out = self.kernel(q, k, v, bias, False, dropout).unflatten(0, (n_sentences, n))
+        return out.transpose(1, 2).flatten(2, 3)[:, :, :length]
+
+    def _allowed(self, query: Tensor, key: Tensor) -> Tensor:
+        """Whether a query at one position sees a key at another."""
+        near = (query - key).abs() <= self.reach
+        return near & (key <= query) if self.only_past else near
+
+    def _windows(self, x: Tensor, n: int, c: int, after: int) -> Tensor:
+        """[B, h, T, d] -> [B, h, n, W, d], what each block of c positions sees; zeros beyond both ends."""
+        x = F.pad(x, (0, 0, self.reach, n * c - x.size(2) + after))
+        return x.unfold(2, c + self.reach + after, c).transpose(3, 4)
+
+
+def recent(state: KVCacheState, kernel: Kernel, reach: int) -> list[CachedAttention]:
+    """The layout of each layer in a decoding step: the newest token sees itself and `reach` tokens before it."""
+    paths = state.paths
+    n = min(reach + 1, paths.max_length)
+    first = (paths.length - n).clamp(min=0)[:, None, None]
+    index = (first + torch.arange(n, device=first.device)).expand(-1, paths.path.size(1), -1)
+    paths = replace(paths, path=paths.path.gather(2, index), length=paths.length.clamp(max=n), max_length=n)
+    return [CachedAttention(kernel, nodes, paths) for nodes in state.nodes]
+
+
+def blocked(allowed: Tensor, dtype: torch.dtype) -> Tensor:
+    """0 where allowed, a score that leaves no weight elsewhere, as a bias."""
+    return torch.zeros(allowed.shape, dtype=dtype, device=allowed.device).masked_fill_(~allowed, BLOCKED)
