@@ -16,6 +16,7 @@ __all__ = [
     "FinishedHypotheses",
     "GreedyConfig",
     "Hypothesis",
+    "QueueClosedError",
     "RequestQueue",
     "SampleConfig",
     "Search",
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from s2s.decoding.penalties import PENALTIES
     from s2s.decoding.queue import SentenceQueue, SourceSentence
     from s2s.decoding.request import SearchRequest, search_all
-    from s2s.decoding.request_queue import RequestQueue, serve
+    from s2s.decoding.request_queue import QueueClosedError, RequestQueue, serve
     from s2s.decoding.streaming import ActiveBatch, StreamingSearch, pad_sources
 
 
