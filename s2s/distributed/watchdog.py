@@ -95,7 +95,7 @@ class Watchdog:
 
     def wait_for_main(self, store: PrefixStore, key: str) -> None:
         """Wait until rank 0 sets `key`; exits with an error if rank 0 has not beaten for `seconds`."""
-        last, since = "", time.monotonic()
+        last, since = b"", time.monotonic()
         while not store.check([key]):
             time.sleep(POLL_SECONDS)
             if (beat := store.get("heartbeat/0")) != last:

@@ -8,6 +8,7 @@ from __future__ import annotations
 __all__ = ["check_model"]
 
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,7 +95,7 @@ class _Check:
     def _steps(self, memory: Memory, tgt: Tensor, logits: Tensor) -> None:
         state = self._call("start", lambda: self.model.start(memory))
         for t in range(min(tgt.size(1), N_STEPS)):
-            result = self._call("step", lambda t=t, state=state: self.model.step(tgt[:, t : t + 1], state))
+            result = self._call("step", partial(self.model.step, tgt[:, t : t + 1], state))
             if not (isinstance(result, tuple) and len(result) == 2):
                 raise self._broken("step", "logits and the next state", type(result).__name__)
             found, state = result
