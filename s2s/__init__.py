@@ -21,6 +21,7 @@ __all__ = [
     "Context",
     "Corpus",
     "DataError",
+    "Decode",
     "Encoded",
     "Entry",
     "Example",
@@ -32,6 +33,7 @@ __all__ = [
     "Plugins",
     "Registry",
     "Rejected",
+    "SentenceMetric",
     "Seq2Seq",
     "SequenceOffsets",
     "Side",
@@ -47,6 +49,7 @@ __all__ = [
     "__version__",
     "did_you_mean",
     "evaluate",
+    "evaluating",
     "hookimpl",
     "load",
     "load_plugins",
@@ -67,8 +70,8 @@ if TYPE_CHECKING:
     from s2s.api import evaluate, load, plugins, train
     from s2s.batch import Batch, Packing, SequenceOffsets, make_batch
     from s2s.corpus import Corpus
-    from s2s.model import AttentionMap, Memory, Seq2Seq, State
-    from s2s.objective import Context, Mean, Objective, Sums, rows_without_eos
+    from s2s.model import AttentionMap, Memory, Seq2Seq, State, evaluating
+    from s2s.objective import Context, Decode, Mean, Objective, SentenceMetric, Sums, rows_without_eos
     from s2s.task import Constraint, Encoded, Example, Rejected, Side, Sources, Task, TokenNames, Vocab
     from s2s.trained_model import Attention, TrainedModel
 
