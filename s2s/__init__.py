@@ -13,6 +13,7 @@ __all__ = [
     "PUBLIC",
     "Attention",
     "AttentionMap",
+    "Auxiliary",
     "Batch",
     "CheckpointError",
     "Choice",
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
     from s2s.batch import Batch, Packing, SequenceOffsets, make_batch
     from s2s.corpus import Corpus
     from s2s.model import AttentionMap, Memory, Seq2Seq, State, evaluating
-    from s2s.objective import Context, Decode, Mean, Objective, SentenceMetric, Sums, rows_without_eos
+    from s2s.objective import Auxiliary, Context, Decode, Mean, Objective, SentenceMetric, Sums, rows_without_eos
     from s2s.task import Constraint, Encoded, Example, Rejected, Side, Sources, Task, TokenNames, Vocab
     from s2s.trained_model import Attention, TrainedModel
 

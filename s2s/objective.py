@@ -7,12 +7,23 @@ micro-batches and ranks.
 
 from __future__ import annotations
 
-__all__ = ["Context", "Decode", "Mean", "Objective", "SentenceMetric", "Sums", "rows_without_eos"]
+__all__ = [
+    "Auxiliary",
+    "Context",
+    "Decode",
+    "HasAuxiliary",
+    "Mean",
+    "Objective",
+    "SentenceMetric",
+    "Sums",
+    "WithAuxiliary",
+    "rows_without_eos",
+]
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -81,6 +92,53 @@ class Objective(ABC):
         In training, `model` is in training mode and one backward pass through `Sums.loss` follows; in validation, no
         gradient is recorded and dropout is off.
         """
+
+
+@dataclass(frozen=True)
+class Auxiliary:
+    """What a model adds to the objective, whichever it is: sums over all positions that its passes computed."""
+
+    loss: Tensor
+    """[], with a gradient; added to `Sums.loss`, and so divided by the objective's normaliser"""
+    extras: Mapping[str, Mean]
+    """Values to log"""
+
+
+@runtime_checkable
+class HasAuxiliary(Protocol):
+    """An architecture with losses of its own, such as those that balance a mixture of experts."""
+
+    auxiliary: Sequence[str]
+    """Names of `Auxiliary.extras`"""
+
+    def record_auxiliary(self) -> None:
+        """From now on, passes in training mode are recorded."""
+        ...
+
+    def take_auxiliary(self) -> Auxiliary:
+        """The sums over the recorded passes, which are then forgotten; recording ends.
+
+        So that an update does not depend on how its batch is split, `loss` must be a sum over sentences, each computed
+        without the others.
+        """
+        ...
+
+
+class WithAuxiliary(Objective):
+    """An objective on a model that adds losses of its own in training; validation has the objective alone."""
+
+    def __init__(self, objective: Objective, model: HasAuxiliary) -> None:
+        self.objective, self.model = objective, model
+        own = objective.extras if objective.valid_extras is None else objective.valid_extras
+        self.extras, self.valid_extras = (*objective.extras, *model.auxiliary), tuple(own)
+        self.packs = objective.packs
+
+    def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
+        """The objective's sums, with the model's added."""
+        self.model.record_auxiliary()
+        sums = self.objective(model, batch)
+        added = self.model.take_auxiliary()
+        return replace(sums, loss=sums.loss + added.loss, extras={**sums.extras, **added.extras})
 
 
 class Decode(Protocol):

@@ -12,6 +12,7 @@ import torch
 
 from s2s import ConfigError
 from s2s.intermediate import LayerNorm, Linear
+from s2s.io import read_json
 from s2s_export.checks import check_heads_and_scale
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class CTranslate2Model:
     """A written model in CTranslate2, with ids in and out."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
-        written = json.loads((folder / TOKENS).read_text(encoding="utf-8"))
+        written = read_json(folder / TOKENS)
         self.src, self.tgt, self.n_positions = written["src"], written["tgt"], int(written["positions"])
         self.ids = {token: i for i, token in enumerate(self.tgt)}
         self.translator = open_translator(folder, **options)

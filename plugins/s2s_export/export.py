@@ -14,7 +14,7 @@ import torch
 from s2s import CheckpointError, ConfigError, DataError, Example, make_batch
 from s2s.data import Subwords
 from s2s.decoding import GreedyConfig, SearchRequest, greedy, search_all
-from s2s.io import replace_folder
+from s2s.io import read_json, replace_folder
 from s2s_export import ExportInput
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def export(
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of an exported folder; raises CheckpointError if there is none."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        manifest = read_json(folder / MANIFEST)
     except (OSError, ValueError):
         manifest = None
     if not isinstance(manifest, dict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "AdadeltaConfig",
     "AdamWConfig",
     "ConstantConfig",
     "CosineConfig",
@@ -15,7 +16,7 @@ __all__ = [
 from dataclasses import dataclass
 
 from s2s import Choice, ConfigError, Registry, hookimpl
-from s2s.config import SHARE, at_least, refuse_outside
+from s2s.config import SHARE, above, at_least, refuse_outside
 from s2s.optim import AdamConfig
 from s2s_optim.schedules import (
     ConstantConfig,
@@ -58,8 +59,22 @@ class SGDConfig(Choice):
             raise ConfigError("optim.nesterov=true looks ahead along the momentum: give optim.momentum, such as 0.9")
 
 
+@dataclass(kw_only=True)
+class AdadeltaConfig(Choice):
+    """Rates from the sizes of past gradients and updates (Zeiler, 2012); a schedule's 1.0 is the paper's."""
+
+    rho: float = 0.95
+    """Decay of both means of squares."""
+    eps: float = 1e-6
+    """Added to both."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("optim", self, rho=SHARE, eps=above(0))
+
+
 @hookimpl
 def s2s_register(registry: Registry) -> None:
+    registry.optim("adadelta", AdadeltaConfig, "s2s_optim.build:adadelta")
     registry.optim("adamw", AdamWConfig, "s2s_optim.build:adamw")
     registry.optim("sgd", SGDConfig, "s2s_optim.build:sgd")
     registry.schedule("inverse_sqrt", InverseSqrtConfig, inverse_sqrt)

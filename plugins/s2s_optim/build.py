@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["adamw", "sgd"]
+__all__ = ["adadelta", "adamw", "sgd"]
 
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,11 @@ from s2s.optim import START, fusable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s_optim import AdamWConfig, SGDConfig
+    from s2s_optim import AdadeltaConfig, AdamWConfig, SGDConfig
+
+
+def adadelta(config: AdadeltaConfig, parameters: Sequence[nn.Parameter]) -> optim.Optimizer:
+    return optim.Adadelta(parameters, START, rho=config.rho, eps=config.eps)
 
 
 def adamw(config: AdamWConfig, parameters: Sequence[nn.Parameter]) -> optim.Optimizer:

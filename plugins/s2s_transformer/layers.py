@@ -124,6 +124,8 @@ def fused_decoder(layers: Iterable[DecoderLayer], config: TransformerConfig) -> 
 
 def _sublayers(layer: DecoderLayer) -> DecoderSublayers | None:
     own, source, feed_forward = layer.attention, layer.cross_attention, layer.feed_forward
+    if not isinstance(feed_forward, FeedForward):  # a plugin may have put another module there
+        return None
     modules = (own.qkv, own.out, source.q, source.out, feed_forward.inner, feed_forward.out)
     norms = (layer.attention_residual.norm, layer.cross_attention_residual.norm, layer.feed_forward_residual.norm)
     linears = [linear for linear in map(linear_function, modules) if isinstance(linear, PrepackedLinear)]

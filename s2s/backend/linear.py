@@ -47,7 +47,7 @@ LinearMap = Callable[[Tensor], Tensor]
 """[..., I] -> [..., O]"""
 Prepack = Callable[[Tensor, Tensor | None], LinearMap]
 """Weight [O, I] and bias [O] -> x W^T + b"""
-LinearBackend = Literal["auto", "torch", "onednn", "native"]
+LinearBackend = Literal["auto", "exact", "torch", "onednn", "native"]
 
 
 @runtime_checkable
@@ -105,6 +105,7 @@ def prepack(model: nn.Module, backend: LinearBackend, quantization: Literal["non
         _replace(model, _int8())
         return "linear maps in 8-bit integers, each row by itself"
     backends = _available()
+    backend = deterministic_backend(model) if backend == "exact" else backend
     name, reason = _fastest(model, backends) if backend == "auto" else (backend, f"matmul={backend}")
     if name == "torch":
         return f"linear maps by torch ({reason})"

@@ -31,6 +31,7 @@ from s2s.checkpoint.manifest import STATE, SUFFIX, groups, verify, write_manifes
 from s2s.checkpoint.tensors import n_bytes, read_tensors, write_tensors
 from s2s.errors import CheckpointError
 from s2s.io import atomic
+from s2s.io.json_files import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -82,7 +83,7 @@ def load(path: Path, only: Collection[str] | None = None) -> Checkpoint:
     wanted = [group for group in groups(path) if only is None or group in only]
     try:
         tensors = {group: read_tensors(path / (group + SUFFIX)) for group in wanted}
-        return Checkpoint(path, tensors, json.loads((path / STATE).read_bytes()))
+        return Checkpoint(path, tensors, read_json(path / STATE))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
 

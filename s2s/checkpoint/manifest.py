@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from s2s.errors import CheckpointError
 from s2s.io import atomic
+from s2s.io.json_files import parse_json, read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -60,11 +61,11 @@ def _read(path: Path) -> dict[str, tuple[int, str]]:
     """Name -> size and sha256. The manifest itself is checked to the byte: only one rendering is valid."""
     file = path / MANIFEST
     try:
-        raw = file.read_bytes()
-        files = {name: (entry["size"], entry["sha256"]) for name, entry in json.loads(raw).items()}
+        raw = read_bytes(file)
+        files = {name: (entry["size"], entry["sha256"]) for name, entry in parse_json(raw).items()}
     except FileNotFoundError:
         raise CheckpointError(f"{path} is no complete checkpoint: it has no {MANIFEST}") from None
-    except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
         raise CheckpointError(f"{file} is damaged: {error}") from None
     if raw != _render(files).encode() or STATE not in files or not all(map(_FILE.fullmatch, files)):
         raise CheckpointError(f"{file} is damaged")

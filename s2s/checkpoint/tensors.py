@@ -18,6 +18,7 @@ from torch import Tensor
 
 from s2s.errors import CheckpointError
 from s2s.io import atomic
+from s2s.io.json_files import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +43,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     """All tensors of a file, on the CPU, mapped rather than read; tied names share one tensor."""
     with safe_open(path, framework="pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  not a dict
-        aliases: dict[str, str] = json.loads((file.metadata() or {}).get("aliases", "{}"))
+        aliases: dict[str, str] = parse_json((file.metadata() or {}).get("aliases", "{}"))
     return tensors | {alias: tensors[kept] for alias, kept in aliases.items()}
 
 

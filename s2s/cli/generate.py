@@ -41,11 +41,11 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
     config = composed.config
     output = open_output(config)
     resume = config.resume or isinstance(output, ShardFile)
-    if resume and output.is_done():
-        return say(f"{config.output} is finished; to make it anew, remove it or leave out resume=true")
     logging.basicConfig(format="warning: %(message)s")
     generator, made_of, how = load(composed, plugins)
     output_format(config, generator.task)  # an error now, before anything is written
+    if resume and output.is_done(made_of):
+        return say(f"{config.output} is finished; to make it anew, remove it or leave out resume=true")
     if options.dry_run:
         return say(f"all is in order; nothing was read or written; on {how}")
     with contextlib.closing(output):

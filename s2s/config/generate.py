@@ -94,11 +94,11 @@ class GenerateConfig:
     workers: int = 1
     """Processes on a CPU that share the weights and the buffered inputs; with more than one, each has one thread.
     0: as many as there are idle cores, measured at the start."""
-    matmul: Literal["auto", "torch", "onednn", "native"] = "auto"
+    matmul: Literal["auto", "exact", "torch", "onednn", "native"] = "auto"
     """Library for fp32 products with weights on a CPU. onednn: prepacked weights, bitwise the same in every batch.
-    native: the same by C functions for one thread, with a fused decoding step where the architecture has one. auto:
-    the fastest, measured at the start; for an output file, which another process may continue or share, the first of
-    native, onednn and torch that is available and exact."""
+    native: the same by C functions for one thread, with a fused decoding step where the architecture has one. exact:
+    the first of native, onednn and torch that is available and exact, without measuring. auto: the fastest, measured at
+    the start; for an output file, which another process may continue or share, exact."""
     graph: bool | None = None
     """Capture decoding steps in CUDA graphs, one for each of a few shapes, where the architecture's state supports it;
     null: on CUDA."""

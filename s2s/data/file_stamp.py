@@ -1,8 +1,8 @@
-"""Whether a file has changed: by size and modification time, and if these differ, by its contents."""
+"""Whether a file has changed or is damaged."""
 
 from __future__ import annotations
 
-__all__ = ["FileStamp", "has_same_contents", "has_same_time", "stamp_file"]
+__all__ = ["FileStamp", "has_same_contents", "has_same_time", "is_intact", "stamp_file"]
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,6 +12,10 @@ from s2s.io.atomic import sha256
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+ALWAYS_READ = 1 << 30
+"""Bytes up to which a file is read when it is checked for damage (2 s); a larger corpus is checked as it is read"""
 
 
 @dataclass(frozen=True)
@@ -41,3 +45,10 @@ def has_same_contents(path: Path, stamp: FileStamp | None) -> bool:
     if stamp is None or not path.is_file() or path.stat().st_size != stamp.size:
         return False
     return has_same_time(path, stamp) or sha256(path) == stamp.sha256
+
+
+def is_intact(path: Path, stamp: FileStamp) -> bool:
+    """Whether a file that nobody edits is as it was written, even if its time is, as of a file that a disk damaged."""
+    if not has_same_contents(path, stamp):
+        return False
+    return stamp.size > ALWAYS_READ or sha256(path) == stamp.sha256

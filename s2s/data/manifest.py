@@ -4,12 +4,12 @@ from __future__ import annotations
 
 __all__ = ["MANIFEST", "Manifest"]
 
-import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from s2s.data.encode import CorpusReport
 from s2s.data.file_stamp import FileStamp
+from s2s.io.json_files import dump_record, read_record
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,13 +30,13 @@ class Manifest:
     reports: list[CorpusReport]
 
     def dump(self) -> bytes:
-        """As JSON."""
-        return json.dumps(asdict(self), indent=1, default=str).encode() + b"\n"
+        """As a record."""
+        return dump_record(asdict(self))
 
     @classmethod
     def read(cls, directory: Path) -> Self:
-        """The manifest of a folder; raises KeyError, TypeError or ValueError if it is damaged."""
-        read = json.loads((directory / MANIFEST).read_bytes())
+        """The manifest of a folder; raises OSError, KeyError, TypeError or ValueError if it is missing or damaged."""
+        read = read_record(directory / MANIFEST)
         inputs, outputs = ({name: FileStamp(**s) for name, s in read[key].items()} for key in ("inputs", "outputs"))
         reports = [CorpusReport(**report) for report in read["reports"]]
         return cls(read["settings"], read["made"], inputs, outputs, reports)

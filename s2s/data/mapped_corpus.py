@@ -1,7 +1,8 @@
 """An encoded corpus on disk, memory-mapped: opening it takes the same time whatever its size.
 
 A folder: `src.ids` and `tgt.ids` hold the concatenated ids of all sentences, without bos and eos; `src.offsets` and
-`tgt.offsets` (n + 1 numbers) hold where each begins. `corpus.json`, written last, is the manifest.
+`tgt.offsets` (n + 1 numbers) hold where each begins; beside each file are the checksums of its blocks. `corpus.json`,
+written last, is the manifest.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 __all__ = ["Ids", "MappedCorpus", "MappedCorpusWriter", "RaggedIds"]
 
 import hashlib
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -19,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from s2s.errors import DataError
-from s2s.io.atomic import fsync, sha256, write_file
+from s2s.io.atomic import fsync, write_file
+from s2s.io.checked_map import BlockChecksums, CheckedMap, checksum_file
+from s2s.io.json_files import dump_record, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 MANIFEST = "corpus.json"
 SIDES = ("src", "tgt")
+AGAIN = "delete the folder and prepare again"
 OFFSET = np.dtype("<i8")
 Ids = NDArray[Any]
 """Ids of a sentence [length], in the smallest type that holds the vocabulary"""
@@ -71,9 +74,11 @@ class MappedCorpus:
         return self.n_pairs
 
     def __getitem__(self, row: int) -> tuple[Ids, Ids]:
-        src_at, tgt_at = self._offsets
-        src_ids, tgt_ids = self._ids
-        return src_ids[src_at[row] : src_at[row + 1]], tgt_ids[tgt_at[row] : tgt_at[row + 1]]
+        return self._sentence(0, row), self._sentence(1, row)
+
+    def _sentence(self, side: int, row: int) -> Ids:
+        begin, end = self._offsets[side].slice(row, row + 2).tolist()  # Python's integers are quicker than numpy's
+        return self._ids[side].slice(begin, end)
 
     def __reduce__(self) -> tuple[type[MappedCorpus], tuple[Path]]:
         """Pickled as its path: another process maps the files itself."""
@@ -81,9 +86,7 @@ class MappedCorpus:
 
     def lengths(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Lengths of both sides of rows [n], without bos and eos."""
-        src, tgt = (offsets[rows + 1] - offsets[rows] for offsets in self._offsets)
-        if len(rows) and min(src.min(), tgt.min()) < 0:
-            raise self._damaged("offsets that go backwards")
+        src, tgt = (offsets.take(rows + 1) - offsets.take(rows) for offsets in self._offsets)
         return src, tgt
 
     @cached_property
@@ -91,15 +94,9 @@ class MappedCorpus:
         """Total number of ids of each side."""
         return self.manifest["ids"]["src"], self.manifest["ids"]["tgt"]
 
-    def ids(self, side: int) -> Ids:
-        """All ids of the source (0) or the target (1), sentence after sentence: [n]"""
-        return self._ids[side]
-
-    def verify(self) -> None:
-        """Read every byte; raises DataError if a file differs from its checksum."""
-        for name, recorded in self.manifest["files"].items():
-            if sha256(self.directory / name) != recorded["sha256"]:
-                raise self._damaged(f"{name} does not match its checksum")
+    def ids(self, side: int, n: int) -> Ids:
+        """The first n ids of the source (0) or the target (1), sentence after sentence: [<= n]"""
+        return self._ids[side].slice(0, min(n, len(self._ids[side])))
 
     def _check_sizes(self) -> None:
         for name, recorded in self.manifest["files"].items():
@@ -109,37 +106,29 @@ class MappedCorpus:
                 what = "is missing" if size is None else f"has {size:,} bytes"
                 raise self._damaged(f"{name} {what}, expected {recorded['bytes']:,}")
 
-    def _map(self, name: str, dtype: np.dtype[Any], count: int) -> NDArray[Any]:
-        if count == 0:
-            return np.empty(0, dtype)  # an empty file cannot be mapped
+    def _map(self, name: str, dtype: np.dtype[Any], count: int) -> CheckedMap:
         if self.manifest["files"][name]["bytes"] != count * dtype.itemsize:
             raise self._damaged(f"{MANIFEST} contradicts itself about {name}")
-        # A plain view: slicing a memmap object itself costs ten times as much.
-        return np.asarray(np.memmap(self.directory / name, dtype, "r", shape=(count,)))
+        try:
+            return CheckedMap(self.directory / name, dtype, count, AGAIN)
+        except OSError as error:
+            raise self._damaged(f"{error.strerror}: {error.filename}") from None
 
     def _damaged(self, what: str) -> DataError:
-        return DataError(f"{self.directory}: the corpus is damaged: {what}; delete the folder and prepare again")
+        return DataError(f"{self.directory}: the corpus is damaged: {what}; {AGAIN}")
 
 
 def _read_manifest(directory: Path) -> dict[str, Any]:
     path = directory / MANIFEST
-    again = "delete the folder and prepare again"
     try:
-        manifest = json.loads(path.read_bytes())
-        content, checksum = manifest["content"], manifest["sha256"]
+        content = read_record(path)
     except FileNotFoundError:
-        raise DataError(f"{directory}: no prepared corpus here ({MANIFEST} is missing); {again}") from None
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise DataError(f"{path}: damaged ({error}); {again}") from None
-    if checksum != _checksum(content):
-        raise DataError(f"{path}: damaged (its checksum does not match); {again}")
+        raise DataError(f"{directory}: no prepared corpus here ({MANIFEST} is missing); {AGAIN}") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: damaged ({error}); {AGAIN}") from None
     if content["format"] != FORMAT:
-        raise DataError(f"{path}: format {content['format']}, expected {FORMAT}; {again}")
+        raise DataError(f"{path}: format {content['format']}, expected {FORMAT}; {AGAIN}")
     return content
-
-
-def _checksum(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 class _File:
@@ -148,18 +137,20 @@ class _File:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.file: IO[bytes] = path.open("wb")
-        self.hash = hashlib.sha256()
+        self.hash, self.blocks = hashlib.sha256(), BlockChecksums()
         self.n_bytes = 0
 
     def write(self, array: NDArray[Any]) -> None:
         data = array.tobytes()
         self.file.write(data)
         self.hash.update(data)
+        self.blocks.append(data)
         self.n_bytes += len(data)
 
     def close(self) -> dict[str, Any]:
         self.file.close()
         fsync(self.path)
+        write_file(checksum_file(self.path), self.blocks.dump())
         return {"bytes": self.n_bytes, "sha256": self.hash.hexdigest()}
 
 
@@ -212,5 +203,4 @@ class MappedCorpusWriter:
                 "types": {side: dtype.str for side, dtype in zip(SIDES, self.types, strict=True)},
                 "files": files,
             }
-            manifest = {"content": content, "sha256": _checksum(content)}
-            write_file(self.directory / MANIFEST, json.dumps(manifest, indent=1).encode())
+            write_file(self.directory / MANIFEST, dump_record(content))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 __all__ = ["PARALLEL", "ParallelCorpus", "read_pairs"]
 
-import json
 import os
 from itertools import takewhile, zip_longest
 from pathlib import Path
@@ -18,6 +17,7 @@ from s2s.data.corpus_options import FileForm
 from s2s.data.misalignment import first_misaligned_line
 from s2s.data.text import DROP, INVALID_UTF8, NUL, Invalid, Line, blocks, numbered_lines
 from s2s.errors import DataError
+from s2s.io.json_files import parse_json
 from s2s.task import Example, Rejected
 
 if TYPE_CHECKING:
@@ -135,8 +135,8 @@ def _columns(line: str) -> Example | Rejected:
 def _record(line: str) -> Example | Rejected:
     expected = 'expected an object such as {"src": "…", "tgt": "…"}'
     try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        record = parse_json(line)
+    except ValueError as error:
         raise _Unusable(f"not JSON ({error}), {expected}") from None
     if not isinstance(record, dict):
         raise _Unusable(f"not a JSON object, {expected}")

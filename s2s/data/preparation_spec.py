@@ -16,7 +16,7 @@ from s2s.data.encode import LengthLimits
 from s2s.io.paths import expand_user
 from s2s.task import Task
 
-FORMAT = 1
+FORMAT = 2
 SPLITS = ("train", "valid")
 """Prepared splits; a test set is read as it is"""
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from s2s.data.encode import CorpusReport, encode_corpus, n_workers
-from s2s.data.file_stamp import has_same_contents, has_same_time, stamp_file
+from s2s.data.file_stamp import has_same_contents, has_same_time, is_intact, stamp_file
 from s2s.data.manifest import MANIFEST, Manifest
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter
 from s2s.data.preparation_spec import PreparationSpec
@@ -133,21 +133,26 @@ def _find(spec: PreparationSpec, progress: ProgressReporter) -> Manifest | None:
     directory = spec.directory
     if not directory.exists():
         return None
+    present = [file for file in spec.files if file.exists()]
+    gone = next((file for file in spec.files if file not in present), None)
     try:
         manifest = Manifest.read(directory)
-        broken = [name for name, stamp in manifest.outputs.items() if not has_same_contents(directory / name, stamp)]
-    except (KeyError, TypeError, ValueError, AttributeError, FileNotFoundError):
+        broken = [name for name, stamp in manifest.outputs.items() if not is_intact(directory / name, stamp)]
+    except (KeyError, TypeError, ValueError, AttributeError, OSError):
         broken = [MANIFEST]
+    if broken and gone:
+        raise DataError(
+            f"{directory / broken[0]} is damaged or missing, and so is {gone}, from which it was made; put one of them "
+            "back"
+        )
     if broken:
-        progress.begin(f"{directory}: {broken[0]} is damaged or missing; preparing again")
+        progress.begin(f"{directory / broken[0]} is damaged or missing; preparing again")
         return None
-    present = [file for file in spec.files if file.exists()]
     changed = [f for f in present if not has_same_contents(f, manifest.inputs.get(str(f)))]
     if changed:
         progress.begin(f"{changed[0]} has changed; preparing again")
         return None
-    if len(present) < len(spec.files):
-        gone = next(file for file in spec.files if file not in present)
+    if gone:
         progress.begin(f"{gone} is gone; using what was prepared from it in {directory}")
     return _restamped(directory, manifest, present)
 

@@ -17,6 +17,7 @@ import sentencepiece
 from s2s.data.text import missing
 from s2s.errors import ConfigError, DataError
 from s2s.io.atomic import write_file
+from s2s.io.json_files import read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -137,11 +138,13 @@ class Subwords:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            model = path.read_bytes()
+            model = read_bytes(path)
         except FileNotFoundError:
             raise missing(path) from None
         except OSError as error:
             raise DataError(f"{path}: the subword model cannot be read: {error.strerror}") from None
+        except ValueError as error:
+            raise DataError(f"{path}: no subword model: {error}") from None
         self._processor = sentencepiece.SentencePieceProcessor()
         self.pieces = self._load(model)
         """The tokens in the order of their ids."""

@@ -124,6 +124,8 @@ def _line(raw: bytes, path: Path, number: int, invalid: Invalid) -> Line:
 def open_bytes(path: Path) -> Iterator[IO[bytes]]:
     """The uncompressed bytes of a file; any error while reading is raised as a one-line DataError."""
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise DataError(f"{path}: is a pipe or a device, expected a file; write its contents into a file first")
         with path.open("rb") as raw:
             zipped = _is_gzip(path, raw)
             yield cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if zipped else raw

@@ -16,7 +16,7 @@ import threading
 from collections import deque
 from concurrent.futures import Future
 from queue import Full
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from s2s.decoding import Hypothesis
 from s2s.decoding.lexical import NO_CONSTRAINT, LexicalConstraint
@@ -24,10 +24,12 @@ from s2s.decoding.request import SentenceQueue, SourceSentence
 from s2s.model import evaluating
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from s2s.decoding import Search, SearchResult
     from s2s.decoding.request import SearchRequest
+
+T = TypeVar("T")
 
 
 class QueueClosedError(RuntimeError):
@@ -49,6 +51,7 @@ class RequestQueue(SentenceQueue):
         self._waiting: deque[SourceSentence] = deque()
         self._futures: dict[int, Future[list[Hypothesis]]] = {}
         self._cancelled: set[int] = set()
+        self._calls: list[tuple[Callable[[], Any], Future[Any]]] = []
         self._numbers = itertools.count()
         self._closed = False
 
@@ -72,6 +75,19 @@ class RequestQueue(SentenceQueue):
         future.add_done_callback(lambda done: self._drop(index) if done.cancelled() else None)
         return future
 
+    def call(self, function: Callable[[], T]) -> Future[T]:
+        """Run `function` in the thread of the search, between two of its steps; the future of what it returns.
+
+        For what else uses the model, such as scoring an output: a model serves one thread at a time.
+        """
+        with self._changed:
+            if self._closed:
+                raise QueueClosedError("the queue is closed")
+            future = Future[T]()
+            self._calls.append((function, future))
+            self._changed.notify_all()
+        return future
+
     def close(self) -> None:
         """Take no more sentences; the search ends when those already in the queue are finished."""
         with self._changed:
@@ -84,7 +100,8 @@ class RequestQueue(SentenceQueue):
         with self._changed:
             self._waiting.clear()
             futures, self._futures = self._futures, {}
-        for future in futures.values():
+            calls, self._calls = self._calls, []
+        for future in [*futures.values(), *(future for _, future in calls)]:
             if future.set_running_or_notify_cancel():
                 future.set_exception(error)
 
@@ -98,10 +115,13 @@ class RequestQueue(SentenceQueue):
 
     def peek(self, *, wait: bool) -> SourceSentence | None:
         """The first sentence; if there is none and `wait`, blocks until there is one or the queue is closed."""
-        with self._changed:
-            if wait:
-                self._changed.wait_for(lambda: self._waiting or self._closed)
-            return self._waiting[0] if self._waiting else None
+        while True:
+            self._run_calls()
+            with self._changed:
+                if wait:
+                    self._changed.wait_for(lambda: self._waiting or self._calls or self._closed)
+                if self._waiting or not (wait and self._calls):
+                    return self._waiting[0] if self._waiting else None
 
     def pop(self, sentence: SourceSentence) -> bool:
         """Take this sentence out of the queue; False if it was cancelled meanwhile."""
@@ -113,12 +133,28 @@ class RequestQueue(SentenceQueue):
             return True
 
     def take_cancelled(self) -> set[int]:
-        """Indices of sentences in the batch that were cancelled since the last call."""
+        """Indices of sentences in the batch that were cancelled since the last call; asked for before every step."""
+        self._run_calls()
         if not self._cancelled:
             return self._cancelled
         with self._changed:
             cancelled, self._cancelled = self._cancelled, set()
         return cancelled
+
+    def _run_calls(self) -> None:
+        if not self._calls:
+            return
+        with self._changed:
+            calls, self._calls = self._calls, []
+        for function, future in calls:
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                result = function()
+            except Exception as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
 
     def _drop(self, index: int) -> None:
         """Forget a cancelled sentence, or mark it if it is in the batch."""

@@ -17,6 +17,7 @@ __all__ = [
     "LoadedModels",
     "Output",
     "Scored",
+    "Segment",
     "is_stream",
     "load",
     "load_ready",
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from s2s.generation.build import MODEL_OPTIONS, Loaded, LoadedModels, load, load_ready
     from s2s.generation.generator import Generator
     from s2s.generation.input_lines import is_stream, standard_input
+    from s2s.generation.reading import Segment
     from s2s.generation.scoring import Scored, score
 
-__getattr__ = lazy_names(__name__, "input_lines", "generator", "build", "scoring")
+__getattr__ = lazy_names(__name__, "input_lines", "generator", "build", "reading", "scoring")

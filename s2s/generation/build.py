@@ -128,7 +128,9 @@ def _workers(config: GenerateConfig, device: torch.device) -> int:
 def _matmul(model: Seq2Seq, device: torch.device, config: GenerateConfig) -> LinearBackend:
     """The backend of linear maps; for output files never chosen by timing, since shards and resumed runs must agree."""
     measured = config.output == "-" or not _computes_fp32(device, config) or config.quantization != "none"
-    return config.matmul if measured or config.matmul != "auto" else deterministic_backend(model)
+    if config.matmul == "exact" or (config.matmul == "auto" and not measured):
+        return deterministic_backend(model)
+    return config.matmul
 
 
 def _graph_members(models: list[Seq2Seq]) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from s2s.errors import DataError
 from s2s.generation.candidates import UNANSWERED, Input
+from s2s.io.json_files import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,7 +69,7 @@ def read_jsonl(line: str, location: str) -> Record:
     if not line.strip():
         return Record(Input(""), location, "", None)
     try:
-        fields = json.loads(line, parse_constant=_no_constant)
+        fields = parse_json(line, parse_constant=_no_constant)
         json.dumps(fields, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError:
         raise DataError(f"{location}: half of a surrogate pair; write the character whole") from None

@@ -60,7 +60,11 @@ class OutputStream:
     def __init__(self, path: str) -> None:
         self.path = path
 
-    def is_done(self) -> bool:
+    def files(self) -> list[Path]:
+        """Every file that is written."""
+        return [] if self.path == "-" else [Path(self.path)]
+
+    def is_done(self, made_of: Mapping[str, Any]) -> bool:
         """Never."""
         return False
 
@@ -78,8 +82,12 @@ class OutputStream:
 
     def write(self, lines: Iterable[str]) -> None:
         """Write lines."""
-        self.file.write("".join(f"{line}\n" for line in lines).encode())
-        self.file.flush()
+        try:
+            self.file.write("".join(f"{line}\n" for line in lines).encode())
+            self.file.flush()
+        except OSError as error:
+            error.filename = "standard output" if self.path == "-" else self.path
+            raise
 
     def finish(self) -> None:
         """All is written."""
@@ -97,10 +105,18 @@ class OutputStream:
 def open_output(config: GenerateConfig) -> OutputStream | ResumableFile | ShardFile:
     """The output that the options name; nothing is written yet. A device, such as /dev/null, stays one."""
     _check(config)
-    if find_shard(config) is None and (config.output == "-" or is_stream(config.output)):
+    output = _output(config)
+    if config.input != "-" and not is_stream(config.input):
+        with open_bytes(Path(config.input)) as source:
+            _refuse_input(config, os.fstat(source.fileno()), output.files())
+    return output
+
+
+def _output(config: GenerateConfig) -> OutputStream | ResumableFile | ShardFile:
+    shard = find_shard(config)
+    if shard is None and (config.output == "-" or is_stream(config.output)):
         return OutputStream(config.output)
     n_lines = OUTPUT_FORMATS[config.format].n_lines(config.nbest) if config.format in OUTPUT_FORMATS else 0
-    shard = find_shard(config)
     return ShardFile(shard, config.output, n_lines) if shard else ResumableFile(Path(config.output), n_lines)
 
 
@@ -111,17 +127,16 @@ def _check(config: GenerateConfig) -> None:
     if not config.output or os.path.isdir(config.output):  # noqa: PTH112  Path's own raises on a name too long
         raise ConfigError(f"output={config.output}: name a file, or - for standard output")
     reads_file = config.input != "-" and not is_stream(config.input)
-    if reads_file:
-        with open_bytes(Path(config.input)) as source:
-            _refuse_one_file(config, os.fstat(source.fileno()))
     if config.resume and (not reads_file or config.output == "-" or is_stream(config.output)):
         raise ConfigError("resume=true compares files: give input=FILE and output=FILE")
 
 
-def _refuse_one_file(config: GenerateConfig, source: os.stat_result) -> None:
-    with suppress(OSError):
-        if os.path.samestat(source, Path(config.output).stat()):
-            raise ConfigError(f"input and output are one file, {config.input}; give another output")
+def _refuse_input(config: GenerateConfig, source: os.stat_result, written: Iterable[Path]) -> None:
+    for path in written:
+        with suppress(OSError):
+            if os.path.samestat(source, path.stat()):
+                which = "are one file" if path == Path(config.output) else f"={config.output} would write to one file"
+                raise ConfigError(f"input and output {which}, {config.input}; give another output")
 
 
 def made_of(config: GenerateConfig, weights: Mapping[str, Any], search: Choice, device: str) -> dict[str, Any]:

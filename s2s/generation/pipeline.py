@@ -28,7 +28,7 @@ def generate_file(
     """Write the output of every input but the first `n_written`, which `output` already has.
 
     A buffer that is partly written is decoded whole, so that its batches, and with them the last digits of the
-    scores, are those of an uninterrupted command.
+    scores, are those of an uninterrupted command. Raises DataError if there are fewer inputs than that.
     """
     read, write = input_format(config), output_format(config, generator.task)
     name = "standard input" if config.input == "-" else config.input
@@ -37,7 +37,9 @@ def generate_file(
         own = output.shard.lines(count_lines(config.input), config.buffer_size)
         lines, first = islice(lines, own.start, own.stop), own.start
     try:
+        n_read = 0
         for number, records in enumerate(buffers(lines, config.buffer_size, read, name, first)):
+            n_read += len(records)
             n_old = n_written - number * config.buffer_size
             if n_old >= len(records):
                 continue
@@ -46,6 +48,8 @@ def generate_file(
                 found = _next(outputs, record.location)
                 if i >= n_old:
                     output.write(write.render(record, found, config.nbest))
+        if n_written > n_read:
+            raise DataError(f"{n_written:,} outputs are there already for {n_read:,} inputs; start anew")
     except DataError as error:
         raise DataError(f"{error}{output.unfinished()}") from None
 

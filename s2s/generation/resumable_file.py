@@ -1,7 +1,8 @@
 """An output file that a killed command can continue.
 
-While it grows it is FILE.partial, and FILE.partial.json says what it is made of; when it is done it is
-renamed to FILE. So a FILE is always whole, and nothing is ever added to the outputs of another input or model.
+While it grows it is FILE.partial, and FILE.partial.json says what it is made of. When it is done it is renamed to FILE,
+and .FILE.made-of.json says what it was made of. So a FILE is always whole, nothing is added to the outputs of another
+input or model, no FILE is taken for that of another, and no other file is written over.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from s2s.compose import differences
 from s2s.errors import DataError, UserError
 from s2s.io import atomic
+from s2s.io.json_files import dump_record, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -39,41 +41,75 @@ class ResumableFile:
         self.path, self.n_lines = path, n_lines
         self.partial = path.with_name(f"{path.name}.partial")
         self.header = path.with_name(f"{path.name}.partial.json")
+        self.record = path.with_name(f".{path.name}.made-of.json")
         self.descriptor = -1
 
-    def is_done(self) -> bool:
-        """Whether an earlier command wrote the whole file; it may have been killed before it tidied up."""
-        done = self.path.exists() and not self.partial.exists()
-        if done:
-            self.header.unlink(missing_ok=True)
-        return done
+    def files(self) -> list[Path]:
+        """Every file that is written."""
+        temporary = [atomic.temporary(path) for path in (self.header, self.record)]
+        return [self.path, self.partial, self.header, self.record, *temporary]
+
+    def is_done(self, made_of: Mapping[str, Any]) -> bool:
+        """Whether an earlier command wrote the whole file; raises DataError if it wrote another one there."""
+        if not self.path.exists() or self.partial.exists():
+            return False
+        written = self._own(self.record)
+        if written is None:
+            raise DataError(
+                f"{self.path} is there, and nothing says what it was made of; remove it, or {self.otherwise}"
+            )
+        if written["sha256"] != atomic.sha256(self.path):
+            raise DataError(f"{self.path} is not as it was written; remove it, or {self.otherwise}")
+        self._refuse_other(f"{self.path} is another output", written["made_of"], made_of)
+        if self._own(self.header):  # of a command that was killed before it tidied up
+            self.header.unlink()
+        return True
 
     def begin(self, made_of: Mapping[str, Any]) -> int:
         """Start anew, with 0 groups; a finished file stays until this one is done."""
+        self._refuse_strangers()
         self._open()
         os.truncate(self.descriptor, 0)
-        atomic.write_file(self.header, json.dumps(made_of, indent=1))
+        atomic.write_file(self.header, dump_record({"output": self.path.name, "made_of": made_of}))
         return 0
 
     def resume(self, made_of: Mapping[str, Any]) -> int:
         """How many groups an unfinished file holds; what comes after them is cut off."""
         if not self.partial.exists() or not self.partial.stat().st_size:  # killed before the header was there
             return self.begin(made_of)
+        self._refuse_strangers()
         self._open()
-        self._refuse_other(made_of)
+        header = self._own(self.header)
+        assert header is not None
+        self._refuse_other(f"{self.partial} cannot be continued", header["made_of"], made_of)
         n_groups, end = self._whole_groups()
         os.truncate(self.descriptor, end)
         return n_groups
 
+    def made_of(self) -> dict[str, Any]:
+        """What the finished file was made of; raises DataError if it is not as it was written."""
+        written = self._own(self.record)
+        if written is None or written["sha256"] != atomic.sha256(self.path):
+            raise DataError(f"{self.path} is not as it was written; remove it, and make it again")
+        made_of: dict[str, Any] = written["made_of"]
+        return made_of
+
     def write(self, lines: Iterable[str]) -> None:
         """Append lines; they are with the system when this returns, and survive the command."""
         data = memoryview("".join(f"{line}\n" for line in lines).encode())
-        while data:
-            data = data[os.write(self.descriptor, data) :]
+        try:
+            while data:
+                data = data[os.write(self.descriptor, data) :]
+        except OSError as error:
+            error.filename = str(self.partial)
+            raise
 
     def finish(self) -> None:
         """Give the file its name."""
         os.fsync(self.descriptor)
+        header = self._own(self.header)
+        assert header is not None, "`begin` wrote it"
+        atomic.write_file(self.record, dump_record({**header, "sha256": atomic.sha256(self.partial)}))
         os.replace(self.partial, self.path)  # noqa: PTH105  beside os.fsync, whose order with it matters
         atomic.fsync(self.path.parent)
         self.header.unlink()
@@ -107,19 +143,30 @@ class ResumableFile:
         self.close()
         raise UserError(f"{self.partial} is being written by another s2s-generate; wait for it")
 
-    def _refuse_other(self, wanted: Mapping[str, Any]) -> None:
+    def _own(self, path: Path) -> dict[str, Any] | None:
+        """What `path`, the header or the record of this output, says; None if it is not that."""
         try:
-            made_of = dict(json.loads(self.header.read_bytes()))
-        except (OSError, ValueError, TypeError, RecursionError) as error:
+            written = read_record(path)
+        except (OSError, ValueError):
+            return None
+        return written if written.get("output") == self.path.name and "made_of" in written else None
+
+    def _refuse_strangers(self) -> None:
+        """Raise DataError if a file is in the way that was not written for this output."""
+        strangers = [path for path in (self.header, self.record) if os.path.lexists(path) and not self._own(path)]
+        if self.partial.exists() and self.partial.stat().st_size and not self.header.exists():
+            strangers.append(self.partial)
+        if strangers:
             raise DataError(
-                f"{self.partial} cannot be continued: what it was made with is lost ({error}); {self.otherwise}"
-            ) from None
-        changed = differences(made_of, json.loads(json.dumps(wanted)))
-        if changed:
-            what = ", ".join(f"{key} was {old!r} and is {new!r}" for key, (old, new) in changed.items())
-            raise DataError(
-                f"{self.partial} cannot be continued: {what}; give what it was made with, or {self.otherwise}"
+                f"output={self.path} would write over {strangers[0]}, which is damaged, or was not written for this "
+                "output; remove it, or give another output"
             )
+
+    def _refuse_other(self, what: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+        changed = differences(before, json.loads(json.dumps(now, default=str)))
+        if changed:
+            which = ", ".join(f"{key} was {old!r} and is {new!r}" for key, (old, new) in changed.items())
+            raise DataError(f"{what}: {which}; give what it was made with, or {self.otherwise}")
 
     def _whole_groups(self) -> tuple[int, int]:
         """How many groups of lines are complete, and the byte where the last of them ends."""

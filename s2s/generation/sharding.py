@@ -9,7 +9,7 @@ from __future__ import annotations
 
 __all__ = ["Shard", "ShardFile", "count_lines", "find_shard"]
 
-import json
+import glob
 import os
 import re
 import shutil
@@ -23,7 +23,6 @@ from s2s.data.text import blocks
 from s2s.errors import ConfigError, DataError, UserError
 from s2s.generation.input_lines import is_stream
 from s2s.generation.resumable_file import ResumableFile
-from s2s.io.atomic import sha256, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,29 +50,27 @@ class Shard:
 
 
 class ShardFile(ResumableFile):
-    """The output of a shard; a JSON file beside it records what it was made of."""
+    """The output of a shard; when all shards are finished, they become the whole output."""
 
     otherwise = "remove it"
 
     def __init__(self, shard: Shard, output: str, n_lines: int) -> None:
         super().__init__(shard.path(output), n_lines)
-        self.shard, self.output = shard, Path(output)
-        self.made_of: Mapping[str, Any] = {}
+        self.shard, self.whole = shard, ResumableFile(Path(output), n_lines)
+        self.whole.otherwise = self.otherwise
 
-    def is_done(self) -> bool:
+    def files(self) -> list[Path]:
+        return [*super().files(), *self.whole.files()]
+
+    def is_done(self, made_of: Mapping[str, Any]) -> bool:
         """Whether the shard is finished, or all shards are, and have been merged."""
-        if _facts(self.path).exists() and super().is_done():
+        if super().is_done(made_of):
             merge(self)  # the command that finished last may have been killed before it could
             return True
-        return self.output.exists() and not any(self.output.parent.glob(f"{self.output.name}.shard-*"))
-
-    def resume(self, made_of: Mapping[str, Any]) -> int:
-        self.made_of = made_of
-        return super().resume(made_of)
+        none_left = not any(self.path.parent.glob(f"{glob.escape(self.whole.path.name)}.shard-*"))
+        return none_left and self.whole.is_done(made_of)
 
     def finish(self) -> None:
-        facts = {"sha256": sha256(self.partial), "made_of": self.made_of}
-        write_file(_facts(self.path), json.dumps(facts, indent=1))
         super().finish()
         merge(self)
 
@@ -103,22 +100,21 @@ def count_lines(path: str) -> int:
 
 def merge(file: ShardFile) -> None:
     """Write the output of all shards, if all are finished, and remove them."""
-    shards = [Shard(number, file.shard.of) for number in range(1, file.shard.of + 1)]
-    paths = [shard.path(str(file.output)) for shard in shards]
-    if not all(path.exists() and _facts(path).exists() for path in paths):
+    numbers = range(1, file.shard.of + 1)
+    shards = [ResumableFile(Shard(n, file.shard.of).path(str(file.whole.path)), file.n_lines) for n in numbers]
+    if not all(shard.path.exists() and shard.record.exists() for shard in shards):
         return
-    whole = ResumableFile(file.output, file.n_lines)
+    whole = file.whole
     try:
         with suppress(FileNotFoundError):  # another command has merged them, and is removing them
-            made_of = _agreed(paths)
-            whole.begin(made_of)
-            for path in paths:
-                with path.open("rb") as source, os.fdopen(os.dup(whole.descriptor), "wb") as target:
+            whole.begin(_agreed(shards))
+            for shard in shards:
+                with shard.path.open("rb") as source, os.fdopen(os.dup(whole.descriptor), "wb") as target:
                     shutil.copyfileobj(source, target)
             whole.finish()
-            for path in paths:
-                _facts(path).unlink()
-                path.unlink()
+            for shard in shards:
+                shard.record.unlink()
+                shard.path.unlink()
     except DataError:
         raise
     except UserError:
@@ -127,22 +123,14 @@ def merge(file: ShardFile) -> None:
         whole.close()
 
 
-def _agreed(paths: list[Path]) -> dict[str, Any]:
+def _agreed(shards: list[ResumableFile]) -> dict[str, Any]:
     """What all shards were made of; DataError if they differ."""
-    first: dict[str, Any] | None = None
-    for path in paths:
-        facts = json.loads(_facts(path).read_bytes())
-        if facts["sha256"] != sha256(path):
-            raise DataError(f"{path} is not as it was written; remove it, and make it again")
-        first = first or facts["made_of"]
-        if changed := differences(first, facts["made_of"]):
+    first = shards[0].made_of()
+    for shard in shards[1:]:
+        if changed := differences(first, shard.made_of()):
             what = ", ".join(f"{key} was {old!r} and {new!r}" for key, (old, new) in changed.items())
             raise DataError(
-                f"{path} and {paths[0]} are not shards of one output: {what}; remove what is old, and make it again"
+                f"{shard.path} and {shards[0].path} are not shards of one output: {what}; remove what is old, and make "
+                "it again"
             )
-    assert first is not None
     return first
-
-
-def _facts(path: Path) -> Path:
-    return path.with_name(f"{path.name}.json")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["NO_LOCKS", "fsync", "read_link", "sha256", "write_file", "write_link", "write_synced"]
+__all__ = ["NO_LOCKS", "fsync", "read_link", "sha256", "temporary", "write_file", "write_link", "write_synced"]
 
 import errno
 import hashlib
@@ -18,10 +18,15 @@ NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 def write_file(path: Path, data: str | bytes) -> None:
     """Replace `path` in one step: after a crash it has the old contents or the new, never a mixture."""
-    temp = path.with_name(f".{path.name}.tmp")
+    temp = temporary(path)
     write_synced(temp, data)
     os.replace(temp, path)  # noqa: PTH105  one module for all calls whose order matters
     fsync(path.parent)
+
+
+def temporary(path: Path) -> Path:
+    """The name under which `write_file` writes a file."""
+    return path.with_name(f".{path.name}.tmp")
 
 
 def write_synced(path: Path, data: str | bytes) -> None:

@@ -18,6 +18,7 @@ import filelock
 
 from s2s.errors import CheckpointError
 from s2s.io.atomic import NO_LOCKS
+from s2s.io.json_files import read_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,7 +72,7 @@ class FileLock:
 
     def _in_use(self) -> CheckpointError:
         try:
-            holder = json.loads(self.path.read_text())
+            holder = read_json(self.path)
             who = f"process {holder['pid']} on {holder['host']}, started {holder['started']}"
         except (OSError, ValueError, KeyError, TypeError):
             who = "another process"

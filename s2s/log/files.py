@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from s2s.io.atomic import write_file
+from s2s.io.json_files import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -45,8 +46,8 @@ def _lines(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
     """Each line that holds a whole record with its step, and the record."""
     for line in path.read_bytes().split(b"\n") if path.is_file() else ():
         try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
+            record = parse_json(line)
+        except ValueError:
             continue
         if isinstance(record, dict) and isinstance(record.get("step"), int):
             yield line, record

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 __all__ = ["PLAN", "Decision", "Plan"]
 
-import json
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from s2s.compose.settings import Setting
 from s2s.errors import CheckpointError
 from s2s.io.atomic import write_file
+from s2s.io.json_files import dump_record, read_record
 from s2s.recipe.fingerprint import Fingerprint
 from s2s.recipe.hardware import Hardware
 
@@ -81,7 +81,7 @@ class Plan:
 
     def write(self, folder: Path) -> None:
         """Keep it in a run."""
-        write_file(folder / PLAN, json.dumps(asdict(self), indent=1) + "\n")
+        write_file(folder / PLAN, dump_record(asdict(self)))
 
     @staticmethod
     def forget(folder: Path) -> None:
@@ -93,7 +93,7 @@ class Plan:
         """The plan of a run; None if it was made without one."""
         path = folder / PLAN
         try:
-            record = json.loads(path.read_bytes())
+            record = read_record(path)
             return cls(
                 recipe=record["recipe"],
                 decisions=tuple(Decision(**decision) for decision in record["decisions"]),

@@ -17,10 +17,12 @@ from s2s.compose import compose, differences, flatten, to_yaml
 from s2s.config import Config
 from s2s.errors import CheckpointError, UserError
 from s2s.io.atomic import write_file
+from s2s.io.json_files import read_json
 from s2s.io.lock import FileLock
 from s2s.run import tokenizer
 from s2s.run.environment import changes, environment
 from s2s.run.paths import RESOLVED, point_last
+from s2s.run.record import with_checksum
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -187,7 +189,8 @@ class RunDirectory:
         return [f"{what}: the run continues, with the new value from here on" for what in freely]
 
     def _write(self, composed: ComposedConfig[Config], env: dict[str, Any]) -> None:
-        write_file(self.path / RESOLVED, to_yaml(composed.config, composed.origins))  # first: it makes this a run
+        resolved = with_checksum(to_yaml(composed.config, composed.origins))
+        write_file(self.path / RESOLVED, resolved)  # first: it makes this a run
         write_file(self.path / "config.yaml", to_yaml(composed.given))
         kept = {key: value for key, value in self._read_env().items() if key in ("tokenizer", "data")}
         self._write_json("env.json", {**env, **kept})
@@ -195,7 +198,7 @@ class RunDirectory:
 
     def _read_env(self) -> dict[str, Any]:
         try:
-            return dict(json.loads((self.path / "env.json").read_bytes()))
+            return dict(read_json(self.path / "env.json"))
         except (OSError, ValueError, TypeError):  # lost, it costs a check or two, and no run
             return {}
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from s2s.errors import CheckpointError
 from s2s.io import atomic
+from s2s.io.json_files import read_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +31,7 @@ def identity(folder: Path) -> str:
 def recorded(folder: Path) -> str | None:
     """The identity that was recorded when the tokeniser was copied here; None if there is none."""
     try:
-        return _combined(dict(json.loads((folder / MANIFEST).read_bytes())))
+        return _combined(dict(read_json(folder / MANIFEST)))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError) as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["Run", "load_run", "load_task", "read_weights"]
 
-import json
 import logging
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +14,16 @@ from s2s.checkpoint import load_weights
 from s2s.compose import compose
 from s2s.config import Config
 from s2s.errors import CheckpointError, ConfigError, PluginError
+from s2s.io.json_files import read_json
 from s2s.model import Seq2Seq
 from s2s.run import tokenizer
 from s2s.run.paths import RESOLVED, candidates
+from s2s.run.record import is_as_written
 from s2s.task import Task
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import torch
     from torch import Tensor
 
@@ -72,17 +75,40 @@ def read_weights(directory: Path, wanted: str) -> tuple[Path, dict[str, Tensor]]
         except CheckpointError as error:
             reasons.append(str(error))
             continue
-        for reason in reasons:
+        for reason in [*_missing_best(directory, wanted, path), *reasons]:
             logger.warning("checkpoint passed over: %s", reason)
         return path, checkpoint.evaluated_weights(found)
     what = "; ".join(reasons) or "none was saved yet"
     raise CheckpointError(f"run {directory} has no valid checkpoint for checkpoint={wanted}: {what}")
 
 
+def _missing_best(directory: Path, wanted: str, taken: Path) -> Iterator[str]:
+    """Says that the best checkpoint is gone, which checkpoint=auto would have taken."""
+    link = directory / "best"
+    if wanted != "auto" or taken.name == "average" or link.is_dir():
+        return
+    target = checkpoint.read_link(link)
+    newest = checkpoint.steps(directory / "checkpoints")[-1:]
+    best = target.name if target else next(filter(None, map(_best_step, newest)), "")
+    if best and best != taken.name:
+        yield f"{link} leads nowhere; it was {best}. Taken instead: {taken}"
+
+
+def _best_step(path: Path) -> str:
+    """The name of the best checkpoint when that in `path` was saved; "" if none was, or it cannot be read."""
+    try:
+        return checkpoint.step_name(int(read_json(path / "state.json")["trainer"]["best"][0][1]))
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return ""
+
+
 def _config(directory: Path, plugins: Plugins) -> Config:
     """The run's configuration; the plugins that it names must be installed, since a run never brings code along."""
     try:
-        return compose(Config, [str(directory.absolute() / RESOLVED)], plugins).config
+        config = compose(Config, [str(directory.absolute() / RESOLVED)], plugins).config
+        if not is_as_written(directory / RESOLVED):
+            logger.warning("%s is not as the run wrote it: edited, or damaged by a disk", directory / RESOLVED)
+        return config
     except (ConfigError, PluginError) as error:
         had = _env(directory).get("plugins")
         lacking = sorted(set(had) - set(plugins.loaded)) if isinstance(had, dict) else []
@@ -107,7 +133,7 @@ def _refuse_other_tokenizer(directory: Path) -> None:
 
 def _env(directory: Path) -> dict[str, Any]:
     try:
-        env = json.loads((directory / "env.json").read_bytes())
+        env = read_json(directory / "env.json")
     except (OSError, ValueError):
         return {}
     return env if isinstance(env, dict) else {}

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 __all__ = ["find_batch_size"]
 
-import json
 from typing import TYPE_CHECKING
 
 from s2s.backend.device import PeakMemory, free_memory
 from s2s.errors import ConfigError
 from s2s.io.atomic import write_file
+from s2s.io.json_files import dump_record
+from s2s.run.record import read_run_record
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,12 +44,12 @@ def find_batch_size(config: TrainConfig, train_step: TrainStep, longest: int, fo
         return ""
     world, path = train_step.world, folder / "tokens.json"
     if path.is_file():
-        config.tokens = int(json.loads(path.read_text())["tokens"])
+        config.tokens = read_run_record(path, "tokens")["tokens"]
         return f"train.tokens={config.tokens:,}, found by the batch-size finder when the run began"
     n = min(world.all_gather(tokens_per_rank(config, train_step, longest)))
     config.tokens = n * world.size
     if world.is_main:
-        write_file(path, json.dumps({"tokens": config.tokens}))
+        write_file(path, dump_record({"tokens": config.tokens}))
     world.barrier()
     return f"train.tokens={config.tokens:,}, for which {SAFE:.0%} of the free memory suffices by the batch-size finder"
 

@@ -19,6 +19,7 @@ from s2s.errors import ConfigError, DataError, PluginError
 from s2s.generation.generator import Generator
 from s2s.metrics import build_metrics
 from s2s.nn.activation_checkpointing import checkpoint_activations
+from s2s.objective import HasAuxiliary, WithAuxiliary
 from s2s.training.batch_size import find_batch_size
 from s2s.training.checkpointing import CheckpointManager
 from s2s.training.data_loader import DataLoader
@@ -70,6 +71,8 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
     strategy.wrap(model)
     context = RunContext(task, config.seed, world.device, plugins, strategy, run.path / "tokenizer")
     objective: Objective = build("objective", config.objective.name).build(config.objective, context)
+    if isinstance(model, HasAuxiliary):
+        objective = WithAuxiliary(objective, model)
     _check_extras(objective, config, [metric.name for metric in metrics])
     train_step = _train_step(config, plugins, world, model, objective, context)
     validation = Validation(

@@ -19,6 +19,7 @@ from s2s.errors import CheckpointError
 from s2s.io.prefetch import Job
 from s2s.log import Log
 from s2s.training.ema import EMA
+from s2s.training.nonfinite import refuse_not_finite
 from s2s.training.retention import Retention
 from s2s.training.state import TrainerState
 from s2s.training.train_step import TrainStep
@@ -118,12 +119,12 @@ class CheckpointManager:
         try:
             path = save.job.result()
         except CheckpointError as error:
-            self.pending = None
             if not save.may_fail:
                 raise
             self._failed(error)
             return None
-        self.pending = None
+        finally:
+            self.pending = None
         self.saved, self.n_failed = save.state, 0
         self.interim = path.name if save.interim else ""
         self.log.saved(path, time.monotonic() - save.began)
@@ -227,7 +228,10 @@ class CheckpointManager:
         tensors = {group: checkpoint.snapshot(named) for group, named in content.tensors.items()}
         name, previous_interim = checkpoint.step_name(state.step), self.interim
 
+        parameters = {name for name, _ in self.train_step.model.named_parameters()}
+
         def write() -> Path:
+            refuse_not_finite(tensors, parameters, state.step, self.folder)
             path = checkpoint.save(self.folder, name, tensors, saved)
             self.retention.keep(name, state, previous_interim)
             return path

@@ -116,7 +116,7 @@ def rare_tokens(vocab: Vocab, corpora: Sequence[tuple[MappedCorpus, float]]) -> 
 def _counts(corpora: Sequence[tuple[MappedCorpus, float]], side: int, size: int) -> NDArray[np.int64]:
     found, left = np.zeros(size, np.int64), N_COUNTED
     for corpus, _ in corpora:
-        ids = corpus.ids(side)[:left]
+        ids = corpus.ids(side, left)
         left -= len(ids)
         found += np.bincount(ids, minlength=size)[:size]
     return found

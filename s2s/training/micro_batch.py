@@ -10,7 +10,6 @@ from __future__ import annotations
 
 __all__ = ["find_micro_tokens", "longest_pair"]
 
-import json
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,6 +20,8 @@ from s2s.backend.device import PeakMemory, can_measure_peak, free_memory
 from s2s.backend.memory import available, trim
 from s2s.errors import ConfigError
 from s2s.io.atomic import write_file
+from s2s.io.json_files import dump_record
+from s2s.run.record import read_run_record
 from s2s.training.memory_guard import is_memory_error
 from s2s.training.train_step import n_positions_of
 
@@ -88,7 +89,7 @@ def find_micro_tokens(config: Config, train_step: TrainStep, pair: Pair, folder:
         return ""
     path = folder / FILE
     if path.is_file():
-        found = json.loads(path.read_text())
+        found = read_run_record(path, "micro_tokens", "bytes_per_token")
         train.micro_tokens, train_step.memory.bytes_per_token = found["micro_tokens"], found["bytes_per_token"]
         return f"{_at_once(train.n_micro_tokens)}, as found when the run began"
     if not _can_try(config, train_step):
@@ -103,7 +104,7 @@ def find_micro_tokens(config: Config, train_step: TrainStep, pair: Pair, folder:
     train.micro_tokens = None if n >= whole else n
     train_step.memory.bytes_per_token = per_token
     if world.is_main:
-        write_file(path, json.dumps({"micro_tokens": train.micro_tokens, "bytes_per_token": per_token}))
+        write_file(path, dump_record({"micro_tokens": train.micro_tokens, "bytes_per_token": per_token}))
     world.barrier()
     need = (room.fixed + per_token * n) / GIB
     return f"{_at_once(train.n_micro_tokens)}: at most {need:.1f} of {room.free / GIB:.1f} GiB that are free"

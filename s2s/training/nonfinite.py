@@ -1,8 +1,8 @@
-"""Updates that are skipped because their loss or gradient is not finite."""
+"""Updates that are skipped because their loss or gradient is not finite, and weights that are not saved."""
 
 from __future__ import annotations
 
-__all__ = ["NonFiniteGuard"]
+__all__ = ["NonFiniteGuard", "refuse_not_finite"]
 
 import json
 from contextlib import suppress
@@ -10,15 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from s2s import checkpoint
 from s2s.errors import S2SError
 from s2s.log import Log
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Mapping, Sequence
+
+    from torch import Tensor
 
     from s2s.data.batching import Pair
     from s2s.training.state import TrainerState
     from s2s.training.step_result import StepResult
+
+ADVICE = "Try a lower learning rate, a longer warm-up, train.clip=1, or train.precision=bf16, not fp16"
 
 
 @dataclass
@@ -48,6 +53,27 @@ class NonFiniteGuard:
     def error(self, good: Path | None) -> S2SError:
         """The error that gives the run up; `good` is its newest checkpoint."""
         return S2SError(
-            f"{self.limit} updates in a row were not finite; the last good checkpoint is {good or 'none'}. Try "
-            "a lower learning rate, a longer warm-up, train.clip=1, or train.precision=bf16, not fp16"
+            f"{self.limit} updates in a row were not finite; the last good checkpoint is {good or 'none'}. {ADVICE}"
+        )
+
+
+def refuse_not_finite(
+    tensors: Mapping[str, Mapping[str, Tensor]], parameters: Container[str], step: int, folder: Path
+) -> None:
+    """Raise S2SError if what would be saved, group -> name -> tensor, holds NaN, or a parameter infinity.
+
+    folder: of the checkpoints so far. A buffer may hold infinity, such as one that is added to scores as a mask.
+    """
+    bad = [
+        f"{name} ({group})"
+        for group, named in tensors.items()
+        for name, tensor in named.items()
+        if tensor.isnan().any() or (name in parameters and tensor.isinf().any())
+    ]
+    if bad:
+        which = f"{bad[0]} and {len(bad) - 1} more tensors" if bad[1:] else bad[0]
+        good = checkpoint.latest(folder).path or "none"
+        raise S2SError(
+            f"after update {step:,}, {which}: not finite, and not saved; the last good checkpoint is {good}. "
+            f"{ADVICE}, and check the optimizer's options, such as optim.eps"
         )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 __all__ = ["LanguageModel"]
 
-import json
 import shutil
 from typing import TYPE_CHECKING
 
 from s2s import ConfigError, DataError, Encoded, Example, Rejected, Sources, Task, Vocab
 from s2s.data import MONOLINGUAL, Corpora, CorpusOptions, Subwords, parse_corpora
-from s2s.io import expand_user
+from s2s.io import expand_user, read_json
 from s2s.run import find_run, tokenizer
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class LanguageModel(Task):
             raise DataError(f"{directory}: neither {' nor '.join(MODELS)} is there; give a run that writes subwords")
         self.subwords = Subwords(path)
         try:
-            self.lowercase = bool(json.loads((directory / "task.json").read_text(encoding="utf-8"))["lowercase"])
+            self.lowercase = bool(read_json(directory / "task.json")["lowercase"])
         except (OSError, ValueError, KeyError, TypeError):
             self.lowercase = False
         self.vocab = Vocab(src=NO_SOURCE + 1, tgt=self.subwords.size)

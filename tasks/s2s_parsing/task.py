@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from s2s import DataError, Encoded, Example, Rejected, Sources, Task, Vocab
 from s2s.data import Subwords, missing, train_subwords
-from s2s.io import write_file
+from s2s.io import read_json, write_file
 from s2s_parsing.constraint.fallback import fallback
 from s2s_parsing.corpora import TreeCleaning, corpora_of
 from s2s_parsing.linear import FORMS, PERIOD, Linear, LinearConfig, Numbered, Unwritable
@@ -210,7 +210,7 @@ def read_tree(line: str) -> Tree:
 
 def _read_settings(path: Path) -> dict[str, Any]:
     try:
-        written = json.loads(path.read_text(encoding="utf-8"))
+        written = read_json(path)
     except FileNotFoundError:
         raise missing(path) from None
     except (OSError, ValueError) as error:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from s2s import DataError
 from s2s.data import UNK, missing
-from s2s.io import write_file
+from s2s.io import read_json, write_file
 from s2s_parsing.constraint.bounds import Bounds
 from s2s_parsing.linear import Kind, Malformed, build, repair
 from s2s_parsing.punctuation import Punctuation
@@ -111,7 +111,7 @@ def save_vocabulary(vocabulary: TreeVocabulary, path: Path) -> None:
 def load_vocabulary(form: Linear, path: Path) -> TreeVocabulary:
     """Read it from a file; raises DataError if it is damaged or of another form."""
     try:
-        written: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        written: dict[str, Any] = read_json(path)
         bounds = Bounds(**written["bounds"])
         return TreeVocabulary(form, written["tokens"], Punctuation(written["punctuation"]), bounds)
     except FileNotFoundError:

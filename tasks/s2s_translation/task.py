@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from s2s import DataError, Encoded, Example, Rejected, Sources, Task, Vocab
 from s2s.data import Subwords, train_subwords
+from s2s.io import read_json
 from s2s_translation.corpora import corpora_of, synthetic_direction
 from s2s_translation.sentences import sentences
 
@@ -160,7 +161,7 @@ def _metric_options(config: TranslationConfig) -> dict[str, Any]:
 
 def _read_settings(path: Path) -> dict[str, Any]:
     try:
-        written = json.loads(path.read_text(encoding="utf-8"))
+        written = read_json(path)
         if isinstance(written["models"], dict) and isinstance(written["lowercase"], bool):
             return written
     except (OSError, ValueError, KeyError, TypeError):

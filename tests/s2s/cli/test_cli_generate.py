@@ -93,6 +93,7 @@ def run(*arguments: str) -> int:
     return main(["run=x", *arguments])
 
 
+RECORD = ".out.made-of.json"
 LINES = ["abc", "", "a", "hello world", "   ", "bcdefg", "zzz"]
 TEXT = ["ABC", "", "A", "HELLOWORLD", "", "BCDEFG", " \t \t \t"]
 
@@ -400,8 +401,8 @@ def test_killed_anywhere_and_resumed_gives_the_same_bytes(tmp_path: Path, argume
                 done = False
         assert run(*arguments, "output=out", "resume=true") == 0
         assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes(), k
-        assert {p.name for p in tmp_path.iterdir()} - {".out.partial.json.tmp"} == {
-            "MANIFEST.json", "in", "out", "whole"
+        assert {p.name for p in tmp_path.iterdir() if p.suffix != ".tmp"} == {
+            "MANIFEST.json", "in", "out", "whole", ".out.made-of.json", ".whole.made-of.json"
         }  # fmt: skip
         if done:
             assert k > 9
@@ -416,7 +417,7 @@ def test_killed_again_and_again_it_still_ends_with_the_same_bytes(tmp_path: Path
     assert run(*arguments, "output=whole") == 0
     for _ in range(40):
         with pytest.MonkeyPatch.context() as patch:
-            kill_at(patch, 5)  # truncate, and four writes
+            kill_at(patch, 12)  # some writes, or all that finishes the file
             try:
                 run(*arguments, "output=out")
                 break
@@ -463,11 +464,94 @@ def test_another_input_or_model_is_refused_on_resume(tmp_path: Path, capsys: Any
     assert f"out.partial cannot be continued: {key} was" in capsys.readouterr().err
 
 
-def test_a_partial_file_of_unknown_origin_is_refused(tmp_path: Path, capsys: Any) -> None:
+@pytest.mark.parametrize("resume", ["true", "false"])
+@pytest.mark.parametrize("damage", ["", "{}", "[" * 100_000, '{"content": {"output": "out"}, "sha256": ""}', None])
+def test_a_partial_file_of_unknown_origin_is_left_alone(
+    tmp_path: Path, capsys: Any, damage: str | None, resume: str
+) -> None:
     arguments = unfinished(tmp_path)
-    (tmp_path / "out.partial.json").unlink()
+    header, before = tmp_path / "out.partial.json", (tmp_path / "out.partial").read_bytes()
+    header.unlink() if damage is None else header.write_text(damage)
+    assert run(*arguments[:-1], f"resume={resume}") == 2
+    assert "would write over out.partial" in capsys.readouterr().err
+    assert (tmp_path / "out.partial").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *["out", "out.partial", "out.partial.json", ".out.made-of.json"],
+        *[".out.partial.json.tmp", "..out.made-of.json.tmp"],
+    ],
+)
+@pytest.mark.parametrize("linked", [False, True], ids=["itself", "by a link"])
+def test_an_input_is_never_written_over(tmp_path: Path, capsys: Any, name: str, linked: bool) -> None:
+    write(tmp_path / name, *LINES)
+    before = (tmp_path / name).read_bytes()
+    if linked:
+        (tmp_path / "link").symlink_to(name)
+    for options in ([], ["resume=true"], ["shard=1/1"]):
+        assert run(f"input={'link' if linked else name}", "output=out", *options) == 2
+        assert "input and output" in capsys.readouterr().err
+        assert (tmp_path / name).read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["out.shard-00001-of-00001", "out.shard-00001-of-00001.partial"])
+def test_the_input_of_a_shard_is_never_written_over(tmp_path: Path, capsys: Any, name: str) -> None:
+    write(tmp_path / name, *LINES)
+    before = (tmp_path / name).read_bytes()
+    assert run(f"input={name}", "output=out", "shard=1/1") == 2
+    assert "input and output" in capsys.readouterr().err
+    assert (tmp_path / name).read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["out.partial", "out.partial.json", ".out.made-of.json"])
+def test_a_stranger_s_file_is_never_written_over(tmp_path: Path, capsys: Any, name: str) -> None:
+    write(tmp_path / "in", *LINES)
+    write(tmp_path / name, "precious")
+    for options in ([], ["resume=true"], ["shard=1/1"]):
+        assert run("input=in", "output=out", *options) == 2
+        assert f"would write over {name}, which is damaged, or was not written for this" in capsys.readouterr().err
+        assert (tmp_path / name).read_text() == "precious\n"
+        for shard in tmp_path.glob("*out.shard-*"):
+            shard.unlink()
+
+
+@pytest.mark.parametrize("option", ["resume=true", "shard=1/1"])
+def test_a_finished_output_is_not_that_of_another_input_or_model(tmp_path: Path, capsys: Any, option: str) -> None:
+    write(tmp_path / "in", *LINES)
+    write(tmp_path / "other", "abc", "b")
+    assert run("input=in", "output=out", option) == 0
+    before = (tmp_path / "out").read_bytes()
+    changes = [["input=other"], ["input=in", "search.alpha=0.1"], ["input=in"]]
+    for number, change in enumerate(changes):
+        if number == 2:
+            (tmp_path / "MANIFEST.json").write_text("another model\n")
+        capsys.readouterr()
+        assert run(*change, "output=out", option) == 2
+        assert "out is another output: " in capsys.readouterr().err
+        assert (tmp_path / "out").read_bytes() == before
+
+
+@pytest.mark.parametrize("change", [lambda out: out.write_text("old\n"), lambda out: (out.parent / RECORD).unlink()])
+def test_a_finished_output_of_unknown_making_is_refused_by_resume(tmp_path: Path, capsys: Any, change: Any) -> None:
+    write(tmp_path / "in", *LINES)
+    assert run("input=in", "output=out") == 0
+    change(tmp_path / "out")
+    before = (tmp_path / "out").read_bytes()
+    assert run("input=in", "output=out", "resume=true") == 2
+    assert "leave out resume=true" in capsys.readouterr().err
+    assert (tmp_path / "out").read_bytes() == before
+    assert run("input=in", "output=out") == 0
+
+
+def test_an_unfinished_file_with_more_outputs_than_inputs_is_refused(tmp_path: Path, capsys: Any) -> None:
+    arguments = unfinished(tmp_path)
+    with (tmp_path / "out.partial").open("a") as file:
+        file.write("more\n" * 99)
     assert run(*arguments) == 2
-    assert "what it was made with is lost" in capsys.readouterr().err
+    assert f"outputs are there already for {len(LINES)} inputs" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_without_resume_it_starts_anew_and_the_old_output_stays_until_the_end(tmp_path: Path) -> None:
@@ -487,7 +571,7 @@ def test_a_finished_output_is_left_alone_by_resume(tmp_path: Path, capsys: Any, 
     assert run("input=in", "output=out") == 0
     made = (tmp_path / "out").stat()
     capsys.readouterr()
-    monkeypatch.setattr("s2s.generation.build.load", None)  # no model is needed
+    monkeypatch.setattr("s2s.generation.pipeline.generate_file", None)
     assert run("input=in", "output=out", "resume=true") == 0
     assert capsys.readouterr().err.startswith("out is finished")
     assert (tmp_path / "out").stat() == made

@@ -21,6 +21,7 @@ from s2s.data.mapped_corpus import MappedCorpus
 from s2s.data.parallel import read_pairs
 from s2s.data.prepare import prepare
 from s2s.errors import DataError
+from s2s.io.json_files import read_record
 from s2s.registry import Choice
 from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
 
@@ -182,7 +183,7 @@ def test_touched_files_are_compared_and_not_prepared_again(files: dict[str, Any]
     task = Words(files)
     assert told(task, config) == []
     assert task.n_learnt == 0
-    said = json.loads((prepared.directory / "manifest.json").read_text())
+    said = read_record(prepared.directory / "manifest.json")
     assert said["inputs"][str(files["train"][0][0])]["mtime_ns"] == 10**9
 
 
@@ -230,6 +231,32 @@ def test_damage_is_found_and_mended(files: dict[str, Any], config: DataConfig, n
         damage()
         assert told(Words(files), config)[0].endswith(f"{name} is damaged or missing; preparing again")
     assert contents(prepare(Words(files), config)) == expected
+
+
+def flip_a_bit(path: Path, at: int) -> None:
+    """As a disk does that rots: size and time stay."""
+    data, time = bytearray(path.read_bytes()), path.stat().st_mtime_ns
+    data[at % len(data)] ^= 1 << at % 8
+    path.write_bytes(data)
+    os.utime(path, ns=(time, time))
+
+
+@pytest.mark.parametrize("name", ["0/src.ids", "0/tgt.offsets", "1/tgt.ids.crc", "tokenizer/words.json"])
+def test_a_flipped_bit_is_found_and_mended(files: dict[str, Any], config: DataConfig, name: str) -> None:
+    whole = prepare(Words(files), config)
+    expected = contents(whole)
+    for at in (0, 7, 100):
+        flip_a_bit(whole.directory / name, at)
+        assert told(Words(files), config)[0].endswith(f"{name} is damaged or missing; preparing again")
+        assert contents(prepare(Words(files), config)) == expected
+
+
+def test_damage_that_cannot_be_mended_is_an_error(files: dict[str, Any], config: DataConfig) -> None:
+    whole = prepare(Words(files), config)
+    files["train"][0][0].unlink()
+    flip_a_bit(whole.directory / "0" / "src.ids", 3)
+    with pytest.raises(DataError, match=r"0/src.ids is damaged or missing, and so is .*, from which it was made"):
+        prepare(Words(files), config)
 
 
 def test_nothing_left_is_an_error_with_the_reasons(files: dict[str, Any], config: DataConfig) -> None:
@@ -372,7 +399,8 @@ def test_killed_at_any_moment_it_is_whole_or_not_there(
     while dies_at(k, lambda: prepare(Words(files), config)):
         for folder in (p for p in Path(config.prepared).glob("words-*") if p.is_dir()):
             for number in range(3):
-                MappedCorpus(folder / str(number)).verify()
+                corpus = MappedCorpus(folder / str(number))
+                assert [corpus[row] for row in range(len(corpus))], "every byte is checked as it is read"
         if k % 5 == 0:
             assert contents(prepare(Words(files), config)) == expected
             assert not list(Path(config.prepared).glob(".*.tmp"))

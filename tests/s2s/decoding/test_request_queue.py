@@ -261,3 +261,32 @@ def test_coroutines_wait_for_results() -> None:
     queue = SentenceQueue([SourceSentence(i, line) for i, line in enumerate(lines)], 1000)
     expected = find_queued(SEARCHES["beam"], Recurrent(9), queue, VOCAB)
     assert [[h.tokens for h in row] for row in found] == [[h.tokens for h in row] for row in expected]
+
+
+def test_a_call_runs_in_the_thread_of_the_search_between_its_steps() -> None:
+    model = Gated()
+    server = Server(LONG, model)
+    assert server.queue.call(threading.get_ident).result(SECONDS) == server.thread.ident, "while it is idle"
+    sentence = server.queue.put([4, 5, 6, EOS])
+    seen = server.queue.call(lambda: model.n_steps)
+    model.gate.release(5)
+    assert seen.result(SECONDS) <= 5
+    assert not sentence.done(), "a call does not wait for the sentences in the batch"
+    model.open()
+    assert sentence.result(SECONDS)
+    server.close()
+    with pytest.raises(QueueClosedError):
+        server.queue.call(threading.get_ident)
+
+
+def test_an_error_of_a_call_reaches_its_caller_alone() -> None:
+    server = Server(SEARCHES["beam"], Recurrent(9))
+
+    def fail() -> None:
+        raise ValueError("of this call")
+
+    failed, sentence = server.queue.call(fail), server.queue.put([4, EOS])
+    with pytest.raises(ValueError, match="of this call"):
+        failed.result(SECONDS)
+    assert sentence.result(SECONDS)
+    server.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -42,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(folder)
-    for path in folder.glob("out.tsv*"):
+    for path in [*folder.glob("out.tsv*"), *folder.glob(".out.tsv*")]:
         path.unlink()
     return folder
 
@@ -68,8 +67,8 @@ def test_a_part_that_is_done_is_not_done_again(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*COMMON, "output=out.tsv", "shard=2/3"]) == 0
-    monkeypatch.setattr("s2s.generation.build.load", lambda *_: pytest.fail("loaded"))
-    assert main([*COMMON[:-3], *COMMON[-2:], "output=out.tsv", "shard=2/3"]) == 0
+    monkeypatch.setattr("s2s.generation.pipeline.generate_file", lambda *_: pytest.fail("generated"))
+    assert main([*[a for a in COMMON if a != "--quiet"], "output=out.tsv", "shard=2/3"]) == 0
     assert "is finished" in capsys.readouterr().err
 
 
@@ -120,8 +119,8 @@ def test_processes_of_torchrun_share_the_input_and_one_speaks(here: Path, capfd:
 def test_a_part_says_who_multiplied(here: Path) -> None:
     """Not whoever was faster just then: another part, or the same continued, must find the same."""
     assert main([*COMMON, "output=out.tsv", "shard=1/2"]) == 0
-    facts = json.loads((here / "out.tsv.shard-00001-of-00002.json").read_text())
-    assert facts["made_of"]["matmul"] in ("native", "onednn", "torch")
+    made_of = ResumableFile(here / "out.tsv.shard-00001-of-00002", 2).made_of()
+    assert made_of["matmul"] in ("native", "onednn", "torch")
 
 
 def test_parts_of_different_making_are_not_joined(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

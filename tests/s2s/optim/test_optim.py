@@ -8,8 +8,8 @@ from torch import nn
 
 from s2s.optim import AdamConfig
 from s2s.optim.adam import adam
-from s2s_optim import AdamWConfig, SGDConfig
-from s2s_optim.build import adamw, sgd
+from s2s_optim import AdadeltaConfig, AdamWConfig, SGDConfig
+from s2s_optim.build import adadelta, adamw, sgd
 
 
 def run(optimizer: torch.optim.Optimizer, parameter: nn.Parameter, gradients: torch.Tensor, lr: float) -> None:
@@ -33,6 +33,22 @@ def test_adam_follows_its_equations(decay: float) -> None:
         x = x * (1 - 0.01 * decay)
         m, v = 0.9 * m + 0.1 * g, 0.98 * v + 0.02 * g * g
         x = x - 0.01 * (m / (1 - 0.9**t)) / ((v / (1 - 0.98**t)).sqrt() + 1e-9)
+    assert torch.allclose(parameter.double(), x, atol=1e-6)
+
+
+def test_adadelta_follows_its_equations() -> None:
+    """Zeiler (2012), algorithm 1."""
+    torch.manual_seed(0)
+    weight, gradients = torch.randn(3, 4), torch.randn(5, 3, 4)
+    parameter = nn.Parameter(weight.clone())
+    run(adadelta(AdadeltaConfig(), [parameter]), parameter, gradients, lr=1.0)
+
+    x, squares, updates = weight.double(), torch.zeros(3, 4).double(), torch.zeros(3, 4).double()
+    for g in gradients.double():
+        squares = 0.95 * squares + 0.05 * g * g
+        update = ((updates + 1e-6) / (squares + 1e-6)).sqrt() * g
+        updates = 0.95 * updates + 0.05 * update * update
+        x = x - update
     assert torch.allclose(parameter.double(), x, atol=1e-6)
 
 

@@ -12,6 +12,7 @@ from s2s.cli.train import main
 from s2s.compose import compose
 from s2s.config import Config
 from s2s.errors import CheckpointError
+from s2s.io.json_files import dump_record, read_record
 from s2s.plugin import load_plugins
 from s2s.recipe import Decision, Plan, recipe_of
 from s2s.recipe.plan import PLAN
@@ -68,11 +69,11 @@ def test_a_run_keeps_its_plan_and_what_is_given_overrides_it(
     origins = resolved(run)
     assert origins["d_ff: 72"] == "command line"
     assert origins["d_model: 64"].startswith("recipe=auto: 300 pairs, 1 CPU core, ")
-    plan = json.loads((run / PLAN).read_text())
+    plan = read_record(run / PLAN)
     assert plan["fingerprint"]["n_pairs"] == 300
     assert plan["fingerprint"]["overlap"] == {"valid": 1.0}
     altered = [{**d, "value": 96} if d["key"] == "arch.d_ff" else d for d in plan["decisions"]]
-    (run / PLAN).write_text(json.dumps({**plan, "decisions": altered}))
+    (run / PLAN).write_bytes(dump_record({**plan, "decisions": altered}))
     capsys.readouterr()
     assert main([*given, f"run={run}", "train.steps=6"]) == 0, "the plan that was kept is used, not a new one"
     out, err = capsys.readouterr()
@@ -100,7 +101,7 @@ def test_a_budget_gives_the_length_of_the_run(corpus: list[str], tmp_path: Path)
     run = tmp_path / "run"
     arguments = [*corpus, "arch=transformer_tiny", "task.vocab_size=150", "train.tokens=256", "train.budget=3s"]
     assert main([*arguments, "schedule=linear", f"run={run}"]) == 0
-    status, plan = (json.loads((run / name).read_text()) for name in ("status.json", PLAN))
+    status, plan = json.loads((run / "status.json").read_text()), read_record(run / PLAN)
     found = {d["key"]: d["value"] for d in plan["decisions"]}
     assert status["steps"] == found["train.steps"] > 1
     assert found.keys() == {"train.steps", "schedule.warmup", "valid.every", "checkpoint.every"}

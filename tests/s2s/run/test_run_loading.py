@@ -12,6 +12,7 @@ from s2s import checkpoint
 from s2s.errors import CheckpointError
 from s2s.plugin import load_plugins
 from s2s.run import RunDirectory, load_run, run_path
+from s2s.run.record import with_checksum
 
 if TYPE_CHECKING:
     from s2s.plugin import Plugins
@@ -73,6 +74,37 @@ def test_damaged_checkpoints_are_passed_over_with_a_word(plugins: Plugins, caplo
     ]
     with pytest.raises(CheckpointError, match=r"no valid checkpoint for checkpoint=best: .*damaged"):
         load_run(path, "best", plugins, CPU)
+
+
+def test_a_best_checkpoint_that_is_gone_is_missed(plugins: Plugins, caplog: pytest.LogCaptureFixture) -> None:
+    path = run_path("x")
+    weights = make_run(path, plugins, [1, 2])[2]
+    state = {"trainer": {"best": [[-1.0, 2], [-2.0, 3]]}}
+    checkpoint.save(path / "checkpoints", "step-000003", {"model": weights}, state)
+    checkpoint.write_link(path / "best", path / "checkpoints/step-000009")
+    for best in ("step-000009", "step-000002"):  # dangling, and deleted
+        assert load_run(path, "auto", plugins, CPU).checkpoint_path.name == "step-000003"
+        assert f"best leads nowhere; it was {best}. Taken instead: runs/x/checkpoints/step-000003" in caplog.text
+        (path / "best").unlink(missing_ok=True)
+    caplog.clear()
+    checkpoint.write_link(path / "best", path / "checkpoints/step-000002")
+    assert load_run(path, "auto", plugins, CPU).checkpoint_path.name == "step-000002"
+    assert load_run(path, "last", plugins, CPU).checkpoint_path.name == "step-000003"
+    assert not caplog.records
+
+
+def test_a_configuration_that_was_changed_since_is_said_to_be(
+    plugins: Plugins, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = run_path("x")
+    make_run(path, plugins, [1])
+    resolved = path / "resolved.yaml"
+    resolved.write_text(with_checksum("".join(resolved.read_text().splitlines(keepends=True)[:-1])))
+    load_run(path, "last", plugins, CPU)
+    assert not caplog.records
+    resolved.write_text(resolved.read_text().replace("alpha: 0.6", "alpha: 0.7"))
+    assert load_run(path, "last", plugins, CPU).config.search.alpha == 0.7
+    assert "resolved.yaml is not as the run wrote it" in caplog.text
 
 
 def test_the_moving_average_is_what_is_loaded(plugins: Plugins) -> None:

@@ -14,6 +14,7 @@ from finding_batch_size import train_step
 
 from s2s.config import TrainConfig
 from s2s.errors import ConfigError
+from s2s.io.json_files import dump_record
 from s2s.training.batch_size import SAFE, find_batch_size
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel tells no peaks")
@@ -45,7 +46,7 @@ def test_what_is_found_fits_and_is_not_half_of_what_would(tmp_path: Path) -> Non
 
 
 def test_a_run_that_continues_keeps_its_number(tmp_path: Path) -> None:
-    (tmp_path / "tokens.json").write_text('{"tokens": 1536}')
+    (tmp_path / "tokens.json").write_bytes(dump_record({"tokens": 1536}))
     update = train_step()
     find_batch_size(update.config, update, 64, tmp_path)
     assert update.config.tokens == 1536

@@ -17,6 +17,7 @@ from finding_micro_tokens import N_PAIRS, PAIR, configured
 from s2s.backend.memory import Available
 from s2s.config import TrainConfig
 from s2s.errors import ConfigError
+from s2s.io.json_files import dump_record
 from s2s.training import memory_guard, micro_batch
 from s2s.training.memory_guard import MemoryGuard, NotEnoughMemoryError, is_memory_error
 from s2s.training.micro_batch import find_micro_tokens, longest_pair
@@ -37,7 +38,7 @@ def test_a_batch_takes_no_more_than_there_is_and_is_whole_where_it_fits(tmp_path
 
 
 def test_a_run_that_continues_keeps_its_answer(tmp_path: Path) -> None:
-    (tmp_path / "micro_tokens.json").write_text('{"micro_tokens": 320, "bytes_per_token": 7.0}')
+    (tmp_path / "micro_tokens.json").write_bytes(dump_record({"micro_tokens": 320, "bytes_per_token": 7.0}))
     config, step = configured()
     assert "320 tokens a side at once" in find_micro_tokens(config, step, PAIR, tmp_path)
     assert config.train.micro_tokens == 320

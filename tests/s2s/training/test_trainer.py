@@ -234,6 +234,30 @@ def test_too_many_of_them_end_the_run_and_name_the_last_good_checkpoint(
     assert "step-0000" in shown
 
 
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite_are_never_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], bad: float
+) -> None:
+    """They may come from a finite gradient, as with Adam and optim.eps=0."""
+    step = torch.optim.Adam.step
+
+    def spoilt(self: torch.optim.Adam, *arguments: object) -> None:
+        step(self)
+        self.n_steps = getattr(self, "n_steps", 0) + 1
+        if self.n_steps == 5:
+            next(p for group in self.param_groups for p in group["params"]).data.view(-1)[0] = bad
+
+    monkeypatch.setattr("torch.optim.Adam.step", spoilt)
+    every = ["checkpoint.every=1", "checkpoint.keep_last=2", "valid.every=0", "train.steps=30"]
+    assert train(tmp_path / "a", *every) == 1
+    assert "the last good checkpoint is" in (shown := capsys.readouterr().err)
+    assert "step-000004" in shown
+    kept = sorted((tmp_path / "a" / "run" / "checkpoints").glob("step-*"))
+    assert [path.name for path in kept] == ["step-000003", "step-000004"]
+    for path in kept:
+        assert all(t.isfinite().all() for t in load_file(path / "model.safetensors").values())
+
+
 def test_training_stops_when_validation_stops_improving(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["train.steps=50", "valid.every=2", "valid.patience=3", "schedule.lr=0"]
     assert train(tmp_path / "a", *arguments) == 0

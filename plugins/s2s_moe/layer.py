@@ -1,0 +1,138 @@
+"""The mixture layer: each token is computed by a few of many experts (Shazeer et al., 2017, section 2).
+
+Shapes: N tokens, G groups of tokens, D width, E experts, k active ones of a token.
+"""
+
+from __future__ import annotations
+
+__all__ = ["MixtureLayer", "Tokens", "auxiliary_names", "n_gate_weights", "take_auxiliary"]
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from s2s import Auxiliary, Mean
+from s2s_moe.gating import FlatGate, Gates, HierarchicalGate, squared_variation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from s2s_moe import GatingConfig
+
+
+class Tokens(NamedTuple):
+    """Which positions of a pass count, and over which of them the use of experts is summed."""
+
+    group: Tensor
+    """[N], the group of each position; n_groups for padding"""
+    n_groups: int
+
+    @classmethod
+    def of_sentences(cls, pad: Tensor, balance: str) -> Tokens:
+        """pad [B, S]: a group for each sentence, or one for all."""
+        rows = torch.arange(len(pad), device=pad.device)[:, None].expand_as(pad)
+        n_groups = len(pad) if balance == "sentence" else 1
+        group = rows if balance == "sentence" else torch.zeros_like(rows)
+        return cls(group.masked_fill(pad, n_groups).flatten(), n_groups)
+
+
+class Use(NamedTuple):
+    """How one pass used the experts."""
+
+    loss: Tensor
+    """[], summed over the tokens that count: each group's balance losses count once for each of its tokens"""
+    n_tokens: Tensor
+    """[]"""
+    importance: Tensor
+    """[E], sums of gates over all groups"""
+    counts: Tensor
+    """[E], tokens"""
+
+
+class MixtureLayer(nn.Module):
+    """y = sum over the active experts of gate * expert(x), equation 1; experts are position-wise modules."""
+
+    def __init__(self, config: GatingConfig, d_model: int, experts: Iterable[nn.Module]) -> None:
+        super().__init__()
+        self.config = config
+        self.experts = nn.ModuleList(experts)
+        n, k, noisy = config.n_experts, config.k, config.noisy
+        self.gate: nn.Module = (
+            HierarchicalGate(d_model, n, config.n_groups, k, noisy=noisy)
+            if config.n_groups
+            else FlatGate(d_model, n, k, noisy=noisy)
+        )
+        self.tokens: Tokens | None = None
+        """Set by the model before a pass in training that is recorded"""
+        self.uses: list[Use] | None = None
+        """Of the recorded passes; None: nothing is recorded"""
+
+    def begin(self, pad: Tensor) -> None:
+        """Before a pass over sentences, pad [B, S]."""
+        records = self.training and self.uses is not None and torch.is_grad_enabled()
+        self.tokens = Tokens.of_sentences(pad, self.config.balance) if records else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., D] -> [..., D]"""
+        flat, tokens = x.flatten(0, -2), self.tokens if self.training else None
+        gates: Gates = self.gate(flat, tokens and tokens.group, tokens.n_groups if tokens else 0)
+        if tokens is not None and self.uses is not None:
+            self.uses.append(self._use(gates, tokens))
+        return self.mix(flat, gates).view_as(x)
+
+    def mix(self, x: Tensor, gates: Gates) -> Tensor:
+        """[N, D] -> [N, D]: tokens are sorted by expert, and each expert computes all of its own at once."""
+        expert = gates.experts.flatten()  # [N k]
+        order = expert.argsort(stable=True)
+        counts = expert.bincount(minlength=len(self.experts)).tolist()
+        parts = x[order // self.config.n_active].split(counts)
+        computed = torch.cat([e(part) for e, part in zip(self.experts, parts, strict=True)])  # an empty part, too:
+        computed = computed[order.argsort()].unflatten(0, gates.experts.shape)  # so every expert gets a gradient
+        return (computed * gates.weights[..., None].to(computed.dtype)).sum(1)
+
+    def _use(self, gates: Gates, tokens: Tokens) -> Use:
+        """The balance losses of each group, as often as it has tokens, and what the log shows."""
+        assert gates.importance is not None
+        loss = self.config.importance * squared_variation(gates.importance)  # [G]
+        if gates.load is not None:
+            loss = loss + self.config.load * squared_variation(gates.load)
+        n_tokens = tokens.group.bincount(minlength=tokens.n_groups + 1)[: tokens.n_groups]  # [G]
+        real = (tokens.group < tokens.n_groups)[:, None].expand_as(gates.experts)
+        counts = gates.experts[real].bincount(minlength=len(self.experts))
+        return Use((loss * n_tokens).sum(), n_tokens.sum(), gates.importance.detach().sum(0), counts)
+
+
+def take_auxiliary(layers: Sequence[MixtureLayer], device: torch.device) -> Auxiliary:
+    """The balance losses of all layers since the last call, and for the log, which compares the experts of each pass:
+
+    balance, the losses per token; cv_importance and cv_load, coefficients of variation; max_load, the share of the
+    fullest expert over an even one (as in the paper's table 6); with log_experts, each expert's share of the tokens.
+    """
+    uses = [use for layer in layers for use in layer.uses or ()]
+    for layer in layers:
+        layer.uses = layer.tokens = None
+    config = layers[0].config
+    total = torch.zeros(5 + config.n_experts, device=device)
+    for use in uses:
+        n, load = use.n_tokens.float(), use.counts.float()
+        variation = squared_variation(torch.stack([use.importance, load])).sqrt()  # [2]
+        fullest = load.max() / load.mean().clamp(min=1e-10)
+        total += torch.cat([torch.stack([n, use.loss.detach(), *variation * n, fullest * n]), load])
+    n, balance, importance, load, fullest = total[:5]
+    extras = {"balance": Mean(balance, n), "cv_importance": Mean(importance, n), "cv_load": Mean(load, n)}
+    extras |= {"max_load": Mean(fullest, n)}
+    if config.log_experts:
+        extras |= {f"expert_{i}": Mean(count, total[5:].sum()) for i, count in enumerate(total[5:])}
+    return Auxiliary(sum((use.loss for use in uses), torch.zeros((), device=device)), extras)
+
+
+def auxiliary_names(config: GatingConfig) -> tuple[str, ...]:
+    """Names of the extras of `take_auxiliary`."""
+    experts = range(config.n_experts if config.log_experts else 0)
+    return ("balance", "cv_importance", "cv_load", "max_load", *(f"expert_{i}" for i in experts))
+
+
+def n_gate_weights(config: GatingConfig, d_model: int) -> int:
+    """Weights of the gating networks that a token is multiplied by, noise left out."""
+    return d_model * (config.n_groups + config.n_experts)

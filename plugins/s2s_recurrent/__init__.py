@@ -1,0 +1,130 @@
+"""Recurrent encoder-decoders, from Sutskever et al. (2014) to GNMT, as a plugin; docs/families/recurrent.md."""
+
+from __future__ import annotations
+
+__all__ = ["RNNConfig", "s2s_register"]
+
+from dataclasses import dataclass
+from typing import Literal
+
+from s2s import Choice, ConfigError, Registry, hookimpl
+from s2s.config import SHARE, above, at_least, refuse_outside
+
+
+@dataclass(kw_only=True)
+class RNNConfig(Choice):
+    """A recurrent encoder, a recurrent decoder, and attention between them or none."""
+
+    cell: Literal["lstm", "gru"] = "lstm"
+    """Recurrence of every layer."""
+    d_model: int = 512
+    """Width of a layer's state, in each direction."""
+    d_embedding: int | None = None
+    """Width of embeddings; null: d_model."""
+    d_projection: int | None = None
+    """Width to which an LSTM's output is projected before it goes on (Sak et al., 2014); null: not projected."""
+    d_factor: int | None = None
+    """F-LSTM: the maps to the gates go through a width this small (Kuchaiev and Ginsburg, 2017); null: one map."""
+    n_groups: int = 1
+    """G-LSTM: the maps to the gates are cut into so many independent groups (Kuchaiev and Ginsburg, 2017)."""
+    n_encoder_layers: int = 2
+    """Layers of the encoder."""
+    n_decoder_layers: int = 2
+    """Layers of the decoder."""
+    directions: Literal["forward", "bidirectional", "first", "interleaved"] = "first"
+    """How the encoder reads. forward: all layers left to right. bidirectional: all layers both ways. first: the first
+    layer both ways, the others left to right. interleaved: two columns, whose layers alternate, begun both ways."""
+    reverse_source: bool = False
+    """Read the source from its end: every direction of the encoder is the other one."""
+    attention: Literal["none", "additive", "dot", "general", "scaled"] = "general"
+    """Score of a source position. additive: v tanh(W q + U m). dot: q m. general: q W m. scaled: q m / sqrt(width)."""
+    d_attention: int | None = None
+    """Inner width of additive attention; null: d_model."""
+    attention_from: Literal["first", "top"] = "top"
+    """first: the first decoder layer's previous output is the query, and the context is an input to the layers.
+    top: the top layer's output is the query, and the context goes to the readout."""
+    context_to: Literal["first", "all"] = "first"
+    """With attention_from=first: the decoder layers that read the context."""
+    input_feeding: bool = False
+    """With attention_from=top: the decoder reads its last readout beside the last token (Luong et al., 2015)."""
+    readout: Literal["none", "tanh", "maxout"] = "tanh"
+    """What the softmax reads. none: the top layer's output, and the context where attention_from=top. tanh: tanh(W of
+    both). maxout: of previous state, last token and context (Bahdanau et al., 2015), for one decoder layer."""
+    d_readout: int | None = None
+    """Width of a readout by tanh or maxout; null: d_model."""
+    start: Literal["zero", "final", "tanh"] = "zero"
+    """The decoder's first state. final: that of the encoder's layers at their last token, layer by layer.
+    tanh: tanh(W h) for each layer, h the last encoder layer's, which is the backward one's where there are two."""
+    residual_from: int = 0
+    """Layer from which on a layer's input is added to its output; 0: none."""
+    fast_forward: bool = False
+    """Layers also pass on what they make of their input before recurrence, linearly (Zhou et al., 2016)."""
+    dropout: float = 0.1
+    """On embeddings and on each layer's output, not from step to step (Zaremba et al., 2014)."""
+    init: Literal["uniform", "bahdanau"] = "uniform"
+    """Initial weights. uniform: all from -init_range to init_range. bahdanau: orthogonal recurrence, N(0, 0.001) in
+    attention, N(0, 0.01) elsewhere, biases 0 (appendix B.1)."""
+    init_range: float = 0.1
+    """Largest initial weight with init=uniform."""
+
+    def __post_init__(self) -> None:
+        widths = ("d_model", "d_embedding", "d_projection", "d_factor", "n_groups", "d_attention", "d_readout")
+        sizes = (*widths, "n_encoder_layers", "n_decoder_layers")
+        refuse_outside("arch", self, **dict.fromkeys(sizes, at_least(1)), residual_from=at_least(0))
+        refuse_outside("arch", self, dropout=SHARE, init_range=above(0))
+        for wrong, why in (*self._of_cells(), *self._of_attention()):
+            if wrong:
+                raise ConfigError(why)
+
+    def _of_cells(self) -> list[tuple[bool, str]]:
+        """What layers cannot be, and how to say it."""
+        plain = self.d_projection is None and self.d_factor is None and self.n_groups == 1
+        alone, unequal = self.directions in ("forward", "interleaved"), self.n_encoder_layers != self.n_decoder_layers
+        layers = f"n_encoder_layers={self.n_encoder_layers} and n_decoder_layers={self.n_decoder_layers}"
+        return [
+            (self.cell == "gru" and not plain, "arch.d_projection, d_factor and n_groups are for arch.cell=lstm"),
+            (bool(self.d_factor) and self.n_groups > 1, "arch.d_factor and arch.n_groups exclude each other"),
+            (bool(self.d_factor) and self.fast_forward, "arch.d_factor and arch.fast_forward exclude each other"),
+            (
+                bool(self.residual_from) and self.fast_forward,
+                "arch.residual_from and arch.fast_forward exclude each other",
+            ),
+            (
+                self.fast_forward and not alone,
+                f"arch.fast_forward=true needs layers of one direction, not arch.directions={self.directions}; give "
+                "forward or interleaved",
+            ),
+            (
+                self.start == "final" and (unequal or self.directions != "forward"),
+                f"arch.start=final gives each decoder layer the state of the encoder layer of its number, so {layers} "
+                f"must be equal, and arch.directions={self.directions} be forward; or give arch.start=tanh",
+            ),
+        ]
+
+    def _of_attention(self) -> list[tuple[bool, str]]:
+        """The same of attention and readout."""
+        attends = self.attention != "none"
+        first, top = (attends and self.attention_from == name for name in ("first", "top"))
+        return [
+            (
+                not attends and self.start == "zero",
+                "arch.attention=none and arch.start=zero: the decoder would see nothing of the source; give "
+                "arch.start=final or tanh, or an attention",
+            ),
+            (self.input_feeding and not top, "arch.input_feeding=true needs attention with arch.attention_from=top"),
+            (
+                self.readout == "tanh" and not top,
+                "arch.readout=tanh reads a context: it needs attention with arch.attention_from=top; give "
+                "arch.readout=none",
+            ),
+            (self.context_to == "all" and not first, "arch.context_to=all needs arch.attention_from=first"),
+            (
+                self.readout == "maxout" and (not first or self.n_decoder_layers > 1),
+                "arch.readout=maxout needs attention with arch.attention_from=first, and one decoder layer",
+            ),
+        ]
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    registry.arch("rnn", RNNConfig, "s2s_recurrent.model:RNN")

@@ -1,0 +1,209 @@
+"""Recurrent layers: a cell, and running it over whole sequences.
+
+The input's part of the gates is computed for all positions at once, so that a step is one product and the gates. On a
+CPU this loop took 56 ms where torch's LSTM took 58 (64 sentences of 20 tokens, width 128, forward and backward, one
+core), and its maps can be prepacked; on CUDA the whole sequence is one call of torch's kernels.
+
+Shapes: B sentences, T positions, I input width, H = d_model, P output width, G gates (4 H or 3 H).
+"""
+
+from __future__ import annotations
+
+__all__ = ["Cell", "GroupedLinear", "Hidden", "make_cell"]
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+from s2s import ConfigError
+from s2s.nn import Linear
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from s2s_recurrent import RNNConfig
+
+
+class Hidden(NamedTuple):
+    """The state of a layer."""
+
+    h: Tensor
+    """[..., P], the output"""
+    c: Tensor | None = None
+    """[..., H], the memory of an LSTM"""
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> Hidden:
+        """The same function of both."""
+        return Hidden(function(self.h), None if self.c is None else function(self.c))
+
+
+class Cell(nn.Module):
+    """The recurrence of one layer: `hidden` from the last output, `input` from the layer's input, then the gates."""
+
+    input: nn.Module
+    hidden: nn.Module
+    d_out: int
+    d_gates: int
+    """Width of the input's part"""
+
+    @abstractmethod
+    def zero(self, *shape: int, like: Tensor) -> Hidden:
+        """Nothing was read yet: [*shape, ·], in fp32 or more, whatever autocast makes of products."""
+
+    @abstractmethod
+    def step(self, part: Tensor, state: Hidden) -> Hidden:
+        """The input's part [..., G] and the state before it -> the state after it."""
+
+    @abstractmethod
+    def whole(self, x: Tensor | PackedSequence, state: Hidden) -> tuple[Tensor, Hidden]:
+        """All steps in one call of torch's: [B, T, I] or packed -> outputs of the same form, last state."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether torch has kernels for it: two maps, which are not prepacked."""
+        return type(self.input) is Linear and self.input.prepacked is None
+
+    def forward(self, x: Tensor, state: Hidden, lengths: Tensor | None = None) -> tuple[Tensor, Tensor, Hidden]:
+        """[B, T, I] -> outputs [B, T, P], the input's parts [B, T, G], and the state after `lengths` [B] tokens.
+
+        Without lengths, after all. What stands behind a sentence's end is arbitrary.
+        """
+        parts = self.input(x)
+        if x.is_cuda and self.is_plain:
+            return self._packed(x, state, lengths, parts)
+        states = []
+        for part in parts.unbind(1):
+            state = self.step(part, state)
+            states.append(state)
+        h = torch.stack([state.h for state in states], dim=1)
+        if lengths is None:
+            return h, parts, state
+        last = (torch.arange(len(lengths), device=lengths.device), lengths - 1)
+        c = None if state.c is None else torch.stack([s.c for s in states if s.c is not None], dim=1)[last]
+        return h, parts, Hidden(h[last], c)
+
+    def _packed(self, x: Tensor, state: Hidden, lengths: Tensor | None, parts: Tensor) -> tuple[Tensor, Tensor, Hidden]:
+        if lengths is None:
+            h, state = self.whole(x, state)
+            return h, parts, state
+        packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        order, back = packed.sorted_indices, packed.unsorted_indices
+        assert order is not None
+        assert back is not None
+        h, state = self.whole(packed, state.map(lambda t: t.index_select(0, order)))
+        whole = PackedSequence(h, packed.batch_sizes, packed.sorted_indices, packed.unsorted_indices)
+        h, _ = pad_packed_sequence(whole, batch_first=True, total_length=x.size(1))
+        return h, parts, state.map(lambda t: t.index_select(0, back))
+
+
+class LSTM(Cell):
+    """Hochreiter and Schmidhuber (1997), with a forget gate; one bias."""
+
+    def __init__(self, d_in: int, config: RNNConfig) -> None:
+        super().__init__()
+        d, self.d_out = config.d_model, config.d_projection or config.d_model
+        self.d_model, gates = d, 4 * d
+        self.d_gates = config.d_factor or gates
+        self.expand: nn.Module = nn.Identity()
+        if config.n_groups > 1:
+            self.input = GroupedLinear(d_in, gates, config.n_groups)
+            self.hidden = GroupedLinear(self.d_out, gates, config.n_groups, bias=False)
+        else:
+            self.input = Linear(d_in, self.d_gates, bias=config.d_factor is None)
+            self.hidden = Linear(self.d_out, self.d_gates, bias=False)
+            if config.d_factor is not None:
+                self.expand = Linear(config.d_factor, gates)
+        self.projection = Linear(d, self.d_out, bias=False) if config.d_projection else nn.Identity()
+
+    @property
+    def is_plain(self) -> bool:
+        return super().is_plain and isinstance(self.expand, nn.Identity)
+
+    def zero(self, *shape: int, like: Tensor) -> Hidden:
+        return Hidden(zeros(*shape, self.d_out, like=like), zeros(*shape, self.d_model, like=like))
+
+    def step(self, part: Tensor, state: Hidden) -> Hidden:
+        gates = self.expand(part + self.hidden(state.h))
+        i, f, g, o = gates.chunk(4, dim=-1)
+        c = f.sigmoid() * state.c + i.sigmoid() * g.tanh()
+        return Hidden(self.projection(o.sigmoid() * c.tanh()), c)
+
+    def whole(self, x: Tensor | PackedSequence, state: Hidden) -> tuple[Tensor, Hidden]:
+        assert state.c is not None
+        projection = [self.projection.weight] if isinstance(self.projection, Linear) else []
+        weights, first = [*torch_weights(self), *projection], (state.h[None], state.c[None])
+        if isinstance(x, PackedSequence):
+            h, last, c = torch.lstm(x.data, x.batch_sizes, first, weights, True, 1, 0.0, self.training, False)
+        else:
+            h, last, c = torch.lstm(x, first, weights, True, 1, 0.0, self.training, False, True)
+        return h, Hidden(last[0], c[0])
+
+
+class GRU(Cell):
+    """Cho et al. (2014), in cuDNN's form: the reset gate weighs the product with the state, not the state."""
+
+    def __init__(self, d_in: int, config: RNNConfig) -> None:
+        super().__init__()
+        self.d_out, self.d_gates = config.d_model, 3 * config.d_model
+        self.input = Linear(d_in, self.d_gates)
+        self.hidden = Linear(self.d_out, self.d_gates, bias=False)
+
+    def zero(self, *shape: int, like: Tensor) -> Hidden:
+        return Hidden(zeros(*shape, self.d_out, like=like))
+
+    def step(self, part: Tensor, state: Hidden) -> Hidden:
+        (r, z, n), (u_r, u_z, u_n) = part.chunk(3, dim=-1), self.hidden(state.h).chunk(3, dim=-1)
+        update = (z + u_z).sigmoid()
+        new = (n + (r + u_r).sigmoid() * u_n).tanh()
+        return Hidden(new + update * (state.h - new))
+
+    def whole(self, x: Tensor | PackedSequence, state: Hidden) -> tuple[Tensor, Hidden]:
+        weights, first = torch_weights(self), state.h[None]
+        if isinstance(x, PackedSequence):
+            h, last = torch.gru(x.data, x.batch_sizes, first, weights, True, 1, 0.0, self.training, False)
+        else:
+            h, last = torch.gru(x, first, weights, True, 1, 0.0, self.training, False, True)
+        return h, Hidden(last[0])
+
+
+class GroupedLinear(nn.Module):
+    """Independent maps, each from a part of the input to a part of every gate.
+
+    The outputs of all groups to one gate lie together, so that the gates can be cut apart.
+    """
+
+    def __init__(self, d_in: int, d_gates: int, n_groups: int, *, bias: bool = True) -> None:
+        super().__init__()
+        if d_in % n_groups or d_gates % (4 * n_groups):
+            raise ConfigError(
+                f"arch.n_groups={n_groups} must divide d_model and the width of every layer's input, here {d_in}"
+            )
+        self.n_groups = n_groups
+        self.weight = nn.Parameter(torch.empty(n_groups, d_gates // n_groups, d_in // n_groups))
+        self.bias = nn.Parameter(torch.empty(d_gates)) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., I] -> [..., G]"""
+        parts = x.unflatten(-1, (self.n_groups, -1)).flatten(0, -3).transpose(0, 1)  # [g, N, I / g]
+        gates = (parts @ self.weight.mT).unflatten(-1, (4, -1))  # [g, N, 4, H / g]
+        gates = gates.permute(1, 2, 0, 3).flatten(1).unflatten(0, x.shape[:-1])
+        return gates if self.bias is None else gates + self.bias
+
+
+def make_cell(d_in: int, config: RNNConfig) -> Cell:
+    """The cell that `arch.cell` names."""
+    return LSTM(d_in, config) if config.cell == "lstm" else GRU(d_in, config)
+
+
+def zeros(*shape: int, like: Tensor) -> Tensor:
+    return torch.zeros(*shape, device=like.device, dtype=torch.promote_types(like.dtype, torch.float32))
+
+
+def torch_weights(cell: Cell) -> list[Tensor]:
+    """As torch's kernels want them, which add a second bias."""
+    assert isinstance(cell.input, Linear)
+    assert isinstance(cell.hidden, Linear)
+    return [cell.input.weight, cell.hidden.weight, cell.input.bias, torch.zeros_like(cell.input.bias)]

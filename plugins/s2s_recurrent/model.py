@@ -1,0 +1,152 @@
+"""Recurrent encoder and decoder, and decoding step by step.
+
+Shapes: B sentences, K hypotheses, S source length, T target length, E embedding width, V target vocabulary.
+"""
+
+from __future__ import annotations
+
+__all__ = ["RNN"]
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from s2s import ConfigError, Memory, Seq2Seq, State
+from s2s.nn import Dropout, Linear
+from s2s_recurrent.attention import Attention
+from s2s_recurrent.cells import Cell, Hidden
+from s2s_recurrent.cost import forward_operations
+from s2s_recurrent.decoder import Decoded, Decoder
+from s2s_recurrent.encoder import Encoder, d_memory, modules
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s import Side, Vocab
+    from s2s_recurrent import RNNConfig
+    from s2s_recurrent.attention import Source
+
+BAHDANAU_STD = 0.01
+BAHDANAU_ATTENTION_STD = 0.001
+
+
+@dataclass
+class RecurrentMemory(Memory):
+    """The encoder's outputs, and the decoder's first state."""
+
+    start: tuple[Hidden, ...]
+    """[B, ·] for each decoder layer; none where they are zero"""
+
+
+@dataclass
+class RecurrentState(State):
+    """The sentence's half is the source with its keys, or None without attention."""
+
+    joins: ClassVar[bool] = True
+    captures: ClassVar[bool] = True
+
+
+class RNN(Seq2Seq):
+    """Encoder, attention and decoder as `RNNConfig` says."""
+
+    def __init__(self, config: RNNConfig, vocab: Vocab) -> None:
+        super().__init__()
+        self.config, self.vocab = config, vocab
+        d_embedding = config.d_embedding or config.d_model
+        self.src = nn.Embedding(vocab.src, d_embedding, padding_idx=vocab.pad)
+        self.tgt = nn.Embedding(vocab.tgt, d_embedding, padding_idx=vocab.pad)
+        self.dropout = Dropout(config.dropout)
+        self.encoder = Encoder(config, d_embedding)
+        self.decoder = Decoder(config, d_embedding, d_memory(self.encoder))
+        d_cell = config.d_projection or config.d_model
+        n_starts = config.n_decoder_layers if config.start == "tanh" else 0
+        self.starts = modules(Linear(d_cell, d_cell) for _ in range(n_starts))
+        self.softmax = Linear(self.decoder.d_readout, vocab.tgt)
+        self.init_weights()
+
+    def encode(self, src: Tensor, pad: Tensor) -> RecurrentMemory:
+        """src, pad [B, S] -> hidden [B, S, M]"""
+        hidden, finals = self.encoder(self.dropout(self.src(src)), pad)
+        if self.config.attention == "none":
+            hidden = hidden[:, :, :0]  # the decoder sees nothing of it
+        return RecurrentMemory(hidden, pad, self._first_states(finals))
+
+    def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
+        """tgt [B, T] -> [B, T, R]"""
+        return self._decode(tgt, memory).readout
+
+    def project(self, hidden: Tensor) -> Tensor:
+        """[..., R] -> logits [..., V]"""
+        return self.softmax(hidden)
+
+    def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor | None:
+        """src, pad [B, S], tgt [B, T] -> [B, T, S]; None without attention. A token is predicted with the weights that
+        its own step took."""
+        if layer not in (None, 1):
+            raise ConfigError(f"attention_layer={layer}: a recurrent decoder attends once, which is 1")
+        weights = self._decode(tgt, self.encode(src, pad)).weights
+        return None if weights is None else weights.float()
+
+    def start(self, memory: Memory) -> RecurrentState:
+        """The keys of the source once per sentence; the decoder's first state."""
+        assert isinstance(memory, RecurrentMemory)
+        state = self.decoder.begin(memory.start, memory.hidden)
+        return RecurrentState(sentence=self._source(memory), hypothesis=state)
+
+    def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
+        """token [B, K] -> logits [B, K, V]"""
+        decoded, after = self.decoder.step(self.tgt(token), state.hypothesis, state.sentence)
+        return self.project(decoded.readout), replace(state, hypothesis=after)
+
+    def vocab_rows(self) -> dict[str, Side]:
+        """Both embeddings, and the softmax's matrix and bias."""
+        return {"src.weight": "src", "tgt.weight": "tgt", "softmax.weight": "tgt", "softmax.bias": "tgt"}
+
+    def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float:
+        """Operations of one forward pass over pairs of these lengths."""
+        return forward_operations(self, src, tgt)
+
+    def _decode(self, tgt: Tensor, memory: Memory) -> Decoded:
+        assert isinstance(memory, RecurrentMemory)
+        state = self.decoder.begin(memory.start, memory.hidden)
+        return self.decoder(self.tgt(tgt), state, self._source(memory))
+
+    def _source(self, memory: Memory) -> Source | None:
+        return self.decoder.attention.source(memory) if self.decoder.attention else None
+
+    def _first_states(self, finals: list[Hidden]) -> tuple[Hidden, ...]:
+        """The encoder's states at its end -> the decoder's first."""
+        if self.config.start == "zero":
+            return ()
+        if self.config.start == "final":
+            return tuple(finals)
+        h = finals[-1].h
+        zeros = [cell.zero(len(h), like=h) for cell in self.decoder.layers]
+        return tuple(zero._replace(h=start(h).tanh()) for start, zero in zip(self.starts, zeros, strict=True))
+
+    @torch.no_grad()
+    def init_weights(self) -> None:
+        """As `arch.init` says; embeddings of padding are 0."""
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -self.config.init_range, self.config.init_range)
+        if self.config.init == "bahdanau":
+            self._init_as_bahdanau()
+        for embedding in (self.src, self.tgt):
+            embedding.weight[self.vocab.pad].zero_()
+
+    def _init_as_bahdanau(self) -> None:
+        """Appendix B.1 of the paper."""
+        for name, parameter in self.named_parameters():
+            if parameter.dim() == 1:
+                nn.init.zeros_(parameter)
+            else:
+                of_attention = name.startswith("decoder.attention")
+                nn.init.normal_(parameter, std=BAHDANAU_ATTENTION_STD if of_attention else BAHDANAU_STD)
+        for cell in self.modules():
+            if isinstance(cell, Cell) and isinstance(cell.hidden, Linear):
+                for gate in cell.hidden.weight.split(cell.d_out):
+                    nn.init.orthogonal_(gate)
+        if isinstance(self.decoder.attention, Attention) and self.config.attention == "additive":
+            nn.init.zeros_(self.decoder.attention.v)

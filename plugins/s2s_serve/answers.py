@@ -1,0 +1,96 @@
+"""Answers of the server's own API: what is known of a sentence and of a text, as JSON."""
+
+from __future__ import annotations
+
+__all__ = ["attention_of", "sentence_fields", "text_fields"]
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from s2s import make_batch
+from s2s_serve.generating import join_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from s2s.generation import Candidate, Output
+    from s2s_serve.engine import Engine
+    from s2s_serve.generating import Sentence
+
+
+def text_fields(
+    engine: Engine,
+    text: str,
+    sentences: Sequence[Sentence],
+    found: Sequence[Output],
+    parts: list[dict[str, Any]],
+    n: int,
+) -> dict[str, Any]:
+    """A text: its best output, the n best if asked for, and its sentences."""
+    candidates = join_lines(engine, sentences, found, n)
+    best = candidates[0]
+    whole: dict[str, Any] = {"src": text, "hyp": best.hyp, "score": _rounded(best.score)}
+    if n > 1:
+        whole["nbest"] = [{"hyp": each.hyp, "score": _rounded(each.score)} for each in candidates]
+    if best.align:
+        whole["align"] = best.align
+    return whole | {"sentences": parts}
+
+
+async def sentence_fields(
+    engine: Engine, sentence: Sentence, output: Output, n: int, fields: Collection[str], views: Collection[str]
+) -> dict[str, Any]:
+    """A sentence: source, line, outputs best first, and what is asked for of each."""
+    write = lambda: [_candidate(engine, each, fields, views) for each in output.nbest[:n]]  # noqa: E731
+    candidates = await engine.in_text_thread(write) if views else write()
+    found = {"line": sentence.line, "src": sentence.given.src, **candidates[0]}
+    if n > 1:
+        found["nbest"] = candidates
+    if "attention" in fields and len(sentence.segments) == 1 and sentence.segments[0].ids:
+        ids, tokens = sentence.segments[0].ids, output.best.tokens
+        found["attention"] = await engine.call(lambda: attention_of(engine, ids, tokens, output.best.pieces))
+    return found
+
+
+def _candidate(engine: Engine, candidate: Candidate, fields: Collection[str], views: Collection[str]) -> dict[str, Any]:
+    known: dict[str, Any] = {
+        "tokens": candidate.tokens,
+        "pieces": candidate.pieces,
+        "log_probs": [_rounded(p) for p in candidate.log_probs],
+        "align": candidate.align,
+    }
+    found: dict[str, Any] = {"hyp": candidate.hyp, "score": _rounded(candidate.score)}
+    found |= {name: value for name, value in known.items() if name in fields}
+    if views and candidate.hyp:
+        found["views"] = {name: engine.task.views[name](candidate.hyp) for name in views}
+    return found
+
+
+def attention_of(
+    engine: Engine, ids: Sequence[int], tokens: Sequence[int], pieces: Sequence[str]
+) -> dict[str, Any] | None:
+    """Of each output token to each source token, without ends: the mean of the heads of the layer that aligns best.
+
+    None: the architecture does not say it.
+    """
+    vocab = engine.task.vocab
+    batch = make_batch([(list(ids), list(tokens))], vocab).to(engine.generator.search.device)
+    with torch.no_grad():
+        weights = engine.model.attention(batch.src, batch.src_pad, batch.tgt_in)
+    if weights is None:
+        return None
+    rows = weights[0, : len(tokens), : len(ids)].tolist()
+    names = engine.task.vocabulary("src")
+    src = [str(i) if names is None else _name(names[i]) for i in ids]
+    return {"src": src, "tgt": list(pieces), "weights": [[round(w, 4) for w in row] for row in rows]}
+
+
+def _name(name: str | tuple[str, ...]) -> str:
+    return name if isinstance(name, str) else name[0]
+
+
+def _rounded(value: float) -> float | None:
+    """As JSON can hold it; null where there is no output."""
+    return round(value, 4) if math.isfinite(value) else None

@@ -1,0 +1,48 @@
+"""Bodies that are too long are refused before they are held."""
+
+from __future__ import annotations
+
+__all__ = ["BodyLimit"]
+
+import json
+from typing import Any
+
+JOBS = "/v1/jobs"
+"""Whose bodies are files, with a limit of their own"""
+
+
+class BodyLimit:
+    """At most `most` bytes, whatever the header says or does not say."""
+
+    def __init__(self, app: Any, most: int) -> None:
+        self.app, self.most = app, most
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http" or scope["path"] == JOBS:
+            return await self.app(scope, receive, send)
+        length = dict(scope["headers"]).get(b"content-length", b"")
+        if length.isdigit() and len(length) < 20 and int(length) > self.most:
+            return await self._refuse(send)
+        n_bytes, refused = 0, False
+
+        async def counting() -> Any:
+            nonlocal n_bytes, refused
+            message = await receive()
+            n_bytes += len(message.get("body", b""))
+            if n_bytes > self.most and not refused:
+                refused = True
+                await self._refuse(send)
+            return {"type": "http.disconnect"} if refused else message
+
+        async def unless_refused(message: Any) -> None:
+            if not refused:
+                await send(message)
+
+        return await self.app(scope, counting, unless_refused)
+
+    async def _refuse(self, send: Any) -> None:
+        reason = f"the body is longer than {self.most:,} bytes; send a file as a job"
+        body = json.dumps({"error": {"code": "too_large", "message": reason}}).encode()
+        headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+        await send({"type": "http.response.start", "status": 413, "headers": headers})
+        await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,75 @@
+"""The command s2s-serve."""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+import logging
+import signal
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+from s2s import ConfigError
+from s2s.cli import Options, run_command
+from s2s_serve import ServeConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s import Plugins
+    from s2s.compose import ComposedConfig
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    return run_command(ServeConfig, serve, argv)
+
+
+def serve(composed: ComposedConfig[ServeConfig], plugins: Plugins, options: Options) -> None:
+    """Load all runs, and answer requests until SIGTERM or SIGINT; those in work are finished."""
+    try:
+        import uvicorn
+
+        from s2s_serve.app import create_app
+        from s2s_serve.server import load_server
+    except ModuleNotFoundError as error:
+        if error.name not in ("uvicorn", "fastapi", "starlette", "pydantic"):
+            raise
+        raise ConfigError(f"s2s-serve needs {error.name}: pip install 's2s-toolkit[serve]'") from error
+    config = composed.config
+    logging.basicConfig(format="%(levelname)s: %(message)s")
+    server = load_server(config, plugins)
+    app = create_app(server)
+    if options.dry_run:
+        return
+    settings = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=int(config.drain),
+        limit_concurrency=None,
+    )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)  # uvicorn's own stands while it runs, and raises it again afterwards
+    listening = _listen(config)
+    if not options.quiet:
+        for name, engine in server.engines.items():
+            print(f"run      {name}: {engine.how}", file=sys.stderr)
+        host, port = listening.getsockname()[:2]
+        print(f"serving  http://{f'[{host}]' if ':' in host else host}:{port}", file=sys.stderr, flush=True)
+    uvicorn.Server(settings).run(sockets=[listening])
+
+
+def _listen(config: ServeConfig) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM)[0][0]
+        listening = socket.create_server((config.host, config.port), family=family, backlog=2048)
+    except OSError as error:
+        raise ConfigError(f"host={config.host} port={config.port}: {error.strerror or error}") from error
+    return listening
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,152 @@
+"""One model, its queue and the thread that searches: sentences of all requests in one batch."""
+
+from __future__ import annotations
+
+__all__ = ["Engine"]
+
+import asyncio
+import logging
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from s2s import ConfigError
+from s2s.decoding import QueueClosedError, RequestQueue, SearchResult
+from s2s.generation import Generator
+from s2s_serve.refusal import busy, too_large, unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
+
+    from s2s.decoding import Hypothesis, SourceSentence
+    from s2s.generation import Loaded, Segment
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
+
+NO_LIMIT = 1 << 60
+"""Sentences that wait: `Engine.admitted` limits their tokens instead"""
+WARM_UP = "a"
+
+
+class MeteredQueue(RequestQueue):
+    """A queue that knows how full the batch is."""
+
+    n_in_batch = 0
+    """Source tokens"""
+
+    def admit(self, n_in_use: int) -> list[SourceSentence]:
+        self.n_in_batch = n_in_use
+        admitted = super().admit(n_in_use)
+        self.n_in_batch += sum(len(sentence.ids) for sentence in admitted)
+        return admitted
+
+
+class Engine:
+    """Searches and scores for any number of requests; all but `start` and `close` is called in the event loop."""
+
+    def __init__(self, name: str, loaded: Loaded, max_waiting: int) -> None:
+        """max_waiting: source tokens, of all requests, that are not answered yet."""
+        self.name, self.how, self.max_waiting = name, loaded.how, max_waiting
+        self.generator = loaded.generator
+        self.aligned = _with_alignment(loaded.generator)
+        """The generator that aligns words; None if the architecture gives no attention"""
+        self.task, self.model = self.generator.task, self.generator.search.model
+        self.n_waiting = self.n_failures = 0
+        self.ready = False
+        """Whether a sentence has been answered, and the search has not failed since"""
+        self.rate = 0.0
+        """Source tokens a second, of the newest answers"""
+        self.text = ThreadPoolExecutor(1, f"{name}-text")
+        """Tokenises and writes outputs"""
+        self.queue = self._new_queue()
+        self.thread = threading.Thread(target=self._run, name=f"{name}-search", daemon=True)
+        self.closing = False
+
+    def start(self) -> None:
+        """Begin to search, and answer one sentence, after which the engine is `ready`."""
+        self.thread.start()
+        ids = self.task.encode_source([WARM_UP])[0]
+        self._put([*ids, self.task.vocab.eos]).result()
+        self.ready = True
+
+    def close(self) -> None:
+        """Take no more sentences, and end when those that wait are answered."""
+        self.closing = True
+        self.queue.close()
+        self.thread.join()
+        self.text.shutdown()
+
+    @contextmanager
+    def admitted(self, n_tokens: int) -> Iterator[None]:
+        """Room for a request of so many source tokens; raises RefusedError if there is none."""
+        if n_tokens > self.max_waiting:
+            raise too_large(f"{n_tokens:,} tokens are more than the {self.max_waiting:,} that may wait; send less")
+        if self.n_waiting + n_tokens > self.max_waiting:
+            seconds = min(60, 1 + int(self.n_waiting / (self.rate or 1000)))
+            raise busy(f"{self.n_waiting:,} tokens of other requests wait already; try again later", seconds)
+        self.n_waiting += n_tokens
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self.n_waiting -= n_tokens
+            self.rate = 0.9 * self.rate + 0.1 * n_tokens / max(time.monotonic() - begun, 1e-3)
+
+    async def search(self, segment: Segment, *, align: bool) -> list[Hypothesis]:
+        """The outputs of a segment, best first; cancelling the call takes it out of the batch."""
+        ids = [*segment.ids, self.task.vocab.eos]
+        found = await asyncio.wrap_future(self._put(ids, segment))
+        self.ready = True
+        annotate = (self.aligned if align and self.aligned else self.generator).search.attention
+        if not annotate.config.needs_attention:
+            return found
+
+        def annotated() -> list[Hypothesis]:
+            (result,) = next(iter(annotate([[SearchResult(0, found)]], {0: ids})))
+            return result.hypotheses
+
+        return await self.call(annotated)
+
+    async def call(self, function: Callable[[], T]) -> T:
+        """Run what uses the model in the thread of the search, between two steps."""
+        try:
+            return await asyncio.wrap_future(self.queue.call(function))
+        except QueueClosedError as error:
+            raise unavailable(str(error)) from error
+
+    async def in_text_thread(self, function: Callable[[], T]) -> T:
+        """Run what reads or writes text, such as the tokeniser, out of the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(self.text, function)
+
+    def _put(self, ids: list[int], segment: Segment | None = None) -> Future[list[Hypothesis]]:
+        try:
+            return self.queue.put(ids, segment.lexical, timeout=0) if segment else self.queue.put(ids, timeout=0)
+        except QueueClosedError as error:
+            raise unavailable("the server is ending, or its search has just failed; try again") from error
+
+    def _run(self) -> None:
+        """Search until closed; what makes the search fail is answered with an error, and the next search begins."""
+        while not self.closing:
+            try:
+                self.generator.search.serve(self.queue)
+            except Exception:
+                logger.exception("the search of %s has failed; it begins anew", self.name)
+                self.n_failures, self.ready = self.n_failures + 1, False
+                self.queue = self._new_queue()
+
+    def _new_queue(self) -> MeteredQueue:
+        return MeteredQueue(self.generator.config.tokens, max_waiting=NO_LIMIT)
+
+
+def _with_alignment(generator: Generator) -> Generator | None:
+    config, search = generator.config, generator.search
+    aligning = replace(config, format="jsonl", fields=[*config.fields, "align"])
+    try:
+        return Generator(search.model, generator.task, search.search, search.device, aligning, generator.write.utility)
+    except ConfigError:
+        return None

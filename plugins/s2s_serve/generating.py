@@ -1,0 +1,143 @@
+"""Text in, sentences out in their order, each as soon as it is known."""
+
+from __future__ import annotations
+
+__all__ = ["Sentence", "TextCandidate", "Wanted", "join_lines", "outputs", "read_text"]
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from s2s import DataError
+from s2s.generation import NOTHING, Input, Output, Segment
+from s2s_serve.refusal import RefusedError, invalid, unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+    from s2s.decoding import Hypothesis
+    from s2s.generation import Generator
+    from s2s_serve.engine import Engine
+
+WINDOW = 16
+"""Sentences of one request in the queue at once, so that a long text does not hold up short ones"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What is wanted of a text."""
+
+    prefix: str = ""
+    phrases: tuple[str, ...] = ()
+    split: bool = True
+    """Each line into sentences, where the task knows them"""
+    raw: bool = False
+    """The text is as people write it: the task tokenises it into words"""
+    align: bool = False
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence of a text, or a line that cannot be split."""
+
+    line: int
+    """The line of the text, from 0"""
+    given: Input
+    segments: list[Segment]
+    """Parts that are searched by themselves: one, unless the sentence is too long"""
+
+    @property
+    def n_tokens(self) -> int:
+        """Source tokens, each eos included."""
+        return sum(len(segment.ids) + 1 for segment in self.segments)
+
+
+class TextCandidate(NamedTuple):
+    """One output of a whole text."""
+
+    hyp: str
+    score: float
+    """The sum of those of its lines"""
+    align: list[tuple[int, int]]
+    """Pairs of source and output word numbers"""
+
+
+async def read_text(engine: Engine, text: str, wanted: Wanted) -> list[Sentence]:
+    """The sentences of a text; raises RefusedError if one cannot be read."""
+    return await engine.in_text_thread(lambda: _read(engine.generator, text, wanted))
+
+
+def _read(generator: Generator, text: str, wanted: Wanted) -> list[Sentence]:
+    task, constrained = generator.task, bool(wanted.prefix or wanted.phrases)
+    lines = text.splitlines() or [""]
+    if constrained and len(lines) > 1:
+        raise invalid("prefix and phrases are for a text of one line")
+    sentences = []
+    for number, line in enumerate(lines):
+        parts = task.split(line) if wanted.split and not constrained and line.strip() else [line]
+        given = [Input(task.read_raw(p) if wanted.raw else p, wanted.prefix, wanted.phrases) for p in parts]
+        try:
+            segments, error = generator.read(given)
+        except DataError as bad:
+            raise invalid(str(bad)) from bad
+        if error:
+            raise invalid(str(error))
+        sentences += [Sentence(number, one, of) for one, of in zip(given, segments, strict=True)]
+    return sentences
+
+
+async def outputs(engine: Engine, sentences: Sequence[Sentence], wanted: Wanted) -> AsyncGenerator[Output]:
+    """The output of each sentence, in order; what is not taken leaves the batch."""
+    window = asyncio.Semaphore(WINDOW)
+    tasks = [asyncio.create_task(_output(engine, sentence, wanted, window)) for sentence in sentences]
+    try:
+        for task in tasks:
+            yield await task
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _output(engine: Engine, sentence: Sentence, wanted: Wanted, window: asyncio.Semaphore) -> Output:
+    try:
+        async with window:
+            found = [await _search(engine, segment, wanted) for segment in sentence.segments]
+    except (RefusedError, asyncio.CancelledError):
+        raise
+    except Exception as error:  # of the search, which the engine has logged
+        raise unavailable("the search has failed on this batch; try again") from error
+    write = (engine.aligned if wanted.align and engine.aligned else engine.generator).write
+
+    def written() -> Output:
+        parts = [
+            write.output(segment, hypotheses) if segment.ids else Output(segment.src, [NOTHING])
+            for segment, hypotheses in zip(sentence.segments, found, strict=True)
+        ]
+        return write.whole(sentence.given, parts)
+
+    return await engine.in_text_thread(written)
+
+
+async def _search(engine: Engine, segment: Segment, wanted: Wanted) -> list[Hypothesis]:
+    return await engine.search(segment, align=wanted.align) if segment.ids else []
+
+
+def join_lines(engine: Engine, sentences: Sequence[Sentence], found: Sequence[Output], n: int) -> list[TextCandidate]:
+    """The n best outputs of a text: the k-th best of each sentence with the k-th best of the others."""
+    n_candidates = min(n, max(len(output.nbest) for output in found))
+    return [_joined(engine, sentences, found, k) for k in range(n_candidates)]
+
+
+def _joined(engine: Engine, sentences: Sequence[Sentence], found: Sequence[Output], k: int) -> TextCandidate:
+    lines: dict[int, list[str]] = {}
+    align: list[tuple[int, int]] = []
+    score, n_src, n_tgt = 0.0, 0, 0
+    for sentence, output in zip(sentences, found, strict=True):
+        candidate = output.nbest[min(k, len(output.nbest) - 1)]
+        lines.setdefault(sentence.line, []).append(candidate.hyp)
+        align += [(n_src + i, n_tgt + j) for i, j in candidate.align]
+        score += candidate.score
+        n_src, n_tgt = n_src + len(sentence.given.src.split()), n_tgt + len(candidate.hyp.split())
+    texts = [hyps[0] if len(hyps) == 1 else engine.task.join(hyps) for hyps in lines.values()]
+    return TextCandidate("\n".join(texts), score, align)

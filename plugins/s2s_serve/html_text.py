@@ -1,0 +1,61 @@
+"""HTML whose text is translated and whose tags stay as they are."""
+
+from __future__ import annotations
+
+__all__ = ["translate_html"]
+
+from html import escape
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+CODE = ("script", "style", "code", "pre")
+
+
+async def translate_html(source: str, translate: Callable[[str], Awaitable[list[str]]]) -> list[str]:
+    """The k-th best of each piece of text between two tags, as the k-th output of the whole."""
+    parts = _Parts()
+    parts.feed(source)
+    parts.close()
+    outputs = {i: await translate(text) for i, (is_text, text) in enumerate(parts.found) if is_text and text.strip()}
+    n = max(map(len, outputs.values()), default=1)
+    return ["".join(_written(i, *part, outputs, k) for i, part in enumerate(parts.found)) for k in range(n)]
+
+
+def _written(i: int, is_text: bool, text: str, outputs: dict[int, list[str]], k: int) -> str:
+    if i not in outputs:
+        return escape(text, quote=False) if is_text else text
+    begin, end = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+    return begin + escape(outputs[i][min(k, len(outputs[i]) - 1)], quote=False) + end
+
+
+class _Parts(HTMLParser):
+    """Text, and all else as it stands."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: list[tuple[bool, str]] = []
+        self.inside: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((False, self.get_starttag_text() or ""))
+        self.inside += [tag] if tag in CODE else []
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((False, self.get_starttag_text() or ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.found.append((False, f"</{tag}>"))
+        if tag in self.inside:
+            self.inside.remove(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.found.append((not self.inside, data))
+
+    def handle_comment(self, data: str) -> None:
+        self.found.append((False, f"<!--{data}-->"))
+
+    def handle_decl(self, decl: str) -> None:
+        self.found.append((False, f"<!{decl}>"))

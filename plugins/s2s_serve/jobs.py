@@ -1,0 +1,200 @@
+"""Files as jobs: an input line is an output line, and what is written stays written when the server is stopped.
+
+A job is a folder that is named by a random number of the server's own; no name of a request reaches the file system.
+    job.json  input.txt  output.txt: whole lines, synced after each chunk, so that a job goes on where it was
+"""
+
+from __future__ import annotations
+
+__all__ = ["Job", "Jobs"]
+
+import asyncio
+import codecs
+import contextlib
+import json
+import logging
+import os
+import secrets
+import shutil
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from s2s.io import write_file
+from s2s_serve.generating import Wanted, join_lines, outputs, read_text
+from s2s_serve.refusal import RefusedError, invalid, too_large
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from s2s_serve.engine import Engine
+    from s2s_serve.server import Server
+
+logger = logging.getLogger(__name__)
+
+CHUNK = 32
+"""Lines that are translated together and written at once"""
+RETRIES = 3
+"""Of a line whose search has failed, after which it stays empty"""
+
+
+@dataclass
+class Job:
+    """A file that is worked on."""
+
+    id: str
+    run: str
+    split: bool
+    raw: bool
+    n_lines: int = 0
+    n_done: int = field(default=0, compare=False)
+    n_failed: int = 0
+    """Lines that have no output; theirs are empty"""
+    deleted: bool = False
+
+    def state(self) -> dict[str, Any]:
+        """What a client is told."""
+        done = self.n_done >= self.n_lines
+        state = "done" if done else "running" if self.n_done else "waiting"
+        progress = {"lines": self.n_lines, "done": self.n_done, "failed": self.n_failed}
+        return {"id": self.id, "run": self.run, "state": state, **progress}
+
+
+class Jobs:
+    """The jobs of a folder, done one after another beside all other requests."""
+
+    def __init__(self, server: Server, folder: Path) -> None:
+        self.server, self.folder = server, folder
+        self.jobs: dict[str, Job] = {}
+        self.waiting: asyncio.Queue[Job] = asyncio.Queue()
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.glob("*/job.json"), key=lambda path: path.stat().st_mtime):
+            job = Job(**json.loads(path.read_bytes()))
+            job.n_done = self._whole_lines(job)
+            self.jobs[job.id] = job
+            if job.n_done < job.n_lines and job.run in server.engines:
+                self.waiting.put_nowait(job)
+
+    def find(self, number: str) -> Job:
+        """A job by its number; raises RefusedError if there is none."""
+        if number not in self.jobs:
+            raise RefusedError(404, "not_found", "no such job")
+        return self.jobs[number]
+
+    async def add(self, engine: Engine, body: AsyncIterator[bytes], *, split: bool, raw: bool) -> Job:
+        """Write a file as it arrives; raises RefusedError, and keeps nothing, if it is too long or no UTF-8."""
+        job = Job(secrets.token_hex(16), engine.name, split, raw)
+        path = self.path(job, "input.txt")
+        path.parent.mkdir(mode=0o700)
+        try:
+            job.n_lines = await self._receive(path, body)
+            write_file(self.path(job, "job.json"), json.dumps(asdict(job)))
+        except BaseException:
+            shutil.rmtree(path.parent)
+            raise
+        self.jobs[job.id] = job
+        self.waiting.put_nowait(job)
+        return job
+
+    def delete(self, job: Job) -> None:
+        """Forget a job; the lines that are in work are not written any more."""
+        job.deleted = True
+        del self.jobs[job.id]
+        shutil.rmtree(self.folder / job.id)
+
+    def path(self, job: Job, name: str) -> Path:
+        """A file of a job."""
+        return self.folder / job.id / name
+
+    async def work(self) -> None:
+        """Do the jobs, until cancelled."""
+        while True:
+            job = await self.waiting.get()
+            try:
+                await self._do(job)
+            except FileNotFoundError:
+                if not job.deleted:
+                    raise
+
+    async def _do(self, job: Job) -> None:
+        engine = self.server.engine(job.run)
+        with self.path(job, "input.txt").open(encoding="utf-8", newline="\n") as lines:
+            next(islice(lines, job.n_done, job.n_done), None)
+            while (chunk := list(islice(lines, CHUNK))) and not job.deleted:
+                found = await asyncio.gather(*(self._line(engine, job, line.rstrip("\r\n")) for line in chunk))
+                if job.deleted:
+                    return
+                await asyncio.to_thread(_append, self.path(job, "output.txt"), found)
+                job.n_done += len(chunk)
+        write_file(self.path(job, "job.json"), json.dumps(asdict(job)))
+
+    async def _line(self, engine: Engine, job: Job, line: str) -> str:
+        wanted = Wanted(split=job.split, raw=job.raw)
+        for _ in range(RETRIES):
+            try:
+                sentences = await read_text(engine, line, wanted)
+                found = [output async for output in outputs(engine, sentences, wanted)]
+                return " ".join(join_lines(engine, sentences, found, 1)[0].hyp.split("\n"))
+            except RefusedError as refused:
+                if refused.status == invalid("").status:
+                    break
+                await asyncio.sleep(1.0)
+        job.n_failed += 1
+        return ""
+
+    async def _receive(self, path: Path, body: AsyncIterator[bytes]) -> int:
+        """The number of lines of a body, which is written as it comes."""
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        n_bytes = n_lines = 0
+        last = b"\n"
+        with path.open("wb") as file:
+            async for chunk in body:
+                n_bytes += len(chunk)
+                if n_bytes > self.server.config.max_file:
+                    raise too_large(f"the file is longer than {self.server.config.max_file:,} bytes")
+                _check_utf8(decoder, chunk)
+                n_lines, last = n_lines + chunk.count(b"\n"), chunk[-1:] or last
+                file.write(chunk)
+            _check_utf8(decoder, b"", final=True)
+            file.flush()
+            os.fsync(file.fileno())
+        if not n_bytes:
+            raise invalid("the file is empty; send its text as the body")
+        return n_lines + (last != b"\n")
+
+    def _whole_lines(self, job: Job) -> int:
+        """Lines that are written; what a crash cut short is cut off."""
+        path = self.path(job, "output.txt")
+        if not path.exists():
+            return 0
+        with path.open("rb+") as file:
+            n_lines = n_whole = 0
+            for line in file:
+                n_lines, n_whole = (n_lines + 1, n_whole + len(line)) if line.endswith(b"\n") else (n_lines, n_whole)
+            file.truncate(n_whole)
+        return n_lines
+
+    @contextlib.asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
+        """While requests are answered."""
+        task = asyncio.create_task(self.work())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def _check_utf8(decoder: codecs.IncrementalDecoder, chunk: bytes, *, final: bool = False) -> None:
+    try:
+        decoder.decode(chunk, final)
+    except UnicodeDecodeError:
+        raise invalid("the file is not UTF-8") from None
+
+
+def _append(path: Path, lines: list[str]) -> None:
+    with path.open("a", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines)
+        file.flush()
+        os.fsync(file.fileno())

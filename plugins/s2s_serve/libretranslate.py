@@ -1,0 +1,184 @@
+"""LibreTranslate's API, so that its clients work: /translate, /languages, /detect (version 1.9).
+
+Beyond it, texts of a list are translated together, and the language of each is detected by itself.
+"""
+
+from __future__ import annotations
+
+__all__ = ["libretranslate"]
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+
+from s2s_serve.connection import unless_gone
+from s2s_serve.generating import Wanted, join_lines, outputs, read_text
+from s2s_serve.html_text import translate_html
+from s2s_serve.languages import NAMES, Detector, directions
+from s2s_serve.refusal import RefusedError
+
+if TYPE_CHECKING:
+    from s2s_serve.engine import Engine
+    from s2s_serve.languages import Detected
+    from s2s_serve.server import Server
+
+
+def libretranslate(server: Server) -> APIRouter:
+    """The routes."""
+    api, service = APIRouter(tags=["LibreTranslate"]), Service(server)
+
+    @api.get("/languages", summary="Languages, and into which each is translated")
+    async def languages() -> list[dict[str, Any]]:
+        return service.languages()
+
+    @api.post("/detect", summary="The language of a text", response_model=None)
+    async def detect(request: Request) -> Response:
+        fields = await _fields(request)
+        service.check_key(request, fields)
+        (text,) = _texts(fields)[0][:1]
+        server.check_texts([text])
+        return JSONResponse([_as_json(each) for each in (await service.detector())(text)])
+
+    @api.post("/translate", summary="Translate a text, or a list of texts", response_model=None)
+    async def translate(request: Request) -> Response:
+        fields = await _fields(request)
+        service.check_key(request, fields)
+        return await unless_gone(server, request, service.translate(fields))
+
+    return api
+
+
+class Service:
+    """Translation between the languages of the served runs."""
+
+    def __init__(self, server: Server) -> None:
+        self.server, self.directions = server, directions(server.engines)
+        self._detector: Detector | None = None
+        self._detecting = asyncio.Lock()
+
+    def languages(self) -> list[dict[str, Any]]:
+        """As LibreTranslate lists them: source languages with their targets."""
+        sources = list(dict.fromkeys(src for src, _ in self.directions))
+        return [
+            {"code": src, "name": NAMES.get(src, src), "targets": [tgt for of, tgt in self.directions if of == src]}
+            for src in sources
+        ]
+
+    async def detector(self) -> Detector:
+        """Made of the runs' training text when it is first needed."""
+        async with self._detecting:
+            if self._detector is None:
+                self._detector = await asyncio.to_thread(Detector.of_runs, self.directions)
+        return self._detector
+
+    def check_key(self, request: Request, fields: dict[str, Any]) -> None:
+        """LibreTranslate's clients send the key as a field."""
+        if not self.server.keys:
+            return
+        key = str(fields.get("api_key") or request.headers.get("x-api-key") or "")
+        bearer = request.headers.get("authorization", "")
+        key = key or bearer.removeprefix("Bearer ").strip()
+        if not key:
+            raise _bad("Please contact the server operator to get an API key")
+        if not self.server.knows(key):
+            raise RefusedError(403, "key", "Invalid API key")
+
+    async def translate(self, fields: dict[str, Any]) -> Response:
+        """The answer to /translate."""
+        texts, is_list = _texts(fields)
+        n = _alternatives(fields, self.server.config.nbest)
+        form, source, target = (str(fields.get(key) or default) for key, default in _DEFAULTS.items())
+        if not target or form not in ("text", "html"):
+            raise _bad("Invalid request: missing target parameter" if not target else f"{form} format is not supported")
+        self.server.check_texts(texts)
+        detected = [await self._detect(text) for text in texts] if source == "auto" else None
+        sources = [one.language for one in detected] if detected else [source] * len(texts)
+        engines = [None if src == target else self._engine(src, target) for src in sources]
+        with self.server.running():
+            async with self.server.within(0):
+                work = [self._text(engine, text, n, form) for engine, text in zip(engines, texts, strict=True)]
+                found = await asyncio.gather(*work)
+        one = (lambda values: values) if is_list else (lambda values: values[0])
+        answer: dict[str, Any] = {"translatedText": one([hyps[0] for hyps in found])}
+        if n:
+            answer["alternatives"] = one([hyps[1:] for hyps in found])
+        if detected:
+            answer["detectedLanguage"] = one([_as_json(each) for each in detected])
+        return JSONResponse(answer)
+
+    async def _text(self, engine: Engine | None, text: str, n: int, form: str) -> list[str]:
+        """The translation and `n` alternatives; without an engine, the text is in the target's language already."""
+        if engine is None:
+            return [text]
+
+        async def plain(part: str) -> list[str]:
+            wanted = Wanted()
+            sentences = await read_text(engine, part, wanted)
+            with engine.admitted(sum(sentence.n_tokens for sentence in sentences)):
+                found = [output async for output in outputs(engine, sentences, wanted)]
+            return [candidate.hyp for candidate in join_lines(engine, sentences, found, n + 1)]
+
+        return await (translate_html(text, plain) if form == "html" else plain(text))
+
+    async def _detect(self, text: str) -> Detected:
+        found = (await self.detector())(text)
+        if not found:
+            raise _bad("the language of this text cannot be detected; give source")
+        return found[0]
+
+    def _engine(self, source: str, target: str) -> Engine:
+        if not any(src == source for src, _ in self.directions):
+            raise _bad(f"{source} is not supported")
+        if (source, target) not in self.directions:
+            raise _bad(f"{target} ({NAMES.get(target, target)}) is not available as a target language from {source}")
+        return self.directions[source, target]
+
+
+_DEFAULTS = {"format": "text", "source": "auto", "target": ""}
+
+
+async def _fields(request: Request) -> dict[str, Any]:
+    """A body of JSON, or a form as browsers send it."""
+    body = await request.body()
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    try:
+        if kind == "application/x-www-form-urlencoded":
+            values = parse_qs(body.decode(), keep_blank_values=True, strict_parsing=bool(body), max_num_fields=1000)
+            return {key: found[0] if len(found) == 1 else found for key, found in values.items()}
+        fields = json.loads(body)
+        json.dumps(fields, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise _bad(f"Invalid request: {str(error)[:200].encode(errors='replace').decode()}") from None
+    if not isinstance(fields, dict):
+        raise _bad("Invalid request: expected an object")
+    return fields
+
+
+def _texts(fields: dict[str, Any]) -> tuple[list[str], bool]:
+    """The texts of `q`, and whether it is a list."""
+    q = fields.get("q")
+    given = q if isinstance(q, list) else [q]
+    texts = [text for text in given if isinstance(text, str)]
+    if not texts or len(texts) < len(given):
+        raise _bad("Invalid request: missing q parameter")
+    return texts, isinstance(q, list)
+
+
+def _alternatives(fields: dict[str, Any], nbest: int) -> int:
+    given = fields.get("alternatives") or 0
+    n = int(given) if isinstance(given, int) or (isinstance(given, str) and given.isdecimal()) else -1
+    if not 0 <= n < nbest:
+        raise _bad(f"Invalid request: alternatives must be a number from 0 to {nbest - 1}")
+    return n
+
+
+def _as_json(found: Detected) -> dict[str, Any]:
+    return {"language": found.language, "confidence": found.confidence}
+
+
+def _bad(message: str) -> RefusedError:
+    return RefusedError(400, "bad_request", message)

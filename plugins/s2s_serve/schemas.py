@@ -1,0 +1,75 @@
+"""Bodies of the server's own requests, from which OpenAPI is made. An unknown field is refused by its name."""
+
+from __future__ import annotations
+
+__all__ = ["Body", "GenerateBody", "Pair", "ParseBody", "ScoreBody"]
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+
+def _whole(text: str) -> str:
+    """Text that UTF-8 can hold: JSON may name half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("half of a surrogate pair; write the character whole") from None
+    return text
+
+
+Text = Annotated[str, AfterValidator(_whole)]
+
+
+class Body(BaseModel):
+    """What all requests have."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    run: Text = Field(default="", description="Name of a served run (GET /v1/runs); empty: the first.")
+    deadline: float = Field(default=0.0, ge=0, description="Seconds after which to give up; 0: the server's own limit.")
+
+
+class GenerateBody(Body):
+    """Outputs for texts."""
+
+    text: Text | list[Text] = Field(description="One text or several; each may have several lines and sentences.")
+    nbest: int = Field(default=1, ge=1, description="Outputs of each text, best first.")
+    prefix: Text = Field(default="", description="How the output begins; for a text of one line.")
+    phrases: list[Text] = Field(
+        default=[], max_length=64, description="What the output contains, in any order; for a text of one line."
+    )
+    split: bool = Field(default=True, description="Take lines apart into sentences, where the task knows them.")
+    raw: bool = Field(default=False, description="The text is raw: the task tokenises it into words if it needs them.")
+    fields: list[Literal["tokens", "pieces", "log_probs", "align", "attention"]] = Field(
+        default=[],
+        description="More of each sentence. tokens: ids; pieces: the same as text; log_probs: of each token and the "
+        "end; align: pairs of word numbers; attention: of each output token to each source token.",
+    )
+    views: list[Text] = Field(
+        default=[], max_length=8, description="Other ways to show outputs that the task offers: svg."
+    )
+    stream: bool = Field(default=False, description="Server-sent events: `sentence` as each is known, then `done`.")
+
+
+class ParseBody(Body):
+    """Trees of sentences, one a line."""
+
+    text: Text | list[Text] = Field(description="One text or several; a line is a sentence.")
+    tokenized: bool = Field(default=False, description="Words are separated by blanks already.")
+    views: list[Text] = Field(default=["pretty", "svg"], max_length=8, description="Drawings of each tree.")
+
+
+class Pair(BaseModel):
+    """An input and an output whose probability is asked for."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    src: Text
+    tgt: Text
+
+
+class ScoreBody(Body):
+    """How probable given outputs are."""
+
+    pairs: list[Pair] = Field(min_length=1, max_length=256)

@@ -1,0 +1,124 @@
+"""What is served: engines by name, limits, keys and counts."""
+
+from __future__ import annotations
+
+__all__ = ["Server", "load_server"]
+
+import asyncio
+import contextlib
+import hmac
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from s2s import ConfigError
+from s2s.compose import arguments_of, compose
+from s2s.config import GenerateConfig
+from s2s.generation import load
+from s2s_serve import ServeConfig
+from s2s_serve.engine import Engine
+from s2s_serve.jobs import Jobs
+from s2s_serve.metrics import Metrics
+from s2s_serve.refusal import busy, invalid, late, too_large
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from s2s import Plugins
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class Server:
+    """Engines, and what all requests share."""
+
+    config: ServeConfig
+    engines: Mapping[str, Engine]
+    keys: Sequence[str] = ()
+    metrics: Metrics = field(default_factory=Metrics)
+    jobs: Jobs | None = None
+    """Set while requests are answered, if there is a folder for them"""
+
+    def engine(self, name: str) -> Engine:
+        """The engine of a run by its name; the first if it is empty."""
+        if not name:
+            return next(iter(self.engines.values()))
+        if name not in self.engines:
+            raise invalid(f"run: no such run here; there are {', '.join(self.engines)}")
+        return self.engines[name]
+
+    def knows(self, key: str) -> bool:
+        """Whether this is one of the keys; takes as long for any."""
+        return any(hmac.compare_digest(key.encode(), known.encode()) for known in self.keys)
+
+    def check_texts(self, texts: Sequence[str]) -> None:
+        """Raise RefusedError for more text than one request may hold."""
+        n = sum(map(len, texts))
+        if n > self.config.max_chars:
+            raise too_large(
+                f"{n:,} characters are more than the {self.config.max_chars:,} allowed; send a file as a job"
+            )
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Room for a request."""
+        if self.metrics.n_running >= self.config.max_requests:
+            raise busy(f"{self.config.max_requests} requests are worked on already; try again later", 1)
+        self.metrics.n_running += 1
+        try:
+            yield
+        finally:
+            self.metrics.n_running -= 1
+
+    @contextlib.asynccontextmanager
+    async def within(self, asked: float) -> AsyncIterator[None]:
+        """Raise RefusedError when the deadline has passed; `asked` is the request's own, or 0."""
+        seconds = min(asked, self.config.deadline) if asked else self.config.deadline
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        except TimeoutError:
+            raise late(seconds) from None
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, _: Any) -> AsyncIterator[None]:
+        """Start all engines, and close them when the last request is answered."""
+        await asyncio.gather(*(asyncio.to_thread(engine.start) for engine in self.engines.values()))
+        if self.config.jobs:
+            self.jobs = Jobs(self, Path(self.config.jobs))
+            async with self.jobs.working():
+                yield
+        else:
+            yield
+        await asyncio.gather(*(asyncio.to_thread(engine.close) for engine in self.engines.values()))
+
+    def state(self) -> tuple[int, dict[str, Any]]:
+        """Status and body of /healthz: well when every engine has answered a sentence since its last failure."""
+        runs = {name: "ok" if engine.ready else "not ready" for name, engine in self.engines.items()}
+        well = all(engine.ready for engine in self.engines.values())
+        return (200 if well else 503), {"status": "ok" if well else "not ready", "runs": runs}
+
+
+def load_server(config: ServeConfig, plugins: Plugins) -> Server:
+    """Load every run."""
+    options = {"threads": 1, "matmul": "exact", **config.generate}
+    options |= {"nbest": config.nbest, "fields": ["pieces"], "format": "jsonl"}
+    engines = {}
+    for name, run in config.runs.items():
+        composed = compose(GenerateConfig, arguments_of(GenerateConfig, {**options, "run": run}), plugins)
+        if composed.config.workers != 1:
+            raise ConfigError(f"generate.workers={composed.config.workers}: a server has one process; leave it out")
+        engines[name] = Engine(name, load(composed, plugins), config.max_waiting)
+    return Server(config, engines, _keys(config.key_file))
+
+
+def _keys(path: str) -> list[str]:
+    if not path:
+        return []
+    found = [line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+    if not found:
+        raise ConfigError(f"key_file={path} holds no key; write one a line, or leave it out")
+    return found

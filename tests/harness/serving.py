@@ -1,0 +1,80 @@
+"""A server of a tiny run, and a client that talks to it without a network."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import httpx
+from tiny_runs import train_tiny
+
+from s2s.plugin import load_plugins
+from s2s_serve import ServeConfig
+from s2s_serve.app import create_app
+from s2s_serve.server import Server, load_server
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from pathlib import Path
+
+LEARNS = ("train.steps=60", "arch.d_model=32", "arch.d_ff=64", "schedule.warmup=20", "checkpoint.every=30")
+"""Enough to end its outputs by itself"""
+
+
+def train_run(folder: Path) -> str:
+    """A run; its path."""
+    train_tiny(folder, *LEARNS)
+    return str(folder / "runs" / "x")
+
+
+def tiny_server(run: str, **options: Any) -> Server:
+    """One that translates en to de."""
+    return load_server(ServeConfig(**{"run": {"en-de": run}, **options}), load_plugins())
+
+
+@asynccontextmanager
+async def client_of(server: Server) -> AsyncIterator[httpx.AsyncClient]:
+    """A client, while the engines run."""
+    app = create_app(server)
+    async with (
+        server.lifespan(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client,
+    ):
+        yield client
+
+
+class Served:
+    """A server that runs in a thread of its own, for many tests."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, client: httpx.AsyncClient) -> None:
+        self.loop, self.client = loop, client
+
+    def ask(self, work: Callable[[httpx.AsyncClient], Awaitable[Any]]) -> Any:
+        """What `work` gives of a client."""
+
+        async def talk() -> Any:
+            return await work(self.client)
+
+        return asyncio.run_coroutine_threadsafe(talk(), self.loop).result(60)
+
+    def post(self, path: str, body: Any) -> httpx.Response:
+        """The answer to one request."""
+        answer: httpx.Response = self.ask(lambda client: client.post(path, json=body))
+        return answer
+
+
+@contextmanager
+def served(server: Server) -> Iterator[Served]:
+    """The server, until the end of the block."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    context = client_of(server)
+    client = asyncio.run_coroutine_threadsafe(context.__aenter__(), loop).result(60)
+    yield Served(loop, client)
+    asyncio.run_coroutine_threadsafe(context.__aexit__(None, None, None), loop).result(60)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()

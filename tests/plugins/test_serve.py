@@ -1,0 +1,335 @@
+"""The server's own API: outputs are those of s2s-generate, alone and in a crowd; what is refused is said clearly."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
+pytest.importorskip("httpx", reason="the extra `dev` is not installed")
+
+from serving import Served, client_of, served, tiny_server, train_run
+from tiny_runs import WORDS
+
+from s2s.cli import generate
+from s2s_score import command as score
+from s2s_serve.app import create_app
+from s2s_serve.metrics import Histogram
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+    from pathlib import Path
+
+    import httpx
+
+    Work = Callable[[httpx.AsyncClient], Awaitable[Any]]
+
+TEXT = "The old dog sees the cat. The cat eats.\n\nA dog eats the old cat."
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return train_run(tmp_path_factory.mktemp("served"))
+
+
+@pytest.fixture(scope="module")
+def server(run: str) -> Iterator[Served]:
+    with served(tiny_server(run)) as started:
+        yield started
+
+
+def ask(run: str, work: Work, **options: Any) -> Any:
+    """What `work` gives of a client of a new server."""
+
+    async def talk() -> Any:
+        async with client_of(tiny_server(run, **options)) as client:
+            return await work(client)
+
+    return asyncio.run(talk())
+
+
+def post(run: str, path: str, body: Any, **options: Any) -> httpx.Response:
+    """The answer to one request."""
+    found: httpx.Response = ask(run, lambda client: client.post(path, json=body), **options)
+    return found
+
+
+def lines(n: int) -> list[str]:
+    """Inputs of many lengths."""
+    draw = random.Random(1)
+    return [" ".join(draw.choices(list(WORDS), k=draw.randint(1, 9))) for _ in range(n)]
+
+
+def test_outputs_are_those_of_s2s_generate(server: Served, run: str, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines(12)))
+    arguments = [f"run={run}", f"input={tmp_path}/in.txt", f"output={tmp_path}/out.jsonl", "input_format=text"]
+    assert generate.main([*arguments, "format=jsonl", "fields=[align]", "nbest=3", "threads=1", "--quiet"]) == 0
+    expected = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    body = {"text": lines(12), "nbest": 3, "fields": ["align"]}
+    found = server.post("/v1/generate", body).json()["results"]
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [(each["hyp"], each["score"]) for each in ours["nbest"]] == [
+            (each["hyp"], each["score"]) for each in theirs["nbest"]
+        ]
+        assert [f"{i}-{j}" for i, j in ours["sentences"][0]["align"]] == theirs["align"]
+
+
+def test_the_same_request_gives_the_same_bytes_alone_and_in_a_crowd(server: Served) -> None:
+    bodies = [{"text": line, "nbest": 1 + i % 3, "fields": ["pieces", "log_probs"]} for i, line in enumerate(lines(24))]
+    bodies[5] |= {"prefix": "der"}
+    bodies[7] |= {"phrases": ["kater", "hund"]}
+    bodies[9] |= {"fields": ["align", "attention"]}
+
+    async def alone(client: httpx.AsyncClient) -> list[bytes]:
+        return [(await client.post("/v1/generate", json=body)).content for body in bodies]
+
+    async def crowd(client: httpx.AsyncClient) -> list[bytes]:
+        answers = await asyncio.gather(*(client.post("/v1/generate", json=body) for body in bodies[::-1]))
+        return [answer.content for answer in answers][::-1]
+
+    assert server.ask(crowd) == server.ask(alone)
+
+
+def test_a_text_keeps_its_lines_and_is_taken_apart_into_sentences(server: Served) -> None:
+    (whole,) = server.post("/v1/generate", {"text": TEXT, "fields": ["align"]}).json()["results"]
+    assert [(part["line"], part["src"]) for part in whole["sentences"]] == [
+        (0, "The old dog sees the cat."),
+        (0, "The cat eats."),
+        (1, ""),
+        (2, "A dog eats the old cat."),
+    ]
+    hyps = [part["hyp"] for part in whole["sentences"]]
+    assert whole["hyp"] == f"{hyps[0]} {hyps[1]}\n\n{hyps[3]}"
+    shifted, n_src, n_tgt = [], 0, 0
+    for part in whole["sentences"]:
+        shifted += [[n_src + i, n_tgt + j] for i, j in part["align"]]
+        n_src, n_tgt = n_src + len(part["src"].split()), n_tgt + len(part["hyp"].split())
+    assert whole["align"] == shifted
+
+
+def test_sentences_stream_in_order_and_end_with_the_whole(server: Served) -> None:
+    body = {"text": [TEXT, "a cat"], "fields": ["align"]}
+    plain = server.post("/v1/generate", body).json()
+    answer = server.post("/v1/generate", body | {"stream": True})
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    blocks = [block.split("\n") for block in answer.text.removesuffix("\n\n").split("\n\n")]
+    events = [(name.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for name, data in blocks]
+    assert [name for name, _ in events] == ["sentence"] * 5 + ["done"]
+    assert [(e["text"], e["sentence"], e["of"]) for _, e in events[:-1]] == [*((0, i, 4) for i in range(4)), (1, 0, 1)]
+    assert events[-1][1] == plain
+
+
+def test_attention_is_a_distribution_over_the_source(server: Served) -> None:
+    (whole,) = server.post("/v1/generate", {"text": "the old dog", "fields": ["attention", "pieces"]}).json()["results"]
+    (sentence,) = whole["sentences"]
+    attention = sentence["attention"]
+    assert attention["tgt"] == sentence["pieces"]
+    assert [len(row) for row in attention["weights"]] == [len(attention["src"])] * len(attention["tgt"])
+    assert all(0 <= w <= 1 for row in attention["weights"] for w in row)
+    assert all(sum(row) <= 1.001 for row in attention["weights"]), "the end of the source may have the rest"
+
+
+def test_scores_are_those_of_s2s_score(
+    server: Served, run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = [{"src": line, "tgt": " ".join(WORDS[w] for w in line.split())} for line in lines(10)]
+    for side in ("src", "tgt"):
+        (tmp_path / side).write_text("".join(f"{pair[side]}\n" for pair in pairs))
+    arguments = [f"model={run}", f"src={tmp_path}/src", f"ref={tmp_path}/tgt", "format=json", "--per-sentence"]
+    assert score.main(arguments) == 0
+    said = json.loads(capsys.readouterr().out)
+    expected = next(iter(said["scores"]))["sentences"]
+    found = server.post("/v1/score", {"pairs": pairs}).json()["scores"]
+    assert [each["log_prob"] for each in found] == pytest.approx([each["log_prob"] for each in expected], abs=2e-3)
+    assert [each["pieces"] for each in found] == [each["pieces"] for each in expected]
+
+
+BAD: dict[str, tuple[Any, int, str]] = {
+    "no text": ({}, 422, "text: Field required"),
+    "unknown field": ({"text": "a", "beam": 4}, 422, "beam: Extra inputs"),
+    "a number for text": ({"text": 5}, 422, "text"),
+    "no texts": ({"text": []}, 422, "no texts"),
+    "too many outputs": ({"text": "a", "nbest": 9}, 422, "nbest: 9 are more than the 4"),
+    "unknown run": ({"text": "a", "run": "../x"}, 422, "run: no such run here; there are en-de"),
+    "unknown view": ({"text": "a", "views": ["svg"]}, 422, "views"),
+    "prefix of two lines": ({"text": "a\nb", "prefix": "der"}, 422, "one line"),
+    "half a character": ({"text": "\ud800"}, 422, "surrogate"),
+    "too long": ({"text": "a " * 15_000}, 413, "30,000 characters are more than the 20,000"),
+    "no time": ({"text": "the old dog", "deadline": 1e-9}, 503, "not finished within"),
+    "a list": ([], 422, "JSON object"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_done_is_said_clearly(server: Served, case: str) -> None:
+    body, status, message = BAD[case]
+    content = json.dumps(body).encode()
+    headers = {"content-type": "application/json"}
+    answer = server.ask(lambda client: client.post("/v1/generate", content=content, headers=headers))
+    assert answer.status_code == status
+    assert message in answer.json()["error"]["message"]
+
+
+def test_broken_bodies_end_nothing(server: Served) -> None:
+    draw = random.Random(1)
+    whole = json.dumps({"text": "the old dog", "nbest": 2, "fields": ["align"]}).encode()
+
+    def broken() -> bytes:
+        cut = bytearray(whole[: draw.randrange(len(whole))])
+        for _ in range(draw.randrange(4)):
+            cut.insert(draw.randrange(len(cut) + 1), draw.randrange(256))
+        return bytes(cut)
+
+    async def talk(client: httpx.AsyncClient) -> list[int]:
+        headers = {"content-type": "application/json"}
+        statuses = []
+        for path in itertools.islice(itertools.cycle(["/v1/generate", "/v1/score", "/translate", "/v1/parse"]), 200):
+            statuses.append((await client.post(path, content=broken(), headers=headers)).status_code)
+        deep = await client.post("/v1/generate", content=b"[" * 100_000, headers=headers)
+        return [*statuses, deep.status_code, (await client.post("/v1/generate", json={"text": "a"})).status_code]
+
+    *bad, good = server.ask(talk)
+    assert set(bad) <= {400, 422}
+    assert good == 200
+
+
+def test_a_body_is_refused_before_it_is_held(server: Served) -> None:
+    async def endless() -> Any:
+        for _ in range(100):
+            yield b" " * 10_000
+
+    headers = {"content-type": "application/json"}
+    answer = server.ask(lambda client: client.post("/v1/generate", content=endless(), headers=headers))
+    assert answer.status_code == 413
+    assert answer.json()["error"]["code"] == "too_large"
+
+
+def test_more_than_may_wait_is_refused_with_the_time_to_wait(run: str) -> None:
+    async def talk(client: httpx.AsyncClient) -> Any:
+        many = [client.post("/v1/generate", json={"text": line}) for line in lines(20)]
+        return await asyncio.gather(*many)
+
+    answers = ask(run, talk, max_waiting=30)
+    assert {answer.status_code for answer in answers} == {200, 429}
+    assert all(int(a.headers["retry-after"]) >= 1 for a in answers if a.status_code == 429)
+    assert {answer.status_code for answer in ask(run, talk, max_requests=3)} == {200, 429}
+    assert post(run, "/v1/generate", {"text": "a dog " * 20}, max_waiting=10).status_code == 413
+
+
+def test_a_client_that_goes_takes_its_sentences_out_of_the_batch(run: str) -> None:
+    """The disconnection comes while the sentences are searched; nothing of them is left afterwards."""
+    server = tiny_server(run)
+    body = json.dumps({"text": [" ".join(["the old dog"] * 60)] * 8, "split": False}).encode()
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        if messages:
+            return messages.pop()
+        while not server.engines["en-de"].n_waiting:
+            await asyncio.sleep(0.001)
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def talk() -> None:
+        app = create_app(server)
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/v1/generate",
+            "query_string": b"",
+            "http_version": "1.1",
+            "headers": [(b"content-type", b"application/json")],
+        }
+        async with server.lifespan(app):
+            await app(scope, receive, send)
+            engine = server.engines["en-de"]
+            assert engine.n_waiting == 0
+            assert (await engine.call(lambda: None)) is None, "the search goes on"
+
+    asyncio.run(talk())
+    assert sent[0]["status"] == 499
+    assert server.metrics.cancelled.values == {("/v1/generate",): 1}
+    assert server.metrics.n_running == 0
+
+
+def test_a_search_that_fails_is_answered_and_begins_anew(run: str) -> None:
+    server = tiny_server(run)
+    engine = server.engines["en-de"]
+    step, failures = engine.model.step, [RuntimeError("out of order")]
+
+    def failing(*given: Any) -> Any:
+        if engine.ready and failures:
+            raise failures.pop()
+        return step(*given)
+
+    async def talk() -> tuple[httpx.Response, int, httpx.Response, int]:
+        async with client_of(server) as client:
+            engine.model.step = failing  # type: ignore[method-assign]
+            bad = await client.post("/v1/generate", json={"text": "a dog"})
+            unwell = (await client.get("/healthz")).status_code
+            good = await client.post("/v1/generate", json={"text": "a dog"})
+            return bad, unwell, good, (await client.get("/healthz")).status_code
+
+    bad, unwell, good, well = asyncio.run(talk())
+    assert (bad.status_code, unwell, good.status_code, well) == (503, 503, 200, 200)
+    assert bad.json()["error"]["code"] == "unavailable"
+    assert "retry-after" in bad.headers
+
+
+def test_a_key_is_asked_for_where_there_are_keys(run: str, tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text("first\nsecond\n")
+
+    async def talk(client: httpx.AsyncClient) -> list[int]:
+        body = {"text": "a dog"}
+        tries = [{}, {"authorization": "Bearer wrong"}, {"authorization": "Bearer second"}, {"x-api-key": "first"}]
+        statuses = [(await client.post("/v1/generate", json=body, headers=headers)).status_code for headers in tries]
+        of_old = [{}, {"api_key": "wrong"}, {"api_key": "first"}]
+        query = {"q": "a dog", "source": "en", "target": "de"}
+        statuses += [(await client.post("/translate", json=query | key)).status_code for key in of_old]
+        return [*statuses, (await client.get("/metrics")).status_code, (await client.get("/healthz")).status_code]
+
+    expected = [401, 401, 200, 200, 400, 403, 200, 401, 200]
+    assert ask(run, talk, key_file=str(tmp_path / "keys")) == expected
+
+
+def test_other_origins_are_allowed_only_where_they_are_named(run: str) -> None:
+    headers = {"origin": "https://example.org", "access-control-request-method": "POST"}
+    of = lambda **options: ask(run, lambda client: client.options("/v1/generate", headers=headers), **options)  # noqa: E731
+    assert "access-control-allow-origin" not in of().headers
+    assert of(cors=["https://example.org"]).headers["access-control-allow-origin"] == "https://example.org"
+
+
+def test_metrics_count_what_was_done_and_name_nobody(run: str) -> None:
+    async def talk(client: httpx.AsyncClient) -> str:
+        await client.post("/v1/generate", json={"text": "a dog"}, headers={"x-api-key": "secret"})
+        await client.post("/v1/generate", json={})
+        return (await client.get("/metrics")).text
+
+    said = ask(run, talk)
+    assert 's2s_requests_total{route="/v1/generate",status="200"} 1\n' in said
+    assert 's2s_requests_total{route="/v1/generate",status="422"} 1\n' in said
+    assert 's2s_time_to_first_sentence_seconds_count{run="en-de"} 1\n' in said
+    assert "s2s_process_resident_memory_bytes" in said
+    assert "secret" not in said
+    assert "127.0.0.1" not in said
+
+
+def test_buckets_of_a_histogram_are_cumulative() -> None:
+    histogram = Histogram("h", "text", "label", (1.0, 2.0))
+    for value in (0.5, 1.0, 1.5, 9.0):
+        histogram.observe(value, "x")
+    assert [line.rpartition(" ")[2].strip() for line in histogram.samples()] == ["2", "3", "4", "12", "4"]
+
+
+def test_openapi_describes_every_route(server: Served) -> None:
+    paths = server.ask(lambda client: client.get("/openapi.json")).json()["paths"]
+    assert {"/v1/generate", "/v1/score", "/v1/parse", "/v1/jobs", "/translate", "/languages", "/detect"} <= set(paths)
+    assert {"/healthz", "/metrics", "/v1/runs"} <= set(paths)

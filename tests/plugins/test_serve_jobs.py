@@ -1,0 +1,166 @@
+"""Files as jobs: a line for a line, continued where a server was stopped; and a server that ends politely."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
+pytest.importorskip("httpx", reason="the extra `dev` is not installed")
+
+from serving import client_of, tiny_server, train_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import httpx
+
+LINES = ["the old dog", "", "a cat sees the dog", "the cat eats"] * 30
+FILE = "".join(f"{line}\n" for line in LINES).encode().removesuffix(b"\n")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return train_run(tmp_path_factory.mktemp("served"))
+
+
+async def finished(client: httpx.AsyncClient, number: str) -> dict[str, Any]:
+    """The state of a job that is done."""
+    while (state := (await client.get(f"/v1/jobs/{number}")).json())["state"] != "done":
+        await asyncio.sleep(0.01)
+    assert isinstance(state, dict)
+    return state
+
+
+def test_a_line_is_a_line(run: str, tmp_path: Path) -> None:
+    async def talk() -> None:
+        async with client_of(tiny_server(run, jobs=str(tmp_path / "jobs"))) as client:
+            state = (await client.post("/v1/jobs", content=FILE)).json()
+            assert state["lines"] == len(LINES)
+            done = await finished(client, state["id"])
+            assert (done["done"], done["failed"]) == (len(LINES), 0)
+            hyps = (await client.get(f"/v1/jobs/{state['id']}/output")).text.split("\n")
+            alone = (await client.post("/v1/generate", json={"text": LINES[:4]})).json()["results"]
+            assert hyps == [each["hyp"] for each in alone] * 30 + [""]
+            assert (await client.delete(f"/v1/jobs/{state['id']}")).status_code == 204
+            assert (await client.get(f"/v1/jobs/{state['id']}")).status_code == 404
+
+    asyncio.run(talk())
+    assert list((tmp_path / "jobs").iterdir()) == []
+
+
+def test_a_job_goes_on_where_the_server_was_stopped(run: str, tmp_path: Path) -> None:
+    """To the byte, although its last line was cut short."""
+    folder = tmp_path / "jobs"
+
+    async def begin() -> str:
+        async with client_of(tiny_server(run, jobs=str(folder))) as client:
+            number = str((await client.post("/v1/jobs", content=FILE)).json()["id"])
+            await finished(client, number)
+            return number
+
+    async def go_on(number: str) -> int:
+        async with client_of(tiny_server(run, jobs=str(folder))) as client:
+            return int((await finished(client, number))["done"])
+
+    number = asyncio.run(begin())
+    output = folder / number / "output.txt"
+    whole = output.read_bytes()
+    output.write_bytes(whole[: len(whole) * 2 // 3])
+    assert asyncio.run(go_on(number)) == len(LINES)
+    assert output.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("body", "status"), [(b"\xff\xfe", 422), (b"\xc3", 422), (b"", 422), (b"x" * 2000, 413)], ids=repr
+)
+def test_a_bad_file_leaves_nothing(run: str, tmp_path: Path, body: bytes, status: int) -> None:
+    async def talk() -> Any:
+        async with client_of(tiny_server(run, jobs=str(tmp_path / "jobs"), max_file=1000)) as client:
+            return await client.post("/v1/jobs", content=body)
+
+    assert asyncio.run(talk()).status_code == status
+    assert list((tmp_path / "jobs").iterdir()) == []
+
+
+def test_no_path_of_a_request_reaches_the_file_system(run: str, tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "output.txt").write_text("secret")
+
+    async def talk() -> list[Any]:
+        async with client_of(tiny_server(run, jobs=str(tmp_path / "jobs"))) as client:
+            numbers = ["../secret", "..%2fsecret", "%2e%2e/secret", "secret", "."]
+            tries = [await client.get(f"/v1/jobs/{number}/output") for number in numbers]
+            return [*tries, await client.delete("/v1/jobs/..%2fsecret")]
+
+    assert {answer.status_code for answer in asyncio.run(talk())} == {404}
+    assert (tmp_path / "secret" / "output.txt").exists()
+
+
+def test_without_a_folder_there_are_no_jobs(run: str) -> None:
+    async def talk() -> Any:
+        async with client_of(tiny_server(run)) as client:
+            return await client.post("/v1/jobs", content=FILE)
+
+    answer = asyncio.run(talk())
+    assert answer.status_code == 404
+    assert "start it with jobs=FOLDER" in answer.json()["error"]["message"]
+
+
+@pytest.mark.slow
+def test_sigterm_lets_requests_finish(run: str) -> None:
+    """The command itself: it binds to this machine alone, answers what it has begun, and ends well."""
+    command = [sys.executable, "-m", "s2s_serve.command", f"run={run}", "port=0", "max_chars=100000"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stderr is not None
+        said = next(line for line in process.stderr if line.startswith("serving"))
+        address = said.split()[1]
+        assert address.startswith("http://127.0.0.1:")
+        answers: list[Any] = []
+
+        def ask() -> None:
+            body = json.dumps({"text": ["the old dog sees the cat"] * 300}).encode()
+            request = urllib.request.Request(f"{address}/v1/generate", body, {"content-type": "application/json"})
+            answers.append(json.load(urllib.request.urlopen(request, timeout=60)))
+
+        _until_ready(address)
+        thread = threading.Thread(target=ask)
+        thread.start()
+        _until(lambda: "s2s_num_requests_running 1" in _get(f"{address}/metrics"))
+        process.send_signal(signal.SIGTERM)
+        thread.join()
+        assert process.wait(60) == 0
+        assert process.stderr.read() == ""
+    assert len(answers[0]["results"]) == 300
+
+
+def _get(address: str) -> str:
+    return str(urllib.request.urlopen(address, timeout=60).read().decode())
+
+
+def _until_ready(address: str) -> None:
+    def ready() -> bool:
+        try:
+            return '"ok"' in _get(f"{address}/healthz")
+        except OSError:
+            return False
+
+    _until(ready)
+
+
+def _until(condition: Any) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)

@@ -1,0 +1,102 @@
+"""LibreTranslate's API, by the answers that its own documentation shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
+pytest.importorskip("httpx", reason="the extra `dev` is not installed")
+
+from serving import Served, served, tiny_server, train_run
+
+from s2s_serve.languages import Detector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+QUERY = {"q": "the old dog", "source": "en", "target": "de"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    run = train_run(tmp_path_factory.mktemp("served"))
+    with pytest.MonkeyPatch.context() as patch, served(tiny_server(run)) as started:
+        patch.chdir(Path(run).parents[1])  # where its training text is
+        yield started
+
+
+def hyp(server: Served, text: str) -> str:
+    """By our own API."""
+    found: str = server.post("/v1/generate", {"text": text}).json()["results"][0]["hyp"]
+    return found
+
+
+def test_a_text_is_a_text_and_a_list_a_list(server: Served) -> None:
+    assert server.post("/translate", QUERY).json() == {"translatedText": hyp(server, "the old dog")}
+    found = server.post("/translate", QUERY | {"q": ["a cat", "the old dog"]}).json()
+    assert found == {"translatedText": [hyp(server, "a cat"), hyp(server, "the old dog")]}
+
+
+def test_a_form_is_as_good_as_json(server: Served) -> None:
+    form = server.ask(lambda client: client.post("/translate", data=QUERY))
+    assert form.json() == server.post("/translate", QUERY).json()
+
+
+def test_alternatives_and_the_detected_language_are_there_if_asked_for(server: Served) -> None:
+    found = server.post("/translate", QUERY | {"source": "auto", "alternatives": 2}).json()
+    assert found["detectedLanguage"]["language"] == "en"
+    assert 50 < found["detectedLanguage"]["confidence"] <= 100
+    best, *others = server.post("/v1/generate", {"text": "the old dog", "nbest": 3}).json()["results"][0]["nbest"]
+    assert (found["translatedText"], found["alternatives"]) == (best["hyp"], [each["hyp"] for each in others])
+
+
+def test_each_text_of_a_list_has_its_own_language(server: Served) -> None:
+    found = server.post("/translate", QUERY | {"q": ["the old dog", "der alter hund"], "source": "auto"}).json()
+    assert [each["language"] for each in found["detectedLanguage"]] == ["en", "de"]
+    assert found["translatedText"][1] == "der alter hund", "it is German already"
+
+
+def test_tags_stay_and_text_between_them_is_translated(server: Served) -> None:
+    page = '<p class="x">the old <b>dog</b><br/>&lt;</p><script>the cat</script><!-- a cat -->'
+    found = server.post("/translate", QUERY | {"q": page, "format": "html"}).json()["translatedText"]
+    old, dog = hyp(server, "the old"), hyp(server, "dog")
+    assert found.startswith(f'<p class="x">{old} <b>{dog}</b><br/>')
+    assert found.endswith("</p><script>the cat</script><!-- a cat -->")
+
+
+def test_languages_are_those_of_the_runs(server: Served) -> None:
+    found = server.ask(lambda client: client.get("/languages")).json()
+    assert found == [{"code": "en", "name": "English", "targets": ["de"]}]
+
+
+BAD: dict[str, dict[str, Any]] = {
+    "no q": {"source": "en", "target": "de"},
+    "q of numbers": QUERY | {"q": [1]},
+    "no target": {"q": "a", "source": "en"},
+    "unknown source": QUERY | {"source": "xx"},
+    "unknown target": QUERY | {"target": "xx"},
+    "unknown format": QUERY | {"format": "pdf"},
+    "too many alternatives": QUERY | {"alternatives": 99},
+    "nothing to detect": QUERY | {"q": "…", "source": "auto"},
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_400_with_the_reason_as_text(server: Served, case: str) -> None:
+    answer = server.post("/translate", BAD[case])
+    assert answer.status_code == 400
+    assert isinstance(answer.json()["error"], str)
+
+
+def test_the_detector_knows_its_languages_apart() -> None:
+    german = ["die Katze schläft", "ich sehe den Hund", "das Haus ist rot"]
+    english = ["the cat sleeps", "I see the dog", "the house is red"]
+    detect = Detector({"de": german, "en": english, "fr": []})
+    assert detect("das ist die Katze")[0].language == "de"
+    assert detect("this is the cat")[0].language == "en"
+    assert sum(each.confidence for each in detect("die")) == pytest.approx(100, abs=0.2)
+    assert {each.language for each in detect("die")} == {"de", "en"}, "of French nothing is known"
+    assert detect("123 …") == []

@@ -1,0 +1,46 @@
+"""JSON files and records: whatever is in the file, a value or an error in one line."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from s2s.io.json_files import dump_record, read_json, read_record
+
+CONTENT = {"name": "ö", "many": [1, 2.5, None], "deep": {"a": {"b": "c"}}}
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    (tmp_path / "r").write_bytes(dump_record({**CONTENT, "path": Path("x")}))
+    assert read_record(tmp_path / "r") == {**CONTENT, "path": "x"}
+
+
+def test_a_flipped_bit_of_a_record_is_an_error_or_changes_nothing(tmp_path: Path) -> None:
+    draw, whole, n_found = random.Random(1), dump_record(CONTENT), 0
+    for _ in range(300):
+        flipped = bytearray(whole)
+        flipped[draw.randrange(len(whole))] ^= 1 << draw.randrange(8)
+        (tmp_path / "r").write_bytes(flipped)
+        try:
+            assert read_record(tmp_path / "r") == CONTENT
+        except ValueError:
+            n_found += 1
+    assert n_found > 200
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "", "{", "\xff", "[1]", '{"content": 1}'])
+def test_what_is_no_record_is_a_value_error(tmp_path: Path, text: str) -> None:
+    (tmp_path / "r").write_text(text, encoding="latin-1")
+    with pytest.raises(ValueError, match=r"."):
+        read_record(tmp_path / "r")
+
+
+def test_what_never_ends_or_never_begins_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("zero", "pipe"):
+        with pytest.raises(ValueError, match="not a regular file"):
+            read_json(tmp_path / name)
