@@ -25,6 +25,7 @@ __all__ = [
     "Encoded",
     "Entry",
     "Example",
+    "Guide",
     "Mean",
     "Memory",
     "Objective",
@@ -70,7 +71,7 @@ if TYPE_CHECKING:
     from s2s.corpus import Corpus
     from s2s.model import AttentionMap, Memory, Seq2Seq, State
     from s2s.objective import Auxiliary, Context, Mean, Objective, Sums, rows_without_eos
-    from s2s.task import Constraint, Encoded, Example, Rejected, Side, Sources, Task, TokenNames, Vocab
+    from s2s.task import Constraint, Encoded, Example, Guide, Rejected, Side, Sources, Task, TokenNames, Vocab
     from s2s.trained_model import Attention, TrainedModel
 
 PUBLIC = (
