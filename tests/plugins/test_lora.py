@@ -135,12 +135,6 @@ def test_a_run_is_tuned_and_decodes_and_its_base_is_untouched(
     assert scores[0] != scores[1]
 
 
-def test_without_a_run_to_adapt_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert train.main(["task=translation", "arch=lora", "run=r"]) == 2
-    assert "give train.init_from=RUN, too" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
