@@ -38,7 +38,7 @@ SERVICES = {
 }
 """Groups that are no section of a configuration: tasks and commands look their entries up by name."""
 
-PRESET_GROUPS = (*GROUPS, "experiment")
+PRESET_GROUPS = (*GROUPS, "experiment", "study")
 
 
 @dataclass(kw_only=True)

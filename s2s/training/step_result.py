@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 RESERVED = {
     *("kind", "step", "epoch", "loss", "lr", "gnorm", "tokens", "src_tokens", "padding", "micro_batches", "pairs"),
-    *("seconds", "wait", "mfu", "memory", "used", "tokens_per_second", "ppl", "best", "search", "signatures"),
+    *("seconds", "wait", "flops", "mfu", "memory", "used", "tokens_per_second", "ppl", "best", "search", "signatures"),
 }
 """Keys of the log's records that no extra value of an objective may have"""
 

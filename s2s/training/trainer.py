@@ -128,6 +128,7 @@ class Trainer:
             "pairs": len(batch),
             "seconds": seconds,
             "wait": self.data_loader.wait,
+            "flops": result.flops,
             "mfu": result.flops / (seconds * self.peak_flops) if result.flops and self.peak_flops else None,
             "memory": peak_memory(self.world.device),
         }

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CONFIGS = ROOT / "configs"
-FILES = sorted(CONFIGS.glob("*/*.yaml"))
+FILES = sorted(path for path in CONFIGS.glob("*/*.yaml") if path.parent.name != "study")
 GIVEN = {
     "task.train": "[train.en,train.de]",
     "task.valid": "[valid.en,valid.de]",

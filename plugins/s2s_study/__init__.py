@@ -1,0 +1,161 @@
+"""Many runs as one table, as a plugin: the command s2s-study, its engines, and the contract of an engine.
+
+rows → `jobs` (a run of each row and seed) → an engine → `job` (train, then `evaluation`) → `results` → `table`
+"""
+
+from __future__ import annotations
+
+__all__ = ["Engine", "EvaluateConfig", "StudyConfig", "TuneConfig", "s2s_register"]
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from s2s import Choice, ConfigError, Registry, hookimpl
+from s2s.config import above, at_least, refuse_outside
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+
+@dataclass(kw_only=True)
+class EvaluateConfig:
+    """What is decoded and scored after a run."""
+
+    split: str = "valid"
+    """Examples of the task that are decoded: valid or test."""
+    sentences: int = 500
+    """The first so many of them; 0: all."""
+    checkpoint: str = "auto"
+    """Checkpoint that is decoded, as s2s-generate takes it."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Other options of s2s-generate, such as {search: {beam: 8}}."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("evaluate", self, sentences=at_least(0))
+
+
+@dataclass(kw_only=True)
+class TuneConfig:
+    """Rows that are found instead of given: values of options, tried on every row."""
+
+    method: Literal["none", "grid", "random", "halving"] = "none"
+    """grid: every combination. random: `trials` draws. halving: `trials` draws, trained for a part of train.steps, of
+    which the best 1 / eta go on, until train.steps is reached (Jamieson & Talwalkar, 2016)."""
+    space: dict[str, Any] = field(default_factory=dict)
+    """Option, with dots, -> a list of values, or {low: 1e-4, high: 1e-2, log: true}."""
+    trials: int = 9
+    """Draws of random and halving."""
+    seed: int = 1
+    """Seed of the draws."""
+    measure: str = "nll"
+    """By which halving chooses."""
+    eta: int = 3
+    """halving: the number of trials is divided, and their updates multiplied, by this."""
+    first: int = 0
+    """halving: updates after which the first choice is made; 0: so many that one trial is left at train.steps."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("tune", self, trials=at_least(1), eta=at_least(2), first=at_least(0))
+        if (self.method == "none") == bool(self.space):
+            raise ConfigError(f"tune.method={self.method} tune.space={self.space}: give both, or neither")
+
+
+@dataclass(kw_only=True)
+class StudyConfig:
+    """s2s-study: many runs as one table; run again, it continues.
+
+    s2s-study my_study.yaml jobs=2
+    s2s-study table3_cpu engine=slurm jobs=16 engine_options.sbatch=[--gpus=1]
+    """
+
+    title: str = ""
+    """Caption of the table."""
+    output: str = ""
+    """Folder of jobs, runs and tables; empty: studies/ and the name of the study's file."""
+    base: dict[str, Any] = field(default_factory=dict)
+    """What all runs share, as a configuration file of s2s-train has it."""
+    rows: dict[str, Any] = field(default_factory=dict)
+    """Name of a row -> what it changes, in the same form; {init_from_row: ROW} starts with the weights of another row,
+    {ensemble_of: ROW} decodes with the runs of all seeds of that row. Empty: the base alone."""
+    seeds: list[int] = field(default_factory=lambda: [1])
+    """A run of every row for each."""
+    measures: list[str] = field(default_factory=lambda: ["steps", "ppl", "bleu", "parameters"])
+    """Columns: steps, ppl, nll, parameters, flops, paper_flops, hours, tokens, memory, sentences_per_second, and
+    whatever the task's metrics and the objective's extra values are called."""
+    compare: list[str] = field(default_factory=list)
+    """Measures whose differences to the first row are tested; empty: the first metric among the measures."""
+    evaluate: EvaluateConfig = field(default_factory=EvaluateConfig)
+    """What is decoded and scored after a run."""
+    tune: TuneConfig = field(default_factory=TuneConfig)
+    """Grid, random search, successive halving."""
+    device_tflops: float | None = None
+    """What a device sustains, for paper_flops = time x devices x this (section 6.1; a P100: 9.5). null: the rate of
+    large matrix products, as s2s-train measures it."""
+    samples: int = 1000
+    """Bootstrap samples of intervals and tests."""
+    engine: str = "local"
+    """Where jobs run: local, slurm, ray, or what a plugin registers."""
+    engine_options: dict[str, Any] = field(default_factory=dict)
+    """Options of the engine; `s2s-plugins show study_engine=slurm` has them."""
+    jobs: int = 1
+    """Jobs at the same time."""
+    only_table: bool = False
+    """Run nothing: the table of what is finished."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("", self, jobs=at_least(1), samples=at_least(0), device_tflops=above(0))
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
+            raise ConfigError(f"seeds={self.seeds}: give one or more, each once")
+
+
+@dataclass(kw_only=True)
+class LocalConfig(Choice):
+    """Processes on this machine."""
+
+    attempts: int = 3
+    """Times that a job is started that was killed, or stopped and saved."""
+
+
+@dataclass(kw_only=True)
+class SlurmConfig(Choice):
+    """An array job of Slurm, of which the command waits for the end; all nodes see the working directory."""
+
+    sbatch: list[str] = field(default_factory=list)
+    """Options of sbatch, such as [--gpus=1, --time=24:00:00, --partition=main]."""
+    notice: int = 120
+    """Seconds before the time limit at which a job is told to save; it then queues itself again."""
+
+
+@dataclass(kw_only=True)
+class RayConfig(Choice):
+    """Tasks on a Ray cluster (extra `ray`); all nodes see the working directory."""
+
+    address: str = "auto"
+    """Of the cluster; auto: the one that runs here, local: one that is started for this study."""
+    cpus: float = 1
+    """CPUs of a job."""
+    gpus: float = 0
+    """GPUs of a job."""
+    attempts: int = 5
+    """Times that a job is started whose worker or node was lost, or that was stopped and saved."""
+
+
+class Engine(Protocol):
+    """Runs jobs somewhere. The factory is given the engine's config."""
+
+    def run(self, jobs: Sequence[Path], n: int, ended: Callable[[Path], None]) -> None:
+        """`python -m s2s_study.job FILE` in the current directory for every file, at most `n` at once.
+
+        Returns when all have ended, whether well or not; calls `ended` with each file, as soon as it knows.
+        """
+        ...
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    """The engines."""
+    registry.group("study_engine", "where jobs of s2s-study run: factory(config) -> s2s_study.Engine")
+    registry.add("study_engine", "local", LocalConfig, "s2s_study.engines.local:LocalEngine")
+    registry.add("study_engine", "slurm", SlurmConfig, "s2s_study.engines.slurm:SlurmEngine")
+    registry.add("study_engine", "ray", RayConfig, "s2s_study.engines.ray_tasks:RayEngine")

@@ -1,0 +1,149 @@
+"""What came out of a run: its outputs, their scores, and what it cost."""
+
+from __future__ import annotations
+
+__all__ = ["evaluate", "training_cost"]
+
+import json
+import math
+import time
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from s2s import Example, load_plugins
+from s2s.compose import compose, to_yaml
+from s2s.config import GenerateConfig
+from s2s.generation import load
+from s2s.io import write_file
+from s2s.metrics import build_metrics
+from s2s.run import load_run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from s2s import Plugins, Task
+    from s2s.run import Run
+    from s2s_study.jobs import Job
+
+NOT_MEASURES = ("step", "best", "search", "signatures", "path", "kind")
+
+
+def evaluate(job: Job) -> tuple[dict[str, list[str]], dict[str, Any]]:
+    """Outputs and references, and the result as a mapping that JSON holds."""
+    plugins = load_plugins(job.plugins)
+    cpu = torch.device("cpu")
+    runs = [load_run(Path(path), job.evaluate["checkpoint"], plugins, cpu) for path in job.runs]
+    parameters = sum(p.numel() for run in runs for p in run.model.parameters())
+    costs = [training_cost(Path(path), job.tflops) for path in job.runs]
+    values: dict[str, Any] = {"parameters": parameters, **_sums(costs)}
+    if len(runs) == 1:
+        values |= _validation(Path(job.runs[0]), runs[0])
+    examples = _examples(runs[0].task, job.evaluate)
+    outputs = {"hyps": list[str](), "refs": [example.tgt for example in examples]}
+    scores: dict[str, Any] = {}
+    if examples:
+        outputs["hyps"], speed = _decode(job, plugins, examples)
+        values |= speed
+        for metric in build_metrics(runs[0].task, plugins.registry):
+            score = metric(outputs["hyps"], [outputs["refs"]], job.samples)
+            values[score.name] = score.value
+            scores[score.name] = {
+                "low": score.low,
+                "high": score.high,
+                "signature": score.signature,
+                "higher_is_better": score.higher_is_better,
+            }
+    checkpoint = runs[0].checkpoint_path.name
+    facts = {"values": values, "scores": scores, "checkpoint": checkpoint, "config": to_yaml(runs[0].config)}
+    return (outputs if examples else {}), facts | {"machine": _machine(Path(job.runs[0]))}
+
+
+def training_cost(directory: Path, tflops: float | None) -> dict[str, float | None]:
+    """Updates, target tokens, hours, memory, and operations by count and by the paper's formula.
+
+    The count is of all products of forward and backward (the architecture's `forward_operations`, three times); the
+    paper's figure is time x devices x what a device sustains (section 6.1), whatever it did in that time.
+    """
+    status = json.loads((directory / "status.json").read_bytes())
+    updates = _records(directory, "update")
+    counted = [record["flops"] for record in updates if record.get("flops")]
+    ranks = json.loads((directory / "env.json").read_bytes()).get("ranks", 1)
+    rate = tflops * 1e12 * ranks if tflops else _measured_rate(updates)
+    seconds = float(status["seconds"])
+    return {
+        "steps": status["steps"],
+        "tokens": status["tokens"],
+        "hours": seconds / 3600,
+        "flops": math.fsum(counted) if len(counted) == len(updates) > 0 else None,
+        "paper_flops": seconds * rate if rate else None,
+        "memory": max((record["memory"] for record in updates), default=0) or None,
+    }
+
+
+def _measured_rate(updates: Sequence[Mapping[str, Any]]) -> float | None:
+    """Operations a second of large products on all devices, which the log's mfu is a share of; the median."""
+    rates = sorted(r["flops"] / (r["mfu"] * r["seconds"]) for r in updates if r.get("flops") and r.get("mfu"))
+    return rates[len(rates) // 2] if rates else None
+
+
+def _sums(costs: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
+    """Of all members; None where one is not known. Memory is that of the largest."""
+    found: dict[str, float | None] = {}
+    for name in costs[0]:
+        known = [cost[name] for cost in costs]
+        numbers = [number for number in known if number is not None]
+        combine = max if name == "memory" else math.fsum
+        found[name] = combine(numbers) if len(numbers) == len(known) else None
+    return found
+
+
+def _validation(directory: Path, run: Run) -> dict[str, float]:
+    """The numbers of the last validation of the weights that were decoded: nll, ppl, the objective's extra values."""
+    status = json.loads((directory / "status.json").read_bytes())
+    records = [r for r in _records(directory, "valid") if r["step"] == _step(run.checkpoint_path)]
+    if run.checkpoint_path.name == "average":
+        records = [status.get("average") or {}]
+    found = records[-1] if records else {}
+    return {k: v for k, v in found.items() if k not in NOT_MEASURES and isinstance(v, int | float)}
+
+
+def _step(checkpoint: Path) -> int:
+    number = checkpoint.name.rpartition("-")[2]
+    return int(number) if number.isdecimal() else -1
+
+
+def _records(directory: Path, kind: str) -> list[dict[str, Any]]:
+    with (directory / "log.jsonl").open(encoding="utf-8") as lines:
+        return [record for record in map(json.loads, lines) if record["kind"] == kind]
+
+
+def _examples(task: Task, evaluate: Mapping[str, Any]) -> list[Example]:
+    split = evaluate["split"]
+    found = (pair for name, _ in task.corpora(split) for pair in task.examples(split, name))
+    return list(islice((pair for pair in found if isinstance(pair, Example)), evaluate["sentences"] or None))
+
+
+def _decode(job: Job, plugins: Plugins, examples: Sequence[Example]) -> tuple[list[str], dict[str, float]]:
+    """Outputs, and how fast they came; loading and the choice of backends are not counted."""
+    given = {"run": job.runs, "checkpoint": job.evaluate["checkpoint"], **job.evaluate["options"]}
+    file = Path(job.runs[0]).parent.parent / "jobs" / f"{job.name}.generate.yaml"
+    write_file(file, to_yaml(given))
+    generator = load(compose(GenerateConfig, [str(file)], plugins), plugins).generator
+    began = time.perf_counter()
+    hyps = [output.hyp for output in generator(example.src for example in examples)]
+    seconds = time.perf_counter() - began
+    return hyps, {
+        "sentences_per_second": len(hyps) / seconds,
+        "tokens_per_second": generator.counts.tokens / seconds,
+    }
+
+
+def _machine(directory: Path) -> str:
+    """The machine of a run, as its env.json has it."""
+    env = json.loads((directory / "env.json").read_bytes())
+    packages = env.get("packages", {})
+    versions = f"torch {packages.get('torch')}, Python {env.get('python')}"
+    return f"{env.get('ranks', 1)} x {env.get('device')}, {env.get('threads')} threads, {versions}"

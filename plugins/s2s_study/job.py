@@ -1,0 +1,97 @@
+"""`python -m s2s_study.job FILE`: one job, in a process of its own; run again, it continues, or has nothing to do.
+
+Exit code 75 means saved: start it again. Any other but 0 is that of the command that failed.
+"""
+
+from __future__ import annotations
+
+__all__ = ["main", "run_job"]
+
+import ctypes
+import fcntl
+import json
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from s2s.io import write_file
+from s2s_study.jobs import Job
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PR_SET_PDEATHSIG = 1
+PASSED_ON = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
+"""Signals at which s2s-train saves"""
+
+
+def run_job(path: Path) -> int:
+    """Train, decode, score, and write the result; the exit code."""
+    with path.with_suffix(".lock").open("w") as lock:
+        wait_for(lock)
+        return run_locked(path, lock)
+
+
+def wait_for(lock: IO[str]) -> None:
+    """Until an earlier process of this job, and the training it started, has saved and ended."""
+    with suppress(OSError):  # a file system without locks; s2s-train has its own
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def run_locked(path: Path, lock: IO[str]) -> int:
+    """The same, while no other process does this job."""
+    job = Job.read(path)
+    if job.result(path.parent) is not None:
+        return 0
+    if job.train:
+        code = call([sys.executable, "-m", "s2s.cli.train", *job.train, "log.tensorboard=false", "--quiet"], lock)
+        if code:
+            return code
+    from s2s_study.evaluation import evaluate  # torch
+
+    outputs, result = evaluate(job)
+    if outputs:
+        write_file(path.with_name(f"{job.name}.outputs.txt"), json.dumps(outputs, ensure_ascii=False))
+    result = {"identity": job.identity, "row": job.row, "seed": job.seed, **result}
+    write_file(path.with_name(f"{job.name}.result.json"), json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    return 0
+
+
+def call(command: list[str], lock: IO[str]) -> int:
+    """Run a command that gets our signals, and SIGTERM when we are killed; its exit code.
+
+    It holds the lock, too, so that the job is locked until both have ended.
+    """
+    process = subprocess.Popen(command, pass_fds=(lock.fileno(),), preexec_fn=end_with_parent)
+    with process, _passing_on(process):
+        return process.wait()
+
+
+def end_with_parent() -> None:
+    """On Linux: SIGTERM for this process when its parent has died, so that no run is left without its study."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+@contextmanager
+def _passing_on(process: subprocess.Popen[Any]) -> Iterator[None]:
+    before = {number: signal.signal(number, lambda n, _: process.send_signal(n)) for number in PASSED_ON}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command."""
+    end_with_parent()
+    (path,) = sys.argv[1:] if argv is None else argv
+    return run_job(Path(path))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

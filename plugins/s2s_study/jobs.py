@@ -1,0 +1,190 @@
+"""Jobs of a study: a run of each row and seed, named by what it computes, so that a finished one is taken again.
+
+OUTPUT/jobs/NAME.yaml        the run's whole configuration      NAME.json         what is to be done
+            NAME.result.json what came out                      NAME.outputs.txt  the decoded outputs
+            NAME.log         what the processes printed
+OUTPUT/runs/NAME/            the run                            OUTPUT/table.md, .tex, .csv, .html
+"""
+
+from __future__ import annotations
+
+__all__ = ["Job", "Study", "plan"]
+
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+from s2s import ConfigError, Plugins
+from s2s.compose import ComposedConfig, compose, to_yaml
+from s2s.config import Config
+from s2s.io import write_file
+from s2s_study import StudyConfig
+from s2s_study.rows import Row, rows_of
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one process does: train, unless it is an ensemble, then decode and score. Kept as JSON."""
+
+    name: str
+    row: str
+    seed: int
+    train: list[str]
+    """Arguments of s2s-train; none for an ensemble"""
+    runs: list[str]
+    """Run directories to decode with"""
+    evaluate: dict[str, Any]
+    """Of `EvaluateConfig`"""
+    samples: int
+    plugins: list[str]
+    tflops: float | None
+    steps: int
+    """train.steps of the whole run"""
+    needs: list[str] = field(default_factory=list)
+    """Names of jobs that must have ended well before this one"""
+
+    @property
+    def identity(self) -> str:
+        """Equal for jobs with the same result."""
+        return _sha(json.dumps({**asdict(self), "row": ""}, sort_keys=True))
+
+    def write(self, folder: Path) -> Path:
+        """Its file in `folder`; an equal one is left alone."""
+        path, text = folder / f"{self.name}.json", json.dumps(asdict(self), indent=1) + "\n"
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            write_file(path, text)
+        return path
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """From its file."""
+        return cls(**json.loads(path.read_text(encoding="utf-8")))
+
+    def result(self, folder: Path) -> dict[str, Any] | None:
+        """What came out; None if it is not finished, or of something else."""
+        try:
+            found = json.loads((folder / f"{self.name}.result.json").read_bytes())
+        except (OSError, ValueError):
+            return None
+        return found if isinstance(found, dict) and found.get("identity") == self.identity else None
+
+
+@dataclass(frozen=True)
+class Study:
+    """The rows of a study, and their jobs."""
+
+    rows: list[Row]
+    jobs: dict[str, list[Job]]
+    """Row -> its jobs, one for each seed; one in all for an ensemble"""
+
+    def stages(self) -> list[list[Job]]:
+        """Jobs that may run at the same time, each once; a stage needs those before it.
+
+        The first seed of all rows goes first, so that the table is soon about every row.
+        """
+        by_seed = itertools.zip_longest(*self.jobs.values())
+        left = {job.name: job for jobs in by_seed for job in jobs if job}
+        done: set[str] = set()
+        stages = []
+        while left:
+            ready = [job for job in left.values() if done.issuperset(job.needs)]
+            stages.append(ready)
+            done |= {job.name for job in ready}
+            left = {name: job for name, job in left.items() if name not in done}
+        return stages
+
+
+def plan(config: StudyConfig, plugins: Plugins, local: Sequence[str], output: Path, steps: int | None = None) -> Study:
+    """Compose every run before any begins, and write its configuration.
+
+    local: the user's own plugins. steps: train for so many updates instead of train.steps, which the run's name and
+    schedule keep; a later job may continue the run.
+    """
+    (output / "jobs").mkdir(parents=True, exist_ok=True)
+    rows, jobs = rows_of(config), dict[str, list[Job]]()
+    for row in rows:
+        if row.ensemble_of:
+            jobs[row.name] = [_ensemble(row, jobs[row.ensemble_of])]
+        else:
+            starts = jobs.get(row.init_from_row, [None] * len(config.seeds))
+            made = [
+                _Maker(config, plugins, local, output, steps)(row, *pair)
+                for pair in zip(config.seeds, starts, strict=True)
+            ]
+            jobs[row.name] = made
+    return Study(rows, jobs)
+
+
+def _ensemble(row: Row, members: Sequence[Job]) -> Job:
+    runs = [run for job in members for run in job.runs]
+    if len(runs) < 2:
+        raise ConfigError(f"rows: {row.name}: an ensemble_of {row.ensemble_of} needs two seeds or more")
+    name = f"{_slug(row.name)}-{_sha(' '.join(runs))[:8]}"
+    needs = [job.name for job in members]
+    return replace(members[0], name=name, row=row.name, seed=0, train=[], runs=runs, needs=needs)
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """From a row and a seed to a job."""
+
+    config: StudyConfig
+    plugins: Plugins
+    local: Sequence[str]
+    output: Path
+    steps: int | None
+
+    def __call__(self, row: Row, seed: int, start: Job | None) -> Job:
+        folder, study = self.output.absolute(), self.config
+        composed = self._composed(row, seed, start)
+        whole = composed.config
+        # by what is given: an option that a later version adds leaves the names of finished runs alone
+        run = f"{_slug(row.name)}-{seed}-{_sha(to_yaml(composed.given))[:8]}"
+        name = run if self.steps is None else f"{run}-{self.steps}"
+        path = folder / "jobs" / f"{run}.yaml"
+        if not path.is_file():
+            write_file(path, to_yaml(replace(whole, run="")))
+        local = [f"plugins=[{','.join(self.local)}]"] if self.local else []
+        steps = [] if self.steps is None else [f"train.steps={self.steps}"]
+        directory = str(folder / "runs" / run)
+        return Job(
+            name=name,
+            row=row.name,
+            seed=seed,
+            train=[str(path), f"run={directory}", *steps, *local],
+            runs=[directory],
+            evaluate=asdict(study.evaluate),
+            samples=study.samples,
+            plugins=list(self.local),
+            tflops=study.device_tflops,
+            steps=whole.train.steps,
+            needs=[start.name] if start else [],
+        )
+
+    def _composed(self, row: Row, seed: int, start: Job | None) -> ComposedConfig[Config]:
+        """Base, then row, then seed; an error names the file."""
+        sources = {"base": self.config.base, f"row-{_slug(row.name)}": row.settings}
+        files = []
+        for name, settings in sources.items():
+            path = self.output / "jobs" / f"{name}.yaml"
+            write_file(path, to_yaml(settings))
+            files.append(str(path))
+        links = [f"train.init_from={start.runs[0]}"] if start else []
+        found = compose(Config, [*files, f"seed={seed}", *links], self.plugins)
+        if found.config.run:
+            raise ConfigError(f"rows: {row.name}: run={found.config.run}: a study names its runs itself; leave run out")
+        return found
+
+
+def _slug(name: str) -> str:
+    """A name that is good for a file, a run and a shell."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or "row"
+
+
+def _sha(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

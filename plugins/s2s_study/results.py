@@ -1,0 +1,167 @@
+"""From the results of jobs to the cells of a table: means over seeds, intervals, differences to the first row."""
+
+from __future__ import annotations
+
+__all__ = ["Cell", "Line", "collect"]
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from s2s import ConfigError, Plugins, did_you_mean
+from s2s.compose import compose
+from s2s.config import Config
+from s2s.metrics import build_metrics, compare
+from s2s_study.jobs import Study
+from s2s_study.student import half_width, welch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s import Task
+    from s2s_study import StudyConfig
+    from s2s_study.jobs import Job
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A measure of a row."""
+
+    values: tuple[float, ...]
+    """One for each seed; empty if it is not known"""
+    low: float | None = None
+    """Of the 95% interval: over seeds by Student's t, or with one seed over sentences by bootstrap"""
+    high: float | None = None
+    difference: float | None = None
+    """To the first row, where the measure is compared"""
+    p_seeds: float | None = None
+    """Of the difference, over seeds (Welch)"""
+    p_sentences: float | None = None
+    """Of the difference, over sentences by paired bootstrap, the outputs of all seeds together"""
+
+    @property
+    def mean(self) -> float | None:
+        """Over seeds."""
+        return float(np.mean(self.values)) if self.values else None
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the table."""
+
+    name: str
+    cells: Mapping[str, Cell] = field(default_factory=dict)
+    finished: int = 0
+    jobs: int = 0
+
+
+def collect(config: StudyConfig, study: Study, folder: Path, plugins: Plugins) -> tuple[list[Line], list[str]]:
+    """A line for every row, and notes: signatures, checkpoints, machines."""
+    results = {name: [job.result(folder) for job in jobs] for name, jobs in study.jobs.items()}
+    finished = {name: [r for r in found if r is not None] for name, found in results.items()}
+    every = [result for found in finished.values() for result in found]
+    _refuse_unknown(config, every)
+    compared = config.compare or _main_metric(config, every)
+    first = study.rows[0].name
+    tests = _Tests(study, folder, plugins, config.samples)
+    lines = []
+    for row in study.rows:
+        found, base = finished[row.name], finished[first]
+        cells = {measure: _cell(found, measure) for measure in config.measures}
+        for measure in compared if row.name != first and base else ():
+            p = tests.p_sentences(measure, first, row.name) if found and measure in found[0]["scores"] else None
+            cells[measure] = _compared(_cell(found, measure), _cell(base, measure), p)
+        lines.append(Line(row.name, cells, len(found), len(results[row.name])))
+    return lines, _notes(config, every)
+
+
+def _cell(results: Sequence[Mapping[str, Any]], measure: str) -> Cell:
+    values = tuple(float(r["values"][measure]) for r in results if r["values"].get(measure) is not None)
+    if len(values) == 1 and measure in results[0]["scores"]:
+        score = results[0]["scores"][measure]
+        return Cell(values, score["low"], score["high"])
+    half, mean = half_width(values), float(np.mean(values)) if values else 0.0
+    return Cell(values) if half is None else Cell(values, mean - half, mean + half)
+
+
+def _compared(cell: Cell, base: Cell, p_sentences: float | None) -> Cell:
+    if cell.mean is None or base.mean is None:
+        return cell
+    difference = cell.mean - base.mean
+    return Cell(cell.values, cell.low, cell.high, difference, welch(cell.values, base.values), p_sentences)
+
+
+@dataclass
+class _Tests:
+    """Paired tests over sentences of the rows' outputs."""
+
+    study: Study
+    folder: Path
+    plugins: Plugins
+    samples: int
+
+    def p_sentences(self, measure: str, first: str, row: str) -> float | None:
+        """None unless both have outputs of the same sentences and seeds."""
+        pairs = list(zip(self._outputs(first), self._outputs(row), strict=False))
+        if not self.samples or not pairs or any(a is None or b is None or a["refs"] != b["refs"] for a, b in pairs):
+            return None
+        hyps = [[hyp for pair in pairs for hyp in pair[side]["hyps"]] for side in (0, 1)]  # type: ignore[index]
+        refs = [[ref for one, _ in pairs for ref in one["refs"]]]  # type: ignore[index]
+        for metric in build_metrics(self._task(), self.plugins.registry):
+            if metric.name == measure:
+                return compare(metric, {"first": hyps[0], "row": hyps[1]}, refs, self.samples)[1].p_value
+        return None
+
+    def _outputs(self, row: str) -> list[dict[str, Any] | None]:
+        return [self._read(job) for job in self.study.jobs[row]]
+
+    def _read(self, job: Job) -> dict[str, Any] | None:
+        if job.result(self.folder) is None:
+            return None
+        try:
+            outputs = json.loads((self.folder / f"{job.name}.outputs.txt").read_bytes())
+        except (OSError, ValueError):
+            return None
+        return outputs if isinstance(outputs, dict) else None
+
+    def _task(self) -> Task:
+        """Of the first row, for its metrics."""
+        config = compose(Config, [next(iter(self.study.jobs.values()))[0].train[0]], self.plugins).config
+        task: Task = self.plugins.registry.get("task", config.task.name).build(config.task)
+        return task
+
+
+def _main_metric(config: StudyConfig, results: Sequence[Mapping[str, Any]]) -> list[str]:
+    scored = {name for result in results for name in result["scores"]}
+    return [measure for measure in config.measures if measure in scored][:1]
+
+
+def _refuse_unknown(config: StudyConfig, results: Sequence[Mapping[str, Any]]) -> None:
+    known = {name for result in results for name in result["values"]}
+    for measure in (*config.measures, *config.compare):
+        if results and measure not in known:
+            hint = did_you_mean(measure, sorted(known))
+            raise ConfigError(f"measures: {measure}: no run gives it.{hint} Known: {', '.join(sorted(known))}")
+
+
+def _notes(config: StudyConfig, results: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What a reader needs to judge the numbers."""
+    seeds = ", ".join(map(str, config.seeds))
+    notes = [f"Seeds: {seeds}. Intervals: 95%, {_interval_kind(config)}."]
+    scores = {(name, s["signature"]) for r in results for name, s in r["scores"].items() if name in config.measures}
+    notes += [f"{name}: {signature}" for name, signature in sorted(scores)]
+    if results:
+        split, n = config.evaluate.split, config.evaluate.sentences
+        decoded = f"the first {n:,} sentences" if n else "all sentences"
+        notes.append(f"Decoded: {decoded} of {split}, checkpoint {config.evaluate.checkpoint}.")
+    return notes + [f"Machine: {machine}." for machine in sorted({r["machine"] for r in results})]
+
+
+def _interval_kind(config: StudyConfig) -> str:
+    if len(config.seeds) > 1:
+        return "of the mean over seeds by Student's t"
+    return f"over sentences by bootstrap of {config.samples:,} samples"

@@ -1,0 +1,110 @@
+"""The rows of a study: as given, or drawn from a space of options."""
+
+from __future__ import annotations
+
+__all__ = ["Row", "rows_of", "trials"]
+
+import itertools
+import math
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from s2s import ConfigError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from s2s_study import StudyConfig, TuneConfig
+
+LINKS = ("init_from_row", "ensemble_of")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What it changes, as a configuration file has it"""
+    init_from_row: str = ""
+    """Row whose run of the same seed it starts from"""
+    ensemble_of: str = ""
+    """Row whose runs it decodes with, all seeds together; it is not trained"""
+
+
+def rows_of(config: StudyConfig) -> list[Row]:
+    """All rows; those of a search are a row for every trial on every given row."""
+    given = [_row(name, settings) for name, settings in (config.rows or {"base": {}}).items()]
+    names = [row.name for row in given]
+    for row in given:
+        for link in LINKS:
+            target = getattr(row, link)
+            if target and target not in names[: names.index(row.name)]:
+                raise ConfigError(f"rows: {row.name}: {link}={target}: no row above it.{did_you_mean(target, names)}")
+    if config.tune.method == "none":
+        return given
+    if any(row.init_from_row or row.ensemble_of for row in given):
+        raise ConfigError(f"tune.method={config.tune.method}: rows with {' and '.join(LINKS)} cannot be tuned")
+    drawn = list(trials(config.tune))
+    return [_tried(row, trial, alone=len(given) == 1) for row in given for trial in drawn]
+
+
+def _row(name: str, settings: Any) -> Row:
+    if settings is None:
+        settings = {}
+    if not isinstance(settings, dict):
+        raise ConfigError(f"rows: {name}: {settings}: expected a mapping of options, or {{}} for the base itself")
+    links = {link: str(settings[link]) for link in LINKS if link in settings}
+    return Row(str(name), {key: value for key, value in settings.items() if key not in LINKS}, **links)
+
+
+def _tried(row: Row, trial: Mapping[str, Any], *, alone: bool) -> Row:
+    named = ", ".join(f"{option}={_short(value)}" for option, value in trial.items())
+    settings = dict(row.settings)
+    for option, value in trial.items():
+        settings = _with(settings, option.split("."), value)
+    return Row(named if alone else f"{row.name}, {named}", settings)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _with(tree: Mapping[str, Any], path: list[str], value: Any) -> dict[str, Any]:
+    """A copy of a nested mapping with one value set; a group that was chosen by its name keeps its choice."""
+    if len(path) == 1:
+        return {**tree, path[0]: value}
+    below = tree.get(path[0], {})
+    below = {"base": below} if isinstance(below, str) else below
+    return {**tree, path[0]: _with(below, path[1:], value)}
+
+
+def trials(tune: TuneConfig) -> Iterator[dict[str, Any]]:
+    """Option -> value, for every trial."""
+    if tune.method == "grid":
+        lists = [values for option, values in tune.space.items() if _is_list(option, values)]
+        yield from (dict(zip(tune.space, values, strict=True)) for values in itertools.product(*lists))
+        return
+    rng = random.Random(tune.seed)
+    for _ in range(tune.trials):
+        yield {option: _draw(rng, option, values) for option, values in tune.space.items()}
+
+
+def _is_list(option: str, values: Any) -> bool:
+    if not isinstance(values, list) or not values:
+        raise ConfigError(f"tune.space: {option}: {values}: a grid needs a list of values; or give tune.method=random")
+    return True
+
+
+def _draw(rng: random.Random, option: str, values: Any) -> Any:
+    if isinstance(values, list) and values:
+        return rng.choice(values)
+    try:
+        low, high, log = float(values["low"]), float(values["high"]), bool(values.get("log", False))
+        number = math.exp(rng.uniform(math.log(low), math.log(high))) if log else rng.uniform(low, high)
+    except (TypeError, KeyError, ValueError):
+        expected = "a list of values, or {low: 1e-4, high: 1e-2, log: true}"
+        raise ConfigError(f"tune.space: {option}: {values}: expected {expected}") from None
+    return round(number) if isinstance(values["low"], int) and isinstance(values["high"], int) else number

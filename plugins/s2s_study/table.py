@@ -1,0 +1,186 @@
+"""A study's table as Markdown, LaTeX, CSV and HTML."""
+
+from __future__ import annotations
+
+__all__ = ["FORMATS", "Table", "table"]
+
+import csv
+import html
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from s2s_study.results import Line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from s2s_study.results import Cell
+
+
+@dataclass(frozen=True)
+class Table:
+    """What is written, as text; `lines` are kept for the numbers."""
+
+    title: str
+    head: list[str]
+    body: list[list[str]]
+    notes: list[str]
+    lines: Sequence[Line]
+
+
+UNKNOWN = "–"
+MILLION, GIB = 1e6, 2**30
+
+
+def _exponent(value: float) -> str:
+    return f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
+
+
+SHOWN: Mapping[str, tuple[str, Callable[[float], str]]] = {
+    "steps": ("updates", lambda x: f"{x:,.0f}"),
+    "tokens": ("target tokens", lambda x: f"{x:,.0f}"),
+    "parameters": ("parameters, millions", lambda x: f"{x / MILLION:.3g}"),
+    "flops": ("FLOPs, counted", _exponent),
+    "paper_flops": ("FLOPs, time x rate", _exponent),
+    "hours": ("hours", lambda x: f"{x:.3g}"),
+    "memory": ("memory, GiB", lambda x: f"{x / GIB:.2f}"),
+    "ppl": ("PPL", lambda x: f"{x:.2f}"),
+    "nll": ("nll", lambda x: f"{x:.3f}"),
+    "bleu": ("BLEU", lambda x: f"{x:.1f}"),
+    "chrf": ("chrF", lambda x: f"{x:.1f}"),
+    "f1": ("F1", lambda x: f"{x:.1f}"),
+    "sentences_per_second": ("sentences/s", lambda x: f"{x:.3g}"),
+    "tokens_per_second": ("tokens/s", lambda x: f"{x:.3g}"),
+}
+"""Measure -> heading and form; any other is shown under its own name"""
+EXACT = ("steps", "tokens", "parameters", "flops", "paper_flops", "hours", "memory")
+"""Measures without an interval in the table: they are the same for every seed, or of no interest"""
+
+
+def table(title: str, measures: Sequence[str], lines: Sequence[Line], notes: Sequence[str]) -> Table:
+    """Rows and columns as text."""
+    compared = [m for m in measures if any(m in line.cells and line.cells[m].difference is not None for line in lines)]
+    with_seeds = any(cell.p_seeds is not None for line in lines for cell in line.cells.values())
+    head = [""]
+    for measure in measures:
+        head.append(_title(measure))
+        if measure in compared:
+            head += ["difference", "p (sentences)", *(["p (seeds)"] if with_seeds else [])]
+    body = []
+    for line in lines:
+        name = line.name if line.finished == line.jobs else f"{line.name} ({line.finished} of {line.jobs} runs)"
+        texts = [name]
+        for measure in measures:
+            cell = line.cells[measure]
+            texts.append(_text(measure, cell))
+            if measure in compared:
+                texts += [_signed(measure, cell.difference), _p(cell.p_sentences)]
+                texts += [_p(cell.p_seeds)] if with_seeds else []
+        body.append(texts)
+    return Table(title, head, body, list(notes), lines)
+
+
+def _title(measure: str) -> str:
+    return SHOWN[measure][0] if measure in SHOWN else measure
+
+
+def _number(measure: str, value: float) -> str:
+    return SHOWN[measure][1](value) if measure in SHOWN else f"{value:.4g}"
+
+
+def _text(measure: str, cell: Cell) -> str:
+    if cell.mean is None:
+        return UNKNOWN
+    text = _number(measure, cell.mean)
+    if measure in EXACT or cell.low is None or cell.high is None:
+        return text
+    return f"{text} [{_number(measure, cell.low)}, {_number(measure, cell.high)}]"
+
+
+def _signed(measure: str, value: float | None) -> str:
+    if value is None:
+        return ""
+    text = _number(measure, abs(value))
+    return text if not re.search("[1-9]", text) else f"{'+' if value > 0 else '−'}{text}"
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return ""
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def markdown(made: Table) -> str:
+    """A pipe table; numbers are right-aligned."""
+    rows = [made.head, ["---", *("---:" for _ in made.head[1:])], *made.body]
+    lines = [f"| {' | '.join(text.replace('|', chr(92) + '|') for text in row)} |" for row in rows]
+    return "\n".join([f"**{made.title}**", "", *lines, "", *(f"- {note}" for note in made.notes), ""])
+
+
+LATEX = {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}"}
+LATEX |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "−": "$-$", "–": "--"}
+LATEX |= {"<": "$<$", ">": "$>$", "|": r"\textbar{}"}
+
+
+def latex(made: Table) -> str:
+    """A table of the package booktabs."""
+    rows = [" & ".join(map(_latex, row)) + r" \\" for row in [made.head, *made.body]]
+    notes = " ".join(map(_latex, made.notes))
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{_latex(made.title)}}}"]
+    lines += [rf"\begin{{tabular}}{{l{'r' * (len(made.head) - 1)}}}", r"\toprule", rows[0], r"\midrule", *rows[1:]]
+    lines += [r"\bottomrule", r"\end{tabular}", rf"\par\footnotesize {notes}", r"\end{table}", ""]
+    return "\n".join(lines)
+
+
+def _latex(text: str) -> str:
+    return "".join(LATEX.get(c, c) for c in text)
+
+
+def comma_separated(made: Table) -> str:
+    """One line for every row and measure, with all that is known of it, unrounded."""
+    file = io.StringIO()
+    out = csv.writer(file, lineterminator="\n")
+    statistics = ("low", "high", "difference", "p_sentences", "p_seeds")
+    out.writerow(["row", "measure", "n", "mean", *statistics, "values"])
+    for line in made.lines:
+        for measure, cell in line.cells.items():
+            found = ("" if value is None else value for value in (cell.mean, *(getattr(cell, s) for s in statistics)))
+            out.writerow([line.name, measure, len(cell.values), *found, " ".join(map(repr, cell.values))])
+    return file.getvalue()
+
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
+body {{ font: 15px/1.4 system-ui, sans-serif; margin: 2em; }} table {{ border-collapse: collapse; }}
+caption {{ text-align: left; font-weight: bold; padding-bottom: .5em; }}
+th, td {{ padding: .25em .8em; text-align: right; white-space: nowrap; }}
+th:first-child, td:first-child {{ text-align: left; }}
+thead {{ border-top: 2px solid; border-bottom: 1px solid; }} tbody {{ border-bottom: 2px solid; }}
+</style></head><body><table><caption>{title}</caption>
+<thead>{head}</thead><tbody>
+{body}
+</tbody></table><ul>{notes}</ul></body></html>
+"""
+
+
+def as_html(made: Table) -> str:
+    """A page of its own."""
+
+    def row(texts: Sequence[str], tag: str) -> str:
+        return f"<tr>{''.join(f'<{tag}>{html.escape(text)}</{tag}>' for text in texts)}</tr>"
+
+    body = "\n".join(row(texts, "td") for texts in made.body)
+    notes = "".join(f"<li>{html.escape(note)}</li>" for note in made.notes)
+    return PAGE.format(title=html.escape(made.title), head=row(made.head, "th"), body=body, notes=notes)
+
+
+FORMATS: Mapping[str, Callable[[Table], str]] = {
+    "md": markdown,
+    "tex": latex,
+    "csv": comma_separated,
+    "html": as_html,
+}
+"""Ending of the file -> its contents"""

@@ -1,0 +1,83 @@
+"""Every shipped study composes, and its CPU size keeps the ratios of the paper's rows."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from folders import ROOT
+
+from s2s import Plugins, load_plugins
+from s2s.compose import compose
+from s2s.config import Config
+from s2s_study import StudyConfig
+from s2s_study.jobs import plan
+
+FILES = sorted((ROOT / "configs" / "study").glob("*.yaml"))
+GIVEN = {
+    "task.train": "[train.en,train.de]",
+    "task.valid": "[valid.en,valid.de]",
+    "task.test": "[test.en,test.de]",
+    "task.treebank": "wsj",
+}
+"""What a study may leave to its user"""
+
+
+@cache
+def plugins() -> Plugins:
+    return load_plugins()
+
+
+@cache
+def composed(path: Path) -> tuple[StudyConfig, dict[str, Config]]:
+    """The study, and the configuration of the first run of every row that is trained."""
+    text = path.read_text(encoding="utf-8")
+    given = [f"base.{key}={value}" for key, value in GIVEN.items() if f"base.{key}=" in text]
+    config = compose(StudyConfig, [str(path), *given], plugins()).config
+    with TemporaryDirectory() as folder:
+        jobs = [jobs[0] for jobs in plan(config, plugins(), [], Path(folder)).jobs.values()]
+        runs = {job.row: compose(Config, [job.train[0]], plugins()).config for job in jobs if job.train}
+    return config, runs
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_study_composes_every_row_under_a_title(path: Path) -> None:
+    config, runs = composed(path)
+    assert config.title
+    assert runs
+    assert ("study", path.stem) in plugins().registry.presets
+
+
+def numbers(config: Any) -> dict[str, float]:
+    """What a row of Table 3 may change."""
+    arch, width = config.arch, config.arch.d_model // config.arch.n_heads
+    return {
+        "n_encoder_layers": arch.n_encoder_layers,
+        "n_decoder_layers": arch.n_decoder_layers,
+        "d_model": arch.d_model,
+        "d_ff": arch.d_ff,
+        "n_heads": arch.n_heads,
+        "d_k": arch.d_k or width,
+        "d_v": arch.d_v or width,
+        "steps": config.train.steps,
+    }
+
+
+def test_table_3_on_a_cpu_has_the_ratios_of_the_paper() -> None:
+    """Each number of a row over the base's; dropout, label smoothing and positions as they are."""
+    paper, small = (
+        list(composed(ROOT / "configs" / "study" / f"{name}.yaml")[1].values()) for name in ("table3", "table3_cpu")
+    )
+    assert len(paper) == len(small) == 20
+    for one, two in zip(paper, small, strict=True):
+        ratios = [
+            {k: v / numbers(base)[k] for k, v in numbers(row).items()}
+            for row, base in ((one, paper[0]), (two, small[0]))
+        ]
+        assert ratios[0] == ratios[1]
+        for option in ("dropout", "positions"):
+            assert getattr(one.arch, option) == getattr(two.arch, option)
+        assert one.objective == two.objective

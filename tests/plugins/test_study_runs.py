@@ -1,0 +1,193 @@
+"""Whole studies of runs that take a fraction of a second, trained in this process."""
+
+from __future__ import annotations
+
+import csv
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tiny_runs import write_corpus
+
+from s2s.cli import train
+from s2s_metrics import BleuConfig
+from s2s_metrics.sacre import Bleu
+from s2s_study import job
+from s2s_study.command import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STUDY: dict[str, Any] = {
+    "base": {
+        "task": {"name": "translation", "train": ["a.en", "a.de"], "valid": ["a.en", "a.de"], "vocab_size": 40},
+        "arch": {"base": "transformer_tiny", "d_model": 8, "d_ff": 8, "n_heads": 2, "n_encoder_layers": 1},
+        "train": {"steps": 4, "tokens": 300, "threads": 1},
+        "data": {"workers": 1},
+        "valid": {"every": 0, "score": False},
+    },
+    "rows": {"base": {}, "wide": {"arch": {"d_ff": 16}}},
+    "seeds": [1, 2],
+    "measures": ["steps", "ppl", "bleu", "parameters", "flops", "paper_flops"],
+    "evaluate": {"sentences": 5, "options": {"matmul": "torch"}},
+    "samples": 50,
+    "engine": "here",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a corpus, an engine that runs jobs in this process, and a study, as working directory."""
+    write_corpus(tmp_path)
+    engine = """
+        import s2s
+        from s2s_study.job import main
+
+        class Here:
+            def __init__(self, config): pass
+            def run(self, jobs, n, ended):
+                for path in jobs:
+                    main([str(path)])
+                    ended(path)
+
+        @s2s.hookimpl
+        def s2s_register(registry):
+            registry.add("study_engine", "here", s2s.Choice, Here)
+    """
+    (tmp_path / "here.py").write_text("\n".join(line[8:] for line in engine.splitlines()))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(job, "call", lambda command, lock: trained(tmp_path, command))
+    monkeypatch.setattr(job, "end_with_parent", lambda: None)
+    write(tmp_path)
+    return tmp_path
+
+
+def trained(folder: Path, command: list[str]) -> int:
+    """s2s-train in this process, noted."""
+    with (folder / "trained.txt").open("a") as file:
+        file.write(f"{command[4]}\n")
+    return train.main(command[3:])
+
+
+def write(folder: Path, **changes: Any) -> None:
+    (folder / "tiny.yaml").write_text(json.dumps({**STUDY, **changes}))
+
+
+def study(*arguments: str) -> int:
+    return main(["tiny.yaml", "plugins=[./here.py]", "--quiet", *arguments])
+
+
+def table(folder: Path) -> dict[tuple[str, str], dict[str, str]]:
+    with (folder / "studies" / "tiny" / "table.csv").open() as file:
+        return {(line["row"], line["measure"]): line for line in csv.DictReader(file)}
+
+
+def records(folder: Path, row: str, kind: str) -> list[dict[str, Any]]:
+    """Of the logs of all runs of a row."""
+    logs = sorted((folder / "studies" / "tiny" / "runs").glob(f"{row}-*/log.jsonl"))
+    found = [json.loads(line) for log in logs for line in log.read_text().splitlines()]
+    return [record for record in found if record["kind"] == kind]
+
+
+def outputs(folder: Path, row: str) -> list[dict[str, list[str]]]:
+    """Decoded by all jobs of a row."""
+    files = sorted((folder / "studies" / "tiny" / "jobs").glob(f"{row}-*.outputs.txt"))
+    return [json.loads(path.read_text()) for path in files]
+
+
+def n_trained(folder: Path) -> int:
+    return len((folder / "trained.txt").read_text().splitlines())
+
+
+def test_a_study_is_its_runs_and_a_finished_run_is_taken(folder: Path) -> None:
+    assert study() == 0
+    assert n_trained(folder) == 4
+    found = table(folder)
+    for row in ("base", "wide"):
+        flops = sum(record["flops"] for record in records(folder, row, "update")) / 2
+        ppl = sum(record["ppl"] for record in records(folder, row, "valid")) / 2
+        assert float(found[row, "ppl"]["mean"]) == pytest.approx(ppl)
+        assert float(found[row, "flops"]["mean"]) == pytest.approx(flops)
+    more = float(found["wide", "parameters"]["mean"]) - float(found["base", "parameters"]["mean"])
+    assert more == 3 * (2 * 8 * 8 + 8), "three feed-forward sub-layers, 8 wider inside"
+    scores = [Bleu(BleuConfig())(one["hyps"], [one["refs"]]).value for one in outputs(folder, "base")]
+    assert [float(text) for text in found["base", "bleu"]["values"].split()] == pytest.approx(scores)
+    assert found["wide", "bleu"]["p_sentences"]
+    assert study() == 0
+    assert n_trained(folder) == 4, "nothing is left to do"
+
+
+def test_only_what_is_new_runs_and_tables_come_without_runs(folder: Path) -> None:
+    write(folder, seeds=[1], rows={"base": {}})
+    assert study() == 0
+    write(folder, seeds=[1], rows={"base": {}, "dry": {"arch": {"dropout": 0.0}}})
+    assert study("only_table=true") == 0
+    assert (n_trained(folder), table(folder)["dry", "bleu"]["n"]) == (1, "0")
+    assert study() == 0
+    assert (n_trained(folder), table(folder)["dry", "bleu"]["n"]) == (2, "1")
+    assert float(table(folder)["base", "bleu"]["low"]) <= float(table(folder)["base", "bleu"]["mean"])
+
+
+def test_rows_may_start_from_another_and_decode_as_an_ensemble(folder: Path) -> None:
+    rows = {"base": {}, "tuned": {"init_from_row": "base", "train": {"steps": 2}}, "both": {"ensemble_of": "base"}}
+    write(folder, rows=rows)
+    assert study() == 0
+    found = table(folder)
+    assert (n_trained(folder), found["both", "bleu"]["n"], found["both", "ppl"]["n"]) == (4, "1", "0")
+    assert float(found["both", "parameters"]["mean"]) == 2 * float(found["base", "parameters"]["mean"])
+    assert float(found["both", "flops"]["mean"]) == pytest.approx(2 * float(found["base", "flops"]["mean"]))
+    (start,) = (folder / "studies" / "tiny" / "runs").glob("tuned-2-*/config.yaml")
+    assert "runs/base-2-" in start.read_text()
+
+
+def test_a_failed_job_is_named_and_the_others_are_in_the_table(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = {"base": {}, "bad": {"train": {"init_from": "nowhere"}}, "after": {"init_from_row": "bad"}}
+    write(folder, rows=rows, seeds=[1])
+    assert study() == 1
+    assert "s2s-study: bad-1-" in capsys.readouterr().err
+    assert [table(folder)[row, "ppl"]["n"] for row in rows] == ["1", "0", "0"]
+
+
+@pytest.mark.slow
+def test_halving_continues_the_best_trials_to_the_end(folder: Path) -> None:
+    space = {"schedule.warmup": {"low": 1, "high": 5000}}
+    tune = {"method": "halving", "space": space, "trials": 3, "first": 2}
+    write(folder, tune=tune, seeds=[1], rows={}, measures=["steps", "nll"])
+    assert study() == 0
+    assert n_trained(folder) == 4, "three for two updates, and one of them for the rest"
+    runs = folder / "studies" / "tiny" / "runs"
+    steps = sorted(json.loads((run / "status.json").read_text())["steps"] for run in runs.iterdir())
+    assert steps == [2, 2, 4]
+    nll = {}
+    for path in (folder / "studies" / "tiny" / "jobs").glob("*-2.result.json"):
+        result = json.loads(path.read_text())
+        nll[result["row"]] = result["values"]["nll"]
+    assert next(row for row, _ in table(folder)) == min(nll, key=lambda row: nll[row])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rows": {"a": {"arch": {"d_modle": 4}}}}, "row-a.yaml: arch.d_modle: no such option. Did you mean"),
+        ({"rows": {"a": {"run": "mine"}}}, "a study names its runs itself"),
+        ({"engine": "cloud"}, "study_engine=cloud: no such study_engine"),
+        ({"engine_options": {"gpu": 1}}, "engine_options.gpu: no such option"),
+        ({"seeds": [1, 1]}, "give one or more, each once"),
+        ({"rows": {"a": {}, "b": {"ensemble_of": "a"}}, "seeds": [1]}, "needs two seeds or more"),
+        ({"measures": ["blue"]}, "measures: blue: no run gives it"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], message: str
+) -> None:
+    write(folder, **{"seeds": [1], "rows": {"base": {}}, **changes})
+    assert study() == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_dry_run_trains_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert study("--dry-run") == 0
+    assert "0 of 4 jobs are finished" in capsys.readouterr().out
+    assert not (folder / "trained.txt").exists()
