@@ -28,6 +28,7 @@ GIVEN = {
     "task.valid": "[valid.en,valid.de]",
     "task.test": "[test.en,test.de]",
     "task.treebank": "wsj",
+    "objective.teachers": "[big]",
 }
 """What a preset asks its user for, given."""
 
