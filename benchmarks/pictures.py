@@ -56,7 +56,7 @@ def pictures_of_the_page(browser: Browser, address: str) -> None:
 def pictures_of_reports(browser: Browser) -> None:
     """The report of a parser on a few sentences, and the attention of a sentence, as files."""
     with tempfile.TemporaryDirectory() as folder:
-        few = ["sentences=12", "samples=100", "pairs=2000", f"output={folder}/report"]
+        few = ["sentences=40", "samples=20", "pairs=2000", f"output={folder}/report"]
         subprocess.run([sys.executable, "-m", "s2s_report.command", "run=parse", *few], check=True)
         page = browser.new_page(viewport={"width": DESK[0], "height": 760})
         page.goto(f"file://{folder}/report.html")
