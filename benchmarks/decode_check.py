@@ -22,8 +22,7 @@ from s2s.backend.kernels import references_only
 from s2s.backend.linear import prepack
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.queue import SentenceQueue, SourceSentence
-from s2s.decoding.request import SearchRequest
+from s2s.decoding.request import SearchRequest, SentenceQueue, SourceSentence
 from s2s.plugin import load_plugins
 from s2s.run import load_run
 

@@ -20,8 +20,7 @@ from s2s.backend.linear import LinearBackend, prepack
 from s2s.batch import make_batch
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.queue import SentenceQueue, SourceSentence
-from s2s.decoding.request import SearchRequest
+from s2s.decoding.request import SearchRequest, SentenceQueue, SourceSentence
 from s2s.registry import Choice
 from s2s.task import Vocab
 from s2s_export import Exporter, ExportInput

@@ -24,8 +24,7 @@ from s2s.backend.device import keep_freed_memory
 from s2s.backend.linear import prepack
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.queue import SentenceQueue, SourceSentence
-from s2s.decoding.request import SearchRequest
+from s2s.decoding.request import SearchRequest, SentenceQueue, SourceSentence
 
 if TYPE_CHECKING:
     from s2s.model import Seq2Seq

@@ -22,9 +22,11 @@ __all__ = [
     "Context",
     "Corpus",
     "DataError",
+    "Decode",
     "Encoded",
     "Entry",
     "Example",
+    "Guide",
     "Mean",
     "Memory",
     "Objective",
@@ -33,6 +35,7 @@ __all__ = [
     "Plugins",
     "Registry",
     "Rejected",
+    "SentenceMetric",
     "Seq2Seq",
     "SequenceOffsets",
     "Side",
@@ -48,6 +51,7 @@ __all__ = [
     "__version__",
     "did_you_mean",
     "evaluate",
+    "evaluating",
     "hookimpl",
     "load",
     "load_plugins",
@@ -68,9 +72,9 @@ if TYPE_CHECKING:
     from s2s.api import evaluate, load, plugins, train
     from s2s.batch import Batch, Packing, SequenceOffsets, make_batch
     from s2s.corpus import Corpus
-    from s2s.model import AttentionMap, Memory, Seq2Seq, State
-    from s2s.objective import Auxiliary, Context, Mean, Objective, Sums, rows_without_eos
-    from s2s.task import Constraint, Encoded, Example, Rejected, Side, Sources, Task, TokenNames, Vocab
+    from s2s.model import AttentionMap, Memory, Seq2Seq, State, evaluating
+    from s2s.objective import Auxiliary, Context, Decode, Mean, Objective, SentenceMetric, Sums, rows_without_eos
+    from s2s.task import Constraint, Encoded, Example, Guide, Rejected, Side, Sources, Task, TokenNames, Vocab
     from s2s.trained_model import Attention, TrainedModel
 
 PUBLIC = (

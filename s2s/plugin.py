@@ -60,7 +60,7 @@ class Hooks:
 
     @hookspec
     def s2s_register(self, registry: Registry) -> None:
-        """Add architectures, tasks, objectives, optimizers, schedules, searches, metrics and presets."""
+        """Add architectures, tasks, objectives, optimizers, schedules, searches, metrics, recipes, corpora, presets."""
 
     @hookspec(firstresult=True)
     def s2s_build_model(self, config: Config, vocab: Vocab, registry: Registry) -> Seq2Seq | None:

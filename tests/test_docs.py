@@ -6,7 +6,8 @@ import importlib.util
 import json
 import re
 import shlex
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from folders import ROOT
 from search_calls import find
 from table_model import Table
 
+from s2s.batch import make_batch
 from s2s.cli import generate
 from s2s.cli.train import main as train
 from s2s.compose import compose
@@ -114,6 +116,31 @@ def test_reinforcement_learning_of_the_page_is_a_plugin(here: Path) -> None:
     assert train([*arguments, "train.steps=2", "run=rl", "--quiet"]) == 0
     log = (here / "runs" / "rl" / "log.jsonl").read_text().splitlines()
     assert all(record["reward"] >= 0 for record in map(json.loads, log) if record["kind"] == "update")
+
+
+def test_reinforce_takes_any_number_of_samples(here: Path) -> None:
+    """Two of a sentence, none, and a single one, whose baseline is 0; then a batch without any."""
+    entry = loaded().registry.get("objective", "reinforce")
+    model, vocab = Table(9, spread=1.0), Vocab(src=9, tgt=9)
+    batch = make_batch([([4], [5]), ([6], [7]), ([8], [5])], vocab)
+    drawn = [[[5], [6]], [], [[7, 7]]]
+    context: Any = SimpleNamespace(
+        vocab=vocab,
+        search=lambda *_: lambda *_: drawn,
+        metric=lambda *_: lambda hyps, refs: [float(len(hyp)) for hyp in hyps],
+        texts=lambda batch, outputs: [["x" * sum(ids) for ids in of] for of in outputs],
+    )
+    objective = entry.build(entry.config(), context)
+    sums = objective(model, batch)
+    by_hand = 0.0
+    for gain, pair in zip([5 - 6, 6 - 5, 14], [([4], [5]), ([4], [6]), ([8], [7, 7])], strict=True):
+        row = make_batch([pair], vocab)
+        log_p = model(*row.inputs).log_softmax(-1).gather(-1, row.tgt_out[..., None])
+        by_hand -= gain * log_p.sum().item()
+    assert sums.loss.item() == pytest.approx(by_hand, rel=1e-5)
+    assert (sums.normaliser, sums.extras["reward"]) == (3, 25)
+    drawn[:] = [[], [], []]
+    assert (objective(model, batch).loss.item(), objective(model, batch).normaliser) == (0, 0)
 
 
 def test_the_wrapper_of_the_page_freezes_and_the_schedule_halves(here: Path) -> None:

@@ -20,11 +20,16 @@ if TYPE_CHECKING:
     from s2s.nn import CrossAttention, Projections, SelfAttention
     from s2s_transformer import TransformerConfig
     from s2s_transformer.layers import EncoderLayer
-    from s2s_transformer.model import Positions, Transformer
+    from s2s_transformer.model import Transformer
+    from s2s_transformer.positions import Positions
 
 
 def intermediate(config: TransformerConfig, model: Transformer) -> IntermediateModel:
     """The model's own tensors, not copied; the model must not be prepacked."""
+    if config.guide != "none" or config.words == "pooled":
+        raise ConfigError(
+            f"arch.guide={config.guide}, arch.words={config.words}: exports are of arch.guide=none and tokens"
+        )
     if unknown := departures(config):
         raise ConfigError(f"exported formats have none of {', '.join(unknown)}")
     embeddings = model.embeddings
@@ -55,14 +60,15 @@ def intermediate(config: TransformerConfig, model: Transformer) -> IntermediateM
 
 def _layer(layer: EncoderLayer | DecoderLayer) -> Layer:
     decodes = layer if isinstance(layer, DecoderLayer) else None
+    cross = decodes.cross_attention if decodes else None
     return Layer(
         attention=_attention(layer.attention),
         attention_norm=_norm(layer.attention_residual.norm),
         inner=_linear(layer.feed_forward.inner),
         out=_linear(layer.feed_forward.out),
         feed_forward_norm=_norm(layer.feed_forward_residual.norm),
-        cross=_cross_attention(decodes.cross_attention) if decodes else None,
-        cross_norm=_norm(decodes.cross_attention_residual.norm) if decodes else None,
+        cross=_cross_attention(cross) if cross else None,
+        cross_norm=_norm(decodes.cross_attention_residual.norm) if decodes and cross else None,
     )
 
 

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-__all__ = ["DecoderSublayers", "FusedDecoder", "PrepackedLinear", "add_norm", "bucket_size", "linear_function"]
+__all__ = [
+    "OPERATORS",
+    "DecoderSublayers",
+    "FusedDecoder",
+    "Operator",
+    "PrepackedLinear",
+    "add_norm",
+    "attention_weights",
+    "bucket_size",
+    "linear_function",
+    "padded_attention",
+    "top_k",
+    "top_k_log_probs",
+    "tree_attention",
+]
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +24,16 @@ from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
     from s2s.backend.cuda_graph import bucket_size
-    from s2s.backend.kernels import add_norm
+    from s2s.backend.kernels import (
+        OPERATORS,
+        Operator,
+        add_norm,
+        attention_weights,
+        padded_attention,
+        top_k,
+        top_k_log_probs,
+        tree_attention,
+    )
     from s2s.backend.kernels.decoder import DecoderSublayers, FusedDecoder
     from s2s.backend.kernels.linear import PrepackedLinear
     from s2s.backend.linear import linear_function

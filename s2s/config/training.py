@@ -52,6 +52,8 @@ class TrainConfig:
     with \\1 for the first group; null keeps it as initialised. The first expression that is found in a name counts."""
     freeze: list[str] = field(default_factory=list)
     """Regular expressions: parameters in whose names one is found are not trained, such as ^encoder or norm."""
+    check: bool = True
+    """Run a tiny batch through the model before the first update, to find an architecture that breaks its contract."""
     profile: bool = False
     """Write a trace of ten updates to profile.json in the run directory, for chrome://tracing or Perfetto."""
     clip: float | None = None
@@ -95,7 +97,7 @@ class TrainConfig:
         for option, patterns in (("init_map", self.init_map), ("freeze", self.freeze)):
             for pattern in patterns:
                 _refuse_no_expression(f"train.{option}", pattern)
-        if self.init_map and self.init_from is None:
+        if self.init_from is None and any(there is not None for there in self.init_map.values()):
             raise ConfigError("train.init_map says what to take of another run; give train.init_from=RUN, too")
         if self.devices != 1 and ":" in self.device:
             raise ConfigError(

@@ -9,6 +9,7 @@ from __future__ import annotations
 __all__ = [
     "PENALTIES",
     "ActiveBatch",
+    "ActiveSentence",
     "BeamConfig",
     "BeamSearch",
     "Beams",
@@ -16,6 +17,7 @@ __all__ = [
     "FinishedHypotheses",
     "GreedyConfig",
     "Hypothesis",
+    "LexicalConstraint",
     "QueueClosedError",
     "RequestQueue",
     "SampleConfig",
@@ -23,11 +25,13 @@ __all__ = [
     "SearchRequest",
     "SearchResult",
     "SentenceQueue",
+    "SourceBatch",
     "SourceSentence",
     "StreamingSearch",
     "build_constraint",
     "gather_hypotheses",
     "greedy",
+    "log_probs",
     "max_output_length",
     "pad_sources",
     "s2s_register",
@@ -50,13 +54,19 @@ if TYPE_CHECKING:
     from s2s.decoding.beam_search import BeamSearch, greedy
     from s2s.decoding.constraints import build_constraint
     from s2s.decoding.hypotheses import Beams, Candidates, FinishedHypotheses
-    from s2s.decoding.limits import max_output_length
-    from s2s.decoding.log_probs import gather_hypotheses
+    from s2s.decoding.lexical import LexicalConstraint
+    from s2s.decoding.log_probs import gather_hypotheses, log_probs
     from s2s.decoding.penalties import PENALTIES
-    from s2s.decoding.queue import SentenceQueue, SourceSentence
-    from s2s.decoding.request import SearchRequest, search_all
+    from s2s.decoding.request import (
+        SearchRequest,
+        SentenceQueue,
+        SourceBatch,
+        SourceSentence,
+        max_output_length,
+        search_all,
+    )
     from s2s.decoding.request_queue import QueueClosedError, RequestQueue, serve
-    from s2s.decoding.streaming import ActiveBatch, StreamingSearch, pad_sources
+    from s2s.decoding.streaming import ActiveBatch, ActiveSentence, StreamingSearch, pad_sources
 
 
 @dataclass(frozen=True)
@@ -198,10 +208,9 @@ def s2s_register(registry: Registry) -> None:
 __getattr__ = lazy_names(
     __name__,
     "penalties",
-    "limits",
     "constraints",
+    "lexical",
     "request",
-    "queue",
     "hypotheses",
     "log_probs",
     "streaming",

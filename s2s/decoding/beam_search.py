@@ -29,15 +29,14 @@ from s2s.decoding import BeamConfig, GreedyConfig, Hypothesis, SearchResult
 from s2s.decoding.allocation import build_allocation
 from s2s.decoding.history import ROOT, History
 from s2s.decoding.hypotheses import Beams, BeamSentence, Candidates, FinishedHypotheses
-from s2s.decoding.limits import max_output_length
 from s2s.decoding.log_probs import gather_hypotheses
 from s2s.decoding.penalties import PENALTIES
+from s2s.decoding.request import max_output_length
 from s2s.decoding.streaming import StreamingSearch, pad_sources
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
-    from s2s.decoding.queue import SourceSentence
-    from s2s.decoding.request import SearchRequest
+    from s2s.decoding.request import SearchRequest, SourceSentence
 
 
 def greedy(config: GreedyConfig) -> BeamSearch:

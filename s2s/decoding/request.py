@@ -1,29 +1,80 @@
-"""What a search is asked for: one object, the same for every search.
+"""What a search is given: one request, the same for every search, with the queue of its sentences.
 
 Shapes: B sentences, S source length.
 """
 
 from __future__ import annotations
 
-__all__ = ["SearchRequest", "SourceBatch", "search_all"]
+__all__ = ["SearchRequest", "SentenceQueue", "SourceBatch", "SourceSentence", "max_output_length", "search_all"]
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import torch
 
 from s2s.batch import make_batch
-from s2s.decoding.lexical import LexicalSizes, add_lexical, bind_lexical
-from s2s.decoding.queue import SentenceQueue, SourceSentence
+from s2s.decoding.lexical import NO_CONSTRAINT, LexicalConstraint, LexicalSizes, add_lexical, bind_lexical
 from s2s.model import Seq2Seq
 from s2s.task import Constraint, Vocab
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from torch import Tensor
 
     from s2s.decoding import Hypothesis, Search
+
+
+@dataclass(frozen=True)
+class SourceSentence:
+    """A sentence to be searched."""
+
+    index: int
+    """Identifies its result"""
+    ids: Sequence[int]
+    """Source tokens, eos included"""
+    lexical: LexicalConstraint = NO_CONSTRAINT
+    """What its output must contain"""
+
+
+class SentenceQueue:
+    """Admits sentences in their order as others leave the batch, so that the batch stays full to the end."""
+
+    def __init__(self, sentences: Iterable[SourceSentence], n_tokens: int) -> None:
+        """n_tokens: source tokens, eos included, in the batch at once; a longer sentence is searched by itself."""
+        self._sentences, self.n_tokens = iter(sentences), n_tokens
+        self._first = next(self._sentences, None)
+
+    def admit(self, n_in_use: int) -> list[SourceSentence]:
+        """Sentences that fit beside a batch of `n_in_use` source tokens; at least one if the batch is empty.
+
+        None unless a quarter of the budget is free, since each admission runs the encoder and copies all caches.
+        An empty list for an empty batch means that the queue has ended.
+        """
+        admitted: list[SourceSentence] = []
+        if n_in_use > 0.75 * self.n_tokens:
+            return admitted
+        while sentence := self.peek(wait=not n_in_use):
+            if n_in_use and n_in_use + len(sentence.ids) > self.n_tokens:
+                break
+            if self.pop(sentence):
+                n_in_use += len(sentence.ids)
+                admitted.append(sentence)
+        return admitted
+
+    def peek(self, *, wait: bool) -> SourceSentence | None:
+        """The first sentence. None: none is queued now, or, with `wait`, none will ever come."""
+        return self._first
+
+    def pop(self, sentence: SourceSentence) -> bool:
+        """Take the first sentence out of the queue; False if it is another one by now."""
+        self._first = next(self._sentences, None)
+        return True
+
+    def take_cancelled(self) -> Collection[int]:
+        """Indices of admitted sentences that were cancelled since the last call; their rows leave the batch."""
+        return ()
 
 
 class SourceBatch(NamedTuple):
@@ -82,3 +133,16 @@ def search_all(search: Search, request: SearchRequest) -> list[list[Hypothesis]]
     """The hypotheses of each sentence of a queue that ends, best first, in the order of the sentences' indices."""
     found = {result.index: result.hypotheses for results in search(request) for result in results}
     return [found[index] for index in sorted(found)]
+
+
+class LengthLimits(Protocol):
+    """A search's config that limits outputs by the lengths of their sources."""
+
+    max_len_a: float
+    max_len_b: int
+
+
+def max_output_length(config: LengthLimits, model: Seq2Seq, n_source: int) -> int:
+    """Most tokens of an output, from the length of its own source; both without eos."""
+    limit = max(1, int(config.max_len_a * n_source) + config.max_len_b)
+    return min(limit, model.max_len - 1) if model.max_len else limit  # which counts eos

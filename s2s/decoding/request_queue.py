@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from s2s.decoding import Hypothesis
 from s2s.decoding.lexical import NO_CONSTRAINT, LexicalConstraint
-from s2s.decoding.queue import SentenceQueue, SourceSentence
+from s2s.decoding.request import SentenceQueue, SourceSentence
 from s2s.model import evaluating
 
 if TYPE_CHECKING:

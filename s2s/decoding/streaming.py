@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from s2s.decoding import SearchResult
-    from s2s.decoding.queue import SourceSentence
-    from s2s.decoding.request import SearchRequest
+    from s2s.decoding.request import SearchRequest, SourceSentence
     from s2s.task import Constraint, Vocab
 
 

@@ -11,8 +11,7 @@ import torch
 
 from s2s.config import GenerateConfig
 from s2s.decoding import Hypothesis, Search, SearchResult
-from s2s.decoding.queue import SentenceQueue, SourceSentence
-from s2s.decoding.request import SearchRequest
+from s2s.decoding.request import SearchRequest, SentenceQueue, SourceSentence
 from s2s.decoding.request_queue import RequestQueue, serve
 from s2s.generation.attention import AttentionReader
 from s2s.io.workers import run_in_processes

@@ -18,8 +18,10 @@ from s2s.distributed import DDP, FSDP
 from s2s.errors import ConfigError, DataError, PluginError
 from s2s.generation.generator import Generator
 from s2s.metrics import build_metrics
+from s2s.model import Seq2Seq
 from s2s.nn.activation_checkpointing import checkpoint_activations
 from s2s.objective import HasAuxiliary, WithAuxiliary
+from s2s.training.arch_check import check_model
 from s2s.training.batch_size import find_batch_size
 from s2s.training.checkpointing import CheckpointManager
 from s2s.training.data_loader import DataLoader
@@ -44,11 +46,15 @@ if TYPE_CHECKING:
     from s2s.data.prepare import Prepared
     from s2s.distributed import Strategy, World
     from s2s.log import Log
-    from s2s.model import Seq2Seq
     from s2s.objective import Objective
     from s2s.plugin import Plugins
     from s2s.run import RunDirectory
     from s2s.task import Task
+
+TYPICAL_LENGTH = 25
+"""Tokens of a sentence"""
+WORTH_MEASURING = 1e13
+"""Operations of a run on which the half second of a measurement is well spent"""
 
 
 def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirectory, log: Log) -> Trainer:
@@ -65,6 +71,8 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
     model = _model(config, plugins, world, task)
     strategy = _strategy(config, world)
     _check_max_len(model, config, prepared)
+    if config.train.check:
+        check_model(model, task.vocab, [corpus for corpus, _ in prepared.train], config.arch.name, world.device)
     initial = _initialize(model, config, task, prepared, plugins, run, world)
     if config.train.activations == "recompute":
         checkpoint_activations(model)
@@ -200,8 +208,9 @@ def _trainable(model: Seq2Seq, config: Config) -> list[nn.Parameter]:
 
 
 def _peak_flops(config: Config, model: Seq2Seq, backend: BackendSelection, world: World) -> float:
-    """Operations a second of large matrix products here; 0 for a model that does not count its own."""
-    if model.forward_operations([2], [2]) is None:
+    """Operations a second of large matrix products here; 0 for a model that does not count its own, or a short run."""
+    forward = model.forward_operations([TYPICAL_LENGTH], [TYPICAL_LENGTH])
+    if forward is None or config.train.steps * 3 * forward * config.train.n_tokens / TYPICAL_LENGTH < WORTH_MEASURING:
         return 0.0
     with backend.matmul.active():
         return world.size * matmul_rate(world.device, DTYPES[config.train.precision])
@@ -216,6 +225,13 @@ def _strategy(config: Config, world: World) -> Strategy:
 
 def _model(config: Config, plugins: Plugins, world: World, task: Task) -> Seq2Seq:
     torch.manual_seed(config.seed)  # the initial weights depend on the seed and the model alone
-    model: Seq2Seq = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
+    try:
+        model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
+    except TypeError as error:
+        if "abstract" in str(error):  # "Can't instantiate abstract class X with abstract method decode"
+            raise PluginError(f"arch={config.arch.name}: {error}; write what is missing") from None
+        raise
+    if not isinstance(model, Seq2Seq):
+        raise PluginError(f"arch={config.arch.name}: expected a Seq2Seq, got {type(model).__name__}")
     model.to(world.device)
     return model

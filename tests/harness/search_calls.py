@@ -10,7 +10,7 @@ from s2s.decoding.request import SearchRequest, search_all
 
 if TYPE_CHECKING:
     from s2s.decoding import Hypothesis, Search
-    from s2s.decoding.queue import SentenceQueue
+    from s2s.decoding.request import SentenceQueue
     from s2s.model import Seq2Seq
     from s2s.task import Vocab
 

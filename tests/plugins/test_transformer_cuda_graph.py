@@ -15,7 +15,7 @@ from s2s.backend.cuda_graph import bucket_size, capture
 from s2s.backend.decoding_graph import CUDAGraphDecoding, graph_decoding
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.queue import SentenceQueue, SourceSentence
+from s2s.decoding.request import SentenceQueue, SourceSentence
 from s2s.generation import build
 from s2s.model import Memory, State
 from s2s.task import Vocab

@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.queue import SentenceQueue, SourceSentence
+from s2s.decoding.request import SentenceQueue, SourceSentence
 from s2s.model import Memory, Seq2Seq, State
 from s2s.task import Vocab
 from s2s_transformer import TransformerConfig

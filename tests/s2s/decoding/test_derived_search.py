@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from s2s.decoding.hypotheses import Beams, Candidates, FinishedHypotheses
-    from s2s.decoding.queue import SourceSentence
-    from s2s.decoding.request import SearchRequest
+    from s2s.decoding.request import SearchRequest, SourceSentence
 
 pytestmark = pytest.mark.skipif(native_library().functions is None, reason=description())
 

@@ -28,7 +28,7 @@ from table_model import Table
 from s2s.decoding import BeamConfig
 from s2s.decoding.diverse import build_beam_search
 from s2s.decoding.lexical import LexicalConstraint
-from s2s.decoding.queue import SentenceQueue, SourceSentence
+from s2s.decoding.request import SentenceQueue, SourceSentence
 from s2s.errors import ConfigError
 from s2s.task import Vocab
 

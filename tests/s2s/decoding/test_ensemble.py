@@ -21,7 +21,7 @@ from s2s.decoding import BeamConfig, SampleConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.ensemble import Ensemble, member_models
 from s2s.decoding.lexical import LexicalConstraint
-from s2s.decoding.queue import SentenceQueue, SourceSentence
+from s2s.decoding.request import SentenceQueue, SourceSentence
 from s2s.decoding.sampling import Sampling
 from s2s.decoding.shallow_fusion import ShallowFusion
 from s2s.errors import ConfigError

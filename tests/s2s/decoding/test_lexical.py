@@ -18,7 +18,7 @@ from s2s.decoding import BeamConfig, SampleConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.constraints import ConstraintSet, NoRepeatNgram
 from s2s.decoding.lexical import NO_CONSTRAINT, LexicalConstraint, LexicalSizes, add_lexical, bind_lexical, widen_state
-from s2s.decoding.queue import SentenceQueue, SourceSentence
+from s2s.decoding.request import SentenceQueue, SourceSentence
 from s2s.decoding.sampling import Sampling
 from s2s.task import Vocab
 

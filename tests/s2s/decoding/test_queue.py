@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from s2s.decoding.history import ROOT, History
-from s2s.decoding.queue import SentenceQueue, SourceSentence
+from s2s.decoding.request import SentenceQueue, SourceSentence
 
 
 def queue(*lengths: int, n_tokens: int) -> SentenceQueue:

@@ -20,8 +20,7 @@ from s2s.decoding import BeamConfig, Hypothesis, SampleConfig, SearchResult
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.diverse import build_beam_search
 from s2s.decoding.lexical import NO_CONSTRAINT, LexicalConstraint
-from s2s.decoding.queue import SentenceQueue, SourceSentence
-from s2s.decoding.request import SearchRequest
+from s2s.decoding.request import SearchRequest, SentenceQueue, SourceSentence
 from s2s.decoding.request_queue import QueueClosedError, RequestQueue, serve
 from s2s.decoding.sampling import Sampling
 from s2s.task import Vocab

@@ -22,7 +22,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from s2s.decoding import GreedyConfig, SampleConfig
 from s2s.decoding.beam_search import greedy
-from s2s.decoding.queue import SentenceQueue, SourceSentence
+from s2s.decoding.request import SentenceQueue, SourceSentence
 from s2s.decoding.sampling import Sampling
 from s2s.decoding.token_sampling import sample_tokens
 from s2s.errors import ConfigError

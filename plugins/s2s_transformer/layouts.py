@@ -1,0 +1,44 @@
+"""Which positions self-attention sees: all, or a neighbourhood, as `arch.self_attention` says.
+
+Shapes: B sentences, S source length, T target length.
+"""
+
+from __future__ import annotations
+
+__all__ = ["source_layout", "step_layouts", "target_layout"]
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from s2s.nn import CachedAttention, Padded
+from s2s_transformer.restricted import Restricted, recent
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from s2s.nn import KVCacheState
+    from s2s_transformer import TransformerConfig
+    from s2s_transformer.restricted import Kernel
+
+
+def source_layout(config: TransformerConfig, kernel: Kernel, pad: Tensor, dtype: torch.dtype) -> Padded:
+    """Of the encoder: pad [B, S]"""
+    if config.self_attention == "restricted":
+        return Restricted(kernel, config.neighbourhood // 2, pad, causal=False)
+    return Padded.masking(pad, dtype, kernel)
+
+
+def target_layout(config: TransformerConfig, kernel: Kernel, tgt: Tensor) -> Padded:
+    """Of the decoder: tgt [B, T], whose padding needs no hiding."""
+    if config.self_attention == "restricted":
+        nothing = torch.zeros_like(tgt, dtype=torch.bool)
+        return Restricted(kernel, config.neighbourhood // 2, nothing, causal=True)
+    return Padded(kernel, causal=True)
+
+
+def step_layouts(config: TransformerConfig, kernel: Kernel, state: KVCacheState) -> list[CachedAttention]:
+    """Of each decoder layer in a decoding step."""
+    if config.self_attention == "restricted":
+        return recent(state, kernel, config.neighbourhood // 2)
+    return CachedAttention.of_layers(state, kernel)
