@@ -5,7 +5,7 @@ A task knows no architecture; all that an architecture learns of it is `Vocab`.
 
 from __future__ import annotations
 
-__all__ = ["Constraint", "Encoded", "Example", "Rejected", "Side", "Sources", "Task", "TokenNames", "Vocab"]
+__all__ = ["Constraint", "Encoded", "Example", "Guide", "Rejected", "Side", "Sources", "Task", "TokenNames", "Vocab"]
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
@@ -43,6 +43,13 @@ class Vocab:
     """Both sides are one vocabulary, so that embeddings can be shared."""
     tags: int = 0
     """Kinds of sources, where there are several: a source's first token is then the id of its kind."""
+
+    word_begins: Sequence[bool] = ()
+    """By source id, whether it begins a word, of which the ids behind it are further parts; empty: each is a word."""
+    unknown: Sequence[float] = ()
+    """By source id, how often training reads it as `unk`, so that a model learns unknown words; empty: never."""
+    guide: Guide | None = field(default=None, compare=False, repr=False)
+    """Where an output so far stands in its source; None: the task does not say."""
 
     @property
     def tag_ids(self) -> range:
@@ -97,6 +104,27 @@ class Constraint(Protocol):
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
         """The states after `token` [B, K]. Hypotheses that are dead come along, with any token at all."""
+        ...
+
+
+class Guide(Protocol):
+    """A batched automaton over hypotheses that says where an output so far stands in its source: P places, F kinds."""
+
+    n_places: int
+    """P, at least 2: of the next word, of the last one, and others. A place is a word, from 0, or -1: none."""
+    kinds: Sequence[int]
+    """F numbers: how many values each kind has, such as labels of what is at the places"""
+
+    def start(self, src: Tensor, pad: Tensor) -> Tensor:
+        """States of the empty outputs: src, pad [B, S] -> [B, 1, ·], of a width that depends on no sentence."""
+        ...
+
+    def advance(self, state: Tensor, token: Tensor) -> Tensor:
+        """The states after `token` [B, K], which may be any token at all; bos changes nothing."""
+        ...
+
+    def read(self, state: Tensor) -> tuple[Tensor, Tensor]:
+        """States [B, K, ·] -> places [B, K, P], kinds [B, K, F]; a place may lie behind the source's end."""
         ...
 
 

@@ -31,9 +31,9 @@ def test_a_strangers_distribution_trains_in_a_fresh_environment(tmp_path: Path) 
     run(sys.executable, "-m", "venv", tmp_path / "venv")
     run(binaries / "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", ROOT, EXAMPLE)
     listed = run(binaries / "s2s-plugins", "list")
-    assert "rnn" in listed
+    assert "example_rnn" in listed
     assert "sorting" in listed
-    settings = ["arch=rnn", "arch.d_model=64", "schedule=constant", "schedule.lr=3e-3", "schedule.warmup=100"]
+    settings = ["arch=example_rnn", "arch.d_model=64", "schedule=constant", "schedule.lr=3e-3", "schedule.warmup=100"]
     sizes = ["task.longest=5", "task.pairs=2000", "train.steps=500", "train.tokens=600", "valid.every=250"]
     run(binaries / "s2s-train", "task=sorting", *settings, *sizes, "run=sorted")
     (tmp_path / "in.txt").write_text("3 1 2\n\n9 0\n4 4 1\n")

@@ -59,6 +59,12 @@ class RNNConfig(Choice):
     """Layer from which on a layer's input is added to its output; 0: none."""
     fast_forward: bool = False
     """Layers also pass on what they make of their input before recurrence, linearly (Zhou et al., 2016)."""
+    guide: Literal["none", "words", "stack"] = "none"
+    """What the decoder sees of where its output stands in the source, if the task has a guide: the encoder's outputs at
+    the next and the last word (words), and all that the guide says (stack); before the first layer and, in a tanh of
+    its own, before the softmax."""
+    words: Literal["tokens", "pooled"] = "tokens"
+    """A position of the encoder for every source token, or for every word, whose tokens' embeddings are summed."""
     dropout: float = 0.1
     """On embeddings and on each layer's output, not from step to step (Zaremba et al., 2014)."""
     init: Literal["uniform", "bahdanau"] = "uniform"
@@ -107,7 +113,7 @@ class RNNConfig(Choice):
         first, top = (attends and self.attention_from == name for name in ("first", "top"))
         return [
             (
-                not attends and self.start == "zero",
+                not attends and self.start == "zero" and self.guide == "none",
                 "arch.attention=none and arch.start=zero: the decoder would see nothing of the source; give "
                 "arch.start=final or tanh, or an attention",
             ),

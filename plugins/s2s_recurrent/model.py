@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from s2s import ConfigError, Memory, Seq2Seq, State
-from s2s.nn import Dropout, Linear
+from s2s.nn import Dropout, Guidance, Guided, Linear, SourceWords
 from s2s_recurrent.attention import Attention
 from s2s_recurrent.cells import Cell, Hidden
 from s2s_recurrent.cost import forward_operations
@@ -38,6 +38,8 @@ class RecurrentMemory(Memory):
 
     start: tuple[Hidden, ...]
     """[B, ·] for each decoder layer; none where they are zero"""
+    guided: Guided | None = None
+    """What a guide refers to"""
 
 
 @dataclass
@@ -62,20 +64,31 @@ class RNN(Seq2Seq):
         self.decoder = Decoder(config, d_embedding, d_memory(self.encoder))
         d_cell = config.d_projection or config.d_model
         n_starts = config.n_decoder_layers if config.start == "tanh" else 0
+        self.words = SourceWords(vocab)
+        self.guidance: Guidance | None = None
+        if config.guide != "none":
+            widths, pooled = (d_embedding, self.decoder.d_readout), config.words == "pooled"
+            self.guidance = Guidance(
+                vocab, config.guide, d_memory(self.encoder), widths, pooled=pooled, dropout=config.dropout
+            )
         self.starts = modules(Linear(d_cell, d_cell) for _ in range(n_starts))
         self.softmax = Linear(self.decoder.d_readout, vocab.tgt)
         self.init_weights()
 
     def encode(self, src: Tensor, pad: Tensor) -> RecurrentMemory:
         """src, pad [B, S] -> hidden [B, S, M]"""
-        hidden, finals = self.encoder(self.dropout(self.src(src)), pad)
+        pooled = self.config.words == "pooled"
+        x, of_x = self.words.pool(self.src.weight, src, pad) if pooled else (self.src(src), pad)
+        hidden, finals = self.encoder(self.dropout(x), of_x)
+        guided = self.guidance.begin(hidden, src, pad) if self.guidance else None
         if self.config.attention == "none":
             hidden = hidden[:, :, :0]  # the decoder sees nothing of it
-        return RecurrentMemory(hidden, pad, self._first_states(finals))
+        return RecurrentMemory(hidden, of_x, self._first_states(finals), guided)
 
     def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
         """tgt [B, T] -> [B, T, R]"""
-        return self._decode(tgt, memory).readout
+        decoded, beside = self._decode(tgt, memory)
+        return self._guided(decoded.readout, beside)
 
     def project(self, hidden: Tensor) -> Tensor:
         """[..., R] -> logits [..., V]"""
@@ -86,32 +99,52 @@ class RNN(Seq2Seq):
         its own step took."""
         if layer not in (None, 1):
             raise ConfigError(f"attention_layer={layer}: a recurrent decoder attends once, which is 1")
-        weights = self._decode(tgt, self.encode(src, pad)).weights
+        weights = self._decode(tgt, self.encode(src, pad))[0].weights
+        if weights is not None and self.config.words == "pooled":
+            weights = self.words.spread(weights, src, pad)
         return None if weights is None else weights.float()
 
     def start(self, memory: Memory) -> RecurrentState:
         """The keys of the source once per sentence; the decoder's first state."""
         assert isinstance(memory, RecurrentMemory)
         state = self.decoder.begin(memory.start, memory.hidden)
-        return RecurrentState(sentence=self._source(memory), hypothesis=state)
+        guided, guide = (None, None) if memory.guided is None else memory.guided
+        return RecurrentState(sentence=(self._source(memory), guided), hypothesis=(state, guide))
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token [B, K] -> logits [B, K, V]"""
-        decoded, after = self.decoder.step(self.tgt(token), state.hypothesis, state.sentence)
-        return self.project(decoded.readout), replace(state, hypothesis=after)
+        (source, guided), (hidden, guide) = state.sentence, state.hypothesis
+        y, beside = self.tgt(token), None
+        if self.guidance:
+            (at_input, beside), guide = self.guidance.step(token, guided, guide)
+            y = y + at_input
+        decoded, hidden = self.decoder.step(y, hidden, source)
+        return self.project(self._guided(decoded.readout, beside)), replace(state, hypothesis=(hidden, guide))
 
     def vocab_rows(self) -> dict[str, Side]:
         """Both embeddings, and the softmax's matrix and bias."""
         return {"src.weight": "src", "tgt.weight": "tgt", "softmax.weight": "tgt", "softmax.bias": "tgt"}
 
-    def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float:
-        """Operations of one forward pass over pairs of these lengths."""
+    def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float | None:
+        """Operations of one forward pass over pairs of these lengths; None with pooled words, whose number they do not
+        tell, or a guide."""
+        if self.guidance or self.config.words == "pooled":
+            return None
         return forward_operations(self, src, tgt)
 
-    def _decode(self, tgt: Tensor, memory: Memory) -> Decoded:
+    def _decode(self, tgt: Tensor, memory: Memory) -> tuple[Decoded, Tensor | None]:
+        """And what the guide says before the softmax."""
         assert isinstance(memory, RecurrentMemory)
         state = self.decoder.begin(memory.start, memory.hidden)
-        return self.decoder(self.tgt(tgt), state, self._source(memory))
+        y, beside = self.tgt(tgt), None
+        if self.guidance and memory.guided:
+            at_input, beside = self.guidance.whole(tgt, memory.guided)
+            y = y + at_input
+        return self.decoder(y, state, self._source(memory)), beside
+
+    def _guided(self, readout: Tensor, beside: Tensor | None) -> Tensor:
+        """[B, ·, R] -> [B, ·, R], of both"""
+        return readout if beside is None or self.guidance is None else self.guidance.read_out(readout, beside)
 
     def _source(self, memory: Memory) -> Source | None:
         return self.decoder.attention.source(memory) if self.decoder.attention else None

@@ -51,7 +51,7 @@ SHOWN: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "nll": ("nll", lambda x: f"{x:.3f}"),
     "bleu": ("BLEU", lambda x: f"{x:.1f}"),
     "chrf": ("chrF", lambda x: f"{x:.1f}"),
-    "f1": ("F1", lambda x: f"{x:.1f}"),
+    "evalb": ("F1", lambda x: f"{x:.1f}"),
     "sentences_per_second": ("sentences/s", lambda x: f"{x:.3g}"),
     "tokens_per_second": ("tokens/s", lambda x: f"{x:.3g}"),
 }

@@ -47,6 +47,14 @@ class TransformerConfig(Choice):
     """Added to the variance in layer normalisation."""
     activation: Literal["relu", "gelu"] = "relu"
     """Non-linearity of the feed-forward sub-layer."""
+    guide: Literal["none", "words", "stack"] = "none"
+    """What the decoder sees of where its output stands in the source, if the task has a guide: the encoder's outputs at
+    the next and the last word (words), and all that the guide says (stack); in its input and, in a tanh of its own,
+    before the softmax. Not in the paper."""
+    cross_attention: Literal["soft", "none"] = "soft"
+    """none: the decoder sees of the source what the guide shows, no more."""
+    words: Literal["tokens", "pooled"] = "tokens"
+    """A position of the encoder for every source token, or for every word, whose tokens' embeddings are summed."""
     positions: Literal["sinusoid", "sinusoid_t2t", "learned", "none"] = "sinusoid"
     """sinusoid: section 3.5. sinusoid_t2t: the released code's wavelengths, all sines before all cosines.
     learned: row E of Table 3. none: no positions."""
@@ -65,6 +73,11 @@ class TransformerConfig(Choice):
         values = ("dropout", "attention_dropout", "relu_dropout")
         words_and_layers = ("src_word_dropout", "tgt_word_dropout", "decoder_layer_drop")
         refuse_outside("arch", self, **dict.fromkeys((*values, *words_and_layers), SHARE), norm_eps=at_least(0))
+        if self.cross_attention == "none" and self.guide == "none":
+            raise ConfigError(
+                "arch.cross_attention=none and arch.guide=none: the decoder would see nothing of the source; give "
+                "arch.guide=stack, or arch.cross_attention=soft"
+            )
         if None in (self.d_k, self.d_v) and self.d_model % self.n_heads:
             raise ConfigError(
                 f"arch.d_model={self.d_model} must be a multiple of arch.n_heads={self.n_heads}, "

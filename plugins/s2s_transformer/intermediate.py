@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from s2s import ConfigError
 from s2s.intermediate import Attention, IntermediateModel, Layer, LayerNorm, Linear, Stack
 from s2s.nn import TABLES
 from s2s_transformer.layers import DecoderLayer
@@ -18,11 +19,16 @@ if TYPE_CHECKING:
     from s2s.nn import CrossAttention, Projections, SelfAttention
     from s2s_transformer import TransformerConfig
     from s2s_transformer.layers import EncoderLayer
-    from s2s_transformer.model import Positions, Transformer
+    from s2s_transformer.model import Transformer
+    from s2s_transformer.positions import Positions
 
 
 def intermediate(config: TransformerConfig, model: Transformer) -> IntermediateModel:
     """The model's own tensors, not copied; the model must not be prepacked."""
+    if config.guide != "none" or config.words == "pooled":
+        raise ConfigError(
+            f"arch.guide={config.guide}, arch.words={config.words}: exports are of arch.guide=none and tokens"
+        )
     embeddings = model.embeddings
     source, target, _ = (embeddings.get_parameter(name) for name in TABLES[config.share_embeddings])
     encoder = Stack(

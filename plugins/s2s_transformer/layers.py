@@ -6,9 +6,9 @@ Shapes: T target length, S source length, D = d_model.
 
 from __future__ import annotations
 
-__all__ = ["DecoderLayer", "EncoderLayer", "fused_decoder", "stack_norm"]
+__all__ = ["DecoderLayer", "EncoderLayer", "fused_decoder", "stack", "stack_norm"]
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -46,21 +46,30 @@ class DecoderLayer(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.attention = SelfAttention(config.d_model, heads(config), config.attention_dropout)
-        self.cross_attention = CrossAttention(config.d_model, heads(config), config.attention_dropout)
+        self.cross_attention: CrossAttention | None = None
+        if config.cross_attention == "soft":
+            self.cross_attention = CrossAttention(config.d_model, heads(config), config.attention_dropout)
         self.feed_forward = FeedForward(config)
         self.attention_residual = ResidualConnection(config)
-        self.cross_attention_residual = ResidualConnection(config)
+        if self.cross_attention:
+            self.cross_attention_residual = ResidualConnection(config)
         self.feed_forward_residual = ResidualConnection(config)
 
     def forward(self, x: Tensor, layout: Layout, memory: Tensor, memory_layout: Layout) -> Tensor:
         """[..., T, D], memory [..., S, D] -> [..., T, D]; in training all that a layer computes is in here, since
         train.strategy=fsdp gathers its parameters for the time of the call."""
-        return self.attend(x, layout, self.cross_attention.keys_values(memory), memory_layout)
+        return self.attend(x, layout, self.keys_values(memory), memory_layout)
 
-    def attend(self, x: Tensor, layout: Layout, memory: KeysValues, memory_layout: Layout) -> Tensor:
+    def keys_values(self, memory: Tensor) -> KeysValues | None:
+        """[..., S, D] -> those of cross-attention, if there is any"""
+        return self.cross_attention.keys_values(memory) if self.cross_attention else None
+
+    def attend(self, x: Tensor, layout: Layout, memory: KeysValues | None, memory_layout: Layout) -> Tensor:
         """The same, with keys and values of the memory that were computed before."""
         x = self.attention_residual(x, lambda x: self.attention(x, layout))
-        x = self.cross_attention_residual(x, lambda x: self.cross_attention(x, memory, memory_layout))
+        attention = self.cross_attention
+        if attention and memory:
+            x = self.cross_attention_residual(x, lambda x: attention(x, memory, memory_layout))
         return self.feed_forward_residual(x, self.feed_forward)
 
 
@@ -124,9 +133,17 @@ def fused_decoder(layers: Iterable[DecoderLayer], config: TransformerConfig) -> 
 
 def _sublayers(layer: DecoderLayer) -> DecoderSublayers | None:
     own, source, feed_forward = layer.attention, layer.cross_attention, layer.feed_forward
-    if not isinstance(feed_forward, FeedForward):  # a plugin may have put another module there
+    if source is None or not isinstance(feed_forward, FeedForward):  # a plugin may have put another module there
         return None
     modules = (own.qkv, own.out, source.q, source.out, feed_forward.inner, feed_forward.out)
     norms = (layer.attention_residual.norm, layer.cross_attention_residual.norm, layer.feed_forward_residual.norm)
     linears = [linear for linear in map(linear_function, modules) if isinstance(linear, PrepackedLinear)]
     return DecoderSublayers(linears, norms) if len(linears) == len(modules) else None
+
+
+Layer = TypeVar("Layer", bound=nn.Module)
+
+
+def stack(layers: Iterable[Layer]) -> list[Layer]:
+    """A ModuleList, for which torch has no type that knows its elements."""
+    return cast("list[Layer]", nn.ModuleList(layers))

@@ -7,41 +7,51 @@ from __future__ import annotations
 
 __all__ = ["Transformer"]
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Self, TypeVar, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from s2s import AttentionMap, ConfigError, Memory, Seq2Seq, State
-from s2s.backend import bucket_size
 from s2s.nn import (
     KERNELS,
     CachedAttention,
     Dropout,
     Embeddings,
+    Guidance,
+    Guided,
+    GuidedSource,
     KeysValues,
-    KVCacheState,
     LearnedPositions,
     Padded,
     PaddedWithWeights,
     Projections,
-    Sinusoids,
+    SourceWords,
     VarlenLayout,
     empty_kv_cache,
     recording_weights,
 )
 from s2s_transformer.cost import forward_operations
-from s2s_transformer.layers import DecoderLayer, EncoderLayer, fused_decoder, heads, stack_norm
+from s2s_transformer.decoding import Decoding
+from s2s_transformer.layers import DecoderLayer, EncoderLayer, fused_decoder, heads, stack, stack_norm
+from s2s_transformer.positions import Positions, positions
 from s2s_transformer.regularization import LayerDrop, WordDropout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from s2s import Packing, SequenceOffsets, Side, Vocab
     from s2s.backend import FusedDecoder
     from s2s.nn import Layout
     from s2s_transformer import TransformerConfig
+
+
+@dataclass
+class GuidedMemory(Memory):
+    """The encoder's output, of tokens or of words, and what the guide refers to."""
+
+    guided: Guided | None = None
 
 
 class Transformer(Seq2Seq):
@@ -64,18 +74,44 @@ class Transformer(Seq2Seq):
         self.kernel = KERNELS[config.attention]
         self.max_len = config.max_positions if config.positions == "learned" else None
         self.fused_decoder: FusedDecoder | None = None
+        self.words, self.pooled = SourceWords(vocab), config.words == "pooled"
+        self.guidance: Guidance | None = None
+        if config.guide != "none":
+            d, p = config.d_model, config.dropout
+            self.guidance = Guidance(vocab, config.guide, d, (d, d), pooled=self.pooled, dropout=p)
+        self.packs = self.packs and not (self.guidance or self.pooled)
         self.init_weights()
 
     def encode(self, src: Tensor, pad: Tensor) -> Memory:
-        """src, pad [B, S] -> hidden [B, S, D]"""
-        x = self._enter(self.src_word_dropout(self.embeddings.source(src)), self.src_positions)
-        return Memory(self._encode(x, Padded.masking(pad, x.dtype, self.kernel)), pad)
+        """src, pad [B, S] -> hidden [B, S, D], or of pooled words [B, W, D]"""
+        if not (self.guidance or self.pooled):
+            x = self._enter(self.src_word_dropout(self.embeddings.source(src)), self.src_positions)
+            return Memory(self._encode(x, Padded.masking(pad, x.dtype, self.kernel)), pad)
+        x, of_x = (
+            self.embeddings.source_words(self.words, src, pad) if self.pooled else (self.embeddings.source(src), pad)
+        )
+        x = self._enter(self.src_word_dropout(x), self.src_positions)
+        hidden = self._encode(x, Padded.masking(of_x, x.dtype, self.kernel))
+        guided = self.guidance.begin(hidden, src, pad) if self.guidance else None
+        return GuidedMemory(hidden, of_x, guided)
 
     def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
         """tgt [B, T] -> [B, T, D]. Padding needs no hiding: it ends a target, and nobody looks ahead."""
-        x = self._enter(self.tgt_word_dropout(self.embeddings.target(tgt)), self.tgt_positions)
+        x, beside = self._target(tgt, memory)
         memory_layout = Padded.masking(memory.pad, x.dtype, self.kernel)
-        return self._decode(x, Padded(self.kernel, causal=True), memory.hidden, memory_layout)
+        return self._guided(self._decode(x, Padded(self.kernel, causal=True), memory.hidden, memory_layout), beside)
+
+    def _target(self, tgt: Tensor, memory: Memory) -> tuple[Tensor, Tensor | None]:
+        """tgt [B, T] -> the first layer's input [B, T, D], and what the guide says before the softmax"""
+        y, beside = self.tgt_word_dropout(self.embeddings.target(tgt)), None
+        if self.guidance and isinstance(memory, GuidedMemory) and memory.guided:
+            at_input, beside = self.guidance.whole(tgt, memory.guided)
+            y = y + at_input
+        return self._enter(y, self.tgt_positions), beside
+
+    def _guided(self, hidden: Tensor, beside: Tensor | None) -> Tensor:
+        """[..., D] -> [..., D], of both"""
+        return hidden if beside is None or self.guidance is None else self.guidance.read_out(hidden, beside)
 
     def forward(self, src: Tensor, pad: Tensor, tgt: Tensor, packing: Packing | None = None) -> Tensor:
         """src, pad [B, S], tgt [B, T] -> [B, T, D]; of sentences end to end, src, pad [N], tgt [N'] -> [N', D]"""
@@ -108,65 +144,82 @@ class Transformer(Seq2Seq):
         """The matrices of source, target and softmax."""
         return self.embeddings.vocab_rows("embeddings")
 
-    def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float:
-        """Operations of one forward pass over pairs of these lengths."""
+    def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float | None:
+        """Operations of one forward pass over pairs of these lengths; None with pooled words, whose number they do not
+        tell, or a guide."""
+        if self.guidance or self.pooled:
+            return None
         return forward_operations(self.config, self.vocab, src, tgt)
 
-    def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor:
+    def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor | None:
         """src, pad [B, S], tgt [B, T] -> [B, T, S], the mean of a decoder layer's heads: of the last but one if nothing
         else is said, which aligns best (Garg et al., 2019, section 4.1)."""
         n_layers = len(self.decoder)
         layer = max(1, n_layers - 1) if layer is None else layer
         if not 1 <= layer <= n_layers:
             raise ConfigError(f"attention_layer={layer}: the decoder has {n_layers}, numbered from 1")
+        if self.config.cross_attention == "none":
+            return None
         memory = self.encode(src, pad)
-        x = self._enter(self.tgt_word_dropout(self.embeddings.target(tgt)), self.tgt_positions)
-        seen = PaddedWithWeights.masking(pad, x.dtype, self.kernel)
+        x, _ = self._target(tgt, memory)
+        seen = PaddedWithWeights.masking(memory.pad, x.dtype, self.kernel)
         for of_decoder in list(self.decoder)[:layer]:
             x = of_decoder(x, Padded(self.kernel, causal=True), memory.hidden, seen)
         assert seen.weights is not None
-        return seen.weights.float().mean(1)
+        weights = seen.weights.float().mean(1)
+        return self.words.spread(weights, src, pad) if self.pooled else weights
 
     def attention_maps(self, src: Tensor, pad: Tensor, tgt: Tensor) -> list[AttentionMap]:
         """src, pad [B, S], tgt [B, T] -> each layer's weights, [B, h, S, S], [B, h, T, T] and [B, h, T, S]."""
+        if self.pooled:
+            return list(super().attention_maps(src, pad, tgt))
         with recording_weights(self) as weights:
             self(src, pad, tgt)
         maps = [AttentionMap("encoder", n, "src", "src", weights[of.attention]) for n, of in enumerate(self.encoder, 1)]
         for n, layer in enumerate(self.decoder, 1):
             maps.append(AttentionMap("decoder", n, "tgt", "tgt", weights[layer.attention]))
-            maps.append(AttentionMap("cross", n, "tgt", "src", weights[layer.cross_attention]))
+            if layer.cross_attention:
+                maps.append(AttentionMap("cross", n, "tgt", "src", weights[layer.cross_attention]))
         return maps
 
     def start(self, memory: Memory) -> Decoding:
         """Each layer's keys and values of the source, once per sentence; of the target, none yet."""
         self.fused_decoder = self.fused_decoder or fused_decoder(self.decoder, self.config)
-        sources = [
-            KeysValues(*(x.contiguous() for x in layer.cross_attention.keys_values(memory.hidden)))
-            for layer in self.decoder
-        ]
+        keys_values = [layer.keys_values(memory.hidden) for layer in self.decoder]
+        sources = [KeysValues(*(x.contiguous() for x in of_layer)) for of_layer in keys_values if of_layer]
         heads = [layer.attention.heads for layer in self.decoder]
-        state = empty_kv_cache((sources, ~memory.pad), len(memory.pad), heads, like=sources[0].k)
-        return Decoding(**vars(state), positions=memory.hidden.flatten(0, 1)[:0])
+        like = sources[0].k if sources else memory.hidden
+        guided = memory.guided if isinstance(memory, GuidedMemory) else None
+        source, guide = (None, None) if guided is None else guided
+        source = source and GuidedSource(*(t.clone() for t in source))  # `keep` writes into what is the state's own
+        state = empty_kv_cache((sources, ~memory.pad, source), len(memory.pad), heads, like=like)
+        return Decoding(**vars(state), positions=memory.hidden.flatten(0, 1)[:0], guide=guide)
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token [B, K] -> logits [B, K, V]. A sentence's hypotheses are queries to one copy of its source."""
         assert isinstance(state, Decoding)
-        x, state = self.embeddings.target(token), state.extend()
+        x, state, beside = self.embeddings.target(token), state.extend(), None
+        if self.guidance:
+            (at_input, beside), guide = self.guidance.step(token, state.sentence[2], state.guide)
+            x, state = x + at_input, replace(state, guide=guide)
         if self.tgt_positions is not None:
             if state.max_length > len(state.positions):
                 state = replace(state, positions=self._first_positions(self.tgt_positions, state.max_length, x))
             x = x + state.positions[state.length - 1][:, None]
         x = self.dropout(x)
-        return self.project(self.decoder_norm(self._step(x, state))), state
+        return self.project(self._guided(self.decoder_norm(self._step(x, state)), beside)), state
 
     def _step(self, x: Tensor, state: Decoding) -> Tensor:
         """The newest tokens through all layers, which write their keys and values: [B, K, D] -> [B, K, D]"""
-        sources, seen = state.sentence
+        sources, seen, _ = state.sentence
         if self.fused_decoder is not None and not self.training:
             return self.fused_decoder(x, state.nodes, state.hypothesis, state.length, sources, seen)
         memory_layout = Padded.masking(~seen, x.dtype, self.kernel)
         for layer, source, layout in zip(
-            self.decoder, sources, CachedAttention.of_layers(state, self.kernel), strict=True
+            self.decoder,
+            sources or [None] * len(self.decoder),
+            CachedAttention.of_layers(state, self.kernel),
+            strict=True,
         ):
             x = layer.attend(x, layout, source, memory_layout)
         return x
@@ -201,43 +254,3 @@ class Transformer(Seq2Seq):
                 nn.init.normal_(module.weight, std=module.weight.size(1) ** -0.5)
             elif isinstance(module, Embeddings):
                 module.init_weights()
-
-
-@dataclass
-class Decoding(KVCacheState):
-    """The sentence's half is each layer's keys and values of the source, and where it `seen` [B, S] is a token."""
-
-    positions: Tensor = field(kw_only=True)
-    """Vectors of the first positions, [P, D]: what belongs to no sentence"""
-
-    def join(self, other: Self) -> Self:
-        """The sentences of both, these first, as wide as the longest source that is still there."""
-        return super(Decoding, self._cut()).join(other)
-
-    def _cut(self) -> Self:
-        sources, seen = self.sentence
-        n = seen.size(1)
-        longest = n and int((seen.any(0) * torch.arange(1, 1 + n, device=seen.device)).amax())
-        longest = min(n, bucket_size(longest, seen.device, least=32))
-        sources = [KeysValues(*(x[:, :, :longest] for x in source)) for source in sources]
-        return replace(self, sentence=(sources, seen[:, :longest]))
-
-
-Layer = TypeVar("Layer", bound=nn.Module)
-
-
-def stack(layers: Iterable[Layer]) -> list[Layer]:
-    """A ModuleList, for which torch has no type that knows its elements."""
-    return cast("list[Layer]", nn.ModuleList(layers))
-
-
-Positions = Sinusoids | LearnedPositions
-
-
-def positions(config: TransformerConfig) -> Positions | None:
-    """What `arch.positions` names; encoder and decoder each have their own."""
-    if config.positions == "none":
-        return None
-    if config.positions == "learned":
-        return LearnedPositions(config.max_positions, config.d_model)
-    return Sinusoids(config.d_model, "t2t" if config.positions == "sinusoid_t2t" else "paper")

@@ -52,6 +52,8 @@ class TrainConfig:
     with \\1 for the first group; null keeps it as initialised. The first expression that is found in a name counts."""
     freeze: list[str] = field(default_factory=list)
     """Regular expressions: parameters in whose names one is found are not trained, such as ^encoder or norm."""
+    check: bool = True
+    """Run a tiny batch through the model before the first update, to find an architecture that breaks its contract."""
     profile: bool = False
     """Write a trace of ten updates to profile.json in the run directory, for chrome://tracing or Perfetto."""
     clip: float | None = None

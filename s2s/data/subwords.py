@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import sentencepiece
 
-from s2s.data.text import missing
+from s2s.data.text import MAX_LINE, missing
 from s2s.errors import ConfigError, DataError
 from s2s.io.atomic import write_file
 from s2s.io.json_files import read_bytes
@@ -173,7 +173,12 @@ class Subwords:
         return hashlib.sha256("\n".join(self.pieces).encode()).hexdigest()
 
     def encode(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
-        """Ids of every line, without bos and eos; the same for any number of threads, which release the GIL."""
+        """Ids of every line, without bos and eos; the same for any number of threads, which release the GIL.
+
+        Raises DataError for a line of more than MAX_LINE characters, which may end the process in sentencepiece.
+        """
+        if (longest := max(map(len, lines), default=0)) > MAX_LINE:
+            raise DataError(f"a text of {longest:,} characters is too long: at most {MAX_LINE:,} are encoded")
         try:
             return self._processor.encode(list(lines), num_threads=threads)
         except (RuntimeError, TypeError):  # a lone surrogate, which UTF-8 cannot encode

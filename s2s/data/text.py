@@ -9,7 +9,9 @@ from __future__ import annotations
 __all__ = [
     "DROP",
     "INVALID_UTF8",
+    "MAX_LINE",
     "NUL",
+    "TOO_LONG",
     "Invalid",
     "Line",
     "missing",
@@ -38,8 +40,10 @@ Line = str | Rejected
 INVALID_UTF8 = Rejected("invalid UTF-8")
 NUL = Rejected("NUL character")
 BLOCK = 1 << 20  # bytes decoded at once: ten times faster than line by line, in constant memory
-MAX_LINE = 1 << 26
-"""Bytes of a line: a file with longer ones is no text, and a small gzip file may unpack to a line that fills memory"""
+MAX_LINE = 1 << 20
+"""Bytes of a line, and characters of any text that is encoded: sentencepiece takes 5 s and 45 MB for as many, and a
+small gzip file may unpack to a line that fills memory"""
+TOO_LONG = Rejected(f"a line of more than {MAX_LINE:,} bytes")
 DROP = "repair the file, or drop such lines with task.invalid=drop"
 
 
@@ -60,7 +64,7 @@ def numbered_lines(path: Path, invalid: Invalid) -> Iterator[tuple[int, Line]]:
 def blocks(path: Path, invalid: Invalid) -> Iterator[list[Line]]:
     """The lines of a file, a list for about every BLOCK bytes."""
     number = 0
-    for data in _whole_lines(path):
+    for data in _whole_lines(path, invalid):
         lines = _decode(data, path, number, invalid)
         if number == 0 and isinstance(lines[0], str):
             lines[0] = lines[0].removeprefix("\ufeff")
@@ -68,8 +72,8 @@ def blocks(path: Path, invalid: Invalid) -> Iterator[list[Line]]:
         yield lines
 
 
-def _whole_lines(path: Path) -> Iterator[bytes]:
-    """Blocks of whole lines, each without its last line end."""
+def _whole_lines(path: Path, invalid: Invalid) -> Iterator[bytes]:
+    """Blocks of whole lines, each without its last line end; a line of more than MAX_LINE bytes may be cut."""
     with open_bytes(path) as file:
         parts: list[bytes] = []  # a line longer than a block is joined once, not once a block
         number = 1
@@ -77,8 +81,10 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
             end = data.rfind(b"\n")
             if end < 0:
                 parts.append(data)
-                if len(parts) > MAX_LINE // BLOCK:
-                    raise DataError(f"{path}:{number}: a line of more than {MAX_LINE:,} bytes; is this file text?")
+                if len(parts) > 2 * MAX_LINE // BLOCK:
+                    parts = [b"".join(parts)[: MAX_LINE + 1]]
+                    if invalid == "error":
+                        raise _too_long(path, number)
                 continue
             number += data.count(b"\n")
             parts.append(data[:end])
@@ -90,6 +96,8 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
 
 def _decode(data: bytes, path: Path, before: int, invalid: Invalid) -> list[Line]:
     """The lines of one block; only a block with an invalid line is decoded line by line."""
+    if len(data) > MAX_LINE and max(map(len, data.split(b"\n"))) > MAX_LINE:
+        return [_line(raw, path, before + i, invalid) for i, raw in enumerate(data.split(b"\n"), 1)]
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -104,7 +112,15 @@ def _without_returns(lines: list[str]) -> list[str]:
     return [line.removesuffix("\r") for line in lines]
 
 
+def _too_long(path: Path, number: int) -> DataError:
+    return DataError(f"{path}:{number}: {TOO_LONG.reason}; is this file text? If so, {DROP}")
+
+
 def _line(raw: bytes, path: Path, number: int, invalid: Invalid) -> Line:
+    if len(raw) > MAX_LINE:
+        if invalid == "drop":
+            return TOO_LONG
+        raise _too_long(path, number)
     try:
         line = raw.decode().removesuffix("\r")
     except UnicodeDecodeError as error:

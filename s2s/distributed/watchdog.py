@@ -2,7 +2,9 @@
 
 Every rank counts the collectives that it has entered, and publishes the count in the store. A rank that has waited
 for the timeout compares the counts: those with a lower count have not entered the collective. They are named, with
-the update that they are in; they dump their Python stacks, and every rank exits.
+the update that they are in; they dump their Python stacks, and every rank exits. While rank 0 does something first,
+which may take any time, its thread publishes a count of its own, so that the others can tell work from a process that
+is stopped or gone.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from s2s.io.exit_status import Cause, exit_now
 
@@ -29,6 +31,7 @@ PERIOD = 1.0
 """Seconds between two checks"""
 MOST_PUBLISHED = 60
 """Heartbeats within the timeout"""
+POLL_SECONDS = 0.2
 REPORT_SECONDS = 3.0
 """Seconds that the other ranks leave to the one that writes the error"""
 
@@ -40,6 +43,8 @@ class Heartbeat(NamedTuple):
     """Collectives entered so far"""
     step: int
     """Current update"""
+    n_beats: int = 0
+    """Grows while the process works at something that the others wait for"""
 
 
 class Watchdog:
@@ -52,6 +57,8 @@ class Watchdog:
         self.rank, self.size, self.seconds = rank, size, seconds
         self.step = 0
         self.n_collectives = 0
+        self.n_beats = 0
+        self.is_beating = False
         self.what = ""
         self.since = 0.0
         """When the current collective was entered; 0 outside of collectives"""
@@ -77,6 +84,30 @@ class Watchdog:
         if self.since:
             self.since = time.monotonic()
 
+    @contextmanager
+    def beating(self) -> Iterator[None]:
+        """Around work that the other ranks wait for with `wait_for_main`."""
+        self.is_beating = True
+        try:
+            yield
+        finally:
+            self.is_beating = False
+
+    def wait_for_main(self, store: PrefixStore, key: str) -> None:
+        """Wait until rank 0 sets `key`; exits with an error if rank 0 has not beaten for `seconds`."""
+        last, since = b"", time.monotonic()
+        while not store.check([key]):
+            time.sleep(POLL_SECONDS)
+            if (beat := store.get("heartbeat/0")) != last:
+                last, since = beat, time.monotonic()
+            elif time.monotonic() - since > self.seconds:
+                self._exit_naming(
+                    [0],
+                    f"rank 0 is stopped, or hangs, in what it does first ({key}): for {self.seconds:g} "
+                    "s it has given no sign of life (train.timeout). The same command continues from the last "
+                    "checkpoint",
+                )
+
     def close(self) -> None:
         """Stop the thread."""
         self.closed.set()
@@ -98,7 +129,8 @@ class Watchdog:
                 return
 
     def _publish(self) -> None:
-        heartbeat = Heartbeat(self.n_collectives, self.step)
+        self.n_beats += self.is_beating
+        heartbeat = Heartbeat(self.n_collectives, self.step, self.n_beats)
         if heartbeat != self.published:
             self.store.set(f"heartbeat/{self.rank}", json.dumps(heartbeat))
             self.published = heartbeat
@@ -109,12 +141,16 @@ class Watchdog:
         hanging = [rank for rank, other in enumerate(others) if other.n_collectives < self.n_collectives]
         if not hanging or not self.since:
             return  # all ranks are in it: the network is slow, and torch's own timeout ends it
+        self._exit_naming(hanging, self._message(hanging, others))
+
+    def _exit_naming(self, hanging: Sequence[int], message: str) -> NoReturn:
+        """Let the ranks that hang dump their stacks, then exit; the first of the others reports `message`."""
         self.store.set("hanging", json.dumps(hanging))
-        self.closed.wait(2 * PERIOD)  # for those ranks to dump their stacks
+        self.closed.wait(2 * PERIOD)
         if self.rank != min(set(range(self.size)) - set(hanging)):
             time.sleep(REPORT_SECONDS)
             os._exit(1)
-        exit_now("s2s-train", f"error: {self._message(hanging, others)}", 1, Cause.HANG)
+        exit_now("s2s-train", f"error: {message}", 1, Cause.HANG)
 
     def _message(self, hanging: Sequence[int], others: Sequence[Heartbeat]) -> str:
         which = ", ".join(f"rank {rank} hangs in update {others[rank].step:,}" for rank in hanging[:8])

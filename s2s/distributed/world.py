@@ -6,7 +6,6 @@ __all__ = ["World", "init", "pick_device"]
 
 import json
 import os
-import time
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -34,7 +33,6 @@ GRACE = timedelta(seconds=30)
 """Added to torch's own timeout, so that the watchdog can name the rank that hangs first"""
 STORE = "S2S_STORE"
 """Environment variable in which our own launcher names the file through which the ranks of one machine meet"""
-POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -109,11 +107,15 @@ class World:
     @contextmanager
     def main_process_first(self, what: str) -> Iterator[None]:
         """Rank 0 runs the block first, however long that takes, then the others; each `what` may be used once."""
-        while self.store is not None and not self.is_main and not self.store.check([what]):
-            time.sleep(POLL_SECONDS)  # a barrier would time out, and block signals
-        yield
-        if self.store is not None and self.is_main:
+        if self.store is None or self.watchdog is None:
+            yield
+        elif self.is_main:
+            with self.watchdog.beating():
+                yield
             self.store.set(what, "done")
+        else:
+            self.watchdog.wait_for_main(self.store, what)  # a barrier would time out, and block signals
+            yield
 
     def barrier(self) -> None:
         """Wait for all ranks."""

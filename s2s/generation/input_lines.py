@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
-from s2s.data.text import INVALID_UTF8, NUL, Line, numbered_lines
+from s2s.data.text import INVALID_UTF8, MAX_LINE, NUL, TOO_LONG, Line, numbered_lines
 from s2s.errors import ConfigError, DataError
 from s2s.task import Rejected
 
@@ -59,6 +59,9 @@ def piped(descriptor: int) -> Iterator[Line | None]:
             whole[0] = b"".join([*torn, whole[0]])
             torn = []
         torn.append(rest)
+        if sum(map(len, torn)) > MAX_LINE:
+            yield TOO_LONG
+            return
         for raw in whole:
             yield _text(raw, first)
             first = False
@@ -69,6 +72,8 @@ def piped(descriptor: int) -> Iterator[Line | None]:
 
 
 def _text(raw: bytes, first: bool) -> Line:
+    if len(raw) > MAX_LINE:
+        return TOO_LONG
     try:
         line = raw.removesuffix(b"\r").decode()
     except UnicodeDecodeError:
@@ -105,5 +110,5 @@ def buffers(
 
 def _good(line: Line, location: str) -> str:
     if isinstance(line, Rejected):
-        raise DataError(f"{location}: {line.reason}; expected UTF-8 text. Repair the line")
+        raise DataError(f"{location}: {line.reason}; expected a line of UTF-8 text. Repair the line")
     return line

@@ -87,6 +87,11 @@ class Reader:
                 raise DataError(
                     f"{text!r} has no tokens in task={self.task.config.name}; leave it out of prefix and phrases"
                 )
+            if self.task.vocab.unk in tokens:
+                raise DataError(
+                    f"{text!r} has symbols that are not in the vocabulary of task={self.task.config.name}, and would "
+                    "not come out as it is; leave it out of prefix and phrases"
+                )
         n_prefix = 1 if given.prefix else 0
         return LexicalConstraint(ids[0] if n_prefix else (), ids[n_prefix:])
 

@@ -9,6 +9,9 @@ __all__ = [
     "CrossAttention",
     "Dropout",
     "Embeddings",
+    "Guidance",
+    "Guided",
+    "GuidedSource",
     "Heads",
     "KVCacheState",
     "KeysValues",
@@ -22,6 +25,7 @@ __all__ = [
     "Projections",
     "SelfAttention",
     "Sinusoids",
+    "SourceWords",
     "VarlenLayout",
     "apply_dropout",
     "empty_kv_cache",
@@ -52,11 +56,13 @@ if TYPE_CHECKING:
     )
     from s2s.nn.dropout import Dropout, apply_dropout
     from s2s.nn.embedding import TABLES, Embeddings
+    from s2s.nn.guidance import Guidance, Guided, GuidedSource
     from s2s.nn.kv_cache import CachedAttention, KVCacheState, empty_kv_cache
     from s2s.nn.linear import Linear, Projections
     from s2s.nn.loss import LabelSmoothed, target_log_probs
     from s2s.nn.positions import LearnedPositions, Sinusoids
     from s2s.nn.varlen import VarlenLayout
+    from s2s.nn.words import SourceWords
 
 
 @dataclass(kw_only=True)
@@ -81,5 +87,15 @@ def s2s_register(registry: Registry) -> None:
 
 
 __getattr__ = lazy_names(
-    __name__, "linear", "dropout", "embedding", "positions", "attention", "kv_cache", "varlen", "loss"
+    __name__,
+    "linear",
+    "dropout",
+    "embedding",
+    "positions",
+    "attention",
+    "kv_cache",
+    "varlen",
+    "loss",
+    "guidance",
+    "words",
 )

@@ -18,6 +18,7 @@ from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
     from s2s.backend.linear import LinearMap
+    from s2s.nn.words import SourceWords
     from s2s.task import Side, Vocab
 
 Sharing = Literal["shared", "target", "none"]
@@ -57,6 +58,11 @@ class Embeddings(nn.Module):
     def target(self, ids: Tensor) -> Tensor:
         """[...] -> [..., D]"""
         return self._look_up(self._target, ids)
+
+    def source_words(self, words: SourceWords, src: Tensor, pad: Tensor) -> tuple[Tensor, Tensor]:
+        """`SourceWords.pool` with the source's matrix."""
+        x, pad = words.pool(self.get_parameter(self._source), src, pad)
+        return x * self.scale, pad
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[..., D] -> [..., V]; without a bias, since the matrix may be that of the embeddings."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 FREE = (
     "run", "train.steps", "train.device", "train.devices", "train.strategy", "train.timeout", "train.restarts",
-    "train.threads", "train.micro_tokens", "train.max_bad",
+    "train.threads", "train.check", "train.micro_tokens", "train.max_bad",
     "train.average", "train.average_of", "valid.*", "checkpoint.*", "log.*", "search.*",
     "data.prepared", "data.workers", "data.timeout",
 )  # fmt: skip

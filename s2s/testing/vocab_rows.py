@@ -13,7 +13,7 @@ from s2s.testing.incremental import assert_close, batch_of
 
 if TYPE_CHECKING:
     from s2s.model import Seq2Seq
-    from s2s.task import Vocab
+    from s2s.task import Side, Vocab
 
 
 @torch.no_grad()
@@ -25,8 +25,8 @@ def assert_vocab_rows(model: Seq2Seq, vocab: Vocab) -> None:
     sides = model.vocab_rows()
     if sides is None:
         return
-    target = _order(vocab, vocab.tgt, seed=1)
-    source = target if vocab.joint else _order(vocab, vocab.src, seed=2)
+    target = _order(vocab, "src" if vocab.joint else "tgt", seed=1)
+    source = target if vocab.joint else _order(vocab, "src", seed=2)
     tensors = model.state_dict()
     for name, side in sides.items():
         assert name in tensors, f"vocab_rows names '{name}', which is not in the state dict"
@@ -42,10 +42,14 @@ def assert_vocab_rows(model: Seq2Seq, vocab: Vocab) -> None:
     assert_close(found, expected, "vocab_rows leaves out a tensor with a row for each token, or names another")
 
 
-def _order(vocab: Vocab, n: int, seed: int) -> torch.Tensor:
-    """[n], the old id of each new one."""
-    special = {vocab.pad, vocab.unk, vocab.bos, vocab.eos, *vocab.tag_ids}
-    regular = torch.tensor([i for i in range(n) if i not in special])
-    order = torch.arange(n)
-    order[regular] = regular[torch.randperm(len(regular), generator=torch.Generator().manual_seed(seed))]
+def _order(vocab: Vocab, side: Side, seed: int) -> torch.Tensor:
+    """The old id of each new one; what begins a word of the source still does."""
+    order = torch.arange(getattr(vocab, side))
+    begins = torch.tensor(vocab.word_begins if side == "src" and vocab.word_begins else [False] * len(order))
+    special = torch.zeros_like(begins)
+    special[[vocab.pad, vocab.unk, vocab.bos, vocab.eos, *vocab.tag_ids]] = True
+    generator = torch.Generator().manual_seed(seed)
+    for alike in (~begins & ~special, begins & ~special):
+        ids = alike.nonzero().squeeze(1)
+        order[ids] = ids[torch.randperm(len(ids), generator=generator)]
     return order

@@ -18,8 +18,10 @@ from s2s.distributed import DDP, FSDP
 from s2s.errors import ConfigError, DataError, PluginError
 from s2s.generation.generator import Generator
 from s2s.metrics import build_metrics
+from s2s.model import Seq2Seq
 from s2s.nn.activation_checkpointing import checkpoint_activations
 from s2s.objective import HasAuxiliary, WithAuxiliary
+from s2s.training.arch_check import check_model
 from s2s.training.batch_size import find_batch_size
 from s2s.training.checkpointing import CheckpointManager
 from s2s.training.data_loader import DataLoader
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
     from s2s.data.prepare import Prepared
     from s2s.distributed import Strategy, World
     from s2s.log import Log
-    from s2s.model import Seq2Seq
     from s2s.objective import Objective
     from s2s.plugin import Plugins
     from s2s.run import RunDirectory
@@ -65,6 +66,8 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
     model = _model(config, plugins, world, task)
     strategy = _strategy(config, world)
     _check_max_len(model, config, prepared)
+    if config.train.check:
+        check_model(model, task.vocab, [corpus for corpus, _ in prepared.train], config.arch.name, world.device)
     initial = _initialize(model, config, task, prepared, plugins, run, world)
     if config.train.activations == "recompute":
         checkpoint_activations(model)
@@ -216,6 +219,13 @@ def _strategy(config: Config, world: World) -> Strategy:
 
 def _model(config: Config, plugins: Plugins, world: World, task: Task) -> Seq2Seq:
     torch.manual_seed(config.seed)  # the initial weights depend on the seed and the model alone
-    model: Seq2Seq = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
+    try:
+        model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
+    except TypeError as error:
+        if "abstract" in str(error):  # "Can't instantiate abstract class X with abstract method decode"
+            raise PluginError(f"arch={config.arch.name}: {error}; write what is missing") from None
+        raise
+    if not isinstance(model, Seq2Seq):
+        raise PluginError(f"arch={config.arch.name}: expected a Seq2Seq, got {type(model).__name__}")
     model.to(world.device)
     return model

@@ -77,6 +77,11 @@ class ParsingConfig(Choice):
     src_vocab_size: int | None = None
     """Size of the source vocabulary, special tokens included; null: 16,000 (section 6.3), 500 for the synthetic corpus.
     Target tokens are those of the trees."""
+    words: Literal["subwords", "parts"] = "subwords"
+    """What a source word is encoded as. parts: the word, if it stands twice or more in the training trees, and hashed
+    prefixes, suffixes, trigrams and shape, for an architecture with arch.words=pooled."""
+    tags: Literal["form", "predict"] = "form"
+    """Parts of speech in outputs. form: as task.linear has them. predict: beside every word, in any form."""
     word_ends: Literal["none", "mark", "number"] = "none"
     """Token after every source word. mark: always the same. number: one of 16 in turn, which the word's token in the
     target has, too; from few trees, a model then learns much sooner at which word it is."""
@@ -92,6 +97,12 @@ class ParsingConfig(Choice):
     def __post_init__(self) -> None:
         if self.trees < 1:
             raise ConfigError(f"task.trees={self.trees}: give 1 or more")
+        if self.word_ends != "none" and self.words == "parts":
+            raise ConfigError(f"task.word_ends={self.word_ends} is for task.words=subwords; give task.word_ends=none")
+        if self.tags == "predict" and self.word_ends == "number":
+            raise ConfigError("task.tags=predict and task.word_ends=number exclude each other")
+        if self.tags == "predict" and self.linear == "released":
+            raise ConfigError("task.linear=released has parts of speech already; give task.tags=form")
         if (self.valid or self.test) and not self.has_files:
             raise ConfigError("task.valid or task.test is given without task.train; give task.train=trees.mrg")
 

@@ -27,6 +27,8 @@ def words_of(line: str) -> list[str]:
 class SourceEncoder:
     """Words to ids, with an optional token after each word."""
 
+    unknown: Sequence[float] = ()
+
     def __init__(self, subwords: Subwords, n_ends: int = 0) -> None:
         """`n_ends`: number of different word-end tokens, used in turn."""
         self.subwords = subwords
@@ -35,6 +37,16 @@ class SourceEncoder:
         self.word_marks = [piece.startswith(BEGINNING) for piece in subwords.pieces] + [False] * n_ends
         """By id, whether it begins a word: every word has exactly one such token"""
         self.blank = subwords.pieces.index(BEGINNING) if BEGINNING in subwords.pieces else subwords.unk
+
+    @property
+    def identity(self) -> str:
+        """A hash of the subwords."""
+        return self.subwords.identity
+
+    @property
+    def pieces(self) -> list[str]:
+        """The tokens in the order of their ids."""
+        return [*self.subwords.pieces, *(f"<word end {i}>" for i in range(len(self.ends)))]
 
     @property
     def size(self) -> int:

@@ -15,14 +15,16 @@ from s2s.data import Subwords, missing, train_subwords
 from s2s.io import read_json, write_file
 from s2s_parsing.constraint.fallback import fallback
 from s2s_parsing.corpora import TreeCleaning, corpora_of
-from s2s_parsing.linear import FORMS, PERIOD, Linear, LinearConfig, Numbered, Unwritable
+from s2s_parsing.linear import FORMS, PERIOD, Linear, LinearConfig, Numbered, Tagged, Unwritable
 from s2s_parsing.ptb_tokenizer import tokenize
 from s2s_parsing.source_encoder import SourceEncoder, words_of
+from s2s_parsing.stack_guide import StackGuide
 from s2s_parsing.svg_tree import html, svg
 from s2s_parsing.text_tree import pretty
 from s2s_parsing.tree import Tree, leaves, to_nltk
 from s2s_parsing.treebank import join_chains, read_brackets, split_joined
 from s2s_parsing.vocabulary import TreeStatistics, TreeVocabulary, load_vocabulary, save_vocabulary
+from s2s_parsing.word_parts import WordParts, learn_words, load_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from s2s import Constraint, Registry, Side, TokenNames
     from s2s_parsing import ParsingConfig
 
-SOURCE, TARGET, SETTINGS = "source.model", "target.json", "task.json"
+SOURCE, WORDS, TARGET, SETTINGS = "source.model", "words.json", "target.json", "task.json"
 N_ENDS = {"none": 0, "mark": 1, "number": PERIOD}
 UNWRITABLE = Rejected("labels that task.linear cannot tell apart")
 
@@ -42,7 +44,7 @@ class Parsing(Task):
     """Sentences of words separated by blanks, and their trees."""
 
     config: ParsingConfig
-    source: SourceEncoder
+    source: SourceEncoder | WordParts
     """Set, as `target`, by `learn` or `load`."""
     target: TreeVocabulary
     views = MappingProxyType({"pretty": pretty, "svg": svg, "html": html})
@@ -53,6 +55,7 @@ class Parsing(Task):
         self.metrics = config.metrics
         self.metric_options = {"param": config.param}
         form = form or FORMS[config.linear](LinearConfig(name=config.linear))
+        form = Tagged(form) if config.tags == "predict" else form
         self.form = Numbered(form) if config.word_ends == "number" else form
         self._corpora = corpora_of(config, registry)
         self._cleaning = TreeCleaning(config)
@@ -76,17 +79,19 @@ class Parsing(Task):
         """Train the subwords and collect the target vocabulary, from all usable training trees."""
         config, option = self.config, "task.src_vocab_size"
         trees = TreeStatistics(self.form)
-        train_subwords(self._sentences(trees), directory / SOURCE, config.subword, config.size, option=option)
+        if config.words == "parts":
+            learn_words(self._sentences(trees), directory / WORDS)
+        else:
+            train_subwords(self._sentences(trees), directory / SOURCE, config.subword, config.size, option=option)
         save_vocabulary(trees.vocabulary(), directory / TARGET)
-        identity = Subwords(directory / SOURCE).identity
-        written = {**self._shape(), "source": identity, "cleaned": self._cleaning.counts}
+        written = {**self._shape(), "source": self._load_source(directory).identity, "cleaned": self._cleaning.counts}
         write_file(directory / SETTINGS, json.dumps(written, indent=2).encode() + b"\n")
         self.load(directory)
 
     def load(self, directory: Path) -> None:
         """Read the vocabularies; raises DataError if they do not fit the configuration."""
-        subwords = Subwords(directory / SOURCE)
-        expected = {**self._shape(), "source": subwords.identity}
+        self.source = self._load_source(directory)
+        expected = {**self._shape(), "source": self.source.identity}
         written = _read_settings(directory / SETTINGS)
         for key, value in expected.items():
             if written.get(key) != value:
@@ -94,9 +99,14 @@ class Parsing(Task):
                     f"{directory}: made with {key}={written.get(key)}, but {key}={value} is configured; prepare again"
                 )
         self._cleaning.counts = {name: Counter(counts) for name, counts in written["cleaned"].items()}
-        self.source = SourceEncoder(subwords, N_ENDS[self.config.word_ends])
         self.target = load_vocabulary(self.form, directory / TARGET)
-        self.vocab = Vocab(src=self.source.size, tgt=self.target.size)
+        self.vocab = Vocab(
+            src=self.source.size,
+            tgt=self.target.size,
+            word_begins=self.source.word_marks,
+            unknown=self.source.unknown,
+            guide=StackGuide(self.target.actions, self.target.bounds.with_reserve().depth),
+        )
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         """Ids of both sides, without bos and eos."""
@@ -126,7 +136,7 @@ class Parsing(Task):
         """The subwords and word ends of sources, the tokens of the linearisation."""
         if side == "tgt":
             return self.target.tokens
-        return [*self.source.subwords.pieces, *(f"<word end {i}>" for i in range(len(self.source.ends)))]
+        return self.source.pieces
 
     def source_words(self, src: str) -> Sequence[int | None]:
         """From the subwords that begin words."""
@@ -167,7 +177,16 @@ class Parsing(Task):
 
     def _shape(self) -> dict[str, Any]:
         """The options that determine the target vocabulary."""
-        return {key: getattr(self.config, key) for key in ("linear", "unary", "word_ends")}
+        shape = {key: getattr(self.config, key) for key in ("linear", "unary", "word_ends")}
+        newer = {"words": "subwords", "tags": "form"}  # with these, what older versions prepared is right
+        return shape | {
+            key: getattr(self.config, key) for key, old in newer.items() if getattr(self.config, key) != old
+        }
+
+    def _load_source(self, directory: Path) -> SourceEncoder | WordParts:
+        if self.config.words == "parts":
+            return load_words(directory / WORDS)
+        return SourceEncoder(Subwords(directory / SOURCE), N_ENDS[self.config.word_ends])
 
     def _example(self, tree: Tree) -> Example | Rejected:
         written = self._written(tree)

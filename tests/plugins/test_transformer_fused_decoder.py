@@ -17,7 +17,8 @@ from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.request import SentenceQueue, SourceSentence
 from s2s.testing import VOCAB, assert_state_reorders, assert_step_is_decode
 from s2s_transformer import TransformerConfig
-from s2s_transformer.model import Decoding, Transformer
+from s2s_transformer.decoding import Decoding
+from s2s_transformer.model import Transformer
 
 if TYPE_CHECKING:
     from s2s.task import Vocab

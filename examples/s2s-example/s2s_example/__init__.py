@@ -1,4 +1,4 @@
-"""What this distribution brings: `arch=rnn` and `task=sorting`. No torch is imported until one is built."""
+"""What this distribution brings: `arch=example_rnn` and `task=sorting`. No torch is imported until one is built."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SortingConfig(s2s.Choice):
 
 @s2s.hookimpl
 def s2s_register(registry: s2s.Registry) -> None:
-    registry.arch("rnn", RNNConfig, "s2s_example.rnn:RNN")
-    registry.preset("arch", "rnn_tiny", {"name": "rnn", "d_model": 32})
+    registry.arch("example_rnn", RNNConfig, "s2s_example.rnn:RNN")
+    registry.preset("arch", "example_rnn_tiny", {"name": "example_rnn", "d_model": 32})
     registry.task("sorting", SortingConfig, "s2s_example.sorting:Sorting")
-    registry.preset("task", "sorting", {"name": "sorting", "defaults": {"arch": "rnn"}})
+    registry.preset("task", "sorting", {"name": "sorting", "defaults": {"arch": "example_rnn"}})

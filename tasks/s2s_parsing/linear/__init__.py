@@ -13,6 +13,7 @@ __all__ = [
     "LinearConfig",
     "Malformed",
     "Numbered",
+    "Tagged",
     "Unwritable",
     "build",
     "repair",
@@ -23,6 +24,7 @@ from s2s_parsing.linear.contract import Linear, LinearConfig, Unwritable
 from s2s_parsing.linear.forms import Brackets, InOrder, Released, Vinyals
 from s2s_parsing.linear.numbered import PERIOD, Numbered
 from s2s_parsing.linear.repair import repair
+from s2s_parsing.linear.tagged import Tagged
 
 FORMS: dict[str, type[Linear]] = {"released": Released, "vinyals": Vinyals, "brackets": Brackets, "in_order": InOrder}
 """The shipped forms by their names."""

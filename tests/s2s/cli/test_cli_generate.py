@@ -19,6 +19,7 @@ from capitals import Capitals
 from torch import Tensor, nn
 
 from s2s.cli.generate import main
+from s2s.data.text import MAX_LINE
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.generation.build import Loaded
@@ -665,3 +666,24 @@ def test_a_file_that_begins_like_json_but_is_none_says_what_to_do(tmp_path: Path
     write(tmp_path / "in", "{a} b")
     assert run("input=in", "format=jsonl") == 2
     assert "or give input_format=text" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("source", ["file", "pipe", "endless"])
+def test_a_line_that_is_too_long_is_one_line_of_error(tmp_path: Path, capfd: Any, source: str) -> None:
+    long = tmp_path / "long"
+    long.write_text(f"ab\n{'x' * (MAX_LINE + 1)}\n")
+    name = str(long)
+    if source == "pipe":
+        ends = os.pipe()
+        thread = threading.Thread(target=lambda: (os.write(ends[1], long.read_bytes()), os.close(ends[1])))
+        thread.start()
+        name = f"/dev/fd/{ends[0]}"
+    if source == "endless":
+        name = "/dev/zero"
+    assert run(f"input={name}", "output=-") == 2
+    if source == "pipe":
+        thread.join()
+    out, err = capfd.readouterr()
+    number = 1 if source == "endless" else 2
+    assert f"{name}:{number}: a line of more than 1,048,576 bytes; expected a line of UTF-8 text" in err
+    assert out == ("" if source == "endless" else "AB\n")

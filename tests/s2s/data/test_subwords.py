@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from s2s.data import subwords as subword_module
 from s2s.data.subwords import Subwords, Trained, train_subwords
+from s2s.data.text import MAX_LINE
 from s2s.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -50,6 +51,11 @@ def test_a_list_is_encoded_as_its_lines_are(subwords: Subwords, threads: int) ->
     lines = [*text(50, seed=2), "", " ", "unseen Ω", "\u2028", "a\0b"]
     reference = sentencepiece.SentencePieceProcessor(model_file=str(subwords.path))
     assert subwords.encode(lines, threads) == [reference.encode(line) for line in lines]
+
+
+def test_a_text_that_would_end_the_process_is_refused(subwords: Subwords) -> None:
+    with pytest.raises(DataError, match="a text of 1,048,577 characters is too long: at most 1,048,576"):
+        subwords.encode(["a", "a" * (MAX_LINE + 1)])
 
 
 def test_known_text_comes_back(subwords: Subwords) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 import tracemalloc
 from pathlib import Path
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from s2s.data import text as text_module
 from s2s.data.corpus_options import parse_corpora
 from s2s.data.parallel import PARALLEL, read_pairs
-from s2s.data.text import read_lines
+from s2s.data.text import MAX_LINE, TOO_LONG, numbered_lines, read_lines
 from s2s.errors import ConfigError, DataError
 from s2s.task import Example, Rejected
 
@@ -387,3 +388,25 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
         sizes.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert sizes[1] < 1.2 * sizes[0]
+
+
+@pytest.mark.parametrize("n", [MAX_LINE - 1, MAX_LINE, MAX_LINE + 1, 3 * MAX_LINE + 7])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_line_has_a_limit_and_its_neighbours_are_read(tmp_path: Path, n: int, end: str) -> None:
+    path = tmp_path / "long"
+    path.write_text(f"a\nb\n{'x' * n}\nc\n{'y' * 10}{end}")
+    if n <= MAX_LINE:
+        assert [len(line) for line in read_lines(path)] == [1, 1, n, 1, 10]
+        return
+    with pytest.raises(DataError, match=r"long:3: a line of more than 1,048,576 bytes; is this file text"):
+        list(read_lines(path))
+    found = dict(numbered_lines(path, "drop"))
+    assert found == {1: "a", 2: "b", 3: TOO_LONG, 4: "c", 5: "y" * 10}
+
+
+def test_a_pipe_or_a_device_is_no_corpus(tmp_path: Path) -> None:
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("zero", "pipe"):
+        with pytest.raises(DataError, match="is a pipe or a device, expected a file"):
+            list(read_lines(tmp_path / name))

@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import time
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,9 @@ import torch
 from children import in_child, in_children
 from sorting_runs import outcome, train, train_in_ranks
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+from s2s import distributed
+from s2s.io.exit_status import Cause, read_error_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +49,32 @@ def test_a_rank_that_hangs_is_named_with_its_update(tmp_path: Path, place: str, 
     )
     assert "rank 1 hangs here:" in said
     assert "watch_plugin.py" in said.partition("rank 1 hangs here:")[2]
+
+
+def test_a_main_rank_that_is_stopped_in_what_it_does_first_is_found(tmp_path: Path) -> None:
+    """SIGSTOP, as of a machine that is suspended: no thread of the process can say anything any more."""
+
+    began = time.monotonic()
+
+    def rank(number: int) -> None:
+        os.environ |= {"RANK": str(number), "WORLD_SIZE": "2", "S2S_STORE": str(tmp_path / "store")}
+        os.environ["S2S_ERROR_DIR"] = str(tmp_path)
+        world = distributed.init("cpu", timedelta(seconds=3))
+        with world.main_process_first("prepare"):
+            time.sleep(8)  # any time, as long as it lives
+            (tmp_path / "pid").write_text(str(os.getpid()))
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    def end_rank_0() -> None:
+        while not list(tmp_path.glob("*.json")):
+            time.sleep(0.1)
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+
+    assert in_children([partial(rank, 0), partial(rank, 1), end_rank_0]) == [-signal.SIGKILL, 1, 0]
+    assert time.monotonic() - began > 8 + 3
+    (said,) = read_error_files(tmp_path)
+    assert said.cause == Cause.HANG
+    assert "rank 0 is stopped, or hangs, in what it does first (prepare): for 3 s" in said.message
 
 
 def under_an_agent(folder: Path, backend: str, *arguments: str, **env: str) -> int:

@@ -271,6 +271,17 @@ def test_what_is_asked_must_have_symbols(model: Copy) -> None:
         next(outputs)
 
 
+@pytest.mark.parametrize("asked", [{"prefix": "b?"}, {"phrases": ("?",)}])
+def test_what_is_asked_must_come_out_as_it_is(model: Copy, asked: dict[str, Any]) -> None:
+    class WithUnknown(Sentences):
+        def encode(self, examples: Any) -> Any:
+            unk = self.vocab.unk
+            return [Encoded([4], [unk if c == "?" else 4 for c in example.tgt]) for example in examples]
+
+    with pytest.raises(DataError, match="has symbols that are not in the vocabulary of task="):
+        next(generator(model, WithUnknown())([Input("abc", **asked)]))
+
+
 def test_words_of_parts_are_numbered_as_in_the_whole() -> None:
     def part(hyp: str, *align: tuple[int, int]) -> Candidate:
         return Candidate(hyp, 0.0, [], [], [], list(align))

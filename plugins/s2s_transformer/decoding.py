@@ -1,0 +1,63 @@
+"""The state of decoding step by step.
+
+Shapes: B sentences, K hypotheses, S source length, P positions, D = d_model.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Decoding"]
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from s2s.backend import bucket_size
+from s2s.nn import KeysValues, KVCacheState
+
+
+@dataclass
+class Decoding(KVCacheState):
+    """The sentence's half is each layer's keys and values of the source, where it `seen` [B, S] is a token, and what a
+    guide refers to."""
+
+    positions: Tensor = field(kw_only=True)
+    """Vectors of the first positions, [P, D]: what belongs to no sentence"""
+    guide: Tensor | None = field(kw_only=True)
+    """[B, K, ·], the guide's states"""
+
+    def keep(self, rows: Tensor) -> Self:
+        """The state of the sentences `rows` [B']."""
+        guide = None if self.guide is None else self.guide.index_select(0, rows)
+        return replace(super().keep(rows), guide=guide)
+
+    def reorder(self, parents: Tensor) -> Self:
+        """Hypothesis k of sentence b continues hypothesis parents[b, k]."""
+        state = super().reorder(parents)
+        if self.guide is None:
+            return state
+        index = parents[..., None].expand(-1, -1, self.guide.size(-1))
+        return replace(state, guide=self.guide.gather(1, index))
+
+    def buffers(self) -> Any:
+        """With those of the guide."""
+        return super().buffers(), self.guide
+
+    def with_buffers(self, buffers: Any) -> Self:
+        """The same state with other tensors for those of `buffers`."""
+        own, guide = buffers
+        return replace(super().with_buffers(own), guide=guide)
+
+    def join(self, other: Self) -> Self:
+        """The sentences of both, these first, as wide as the longest source that is still there."""
+        guide = None if self.guide is None or other.guide is None else torch.cat([self.guide, other.guide])
+        return replace(super(Decoding, self._cut()).join(other), guide=guide)
+
+    def _cut(self) -> Self:
+        sources, seen, guided = self.sentence
+        n = seen.size(1)
+        longest = n and int((seen.any(0) * torch.arange(1, 1 + n, device=seen.device)).amax())
+        longest = min(n, bucket_size(longest, seen.device, least=32))
+        sources = [KeysValues(*(x[:, :, :longest] for x in source)) for source in sources]
+        return replace(self, sentence=(sources, seen[:, :longest], guided))

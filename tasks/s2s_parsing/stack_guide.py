@@ -1,0 +1,91 @@
+"""Where a linearised tree so far stands in its sentence: the next word, the last, and what is open on the stack.
+
+Shapes: B sentences, K hypotheses, V target tokens, D depth bound.
+
+The items of the stack are those of in-order parsing (Liu and Zhang, 2017); an item is one number, its left edge and its
+label, so that few small operations are left: (left + 1) * n_labels + label, and 0 for none.
+"""
+
+from __future__ import annotations
+
+__all__ = ["StackGuide"]
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from s2s import Guide
+from s2s_parsing.linear import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s_parsing.linear import Action
+
+WORDS, DEPTH, FINISHED, TOP, STACK = range(5)
+"""Parts of a state: words taken; brackets open; whether the last action finished an item; the last child of the
+innermost bracket; from there on the open brackets, the innermost at `STACK + depth`, with one empty slot first."""
+NONE, WORD = 0, 1
+"""Labels that no bracket has"""
+
+
+class StackGuide(Guide):
+    """Places: the next word, the last one, the left edges of the innermost bracket's last child, of that bracket, and
+    of the one around it. Kinds: the labels of those three, and whether the last action finished an item.
+
+    `actions`: the action of each target id; None for tokens that are none. `depth`: brackets open at once; what is
+    open beyond is forgotten.
+    """
+
+    n_places = 5
+
+    def __init__(self, actions: Sequence[Action | None], depth: int) -> None:
+        names = sorted({a.label for a in actions if a and a.kind in (Kind.OPEN, Kind.PROJECT) and a.label is not None})
+        numbers = {name: number for number, name in enumerate(names, WORD + 1)}
+        self.n_labels, self.depth = len(numbers) + WORD + 1, depth
+        self.kinds = (self.n_labels, self.n_labels, self.n_labels, 2)
+        effects = [_effect(action, numbers) for action in actions]
+        self._effects = {torch.device("cpu"): torch.tensor(effects)}
+
+    def start(self, src: Tensor, pad: Tensor) -> Tensor:
+        """[B, S] -> [B, 1, STACK + D + 2], nothing taken and nothing open."""
+        del pad
+        return torch.zeros(src.size(0), 1, STACK + self.depth + 2, dtype=torch.long, device=src.device)
+
+    def advance(self, state: Tensor, token: Tensor) -> Tensor:
+        """The states after `token` [B, K]; a bracket is always written above the stack, which only opening raises."""
+        word, opens, projects, closes, label = self._on(state.device)[token].unbind(-1)
+        n_words, depth, finished, top = state[..., :STACK].unbind(-1)
+        innermost = state.gather(-1, (STACK + depth)[..., None]).squeeze(-1)
+        left = torch.where(projects > 0, top.div(self.n_labels, rounding_mode="floor"), n_words + 1)
+        changed = (word | opens | closes) > 0
+        own = word * ((n_words + 1) * self.n_labels + WORD) + closes * innermost  # 0 after opening: no child yet
+        top = torch.where(changed, own, top)
+        finished = torch.where(changed | (projects > 0), word | closes, finished)
+        stack = state[..., STACK:].scatter(-1, (depth + 1)[..., None], (left * self.n_labels + label)[..., None])
+        depth = (depth + opens + projects - closes).clamp(0, self.depth)
+        return torch.cat([torch.stack([n_words + word, depth, finished, top], dim=-1), stack], dim=-1)
+
+    def read(self, state: Tensor) -> tuple[Tensor, Tensor]:
+        """States [B, K, ·] -> places [B, K, 5], kinds [B, K, 4]"""
+        n_words, depth, finished, top = state[..., :STACK].unbind(-1)
+        slots = torch.stack([depth, (depth - 1).clamp(min=0)], dim=-1)  # slot 0 is empty
+        items = torch.cat([top[..., None], state[..., STACK:].gather(-1, slots)], dim=-1)  # [B, K, 3]
+        lefts = items.div(self.n_labels, rounding_mode="floor") - 1
+        places = torch.cat([torch.stack([n_words, n_words - 1], dim=-1), lefts], dim=-1)
+        return places, torch.cat([items % self.n_labels, finished[..., None]], dim=-1)
+
+    def _on(self, device: torch.device) -> Tensor:
+        """The effects on a device, copied at their first use."""
+        if device not in self._effects:
+            self._effects[device] = self._effects[torch.device("cpu")].to(device)
+        return self._effects[device]
+
+
+def _effect(action: Action | None, numbers: dict[str, int]) -> list[int]:
+    """Whether it takes a word, opens, projects or closes, and the number of its label."""
+    if action is None:
+        return [0] * 5
+    kinds = [int(action.kind is kind) for kind in (Kind.WORD, Kind.OPEN, Kind.PROJECT, Kind.CLOSE)]
+    return [*kinds, numbers.get(action.label or "", NONE)]

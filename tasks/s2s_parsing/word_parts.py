@@ -1,0 +1,113 @@
+"""Source words as their parts: the word itself, if it is frequent, then prefixes, suffixes, trigrams and its shape.
+
+The parts are hashed into a fixed number of ids, so that no word is without: an unknown one is known by its ending.
+"""
+
+from __future__ import annotations
+
+__all__ = ["WordParts", "learn_words", "load_words"]
+
+import hashlib
+import json
+from collections import Counter
+from functools import cached_property, lru_cache
+from itertools import groupby
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from s2s import DataError
+from s2s.data import UNK, missing
+from s2s.io import write_file
+from s2s_parsing.source_encoder import words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
+N_BUCKETS = 8192
+"""Ids of hashed parts"""
+AFFIX = 4
+"""Longest prefix and suffix"""
+RARE = 2
+"""Words that stand less often in the training text are unknown"""
+UNKNOWN = 0.25
+"""A training token of a word with n occurrences becomes unknown with probability 0.25 / (0.25 + n) (Kiperwasser and
+Goldberg, 2016)"""
+
+
+class WordParts:
+    """Words to ids: of each first the word or unk, then its parts."""
+
+    ends: Sequence[int] = ()
+
+    def __init__(self, counts: Mapping[str, int], n_buckets: int = N_BUCKETS) -> None:
+        self.counts, self.n_buckets = counts, n_buckets
+        self.pieces = [*SPECIAL, *counts, *(f"<part {i}>" for i in range(n_buckets))]
+        self.ids = {word: i for i, word in enumerate(counts, len(SPECIAL))}
+        first_bucket = len(SPECIAL) + len(counts)
+        self.word_marks = [UNK <= i < first_bucket and i not in (2, 3) for i in range(len(self.pieces))]
+        self.unknown = [0.0] * len(SPECIAL) + [UNKNOWN / (UNKNOWN + n) for n in counts.values()] + [0.0] * n_buckets
+        """By id, how often training reads it as unknown"""
+        self._parts = lru_cache(maxsize=100_000)(self._hashed)
+
+    @property
+    def size(self) -> int:
+        """Number of tokens."""
+        return len(self.pieces)
+
+    @cached_property
+    def identity(self) -> str:
+        """A hash of all that determines ids."""
+        return hashlib.sha256(json.dumps([self.counts, self.n_buckets]).encode()).hexdigest()
+
+    def encode(self, lines: Sequence[str]) -> list[list[int]]:
+        """Ids of every line, without bos and eos."""
+        return [[i for word in words_of(line) for i in self._parts(word)] for line in lines]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The words of ids; of an unknown one no more is known."""
+        return " ".join(self.pieces[i] for i in ids if self.word_marks[i])
+
+    def _hashed(self, word: str) -> list[int]:
+        first_bucket = self.size - self.n_buckets
+        buckets = [first_bucket + crc32(part.encode(errors="surrogatepass")) % self.n_buckets for part in parts(word)]
+        return [self.ids.get(word, UNK), *buckets]
+
+
+def parts(word: str) -> list[str]:
+    """Prefixes, suffixes and trigrams in lower case, and the shape, each named after its kind."""
+    lower = word.lower()
+    lengths = range(1, min(AFFIX, len(word)) + 1)
+    marked = f"<{lower}>"
+    return [
+        *(f"p{lower[:n]}" for n in lengths),
+        *(f"s{lower[-n:]}" for n in lengths),
+        *(f"t{marked[i : i + 3]}" for i in range(len(marked) - 2)),
+        f"h{shape(word)}",
+    ]
+
+
+def shape(word: str) -> str:
+    """Capital, small, digit or other, each run once: `Xx` of Rome, `d.d` of 3.5."""
+    kinds = ("X" if c.isupper() else "x" if c.isalpha() else "d" if c.isdigit() else c for c in word)
+    return "".join(kind for kind, _ in groupby(kinds))
+
+
+def learn_words(lines: Iterable[str], path: Path, n_buckets: int = N_BUCKETS) -> None:
+    """Count the words of the training sentences, and write the frequent ones to a JSON file."""
+    counts = Counter(word for line in lines for word in words_of(line))
+    kept = sorted((word for word in counts if counts[word] >= RARE), key=lambda word: (-counts[word], word))
+    written = {"n_buckets": n_buckets, "words": [[word, counts[word]] for word in kept]}
+    write_file(path, json.dumps(written, ensure_ascii=False).encode(errors="surrogatepass") + b"\n")
+
+
+def load_words(path: Path) -> WordParts:
+    """Read them; raises DataError if the file is damaged."""
+    try:
+        written = json.loads(path.read_bytes().decode(errors="surrogatepass"))
+        return WordParts({str(word): int(n) for word, n in written["words"]}, int(written["n_buckets"]))
+    except FileNotFoundError:
+        raise missing(path) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path}: not the words of this task ({error}); prepare again") from None
