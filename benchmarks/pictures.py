@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ def main() -> None:
         address = next(line for line in server.stderr if line.startswith("serving")).split()[1]
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         pictures_of_the_page(browser, address)
+        pictures_of_reports(browser)
         browser.close()
         server.terminate()
 
@@ -49,6 +51,31 @@ def pictures_of_the_page(browser: Browser, address: str) -> None:
     generate(page, TREES)
     page.screenshot(path=IMAGES / "page-trees.png")
     page.close()
+
+
+def pictures_of_reports(browser: Browser) -> None:
+    """The report of a parser on a few sentences, and the attention of a sentence, as files."""
+    with tempfile.TemporaryDirectory() as folder:
+        few = ["sentences=40", "samples=20", "pairs=2000", f"output={folder}/report"]
+        subprocess.run([sys.executable, "-m", "s2s_report.command", "run=parse", *few], check=True)
+        page = browser.new_page(viewport={"width": DESK[0], "height": 760})
+        page.goto(f"file://{folder}/report.html")
+        worst = page.locator("section", has=page.locator("h2", has_text="Worst sentences"))
+        worst.locator("summary").first.click()
+        worst.screenshot(path=IMAGES / "report-trees.png")
+        page.close()
+        for form in ("attention", "figures"):
+            command = [sys.executable, "-m", "s2s.cli.generate", "run=demo", "threads=1", f"format={form}", "--quiet"]
+            sentence = "The boys eat the bread and the women buy a small house."
+            done = subprocess.run(command, input=sentence, check=True, capture_output=True, text=True)
+            Path(folder, f"{form}.html").write_text(done.stdout, encoding="utf-8")
+            page = browser.new_page(viewport={"width": 900, "height": 320 if form == "attention" else 900})
+            page.goto(f"file://{folder}/{form}.html")
+            if form == "attention":
+                page.get_by_label("Layer").select_option(label="cross 1")
+                page.locator("[role=option]").nth(3).focus()
+            page.screenshot(path=IMAGES / f"{form}.png")
+            page.close()
 
 
 def opened(browser: Browser, address: str, size: tuple[int, int], scheme: Any) -> Any:

@@ -32,6 +32,7 @@ GROUPS = {
 SERVICES = {
     "corpus": "raw examples: factory(config) -> s2s.corpus.Corpus",
     "intermediate": "what exporters read: factory(arch config, model) -> s2s.intermediate.IntermediateModel",
+    "output_format": "how s2s-generate writes outputs: factory(config, generator) -> s2s.generation.OutputFormat",
     "inference_engine": "another program that runs an exported model: "
     "factory(folder, run, config, search config, device) -> s2s.decoding.Search with describe()",
 }

@@ -108,7 +108,7 @@ class RNN(Seq2Seq):
         """The keys of the source once per sentence; the decoder's first state."""
         assert isinstance(memory, RecurrentMemory)
         state = self.decoder.begin(memory.start, memory.hidden)
-        guided, guide = (None, None) if memory.guided is None else memory.guided
+        guided, guide = memory.guided or (None, None)
         return RecurrentState(sentence=(self._source(memory), guided), hypothesis=(state, guide))
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:

@@ -57,14 +57,15 @@ def intermediate(config: TransformerConfig, model: Transformer) -> IntermediateM
 
 def _layer(layer: EncoderLayer | DecoderLayer) -> Layer:
     decodes = layer if isinstance(layer, DecoderLayer) else None
+    cross = decodes.cross_attention if decodes else None
     return Layer(
         attention=_attention(layer.attention),
         attention_norm=_norm(layer.attention_residual.norm),
         inner=_linear(layer.feed_forward.inner),
         out=_linear(layer.feed_forward.out),
         feed_forward_norm=_norm(layer.feed_forward_residual.norm),
-        cross=_cross_attention(decodes.cross_attention) if decodes else None,
-        cross_norm=_norm(decodes.cross_attention_residual.norm) if decodes else None,
+        cross=_cross_attention(cross) if cross else None,
+        cross_norm=_norm(decodes.cross_attention_residual.norm) if decodes and cross else None,
     )
 
 

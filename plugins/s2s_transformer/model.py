@@ -190,10 +190,11 @@ class Transformer(Seq2Seq):
         heads = [layer.attention.heads for layer in self.decoder]
         like = sources[0].k if sources else memory.hidden
         guided = memory.guided if isinstance(memory, GuidedMemory) else None
-        source, guide = (None, None) if guided is None else guided
-        source = source and GuidedSource(*(t.clone() for t in source))  # `keep` writes into what is the state's own
+        source = GuidedSource(*(t.clone() for t in guided.source)) if guided else None  # `keep` writes into it
         state = empty_kv_cache((sources, ~memory.pad, source), len(memory.pad), heads, like=like)
-        return Decoding(**vars(state), positions=memory.hidden.flatten(0, 1)[:0], guide=guide)
+        return Decoding(
+            **vars(state), positions=memory.hidden.flatten(0, 1)[:0], guide=guided.start if guided else None
+        )
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token [B, K] -> logits [B, K, V]. A sentence's hypotheses are queries to one copy of its source."""

@@ -13,6 +13,7 @@ __all__ = [
 ]
 
 import ctypes
+import math
 import resource
 import sys
 import time
@@ -23,28 +24,48 @@ import torch
 
 from s2s.backend.memory import available
 
-WIDTH = {"cpu": 512, "cuda": 8192}
+WIDTH = {"cpu": 2048, "cuda": 8192}
 """Of the square matrices with which the rate is measured"""
-REPEATS = 3
+WARM_UP, MEASURED, LONGEST = 0.1, 0.5, 3.0
+"""Seconds before the measurement, seconds in which nothing faster may come for it to end, and the most it takes"""
 
 
 def matmul_rate(device: torch.device, dtype: torch.dtype, width: int | None = None) -> float:
-    """Floating-point operations per second of one large product: the best of three, in CPU time on a CPU."""
-    width = width or WIDTH[device.type]
-    a, b = (torch.randn(width, width, device=device).to(dtype) for _ in range(2))
-    a @ b
-    return 2 * width**3 / min(_seconds(a, b) for _ in range(REPEATS))
+    """Floating-point operations per second of one large product, in wall time: the best, until none is faster.
+
+    On a machine that others use as well single products differ several times over. Where a product is slow, as in bf16
+    on a CPU without instructions for it, a smaller one is taken, which also warms up the larger.
+    """
+    size = min(256, width or WIDTH[device.type])
+    while True:
+        a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
+        began = time.perf_counter()
+        while (seconds := _seconds(a, b)) < WARM_UP and time.perf_counter() - began < WARM_UP:
+            pass
+        if size == (width or WIDTH[device.type]) or 8 * seconds > MEASURED:
+            return 2 * size**3 / _best(a, b)
+        size *= 2
+
+
+def _best(a: torch.Tensor, b: torch.Tensor) -> float:
+    """Seconds of the fastest of several products."""
+    began = found_at = time.perf_counter()
+    best = math.inf
+    while (now := time.perf_counter()) - found_at < MEASURED and now - began < LONGEST:
+        seconds = _seconds(a, b)
+        if seconds < 0.98 * best:
+            found_at = time.perf_counter()
+        best = min(best, seconds)
+    return best
 
 
 def _seconds(a: torch.Tensor, b: torch.Tensor) -> float:
-    if a.device.type == "cpu":
-        began = time.process_time()
-        a @ b
-        return (time.process_time() - began) / torch.get_num_threads()
-    torch.accelerator.synchronize()
+    if a.device.type == "cuda":
+        torch.cuda.synchronize(a.device)
     began = time.perf_counter()
     a @ b
-    torch.accelerator.synchronize()
+    if a.device.type == "cuda":
+        torch.cuda.synchronize(a.device)
     return time.perf_counter() - began
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["Options", "guard", "run_command"]
 
 import contextlib
+import errno
 import importlib.metadata
 import io
 import os
@@ -39,6 +40,13 @@ FLAGS = {
     "--quiet": "warnings and errors only",
 }
 SHORT = {"-h": "--help", "-q": "--quiet", "-V": "--version"}
+REMEDIES = {
+    errno.ENOSPC: "; make room, or write elsewhere",
+    errno.EDQUOT: "; make room, or write elsewhere",
+    errno.EMFILE: "; allow more open files (ulimit -n), or start fewer processes",
+    errno.ENFILE: "; the whole system has too many open files: end other processes",
+}
+"""What to do about an error of the system"""
 BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
 
 
@@ -141,7 +149,8 @@ def guard(command: str, run: Callable[[], int]) -> int:
     except MemoryError:
         return report(command, "error: out of memory; try a smaller model or batch", 1)
     except OSError as error:
-        return report(command, ": ".join(str(p) for p in ("error", error.filename, error.strerror or error) if p), 1)
+        what = ": ".join(str(p) for p in ("error", error.filename, error.strerror or error) if p)
+        return report(command, what + REMEDIES.get(error.errno or 0, ""), 1)
     except Exception as error:
         if _is_memory(error):
             what = str(error).rpartition("DefaultCPUAllocator: ")[2].partition(". ")[0]  # behind torch's own check

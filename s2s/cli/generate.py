@@ -43,7 +43,7 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
     resume = config.resume or isinstance(output, ShardFile)
     logging.basicConfig(format="warning: %(message)s")
     generator, made_of, how = load(composed, plugins)
-    output_format(config, generator.task)  # an error now, before anything is written
+    write = output_format(config, generator, plugins.registry)  # an error now, before anything is written
     if resume and output.is_done(made_of):
         return say(f"{config.output} is finished; to make it anew, remove it or leave out resume=true")
     if options.dry_run:
@@ -53,7 +53,7 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
         if n_written:
             say(f"{n_written:,} outputs are there already")
         started = time.monotonic()
-        generate_file(generator, config, output, n_written)
+        generate_file(generator, config, write, output, n_written)
         output.finish()
     how_much = summary(generator.counts, generator.task.counts, time.monotonic() - started)
     return say(f"{how_much}; on {how}")

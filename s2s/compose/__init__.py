@@ -10,6 +10,7 @@ __all__ = [
     "ComposedConfig",
     "arguments_of",
     "build_config",
+    "choice_config",
     "compose",
     "differences",
     "entry_config",
@@ -22,6 +23,14 @@ __all__ = [
 ]
 
 from s2s.compose.arguments import arguments_of, local_plugins
-from s2s.compose.composition import ComposedConfig, build_config, compose, merge_groups, recompose, resolve
+from s2s.compose.composition import (
+    ComposedConfig,
+    build_config,
+    choice_config,
+    compose,
+    merge_groups,
+    recompose,
+    resolve,
+)
 from s2s.compose.conversion import entry_config
 from s2s.compose.printing import differences, flatten, to_yaml

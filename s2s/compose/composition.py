@@ -5,7 +5,7 @@ Order, whatever the order of the arguments: dataclass defaults, presets (base fi
 
 from __future__ import annotations
 
-__all__ = ["ComposedConfig", "build_config", "compose", "merge_groups", "recompose", "resolve"]
+__all__ = ["ComposedConfig", "build_config", "choice_config", "compose", "merge_groups", "recompose", "resolve"]
 
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from s2s.plugin import Plugins
+    from s2s.registry import Registry
 
 T = TypeVar("T")
 
@@ -73,11 +74,24 @@ def recompose(config: T, given: Mapping[str, Any], plugins: Plugins) -> T:
 
 def merge_groups(groups: Sequence[str], arguments: Sequence[str], plugins: Plugins) -> Merged:
     """Some groups by themselves, to be described; with the sections of a run, which they may refer to."""
+    return merge_arguments(_schema_of(groups), arguments, plugins)
+
+
+def choice_config(group: str, name: str, options: Mapping[str, Any], registry: Registry) -> Choice:
+    """The config of what `group=name` chooses, an entry or a preset, with these options: a choice inside another's."""
+    origin = f"{group}={name}"
+    settings = [Setting((group,), name, origin), *settings_of(options, origin, group)]
+    merged = merge(_schema_of([group]), settings, registry)
+    return _build(merged, merged.sections[group], f"{group}.", resolve(merged))
+
+
+def _schema_of(groups: Sequence[str]) -> type:
+    """Some groups, with the sections of a run."""
     kept = [(f.name, f.type, f) for f in fields(Config) if f.name not in GROUPS]
     own = [(group, Choice, field(default_factory=Choice)) for group in groups]
     schema = make_dataclass("Shown", [*kept, *own], kw_only=True, namespace={"__doc__": "it: what is shown"})
     schema.__module__ = Config.__module__
-    return merge_arguments(schema, arguments, plugins)
+    return schema
 
 
 def merge_arguments(

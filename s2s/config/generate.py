@@ -47,7 +47,7 @@ class GenerateConfig:
     format: str = "text"
     """text: one line per input. aligned: the output, |||, its alignment. tsv: input, output, score. jsonl: objects with
     `src` and `hyp`; other fields of the input are kept. Or a view of the run's task, such as pretty, svg and html of
-    trees."""
+    trees, or what a plugin brings, such as attention and figures."""
     nbest: int = 1
     """Outputs per input; more than one needs tsv or jsonl."""
     fields: list[str] = field(default_factory=list)

@@ -97,7 +97,7 @@ class TrainConfig:
         for option, patterns in (("init_map", self.init_map), ("freeze", self.freeze)):
             for pattern in patterns:
                 _refuse_no_expression(f"train.{option}", pattern)
-        if self.init_map and self.init_from is None:
+        if self.init_from is None and any(there is not None for there in self.init_map.values()):
             raise ConfigError("train.init_map says what to take of another run; give train.init_from=RUN, too")
         if self.devices != 1 and ":" in self.device:
             raise ConfigError(

@@ -175,7 +175,9 @@ def pick_device(name: str, key: str, local_rank: int | None = None) -> torch.dev
         device = torch.device(name)
     except RuntimeError:
         raise ConfigError(f"{key}={name}: no such device; use auto, cpu, cuda or cuda:1") from None
-    if device.type != "cuda":
+    if device.type not in ("cpu", "cuda"):
+        raise ConfigError(f"{key}={name}: s2s computes on a CPU or a CUDA device; use auto, cpu, cuda or cuda:1")
+    if device.type == "cpu":
         return device
     index = device.index if device.index is not None else local_rank or 0
     if index >= torch.cuda.device_count():

@@ -16,6 +16,8 @@ __all__ = [
     "Loaded",
     "LoadedModels",
     "Output",
+    "OutputFormat",
+    "Record",
     "Scored",
     "Segment",
     "is_stream",
@@ -32,9 +34,10 @@ from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
     from s2s.generation.build import MODEL_OPTIONS, Loaded, LoadedModels, load, load_ready
+    from s2s.generation.formats import OutputFormat, Record
     from s2s.generation.generator import Generator
     from s2s.generation.input_lines import is_stream, standard_input
     from s2s.generation.reading import Segment
     from s2s.generation.scoring import Scored, score
 
-__getattr__ = lazy_names(__name__, "input_lines", "generator", "build", "reading", "scoring")
+__getattr__ = lazy_names(__name__, "formats", "input_lines", "generator", "build", "reading", "scoring")

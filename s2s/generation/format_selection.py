@@ -13,7 +13,8 @@ from s2s.generation.input_lines import is_stream, lines_of
 if TYPE_CHECKING:
     from s2s.config import GenerateConfig
     from s2s.generation.formats import InputFormat, OutputFormat
-    from s2s.task import Task
+    from s2s.generation.generator import Generator
+    from s2s.registry import Registry
 
 
 def input_format(config: GenerateConfig) -> InputFormat:
@@ -33,14 +34,22 @@ def _is_jsonl(path: str) -> bool:
     return first.lstrip().startswith("{")
 
 
-def output_format(config: GenerateConfig, task: Task) -> OutputFormat:
-    """The one that `format` names; ConfigError if there is none, or if a view, of any length, is to be resumed."""
-    name = config.format
-    if name not in OUTPUT_FORMATS and name not in task.views:
-        hint = did_you_mean(name, [*OUTPUT_FORMATS, *task.views])
-        raise ConfigError(f"format={name}: no such format of s2s-generate or of task={task.config.name}.{hint}")
+def output_format(config: GenerateConfig, generator: Generator, registry: Registry) -> OutputFormat:
+    """The one that `format` names: ours, a view of the task, or what a plugin has registered.
+
+    ConfigError if there is none, or if one that writes any number of lines is to be resumed.
+    """
+    name, task = config.format, generator.task
     if name in OUTPUT_FORMATS:
         return JsonlOutput(config.fields) if name == "jsonl" else OUTPUT_FORMATS[name]
+    registered = registry.names("output_format")
+    if name not in task.views and name not in registered:
+        hint = did_you_mean(name, [*OUTPUT_FORMATS, *task.views, *registered])
+        raise ConfigError(f"format={name}: no such format of s2s-generate or of task={task.config.name}.{hint}")
     if config.resume:
         raise ConfigError(f"resume=true counts lines, of which format={name} has any number; give format=text")
-    return View(task.views[name])
+    if name in task.views:
+        return View(task.views[name])
+    entry = registry.get("output_format", name)
+    built: OutputFormat = entry.build(entry.config(), generator)
+    return built

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from s2s.errors import DataError
-from s2s.generation.format_selection import input_format, output_format
+from s2s.generation.format_selection import input_format
 from s2s.generation.input_lines import buffers, lines_of
 from s2s.generation.sharding import ShardFile, count_lines
 
@@ -17,20 +17,25 @@ if TYPE_CHECKING:
 
     from s2s.config import GenerateConfig
     from s2s.generation import Output
+    from s2s.generation.formats import OutputFormat
     from s2s.generation.generator import Generator
     from s2s.generation.output_stream import OutputStream
     from s2s.generation.resumable_file import ResumableFile
 
 
 def generate_file(
-    generator: Generator, config: GenerateConfig, output: OutputStream | ResumableFile, n_written: int = 0
+    generator: Generator,
+    config: GenerateConfig,
+    write: OutputFormat,
+    output: OutputStream | ResumableFile,
+    n_written: int = 0,
 ) -> None:
     """Write the output of every input but the first `n_written`, which `output` already has.
 
     A buffer that is partly written is decoded whole, so that its batches, and with them the last digits of the
     scores, are those of an uninterrupted command. Raises DataError if there are fewer inputs than that.
     """
-    read, write = input_format(config), output_format(config, generator.task)
+    read = input_format(config)
     name = "standard input" if config.input == "-" else config.input
     lines, first = lines_of(config.input), 0
     if isinstance(output, ShardFile):

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 NOT_SCORES = {"kind", "step", "best", "search", "signatures"}
 """Keys of a validation's record that are no scores"""
+GAP = "  "
+SHORTEST_BAR, LONGEST_BAR = 8, 20
+"""Columns"""
 
 
 class MovingMeans:
@@ -28,8 +31,8 @@ class MovingMeans:
         skipped = not (math.isfinite(record["loss"]) and math.isfinite(record["gnorm"]))
         tokens = 0 if skipped else record["tokens"]
         sums = {name: 0.0 if skipped else tokens * record[name] for name in ("loss", *self.extras)}
-        used = (record["mfu"] or 0.0) * record["seconds"]
-        self.updates.append({"seconds": seconds, "tokens": tokens, "wait": record["wait"], "used": used, **sums})
+        speed = {"used": (record["mfu"] or 0.0) * record["seconds"], "flops": record["flops"] or 0.0}
+        self.updates.append({"seconds": seconds, "tokens": tokens, "wait": record["wait"], **speed, **sums})
 
     def sum(self, name: str) -> float:
         return sum(update[name] for update in self.updates)
@@ -37,13 +40,17 @@ class MovingMeans:
     def per_token(self, name: str) -> float:
         return self.sum(name) / max(self.sum("tokens"), 1)
 
-    def losses(self) -> str:
-        """The loss and the objective's extras, weighted by the target tokens of each update."""
+    def losses(self) -> tuple[str, str]:
+        """The loss, and the objective's extras, weighted by the target tokens of each update."""
         extras = ", ".join(f"{name} {self.per_token(name):.2f}" for name in self.extras)
-        return f"loss {self.per_token('loss'):.3f}" + (f" ({extras})" if extras else "")
+        return f"loss {self.per_token('loss'):.3f}", extras
+
+    def speed(self) -> str:
+        """The model's floating-point operations per second, and their share of what the device can do."""
+        return f"mfu {self.per_second('used'):.0%} ({self.per_second('flops') / 1e9:,.0f} GFLOP/s)"
 
     def per_second(self, name: str) -> float:
-        """`tokens`: the speed; `wait`, `used`: the share of the time spent waiting for data, or at full speed."""
+        """`tokens`, `flops`: the speed; `wait`, `used`: the share of time spent waiting for data, or at full speed."""
         return self.sum(name) / max(self.sum("seconds"), 1e-9)
 
     def remaining(self, n_updates: int) -> float:
@@ -52,38 +59,61 @@ class MovingMeans:
 
 
 class UpdateLine(NamedTuple):
-    """Where the run stands; a terminal draws a bar between its parts."""
+    """Where the run stands."""
 
     step: int
     n_steps: int
-    numbers: str
+    fields: tuple[tuple[int, str], ...]
+    """Rank and text, in the order in which they are shown; those of rank 0 always are, others as the room allows"""
 
     @staticmethod
     def of(record: Mapping[str, Any], n_steps: int, means: MovingMeans) -> UpdateLine:
         """The line after the update of `record`."""
-        parts = [
-            means.losses(),
-            f"lr {scientific(record['lr'])}",
-            f"gnorm {record['gnorm']:.2f}",
-            f"{short(means.per_second('tokens'))} tok/s",
-            *([f"mfu {means.per_second('used'):.0%}"] if record["mfu"] is not None else []),
-            f"pad {record['padding']:.0%}",
-            f"wait {means.per_second('wait'):.0%}",
-            f"{record['memory'] / 1e9:.1f} GB",
-            f"ETA {duration(means.remaining(n_steps - record['step']))}",
+        step = record["step"]
+        loss, extras = means.losses()
+        fields = [
+            (1, f"{100 * step // max(n_steps, 1):>3}%"),
+            (0, loss),
+            (2, extras),
+            (3, f"lr {scientific(record['lr'])}"),
+            (7, f"gnorm {record['gnorm']:.2f}"),
+            (0, f"{short(means.per_second('tokens'))} tok/s"),
+            (4, means.speed() if record["mfu"] is not None else ""),
+            (8, f"pad {record['padding']:.0%}"),
+            (6, f"wait {means.per_second('wait'):.0%}"),
+            (5, f"{record['memory'] / 1e9:.1f} GB"),
+            (0, f"ETA {duration(means.remaining(n_steps - step))}"),
         ]
-        return UpdateLine(record["step"], n_steps, "  ".join(parts))
+        return UpdateLine(step, n_steps, tuple(field for field in fields if field[1]))
 
     @property
     def head(self) -> str:
+        """How many updates are done, of how many."""
         return f"update {self.step:>{len(f'{self.n_steps:,}')},}/{self.n_steps:,}"
 
-    @property
-    def tail(self) -> str:
-        return f"{100 * self.step // max(self.n_steps, 1):>3}%  {self.numbers}"
-
     def __str__(self) -> str:
-        return f"{self.head}  {self.tail}"
+        return GAP.join([self.head, *(text for _, text in self.fields)])
+
+    def fitting(self, width: int) -> str:
+        """What of it has room in so many columns: fields by their rank, and a bar if there is still room for one."""
+        chosen = {field for field in self.fields if field[0] == 0}
+        n_taken = sum(len(GAP + text) for _, text in chosen)
+        head = self.head if len(self.head) + n_taken <= width else f"{self.step:,}/{self.n_steps:,}"
+        room = width - len(head) - n_taken
+        for field in sorted(set(self.fields) - chosen):
+            if len(GAP + field[1]) <= room:
+                chosen.add(field)
+                room -= len(GAP + field[1])
+        bar = self._bar(min(room - len(GAP), LONGEST_BAR))
+        shown = [text for rank, text in self.fields if (rank, text) in chosen]
+        return GAP.join([head, *([bar] if bar else []), *shown])
+
+    def _bar(self, length: int) -> str:
+        """A bar of so many columns, as full as the run; empty if it were too short to be read."""
+        if length < SHORTEST_BAR:
+            return ""
+        n_full = length * self.step // max(self.n_steps, 1)
+        return "━" * n_full + "╌" * (length - n_full)
 
 
 def valid_line(record: Mapping[str, Any], saved: str = "") -> str:

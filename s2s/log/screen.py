@@ -10,8 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
-from rich.table import Column
+from rich.live import Live
 from rich.text import Text
 
 from s2s.log.files import finite
@@ -68,10 +67,8 @@ class LiveScreen(Screen):
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        numbers = TextColumn("{task.fields[tail]}", table_column=Column(no_wrap=True, overflow="ellipsis"))
-        columns = (TextColumn("{task.description}"), BarColumn(20), numbers)
         to_terminal = sys.stderr.isatty()  # elsewhere, warnings must not be drawn
-        self.bar = Progress(*columns, console=console, auto_refresh=False, transient=True, redirect_stderr=to_terminal)
+        self.drawing = Live(console=console, auto_refresh=False, transient=True, redirect_stderr=to_terminal)
         self.drawn_at = -REDRAW
 
     def line(self, text: str) -> None:
@@ -82,15 +79,14 @@ class LiveScreen(Screen):
         if now - self.drawn_at < REDRAW and line.step < line.n_steps:
             return
         self.drawn_at = now
-        if self.bar.tasks:
-            task = self.bar.task_ids[0]
-            self.bar.update(task, description=line.head, completed=line.step, tail=line.tail, refresh=True)
-        else:
-            self.bar.add_task(line.head, total=max(line.n_steps, 1), completed=line.step, tail=line.tail)
-            self.bar.start()
+        if not self.drawing.is_started:
+            self.drawing.start()
+        text = Text(line.fitting(self.console.width), no_wrap=True, overflow="ellipsis")
+        text.highlight_words(["━"], "green")
+        self.drawing.update(text, refresh=True)
 
     def close(self) -> None:
-        self.bar.stop()
+        self.drawing.stop()
 
 
 def choose_screen(form: str, quiet: bool) -> Screen:

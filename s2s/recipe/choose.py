@@ -72,7 +72,7 @@ def make_plan(
     """
     if not recipe_of(composed, plugins):
         return None
-    hardware = known.hardware if known else measure(world, composed.config.train.threads)
+    hardware = known.hardware if known else measure(world, composed.config.train)
     fingerprint = known.fingerprint if known else None
     assert hardware is not None, "a recipe's plan has its hardware"
     with world.main_process_first("fingerprint"):

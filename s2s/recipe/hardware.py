@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from s2s.config import TrainConfig
     from s2s.distributed import World
 
 
@@ -35,16 +36,18 @@ class Hardware:
         return f"{n} {what}{'s' if n > 1 else ''}, {self.fp32 / 1e9:,.0f} GFLOP/s"
 
 
-def measure(world: World, threads: int = 0) -> Hardware:
-    """The devices of these processes; every process must call it. threads: of torch on a CPU, 0 for its own choice."""
+def measure(world: World, train: TrainConfig) -> Hardware:
+    """The devices of these processes, computing as `train` says; every process must call it."""
     import torch
 
     from s2s.backend.device import free_memory, matmul_rate
+    from s2s.backend.matmul import select_matmul
 
-    if threads:
-        torch.set_num_threads(threads)
+    if train.threads:
+        torch.set_num_threads(train.threads)
     on_cpu = world.device.type == "cpu"
-    rates = [matmul_rate(world.device, dtype) for dtype in (torch.float32, torch.bfloat16)]
+    with select_matmul(train.matmul, world.device).active():
+        rates = [matmul_rate(world.device, dtype) for dtype in (torch.float32, torch.bfloat16)]
     measured = world.all_gather((*rates, free_memory(world.device)))
     return Hardware(
         device="cpu" if on_cpu else "cuda",

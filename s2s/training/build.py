@@ -51,6 +51,11 @@ if TYPE_CHECKING:
     from s2s.run import RunDirectory
     from s2s.task import Task
 
+TYPICAL_LENGTH = 25
+"""Tokens of a sentence"""
+WORTH_MEASURING = 1e13
+"""Operations of a run on which the half second of a measurement is well spent"""
+
 
 def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirectory, log: Log) -> Trainer:
     """Prepare the data and build model, optimizer and the rest; no checkpoint is loaded yet."""
@@ -203,8 +208,9 @@ def _trainable(model: Seq2Seq, config: Config) -> list[nn.Parameter]:
 
 
 def _peak_flops(config: Config, model: Seq2Seq, backend: BackendSelection, world: World) -> float:
-    """Operations a second of large matrix products here; 0 for a model that does not count its own."""
-    if model.forward_operations([2], [2]) is None:
+    """Operations a second of large matrix products here; 0 for a model that does not count its own, or a short run."""
+    forward = model.forward_operations([TYPICAL_LENGTH], [TYPICAL_LENGTH])
+    if forward is None or config.train.steps * 3 * forward * config.train.n_tokens / TYPICAL_LENGTH < WORTH_MEASURING:
         return 0.0
     with backend.matmul.active():
         return world.size * matmul_rate(world.device, DTYPES[config.train.precision])

@@ -124,7 +124,7 @@ def header(
     for line in trainer.train_step.backend.describe(world.device):
         yield "backend", line
     if trainer.peak_flops:
-        yield "backend", f"mfu is of {trainer.peak_flops / 1e9:,.0f} GFLOP/s, which large products reach here"
+        yield "backend", f"mfu 100% is {trainer.peak_flops / 1e9:,.0f} GFLOP/s, what matrix products reach here"
     micro = f", {config.train.micro_tokens:,} at once" if config.train.micro_tokens else ""
     yield "update", f"{config.train.n_tokens:,} tokens a side{micro}, {config.train.steps:,} updates"
     strangers = [f"{name} ({origin})" for name, origin in plugins.loaded.items() if "s2s-toolkit" not in origin]

@@ -121,6 +121,8 @@ class Trainer:
             self.skipped(batch, result)
         seconds = time.monotonic() - began
         state.seconds += seconds
+        rate = result.flops / seconds if result.flops and self.peak_flops else 0.0
+        self.peak_flops = max(self.peak_flops, rate)  # a rate once seen is possible
         record = {
             "step": state.step,
             "epoch": state.epoch,
@@ -129,7 +131,7 @@ class Trainer:
             "seconds": seconds,
             "wait": self.data_loader.wait,
             "flops": result.flops,
-            "mfu": result.flops / (seconds * self.peak_flops) if result.flops and self.peak_flops else None,
+            "mfu": rate / self.peak_flops if rate else None,
             "memory": peak_memory(self.world.device),
         }
         self.log.update(record)

@@ -85,6 +85,8 @@ class ParsingConfig(Choice):
     word_ends: Literal["none", "mark", "number"] = "none"
     """Token after every source word. mark: always the same. number: one of 16 in turn, which the word's token in the
     target has, too; from few trees, a model then learns much sooner at which word it is."""
+    synthetic: bool = True
+    """Whether the synthetic corpus is taken where no trees are given; false: that is an error."""
     trees: int = 20_000
     """Training trees of the synthetic corpus."""
     synthetic_seed: int = 1
@@ -97,6 +99,11 @@ class ParsingConfig(Choice):
     def __post_init__(self) -> None:
         if self.trees < 1:
             raise ConfigError(f"task.trees={self.trees}: give 1 or more")
+        if not (self.synthetic or self.has_files):
+            raise ConfigError(
+                "no trees are given: task.treebank=FOLDER of the licensed Wall Street Journal, or trees of your own, "
+                "task.train=trees.mrg task.valid=dev.mrg"
+            )
         if self.word_ends != "none" and self.words == "parts":
             raise ConfigError(f"task.word_ends={self.word_ends} is for task.words=subwords; give task.word_ends=none")
         if self.tags == "predict" and self.word_ends == "number":

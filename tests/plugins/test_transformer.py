@@ -86,6 +86,7 @@ def test_weights_begin_as_they_should() -> None:
     assert table.std().item() == pytest.approx(64**-0.5, rel=0.02)
     assert not table[VOCAB.pad].any()
     layer = model.decoder[0]
+    assert layer.cross_attention is not None
     for weight in (*layer.attention.qkv.weight.split(64), *layer.cross_attention.kv.weight.split(64)):
         bound = math.sqrt(6 / (64 + 64))  # Glorot and Bengio (2010), of each map for itself
         assert 0.97 * bound < weight.abs().max().item() <= bound

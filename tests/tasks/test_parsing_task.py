@@ -70,6 +70,18 @@ def gold(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.parametrize("given", ["task.treebank=wsj", "task.train=trees.mrg"], ids=["licensed", "own"])
+def test_the_papers_experiment_takes_the_treebank_or_trees_of_ones_own(given: str) -> None:
+    config: Any = compose(Config, ["experiment=wsj", given], load_plugins()).config.task
+    assert (config.treebank, config.train) in {("wsj", None), ("", "trees.mrg")}
+    assert config.has_files
+
+
+def test_the_papers_experiment_is_not_run_on_synthetic_trees() -> None:
+    with pytest.raises(ConfigError, match=r"no trees are given: task.treebank=FOLDER .*, or trees of your own"):
+        compose(Config, ["experiment=wsj"], load_plugins())
+
+
 def examples(task: Parsing, split: str = "train") -> list[Example]:
     found = [example for name, _ in task.corpora(split) for example in task.examples(split, name)]
     return [example for example in found if isinstance(example, Example)]

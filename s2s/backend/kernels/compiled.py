@@ -86,7 +86,10 @@ def private_cache() -> Path:
 
     Raises UntrustedError if it exists otherwise, OSError if it cannot be made.
     """
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "s2s"
+    try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "s2s"
+    except RuntimeError:
+        raise OSError("this user has no home directory; give XDG_CACHE_HOME") from None
     try:
         folder.mkdir(mode=0o700, parents=True)
         folder.chmod(0o700)  # mkdir's mode is subject to the umask

@@ -176,7 +176,16 @@ def test_flags_may_stand_anywhere() -> None:
         (Preempted("saved at step 5", 75), 75, "s2s-x: saved at step 5"),
         (KeyboardInterrupt(), 130, "s2s-x: interrupted"),
         (MemoryError(), 1, "s2s-x: error: out of memory; try a smaller model or batch"),
-        (OSError(errno.ENOSPC, "No space left on device", "a/b"), 1, "s2s-x: error: a/b: No space left on device"),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "a/b"),
+            1,
+            "s2s-x: error: a/b: No space left on device; make room, or write elsewhere",
+        ),
+        (
+            OSError(errno.EMFILE, "Too many open files", "a"),
+            1,
+            "s2s-x: error: a: Too many open files; allow more open files (ulimit -n), or start fewer processes",
+        ),
         (PermissionError(errno.EACCES, "Permission denied", "a"), 1, "s2s-x: error: a: Permission denied"),
         (OSError("odd"), 1, "s2s-x: error: odd"),
         (

@@ -54,6 +54,8 @@ def arguments(path: Path) -> list[str]:
     chosen = {group, *(key for tree in trees for key in tree.get("defaults", {}))}
     prefix = "" if group == "experiment" else f"{group}."
     asked = {prefix + key for tree in trees for key, value in flatten(tree).items() if value == "???"}
+    if any(flatten(tree).get("task.synthetic") is False for tree in trees):
+        asked.add("task.treebank")
     return [
         *(word for key, word in beside.items() if key not in chosen),
         f"{group}={name}",

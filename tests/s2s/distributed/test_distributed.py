@@ -184,7 +184,7 @@ def test_a_rank_whose_partner_is_gone_gives_up_after_the_timeout() -> None:
 
 
 @pytest.mark.usefixtures("alone")
-@pytest.mark.parametrize("name", ["gpu", "cuda:99"])
+@pytest.mark.parametrize("name", ["gpu", "cuda:99", "mps", "meta"])
 def test_a_device_that_is_not_there_is_one_clear_error(name: str) -> None:
     with pytest.raises(ConfigError, match=f"train.device={name}: "):
         init(name, MINUTE)

@@ -13,7 +13,7 @@ import pytest
 
 from s2s.config import LogConfig
 from s2s.log import Log
-from s2s.log.lines import duration, scientific, short
+from s2s.log.lines import MovingMeans, UpdateLine, duration, scientific, short
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +44,7 @@ def make(path: Path, every: int = 2, n_steps: int = 100_000, form: Any = "text",
 
 def update(step: int, **more: Any) -> dict[str, Any]:
     numbers = {"loss": 3.214, "nll": 1.98, "lr": 6.3e-4, "gnorm": 0.41, "tokens": 41_200, "padding": 0.062}
-    numbers |= {"seconds": 0.2, "wait": 0.005, "mfu": 0.5, "memory": 1.94e9}
+    numbers |= {"seconds": 0.2, "wait": 0.005, "mfu": 0.5, "flops": 9.4e9, "memory": 1.94e9}
     return {"step": step, **numbers, **more}
 
 
@@ -61,8 +61,8 @@ def test_an_update_is_one_line_with_everything_in_it(
             clock.now += 0.2336
             log.update(update(step))
     assert capsys.readouterr().out == (
-        "update  12,400/100,000   12%  loss 3.214 (nll 1.98)  lr 6.3e-4  gnorm 0.41  176.4k tok/s  mfu 43%  pad 6%  "
-        "wait 2%  1.9 GB  ETA 05:41:03\n"
+        "update  12,400/100,000   12%  loss 3.214  nll 1.98  lr 6.3e-4  gnorm 0.41  176.4k tok/s  "
+        "mfu 43% (40 GFLOP/s)  pad 6%  wait 2%  1.9 GB  ETA 05:41:03\n"
     )
 
 
@@ -276,8 +276,8 @@ def test_tensorboard_gets_the_numbers_where_it_is_installed(tmp_path: Path) -> N
     assert [e.value for e in events.Scalars("valid/bleu")] == [30.5]
 
 
-def on_terminal(action: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> str:
-    """The output of `action` on a terminal, control codes included."""
+def on_terminal(action: Callable[[], None], monkeypatch: pytest.MonkeyPatch, columns: int = 150) -> str:
+    """The output of `action` on a terminal so wide, control codes included."""
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
     ours, theirs = pty.openpty()
@@ -286,7 +286,7 @@ def on_terminal(action: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> 
     reader.start()
     with monkeypatch.context() as patch, os.fdopen(theirs, "w") as out:
         patch.setenv("TERM", "xterm-256color")
-        patch.setenv("COLUMNS", "150")
+        patch.setenv("COLUMNS", str(columns))
         patch.setattr(sys, "stdout", out)
         action()
     reader.join()
@@ -305,7 +305,7 @@ def test_on_a_terminal_one_line_moves_at_most_once_a_second(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def action() -> None:
-        with make(tmp_path, every=50) as log:
+        with make(tmp_path, every=50, n_steps=101) as log:
             log.start(0)
             for step in range(1, 101):
                 clock.now += 0.04
@@ -313,12 +313,63 @@ def test_on_a_terminal_one_line_moves_at_most_once_a_second(
             log.line("a line that stays")
 
     monkeypatch.delenv("NO_COLOR", raising=False)
-    text = on_terminal(action, monkeypatch)
+    text = on_terminal(action, monkeypatch, 200)
     assert 4 <= text.count("update") <= 6  # 4 s; a line that stays moves the picture down once more
     assert "━" in text
-    assert "\x1b[38;5;" in text
+    assert "\x1b[32m━" in text
     assert "a line that stays\r\n" in text
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h"), "the cursor is back"
+
+
+WIDTHS = {
+    60: "12,400/100,000   12%  loss 3.214  176.4k tok/s  ETA 05:41:03",
+    80: "update  12,400/100,000   12%  loss 3.214  nll 1.98  176.4k tok/s  ETA 05:41:03",
+}
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100, 150, 200])
+def test_the_live_line_shows_as_much_as_the_terminal_has_room_for(
+    columns: int, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In an emulator: step, loss, speed and ETA always, more with the width, never a second line or a cut word."""
+    pyte = pytest.importorskip("pyte", reason="the terminal emulator pyte (extra dev) is not installed")
+    screen = pyte.Screen(columns, 10)
+    stream = pyte.ByteStream(screen)
+    shown: list[list[str]] = []
+
+    def action() -> None:
+        with make(tmp_path, every=50) as log:
+            log.start(12_397)
+            for step in (12_398, 12_399, 12_400):
+                clock.now += 1
+                log.update(update(step))
+
+    written = on_terminal(action, monkeypatch, columns).encode()
+    for end in range(len(written)):
+        stream.feed(written[end : end + 1])
+        if written[: end + 1].endswith(b"\x1b[?25h"):  # the line is still there when the cursor comes back
+            break
+        shown.append([line.rstrip() for line in screen.display if line.strip()])
+    (line,) = max(shown, key=lambda lines: sum("12,400" in one for one in lines) * len("".join(lines)))
+    for part in ("12,400/100,000", "loss 3.214", "tok/s", "ETA 1d 00:"):
+        assert part in line
+    assert len(line) <= columns
+    assert "…" not in line
+
+
+@pytest.mark.parametrize("width", range(54, 220))
+def test_fields_come_with_the_width_and_never_go(width: int) -> None:
+    means = MovingMeans(2)
+    means.add(0.2336, update(12_400))
+    line = UpdateLine.of(update(12_400), 100_000, means)
+    found, wider = line.fitting(width), line.fitting(width + 1)
+    assert len(found) <= width
+    assert all(part in found for part in ("12,400/100,000", "loss 3.214", "176.4k tok/s", "ETA 05:41:03"))
+    assert found in WIDTHS.get(width, found)
+    if width > 180:
+        assert found.replace("━" * 2 + "╌" * 18 + "  ", "") == str(line), "all there is"
+        assert "━━╌╌╌" in found
+    assert len(wider) >= len(found)
 
 
 def test_no_color_is_respected(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

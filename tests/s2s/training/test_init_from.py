@@ -198,7 +198,7 @@ def test_a_run_that_has_saved_nothing_begins_with_the_other_run_again(here: Path
         (["train.init_from=teacher", "train.init_map={'(': null}"], r"'\(' is no regular expression"),
         (["train.init_from=teacher", "train.init_map={'.': null}"], "leaves nothing to take"),
         (["train.init_from=last"], r"name the run, since run=last means this one"),
-        (["train.init_map={encoder: null}"], "give train.init_from=RUN"),
+        (["train.init_map={encoder: other}"], "give train.init_from=RUN"),
         (["train.freeze=[encodr]"], r"train\.freeze: 'encodr' is in no name of a parameter.*Did you mean 'encoder'"),
         (["train.freeze=['.']"], "is all of it frozen"),
     ],

@@ -234,6 +234,11 @@ def test_too_many_of_them_end_the_run_and_name_the_last_good_checkpoint(
     assert "step-0000" in shown
 
 
+def test_only_those_in_a_row_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPOIL", "2 4 6")
+    assert train(tmp_path / "a", "train.steps=7", "valid.every=0", "train.max_bad=2") == 0
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_weights_that_are_not_finite_are_never_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], bad: float

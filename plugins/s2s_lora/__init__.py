@@ -1,0 +1,81 @@
+"""LoRA, low-rank adaptation (Hu et al., 2022): a trained model whose weights stay, and small matrices that learn.
+
+s2s-train task=… task.train=… run=tuned train.init_from=base arch=lora arch.of=transformer_tiny
+"""
+
+from __future__ import annotations
+
+__all__ = ["LoRAConfig"]
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from s2s import Choice, ConfigError, Registry, hookimpl
+from s2s.compose import choice_config
+from s2s.config import SHARE, at_least, refuse_outside
+
+if TYPE_CHECKING:
+    from s2s import Seq2Seq, Vocab
+    from s2s.intermediate import IntermediateModel
+
+ADAPTERS = r"\.lora_[ab]$"
+"""The tensors that a run without adapters does not have"""
+
+
+@dataclass(kw_only=True)
+class LoRAConfig(Choice):
+    """Adapters of low rank beside the linear maps of another architecture, all of whose own weights are frozen."""
+
+    of: Any = "transformer_base"
+    """The architecture of the run that train.init_from names, as it was chosen there: a name, or a mapping with `name`
+    and options, {name: transformer_tiny, d_ff: 512}."""
+    rank: int = 8
+    """Inner size r of each adapter's product B A."""
+    alpha: float = 16.0
+    """The product is multiplied by alpha / rank."""
+    dropout: float = 0.0
+    """Of an adapter's input."""
+    match: str = ""
+    """Regular expression: adapters are beside the linear maps in whose names it is found; empty: beside all. The paper
+    adapts attention alone: match=attention."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("arch", self, rank=at_least(1), alpha=at_least(0), dropout=SHARE)
+        if not (isinstance(self.of, str) or (isinstance(self.of, dict) and isinstance(self.of.get("name"), str))):
+            raise ConfigError("arch.of: name the architecture of the run in train.init_from: arch.of=transformer_tiny")
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    """The architecture, a preset of its name with what goes with it, and what exporters read."""
+    registry.arch("lora", LoRAConfig, partial(_build, registry))
+    defaults = {"schedule": {"name": "constant", "lr": 1e-3, "warmup": 0}, "train": {"init_map": {ADAPTERS: None}}}
+    registry.preset("arch", "lora", {"name": "lora", "defaults": defaults})
+    registry.add("intermediate", "lora", LoRAConfig, partial(_intermediate, registry))
+
+
+def _inner(registry: Registry, config: LoRAConfig) -> Choice:
+    """The config of the adapted architecture."""
+    options = {"name": config.of} if isinstance(config.of, str) else dict(config.of)
+    return choice_config("arch", options.pop("name"), options, registry)
+
+
+def _build(registry: Registry, config: LoRAConfig, vocab: Vocab) -> Seq2Seq:
+    from s2s_lora.adapters import adapt  # brings torch
+
+    inner = _inner(registry, config)
+    model: Seq2Seq = registry.get("arch", inner.name).build(inner, vocab)
+    adapt(model, config)
+    return model
+
+
+def _intermediate(registry: Registry, config: LoRAConfig, model: Seq2Seq) -> IntermediateModel:
+    """That of the adapted architecture, once the adapters are added to its weights."""
+    from s2s_lora.adapters import merge
+
+    inner = _inner(registry, config)
+    if ("intermediate", inner.name) not in registry.entries:
+        raise ConfigError(f"arch.of={inner.name}: no plugin gives its intermediate representation, for an export")
+    merge(model)
+    return registry.get("intermediate", inner.name).build(inner, model)

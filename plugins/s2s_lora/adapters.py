@@ -1,0 +1,86 @@
+"""Adapters beside linear maps: x W^T + (alpha / r) x A^T B^T.
+
+Shapes: I inputs, O outputs, r rank.
+"""
+
+from __future__ import annotations
+
+__all__ = ["adapt", "merge"]
+
+import math
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from s2s import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from s2s_lora import LoRAConfig
+
+
+def adapt(model: nn.Module, config: LoRAConfig) -> None:
+    """Freeze `model` and put an adapter beside each of its linear maps that `config.match` is found in.
+
+    B is zero at first, so that the model computes what it did. The adapters are parameters of the linear maps, lora_a
+    [r, I] and lora_b [O, r]; all other names are as without them.
+    """
+    linears = {name: m for name, m in model.named_modules() if isinstance(m, nn.Linear)}
+    chosen = [module for name, module in linears.items() if re.search(config.match, name)]
+    if not chosen:
+        known = ", ".join(list(linears)[:5]) or "none"
+        raise ConfigError(f"arch.match={config.match} is found in no name of a linear map; those are: {known}")
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    module: Any  # torch's types know no attributes but tensors and modules
+    for module in chosen:
+        a = torch.empty(config.rank, module.in_features)
+        nn.init.kaiming_uniform_(a, a=math.sqrt(5))  # as nn.Linear's own weight, which is the authors' choice
+        module.lora_a = nn.Parameter(a)
+        module.lora_b = nn.Parameter(torch.zeros(module.out_features, config.rank))
+        module.lora_scale = config.alpha / config.rank
+        module.lora_hook = module.register_forward_hook(partial(_add, dropout=config.dropout))
+        if hasattr(module, "weight_and_bias"):  # what is prepacked for decoding is the sum
+            module.weight_and_bias = partial(_merged, module)
+
+
+@torch.no_grad()
+def merge(model: nn.Module) -> None:
+    """Add every adapter to the weight beside it, and remove it: the model computes the same, without adapters."""
+    for module in adapted(model):
+        module.weight += _product(module)
+        module.lora_hook.remove()
+        del module.lora_a, module.lora_b, module.lora_hook
+        if "weight_and_bias" in vars(module):
+            del module.weight_and_bias
+
+
+def adapted(model: nn.Module) -> Iterator[Any]:
+    """The linear maps with adapters."""
+    return (module for module in model.modules() if hasattr(module, "lora_a"))
+
+
+def _product(module: Any) -> Tensor:
+    """[O, I]"""
+    return module.lora_scale * module.lora_b @ module.lora_a
+
+
+def _merged(module: Any) -> tuple[Tensor, Tensor | None]:
+    """[O, I], [O]"""
+    return module.weight + _product(module), module.bias
+
+
+def _add(module: Any, given: tuple[Tensor], output: Any, *, dropout: float) -> Any:
+    """After a linear map: its output, whole or in parts, and the adapter's."""
+    if getattr(module, "prepacked", None) is not None:
+        return output  # of the sum already
+    x = F.dropout(given[0], dropout, module.training)
+    own = module.lora_scale * F.linear(F.linear(x, module.lora_a), module.lora_b)
+    if isinstance(output, tuple):
+        return tuple(part + more for part, more in zip(output, own.split(module.parts, dim=-1), strict=True))
+    return output + own

@@ -1,0 +1,118 @@
+"""The command s2s-pcfg."""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from s2s import ConfigError, DataError, Example, did_you_mean
+from s2s.cli import Options, run_command
+from s2s.io import write_file
+from s2s_pcfg import ParseConfig, TrainConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from s2s import Plugins
+    from s2s.compose import ComposedConfig
+    from s2s_pcfg.parser import Parser
+
+USAGE = "give s2s-pcfg train … or s2s-pcfg parse …; --help after it lists the options"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command: the first argument says what to do."""
+    name, *rest = (sys.argv[1:] if argv is None else argv) or [""]
+    if name == "train":
+        return run_command(TrainConfig, train_grammar, rest)
+    if name == "parse":
+        return run_command(ParseConfig, parse_lines, rest)
+    if name in ("-h", "--help", "--version", "-V"):
+        return run_command(TrainConfig, train_grammar, [name])
+    print(f"s2s-pcfg: error: {USAGE}.{did_you_mean(name, ['train', 'parse'])}", file=sys.stderr)
+    return 2
+
+
+def train_grammar(composed: ComposedConfig[TrainConfig], plugins: Plugins, options: Options) -> None:
+    """Read the trees, learn the grammar, and write it."""
+    from s2s_pcfg.em import Schedule  # brings torch, which --help does not need
+    from s2s_pcfg.grammar import Grammar
+    from s2s_pcfg.parser import save_parser
+    from s2s_pcfg.refine import Plan, iterate, train
+    from s2s_pcfg.treebank import Symbols, forest_of
+    from s2s_pcfg.words import WordClasses
+
+    config = composed.config
+    report = (lambda _: None) if options.quiet else (lambda line: print(line, flush=True))
+    examples = list(_examples(config, plugins))
+    by_words = config.leaves == "words"
+    classes = WordClasses.learn((w for e in examples for w in e.src.split()), config.rare) if by_words else None
+    symbols, words = Symbols(), Symbols()
+    forest = forest_of((e.tgt for e in examples), symbols, words, lambda tag, word: classes(word) if classes else tag)
+    report(f"{len(examples):,} trees: {len(symbols)} symbols, {len(forest.binary):,} binary and {len(forest.unary):,} "
+           f"unary rules, {len(words):,} {'word classes' if by_words else 'tags'}")  # fmt: skip
+    if options.dry_run:
+        return
+    schedule = Schedule.of(forest)
+    start = Grammar.of_treebank(forest, symbols, words)
+    coarse, _ = iterate(start, schedule, 1, lambda _: None, "")
+    plan = Plan(
+        config.splits, config.iterations, config.merge, config.smoothing, config.lexical_smoothing, config.noise
+    )
+    save_parser(Path(config.output), train(start, schedule, plan, config.seed, report), coarse, classes)
+    report(f"written  {config.output}")
+
+
+def _examples(config: TrainConfig, plugins: Plugins) -> Iterator[Example]:
+    """The training pairs of the task that can be used."""
+    task = plugins.registry.get("task", config.task.name).build(config.task)
+    for name, _ in task.corpora("train"):
+        yield from (e for e in task.examples("train", name) if isinstance(e, Example))
+
+
+def parse_lines(
+    composed: ComposedConfig[ParseConfig],
+    plugins: Plugins,  # noqa: ARG001  every command is given them
+    options: Options,
+) -> None:
+    """Parse every line; an empty one stays empty."""
+    from s2s_pcfg.parser import Parser
+
+    config = composed.config
+    parser = Parser(Path(config.grammar), config.threshold)
+    lines = _lines(config.input)
+    if options.dry_run:
+        return
+    trees = [_parse(parser, line) for line in lines]
+    text = "".join(f"{tree}\n" for tree in trees)
+    if config.output == "-":
+        sys.stdout.write(text)
+    else:
+        write_file(Path(config.output), text.encode())
+    if parser.n_failed and not options.quiet:
+        failed = f"{parser.n_failed:,} of {len(trees):,} sentences"
+        print(f"{failed} have no parse: their words are in one bracket", file=sys.stderr)
+
+
+def _parse(parser: Parser, line: str) -> str:
+    tokens = line.split()
+    if not tokens:
+        return ""
+    if parser.classes is not None:
+        return parser.parse(tokens)
+    pairs = [token.rpartition("/") for token in tokens]
+    if not all(word and tag for word, _, tag in pairs):
+        raise DataError(f"this grammar reads parts of speech: expected word/TAG throughout, not {line[:60]!r}")
+    return parser.parse([word for word, _, _ in pairs], [tag for _, _, tag in pairs])
+
+
+def _lines(name: str) -> list[str]:
+    if name == "-":
+        return sys.stdin.read().splitlines()
+    try:
+        return Path(name).read_text(encoding="utf-8").split("\n")[: None if name == "-" else -1]
+    except OSError as error:
+        raise ConfigError(f"input={name}: cannot be read ({error.strerror})") from None

@@ -1,0 +1,147 @@
+"""Expectation maximisation over trees whose substates are latent: inside and outside of all trees at once.
+
+Nodes of one height are computed together. Inside vectors are kept at sum 1, and outside vectors so that the product
+with the inside sums to 1, so that long sentences do not underflow; the logarithms of the factors add up to the
+likelihood.
+
+Shapes: N nodes of all trees, n of a chunk, K substates.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Expectation", "Schedule", "expectation"]
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from s2s_pcfg.treebank import Forest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from s2s_pcfg.grammar import Grammar
+
+CHUNK = 1 << 24
+"""Numbers of gathered rules that are held at a time"""
+
+
+class Expectation(NamedTuple):
+    """What an E-step gives."""
+
+    counts: Grammar
+    """Expected counts, in the places of probabilities"""
+    log_likelihood: float
+    """Of all trees, in nats"""
+    inside: Tensor
+    """[N, K]"""
+    outside: Tensor
+    """[N, K]"""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The nodes in the order of computation."""
+
+    forest: Forest
+    words: Tensor
+    levels: list[tuple[Tensor, Tensor]]
+    """Unary and binary nodes of each height, from 1"""
+
+    @classmethod
+    def of(cls, forest: Forest) -> Schedule:
+        """By height."""
+        binary, inner = forest.right >= 0, forest.left >= 0
+        order = forest.height.argsort(stable=True)
+        groups = order.split(forest.height.bincount().tolist())
+        levels = [(nodes[inner[nodes] & ~binary[nodes]], nodes[binary[nodes]]) for nodes in groups[1:]]
+        return cls(forest, (~inner).nonzero()[:, 0], levels)
+
+    def chunks(self, nodes: Tensor, size: int) -> Iterator[Tensor]:
+        """Parts whose gathered rules are not too many."""
+        return iter(nodes.split(max(CHUNK // size, 1))) if len(nodes) else iter(())
+
+
+def expectation(grammar: Grammar, schedule: Schedule) -> Expectation:
+    """Expected counts of all rules given the trees, and the trees' likelihood."""
+    inside, scale = _inside(grammar, schedule)
+    roots = schedule.forest.roots
+    at_roots = grammar.p_root[schedule.forest.symbol[roots]]  # [trees, K]
+    joint = at_roots * inside[roots]
+    log_likelihood = scale.log().sum() + joint.sum(1).log().sum()
+    outside = _outside(grammar, schedule, inside, at_roots / joint.sum(1, keepdim=True))
+    posterior = joint / joint.sum(1, keepdim=True)
+    p_root = torch.zeros_like(grammar.p_root).index_add_(0, schedule.forest.symbol[roots], posterior)
+    counts = _counts(grammar, schedule, inside, outside / scale[:, None])
+    return Expectation(replace(counts, p_root=p_root), log_likelihood.item(), inside, outside)
+
+
+def _inside(grammar: Grammar, schedule: Schedule) -> tuple[Tensor, Tensor]:
+    """[N, K] of sum 1, and the sums [N] before."""
+    forest, k = schedule.forest, grammar.k
+    inside, scale = (
+        torch.zeros(len(forest.rule), k, dtype=torch.double),
+        torch.ones(len(forest.rule), dtype=torch.double),
+    )
+
+    def put(nodes: Tensor, values: Tensor) -> None:
+        total = values.sum(1)
+        inside[nodes], scale[nodes] = values / total[:, None], total
+
+    put(schedule.words, grammar.p_lexical[forest.rule[schedule.words]])
+    for unary, binary in schedule.levels:
+        for n in schedule.chunks(unary, k**2):
+            put(n, torch.einsum("nij,nj->ni", grammar.p_unary[forest.rule[n]], inside[forest.left[n]]))
+        for n in schedule.chunks(binary, k**3):
+            pair = inside[forest.left[n]][:, :, None] * inside[forest.right[n]][:, None]  # [n, K, K]
+            put(n, torch.bmm(grammar.p_binary[forest.rule[n]].flatten(2), pair.flatten(1)[..., None])[..., 0])
+    return inside, scale
+
+
+def _outside(grammar: Grammar, schedule: Schedule, inside: Tensor, at_roots: Tensor) -> Tensor:
+    """[N, K], such that its product with the inside sums to 1 at each node."""
+    forest, k = schedule.forest, grammar.k
+    outside = torch.zeros_like(inside)
+    outside[forest.roots] = at_roots
+
+    def put(nodes: Tensor, values: Tensor) -> None:
+        outside[nodes] = values / (values * inside[nodes]).sum(1, keepdim=True)
+
+    for unary, binary in reversed(schedule.levels):
+        for n in schedule.chunks(binary, k**3):
+            left, right = forest.left[n], forest.right[n]
+            down = torch.bmm(outside[n][:, None], grammar.p_binary[forest.rule[n]].flatten(2)).view(-1, k, k)
+            put(left, torch.einsum("njk,nk->nj", down, inside[right]))
+            put(right, torch.einsum("njk,nj->nk", down, inside[left]))
+        for n in schedule.chunks(unary, k**2):
+            put(forest.left[n], torch.einsum("nij,ni->nj", grammar.p_unary[forest.rule[n]], outside[n]))
+    return outside
+
+
+def _counts(grammar: Grammar, schedule: Schedule, inside: Tensor, outside: Tensor) -> Grammar:
+    """A rule's expected count is its probability times the sum over its nodes of outside and inside of the children."""
+    forest = schedule.forest
+    binary = (forest.right >= 0).nonzero()[:, 0]
+    unary = ((forest.right < 0) & (forest.left >= 0)).nonzero()[:, 0]
+    p_binary, p_unary, p_lexical = (torch.zeros_like(p) for p in (grammar.p_binary, grammar.p_unary, grammar.p_lexical))
+    for rule, n in _by_rule(forest, binary):
+        pair = inside[forest.left[n]][:, :, None] * inside[forest.right[n]][:, None]
+        p_binary[rule] = (outside[n].T @ pair.flatten(1)).view_as(p_binary[rule])
+    for rule, n in _by_rule(forest, unary):
+        p_unary[rule] = outside[n].T @ inside[forest.left[n]]
+    p_lexical.index_add_(0, forest.rule[schedule.words], outside[schedule.words])
+    return replace(
+        grammar,
+        p_binary=p_binary * grammar.p_binary,
+        p_unary=p_unary * grammar.p_unary,
+        p_lexical=p_lexical * grammar.p_lexical,
+    )
+
+
+def _by_rule(forest: Forest, nodes: Tensor) -> Iterator[tuple[int, Tensor]]:
+    """Each rule with its nodes."""
+    order = nodes[forest.rule[nodes].argsort(stable=True)]
+    rules, sizes = forest.rule[order].unique_consecutive(return_counts=True)
+    return zip(rules.tolist(), order.split(sizes.tolist()), strict=True)

@@ -1,0 +1,181 @@
+"""Treebanks as arrays: binarised trees, all nodes of all trees side by side.
+
+A tree is binarised to the right with intermediate symbols (X -> A @X, @X -> B @X, @X -> C D: vertical order 1,
+horizontal order 0, as in Petrov et al., 2006, section 2). Over each word or binary node stands at most one unary node,
+whose symbol is a chain of labels, joined. The outermost bracket TOP is left out; it comes back when a tree is written.
+
+Shapes: N nodes of all trees.
+"""
+
+from __future__ import annotations
+
+__all__ = ["CHAIN", "Forest", "Symbols", "forest_of", "written"]
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from s2s import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+TOP = "TOP"
+CHAIN, BETWEEN = "→", "@"
+"""Joins the labels of a unary chain; begins an intermediate symbol"""
+BRACKET = re.compile(r"\(|\)|[^\s()]+")
+
+
+class Symbols:
+    """Names and their numbers, given in the order of first use."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self.names = list(names)
+        self.ids = {name: i for i, name in enumerate(self.names)}
+
+    def add(self, name: str) -> int:
+        """The number of a name, which is new or known."""
+        if name not in self.ids:
+            self.ids[name] = len(self.names)
+            self.names.append(name)
+        return self.ids[name]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+class Forest(NamedTuple):
+    """All nodes of all trees, children before parents."""
+
+    rule: Tensor
+    """[N], of a binary, unary or lexical node the number of its rule among those of its kind"""
+    left: Tensor
+    """[N], the first child's node; -1 at words"""
+    right: Tensor
+    """[N], the second child's; -1 where there is none"""
+    height: Tensor
+    """[N], 0 at words"""
+    symbol: Tensor
+    """[N]"""
+    roots: Tensor
+    """[trees]"""
+    binary: Tensor
+    """[R, 3], symbols of each binary rule"""
+    unary: Tensor
+    """[U, 2]"""
+    lexical: Tensor
+    """[L, 2], tag and word class"""
+
+
+class _Builder:
+    """Adds trees, node by node."""
+
+    def __init__(self, symbols: Symbols, words: Symbols, word_class: Callable[[str, str], str]) -> None:
+        self.symbols, self.words, self.word_class = symbols, words, word_class
+        self.rules: dict[str, dict[tuple[int, ...], int]] = {"lexical": {}, "unary": {}, "binary": {}}
+        self.nodes: list[tuple[int, int, int, int, int]] = []
+        self.roots: list[int] = []
+
+    def node(self, symbol: int, rule: tuple[int, ...], left: int, right: int) -> int:
+        kind = self.rules["lexical" if left < 0 else "unary" if right < 0 else "binary"]
+        number = kind.setdefault(rule, len(kind))
+        height = 1 + max((self.nodes[child][3] for child in (left, right) if child >= 0), default=-1)
+        self.nodes.append((number, left, right, height, symbol))
+        return len(self.nodes) - 1
+
+    def word(self, tag: str, word: str) -> int:
+        symbol = self.symbols.add(tag)
+        return self.node(symbol, (symbol, self.words.add(self.word_class(tag, word))), -1, -1)
+
+    def bracket(self, label: str, children: list[int]) -> int:
+        """A node over the children; chains of unary nodes are joined into one."""
+        if len(children) == 1:
+            (child,) = children
+            _, below, beside, height, symbol = self.nodes[child]
+            if height and beside < 0:  # a unary node itself, the last that was made
+                label, child = f"{label}{CHAIN}{self.symbols.names[symbol]}", below
+                self._forget()
+            upper = self.symbols.add(label)
+            return self.node(upper, (upper, self._symbol(child)), child, -1)
+        between = self.symbols.add(BETWEEN + label) if len(children) > 2 else -1
+        right = children[-1]
+        for i in range(len(children) - 2, -1, -1):
+            symbol = between if i else self.symbols.add(label)
+            right = self.node(symbol, (symbol, self._symbol(children[i]), self._symbol(right)), children[i], right)
+        return right
+
+    def _forget(self) -> None:
+        """Take the last node away; its rule stays, with a count of zero, unless another tree has it."""
+        self.nodes.pop()
+
+    def _symbol(self, node: int) -> int:
+        return self.nodes[node][4]
+
+
+def forest_of(trees: Iterable[str], symbols: Symbols, words: Symbols, word_class: Callable[[str, str], str]) -> Forest:
+    """The trees, in brackets on a line each; `word_class(tag, word)` is what the grammar knows of a word."""
+    builder = _Builder(symbols, words, word_class)
+    for tree in trees:
+        builder.roots.append(_read(tree, builder))
+    if not builder.roots:
+        raise DataError("there is no tree to learn from; check the treebank's files")
+    rule, left, right, height, symbol = torch.tensor(builder.nodes).T
+    rules = (torch.tensor(list(of), dtype=torch.long) for of in builder.rules.values())
+    lexical, unary, binary = (of.view(-1, n) for of, n in zip(rules, (2, 2, 3), strict=True))
+    return Forest(rule, left, right, height, symbol, torch.tensor(builder.roots), binary, unary, lexical)
+
+
+def _read(tree: str, builder: _Builder) -> int:
+    """Add one tree; returns its root. Not recursive, since a tree may be of any depth."""
+    stack: list[tuple[str, list[int]]] = []
+    tokens, done = iter(BRACKET.findall(tree)), -1
+    for token in tokens:
+        if token == "(":
+            stack.append((next(tokens), []))
+        elif token == ")":
+            label, children = stack.pop()
+            outermost = not stack and label == TOP and len(children) == 1
+            done = children[0] if outermost else builder.bracket(label, children)
+            if not stack:
+                return done
+            stack[-1][1].append(done)
+        else:  # a word, whose bracket closes next
+            tag, _ = stack.pop()
+            next(tokens)
+            done = builder.word(tag, token)
+            if not stack:
+                return done
+            stack[-1][1].append(done)
+    raise DataError(f"not a tree in brackets: {tree[:60]!r}")
+
+
+def written(nodes: list[tuple[str, int, int]], words: list[str], root: int) -> str:
+    """A binarised tree in brackets: nodes (symbol, left, right), of a word (tag, -1, position)."""
+    parts: list[str] = []
+    stack: list[int | str] = [root]
+    n_top = not nodes[root][0].startswith(TOP)
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            parts.append(item)
+            continue
+        symbol, left, right = nodes[item]
+        if left < 0:
+            parts.append(f" ({symbol} {words[right]})")
+            continue
+        labels = [] if symbol.startswith(BETWEEN) else symbol.split(CHAIN)
+        parts.extend(f" ({label}" for label in labels)
+        stack.extend([")"] * len(labels))
+        stack.extend([left] if right < 0 else [right, left])
+    text = "".join(parts).strip()
+    return f"({TOP} {text})" if n_top else text
+
+
+def counts_of(forest: Forest) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """How often each binary, unary and lexical rule occurs."""
+    kinds = (forest.right >= 0, (forest.left >= 0) & (forest.right < 0), forest.left < 0)
+    sizes = (len(forest.binary), len(forest.unary), len(forest.lexical))
+    return tuple(np.bincount(forest.rule[k].numpy(), minlength=n) for k, n in zip(kinds, sizes, strict=True))  # type: ignore[return-value]

@@ -1,0 +1,48 @@
+"""What the grammar knows of words: the frequent ones themselves, of the others their shape."""
+
+from __future__ import annotations
+
+__all__ = ["WordClasses", "signature"]
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SUFFIXES = (
+    *("ing", "ed", "ly", "ion", "er", "est", "ity", "al", "ness", "ment", "ous", "ive", "able", "ism", "ist"),
+    *("ate", "ize", "ic", "ers", "ies", "ss", "us", "is", "s", "y"),
+)
+
+
+class WordClasses:
+    """Words that occur more than `rare` times in training; a rarer one is its signature."""
+
+    def __init__(self, known: Iterable[str]) -> None:
+        self.known = set(known)
+
+    @classmethod
+    def learn(cls, words: Iterable[str], rare: int) -> WordClasses:
+        """From the words of all training trees."""
+        return cls(word for word, n in Counter(words).items() if n > rare)
+
+    def __call__(self, word: str, position: int = 1) -> str:
+        """The class of a word; in first position a capital says less."""
+        return word if word in self.known else signature(word, first=position == 0)
+
+
+def signature(word: str, *, first: bool = False) -> str:
+    """Capitals, digits, hyphens and the ending, after Petrov et al.'s and Klein and Manning's unknown words."""
+    parts = ["UNK"]
+    if word[:1].isupper():
+        parts.append("INIT" if first else "ALLCAPS" if word.isupper() and len(word) > 1 else "CAP")
+    elif any(c.isupper() for c in word):
+        parts.append("MIXED")
+    if any(c.isdigit() for c in word):
+        parts.append("NUM" if not any(c.isalpha() for c in word) else "DIGIT")
+    if "-" in word:
+        parts.append("DASH")
+    if len(word) > 3 and any(c.isalpha() for c in word):
+        parts.append(next((s for s in SUFFIXES if word.lower().endswith(s)), ""))
+    return "-".join(part for part in parts if part)

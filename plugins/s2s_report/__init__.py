@@ -1,0 +1,72 @@
+"""Reports of runs, as a plugin: the command s2s-report, and a page beside every finished run.
+
+run_log (what training wrote) and outcome (outputs, scores, flags) → sections → document (one HTML file, or Markdown).
+"""
+
+from __future__ import annotations
+
+__all__ = ["ReportConfig", "s2s_register", "s2s_train_end"]
+
+import importlib.util
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from s2s import Choice, ConfigError, hookimpl
+from s2s.config import at_least, refuse_outside
+
+if TYPE_CHECKING:
+    from s2s import Registry, TrainerView
+
+
+@dataclass(kw_only=True)
+class ReportConfig:
+    """s2s-report: one page about a run, or about several compared with the first.
+
+    s2s-report run=my_run
+    s2s-report run=[base,wider] output=comparison split=test
+    """
+
+    run: Any = ""
+    """A run, as s2s-generate takes it, or several of one task, which are compared with the first."""
+    output: str = ""
+    """Files to write, without their endings .html and .md; empty: report in the first run's directory."""
+    split: Literal["test", "valid"] = "valid"
+    """Examples that are decoded: the first run's development or test set."""
+    sentences: int = 200
+    """So many of them; 0: none, and the report is about the training alone."""
+    samples: int = 1000
+    """Bootstrap samples for 95% intervals and paired tests."""
+    pairs: int = 20_000
+    """Training pairs that are read for the statistics of the data; 0: none."""
+    shown: int = 10
+    """Sentences that are shown of each kind, such as the largest losses."""
+
+    def __post_init__(self) -> None:
+        if not self.run:
+            raise ConfigError("run: which model? Give run=NAME, a run directory, run=last, or run=[A,B]")
+        refuse_outside("", self, sentences=at_least(0), samples=at_least(0), pairs=at_least(0), shown=at_least(0))
+
+    @property
+    def runs(self) -> list[str]:
+        """All of them."""
+        return [str(run) for run in self.run] if isinstance(self.run, list) else [str(self.run)]
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    """Pictures of attention, as formats of s2s-generate."""
+    registry.add("output_format", "attention", Choice, "s2s_report.attention:AttentionPage")
+    registry.add("output_format", "figures", Choice, "s2s_report.attention:AttentionFigures")
+
+
+@hookimpl
+def s2s_train_end(trainer: TrainerView) -> None:
+    """report.html in the run's directory, where plotting is installed; never the reason why a run fails."""
+    try:
+        if trainer.world.is_main and importlib.util.find_spec("matplotlib") is not None:
+            from s2s_report.command import write_training_report
+
+            write_training_report(trainer.directory)
+    except Exception as error:
+        logging.getLogger(__name__).warning("no report was written: %s: %s", type(error).__name__, error)

@@ -1,0 +1,126 @@
+"""Trees in brackets beside their gold trees: which brackets are wrong, and both drawn."""
+
+from __future__ import annotations
+
+__all__ = ["Bracket", "brackets_of", "compare_brackets", "drawn"]
+
+import re
+from collections import Counter
+from html import escape
+from typing import NamedTuple
+
+from s2s_report.svg import svg
+
+TOKEN = re.compile(r"\(|\)|[^\s()]+")
+ROW, GAP, PAD = 38, 14, 8
+"""Height of a level, blank between words, margin, in pixels"""
+
+
+class Bracket(NamedTuple):
+    """A label over the words from `begin` to `end`, which is not one of them."""
+
+    label: str
+    begin: int
+    end: int
+
+
+class Node(NamedTuple):
+    """A tree as it stands on a line; a word is a node without children."""
+
+    label: str
+    begin: int
+    end: int
+    children: list[Node]
+
+
+def read(line: str) -> Node | None:
+    """The tree of a line; None for anything else."""
+    stack: list[tuple[str, int, list[Node]]] = []
+    tokens, n_words, root = TOKEN.findall(line), 0, None
+    expects_label = False
+    for token in tokens:
+        if token == "(":
+            stack.append(("", n_words, []))
+            expects_label = True
+        elif token == ")":
+            if not stack:
+                return None
+            label, begin, children = stack.pop()
+            node = Node(label, begin, n_words, children)
+            if stack:
+                stack[-1][2].append(node)
+            elif root is None:
+                root = node
+            else:
+                return None
+            expects_label = False
+        elif expects_label:
+            stack[-1] = (token, *stack[-1][1:])
+            expects_label = False
+        elif stack:
+            stack[-1][2].append(Node(token, n_words, n_words + 1, []))
+            n_words += 1
+        else:
+            return None
+    return root if not stack else None
+
+
+def brackets_of(node: Node) -> list[Bracket]:
+    """Of all constituents, without words and their parts of speech."""
+    if not node.children or not any(child.children for child in node.children):
+        return []
+    inside = [bracket for child in node.children for bracket in brackets_of(child)]
+    return [Bracket(node.label, node.begin, node.end), *inside]
+
+
+def compare_brackets(hyp: Node, gold: Node) -> tuple[Counter[Bracket], Counter[Bracket]]:
+    """Brackets that only the output has, and that only the gold tree has."""
+    found, wanted = Counter(brackets_of(hyp)), Counter(brackets_of(gold))
+    return found - wanted, wanted - found
+
+
+def drawn(tree: Node, wrong: Counter[Bracket], mark: str) -> str:
+    """An SVG; a wrong bracket has a dashed frame, its own colour, and `mark` before its label."""
+    left = Counter(wrong)
+    parts: list[str] = []
+    width = _draw(tree, 0, PAD, left, mark, parts)[1] + PAD
+    height = _depth(tree) * ROW + 2 * PAD
+    return svg(parts, width, height)
+
+
+def _draw(
+    node: Node, level: int, x: float, wrong: Counter[Bracket], mark: str, parts: list[str]
+) -> tuple[float, float]:
+    """Draw below x; the middle of the label, and where the tree ends."""
+    y = PAD + level * ROW + 12
+    bracket = Bracket(node.label, node.begin, node.end)
+    is_wrong = bool(node.children) and any(child.children for child in node.children) and wrong[bracket] > 0
+    if is_wrong:
+        wrong[bracket] -= 1
+    label = f"{mark}{node.label}" if is_wrong else node.label
+    own = 7.5 * len(label) + GAP
+    if not node.children:
+        parts.append(f'<text x="{x + own / 2:.1f}" y="{y}" text-anchor="middle">{escape(label)}</text>')
+        return x + own / 2, x + own
+    at, middles = x, []
+    for child in node.children:
+        middle, at = _draw(child, level + 1, at, wrong, mark, parts)
+        middles.append(middle)
+    at = max(at, x + own)
+    middle = (middles[0] + middles[-1]) / 2 if at > x + own else x + own / 2
+    parts += [
+        f'<line x1="{middle:.1f}" y1="{y + 4}" x2="{m:.1f}" y2="{y + ROW - 12}" style="stroke:var(--line)"/>'
+        for m in middles
+    ]
+    if is_wrong:
+        parts.append(
+            f'<rect x="{middle - own / 2 + 3:.1f}" y="{y - 14}" width="{own - 6:.1f}" height="19" rx="4" '
+            f'stroke-dasharray="4 2" style="fill:none;stroke:var(--bad)"/>'
+        )
+    colour = "var(--bad)" if is_wrong else "var(--accent)"
+    parts.append(f'<text x="{middle:.1f}" y="{y}" text-anchor="middle" style="fill:{colour}">{escape(label)}</text>')
+    return middle, at
+
+
+def _depth(node: Node) -> int:
+    return 1 + max(map(_depth, node.children), default=0)

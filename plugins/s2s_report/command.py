@@ -1,0 +1,105 @@
+"""The command s2s-report, and the report of a run's training."""
+
+from __future__ import annotations
+
+__all__ = ["main", "write_training_report"]
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from s2s import ConfigError
+from s2s.cli import Options, run_command
+from s2s.io import write_file
+from s2s_report import ReportConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s import Plugins, TrainedModel
+    from s2s.compose import ComposedConfig
+    from s2s_report.document import Section
+
+
+SPLITS = {"test": "test", "valid": "development"}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    return run_command(ReportConfig, report, argv)
+
+
+def report(composed: ComposedConfig[ReportConfig], plugins: Plugins, options: Options) -> None:
+    """Load the runs, decode, compare, and write both files."""
+    from s2s import load
+    from s2s.run import find_run
+
+    config = composed.config
+    directories = {Path(find_run(run)).name: find_run(run) for run in config.runs}
+    if len(directories) < len(config.runs):
+        raise ConfigError(f"run=[{','.join(config.runs)}]: two of them have one name")
+    if options.dry_run:
+        return
+    models = {name: load(str(directory)) for name, directory in directories.items()}
+    sections = _sections(config, plugins, models, directories)
+    title = f"{' and '.join(directories)}: report"
+    target = Path(config.output) if config.output else next(iter(directories.values())) / "report"
+    _write(target, title, sections)
+    if not options.quiet:
+        print(f"written  {target}.html and {target}.md")
+
+
+def _sections(
+    config: ReportConfig, plugins: Plugins, models: dict[str, TrainedModel], directories: dict[str, Path]
+) -> list[Section]:
+    from s2s_report import outcome_sections as of_outputs
+    from s2s_report import training_sections as of_training
+    from s2s_report.document import Section, Text
+    from s2s_report.outcome import DataStatistics, decode, read_statistics
+    from s2s_report.run_log import read_log
+
+    logs = [read_log(directory) for directory in directories.values()]
+    first = next(iter(models.values()))
+    outcome = decode(models, config, plugins) if config.sentences else None
+    statistics = read_statistics(first.task, config.pairs) if config.pairs else DataStatistics()
+    said = [of_training.training_verdict(log) for log in logs]
+    said = [of_outputs.verdict(outcome, SPLITS[config.split]), *said] if outcome else said
+    again = f"s2s-report run=[{','.join(config.runs)}] split={config.split} sentences={config.sentences}"
+    sections = [
+        Section("Verdict", [*(Text(each, strong=i == 0) for i, each in enumerate(said)), Text(f"Made by: {again}")])
+    ]
+    if outcome:
+        sections.append(of_outputs.score_section(outcome))
+    sections.append(of_training.curves(logs))
+    if outcome:
+        sections += of_outputs.sentence_section(outcome, config.shown)
+        sections.append(of_outputs.bucket_section(outcome, statistics, config.samples))
+        sections.append(of_outputs.flag_section(outcome, config.shown))
+    sections.append(of_outputs.data_section(statistics, config.pairs))
+    sections.append(of_training.cost(logs, {name: model.model for name, model in models.items()}))
+    sections.append(of_training.configuration({name: model.config for name, model in models.items()}))
+    return sections
+
+
+def write_training_report(directory: Path) -> None:
+    """What the log says, without decoding anything: how every run ends."""
+    from s2s_report.document import Section, Text
+    from s2s_report.run_log import read_log
+    from s2s_report.training_sections import curves, training_verdict
+
+    log = read_log(directory)
+    more = f"With outputs, scores and sentences: s2s-report run={directory.name}"
+    verdict = Section("Verdict", [Text(training_verdict(log), strong=True), Text(more)])
+    _write(directory / "report", f"{directory.name}: report", [verdict, curves([log])])
+
+
+def _write(target: Path, title: str, sections: list[Section]) -> None:
+    from s2s_report.document import as_html, as_markdown
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_file(target.with_name(f"{target.name}.html"), as_html(title, sections).encode())
+    write_file(target.with_name(f"{target.name}.md"), as_markdown(title, sections).encode())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

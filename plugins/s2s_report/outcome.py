@@ -1,0 +1,137 @@
+"""What runs make of the same examples: outputs, scores with intervals and tests, per sentence and in buckets."""
+
+from __future__ import annotations
+
+__all__ = ["Bucket", "DataStatistics", "Outcome", "buckets", "decode", "read_statistics"]
+
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from s2s import ConfigError, Example, Rejected
+from s2s.generation import Output
+from s2s.metrics import Comparison, Metric, build_metrics, compare
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from s2s import Plugins, Task, TrainedModel
+    from s2s_report import ReportConfig
+
+ENOUGH = 30
+"""Sentences without which a bucket's score is not shown: its interval would be as wide as the scale"""
+LENGTHS = (1, 6, 11, 21, 31, 51)
+FREQUENCIES = (0, 1, 5, 20, 100, 1000)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outputs of all runs for the same examples."""
+
+    examples: list[Example]
+    outputs: dict[str, list[Output]]
+    """Of each run, in its order"""
+    metrics: list[Metric]
+    compared: list[list[Comparison]]
+    """Of each metric, every run; the first is the baseline"""
+    sentences: dict[str, list[float]]
+    """The main score of every sentence"""
+
+    @property
+    def main(self) -> Metric:
+        """The metric that judges."""
+        return self.metrics[0]
+
+    def hyps(self, name: str) -> list[str]:
+        """The best outputs of a run."""
+        return [output.hyp for output in self.outputs[name]]
+
+
+def decode(models: Mapping[str, TrainedModel], config: ReportConfig, plugins: Plugins) -> Outcome | None:
+    """Decode the first examples of the split; None if the first run has none."""
+    (first, *others) = models.values()
+    for name, other in zip(list(models)[1:], others, strict=True):
+        if other.task.config.name != first.task.config.name:
+            raise ConfigError(
+                f"run: {name} has task={other.task.config.name}, the first has task={first.task.config.name}"
+            )
+    examples = read_examples(first.task, config.split, config.sentences)
+    if not examples:
+        return None
+    nbest = 4 if getattr(first.config.search, "beam", 1) >= 4 else 1
+    srcs, refs = [e.src for e in examples], [e.tgt for e in examples]
+    outputs = {name: list(model.generate(srcs, nbest=nbest)) for name, model in models.items()}
+    hyps = {name: [output.hyp for output in found] for name, found in outputs.items()}
+    metrics = build_metrics(first.task, plugins.registry, None)
+    compared = [compare(metric, hyps, [refs], config.samples) for metric in metrics]
+    main = metrics[0]
+    sentences = {name: [_main(row) for row in main.per_sentence(of, [refs])] for name, of in hyps.items()}
+    return Outcome(examples, outputs, metrics, compared, sentences)
+
+
+def read_examples(task: Task, split: str, n: int) -> list[Example]:
+    """The first `n` usable ones."""
+    found = (e for corpus, _ in task.corpora(split) for e in task.examples(split, corpus) if isinstance(e, Example))
+    return list(islice(found, n))
+
+
+def _main(row: Mapping[str, Any]) -> float:
+    """The first score of a sentence."""
+    return next((float(value) for value in row.values() if isinstance(value, int | float)), 0.0)
+
+
+class Bucket(NamedTuple):
+    """Examples alike in one respect."""
+
+    name: str
+    indices: list[int]
+
+
+def buckets(values: Sequence[int], edges: Sequence[int]) -> list[Bucket]:
+    """Indices by value, each bucket from one edge to below the next; empty ones are left out."""
+    found = []
+    for low, high in zip(edges, [*edges[1:], None], strict=True):
+        inside = [i for i, v in enumerate(values) if v >= low and (high is None or v < high)]
+        name = f"{low}" if high == low + 1 else f"{low}–{high - 1}" if high else f"{low} and more"
+        found += [Bucket(name, inside)] * bool(inside)
+    return found
+
+
+@dataclass
+class DataStatistics:
+    """What the training data holds, as far as it was read."""
+
+    n_pairs: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    """Pairs that cannot be used, by reason"""
+    lengths: dict[str, list[int]] = field(default_factory=lambda: {"src": [], "tgt": []})
+    """Words of each side"""
+    words: Counter[str] = field(default_factory=Counter)
+    """How often each word of the targets occurs"""
+    pieces: Counter[int] = field(default_factory=Counter)
+    """How often each token of the targets occurs"""
+
+    def rarest(self, text: str) -> int:
+        """How often the rarest word of a text occurs."""
+        return min((self.words[word] for word in text.split()), default=0)
+
+
+def read_statistics(task: Task, n: int) -> DataStatistics:
+    """Of the first `n` training pairs of every corpus; none where they cannot be read any more."""
+    found = DataStatistics()
+    for corpus, _ in task.corpora("train"):
+        some: list[Example] = []
+        for example in islice(task.examples("train", corpus), n):
+            if isinstance(example, Rejected):
+                found.rejected[example.reason] += 1
+                continue
+            some.append(example)
+        found.n_pairs += len(some)
+        for src, tgt in some:
+            found.lengths["src"].append(len(src.split()))
+            found.lengths["tgt"].append(len(tgt.split()))
+            found.words.update(tgt.split())
+        for pair in task.encode(some):
+            found.pieces.update(pair.tgt)
+    return found

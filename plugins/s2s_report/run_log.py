@@ -1,0 +1,96 @@
+"""What a run wrote while it was trained: curves, scores, time and arithmetic."""
+
+from __future__ import annotations
+
+__all__ = ["RunLog", "read_log"]
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from s2s_report.curves import Series
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CURVES = {
+    "Training loss": ("update", "loss"),
+    "Training nll": ("update", "nll"),
+    "Learning rate": ("update", "lr"),
+    "Gradient norm": ("update", "gnorm"),
+    "Tokens a second": ("update", "rate"),
+    "Development nll": ("valid", "nll"),
+}
+"""Title -> kind of record and its key; metrics of the development set come besides"""
+NO_SCORE = {"kind", "step", "best", "nll", "ppl", "search", "signatures"}
+
+
+@dataclass
+class RunLog:
+    """The records of one run."""
+
+    name: str
+    directory: Path
+    updates: list[dict[str, Any]] = field(default_factory=list)
+    valid: list[dict[str, Any]] = field(default_factory=list)
+    summary: dict[str, Any] = field(default_factory=dict)
+
+    def series(self, kind: str, key: str) -> Series:
+        """A value over the updates."""
+        records = self.updates if kind == "update" else self.valid
+        points = [(record["step"], value) for record in records if (value := _value(record, key)) is not None]
+        return Series(self.name, points)
+
+    @property
+    def metrics(self) -> list[str]:
+        """Names of the development set's scores."""
+        return [key for key, value in (self.valid[-1] if self.valid else {}).items() if _is_score(key, value)]
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """The validation that was best."""
+        return next((record for record in reversed(self.valid) if record.get("best")), {})
+
+    @property
+    def seconds(self) -> float:
+        """Of training, as the updates took them."""
+        return float(self.summary.get("seconds") or sum(record.get("seconds", 0.0) for record in self.updates))
+
+
+def read_log(directory: Path) -> RunLog:
+    """The log of a run; lines that a crash cut short are no records."""
+    log = RunLog(directory.name, directory)
+    path = directory / "log.jsonl"
+    for line in path.read_bytes().split(b"\n") if path.is_file() else ():
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if not isinstance(record, dict) or not isinstance(record.get("step"), int):
+            continue
+        if record.get("kind") == "update":
+            log.updates.append(record)
+        elif record.get("kind") == "valid":
+            log.valid.append(record)
+        elif record.get("kind") == "summary":
+            log.summary = record
+    return log
+
+
+def titles(logs: Sequence[RunLog]) -> dict[str, tuple[str, str]]:
+    """All curves that these runs have."""
+    names = dict.fromkeys(name for log in logs for name in log.metrics)
+    return CURVES | {f"Development {name}": ("valid", name) for name in names}
+
+
+def _value(record: dict[str, Any], key: str) -> float | None:
+    if key == "rate":
+        seconds = record.get("seconds")
+        return record["tokens"] / seconds if seconds and record.get("tokens") else None
+    value = record.get(key)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _is_score(key: str, value: Any) -> bool:
+    return key not in NO_SCORE and isinstance(value, int | float) and not isinstance(value, bool)

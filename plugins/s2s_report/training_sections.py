@@ -1,0 +1,94 @@
+"""Sections that need nothing but what training wrote: curves, best scores, configuration, cost."""
+
+from __future__ import annotations
+
+__all__ = ["configuration", "cost", "curves", "training_verdict"]
+
+from typing import TYPE_CHECKING
+
+from s2s.compose import differences, flatten
+from s2s_report.curves import chart
+from s2s_report.document import Details, Picture, Section, Table, Text
+from s2s_report.run_log import titles
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from s2s import Seq2Seq
+    from s2s_report.document import Block
+    from s2s_report.run_log import RunLog
+
+UNIMPORTANT = ("run", "log.", "data.workers", "plugins")
+"""Options that change nothing that is learnt"""
+
+
+def training_verdict(log: RunLog) -> str:
+    """How training ended, in a sentence."""
+    if not log.valid:
+        return f"{log.name}: {len(log.updates):,} updates were logged, and none was validated."
+    best, last = log.best or log.valid[-1], log.valid[-1]
+    main = log.metrics[0] if log.metrics else "nll"
+    at = f"{log.name}: {main} {best[main]:.2f} on the development set at update {best['step']:,}"
+    if best["step"] == last["step"]:
+        return f"{at}, the last one: more updates may still help."
+    return f"{at}; it was {last[main]:.2f} at the last, update {last['step']:,}: it has stopped improving."
+
+
+def curves(logs: Sequence[RunLog]) -> Section:
+    """Every curve that some run has, all runs in one picture."""
+    drawn = [chart(title, [log.series(*of) for log in logs]) for title, of in titles(logs).items()]
+    return Section("Curves", [Picture(svg, words) for svg, words in drawn if svg] or [Text("Nothing was logged.")])
+
+
+def configuration(configs: Mapping[str, Any]) -> Section:
+    """What differs from the first run, and all of it."""
+    (first, of_first), *others = configs.items()
+    blocks: list[Block] = []
+    changed = {key for _, config in others for key in differences(of_first, config) if not key.startswith(UNIMPORTANT)}
+    if changed:
+        flat = {name: flatten(config) for name, config in configs.items()}
+        rows = [[key, *(str(flat[name].get(key, "")) for name in configs)] for key in sorted(changed)]
+        blocks.append(Table(["option", *configs], rows))
+    elif others:
+        blocks.append(Text("The configurations do not differ in anything that is learnt."))
+    everything = [[key, str(value)] for key, value in flatten(of_first).items()]
+    return Section(
+        "Configuration", [*blocks, Details(f"All options of {first}", [Table(["option", "value"], everything)])]
+    )
+
+
+def cost(logs: Sequence[RunLog], models: Mapping[str, Seq2Seq]) -> Section:
+    """Time and arithmetic: operations of forward and backward pass, the backward one counted twice."""
+    rows = []
+    for log in logs:
+        pairs = sum(record.get("pairs", 0) for record in log.updates)
+        operations = _operations(log, models.get(log.name), pairs)
+        n_parameters = sum(p.numel() for p in models[log.name].parameters()) if log.name in models else 0
+        rows.append(
+            [
+                log.name,
+                f"{n_parameters:,}" if n_parameters else "",
+                f"{log.updates[-1]['step']:,}" if log.updates else "",
+                f"{pairs:,}",
+                f"{sum(record.get('tokens', 0) for record in log.updates):,}",
+                f"{log.seconds / 3600:.2f}",
+                f"{operations:.2e}" if operations else "",
+                f"{operations / log.seconds / 1e9:.1f}" if operations and log.seconds else "",
+            ]
+        )
+    head = ["run", "parameters", "updates", "pairs", "target tokens", "hours", "operations", "GFLOP/s"]
+    note = (
+        "Operations are counted: three times those of a forward pass over pairs of the mean length, since the backward "
+        "pass takes two. The paper's Table 2 estimates them as hours times devices times the sustained rate of a "
+        "device, which is the last column; hours are those of one process."
+    )
+    return Section("Cost", [Table(head, rows, range(1, len(head))), Text(note)])
+
+
+def _operations(log: RunLog, model: Seq2Seq | None, pairs: int) -> float:
+    if model is None or not pairs:
+        return 0.0
+    src, tgt = (sum(r.get(key, 0) for r in log.updates) / pairs for key in ("src_tokens", "tokens"))
+    of_pair = model.forward_operations([max(1, round(src))], [max(1, round(tgt))])
+    return 3 * of_pair * pairs if of_pair else 0.0

@@ -1,0 +1,148 @@
+"""Low-rank adaptation: what is computed, what learns, and what is left when the adapters are merged."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from tiny_runs import SMALL, call, train_tiny
+from torch import nn
+
+from s2s.backend.linear import deterministic_backend, prepack
+from s2s.checkpoint import load
+from s2s.cli import train
+from s2s.errors import ConfigError
+from s2s.plugin import load_plugins
+from s2s.testing import (
+    VOCAB,
+    assert_attention_maps,
+    assert_causal,
+    assert_ignores_padding,
+    assert_saves_everything,
+    assert_state_joins,
+    assert_state_reorders,
+    assert_step_is_decode,
+)
+from s2s.testing.incremental import batch_of
+from s2s_lora import LoRAConfig
+from s2s_lora.adapters import merge
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from s2s.model import Seq2Seq
+
+OF = {"name": "transformer", "d_model": 16, "d_ff": 32, "n_heads": 2, "n_encoder_layers": 1, "n_decoder_layers": 1}
+
+
+def built(of: Any = None, **options: Any) -> Seq2Seq:
+    """A model whose adapters are no longer zero."""
+    torch.manual_seed(1)
+    entry = load_plugins().registry.get("arch", "lora")
+    model: Seq2Seq = entry.build(LoRAConfig(name="lora", of=of or {**OF, "dropout": 0.0}, **options), VOCAB)
+    for name, parameter in model.named_parameters():
+        if name.endswith("lora_b"):
+            nn.init.normal_(parameter, std=0.1)
+    return model.eval()
+
+
+def logits(model: Seq2Seq) -> torch.Tensor:
+    batch = batch_of(VOCAB)
+    with torch.no_grad():
+        return model.project(model(batch.src, batch.src_pad, batch.tgt_in))
+
+
+def test_it_computes_what_the_model_with_the_summed_weights_does() -> None:
+    model = built(rank=3, alpha=6.0)
+    plain = load_plugins().registry.get("arch", "transformer")
+    other = plain.build(plain.config(**{**OF, "dropout": 0.0}), VOCAB).eval()
+    state = model.state_dict()
+    summed = {name: t.double() for name, t in state.items() if "lora" not in name}
+    for name in [name for name in state if name.endswith("lora_a")]:
+        b = state[name.replace("lora_a", "lora_b")].double()
+        summed[name.replace("lora_a", "weight")] += 6.0 / 3 * b @ state[name].double()
+    other.load_state_dict({name: t.float() for name, t in summed.items()})
+    torch.testing.assert_close(logits(model), logits(other), atol=1e-5, rtol=1e-5)
+
+
+def test_it_begins_as_the_model_that_it_adapts() -> None:
+    torch.manual_seed(1)
+    entry = load_plugins().registry.get("arch", "lora")
+    model = entry.build(LoRAConfig(name="lora", of=OF), VOCAB).eval()
+    before = logits(model)
+    merge(model)
+    assert torch.equal(logits(model), before)
+    assert not [name for name in model.state_dict() if "lora" in name]
+
+
+@pytest.mark.parametrize("match", ["", "attention"])
+def test_the_adapters_alone_learn_and_only_those_that_are_asked_for(match: str) -> None:
+    model = built(match=match)
+    learn = {name for name, p in model.named_parameters() if p.requires_grad}
+    assert learn == {name for name, _ in model.named_parameters() if "lora" in name}
+    assert any("feed_forward" in name for name in learn) == (not match)
+    batch = batch_of(VOCAB)
+    model.project(model(batch.src, batch.src_pad, batch.tgt_in)).square().sum().backward()
+    assert all((p.grad is not None) == (name in learn) for name, p in model.named_parameters())
+
+
+@pytest.mark.parametrize("check", [
+    assert_causal, assert_ignores_padding, assert_attention_maps, assert_step_is_decode, assert_state_reorders,
+    assert_state_joins,
+])  # fmt: skip
+def test_it_keeps_the_contract(check: Any) -> None:
+    check(built(), VOCAB)
+
+
+def test_its_state_is_complete() -> None:
+    assert_saves_everything(built(), built(rank=8), VOCAB)
+
+
+@pytest.mark.parametrize("merged", [False, True], ids=["adapters", "merged"])
+def test_prepacked_for_decoding_it_computes_the_same(merged: bool) -> None:
+    model = built()
+    before = logits(model)
+    if merged:
+        merge(model)
+    torch.testing.assert_close(logits(model), before, atol=1e-5, rtol=1e-5)
+    prepack(model, deterministic_backend(model), "none")
+    torch.testing.assert_close(logits(model), before, atol=1e-5, rtol=1e-5)
+    assert_step_is_decode(model, VOCAB)
+
+
+def test_a_run_is_tuned_and_decodes_and_its_base_is_untouched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    train_tiny(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    arch = {key: value for key, _, value in (option.removeprefix("arch.").partition("=") for option in SMALL)}
+    sizes = ("d_model", "d_ff", "n_heads", "n_encoder_layers", "n_decoder_layers")
+    of = ", ".join(f"{key}: {arch[key]}" for key in sizes)
+    data = [option for option in SMALL if not option.startswith("arch")]
+    options = ["arch=lora", f"arch.of={{name: transformer_tiny, {of}}}", "arch.rank=2", "schedule.lr=0.05"]
+    tuned = [*data, *options, "train.init_from=x", "train.steps=4", "run=tuned", "--quiet"]
+    assert train.main(tuned) == 0, capsys.readouterr().err
+    paths = [tmp_path / "runs" / run / "checkpoints" / "step-000004" for run in ("x", "tuned")]
+    before, after = (load(path).tensors["model"] for path in paths)
+    assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
+    assert any(after[name].any() for name in after if name.endswith("lora_b"))
+    (tmp_path / "in.jsonl").write_text(json.dumps({"src": "the cat"}) + "\n")
+    common = ["input=in.jsonl", "format=jsonl", "search.max_len_b=3", "threads=1"]
+    lines = [call("s2s-generate", [*common, f"run={run}"], capsys) for run in ("x", "tuned")]
+    scores = [json.loads(out)["score"] for _, out, _ in lines]
+    assert scores[0] != scores[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"of": 3}, "arch.of: name the architecture"),
+        ({"rank": 0}, "arch.rank=0"),
+        ({"match": "nothing"}, "arch.match=nothing"),
+    ],
+)
+def test_what_cannot_be_adapted_is_refused(options: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        built(**options)

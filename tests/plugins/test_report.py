@@ -1,0 +1,191 @@
+"""Reports: what they say is so, in one file that needs nothing else; attention can be looked at."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from tiny_runs import train_tiny
+
+from s2s.cli import generate
+from s2s_report import command
+from s2s_report.attention_lines import farthest, sharpest
+from s2s_report.brackets import Bracket, brackets_of, compare_brackets, drawn, read
+from s2s_report.curves import Series, chart
+from s2s_report.document import Section, Table, Text, as_html, as_markdown
+from s2s_report.flags import flags_of
+from s2s_report.outcome import buckets
+from s2s_report.run_log import read_log
+from s2s_report.training_sections import training_verdict
+from s2s_report.word_diff import diff_html
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GOLD = "(S (NP (DT the) (NN dog)) (VP (VBZ sees) (NP (DT a) (NN cat))) (. .))"
+WRONG = "(S (NP (DT the) (NN dog)) (VP (VBZ sees)) (NP (DT a) (NN cat)) (. .))"
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run "x" that was validated."""
+    folder = tmp_path_factory.mktemp("reported")
+    train_tiny(folder, "task.valid=[a.en,a.de]", "valid.every=2", "valid.sentences=5")
+    return folder
+
+
+def test_a_run_ends_with_a_report_of_its_training(here: Path) -> None:
+    pytest.importorskip("matplotlib", reason="reports are written where plotting is installed")
+    page = (here / "runs" / "x" / "report.html").read_text()
+    assert "Training loss" in page
+    assert "s2s-report run=x" in page
+
+
+def test_a_report_needs_nothing_else_and_is_the_same_each_time(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(here)
+    arguments = ["run=x", "sentences=6", "samples=20", "pairs=50", "--quiet"]
+    files = []
+    for name in ("one", "two"):
+        assert command.main([*arguments, f"output={name}/report"]) == 0
+        files.append([(here / name / f"report.{end}").read_bytes() for end in ("html", "md")])
+    assert files[0] == files[1]
+    page, text = (content.decode() for content in files[0])
+    links = set(re.findall(r'(?:src|href|url)\s*[=(]\s*["\']?([^"\')\s>]+)', page))
+    assert {link for link in links if not link.startswith("#")} == set(), "nothing is fetched"
+    for title in ("Verdict", "Scores", "Curves", "Worst sentences", "Training data", "Cost", "Configuration"):
+        assert f"<h2>{title}</h2>" in page
+        assert f"## {title}" in text
+    score = json.loads((here / "runs/x/log.jsonl").read_text().splitlines()[-1])
+    assert score["kind"] == "summary"
+    assert f"{score['steps']:,}" in text
+
+
+@pytest.mark.slow
+def test_two_runs_that_are_one_do_not_differ(here: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(here)
+    (here / "runs" / "y").symlink_to(here / "runs" / "x")
+    arguments = ["run=[x,y]", "sentences=6", "samples=20", "pairs=0", f"output={tmp_path}/report", "--quiet"]
+    assert command.main(arguments) == 0
+    text = (tmp_path / "report.md").read_text()
+    assert "y is not shown to differ from x: bleu +0.00" in text
+    assert "The configurations do not differ" in text
+    assert "Largest losses of y" in text
+
+
+@pytest.mark.parametrize("form", ["attention", "figures"])
+def test_attention_is_a_format_of_s2s_generate(here: Path, form: str, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("the old dog\n\na cat\n")
+    arguments = [f"run={here}/runs/x", f"input={tmp_path}/in.txt", f"output={tmp_path}/out.html", f"format={form}"]
+    assert generate.main([*arguments, "min_len=2", "--quiet"]) == 0
+    page = (tmp_path / "out.html").read_text()
+    assert page.count("<!doctype html>") == 1
+    if form == "figures":
+        assert [f"As Figure {n}" in page for n in (3, 4, 5)] == [True] * 3
+        return
+    shown = re.findall(r'<script type="application/json">(.*?)</script>', page)
+    maps = json.loads(shown[0])
+    assert [each["name"] for each in maps] == ["encoder 1", "decoder 1", "cross 1"]
+    for each in maps:
+        assert len(each["weights"]) == 2, "every head"
+        for head in each["weights"]:
+            assert [len(row) for row in head] == [len(each["keys"])] * len(each["queries"])
+            assert all(abs(sum(row) - 1000) <= len(row) for row in head), "a row is a distribution, in thousandths"
+
+
+def test_brackets_that_only_one_tree_has_are_found() -> None:
+    hyp, gold = read(WRONG), read(GOLD)
+    assert hyp is not None
+    assert gold is not None
+    extra, missing = compare_brackets(hyp, gold)
+    assert extra == Counter([Bracket("VP", 2, 3)])
+    assert missing == Counter([Bracket("VP", 2, 5)])
+    assert sorted(brackets_of(gold)) == [("NP", 0, 2), ("NP", 3, 5), ("S", 0, 6), ("VP", 2, 5)]
+    picture = drawn(hyp, extra, "+")
+    assert picture.count("+VP") == 1
+    assert picture.count("stroke-dasharray") == 1
+    assert "stroke-dasharray" not in drawn(gold, Counter(), "+")
+
+
+@pytest.mark.parametrize("line", ["", "the dog", "(S", "S)", "(S (NP the)) (S x)", ") ("])
+def test_what_is_no_tree_is_none(line: str) -> None:
+    assert read(line) is None
+
+
+FLAGGED = {
+    "fine": ("the old dog sleeps here", "der alte Hund schläft hier", "der alte Hund schläft hier", []),
+    "copy": ("the old dog sleeps here", "the old dog sleeps here", "der alte Hund schläft hier", ["copy"]),
+    "a name is copied rightly": ("Anna Maria von Berg", "Anna Maria von Berg", "Anna Maria von Berg", []),
+    "repetition": ("a b", "x y x y x y", "x y z a b c", ["repetition"]),
+    "length": ("a", "x y z u v", "x y", ["length"]),
+    "number": ("in 1984 he left", "er ging", "1984 ging er", ["numbers"]),
+    "number as a word": ("in 12 days", "in zwölf Tagen", "in zwölf Tagen", []),
+    "empty": ("a", "", "x", ["empty"]),
+}
+
+
+@pytest.mark.parametrize("case", FLAGGED)
+def test_signs_of_hallucination(case: str) -> None:
+    src, hyp, ref, expected = FLAGGED[case]
+    assert flags_of(src, hyp, ref) == expected
+
+
+def test_a_difference_is_struck_through_and_underlined() -> None:
+    assert diff_html("a b c", "a x c d") == "a <del>b</del> <ins>x</ins> c <ins>d</ins>"
+    assert diff_html("<b>", "<b>") == "&lt;b&gt;"
+
+
+def test_every_value_is_in_one_bucket() -> None:
+    values = [0, 1, 4, 5, 19, 20, 5000]
+    found = buckets(values, (0, 1, 5, 20))
+    assert [(bucket.name, [values[i] for i in bucket.indices]) for bucket in found] == [
+        ("0", [0]),
+        ("1–4", [1, 4]),
+        ("5–19", [5, 19]),
+        ("20 and more", [20, 5000]),
+    ]
+    assert buckets([3], (0, 1, 5)) == [("1–4", [0])]
+
+
+def test_a_chart_has_every_series_and_says_its_ends() -> None:
+    many = [(float(i), 1000.0 - i) for i in range(1000)]
+    picture, words = chart("Loss", [Series("a", many), Series("b", [(1.0, math.nan), (2.0, 5.0)]), Series("c", [])])
+    assert picture.count("<polyline") == 1
+    assert picture.count("<circle") == 1
+    assert picture.count(",", picture.index("points=")) < 700, "1,000 points are thinned"
+    assert words == "Loss. a: 1000 at 0, 1 at 999; b: 5 at 2, 5 at 2"
+    assert chart("Loss", [Series("c", [])]) == ("", "")
+
+
+def test_the_word_and_the_heads_of_the_figures() -> None:
+    weights = torch.full((3, 4, 4), 0.25)
+    weights[1] = torch.eye(4)
+    weights[2, 0] = weights[2, 2] = torch.tensor([1.0, 0, 0, 0])
+    assert sharpest(weights) == [1, 2], "least entropy first, given in their order"
+    assert farthest(weights, ["a", "b", "c", "."]) == 2
+    assert farthest(weights, ["a", "b", ".", "c"]) == 3, "marks are no words"
+
+
+def test_the_verdict_says_whether_training_had_stopped_improving(tmp_path: Path) -> None:
+    def verdict(*scores: float) -> str:
+        best = max(range(len(scores)), key=lambda i: scores[i])
+        records: list[dict[str, Any]] = [
+            {"kind": "valid", "step": 10 * (i + 1), "nll": 1.0, "bleu": score, "best": i <= best}
+            for i, score in enumerate(scores)
+        ]
+        (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(r)}\n" for r in records) + '{"kind": "val')
+        return training_verdict(read_log(tmp_path))
+
+    assert "bleu 9.00 on the development set at update 20, the last one" in verdict(5.0, 9.0)
+    assert "at update 20; it was 8.00 at the last, update 30" in verdict(5.0, 9.0, 8.0)
+    assert "none was validated" in training_verdict(read_log(tmp_path / "nowhere"))
+
+
+def test_markdown_and_html_escape_what_texts_bring_along() -> None:
+    sections = [Section("A", [Text("<script>"), Table(["h"], [["a|b\nc"]], (0,))])]
+    assert "<script>" not in as_html("t", sections)
+    assert "| a\\|b c |" in as_markdown("t", sections)
