@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from s2s import Auxiliary, Mean
+from s2s import Auxiliary, ConfigError, Mean
 from s2s_moe.gating import FlatGate, Gates, HierarchicalGate, squared_variation
 
 if TYPE_CHECKING:
@@ -76,6 +76,11 @@ class MixtureLayer(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """[..., D] -> [..., D]"""
         flat, tokens = x.flatten(0, -2), self.tokens if self.training else None
+        if tokens is not None and len(tokens.group) != len(flat):
+            raise ConfigError(
+                f"arch.of: a mixture is given {len(flat)} vectors for {len(tokens.group)} tokens, and balances tokens; "
+                "take an architecture, or other modules of it, that keep one vector for each"
+            )
         gates: Gates = self.gate(flat, tokens and tokens.group, tokens.n_groups if tokens else 0)
         if tokens is not None and self.uses is not None:
             self.uses.append(self._use(gates, tokens))

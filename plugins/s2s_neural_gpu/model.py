@@ -9,7 +9,7 @@ from __future__ import annotations
 __all__ = ["NeuralGPU"]
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -57,8 +57,8 @@ class NeuralGPU(Seq2Seq):
     def encode(self, src: Tensor, pad: Tensor) -> Image:
         """src, pad [B, S] -> hidden [B, m, L, w]; a sentence's image stands still after as many steps as it has
         tokens."""
-        n_tokens, n_rows = (~pad).sum(1), self.n_rows(src.size(1))
-        real = torch.arange(n_rows, device=src.device) < self.n_rows(n_tokens)[:, None]  # [B, L]
+        n_tokens, n_rows = (~pad).sum(1), int(self.n_rows(src.size(1)))
+        real = torch.arange(n_rows, device=src.device) < self.n_rows(n_tokens).long()[:, None]  # [B, L]
         column = self.src(src).masked_fill(pad[..., None], 0.0).mT  # [B, m, S]
         image = F.pad(column[..., None], (0, self.config.width - 1, 0, n_rows - src.size(1)))  # [B, m, L, w]
         for number in range(src.size(1)):
@@ -68,7 +68,8 @@ class NeuralGPU(Seq2Seq):
 
     def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
         """tgt [B, T] -> [B, T, m]"""
-        state, hidden = self.start(memory), []
+        state: State = self.start(memory)
+        hidden = []
         for token in tgt.split(1, dim=1):
             read, state = self._paint(token, state)
             hidden.append(read)
@@ -104,11 +105,9 @@ class NeuralGPU(Seq2Seq):
             total += cells * (s * encoder + t * decoder) + t * self.config.d_model * self.n_tgt
         return 2 * total
 
-    def n_rows(self, n: Tensor | int) -> Tensor | int:  # type: ignore[explicit-override]
-        """Rows of the image of a source of so many tokens, which it holds at least."""
-        ratio = max(self.config.length_ratio, 1.0)
-        rows = n * ratio + self.config.length_extra
-        return rows.long() if isinstance(rows, Tensor) else int(rows)
+    def n_rows(self, n: Any) -> Any:
+        """Rows of the image of a source of n tokens, to be rounded down; n is a number or a tensor."""
+        return n * max(self.config.length_ratio, 1.0) + self.config.length_extra
 
     def _paint(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token [B, K] -> [B, K, m]; what the tape shows is the outputs before, bos not among them."""
@@ -143,6 +142,7 @@ class ConvGRU(nn.Module):
         self.new = nn.Conv2d(m, m, kernel, padding=around)
         self.tape = nn.Conv2d(m, 3 * m, kernel, padding=around, bias=False) if tape else None
         self.width = config.width
+        assert self.gates.bias is not None
         with torch.no_grad():
             self.gates.bias[:m].fill_(1.0)  # an image is kept rather than changed, at first
 

@@ -63,11 +63,10 @@ def s2s_register(registry: Registry) -> None:
 @hookimpl
 def s2s_train_end(trainer: TrainerView) -> None:
     """report.html in the run's directory, where plotting is installed; never the reason why a run fails."""
-    if not trainer.world.is_main or importlib.util.find_spec("matplotlib") is None:
-        return
-    from s2s_report.command import write_training_report
-
     try:
-        write_training_report(trainer.directory)
+        if trainer.world.is_main and importlib.util.find_spec("matplotlib") is not None:
+            from s2s_report.command import write_training_report
+
+            write_training_report(trainer.directory)
     except Exception as error:
         logging.getLogger(__name__).warning("no report was written: %s: %s", type(error).__name__, error)

@@ -127,7 +127,7 @@ class JsonlOutput(OutputFormat):
     """The fields of the input, with `hyp`, `score` and, of several outputs, `nbest`."""
 
     def __init__(self, more: Sequence[str] = ()) -> None:
-        """more: further fields of each output, of `s2s.config.commands.FIELDS`."""
+        """more: further fields of each output, of `s2s.config.generate.FIELDS`."""
         self.more = more
 
     def render(self, record: Record, output: Output, nbest: int) -> list[str]:

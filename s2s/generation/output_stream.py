@@ -135,8 +135,8 @@ def _refuse_input(config: GenerateConfig, source: os.stat_result, written: Itera
     for path in written:
         with suppress(OSError):
             if os.path.samestat(source, path.stat()):
-                which = "are one file" if path == Path(config.output) else f"={config.output} would write to one file"
-                raise ConfigError(f"input and output {which}, {config.input}; give another output")
+                also = "" if path == Path(config.output) else f" (output={config.output} writes {path.name}, too)"
+                raise ConfigError(f"input and output are one file, {config.input}{also}; give another output")
 
 
 def made_of(config: GenerateConfig, weights: Mapping[str, Any], search: Choice, device: str) -> dict[str, Any]:

@@ -268,3 +268,11 @@ def test_what_cannot_be_is_refused(values: dict[str, Any], said: str) -> None:
 
 def mixture_of(values: dict[str, Any]) -> Seq2Seq:
     return REGISTRY.get("arch", "mixture").build(MixtureConfig(name="mixture", **values), VOCAB)
+
+
+def test_modules_that_see_something_other_than_tokens_are_refused() -> None:
+    mixture = layer(0).train()
+    mixture.uses = []
+    mixture.begin(torch.zeros(2, 3, dtype=torch.bool))
+    with pytest.raises(UserError, match="is given 4 vectors for 6 tokens"):
+        mixture(torch.randn(2, 2, 6))
