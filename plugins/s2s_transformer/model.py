@@ -204,6 +204,7 @@ class Transformer(Seq2Seq):
         assert isinstance(state, Decoding)
         x, state, beside = self.embeddings.target(token), state.extend(), None
         if self.guidance:
+            assert state.guide is not None
             (at_input, beside), guide = self.guidance.step(token, state.sentence[2], state.guide)
             x, state = x + at_input, replace(state, guide=guide)
         if self.tgt_positions is not None:
