@@ -65,7 +65,9 @@ def build(size: str, seed: int = 0) -> tuple[Transformer, Vocab]:
     model = Transformer(config, vocab).eval()
     with torch.no_grad():
         table = model.embeddings.get_parameter("shared")
-        model.decoder[-1].feed_forward_residual.norm.bias[0] = 10.0
+        norm = model.decoder[-1].feed_forward_residual.norm
+        assert isinstance(norm, torch.nn.LayerNorm)
+        norm.bias[0] = 10.0
         table[:, 0] = 0.0
         table[vocab.eos, 0] = -10.0
     return model, vocab
