@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from folders import ROOT
+from one_by_one import OneByOne
 
 from s2s.compose import build_config, compose, flatten, merge_groups, to_yaml
 from s2s.compose.yaml12 import read_file
@@ -65,7 +66,7 @@ def arguments(path: Path) -> list[str]:
 
 def n_parameters(config: Config) -> int:
     with torch.device("meta"):
-        vocab = Vocab(src=1000, tgt=1000, joint=True, tags=2)
+        vocab = Vocab(src=1000, tgt=1000, joint=True, tags=2, guide=OneByOne(bos=2))
         model = plugins().hook.s2s_build_model(config=config, vocab=vocab, registry=plugins().registry)
     return sum(p.numel() for p in model.parameters())
 
