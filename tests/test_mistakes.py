@@ -133,7 +133,7 @@ def test_outputs_of_unknown_origin_are_not_continued(here: Path, capsys: Any, he
     (here / "out.partial.json").write_text(header)
     code, _, err = call("s2s-generate", [*GENERATE, "output=out", "resume=true"], capsys)
     assert code == 2
-    assert "out.partial cannot be continued" in err
+    assert "output=out would write over out.partial" in err
     assert (here / "out.partial").read_text() == "ein\n"
 
 

@@ -154,7 +154,8 @@ class ResumableFile:
     def _refuse_strangers(self) -> None:
         """Raise DataError if a file is in the way that was not written for this output."""
         strangers = [path for path in (self.header, self.record) if os.path.lexists(path) and not self._own(path)]
-        if self.partial.exists() and self.partial.stat().st_size and not self.header.exists():
+        unclaimed = os.path.isfile(self.partial) and not os.path.lexists(self.header)  # noqa: PTH113  no name is too long
+        if unclaimed and self.partial.stat().st_size:
             strangers.append(self.partial)
         if strangers:
             raise DataError(

@@ -204,7 +204,9 @@ def test_a_dry_run_of_the_built_in_corpus_says_what_it_would_take(capsys: pytest
 def asked_for(experiment: str) -> list[str]:
     """What a preset or its bases leave to the user, given."""
     preset = read_file(ROOT / "configs" / "experiment" / f"{experiment}.yaml")
-    given = [f"task.{key}=a" for key, value in preset.get("task", {}).items() if value == "???"]
+    of_task = preset.get("task", {})
+    given = [f"task.{key}=a" for key, value in of_task.items() if value == "???"]
+    given += ["task.treebank=wsj"] if of_task.get("synthetic") is False else []
     return given + (asked_for(preset["base"]) if "base" in preset else [])
 
 

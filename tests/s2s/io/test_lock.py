@@ -92,9 +92,13 @@ def test_of_many_that_find_a_dead_owner_elsewhere_one_takes_its_place(
 
     def try_it(number: int) -> None:
         with suppress(CheckpointError):
-            FileLock(tmp_path / ".lock").acquire()
+            try:
+                FileLock(tmp_path / ".lock").acquire()
+            finally:
+                (tmp_path / f"tried-{number}").touch()
             (tmp_path / f"has-{number}").touch()
-            time.sleep(1.5)
+            while len(list(tmp_path.glob("tried-*"))) < 6:  # held until all have tried, however slow the machine is
+                time.sleep(0.05)
 
     assert in_child(die) == -signal.SIGKILL
     assert in_children([lambda number=number: try_it(number) for number in range(6)]) == [0] * 6
