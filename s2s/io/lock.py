@@ -34,6 +34,11 @@ class FileLock:
         self.descriptor: int | None = None
         self.heartbeat: _Heartbeat | None = None
 
+    @property
+    def is_held(self) -> bool:
+        """Whether this process has it."""
+        return self.descriptor is not None
+
     def acquire(self) -> None:
         """Take the lock without waiting; CheckpointError names the holder."""
         self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
