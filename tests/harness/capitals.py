@@ -1,4 +1,4 @@
-"""A task that needs no file and learns nothing, for a generator to be tested with."""
+"""Tasks that need no file and learn nothing, for a generator to be tested with."""
 
 from __future__ import annotations
 
@@ -12,7 +12,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Capitals(Task):
+class WithoutFiles(Task):
+    """What such a task says of corpora and tokenisers: there are none."""
+
+    def sources(self) -> Sources:
+        return Sources()
+
+    def corpora(self, split: str) -> Sequence[tuple[str, float]]:
+        return []
+
+    def examples(self, split: str, corpus: str) -> Iterator[Example]:
+        return iter(())
+
+    def learn(self, directory: Path) -> None: ...
+
+    def load(self, directory: Path) -> None: ...
+
+
+class Capitals(WithoutFiles):
     """Every letter is a symbol, all else is none; outputs are written in capitals."""
 
     def __init__(self) -> None:
@@ -27,16 +44,3 @@ class Capitals(Task):
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         raise NotImplementedError
-
-    def sources(self) -> Sources:
-        return Sources()
-
-    def corpora(self, split: str) -> Sequence[tuple[str, float]]:
-        return []
-
-    def examples(self, split: str, corpus: str) -> Iterator[Example]:
-        return iter(())
-
-    def learn(self, directory: Path) -> None: ...
-
-    def load(self, directory: Path) -> None: ...

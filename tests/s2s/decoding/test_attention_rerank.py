@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from capitals import WithoutFiles
 from search_calls import find
 from torch import Tensor, nn
 
@@ -20,16 +21,15 @@ from s2s.generation.word_alignment import replace_unknown, word_alignment
 from s2s.model import Memory, Seq2Seq
 from s2s.plugin import load_plugins
 from s2s.registry import Choice
-from s2s.task import Encoded, Example, Sources, Task, Vocab
+from s2s.task import Encoded, Example, Vocab
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
 LETTERS = "_abcdefgh"  # a stroke begins a word
 
 
-class Strokes(Task):
+class Strokes(WithoutFiles):
     """Words of letters, a symbol each; a word begins with a stroke that is a symbol, too. z is unknown."""
 
     def __init__(self) -> None:
@@ -45,19 +45,6 @@ class Strokes(Task):
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         return [Encoded(*self.encode_source(example)) for example in examples]
-
-    def sources(self) -> Sources:
-        return Sources()
-
-    def corpora(self, split: str) -> Sequence[tuple[str, float]]:
-        return []
-
-    def examples(self, split: str, corpus: str) -> Iterator[Example]:
-        return iter(())
-
-    def learn(self, directory: Path) -> None: ...
-
-    def load(self, directory: Path) -> None: ...
 
 
 class Says(Seq2Seq):
