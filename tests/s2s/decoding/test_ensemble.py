@@ -26,9 +26,9 @@ from s2s.decoding.shallow_fusion import ShallowFusion
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
-from s2s.testing import assert_causal, assert_state_joins, assert_state_reorders, assert_step_is_decode
 from s2s_search import SampleConfig
 from s2s_search.sampling import Sampling
+from s2s_testing import assert_causal, assert_state_joins, assert_state_reorders, assert_step_is_decode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
