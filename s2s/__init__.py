@@ -96,7 +96,6 @@ PUBLIC = (
     "s2s.recipe",
     "s2s.run",
     "s2s.schedules",
-    "s2s.testing",
     "s2s.training",
 )
 """The modules that a plugin may import."""

@@ -11,8 +11,10 @@ __all__ = [
     "add_norm",
     "attention_weights",
     "bucket_size",
+    "deterministic_backend",
     "linear_function",
     "padded_attention",
+    "prepack",
     "top_k",
     "top_k_log_probs",
     "tree_attention",
@@ -36,6 +38,6 @@ if TYPE_CHECKING:
     )
     from s2s.backend.kernels.decoder import DecoderSublayers, FusedDecoder
     from s2s.backend.kernels.linear import PrepackedLinear
-    from s2s.backend.linear import linear_function
+    from s2s.backend.linear import deterministic_backend, linear_function, prepack
 
 __getattr__ = lazy_names(__name__, "linear", "cuda_graph", "kernels", "kernels.decoder", "kernels.linear")

@@ -125,5 +125,5 @@ class _Check:
     def _broken(self, method: str, expected: str, found: str) -> PluginError:
         return PluginError(
             f"{self.what}: {type(self.model).__name__}.{method}: expected {expected}, got {found}. Mend the plugin "
-            "(s2s.testing.check_arch tests more), or leave this check out with train.check=false"
+            "(s2s_testing.check_arch tests more), or leave this check out with train.check=false"
         )

@@ -9,13 +9,13 @@ import torch
 from arch_checks import seeded
 from torch import Tensor, nn
 
-from s2s.testing import VOCAB
-from s2s.testing.incremental import batch_of
 from s2s_recurrent import RNNConfig
 from s2s_recurrent.attention import Attention, Source
 from s2s_recurrent.cells import Cell, GroupedLinear, make_cell
 from s2s_recurrent.encoder import Encoder
 from s2s_recurrent.model import RNN
+from s2s_testing import VOCAB
+from s2s_testing.incremental import batch_of
 
 LENGTHS = torch.tensor([5, 2, 7, 1])
 

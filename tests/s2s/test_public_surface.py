@@ -35,6 +35,14 @@ def test_every_public_name_exists(name: str) -> None:
     assert [public for public in module.__all__ if not hasattr(module, public)] == []
 
 
+@pytest.mark.parametrize("name", [name for name in s2s.PUBLIC if name != "s2s"])
+def test_no_module_hides_a_public_name(name: str) -> None:
+    """Importing a module sets it as an attribute of its package, in place of what is found lazily."""
+    folder = ROOT / name.replace(".", "/")
+    below = {path.stem for path in folder.glob("*")}
+    assert not below & set(importlib.import_module(name).__all__)
+
+
 def test_a_name_that_is_not_public_is_no_attribute_of_a_package() -> None:
     with pytest.raises(AttributeError, match=r"module 's2s' has no attribute 'BeamSearch'"):
         s2s.BeamSearch  # noqa: B018

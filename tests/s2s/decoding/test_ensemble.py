@@ -17,17 +17,18 @@ from search_calls import find, find_queued
 from slow_search import EOS, assert_same, batch_of, next_log_probs, slow_beam, sources
 from table_model import Table
 
-from s2s.decoding import BeamConfig, SampleConfig
+from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.ensemble import Ensemble, member_models
 from s2s.decoding.lexical import LexicalConstraint
 from s2s.decoding.request import SentenceQueue, SourceSentence
-from s2s.decoding.sampling import Sampling
 from s2s.decoding.shallow_fusion import ShallowFusion
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
-from s2s.testing import assert_causal, assert_state_joins, assert_state_reorders, assert_step_is_decode
+from s2s_search import SampleConfig
+from s2s_search.sampling import Sampling
+from s2s_testing import assert_causal, assert_state_joins, assert_state_reorders, assert_step_is_decode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

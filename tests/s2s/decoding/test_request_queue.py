@@ -16,14 +16,15 @@ from recurrent_model import Recurrent
 from search_calls import find_queued
 from table_model import Table
 
-from s2s.decoding import BeamConfig, Hypothesis, SampleConfig, SearchResult
+from s2s.decoding import BeamConfig, Hypothesis, SearchResult
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.diverse import build_beam_search
 from s2s.decoding.lexical import NO_CONSTRAINT, LexicalConstraint
 from s2s.decoding.request import SearchRequest, SentenceQueue, SourceSentence
 from s2s.decoding.request_queue import QueueClosedError, RequestQueue, serve
-from s2s.decoding.sampling import Sampling
 from s2s.task import Vocab
+from s2s_search import DiverseBeamConfig, SampleConfig
+from s2s_search.diverse import build_beam_search
+from s2s_search.sampling import Sampling
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 
@@ -43,7 +44,7 @@ LEXICAL = [
 ]
 SEARCHES: dict[str, Search] = {
     "beam": BeamSearch(BeamConfig(beam=4, max_len_b=5)),
-    "diverse": build_beam_search(BeamConfig(beam=4, num_beam_groups=2, max_len_b=5)),
+    "diverse": build_beam_search(DiverseBeamConfig(beam=4, num_beam_groups=2, max_len_b=5)),
     "sampling": Sampling(SampleConfig(max_len_b=5)),
 }
 

@@ -20,14 +20,15 @@ from table_model import Table
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from s2s.decoding import GreedyConfig, SampleConfig
+from s2s.decoding import GreedyConfig
 from s2s.decoding.beam_search import greedy
 from s2s.decoding.request import SentenceQueue, SourceSentence
-from s2s.decoding.sampling import Sampling
-from s2s.decoding.token_sampling import sample_tokens
 from s2s.errors import ConfigError
 from s2s.model import State
 from s2s.task import Vocab
+from s2s_search import SampleConfig
+from s2s_search.sampling import Sampling
+from s2s_search.token_sampling import sample_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,7 +15,7 @@ import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from s2s.decoding import SampleConfig
+    from s2s_search import SampleConfig
 
 
 def sample_tokens(log_probs: Tensor, allowed: Tensor, uniform: Tensor, config: SampleConfig) -> Tensor:

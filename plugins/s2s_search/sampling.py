@@ -9,21 +9,27 @@ __all__ = ["Sampling"]
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from s2s.decoding import Hypothesis, SampleConfig, SearchResult
-from s2s.decoding.log_probs import gather_hypotheses, log_probs
-from s2s.decoding.request import max_output_length
-from s2s.decoding.streaming import ActiveBatch, StreamingSearch, pad_sources
-from s2s.decoding.token_sampling import sample_tokens
-from s2s.tensors import join_tensors
+from s2s.decoding import (
+    ActiveBatch,
+    Hypothesis,
+    SearchResult,
+    StreamingSearch,
+    gather_hypotheses,
+    log_probs,
+    max_output_length,
+    pad_sources,
+)
+from s2s_search.token_sampling import sample_tokens
 
 if TYPE_CHECKING:
-    from s2s.decoding.request import SearchRequest, SourceSentence
+    from s2s.decoding import SearchRequest, SourceSentence
+    from s2s_search import SampleConfig
 
 
 class Sample:
@@ -73,11 +79,6 @@ class Samples(ActiveBatch[SampledSentence]):
     def n_hypotheses(self) -> int:
         """1 before the first step, then K"""
         return self.token.size(1)
-
-    def join(self, other: Self) -> Self:
-        """The sentences of both, these first."""
-        joined = join_tensors(self.tensors(), other.tensors())
-        return type(self)(sentences=self.sentences + other.sentences, state=self.state.join(other.state), **joined)
 
 
 class Sampling(StreamingSearch[Samples]):

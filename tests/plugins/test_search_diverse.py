@@ -25,12 +25,12 @@ from slow_search import (
 )
 from table_model import Table
 
-from s2s.decoding import BeamConfig
-from s2s.decoding.diverse import build_beam_search
 from s2s.decoding.lexical import LexicalConstraint
 from s2s.decoding.request import SentenceQueue, SourceSentence
 from s2s.errors import ConfigError
 from s2s.task import Vocab
+from s2s_search import DiverseBeamConfig
+from s2s_search.diverse import build_beam_search
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 VOCAB = Vocab(src=12, tgt=9)
 
 
-def slow_groups(of: NextLogProbs, source: Sequence[int], config: BeamConfig, nbest: int) -> list[Scored]:
+def slow_groups(of: NextLogProbs, source: Sequence[int], config: DiverseBeamConfig, nbest: int) -> list[Scored]:
     """Each group a list of live outputs and one of ended ones."""
     limit, width = limit_of(config, source), config.beam // config.num_beam_groups
     own = replace(config, beam=width, num_beam_groups=1)
@@ -83,7 +83,7 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(("beam", "groups", "nbest"), [(2, 2, 2), (6, 3, 4), (6, 2, 1), (4, 4, 4), (16, 2, 16)])
 def test_groups_are_the_slow_groups(stop: Any, diversity: float, beam: int, groups: int, nbest: int) -> None:
     """A batch of mixed lengths gives what lists give, under every stop rule, and where symbols are too few."""
-    config = BeamConfig(
+    config = DiverseBeamConfig(
         beam=beam, num_beam_groups=groups, diversity_penalty=diversity, stop=stop, max_len_a=0.5, max_len_b=3
     )
     model, inputs = Table(VOCAB.tgt, seed=beam), sources(4, 6, VOCAB.src, seed=beam)
@@ -93,7 +93,7 @@ def test_groups_are_the_slow_groups(stop: Any, diversity: float, beam: int, grou
 
 
 def test_scores_are_those_of_the_model() -> None:
-    config = BeamConfig(beam=6, num_beam_groups=3, diversity_penalty=2.0, max_len_b=4)
+    config = DiverseBeamConfig(beam=6, num_beam_groups=3, diversity_penalty=2.0, max_len_b=4)
     model, inputs = Table(VOCAB.tgt), sources(4, 5, VOCAB.src)
     found = find(build_beam_search(config), model, *batch_of(inputs), VOCAB, nbest=6)
     for hypotheses, source in zip(found, inputs, strict=True):
@@ -109,7 +109,9 @@ def test_groups_find_the_same_until_they_are_driven_apart() -> None:
     model, inputs = Table(VOCAB.tgt, spread=3.0), sources(20, 6, VOCAB.src)
 
     def found(diversity: float) -> list[list[list[int]]]:
-        search = build_beam_search(BeamConfig(beam=4, num_beam_groups=4, diversity_penalty=diversity, max_len_b=4))
+        search = build_beam_search(
+            DiverseBeamConfig(beam=4, num_beam_groups=4, diversity_penalty=diversity, max_len_b=4)
+        )
         return [[h.tokens for h in row] for row in find(search, model, *batch_of(inputs), VOCAB, nbest=4)]
 
     assert [len(row) for row in found(0.0)] == [1] * len(inputs)
@@ -120,7 +122,7 @@ def test_groups_find_the_same_until_they_are_driven_apart() -> None:
 def test_the_first_group_is_a_beam_of_its_width() -> None:
     """Nobody is before it: what a beam of two finds is among the outputs, and the best is no worse."""
     model, inputs = Table(VOCAB.tgt, seed=4), sources(8, 6, VOCAB.src)
-    config = BeamConfig(beam=6, num_beam_groups=3, diversity_penalty=1.0, max_len_b=4)
+    config = DiverseBeamConfig(beam=6, num_beam_groups=3, diversity_penalty=1.0, max_len_b=4)
     found = find(build_beam_search(config), model, *batch_of(inputs), VOCAB, nbest=6)
     for hypotheses, source in zip(found, inputs, strict=True):
         own = slow_beam(next_log_probs(model, source), source, replace(config, beam=2, num_beam_groups=1), 2)
@@ -131,7 +133,7 @@ def test_the_first_group_is_a_beam_of_its_width() -> None:
 def test_an_output_does_not_depend_on_its_batch() -> None:
     """Alone, together, in any order, and let in as others leave."""
     vocab, inputs = Vocab(src=40, tgt=40), sources(7, 9, 40)
-    search = build_beam_search(BeamConfig(beam=4, num_beam_groups=2, max_len_b=6))
+    search = build_beam_search(DiverseBeamConfig(beam=4, num_beam_groups=2, max_len_b=6))
     for model in (Table(40), Recurrent(40)):
         together = [[h.tokens for h in row] for row in find(search, model, *batch_of(inputs), vocab, nbest=4)]
         alone = [[h.tokens for h in find(search, model, *batch_of([one]), vocab, nbest=4)[0]] for one in inputs]
@@ -144,7 +146,9 @@ def test_an_output_does_not_depend_on_its_batch() -> None:
 @pytest.mark.usefixtures("kind")
 def test_what_is_asked_of_an_output_holds_in_every_group() -> None:
     wishes = [LexicalConstraint(prefix=(4, 5)), LexicalConstraint(phrases=((6,), (7, 8))), LexicalConstraint()]
-    search = build_beam_search(BeamConfig(beam=6, num_beam_groups=2, diversity_penalty=1.0, max_len_a=0.0, max_len_b=7))
+    search = build_beam_search(
+        DiverseBeamConfig(beam=6, num_beam_groups=2, diversity_penalty=1.0, max_len_a=0.0, max_len_b=7)
+    )
     queue = SentenceQueue((SourceSentence(i, [5, 6, EOS], wish) for i, wish in enumerate(wishes)), n_tokens=100)
     rows = find_queued(search, Table(VOCAB.tgt), queue, VOCAB, nbest=6)
     found = [[h.tokens for h in hypotheses] for hypotheses in rows]
@@ -157,4 +161,4 @@ def test_what_is_asked_of_an_output_holds_in_every_group() -> None:
 
 def test_groups_of_unequal_size_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"search.beam=4 must be a multiple of search.num_beam_groups=3"):
-        BeamConfig(beam=4, num_beam_groups=3)
+        DiverseBeamConfig(beam=4, num_beam_groups=3)

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from s2s.batch import make_batch
-from s2s.task import Encoded, Example, Side, Task, Vocab
+from s2s import Encoded, Example, Side, Task, Vocab, make_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from s2s.registry import Choice, Entry
+    from s2s import Choice, Entry
 
 
 def check_task(entry: Entry, config: Choice, directory: Path) -> None:
@@ -29,7 +28,7 @@ def check_task(entry: Entry, config: Choice, directory: Path) -> None:
 def assert_task_round_trips(
     task: Task, directory: Path, n: int = 100, normalise: Callable[[str], str] = lambda s: " ".join(s.split())
 ) -> None:
-    """Learnt tokens are read back the assert_close, and references survive encoding, up to white space.
+    """Learnt tokens are read back the same, and references survive encoding, up to white space.
 
     A task that changes its text on purpose, such as to lower case, gives its own `normalise`.
     """

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from s2s.testing.incremental import assert_close, batch_of
+from s2s_testing.incremental import assert_close, batch_of
 
 if TYPE_CHECKING:
-    from s2s.model import Seq2Seq
-    from s2s.task import Side, Vocab
+    from s2s import Seq2Seq, Side, Vocab
 
 
 @torch.no_grad()

@@ -11,8 +11,8 @@ from s2s.compose import compose
 from s2s.config import Config
 from s2s.plugin import Plugins, load_plugins
 from s2s.task import Vocab
-from s2s.testing import check_arch, check_task
-from s2s.testing.arch import VOCAB
+from s2s_testing import check_arch, check_task
+from s2s_testing.arch import VOCAB
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@
 Each check raises AssertionError with what is broken, and may be called alone.
 """
 
-from s2s.testing.arch import (
+from s2s_testing.arch import (
     VOCAB,
     assert_causal,
     assert_deterministic,
@@ -22,9 +22,9 @@ from s2s.testing.arch import (
     assert_trains,
     check_arch,
 )
-from s2s.testing.attention import assert_attention, assert_attention_maps
-from s2s.testing.task import assert_constraint_allows_references, assert_task_round_trips, check_task
-from s2s.testing.vocab_rows import assert_vocab_rows
+from s2s_testing.attention import assert_attention, assert_attention_maps
+from s2s_testing.task import assert_constraint_allows_references, assert_task_round_trips, check_task
+from s2s_testing.vocab_rows import assert_vocab_rows
 
 __all__ = [
     "VOCAB",

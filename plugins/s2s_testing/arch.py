@@ -25,18 +25,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from s2s.backend.linear import deterministic_backend, prepack
-from s2s.batch import Batch, make_batch
-from s2s.task import Vocab
-from s2s.testing.attention import assert_attention, assert_attention_maps
-from s2s.testing.incremental import LENGTHS, IncrementalDecoding, assert_close, batch_of, pairs, regular
-from s2s.testing.vocab_rows import assert_vocab_rows
+from s2s import Batch, Vocab, make_batch
+from s2s.backend import deterministic_backend, prepack
+from s2s_testing.attention import assert_attention, assert_attention_maps
+from s2s_testing.incremental import LENGTHS, IncrementalDecoding, assert_close, batch_of, pairs, regular
+from s2s_testing.vocab_rows import assert_vocab_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from s2s.model import Seq2Seq
-    from s2s.registry import Choice, Entry
+    from s2s import Choice, Entry, Seq2Seq
 
 VOCAB = Vocab(src=19, tgt=19, joint=True)
 """The vocabulary that architectures are checked on: fifteen tokens beside the special ones, joint."""

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from s2s.decoding import SampleConfig
-from s2s.decoding.token_sampling import sample_tokens
+from s2s_search import SampleConfig
+from s2s_search.token_sampling import sample_tokens
 
 
 def probabilities(log_probs: list[float], allowed: list[bool], config: SampleConfig) -> dict[int, float]:

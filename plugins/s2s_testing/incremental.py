@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from s2s.batch import Batch, make_batch
+from s2s import Batch, make_batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s.model import Seq2Seq
-    from s2s.task import Vocab
+    from s2s import Seq2Seq, Vocab
 
 LENGTHS = ((5, 4), (2, 6), (7, 1), (1, 3))
 """Source and target lengths of the sentences that architectures are checked on."""

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from s2s.batch import make_batch
-from s2s.testing.incremental import assert_close, batch_of, pairs
+from s2s import make_batch
+from s2s_testing.incremental import assert_close, batch_of, pairs
 
 if TYPE_CHECKING:
-    from s2s.model import Seq2Seq
-    from s2s.task import Vocab
+    from s2s import Seq2Seq, Vocab
 
 
 @torch.no_grad()

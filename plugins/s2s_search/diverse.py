@@ -20,24 +20,22 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from s2s.backend.kernels import top_k, top_k_log_probs
-from s2s.decoding import SearchResult
-from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.hypotheses import Beams, Candidates, FinishedHypotheses
+from s2s.backend import top_k, top_k_log_probs
+from s2s.decoding import Beams, BeamSearch, Candidates, FinishedHypotheses, SearchResult
 
 if TYPE_CHECKING:
-    from s2s.decoding import BeamConfig
+    from s2s_search import DiverseBeamConfig
 
 
-def build_beam_search(config: BeamConfig) -> BeamSearch:
+def build_beam_search(config: DiverseBeamConfig) -> BeamSearch:
     """`BeamSearch`, or with several groups `DiverseBeamSearch`."""
     return (DiverseBeamSearch if config.num_beam_groups > 1 else BeamSearch)(config)
 
 
 class DiverseBeamSearch(BeamSearch):
-    """Beam search in groups; see `BeamConfig.num_beam_groups`."""
+    """Beam search in groups; see `DiverseBeamConfig.num_beam_groups`."""
 
-    has_groups = True
+    config: DiverseBeamConfig
 
     def groups(self) -> list[slice]:
         """Indices of each group's hypotheses."""
