@@ -93,7 +93,6 @@ PUBLIC = (
     "s2s.metrics",
     "s2s.nn",
     "s2s.optim",
-    "s2s.recipe",
     "s2s.run",
     "s2s.schedules",
     "s2s.training",

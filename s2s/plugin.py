@@ -48,7 +48,9 @@ class TrainerView(Protocol):
     state: Any
     """`step`, `epoch`, and the rest of what a checkpoint keeps of the loop"""
     train_step: Any
-    """`model`, `optimizer`, `parameters`"""
+    """`model`, `vocab`, `optimizer`, `parameters`"""
+    corpora: Any
+    """Encoded training corpora, each with its weight"""
     validation: Any
     checkpoints: Any
     """`folder`"""
@@ -63,8 +65,26 @@ class Hooks:
         """Add architectures, tasks, objectives, optimizers, schedules, searches, metrics, recipes, corpora, presets."""
 
     @hookspec(firstresult=True)
+    def s2s_run_name(self, composed: Any) -> str | None:
+        """The name, under runs/, of a run to which its user gives none; `composed` is a `ComposedConfig[Config]`."""
+
+    @hookspec(firstresult=True)
+    def s2s_configure(self, composed: Any, plugins: Plugins, world: Any) -> Any:
+        """Complete a configuration before the run begins: another `ComposedConfig[Config]`, or None.
+
+        Called on every process of `world`; `world` is None where the values are only shown, by --print-config.
+        """
+
+    @hookspec(firstresult=True)
     def s2s_build_model(self, config: Config, vocab: Vocab, registry: Registry) -> Seq2Seq | None:
         """Build the model; wrappers may freeze, compile or adapt what comes out."""
+
+    @hookspec
+    def s2s_first_screen(self, trainer: TrainerView, seconds: float | None) -> Iterable[tuple[str, str]]:
+        """Lines for the first screen, each under a heading, which may be "warning".
+
+        seconds: of an update, measured, in a dry run; else None.
+        """
 
     @hookspec
     def s2s_train_start(self, trainer: TrainerView) -> None:
@@ -89,6 +109,11 @@ class Hooks:
 
 class _Core:
     """What happens when no plugin does better."""
+
+    @hookimpl(trylast=True)
+    def s2s_run_name(self, composed: Any) -> str:
+        """<task>-<arch>, as they were named."""
+        return f"{composed.chosen['task']}-{composed.chosen['arch']}"
 
     @hookimpl(trylast=True)
     def s2s_build_model(self, config: Config, vocab: Vocab, registry: Registry) -> Seq2Seq:

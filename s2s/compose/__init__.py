@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = [
     "ComposedConfig",
+    "Setting",
     "arguments_of",
     "build_config",
     "choice_config",
@@ -34,3 +35,4 @@ from s2s.compose.composition import (
 )
 from s2s.compose.conversion import entry_config
 from s2s.compose.printing import differences, flatten, to_yaml
+from s2s.compose.settings import Setting

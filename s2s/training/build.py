@@ -26,7 +26,6 @@ from s2s.training.batch_size import find_batch_size
 from s2s.training.checkpointing import CheckpointManager
 from s2s.training.data_loader import DataLoader
 from s2s.training.ema import EMA
-from s2s.training.forecast import forecast
 from s2s.training.freeze import freeze
 from s2s.training.init_from import init_from
 from s2s.training.micro_batch import find_micro_tokens, longest_pair
@@ -100,7 +99,6 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
     ]
     ema = EMA(model, config.train.ema) if config.train.ema else None
     retention = Retention(config, run.checkpoints, log)
-    peak_flops = _peak_flops(config, model, train_step.backend, world)
     return Trainer(
         config=config,
         directory=run.path,
@@ -112,8 +110,8 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
         hook=plugins.hook,
         report=[*task.describe(), *prepared.report, *filter(None, found)],
         initial=initial,
-        peak_flops=peak_flops,
-        forecast=forecast(config, model, task.vocab, prepared.train, peak_flops),
+        peak_flops=_peak_flops(config, model, train_step.backend, world),
+        corpora=prepared.train,
     )
 
 
