@@ -35,13 +35,15 @@ from s2s.training.step_result import RESERVED
 from s2s.training.train_step import TrainStep
 from s2s.training.trainer import Trainer
 from s2s.training.validation import Validation, dev_examples
+from s2s.training.variation import varied
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from torch import nn
 
     from s2s.config import Config
+    from s2s.data.batching import Pair
     from s2s.data.prepare import Prepared
     from s2s.distributed import Strategy, World
     from s2s.log import Log
@@ -102,7 +104,7 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
     return Trainer(
         config=config,
         directory=run.path,
-        data_loader=_data_loader(config, prepared, train_step),
+        data_loader=_data_loader(config, prepared, train_step, varied(task, config.data.max_len)),
         train_step=train_step,
         validation=validation,
         checkpoints=CheckpointManager(config, run.checkpoints, train_step, ema, log, retention),
@@ -170,11 +172,13 @@ def _initialize(
     return {"init": taken, "frozen": freeze(model, config.train.freeze)}
 
 
-def _data_loader(config: Config, prepared: Prepared, train_step: TrainStep) -> DataLoader:
+def _data_loader(
+    config: Config, prepared: Prepared, train_step: TrainStep, vary: Callable[[Pair, int], Pair] | None
+) -> DataLoader:
     """Batches with no more pairs than a constant shape can hold."""
     capacity = train_step.capacity(config.train.n_tokens)
     max_pairs = capacity.n_pairs if capacity else None
-    batches = Batches(prepared.train, config.train.n_tokens, config.seed, max_pairs=max_pairs)
+    batches = Batches(prepared.train, config.train.n_tokens, config.seed, max_pairs=max_pairs, vary=vary)
     return DataLoader(batches, config.data, train_step.local)
 
 
