@@ -12,7 +12,7 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
@@ -85,6 +85,7 @@ class Hooks:
 
         seconds: of an update, measured, in a dry run; else None.
         """
+        return ()
 
     @hookspec
     def s2s_train_start(self, trainer: TrainerView) -> None:
@@ -216,9 +217,9 @@ def _installed(registry: Registry) -> Iterator[tuple[EntryPoint, str]]:
     only_shipped = os.environ.get("S2S_NO_PLUGINS", "") not in ("", "0")
     points = dict.fromkeys(entry_points(group=GROUP))
     # A distribution parses its metadata whenever it is asked for its name: 0.1 s for the plugins of s2s alone.
-    names = {dist: dist.name for dist in {point.dist for point in points} if dist}
-    origins = {dist: f"{name} {dist.version}" for dist, name in names.items()}
-    found = [(names.get(p.dist) == "s2s-toolkit", p, origins.get(p.dist, p.value)) for p in points]
+    names = {dist: dist.name if dist else "" for dist in {point.dist for point in points}}
+    origins = {dist: f"{name} {dist.version}" for dist, name in names.items() if dist}
+    found = [(names[p.dist] == "s2s-toolkit", p, origins[p.dist] if p.dist else p.value) for p in points]
     for is_shipped, point, origin in sorted(found, key=lambda f: (not f[0], f[1].name, f[2])):
         if point.name in blocked or (only_shipped and not is_shipped):
             registry.blocked.append(point.name)
