@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from s2s.config import Config
     from s2s.model import Seq2Seq
-    from s2s.task import Vocab
+    from s2s.task import Task, Vocab
 
 GROUP = "s2s"
 hookspec = pluggy.HookspecMarker(GROUP)
@@ -65,6 +65,12 @@ class Hooks:
     @hookspec(firstresult=True)
     def s2s_build_model(self, config: Config, vocab: Vocab, registry: Registry) -> Seq2Seq | None:
         """Build the model; wrappers may freeze, compile or adapt what comes out."""
+
+    @hookspec
+    def s2s_prepare_model(
+        self, model: Seq2Seq, config: Config, task: Task, directory: Path, world: Any, plugins: Plugins
+    ) -> Mapping[str, Sequence[str]]:
+        """Set or freeze weights of a new model, on every rank; gives headings and lines for the first screen."""
 
     @hookspec
     def s2s_train_start(self, trainer: TrainerView) -> None:

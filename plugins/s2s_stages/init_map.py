@@ -7,7 +7,7 @@ __all__ = ["missing_part", "names_in_source"]
 import re
 from typing import TYPE_CHECKING
 
-from s2s.errors import ConfigError, did_you_mean
+from s2s import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from s2s.errors import ConfigError
+from s2s import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from s2s.task import Side, TokenNames, Vocab
+    from s2s import Side, TokenNames, Vocab
 
 
 def match_tokens(own: Sequence[TokenNames], other: Sequence[TokenNames]) -> Tensor:

@@ -12,22 +12,18 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from s2s.checkpoint.vocab_rows import match_tokens, rows_by_size, take_rows
+from s2s import CheckpointError, ConfigError, Side, Task
 from s2s.config import Config
-from s2s.errors import CheckpointError, ConfigError
-from s2s.io.atomic import sha256
-from s2s.run import find_run, tokenizer
-from s2s.run.trained_run import load_task, read_weights
-from s2s.task import Side, Task
-from s2s.training.init_map import missing_part, names_in_source
+from s2s.io import sha256
+from s2s.run import find_run, load_task, read_weights, tokenizer
+from s2s_stages.init_map import missing_part, names_in_source
+from s2s_stages.vocab_rows import match_tokens, rows_by_size, take_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from s2s import Plugins, Seq2Seq, TokenNames
     from s2s.distributed import World
-    from s2s.model import Seq2Seq
-    from s2s.plugin import Plugins
-    from s2s.task import TokenNames
 
 SIDES: tuple[Side, Side] = ("src", "tgt")
 NAMED = {"src": "source", "tgt": "target"}

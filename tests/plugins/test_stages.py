@@ -315,3 +315,12 @@ def test_several_tasks_begin_with_a_run_of_one(here: Path, plugins: Plugins) -> 
 
 def n_layers(run: str) -> int:
     return 1 + max(int(name.split(".")[1]) for name in load_weights(run) if name.startswith("decoder."))
+
+
+@pytest.mark.parametrize("option", ["train.init_from=teacher", "train.freeze=[encoder]"])
+def test_options_without_the_plugin_are_refused(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "stages")
+    assert train("stage", option) == 2
+    assert "no plugin that is loaded has them. Blocked by S2S_BLOCK_PLUGINS: stages." in capsys.readouterr().err
