@@ -28,7 +28,7 @@ from s2s.registry import Registry
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from s2s.config import Config
+    from s2s.config import Config, GenerateConfig
     from s2s.model import Seq2Seq
     from s2s.task import Task, Vocab
 
@@ -65,6 +65,10 @@ class Hooks:
     @hookspec(firstresult=True)
     def s2s_build_model(self, config: Config, vocab: Vocab, registry: Registry) -> Seq2Seq | None:
         """Build the model; wrappers may freeze, compile or adapt what comes out."""
+
+    @hookspec(firstresult=True)
+    def s2s_load_models(self, config: GenerateConfig, plugins: Plugins, device: Any) -> Any:
+        """Load several models of s2s-generate as one, `s2s.generation.Models`; None leaves a single run to the core."""
 
     @hookspec
     def s2s_prepare_model(

@@ -19,13 +19,13 @@ from table_model import Table
 
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.ensemble import Ensemble, member_models
 from s2s.decoding.lexical import LexicalConstraint
 from s2s.decoding.request import SentenceQueue, SourceSentence
-from s2s.decoding.shallow_fusion import ShallowFusion
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
+from s2s_ensemble.ensemble import Ensemble
+from s2s_ensemble.shallow_fusion import ShallowFusion
 from s2s_search import SampleConfig
 from s2s_search.sampling import Sampling
 from s2s_testing import assert_causal, assert_state_joins, assert_state_reorders, assert_step_is_decode
@@ -201,16 +201,6 @@ def test_phrases_are_scored_by_the_sum_too() -> None:
     for h in found:
         assert (6, 4) in itertools.pairwise(h.tokens)
         assert h.log_prob == pytest.approx(sum(of(h.tokens[:i])[t] for i, t in enumerate([*h.tokens, EOS])), rel=1e-4)
-
-
-def test_single_models_are_found_in_whatever_they_stand() -> None:
-    first, second, language_model = Table(7), Table(7), Table(7)
-    assert member_models(first) == [first]
-    assert member_models(ShallowFusion(Ensemble([first, second]), language_model, 0.5, NO_SOURCE)) == [
-        first,
-        second,
-        language_model,
-    ]
 
 
 def test_the_shortest_limit_of_the_members_holds() -> None:

@@ -7,7 +7,7 @@ Shapes: B sentences, S source length, T target length, K hypotheses of a sentenc
 
 from __future__ import annotations
 
-__all__ = ["CombinedModel", "Ensemble", "MemberMemories", "member_models"]
+__all__ = ["CombinedModel", "Ensemble", "MemberMemories"]
 
 import math
 from abc import abstractmethod
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Self
 import torch
 from torch import Tensor, nn
 
-from s2s.decoding.model_scores import log_probs
-from s2s.model import Memory, Seq2Seq, State
+from s2s import Memory, Seq2Seq, State
+from s2s.decoding import log_probs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,12 +131,3 @@ class Ensemble(CombinedModel):
         found = [model.attention(src, pad, tgt, layer) for model in self.models()]
         known = [attention for attention in found if attention is not None]
         return torch.stack(known).mean(0) if known else None
-
-
-def member_models(model: Seq2Seq) -> list[Seq2Seq]:
-    """The single models of a model, however deep combinations are nested; the model itself if it is not combined."""
-    return (
-        [one for member in model.models() for one in member_models(member)]
-        if isinstance(model, CombinedModel)
-        else [model]
-    )
