@@ -95,7 +95,6 @@ PUBLIC = (
     "s2s.optim",
     "s2s.recipe",
     "s2s.run",
-    "s2s.schedules",
     "s2s.training",
 )
 """The modules that a plugin may import."""

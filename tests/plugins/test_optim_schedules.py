@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from s2s.schedules import NoamConfig, noam
 from s2s_optim import schedules as s
+from s2s_optim.schedules import NoamConfig, noam
 
 
 @pytest.mark.parametrize(("d_model", "peak"), [(512, 6.99e-4), (1024, 4.94e-4)], ids=["base", "big"])

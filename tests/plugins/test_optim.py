@@ -6,10 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from s2s.optim import AdamConfig
-from s2s.optim.adam import adam
-from s2s_optim import AdadeltaConfig, AdamWConfig, SGDConfig
-from s2s_optim.build import adadelta, adamw, sgd
+from s2s_optim import AdadeltaConfig, AdamConfig, AdamWConfig, SGDConfig
+from s2s_optim.build import adadelta, adam, adamw, sgd
 
 
 def run(optimizer: torch.optim.Optimizer, parameter: nn.Parameter, gradients: torch.Tensor, lr: float) -> None:
