@@ -72,9 +72,16 @@ class Hooks:
 
     @hookspec
     def s2s_prepare_model(
-        self, model: Seq2Seq, config: Config, task: Task, directory: Path, world: Any, plugins: Plugins
-    ) -> Mapping[str, Sequence[str]]:
-        """Set or freeze weights of a new model, on every rank; gives headings and lines for the first screen."""
+        self,
+        model: Seq2Seq,
+        config: Config,
+        task: Task,
+        corpora: Sequence[Any],
+        directory: Path,
+        world: Any,
+        plugins: Plugins,
+    ) -> Mapping[str, Sequence[str]] | None:
+        """Check a new model, set or freeze weights, on every rank; gives headings and lines for the first screen."""
 
     @hookspec
     def s2s_train_start(self, trainer: TrainerView) -> None:

@@ -14,6 +14,7 @@ __all__ = [
     "CorpusOptions",
     "FileForm",
     "Invalid",
+    "MappedCorpus",
     "MonolingualConfig",
     "ParallelConfig",
     "Subwords",
@@ -36,6 +37,7 @@ from s2s.registry import Choice, Registry
 
 if TYPE_CHECKING:
     from s2s.data.corpora import Corpora, CorpusOptions, FileForm, parse_corpora
+    from s2s.data.mapped_corpus import MappedCorpus
     from s2s.data.misalignment import first_misaligned_line
     from s2s.data.monolingual import MONOLINGUAL
     from s2s.data.parallel import PARALLEL, read_pairs
@@ -69,4 +71,6 @@ def s2s_register(registry: Registry) -> None:
     registry.corpus("monolingual", MonolingualConfig, "s2s.data.monolingual:MonolingualCorpus")
 
 
-__getattr__ = lazy_names(__name__, "corpora", "text", "misalignment", "parallel", "monolingual", "subwords")
+__getattr__ = lazy_names(
+    __name__, "corpora", "text", "mapped_corpus", "misalignment", "parallel", "monolingual", "subwords"
+)

@@ -20,7 +20,6 @@ from s2s.metrics import build_metrics
 from s2s.model import Seq2Seq
 from s2s.nn.activation_checkpointing import checkpoint_activations
 from s2s.objective import HasAuxiliary, WithAuxiliary
-from s2s.training.arch_check import check_model
 from s2s.training.batch_size import find_batch_size
 from s2s.training.checkpointing import CheckpointManager
 from s2s.training.data_loader import DataLoader
@@ -68,9 +67,7 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
     model = _model(config, plugins, world, task)
     strategy = _strategy(config, world)
     _check_max_len(model, config, prepared)
-    if config.train.check:
-        check_model(model, task.vocab, [corpus for corpus, _ in prepared.train], config.arch.name, world.device)
-    initial = _prepare_model(model, config, task, plugins, run, world)
+    initial = _prepare_model(model, config, task, prepared, plugins, run, world)
     if config.train.activations == "recompute":
         checkpoint_activations(model)
     strategy.wrap(model)
@@ -161,11 +158,17 @@ def _prepare(task: Task, config: Config, world: World, run: RunDirectory, log: L
 
 
 def _prepare_model(
-    model: Seq2Seq, config: Config, task: Task, plugins: Plugins, run: RunDirectory, world: World
+    model: Seq2Seq, config: Config, task: Task, prepared: Prepared, plugins: Plugins, run: RunDirectory, world: World
 ) -> dict[str, Sequence[str]]:
     """What plugins make of the initial weights: headings and lines for the first screen."""
     reports = plugins.hook.s2s_prepare_model(
-        model=model, config=config, task=task, directory=run.path, world=world, plugins=plugins
+        model=model,
+        config=config,
+        task=task,
+        corpora=[corpus for corpus, _ in prepared.train],
+        directory=run.path,
+        world=world,
+        plugins=plugins,
     )
     if not reports and (config.train.init_from or config.train.freeze):
         raise ConfigError(

@@ -12,7 +12,7 @@ from torch import Tensor
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter, RaggedIds
 from s2s.errors import PluginError
 from s2s.task import Vocab
-from s2s.training.arch_check import check_model
+from s2s_arch_check.check import check_model
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,6 +8,7 @@ from __future__ import annotations
 __all__ = ["check_model"]
 
 import warnings
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,18 +16,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from s2s.batch import make_batch
-from s2s.errors import PluginError, S2SError
-from s2s.model import Memory, Seq2Seq, evaluating
+from s2s import Memory, PluginError, Seq2Seq, UserError, evaluating, make_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from s2s.batch import Batch
-    from s2s.data.batching import Pair
-    from s2s.data.mapped_corpus import MappedCorpus
-    from s2s.task import Vocab
+    from s2s import Batch, Vocab
+    from s2s.data import MappedCorpus
 
+Pair = tuple[Sequence[int], Sequence[int]]
+"""Source and target ids, without eos"""
 TOLERANCE = 1e-3
 """Largest difference, in parts of the largest logit, between numbers that should be equal; sums may differ in order"""
 N_STEPS = 3
@@ -105,7 +104,7 @@ class _Check:
     def _call(self, method: str, call: Callable[[], Any]) -> Any:
         try:
             return call()
-        except (S2SError, torch.OutOfMemoryError, MemoryError):
+        except (UserError, torch.OutOfMemoryError, MemoryError):
             raise
         except Exception as error:
             raise self._broken(method, "a result", f"{type(error).__name__}: {error}") from error
