@@ -5,27 +5,31 @@ A pair that cannot be used is a `Rejected` in its position, so that nothing is m
 
 from __future__ import annotations
 
-__all__ = ["PARALLEL", "ParallelCorpus", "read_pairs"]
+__all__ = ["ParallelCorpus", "read_pairs"]
 
-import os
-from itertools import takewhile, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2s.corpus import Corpus
-from s2s.data.corpus_options import FileForm
-from s2s.data.misalignment import first_misaligned_line
-from s2s.data.text import DROP, INVALID_UTF8, NUL, Invalid, Line, blocks, numbered_lines
-from s2s.errors import DataError
-from s2s.io.json_files import parse_json
-from s2s.task import Example, Rejected
+from s2s import Corpus, DataError, Example, Rejected
+from s2s.data import (
+    DROP,
+    INVALID_UTF8,
+    NUL,
+    Invalid,
+    Line,
+    blocks,
+    first_misaligned_line,
+    numbered_lines,
+    pair_format,
+)
+from s2s.io import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from s2s.data import ParallelConfig
+    from s2s_text_corpora import ParallelConfig
 
-FORMATS = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 EMPTY = Rejected("empty")
 NOT_A_PAIR = Rejected("not a pair")
 
@@ -49,18 +53,12 @@ class ParallelCorpus(Corpus):
         return {"invalid": self.config.invalid}
 
 
-def format_of(path: Path) -> str | None:
-    """tsv or jsonl by the name of a file of pairs; None for any other name."""
-    name = path.with_suffix("") if path.suffix == ".gz" else path
-    return FORMATS.get(name.suffix)
-
-
 def read_pairs(files: Sequence[Path | str], invalid: Invalid = "error") -> Iterator[Example | Rejected]:
     """Every pair of one corpus, in order."""
     paths = [Path(file) for file in files]
     if len(paths) == 2:
         return _parallel(paths[0], paths[1], invalid)
-    form = format_of(paths[0]) if len(paths) == 1 else None
+    form = pair_format(paths[0]) if len(paths) == 1 else None
     if form is None:
         named = ", ".join(map(str, paths))
         raise DataError(f"{named}: a corpus is two parallel files, or one whose name ends in .tsv or .jsonl")
@@ -155,32 +153,3 @@ def _refuse_escapes(key: str, text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise _Unusable(f'"{key}" spells half a character (\\u{ord(text[error.start]):04x})', INVALID_UTF8) from None
-
-
-def _is_one(files: Sequence[Any]) -> bool:
-    """A list of file names is one corpus unless each name is that of a file of pairs."""
-    return any(isinstance(file, str | os.PathLike) and not format_of(Path(file)) for file in files)
-
-
-def _are_parallel(files: Sequence[Path]) -> bool:
-    return len(files) == 2 or (len(files) == 1 and format_of(files[0]) is not None)
-
-
-def _common_name(files: Sequence[Path]) -> str:
-    """The common beginning of the file names, or the first name: corpus.en, corpus.de -> corpus."""
-    first = files[0].name.removesuffix(".gz")
-    if len(files) == 1:
-        return Path(first).stem or first
-    same = takewhile(lambda ab: ab[0] == ab[1], zip(first, files[1].name.removesuffix(".gz"), strict=False))
-    return "".join(a for a, _ in same).rstrip(".-_") or first
-
-
-PARALLEL = FileForm(
-    "parallel",
-    is_one=_is_one,
-    accepts=_are_parallel,
-    name_of=_common_name,
-    expected="two parallel files: {key}=[corpus.en,corpus.de], one file of pairs: {key}=pairs.tsv or "
-    "{key}=pairs.jsonl.gz, or a list of such corpora",
-)
-"""Two parallel files, or one whose name ends in .tsv or .jsonl."""

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from s2s.data import text as text_module
 from s2s.data.corpus_options import parse_corpora
-from s2s.data.parallel import PARALLEL, read_pairs
 from s2s.data.text import MAX_LINE, TOO_LONG, numbered_lines, read_lines
 from s2s.errors import ConfigError, DataError
 from s2s.task import Example, Rejected
+from s2s_text_corpora.parallel import read_pairs
+from s2s_translation.corpora import PARALLEL
 
 FUZZ = settings(max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-__all__ = ["MONOLINGUAL", "MonolingualCorpus"]
+__all__ = ["MonolingualCorpus"]
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2s.corpus import Corpus
-from s2s.data.corpus_options import FileForm
-from s2s.data.parallel import EMPTY
-from s2s.data.text import blocks
-from s2s.task import Example, Rejected
+from s2s import Corpus, Example, Rejected
+from s2s.data import blocks
+from s2s_text_corpora.parallel import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from s2s.data import MonolingualConfig
+    from s2s_text_corpora import MonolingualConfig
 
 
 class MonolingualCorpus(Corpus):
@@ -42,13 +40,3 @@ class MonolingualCorpus(Corpus):
     def settings(self) -> dict[str, Any]:
         """What becomes of lines that are not text."""
         return {"invalid": self.config.invalid}
-
-
-MONOLINGUAL = FileForm(
-    "monolingual",
-    is_one=lambda _: False,
-    accepts=lambda _: True,
-    name_of=lambda files: str(files[0]),
-    expected="a file, or several as {key}=[news.de,books.de]",
-)
-"""Every file is a corpus of its own."""
