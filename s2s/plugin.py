@@ -63,6 +63,10 @@ class Hooks:
         """Add architectures, tasks, objectives, optimizers, schedules, searches, metrics, recipes, corpora, presets."""
 
     @hookspec(firstresult=True)
+    def s2s_launch(self, config: Config, arguments: Sequence[str]) -> int | None:
+        """Train in other processes, each given `arguments`; the exit code. None: train in this one."""
+
+    @hookspec(firstresult=True)
     def s2s_build_model(self, config: Config, vocab: Vocab, registry: Registry) -> Seq2Seq | None:
         """Build the model; wrappers may freeze, compile or adapt what comes out."""
 

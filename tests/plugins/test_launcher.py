@@ -14,9 +14,9 @@ from folders import ROOT
 from sorting_runs import SMALL, WATCH, outcome, status, train, train_in_ranks
 
 from s2s.config import TrainConfig
-from s2s.distributed.launcher import _report_cause, n_processes
 from s2s.errors import ConfigError
 from s2s.io.exit_status import Cause, ExitStatus
+from s2s_launcher.launcher import _report_cause, n_processes
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 

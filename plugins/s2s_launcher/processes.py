@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s2s.distributed.world import STORE
+from s2s.distributed import STORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
