@@ -18,16 +18,13 @@ from concurrent.futures import Future
 from queue import Full
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from s2s.decoding import Hypothesis
-from s2s.decoding.lexical import NO_CONSTRAINT, LexicalConstraint
-from s2s.decoding.request import SentenceQueue, SourceSentence
-from s2s.model import evaluating
+from s2s import evaluating
+from s2s.decoding import NO_CONSTRAINT, Hypothesis, LexicalConstraint, SentenceQueue, SourceSentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from s2s.decoding import Search, SearchResult
-    from s2s.decoding.request import SearchRequest
+    from s2s.decoding import Search, SearchRequest, SearchResult
 
 T = TypeVar("T")
 

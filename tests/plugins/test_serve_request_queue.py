@@ -20,11 +20,11 @@ from s2s.decoding import BeamConfig, Hypothesis, SearchResult
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.lexical import NO_CONSTRAINT, LexicalConstraint
 from s2s.decoding.request import SearchRequest, SentenceQueue, SourceSentence
-from s2s.decoding.request_queue import QueueClosedError, RequestQueue, serve
 from s2s.task import Vocab
 from s2s_search import DiverseBeamConfig, SampleConfig
 from s2s_search.diverse import build_beam_search
 from s2s_search.sampling import Sampling
+from s2s_serve.request_queue import QueueClosedError, RequestQueue, serve
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 
