@@ -6,7 +6,7 @@ factory builds the thing from it. A preset is a named set of values for an entry
 
 from __future__ import annotations
 
-__all__ = ["GROUPS", "SERVICES", "Choice", "Entry", "Preset", "Registry"]
+__all__ = ["GROUPS", "PRESET_GROUPS", "SERVICES", "Choice", "Entry", "Preset", "Registry"]
 
 import importlib
 import re

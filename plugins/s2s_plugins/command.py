@@ -8,13 +8,9 @@ import itertools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from s2s.cli.command import guard, split_flags, version
-from s2s.cli.help import choice_text, wrapped
-from s2s.compose import build_config, local_plugins, merge_groups, to_yaml
-from s2s.compose.selection import experiment_settings
-from s2s.errors import ConfigError, did_you_mean
-from s2s.plugin import Plugins, load_plugins
-from s2s.registry import PRESET_GROUPS
+from s2s import PRESET_GROUPS, ConfigError, Plugins, did_you_mean, load_plugins
+from s2s.cli import choice_text, guard, split_flags, version, wrapped
+from s2s.compose import build_config, experiment_settings, local_plugins, merge_groups, to_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,7 +111,7 @@ def n_parameters(build: Any, config: Any, vocab: int) -> int:
     """Trainable parameters; built without memory, on the meta device."""
     import torch  # only here: listing and describing do without
 
-    from s2s.task import Vocab
+    from s2s import Vocab
 
     with torch.device("meta"):
         model = build(config, Vocab(src=vocab, tgt=vocab, joint=True))
