@@ -28,9 +28,9 @@ from s2s.registry import Registry
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from s2s.config import Config
+    from s2s.config import Config, GenerateConfig
     from s2s.model import Seq2Seq
-    from s2s.task import Vocab
+    from s2s.task import Task, Vocab
 
 GROUP = "s2s"
 hookspec = pluggy.HookspecMarker(GROUP)
@@ -76,8 +76,29 @@ class Hooks:
         """
 
     @hookspec(firstresult=True)
+    def s2s_launch(self, config: Config, arguments: Sequence[str]) -> int | None:
+        """Train in other processes, each given `arguments`; the exit code. None: train in this one."""
+
+    @hookspec(firstresult=True)
     def s2s_build_model(self, config: Config, vocab: Vocab, registry: Registry) -> Seq2Seq | None:
         """Build the model; wrappers may freeze, compile or adapt what comes out."""
+
+    @hookspec(firstresult=True)
+    def s2s_load_models(self, config: GenerateConfig, plugins: Plugins, device: Any) -> Any:
+        """Load several models of s2s-generate as one, `s2s.generation.Models`; None leaves a single run to the core."""
+
+    @hookspec
+    def s2s_prepare_model(
+        self,
+        model: Seq2Seq,
+        config: Config,
+        task: Task,
+        corpora: Sequence[Any],
+        directory: Path,
+        world: Any,
+        plugins: Plugins,
+    ) -> Mapping[str, Sequence[str]] | None:
+        """Check a new model, set or freeze weights, on every rank; gives headings and lines for the first screen."""
 
     @hookspec
     def s2s_first_screen(self, trainer: TrainerView, seconds: float | None) -> Iterable[tuple[str, str]]:

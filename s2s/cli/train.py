@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from s2s.cli.command import Options, run_command
 from s2s.config import Config
+from s2s.errors import ConfigError
 from s2s.training.signals import StopSignal
 
 if TYPE_CHECKING:
@@ -39,13 +40,16 @@ def train(composed: ComposedConfig[Config], plugins: Plugins, options: Options) 
 def train_or_launch(
     composed: ComposedConfig[Config], plugins: Plugins, options: Options, arguments: Sequence[str]
 ) -> int:
-    """Train here, or in a process for each device that train.devices asks for, which is given `arguments`."""
-    config = composed.config.train
-    if config.devices != 1 and "RANK" not in os.environ:  # which torchrun sets
-        from s2s.distributed.launcher import launch, n_processes
-
-        if (n := n_processes(config)) > 1:
-            return launch("s2s.cli.train", arguments, config, n)
+    """Train here, or in processes that a plugin starts with `arguments`."""
+    if "RANK" not in os.environ:  # which torchrun sets
+        code: int | None = plugins.hook.s2s_launch(config=composed.config, arguments=arguments)
+        if code is not None:
+            return code
+        if composed.config.train.devices not in (1, "auto"):
+            raise ConfigError(
+                f"train.devices={composed.config.train.devices}: no plugin that is loaded starts processes."
+                + plugins.registry.absent()
+            )
     return train(composed, plugins, options)
 
 

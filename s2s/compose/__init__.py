@@ -15,6 +15,7 @@ __all__ = [
     "compose",
     "differences",
     "entry_config",
+    "experiment_settings",
     "flatten",
     "local_plugins",
     "merge_groups",
@@ -35,4 +36,5 @@ from s2s.compose.composition import (
 )
 from s2s.compose.conversion import entry_config
 from s2s.compose.printing import differences, flatten, to_yaml
+from s2s.compose.selection import experiment_settings
 from s2s.compose.settings import Setting

@@ -7,6 +7,7 @@ A search knows a model only as `Seq2Seq.encode`, `start` and `step`, and its sta
 from __future__ import annotations
 
 __all__ = [
+    "NO_CONSTRAINT",
     "PENALTIES",
     "ActiveBatch",
     "ActiveSentence",
@@ -18,8 +19,6 @@ __all__ = [
     "GreedyConfig",
     "Hypothesis",
     "LexicalConstraint",
-    "QueueClosedError",
-    "RequestQueue",
     "Search",
     "SearchConfig",
     "SearchRequest",
@@ -36,7 +35,6 @@ __all__ = [
     "pad_sources",
     "s2s_register",
     "search_all",
-    "serve",
 ]
 
 from dataclasses import dataclass
@@ -54,7 +52,7 @@ if TYPE_CHECKING:
     from s2s.decoding.beam_search import BeamSearch, greedy
     from s2s.decoding.constraints import build_constraint
     from s2s.decoding.hypotheses import Beams, Candidates, FinishedHypotheses
-    from s2s.decoding.lexical import LexicalConstraint
+    from s2s.decoding.lexical import NO_CONSTRAINT, LexicalConstraint
     from s2s.decoding.model_scores import gather_hypotheses, log_probs
     from s2s.decoding.penalties import PENALTIES
     from s2s.decoding.request import (
@@ -65,7 +63,6 @@ if TYPE_CHECKING:
         max_output_length,
         search_all,
     )
-    from s2s.decoding.request_queue import QueueClosedError, RequestQueue, serve
     from s2s.decoding.streaming import ActiveBatch, ActiveSentence, StreamingSearch, pad_sources
 
 
@@ -162,6 +159,5 @@ __getattr__ = lazy_names(
     "hypotheses",
     "model_scores",
     "streaming",
-    "request_queue",
     "beam_search",
 )

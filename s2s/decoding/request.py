@@ -96,7 +96,7 @@ class SearchRequest:
     model: Seq2Seq
     vocab: Vocab
     queue: SentenceQueue
-    """The sentences; a `RequestQueue` takes more of them while the search runs"""
+    """The sentences; one of your own may take more of them while the search runs"""
     device: torch.device
     constraint: Constraint | None = None
     """On every output; what single sentences ask for (`SourceSentence.lexical`) is added by the search"""

@@ -18,17 +18,18 @@ from s2s.backend.linear import LinearBackend, deterministic_backend, prepack
 from s2s.compose import ComposedConfig, recompose
 from s2s.config import GenerateConfig
 from s2s.data.encode import n_workers
-from s2s.decoding.ensemble import member_models
 from s2s.distributed import pick_device
 from s2s.errors import ConfigError
 from s2s.generation.generator import Generator
-from s2s.generation.models import Models, load_models, refuse_if_several
+from s2s.generation.models import Models, load_models
 from s2s.generation.output_stream import made_of
 from s2s.generation.reranking import build_utility, resolve_candidates
 from s2s.io.workers import n_useful_processes
 from s2s.plugin import Plugins
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from s2s.decoding import Search
     from s2s.model import Seq2Seq
     from s2s.registry import Choice
@@ -101,12 +102,14 @@ def load_ready(config: GenerateConfig, plugins: Plugins) -> LoadedModels:
     if config.backend == "native":
         if config.exported:
             raise ConfigError(f"exported={config.exported} is a model for another backend; give backend=ctranslate2")
-        how = "; ".join(filter(None, [accelerate(models.model, device, config), models.how]))
+        how = "; ".join(filter(None, [accelerate(models, device, config), models.how]))
         return LoadedModels(models, device, config, plugins, how)
     if config.backend not in plugins.registry.names("inference_engine"):
         known = plugins.registry.known("inference_engine")
         raise ConfigError(f"backend={config.backend}: neither native nor a registered inference engine.{known}")
-    refuse_if_several(config)
+    if len(models.members) > 1:
+        asked = f"fusion={config.fusion}" if config.fusion else f"run={config.run} checkpoint={config.checkpoint}"
+        raise ConfigError(f"backend={config.backend} serves one model alone, not {asked}; give backend=native")
     return LoadedModels(models, device, config, plugins, "")
 
 
@@ -133,7 +136,7 @@ def _matmul(model: Seq2Seq, device: torch.device, config: GenerateConfig) -> Lin
     return config.matmul
 
 
-def _graph_members(models: list[Seq2Seq]) -> str:
+def _graph_members(models: Sequence[Seq2Seq]) -> str:
     """Capture the steps of those models whose states support it; says which do."""
     captured = [graph_decoding(model) for model in models]
     if all(captured):
@@ -147,8 +150,8 @@ def _computes_fp32(device: torch.device, config: GenerateConfig) -> bool:
     return device.type == "cpu" and config.precision == "fp32"
 
 
-def accelerate(model: Seq2Seq, device: torch.device, config: GenerateConfig) -> str:
-    """Make the model ready to decode as fast as it can on this machine; says what was chosen."""
+def accelerate(models: Models, device: torch.device, config: GenerateConfig) -> str:
+    """Make the models ready to decode as fast as it can on this machine; says what was chosen."""
     on_cpu = _computes_fp32(device, config)
     if config.quantization != "none" and not on_cpu:
         raise ConfigError(
@@ -158,9 +161,9 @@ def accelerate(model: Seq2Seq, device: torch.device, config: GenerateConfig) -> 
     if config.graph and device.type != "cuda":
         raise ConfigError(f"graph=true captures steps on a CUDA device, but device is {device}; leave it out")
     if device.type == "cuda" and config.graph is not False:
-        return f"{device} in {config.precision}, {_graph_members(member_models(model))}"
+        return f"{device} in {config.precision}, {_graph_members(models.members)}"
     if not on_cpu:
         return f"{device} in {config.precision}"
     keep_freed_memory()
     workers = f"{config.workers} processes, " if config.workers > 1 else ""
-    return f"{device}, {workers}{kernels.description()}, {prepack(model, config.matmul, config.quantization)}"
+    return f"{device}, {workers}{kernels.description()}, {prepack(models.model, config.matmul, config.quantization)}"

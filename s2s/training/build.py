@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from s2s import checkpoint
 from s2s.backend.device import keep_freed_memory, matmul_rate
 from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.data.batching import Batches
@@ -21,13 +20,10 @@ from s2s.metrics import build_metrics
 from s2s.model import Seq2Seq
 from s2s.nn.activation_checkpointing import checkpoint_activations
 from s2s.objective import HasAuxiliary, WithAuxiliary
-from s2s.training.arch_check import check_model
 from s2s.training.batch_size import find_batch_size
 from s2s.training.checkpointing import CheckpointManager
 from s2s.training.data_loader import DataLoader
 from s2s.training.ema import EMA
-from s2s.training.freeze import freeze
-from s2s.training.init_from import init_from
 from s2s.training.micro_batch import find_micro_tokens, longest_pair
 from s2s.training.objective_context import RunContext
 from s2s.training.retention import Retention
@@ -72,9 +68,7 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
     model = _model(config, plugins, world, task)
     strategy = _strategy(config, world)
     _check_max_len(model, config, prepared)
-    if config.train.check:
-        check_model(model, task.vocab, [corpus for corpus, _ in prepared.train], config.arch.name, world.device)
-    initial = _initialize(model, config, task, prepared, plugins, run, world)
+    initial = _prepare_model(model, config, task, prepared, plugins, run, world)
     if config.train.activations == "recompute":
         checkpoint_activations(model)
     strategy.wrap(model)
@@ -163,13 +157,24 @@ def _prepare(task: Task, config: Config, world: World, run: RunDirectory, log: L
     return prepared
 
 
-def _initialize(
+def _prepare_model(
     model: Seq2Seq, config: Config, task: Task, prepared: Prepared, plugins: Plugins, run: RunDirectory, world: World
 ) -> dict[str, Sequence[str]]:
-    """Weights of another run, unless this one has a checkpoint of its own; then the parameters that stay frozen."""
-    begins = config.train.init_from is not None and checkpoint.latest(run.checkpoints).path is None
-    taken = init_from(model, config, task, prepared.tokenizer, plugins, world) if begins else []
-    return {"init": taken, "frozen": freeze(model, config.train.freeze)}
+    """What plugins make of the initial weights: headings and lines for the first screen."""
+    reports = plugins.hook.s2s_prepare_model(
+        model=model,
+        config=config,
+        task=task,
+        corpora=[corpus for corpus, _ in prepared.train],
+        directory=run.path,
+        world=world,
+        plugins=plugins,
+    )
+    if not reports and (config.train.init_from or config.train.freeze):
+        raise ConfigError(
+            "train.init_from, train.freeze: no plugin that is loaded has them." + plugins.registry.absent()
+        )
+    return {heading: lines for report in reports for heading, lines in report.items()}
 
 
 def _data_loader(

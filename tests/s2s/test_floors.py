@@ -22,7 +22,7 @@ FLOORS = (
     "model",
     "plugin objective intermediate backend",
     "compose",
-    "nn data decoding optim schedules metrics checkpoint distributed log",
+    "nn data decoding optim metrics checkpoint distributed log",
     "run",
     "generation",
     "training",
