@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["COMMAND_LINE", "DEFAULT", "Setting", "blame", "settings_of"]
+__all__ = ["COMMAND_LINE", "DEFAULT", "Setting", "blame", "has_reference", "settings_of"]
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,3 +32,12 @@ def settings_of(tree: Mapping[str, Any], origin: str, *above: str, advice: bool 
 def blame(origin: str) -> str:
     """The source, as the beginning of an error; nothing for the command line, which the user sees."""
     return "" if origin in (COMMAND_LINE, DEFAULT) else f"{origin}: "
+
+
+def has_reference(value: Any) -> bool:
+    """Whether `${` stands anywhere in a value."""
+    if isinstance(value, str):
+        return "${" in value
+    if isinstance(value, dict):
+        return any(has_reference(below) for item in value.items() for below in item)
+    return isinstance(value, list | tuple) and any(has_reference(below) for below in value)
