@@ -25,7 +25,7 @@ class Setting(NamedTuple):
 
 
 def settings_of(tree: Mapping[str, Any], origin: str, *above: str, advice: bool = False) -> list[Setting]:
-    """A setting for each entry of a mapping, whose key stands under `above`."""
+    """A setting for each entry of a mapping, whose key is under `above`."""
     return [Setting((*above, str(name)), value, origin, advice) for name, value in tree.items()]
 
 
@@ -35,7 +35,7 @@ def blame(origin: str) -> str:
 
 
 def has_reference(value: Any) -> bool:
-    """Whether `${` stands anywhere in a value."""
+    """Whether `${` occurs anywhere in a value."""
     if isinstance(value, str):
         return "${" in value
     if isinstance(value, dict):

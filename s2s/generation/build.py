@@ -1,4 +1,4 @@
-"""From the configuration of s2s-generate to a generator: the run, its checkpoint, and the search laid over its own."""
+"""From the configuration of s2s-generate to a generator: the run, its checkpoint, and its search."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Loaded(NamedTuple):
     generator: Generator
     made_of: dict[str, Any]
     how: str
-    """What computes, in words"""
+    """A description of what computes"""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class LoadedModels:
     """Options that concern the models are settled in it"""
     plugins: Plugins
     how: str
-    """What computes, in words"""
+    """A description of what computes"""
 
     def generator(self, composed: ComposedConfig[GenerateConfig]) -> Loaded:
         """A generator by other options of search and output; what `search` does not say is as in the run."""
@@ -67,7 +67,7 @@ class LoadedModels:
         return Loaded(generator, made_of(generator.config, self.models.made_of, chosen, self.device.type), how)
 
     def _search(self, chosen: Choice, config: GenerateConfig) -> tuple[Search, str]:
-        """Who searches, and what computes, in words."""
+        """The search, and a description of what computes."""
         if config.backend == "native":
             return self.plugins.registry.get("search", chosen.name).build(chosen), self.how
         folder = Path(config.exported) if config.exported else self.models.directory / "export" / config.backend

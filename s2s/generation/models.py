@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 
 class Models(NamedTuple):
-    """What writes an output."""
+    """The models of one command."""
 
     first: Run
-    """Whose task it is, and whose search, where nothing else is said"""
+    """Its task, and its search where the options name no other, are used"""
     directory: Path
     """Of the first run"""
     model: Seq2Seq
     made_of: dict[str, Any]
     """What identifies the weights"""
     how: str
-    """In words; empty for a single model"""
+    """A description; empty for a single model"""
 
 
 def load_models(config: GenerateConfig, plugins: Plugins, device: torch.device) -> Models:
@@ -70,7 +70,7 @@ def refuse_if_several(config: GenerateConfig) -> None:
 
 
 def _pairs(config: GenerateConfig) -> list[tuple[str, str]]:
-    """Every member's run and checkpoint; of either, one may stand for all."""
+    """Every member's run and checkpoint; a single one of either applies to all."""
     runs, checkpoints = (value if isinstance(value, list) else [value] for value in (config.run, config.checkpoint))
     n = max(len(runs), len(checkpoints))
     for option, values in (("run", runs), ("checkpoint", checkpoints)):
@@ -83,7 +83,7 @@ def _pairs(config: GenerateConfig) -> list[tuple[str, str]]:
 
 
 def _source(config: GenerateConfig, run: Run) -> list[int]:
-    """The ids with eos that stand for every source: a language model's task knows no other."""
+    """The ids with eos of the only source that a language model's task has."""
     one, other = run.task.encode_source(["", "a"])  # two letters may both be unknown, and so be one token
     if one != other:
         raise ConfigError(
@@ -103,7 +103,7 @@ def _refuse_other_task(other: Run, of_other: Path, first: Run, directory: Path) 
 
 
 def _refuse_other_tokens(option: str, other: Path, directory: Path) -> None:
-    """A token must be the same number in all models."""
+    """A token must have the same id in all models."""
     found, expected = (identity(path / "tokenizer") for path in (other, directory))
     if found != expected:
         raise ConfigError(

@@ -122,7 +122,7 @@ class ResumableFile:
 
     def _open(self) -> None:
         """Open FILE.partial and lock it, where the file system has locks."""
-        self._refuse_strangers()
+        self._refuse_foreign_files()
         try:
             self.descriptor = os.open(self.partial, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         except OSError as error:  # the name is too long, a folder is in the way, …
@@ -153,15 +153,15 @@ class ResumableFile:
             return None
         return written if written.get("output") == self.path.name and "made_of" in written else None
 
-    def _refuse_strangers(self) -> None:
+    def _refuse_foreign_files(self) -> None:
         """DataError if one of the files to write exists, but was not written for this output."""
-        strangers = [path for path in (self.header, self.record) if os.path.lexists(path) and not self._read(path)]
+        foreign = [path for path in (self.header, self.record) if os.path.lexists(path) and not self._read(path)]
         unclaimed = os.path.isfile(self.partial) and not os.path.lexists(self.header)  # noqa: PTH113  no name is too long
         if unclaimed and self.partial.stat().st_size:
-            strangers.append(self.partial)
-        if strangers:
+            foreign.append(self.partial)
+        if foreign:
             raise DataError(
-                f"output={self.path} would write over {strangers[0]}, which is damaged, or was not written for this "
+                f"output={self.path} would write over {foreign[0]}, which is damaged, or was not written for this "
                 "output; remove it, or give another output"
             )
 
