@@ -118,10 +118,10 @@ def _look_up(group: str, choice: _Choice, registry: Registry) -> Selection:
 
 def _layers(group: str, choice: _Choice, registry: Registry) -> list[_Layer]:
     """The bases of a preset and the preset itself; of an entry, its name alone."""
-    is_preset, is_entry = ((group, choice.name) in known for known in (registry.presets, registry.entries))
+    is_preset = (group, choice.name) in registry.presets
     if choice.kind == "base" or (choice.kind == "either" and is_preset):
         return _bases_first(group, choice.name, choice.origin, registry)
-    if is_preset and not is_entry:
+    if is_preset and (group, choice.name) not in registry.entries:
         what = f"{blame(choice.origin)}{group}.name={choice.name}"
         raise ConfigError(f"{what}: that is a preset; write base: {choice.name}")
     return [(choice.origin, {"name": choice.name})]
