@@ -28,7 +28,8 @@ from s2s.training.checkpointing import CheckpointManager
 from s2s.training.data_loader import DataLoader
 from s2s.training.ema import EMA
 from s2s.training.forecast import forecast
-from s2s.training.micro_batch import find_micro_tokens, longest_pair
+from s2s.training.memory_trials import longest_pair
+from s2s.training.micro_batch import find_micro_tokens
 from s2s.training.objective_context import RunContext
 from s2s.training.retention import Retention
 from s2s.training.step_result import RESERVED
