@@ -1,6 +1,6 @@
-"""The plugin door: the hooks, and how plugins are found.
+"""The plugin interface: the hooks, and how plugins are found.
 
-What a configuration chooses by name is registered; what anybody may watch is a hook.
+What a configuration chooses by name is registered; what any plugin may observe is a hook.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def load_plugins(local: Sequence[str] = ()) -> Plugins:
     for point, origin in _installed(registry):
         try:
             _register(manager, registry, point.name, origin, point.load)
-        except (Exception, SystemExit) as error:  # a stranger's package may raise anything
+        except (Exception, SystemExit) as error:  # a third-party package may raise anything
             name = point.name if point.name not in loaded else f"{point.name} of {origin}"
             registry.broken[name] = f"{_reason(error)} (from {origin})"
         else:
@@ -257,7 +257,7 @@ def _import_local(name: str) -> ModuleType:
     path = Path(name)
     if not path.is_file():
         raise PluginError(f"no file {path}")
-    # Under a name of its own: the user's json.py must not become everybody's `json`.
+    # Under a name of its own: a user's json.py must not replace the standard module.
     spec = importlib.util.spec_from_file_location(f"s2s_local_{path.stem}_{crc32(bytes(path.resolve())):x}", path)
     assert spec is not None
     assert spec.loader is not None

@@ -21,7 +21,7 @@ GROUPS = {
     "task": "what is learnt: factory(config) -> s2s.task.Task",
     "arch": "the model: factory(config, vocab) -> s2s.model.Seq2Seq",
     "objective": "what is minimised: factory(config, context: s2s.objective.Context) -> s2s.objective.Objective",
-    "optim": "who updates the weights: factory(config, parameters) -> torch.optim.Optimizer",
+    "optim": "what updates the weights: factory(config, parameters) -> torch.optim.Optimizer",
     "schedule": "the learning rate: factory(config) -> (step -> float)",
     "search": "how outputs are found: factory(config) -> s2s.decoding.Search",
     "metric": "how outputs are judged: factory(config) -> s2s.metrics.Metric",
@@ -104,7 +104,7 @@ class Registry:
     def group(self, name: str, contract: str) -> None:
         """Open a group that the core does not know, such as a task's own kinds of tokens; `add` then fills it.
 
-        Shipped plugins are loaded first, so that strangers can fill what they open.
+        Shipped plugins are loaded first, so that other plugins can add to the groups that they open.
         """
         self._refuse_name("group", name)
         if name in (*self.groups, *PRESET_GROUPS):
@@ -202,7 +202,7 @@ class Registry:
         return f"plugin '{plugin}'" + (f" of {self.packages[plugin]}" if plugin in self.packages else "")
 
     def _refuse_name(self, group: str, name: str) -> None:
-        """A name stands on the command line and in YAML: it must read as text there."""
+        """A name must read as text on the command line and in YAML."""
         if not re.fullmatch(r"[A-Za-z]\w*([.-]\w+)*", name, re.ASCII) or name in ("true", "false", "null"):
             raise PluginError(
                 f"plugin '{self.plugin}': {group} '{name}': a name is letters, digits, _ . -, a letter first"

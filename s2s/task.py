@@ -49,11 +49,11 @@ class Vocab:
     unknown: Sequence[float] = ()
     """By source id, how often training reads it as `unk`, so that a model learns unknown words; empty: never."""
     guide: Guide | None = field(default=None, compare=False, repr=False)
-    """Where an output so far stands in its source; None: the task does not say."""
+    """Tracks the source position that an incomplete output has reached; None: the task has no guide."""
 
     @property
     def tag_ids(self) -> range:
-        """The source ids that tell the kind: the first behind the special ones."""
+        """The source ids of tags: the first after the special ones."""
         first = 1 + max(self.pad, self.unk, self.bos, self.eos)
         return range(first, first + self.tags)
 
@@ -108,7 +108,7 @@ class Constraint(Protocol):
 
 
 class Guide(Protocol):
-    """A batched automaton over hypotheses that says where an output so far stands in its source: P places, F kinds."""
+    """A batched automaton that tracks the source position that each hypothesis has reached: P places, F kinds."""
 
     n_places: int
     """P, at least 2: of the next word, of the last one, and others. A place is a word, from 0, or -1: none."""
@@ -124,14 +124,14 @@ class Guide(Protocol):
         ...
 
     def read(self, state: Tensor) -> tuple[Tensor, Tensor]:
-        """States [B, K, ·] -> places [B, K, P], kinds [B, K, F]; a place may lie behind the source's end."""
+        """States [B, K, ·] -> places [B, K, P], kinds [B, K, F]; a place may be past the source's end."""
         ...
 
 
 class Task(ABC):
     """What is learnt. Made from its config alone; `learn` or `load` then gives it its tokens.
 
-    A newcomer writes the abstract methods and names his metrics.
+    A task implements the abstract methods and names its metrics.
     """
 
     vocab: Vocab
@@ -139,7 +139,7 @@ class Task(ABC):
     metrics: Sequence[str | dict[str, Any]] = ()
     """Registered metrics that judge an output, the main one first; a dict gives options beside its `name`."""
     metric_options: Mapping[str, Any] = MappingProxyType({})
-    """Options for every metric that has them and is not told otherwise, such as the outputs' language."""
+    """Options for every metric that has them and does not set them itself, such as the outputs' language."""
     views: Mapping[str, Callable[[str], str]] = MappingProxyType({})
     """Other ways to show an output, on any number of lines, such as a drawing: s2s-generate format=NAME."""
 
@@ -223,7 +223,7 @@ class Task(ABC):
         return words[::-1]
 
     def read_raw(self, line: str) -> str:
-        """The input, as `encode_source` wants it, in a line as people write it: s2s-generate raw=true."""
+        """A line of raw text as an input of `encode_source`: s2s-generate raw=true."""
         return line
 
     def as_object(self, hyp: str) -> Any:

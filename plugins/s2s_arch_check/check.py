@@ -1,4 +1,4 @@
-"""One tiny batch through a new model: an architecture that breaks its contract is named before the first update.
+"""A test of a new model on a tiny batch, so that one that breaks its contract is an error before the first update.
 
 Shapes: B sentences, S source length, T target length, V target vocabulary.
 """

@@ -160,7 +160,7 @@ class Loader:
 
 
 def _find(given: str) -> tuple[Path, str]:
-    """RUN or RUN@CHECKPOINT; what is a run as it stands needs no checkpoint, whatever its name is."""
+    """RUN or RUN@CHECKPOINT; a name with @ that is a run by itself has no checkpoint."""
     run, at, wanted = given.rpartition("@")
     if "last" in (given, run):
         raise ConfigError(f"train.init_from={given}: name the run, since run=last means this one once it has begun")

@@ -32,9 +32,9 @@ from s2s.compose.composition import (
     compose,
     merge_groups,
     recompose,
-    resolve,
 )
 from s2s.compose.conversion import entry_config
 from s2s.compose.printing import differences, flatten, to_yaml
+from s2s.compose.references import resolve
 from s2s.compose.selection import experiment_settings
 from s2s.compose.settings import Setting

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from s2s.compose.options import Option, hints_of, is_section, options, sections
-from s2s.compose.references import has_reference
 from s2s.compose.selection import Selection, select
-from s2s.compose.settings import COMMAND_LINE, DEFAULT, Setting, blame
+from s2s.compose.settings import COMMAND_LINE, DEFAULT, Setting, blame, has_reference
 from s2s.compose.suggestions import command_of, unknown_option, unknown_root
 from s2s.config import Config
 from s2s.errors import ConfigError

@@ -123,7 +123,7 @@ class TrainConfig:
 
     @property
     def n_micro_tokens(self) -> int | None:
-        """micro_tokens; None for all, and until what auto stands for is found."""
+        """micro_tokens; None for all, and until auto is resolved."""
         return None if isinstance(self.micro_tokens, str) else self.micro_tokens
 
     @property

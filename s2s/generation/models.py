@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class Models(NamedTuple):
-    """What writes an output."""
+    """The models of one command."""
 
     first: Run
-    """Whose task it is, and whose search, where nothing else is said"""
+    """Its task, and its search where the options name no other, are used"""
     directory: Path
     """Of the first run"""
     model: Seq2Seq
@@ -35,7 +35,7 @@ class Models(NamedTuple):
     made_of: dict[str, Any]
     """What identifies the weights"""
     how: str
-    """In words; empty for a single model"""
+    """A description; empty for a single model"""
 
 
 def load_models(config: GenerateConfig, plugins: Plugins, device: torch.device) -> Models:

@@ -81,7 +81,7 @@ class Searcher:
 
 
 def _as_values(results: Iterable[SearchResult]) -> list[tuple[int, list[dict[str, Any]]]]:
-    """As JSON can hold them; numbers come back to the bit."""
+    """As JSON can hold them, without loss of precision."""
     return [(result.index, [asdict(hypothesis) for hypothesis in result.hypotheses]) for result in results]
 
 

@@ -129,9 +129,9 @@ def header(composed: ComposedConfig[Config], trainer: Trainer, plugins: Plugins)
         yield "backend", f"mfu 100% is {trainer.peak_flops / 1e9:,.0f} GFLOP/s, what matrix products reach here"
     micro = f", {config.train.micro_tokens:,} at once" if config.train.micro_tokens else ""
     yield "update", f"{config.train.n_tokens:,} tokens a side{micro}, {config.train.steps:,} updates"
-    strangers = [f"{name} ({origin})" for name, origin in plugins.loaded.items() if "s2s-toolkit" not in origin]
-    if strangers:
-        yield "plugins", ", ".join(strangers)
+    third_party = [f"{name} ({origin})" for name, origin in plugins.loaded.items() if "s2s-toolkit" not in origin]
+    if third_party:
+        yield "plugins", ", ".join(third_party)
     if not trainer.validation:
         yield "valid", "no development set is given (task.valid): no validation, and no best checkpoint"
     yield "run", f"{trainer.directory}; stop it when you like, the same command continues"

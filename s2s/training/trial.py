@@ -7,9 +7,9 @@ __all__ = ["Timing", "time_updates", "trial_run"]
 import tempfile
 import time
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from s2s.data.lazy_batch import split
 from s2s.log import Log
@@ -18,7 +18,7 @@ from s2s.training.build import build_trainer
 from s2s.training.train_step import n_tokens_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from s2s.config import Config
     from s2s.data.batching import Pair
@@ -41,6 +41,15 @@ class Timing(NamedTuple):
     """Floating-point operations a second; 0: the model does not count its own"""
 
 
+class _Run(NamedTuple):
+    """One update that was timed."""
+
+    seconds: float
+    n_tokens: int
+    """On both sides"""
+    operations: float
+
+
 @contextmanager
 def trial_run(config: Config, plugins: Plugins, world: World) -> Iterator[Trainer]:
     """A trainer that leaves nothing behind but the prepared data; every process must call it."""
@@ -57,25 +66,14 @@ def time_updates(trainer: Trainer) -> Timing:
     batch = next(batches, None)
     if batch is None:  # train.steps=0
         return Timing(0.0, 0.0)
-    small = _part(batch, PARTS[0])
-    _run(trainer, small)  # warms up
-    before, whole = _run(trainer, small), sum(n_tokens_of(batch))
-    for n in (*PARTS[1:], 1):
-        part = _part(batch, n) if n > 1 else batch
-        now = _run(trainer, part)
-        if n > 1 and not trainer.world.any_true(now[0] >= ENOUGH):
-            before = now
-            continue
-        if n > 1:
-            return _extrapolated(before, now, whole)
-        break
-    runs = [now]
-    for batch in islice(batches, N_WHOLE):  # fewer where the run is so short
-        if trainer.world.any_true(sum(seconds for seconds, _, _ in runs) > ENOUGH):
-            break
-        runs.append(_run(trainer, batch))
-    seconds, _, operations = (sum(values) for values in zip(*runs, strict=True))
-    return Timing(max(seconds / len(runs), 1e-4), operations / max(seconds, 1e-4))
+    _run(trainer, _part(batch, PARTS[0]))  # warms up
+    before = _run(trainer, _part(batch, PARTS[0]))
+    for n in PARTS[1:]:
+        run = _run(trainer, _part(batch, n))
+        if trainer.world.any_true(run.seconds >= ENOUGH):
+            return _extrapolated(before, run, sum(n_tokens_of(batch)))
+        before = run
+    return _mean(trainer, chain([batch], islice(batches, N_WHOLE)))
 
 
 def _part(batch: Sequence[Pair], n: int) -> Sequence[Pair]:
@@ -83,15 +81,25 @@ def _part(batch: Sequence[Pair], n: int) -> Sequence[Pair]:
     return next(part for part in split(batch, n) if part)
 
 
-def _run(trainer: Trainer, batch: Sequence[Pair]) -> tuple[float, int, float]:
-    """Seconds of an update, its tokens of both sides, its operations."""
+def _run(trainer: Trainer, batch: Sequence[Pair]) -> _Run:
     began = time.monotonic()
-    result: Any = trainer.train_step(batch, max(trainer.state.step, 1))
-    return time.monotonic() - began, result.n_tokens + result.n_src_tokens, result.flops or 0.0
+    result = trainer.train_step(batch, max(trainer.state.step, 1))
+    return _Run(time.monotonic() - began, result.n_tokens + result.n_src_tokens, result.flops or 0.0)
 
 
-def _extrapolated(small: tuple[float, int, float], large: tuple[float, int, float], whole: int) -> Timing:
+def _extrapolated(small: _Run, large: _Run, n_tokens: int) -> Timing:
     """A step of the optimizer, and so much for each token."""
-    (a, n_a, _), (b, n_b, operations) = small, large
-    per_token = max((b - a) / max(n_b - n_a, 1), 0.5 * b / n_b)
-    return Timing(b + per_token * (whole - n_b), operations / b)
+    slope = (large.seconds - small.seconds) / max(large.n_tokens - small.n_tokens, 1)
+    per_token = max(slope, 0.5 * large.seconds / large.n_tokens)
+    return Timing(large.seconds + per_token * (n_tokens - large.n_tokens), large.operations / large.seconds)
+
+
+def _mean(trainer: Trainer, batches: Iterable[Sequence[Pair]]) -> Timing:
+    """Of whole updates, until they have taken ENOUGH seconds."""
+    runs: list[_Run] = []
+    for batch in batches:
+        if runs and trainer.world.any_true(sum(run.seconds for run in runs) > ENOUGH):
+            break
+        runs.append(_run(trainer, batch))
+    seconds = sum(run.seconds for run in runs)
+    return Timing(max(seconds / len(runs), 1e-4), sum(run.operations for run in runs) / max(seconds, 1e-4))

@@ -14,7 +14,7 @@ from s2s.backend.kernels.linear import Fp32Linear, HugePageArena, Int8Linear, ha
 from s2s.backend.linear import OneDNNInt8Linear, OneDNNLinear, deterministic_backend, int8_is_exact, prepack
 from s2s.config import GenerateConfig
 from s2s.errors import ConfigError
-from s2s.generation.build import accelerate
+from s2s.generation.acceleration import accelerate
 from s2s_testing import VOCAB, assert_state_reorders, assert_step_is_decode
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 from children import in_child
-from small_runs import CPU, PLUGIN, letters_config, letters_plugins, make_run
+from small_runs import CPU, PLUGIN, letters_config, make_run
 
 from s2s import checkpoint
 from s2s.compose import compose
@@ -25,17 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from s2s.plugin import Plugins
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs lie under the working directory."""
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def plugins() -> Plugins:
-    return letters_plugins()
 
 
 def begin(path: Path, plugins: Plugins, *arguments: str) -> list[str]:

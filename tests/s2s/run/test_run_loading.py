@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from small_runs import CPU, PLUGIN, build, letters_config, letters_plugins, make_run
+from small_runs import CPU, PLUGIN, build, letters_config, make_run
 
 from s2s import checkpoint
 from s2s.errors import CheckpointError
@@ -16,17 +16,6 @@ from s2s.run.record import with_checksum
 
 if TYPE_CHECKING:
     from s2s.plugin import Plugins
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs lie under the working directory."""
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def plugins() -> Plugins:
-    return letters_plugins()
 
 
 def test_a_loaded_run_has_the_weights_and_symbols_of_training(plugins: Plugins) -> None:
