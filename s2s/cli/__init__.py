@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["Options", "run_command"]
+__all__ = ["FLAGS", "Options", "guard", "run_command"]
 
 from typing import TYPE_CHECKING
 
 from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from s2s.cli.command import Options, run_command
+    from s2s.cli.command import FLAGS, Options, guard, run_command
 
 __getattr__ = lazy_names(__name__, "command")

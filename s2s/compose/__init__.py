@@ -18,6 +18,7 @@ __all__ = [
     "flatten",
     "local_plugins",
     "merge_groups",
+    "options",
     "recompose",
     "resolve",
     "to_yaml",
@@ -34,5 +35,6 @@ from s2s.compose.composition import (
     resolve,
 )
 from s2s.compose.conversion import entry_config
+from s2s.compose.options import options
 from s2s.compose.printing import differences, flatten, to_yaml
 from s2s.compose.settings import Setting
