@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from s2s import Memory, PluginError, Seq2Seq, UserError, evaluating, make_batch
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from s2s import Batch, Vocab
     from s2s.data import MappedCorpus
 
-Pair = tuple[Sequence[int], Sequence[int]]
+Pair = tuple[Sequence[int] | NDArray[Any], Sequence[int] | NDArray[Any]]
 """Source and target ids, without eos"""
 TOLERANCE = 1e-3
 """Largest difference, in parts of the largest logit, between numbers that should be equal; sums may differ in order"""

@@ -60,7 +60,8 @@ def _with_budget(composed: ComposedConfig[Config], plan: Plan | None, plugins: P
         if again and _model(again) != _model(plan):
             plan, planned = again, _under(again, composed, plugins).config
             pace = measure_pace(planned, plugins, world)
-    decided = [replace(decision, by=by) for decision in decide_steps(planned, pace, seconds)]
+    steps_and_intervals = decide_steps(planned, pace, seconds, given_keys(composed))
+    decided = [replace(decision, by=by) for decision in steps_and_intervals]
     return (plan or Plan(by, ())).extended(decided)
 
 

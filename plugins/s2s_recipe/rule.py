@@ -34,6 +34,11 @@ class Size(NamedTuple):
         """Weights of the layers' maps."""
         return self.n_layers * self.d_model * (12 * self.d_model + 4 * self.d_ff)
 
+    def options(self) -> dict[str, int]:
+        """Of an encoder and a decoder, but for the width."""
+        layers = {"n_encoder_layers": self.n_layers, "n_decoder_layers": self.n_layers}
+        return {**layers, "n_heads": self.n_heads, "d_ff": self.d_ff}
+
 
 LADDER = (
     Size(2, 64, 4, 256),
@@ -49,8 +54,10 @@ WORDS = (0, 0, 0, 0, 2_000_000, 10_000_000, 300_000_000)
 TOKENS_PER_WORD = 1.35
 TOKENS_PER_WEIGHT = 3
 """Tokens to be seen for each weight of the layers and the softmax: a larger model in the same time would see fewer"""
-UTILISATION = {"cpu": 0.35, "cuda": 0.3}
-"""Share of the rate of large products that small models reach in training"""
+UTILISATION = {64: 0.32, 128: 0.46, 192: 0.53, 256: 0.58}
+"""Width -> share of the rate of large products that training reaches on a CPU: one thread, 1,024 tokens, Tatoeba"""
+WIDE, GPU = 0.6, 0.3
+"""The same of wider models, and of a GPU"""
 COPIES = 7 * 4
 """Bytes of a weight with its gradient, two moments, and the copies of the three that a checkpoint is written from"""
 BATCHES = (1024, 1536, 2048, 3072, 4096, 6144, 8192, 12_288, 16_384, 25_000)
@@ -58,6 +65,7 @@ DROPOUT = ((2, 0.0), (8, 0.1), (25, 0.2))
 """Epochs below which a pair is repeated too rarely to need more"""
 REPEATED = 40
 """Epochs from which words and layers are dropped, too"""
+PRE_NORM, EARLY = {"norm": "pre"}, ("learns from the first updates on", "Xiong et al., 2020")
 
 
 @dataclass(frozen=True)
@@ -103,8 +111,8 @@ class _Rule:
 
     def __init__(self, config: AutoConfig, situation: Situation) -> None:
         self.given, self.task, self.hardware = situation.given, situation.config.task, situation.hardware
+        self.advised = situation.config.arch.name
         self.corpus = situation.fingerprint
-        self.reached = situation.reached
         self.seconds = situation.seconds or 3600 * config.hours
         self.time = f"{self.seconds / 60:,.0f} min" if self.seconds < 7200 else f"{self.seconds / 3600:,.0f} h"
         self.machine = self.hardware.describe()
@@ -112,7 +120,9 @@ class _Rule:
         self.words = self.corpus.tgt.n_words
         self.n_subwords = self._vocabulary()
         self.fast16 = self.hardware.bf16 > 1.5 * self.hardware.fp32
-        self.outlook = self._outlook()
+        self.outlook = self._outlook(1.0)
+        if situation.reached:  # by updates of that size; other sizes are as much slower or faster
+            self.outlook = self._outlook(situation.reached / self._operations(self.outlook.size))
 
     def decisions(self) -> Iterator[Decision]:
         yield from self._subwords()
@@ -128,13 +138,20 @@ class _Rule:
         n = min(n, 32_000, max(types, 200))
         return round(n / 500) * 500 if n >= 1000 else max(round(n / 100) * 100, 200)
 
-    def _outlook(self) -> Outlook:
-        """The largest size that the corpus fills, the memory holds and the time suffices for."""
+    def _operations(self, size: Size) -> float:
+        """That training of this size makes in a second, by an estimate."""
         rate = max(self.hardware.fp32, self.hardware.bf16 if self.fast16 else 0.0)
-        operations = self.seconds * (self.reached or rate * UTILISATION[self.hardware.device])
+        return rate * (UTILISATION.get(size.d_model, WIDE) if self.hardware.device == "cpu" else GPU)
+
+    def _outlook(self, correction: float) -> Outlook:
+        """The largest size that the corpus fills, the memory holds and the time suffices for.
+
+        correction: of the estimated speed.
+        """
         epoch = TOKENS_PER_WORD * self.words + self.corpus.n_pairs
         wanted = min(max(150 * (max(self.words, 1) / 200_000) ** -0.4, 15), 150)
-        outlooks = [Outlook(size, self.n_subwords, epoch, operations, wanted) for size in LADDER]
+        time = self.seconds * correction
+        outlooks = [Outlook(s, self.n_subwords, epoch, time * self._operations(s), wanted) for s in LADDER]
         filled = [o for o, words in zip(outlooks, WORDS, strict=True) if words <= self.words]
         held = [o for o in filled if COPIES * (o.n_weights + o.vocab * o.size.d_model) < self.hardware.memory / 2]
         return next((o for o in reversed(held) if o.suffices), outlooks[0])
@@ -146,25 +163,31 @@ class _Rule:
             yield Decision(f"task.{option}", self.n_subwords, reason, "after Gowda and May, 2020, and Este1le/hpo_nmt")
 
     def _architecture(self) -> Iterator[Decision]:
+        """Of the kind that the task's preset advises."""
         size, epochs = self.outlook.size, f"{self.outlook.epochs:,.1f} epochs in {self.time}"
-        why = f"{self.pairs}, {self.machine}, {self.time}"
-        yield Decision("arch", "transformer", why)
-        yield Decision("arch.d_model", size.d_model, why)
-        for option, value in (
-            ("n_encoder_layers", size.n_layers),
-            ("n_decoder_layers", size.n_layers),
-            ("n_heads", size.n_heads),
-            ("d_ff", size.d_ff),
-        ):
-            yield Decision(f"arch.{option}", value, f"d_model {size.d_model}")
-        yield Decision("arch.norm", "pre", "learns from the first updates on", "Xiong et al., 2020")
-        joint = getattr(self.task, "joint", False)
-        one, two = ("shared", "one vocabulary") if joint else ("target", "two vocabularies")
-        yield Decision("arch.share_embeddings", one, two, "section 3.4")
-        yield Decision("arch.dropout", self._dropout(), epochs)
-        if self.outlook.epochs >= REPEATED:
-            for option in ("decoder_layer_drop", "tgt_word_dropout"):
-                yield Decision(f"arch.{option}", 0.1, epochs, "Araabi and Monz, 2020")
+        why, by_size = f"{self.pairs}, {self.machine}, {self.time}", f"d_model {size.d_model}"
+        width = Decision("arch.d_model", size.d_model, why)
+        drop = Decision("arch.dropout", self._dropout(), epochs)
+        if self.advised == "transformer_lm":
+            sizes = (("n_layers", size.n_layers), ("n_heads", size.n_heads), ("d_ff", size.d_ff))
+            yield Decision("arch", "transformer_lm", "a language model")
+            yield from (width, drop, *(Decision(f"arch.{option}", value, by_size) for option, value in sizes))
+        elif self.advised == "multidecoder":
+            inner = {"name": "transformer", **size.options(), **PRE_NORM, "share_embeddings": "target"}
+            yield Decision("arch", "multidecoder", "several tasks")
+            yield from (width, Decision("arch.of", {**inner, "dropout": self._dropout()}, f"{by_size}, {epochs}"))
+        else:
+            yield Decision("arch", "transformer", why)
+            yield width
+            yield from (Decision(f"arch.{option}", value, by_size) for option, value in size.options().items())
+            yield from (Decision(f"arch.{option}", value, *EARLY) for option, value in PRE_NORM.items())
+            joint = getattr(self.task, "joint", False)
+            one, two = ("shared", "one vocabulary") if joint else ("target", "two vocabularies")
+            yield Decision("arch.share_embeddings", one, two, "section 3.4")
+            yield drop
+            if self.outlook.epochs >= REPEATED:
+                for option in ("decoder_layer_drop", "tgt_word_dropout"):
+                    yield Decision(f"arch.{option}", 0.1, epochs, "Araabi and Monz, 2020")
 
     def _dropout(self) -> float:
         return next((p for epochs, p in DROPOUT if self.outlook.epochs < epochs), 0.3)

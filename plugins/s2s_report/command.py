@@ -1,4 +1,4 @@
-"""The command s2s-report, and the report of a run's training."""
+"""s2s-report: a run, or the attention of its model, as one page of HTML."""
 
 from __future__ import annotations
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["Options", "choice_text", "guard", "run_command", "split_flags", "version", "wrapped"]
+__all__ = ["FLAGS", "Options", "choice_text", "guard", "run_command", "split_flags", "version", "wrapped"]
 
 from typing import TYPE_CHECKING
 
 from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from s2s.cli.command import Options, guard, run_command, split_flags, version
+    from s2s.cli.command import FLAGS, Options, guard, run_command, split_flags, version
     from s2s.cli.help import choice_text, wrapped
 
 __getattr__ = lazy_names(__name__, "command", "help")

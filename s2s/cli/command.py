@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Options", "guard", "run_command", "split_flags", "version"]
+__all__ = ["FLAGS", "Options", "guard", "run_command", "split_flags", "version"]
 
 import contextlib
 import errno

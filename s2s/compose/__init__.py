@@ -19,6 +19,7 @@ __all__ = [
     "flatten",
     "local_plugins",
     "merge_groups",
+    "options",
     "recompose",
     "resolve",
     "to_yaml",
@@ -34,6 +35,7 @@ from s2s.compose.composition import (
     recompose,
 )
 from s2s.compose.conversion import entry_config
+from s2s.compose.options import options
 from s2s.compose.printing import differences, flatten, to_yaml
 from s2s.compose.references import resolve
 from s2s.compose.selection import experiment_settings

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from s2s.cli.prepare import main as prepare
 from s2s.cli.train import main
 from s2s.compose import compose
 from s2s.config import Config
@@ -136,3 +137,13 @@ def test_without_the_plugin_values_are_as_configured(
     assert "train.budget=3s: no plugin is loaded that could follow it; blocked by S2S_BLOCK_PLUGINS: recipe" in (
         capsys.readouterr().err
     )
+
+
+def test_s2s_prepare_makes_what_s2s_train_finds(corpus: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    data = [argument for argument in corpus if argument.startswith("task")]
+    assert prepare(data) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("task.vocab_size=200  recipe=auto: ")
+    folder = next(word for word in out.split() if word.startswith("runs/prepared/"))
+    assert main([*corpus, "train.steps=1", "train.tokens=256"]) == 0
+    assert f"found in {folder}" in capsys.readouterr().out

@@ -90,14 +90,28 @@ def test_what_is_no_time_is_refused(text: str) -> None:
         config(f"train.budget={text}")
 
 
-@pytest.mark.parametrize("pace", [Pace(0.5, 3.0), Pace(0.01, 0.0), Pace(2.0, 100.0), Pace(0.1, 10.0)])
+PACES = {
+    "quick": Pace(0.01, 0.0),
+    "all fit": Pace(0.5, 1.0, 0.01, 200),
+    "fewer sentences": Pace(0.5, 2.0, 0.5, 200),
+    "no sentences": Pace(0.1, 8.0, 2.0, 200),
+    "slow loss": Pace(2.0, 100.0, 1.0, 200),
+}
+
+
+@pytest.mark.parametrize("pace", PACES.values(), ids=PACES)
 def test_a_budget_is_kept_and_the_first_validation_comes_early(pace: Pace) -> None:
     budget = 1200.0
     found = {d.key: d.value for d in decide_steps(config(), pace, budget)}
     steps, every = found["train.steps"], found["valid.every"]
-    taken = steps * pace.update + -(-steps // every) * pace.validation
+    n_sentences = found.get("valid.sentences", pace.n_sentences if found.get("valid.score", True) else 0)
+    taken = steps * pace.update + -(-steps // every) * (pace.loss + n_sentences * pace.sentence)
     assert taken < 1.1 * budget
     assert steps * pace.update > 0.6 * budget
-    assert found["schedule.warmup"] <= steps / 10
-    assert every <= steps / 3
-    assert pace.validation > 20 or every <= steps / 10
+    assert max(found["schedule.warmup"], found["checkpoint.every"]) <= steps / 10
+    assert every <= steps / (3 if pace.loss > 50 else 10)
+
+
+def test_what_is_decoded_stays_where_the_user_has_said_it() -> None:
+    found = {d.key for d in decide_steps(config(), PACES["fewer sentences"], 1200.0, {"valid.sentences"})}
+    assert found == {"train.steps", "schedule.warmup", "valid.every", "checkpoint.every"}

@@ -11,7 +11,8 @@ from s2s.config import Config
 from s2s.plugin import load_plugins
 from s2s_recipe import AutoConfig, Fingerprint, Hardware, Side, Situation
 from s2s_recipe.plan import Plan
-from s2s_recipe.rule import LADDER, auto
+from s2s_recipe.rule import LADDER, UTILISATION, auto
+from s2s_recipe.situation import recipe_of
 
 PLUGINS = load_plugins()
 CPU = Hardware("cpu", 1, 2, 1e11, 5e10, 20 * 2**30)
@@ -89,3 +90,31 @@ def test_every_decision_composes_and_says_why() -> None:
         plan = Plan("recipe=auto", tuple(decisions))
         config = compose(Config, ["task=translation"], PLUGINS, plan.settings()).config
         assert config.arch.d_model in {size.d_model for size in LADDER}
+
+
+def test_a_task_gets_the_kind_of_model_that_its_preset_advises() -> None:
+    parts = "task.tasks={a: {name: translation, joint: false}, b: {name: parsing}}"
+    text = ["task.train=a.txt", "task.tokenizer=runs/mine"]
+    for arguments, kind in (
+        (["task=translation"], "transformer"),
+        (["task=multitask", parts], "multidecoder"),
+        (["task=language_model", *text], "transformer_lm"),
+    ):
+        composed = compose(Config, arguments, PLUGINS)
+        assert recipe_of(composed) == "auto"
+        decisions = auto(AutoConfig(name="auto"))(Situation(corpus(30_000), CPU, composed.config, {}, None))
+        config = compose(Config, arguments, PLUGINS, Plan("recipe=auto", tuple(decisions)).settings()).config
+        assert config.arch.name == kind
+        assert config.arch.d_model in {size.d_model for size in LADDER}  # type: ignore[attr-defined]
+
+
+def test_a_speed_that_was_reached_counts_for_the_size_that_reached_it() -> None:
+    composed = compose(Config, ["task=translation"], PLUGINS)
+
+    def width(reached: float | None) -> int:
+        decisions = auto(AutoConfig(name="auto"))(Situation(corpus(160_000), CPU, composed.config, {}, 1200.0, reached))
+        return next(d.value for d in decisions if d.key == "arch.d_model")
+
+    estimated = UTILISATION[width(None)] * CPU.fp32
+    assert width(estimated) == width(None), "the estimate was right"
+    assert width(8 * estimated) > width(None) >= width(estimated / 8)
