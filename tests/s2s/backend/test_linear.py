@@ -77,6 +77,16 @@ def test_a_row_has_the_same_bits_in_every_batch(kind: Any, tolerance: float) -> 
         assert torch.equal(product(ROWS[-n:].flip(0)), together[-n:].flip(0))
 
 
+@pytest.mark.parametrize(("kind", "tolerance"), KINDS)
+def test_products_in_blocks_of_inputs_are_exact_and_have_the_bits_of_one_row(kind: Any, tolerance: float) -> None:
+    """Many rows are multiplied block by block; 600 inputs are several blocks, the last of them short."""
+    generator = torch.Generator().manual_seed(3)
+    weight, rows = (torch.randn(n, 600, generator=generator) for n in (70, 13))
+    found, exact = kind(weight, BIAS)(rows), nn.functional.linear(rows.double(), weight.double(), BIAS.double())
+    assert ((found - exact).abs() < tolerance * (rows.abs() @ weight.abs().T + BIAS.abs())).all()
+    assert torch.equal(found, torch.cat([kind(weight, BIAS)(row[None]) for row in rows]))
+
+
 @pytest.mark.usefixtures("kind_of_kernels")
 def test_a_row_of_zeros_is_the_bias() -> None:
     assert torch.equal(OneDNNInt8Linear(WEIGHT, BIAS)(torch.zeros(2, 3, 48)), BIAS.expand(2, 3, -1))
