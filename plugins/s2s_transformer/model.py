@@ -28,6 +28,7 @@ from s2s.nn import (
     Projections,
     SourceWords,
     VarlenLayout,
+    WordDropout,
     empty_kv_cache,
     recording_weights,
 )
@@ -36,7 +37,7 @@ from s2s_transformer.decoding import Decoding
 from s2s_transformer.layers import DecoderLayer, EncoderLayer, fused_decoder, heads, stack, stack_norm
 from s2s_transformer.layouts import source_layout, step_layouts, target_layout
 from s2s_transformer.positions import Positions, positions
-from s2s_transformer.regularization import LayerDrop, WordDropout
+from s2s_transformer.regularization import LayerDrop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
