@@ -167,6 +167,17 @@ def measure_batches(corpus: MappedCorpus, tokens: int) -> tuple[list[Measured], 
     return measured, shares
 
 
+def measure_variation(corpus: MappedCorpus, subwords: Subwords) -> list[Measured]:
+    """Encoding pairs in other subwords, as an epoch of task.subword_sampling=0.1 does."""
+    pairs = [[side.tolist() for side in corpus[row]] for row in range(min(len(corpus), 5000))]
+    anew = {
+        "encode pairs in other subwords": lambda: [
+            [subwords.resample(ids, 0.1, seed) for ids in pair] for seed, pair in enumerate(pairs)
+        ]
+    }
+    return measure("pairs/s", len(pairs), **anew)
+
+
 class LazyBatch:
     """Lengths of a large corpus without its ids: log-normal, about 25 symbols, sides that differ by a fifth."""
 
@@ -224,6 +235,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temp:
         files = [Path(a) for a in sys.argv[1:] if "=" not in a] or synthetic_files(options.pairs, Path(temp))
         measured, corpus = measure_text(files, options, Path(temp))
+        measured += measure_variation(corpus, Subwords(Path(temp) / "model"))
         fills = {}
         for tokens in (2048, 25_000):
             more, fills[f"batches of {tokens:,}"] = measure_batches(corpus, tokens)

@@ -1,8 +1,8 @@
-"""Objectives beside cross-entropy: R-Drop, minimum risk training, knowledge distillation. No torch at import."""
+"""Objectives beside cross-entropy: R-Drop, SimCut, minimum risk training, distillation. No torch at import."""
 
 from __future__ import annotations
 
-__all__ = ["DistillConfig", "RDropConfig", "RiskConfig", "s2s_register"]
+__all__ = ["DistillConfig", "RDropConfig", "RiskConfig", "SimCutConfig", "s2s_register"]
 
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +24,24 @@ class RDropConfig(Choice):
 
     def __post_init__(self) -> None:
         refuse_outside("objective", self, alpha=at_least(0), eps=Range(0, 1, without_high=True), chunk=at_least(1))
+
+
+@dataclass(kw_only=True)
+class SimCutConfig(Choice):
+    """SimCut: a second pass with tokens cut out, to which the first one's distributions are held (Gao et al., 2022)."""
+
+    alpha: float = 3.0
+    """Weight of the KL divergence; 3 in the paper."""
+    cut: float = 0.05
+    """Share of each side's tokens that are cut, 0.05 in the paper. The others are scaled up, as in word dropout."""
+    eps: float = 0.1
+    """Label smoothing of the cross-entropy: probability moved to the wrong tokens."""
+    chunk: int = 512
+    """Target positions whose logits, of both passes, are held at a time."""
+
+    def __post_init__(self) -> None:
+        shares = dict.fromkeys(("cut", "eps"), Range(0, 1, without_high=True))
+        refuse_outside("objective", self, alpha=at_least(0), **shares, chunk=at_least(1))
 
 
 @dataclass(kw_only=True)
@@ -76,5 +94,6 @@ class DistillConfig(Choice):
 def s2s_register(registry: Registry) -> None:
     """The objectives, under their names."""
     registry.objective("rdrop", RDropConfig, "s2s_objectives.rdrop:RDrop")
+    registry.objective("simcut", SimCutConfig, "s2s_objectives.simcut:SimCut")
     registry.objective("risk", RiskConfig, "s2s_objectives.risk:Risk")
     registry.objective("distill", DistillConfig, "s2s_objectives.distill:Distill")

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from s2s import Context, Objective, Sums
-from s2s_objectives.chunks import sum_over_chunks
+from s2s_objectives.chunks import smoothed, sum_over_chunks
 
 if TYPE_CHECKING:
     from s2s import Batch, Seq2Seq
@@ -35,21 +35,16 @@ class RDrop(Objective):
 
     def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
         """Extras: nll, the mean of both passes; kl, the mean of both directions. Each per target token."""
-        counts = ~batch.tgt_pad.flatten()
+        counts, eps = ~batch.tgt_pad.flatten(), self.config.eps
 
         def sums(first: Tensor, second: Tensor, target: Tensor, counts: Tensor) -> Tensor:
             """[3]: loss, nll, kl"""
             p1, p2 = (model.project(h).log_softmax(-1, dtype=torch.float32) for h in (first, second))  # [n, V]
             nll1, nll2 = (-p.gather(-1, target[:, None])[:, 0] for p in (p1, p2))
             kl = ((p1.exp() - p2.exp()) * (p1 - p2)).sum(-1) / 2
-            loss = self.smoothed(nll1, p1) + self.smoothed(nll2, p2) + self.config.alpha * kl
+            loss = smoothed(nll1, p1, eps) + smoothed(nll2, p2, eps) + self.config.alpha * kl
             return torch.stack([(x * counts).sum() for x in (loss, (nll1 + nll2) / 2, kl)])
 
         hidden = [model(*batch.inputs).flatten(0, -2) for _ in range(2)]  # each pass draws its own dropout
         loss, nll, kl = sum_over_chunks(sums, self.config.chunk, [*hidden, batch.tgt_out.flatten(), counts])
         return Sums(loss, counts.sum(), {"nll": nll, "kl": kl})
-
-    def smoothed(self, nll: Tensor, log_probs: Tensor) -> Tensor:
-        """Cross-entropy [n] against the smoothed labels, eps / (V - 1) on each wrong token."""
-        wrong = self.config.eps / (log_probs.size(-1) - 1)
-        return (1 - self.config.eps - wrong) * nll - wrong * log_probs.sum(-1)

@@ -97,7 +97,10 @@ def forecast(trainer: Trainer) -> Forecast:
 
 
 def rare_tokens(vocab: Vocab, corpora: Sequence[tuple[MappedCorpus, float]]) -> dict[str, tuple[int, float]]:
-    """Of each vocabulary its size, and the share of its tokens that stand fewer than RARE times."""
+    """Of each vocabulary its size, and the share of its tokens that stand fewer than RARE times.
+
+    A source vocabulary whose words training reads as unknown, the rare ones most, is none: the task has seen to them.
+    """
     counts = [_counts(corpora, side, size) for side, size in ((0, vocab.src), (1, vocab.tgt))]
     if vocab.joint:
         counts, names = [counts[0] + counts[1]], ["joint"]
@@ -107,6 +110,7 @@ def rare_tokens(vocab: Vocab, corpora: Sequence[tuple[MappedCorpus, float]]) -> 
     return {
         name: (len(n), float((n[special:] < RARE).mean()) if len(n) > special else 0.0)
         for name, n in zip(names, counts, strict=True)
+        if name != "source" or not vocab.unknown
     }
 
 

@@ -67,6 +67,10 @@ class RNNConfig(Choice):
     """A position of the encoder for every source token, or for every word, whose tokens' embeddings are summed."""
     dropout: float = 0.1
     """On embeddings and on each layer's output, not from step to step (Zaremba et al., 2014)."""
+    src_word_dropout: float = 0.0
+    """Share of the source tokens, or pooled words, whose embedding is zero in training."""
+    tgt_word_dropout: float = 0.0
+    """The same of the tokens that the decoder reads."""
     init: Literal["uniform", "bahdanau"] = "uniform"
     """Initial weights. uniform: all from -init_range to init_range. bahdanau: orthogonal recurrence, N(0, 0.001) in
     attention, N(0, 0.01) elsewhere, biases 0 (appendix B.1)."""
@@ -77,7 +81,8 @@ class RNNConfig(Choice):
         widths = ("d_model", "d_embedding", "d_projection", "d_factor", "n_groups", "d_attention", "d_readout")
         sizes = (*widths, "n_encoder_layers", "n_decoder_layers")
         refuse_outside("arch", self, **dict.fromkeys(sizes, at_least(1)), residual_from=at_least(0))
-        refuse_outside("arch", self, dropout=SHARE, init_range=above(0))
+        shares = ("dropout", "src_word_dropout", "tgt_word_dropout")
+        refuse_outside("arch", self, **dict.fromkeys(shares, SHARE), init_range=above(0))
         for wrong, why in (*self._of_cells(), *self._of_attention()):
             if wrong:
                 raise ConfigError(why)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from s2s import ConfigError, Memory, Seq2Seq, State
-from s2s.nn import Dropout, Guidance, Guided, Linear, SourceWords
+from s2s.nn import Dropout, Guidance, Guided, Linear, SourceWords, WordDropout
 from s2s_recurrent.attention import Attention
 from s2s_recurrent.cells import Cell, Hidden
 from s2s_recurrent.cost import forward_operations
@@ -60,6 +60,9 @@ class RNN(Seq2Seq):
         self.src = nn.Embedding(vocab.src, d_embedding, padding_idx=vocab.pad)
         self.tgt = nn.Embedding(vocab.tgt, d_embedding, padding_idx=vocab.pad)
         self.dropout = Dropout(config.dropout)
+        self.src_word_dropout, self.tgt_word_dropout = (
+            WordDropout(p) for p in (config.src_word_dropout, config.tgt_word_dropout)
+        )
         self.encoder = Encoder(config, d_embedding)
         self.decoder = Decoder(config, d_embedding, d_memory(self.encoder))
         d_cell = config.d_projection or config.d_model
@@ -79,7 +82,7 @@ class RNN(Seq2Seq):
         """src, pad [B, S] -> hidden [B, S, M]"""
         pooled = self.config.words == "pooled"
         x, of_x = self.words.pool(self.src.weight, src, pad) if pooled else (self.src(src), pad)
-        hidden, finals = self.encoder(self.dropout(x), of_x)
+        hidden, finals = self.encoder(self.dropout(self.src_word_dropout(x)), of_x)
         guided = self.guidance.begin(hidden, src, pad) if self.guidance else None
         if self.config.attention == "none":
             hidden = hidden[:, :, :0]  # the decoder sees nothing of it
@@ -136,7 +139,7 @@ class RNN(Seq2Seq):
         """And what the guide says before the softmax."""
         assert isinstance(memory, RecurrentMemory)
         state = self.decoder.begin(memory.start, memory.hidden)
-        y, beside = self.tgt(tgt), None
+        y, beside = self.tgt_word_dropout(self.tgt(tgt)), None
         if self.guidance and memory.guided:
             at_input, beside = self.guidance.whole(tgt, memory.guided)
             y = y + at_input

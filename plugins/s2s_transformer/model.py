@@ -25,6 +25,7 @@ from s2s.nn import (
     Padded,
     SourceWords,
     VarlenLayout,
+    WordDropout,
     empty_kv_cache,
 )
 from s2s_transformer.attention_weights import attention_maps, cross_attention_weights
@@ -34,7 +35,7 @@ from s2s_transformer.initialization import init_weights
 from s2s_transformer.layers import DecoderLayer, EncoderLayer, fused_decoder, heads, stack, stack_norm
 from s2s_transformer.layouts import source_layout, step_layouts, target_layout
 from s2s_transformer.positions import Positions, positions
-from s2s_transformer.regularization import LayerDrop, WordDropout
+from s2s_transformer.regularization import LayerDrop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

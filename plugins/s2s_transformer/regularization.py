@@ -1,30 +1,11 @@
-"""What is left out at random in training, beside single values: whole words, and whole layers."""
+"""Layers that are left out at random in training."""
 
 from __future__ import annotations
 
-__all__ = ["LayerDrop", "WordDropout"]
+__all__ = ["LayerDrop"]
 
 import torch
 from torch import Tensor, nn
-
-from s2s.nn import apply_dropout
-
-
-class WordDropout(nn.Module):
-    """Sets the embeddings of a share p of the tokens to zero (Gal and Ghahramani, 2016; Sennrich and Zhang, 2019)."""
-
-    def __init__(self, p: float) -> None:
-        super().__init__()
-        self.p = p
-
-    def forward(self, x: Tensor) -> Tensor:
-        """[..., D] -> [..., D]; the rest is scaled up to keep the mean."""
-        if not self.training or self.p == 0:
-            return x
-        return x * apply_dropout(x.new_ones((*x.shape[:-1], 1)), self.p)
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}"
 
 
 class LayerDrop(nn.Module):

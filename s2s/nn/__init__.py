@@ -27,6 +27,7 @@ __all__ = [
     "Sinusoids",
     "SourceWords",
     "VarlenLayout",
+    "WordDropout",
     "apply_dropout",
     "empty_kv_cache",
     "recording_weights",
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
         SelfAttention,
         recording_weights,
     )
-    from s2s.nn.dropout import Dropout, apply_dropout
+    from s2s.nn.dropout import Dropout, WordDropout, apply_dropout
     from s2s.nn.embedding import TABLES, Embeddings
     from s2s.nn.guidance import Guidance, Guided, GuidedSource
     from s2s.nn.kv_cache import CachedAttention, KVCacheState, empty_kv_cache

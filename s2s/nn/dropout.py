@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Dropout", "apply_dropout"]
+__all__ = ["Dropout", "WordDropout", "apply_dropout"]
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,16 @@ class Dropout(nn.Module):
 
     def extra_repr(self) -> str:
         return f"p={self.p}"
+
+
+class WordDropout(Dropout):
+    """Sets the embeddings of a share p of the tokens to zero (Gal and Ghahramani, 2016; Sennrich and Zhang, 2019)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., D] -> [..., D]; the rest is scaled up to keep the mean."""
+        if not self.training or self.p == 0:
+            return x
+        return x * apply_dropout(x.new_ones((*x.shape[:-1], 1)), self.p)
 
 
 def apply_dropout(x: Tensor, p: float) -> Tensor:

@@ -14,7 +14,7 @@ from s2s_multitask.constraint import MultitaskConstraint, TaskConstraint
 from s2s_multitask.task_prefix import add_prefix, split_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from s2s import Registry, Side, TokenNames
@@ -163,6 +163,22 @@ class Multitask(Task):
         tasks = self.tasks.items()
         parts = [TaskConstraint(task.constraint(), task.vocab.tgt, self.offsets[name]) for name, task in tasks]
         return MultitaskConstraint(parts, self.vocab.tag_ids.start)
+
+    def variation(self) -> Callable[[Encoded, int], Encoded] | None:
+        """A pair is encoded anew by the task of its tag, if that does it at all."""
+        own = {self.tags[name]: (name, task.variation()) for name, task in self.tasks.items()}
+        if not any(vary for _, vary in own.values()):
+            return None
+
+        def vary(pair: Encoded, seed: int) -> Encoded:
+            name, of_task = own[pair.src[0]]
+            if of_task is None:
+                return pair
+            offset = self.offsets[name]
+            again = of_task(Encoded([i if i < N_SPECIAL else i - offset for i in pair.src[1:]], pair.tgt), seed)
+            return Encoded(self._tagged(name, again.src), again.tgt)
+
+        return vary
 
     def describe(self) -> Iterable[str]:
         """The lines of all tasks."""

@@ -20,15 +20,17 @@ from torch import Tensor, nn
 from s2s.batch import make_batch
 from s2s.config import TrainConfig
 from s2s.distributed import World
+from s2s.errors import ConfigError
 from s2s.model import Memory, Seq2Seq
-from s2s.nn import target_log_probs
+from s2s.nn import WordDropout, target_log_probs
 from s2s.objective import Context
 from s2s.task import Vocab
 from s2s.training.train_step import TrainStep
-from s2s_objectives import DistillConfig, RDropConfig, RiskConfig
+from s2s_objectives import DistillConfig, RDropConfig, RiskConfig, SimCutConfig
 from s2s_objectives.distill import Distill
 from s2s_objectives.rdrop import RDrop
 from s2s_objectives.risk import Risk
+from s2s_objectives.simcut import SimCut, cutting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,6 +53,7 @@ class Table(Seq2Seq):
         self.table = nn.Parameter(torch.randn(VOCAB.tgt, VOCAB.tgt, generator=draw))
         self.of_pass = nn.Parameter(torch.randn(2, VOCAB.tgt, generator=draw) / 2)
         self.n_passes = 0
+        self.word_dropout = WordDropout(0.0)  # which simcut asks for
 
     def encode(self, src: Tensor, pad: Tensor) -> Memory:
         return Memory(src[..., None], pad)
@@ -124,6 +127,21 @@ def rdrop_by_hand(model: Table, alpha: float, eps: float) -> Gradients:
     return d_table / len(positions(PAIRS)), d_shift / len(positions(PAIRS))
 
 
+def simcut_by_hand(model: Table, alpha: float, eps: float) -> Gradients:
+    """Of CE(p) + alpha KL(p || q) over target tokens, where the pass q stands in for the one with cuts."""
+    table, shift = model.table.double(), model.of_pass.double()
+    d_table, d_shift = torch.zeros_like(table), torch.zeros_like(shift)
+    for before, token in positions(PAIRS):
+        p, q = ((table[before] + shift[k]).softmax(-1) for k in (0, 1))
+        smooth = eps / (VOCAB.tgt - 1) * (1 - one_hot(token)) + (1 - eps) * one_hot(token)
+        log_ratio = p.log() - q.log()
+        d_p = p - smooth + alpha * p * (log_ratio - (p * log_ratio).sum())
+        d_q = alpha * (q - p)
+        d_table[before] += d_p + d_q
+        d_shift += torch.stack([d_p, d_q])
+    return d_table / len(positions(PAIRS)), d_shift / len(positions(PAIRS))
+
+
 def distill_by_hand(model: Table, teachers: Sequence[Table], weight: float, temperature: float) -> Gradients:
     """Of (1 - w) nll + w T^2 KL(mean of teachers || student), whose softened logits have the gradient (p - q) / T."""
     table, shift = model.table.double(), model.of_pass.double()
@@ -165,9 +183,11 @@ def risk_by_hand(model: Table, alpha: float, *, reference: bool, worse: bool = F
 
 TEACHERS = Table(1), Table(2)
 RDROP = RDrop(RDropConfig(alpha=3.0, eps=0.2, chunk=4), FixedContext())
+SIMCUT = SimCut(SimCutConfig(alpha=2.0, eps=0.2, chunk=4), FixedContext())
 DISTILL = Distill(DistillConfig(teachers=["a", "b"], weight=0.7, temperature=2.0, chunk=3), FixedContext(*TEACHERS))
 CASES: dict[str, tuple[Objective, Callable[[Table], Gradients]]] = {
     "rdrop": (RDROP, lambda model: rdrop_by_hand(model, 3.0, 0.2)),
+    "simcut": (SIMCUT, lambda model: simcut_by_hand(model, 2.0, 0.2)),
     "distill": (DISTILL, lambda model: distill_by_hand(model, TEACHERS, 0.7, 2.0)),
     "risk": (
         Risk(RiskConfig(alpha=0.5, chunk=5), FixedContext()),
@@ -200,7 +220,7 @@ def test_the_gradient_is_that_of_the_paper_however_the_batch_is_split(case: str,
         lambda _: 1.0,
         World(),
     )
-    if not isinstance(objective, RDrop):
+    if not isinstance(objective, RDrop | SimCut):
         model.decode = lambda tgt, memory: model.table[tgt] + model.of_pass[0]  # type: ignore[method-assign]
     result = update(PAIRS, step=1)
     assert result.n_micro_batches == 1 if micro_tokens is None else result.n_micro_batches > 1
@@ -238,9 +258,33 @@ def test_extras_are_means_over_the_objectives_own_counts() -> None:
     assert values[4:] == [sum(kinds), len(PAIRS)]
 
 
+def test_tokens_are_cut_in_the_second_pass_alone() -> None:
+    """From embeddings of ones: the share asked for, whatever the model's own word dropout, which comes back."""
+
+    class Ones(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.src, self.tgt = WordDropout(0.5), WordDropout(0.0)
+
+    torch.manual_seed(1)
+    model: Any = Ones().train()
+    x = torch.ones(4000, 2)
+    with cutting(model, 0.1):
+        shares = [(module(x) == 0).float().mean().item() for module in (model.src, model.tgt)]
+    assert shares == [pytest.approx(0.1, abs=0.02)] * 2
+    assert (model.src.p, model.tgt.p) == (0.5, 0.0)
+    without: Any = nn.Linear(1, 1)
+    with (
+        pytest.raises(ConfigError, match="this one has none: take arch=transformer or arch=rnn"),
+        cutting(without, 0.1),
+    ):
+        pass
+
+
 SGD = ["optim=sgd", "schedule.lr=0.1", "valid.every=0", "valid.score=false", "train.steps=3"]
 RUNS = {
     "rdrop": ["objective=rdrop"],
+    "simcut": ["objective=simcut", "objective.cut=0.3"],
     "risk": ["objective=risk", "objective.n=3", "objective.alpha=0.5", "objective.metric=chrf"],
     "risk_beam": ["objective=risk", "objective.n=2", "objective.search={name: beam, beam: 2, max_len_b: 3}"],
     "distill": ["objective=distill", "objective.temperature=2"],
@@ -279,7 +323,7 @@ def test_one_process_and_several_of_either_strategy_learn_the_same(name: str, te
     assert any(not torch.equal(x, start[key]) for key, x in one.items())
 
 
-@pytest.mark.parametrize("name", ["rdrop", "risk", "distill"])
+@pytest.mark.parametrize("name", ["rdrop", "simcut", "risk", "distill"])
 def test_a_resumed_run_ends_with_the_same_bytes(name: str, teacher: Path, tmp_path: Path) -> None:
     given = arguments(name, teacher)
     assert train(tmp_path / "whole", *given, "train.precision=bf16") == 0

@@ -74,6 +74,8 @@ def test_rare_tokens_are_those_that_counting_finds(tmp_path: Path, joint: bool) 
     for name, count in expected.items():
         rare = sum(count[token] < RARE for token in range(4, size)) / (size - 4)
         assert found[name] == (size, pytest.approx(rare))
+    hashed = Vocab(src=size, tgt=size, unknown=[0.1] * size)
+    assert list(rare_tokens(hashed, [(MappedCorpus(tmp_path / "c"), 1.0)])) == ["target"]
 
 
 @pytest.mark.parametrize(

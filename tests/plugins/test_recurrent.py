@@ -17,6 +17,8 @@ from arch_checks import (
     seeded,
 )
 
+from s2s import Vocab
+from s2s.batch import make_batch
 from s2s.compose import compose
 from s2s.config import Config
 from s2s.errors import ConfigError
@@ -190,6 +192,21 @@ def test_what_cannot_be_is_refused(wrong: dict[str, Any], said: str) -> None:
 def test_widths_that_do_not_fit_are_refused(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         seeded("rnn", RNNConfig(**({"d_model": 16} | wrong)))
+
+
+@pytest.mark.parametrize("option", ["src_word_dropout", "tgt_word_dropout"])
+def test_word_dropout_changes_training_alone(option: str) -> None:
+    vocab = Vocab(src=9, tgt=9)
+    batch = make_batch([([4, 5, 6, 7], [8, 5, 5]), ([7], [8, 6])], vocab)
+
+    def run(share: float, *, training: bool) -> torch.Tensor:
+        torch.manual_seed(1)
+        sizes: dict[str, Any] = {"d_model": 8, "dropout": 0.0, option: share}
+        model = RNN(RNNConfig(name="rnn", **sizes), vocab).train(training)
+        return model(batch.src, batch.src_pad, batch.tgt_in)
+
+    assert torch.equal(run(0.5, training=False), run(0.0, training=True))
+    assert not torch.equal(run(0.5, training=True), run(0.0, training=True))
 
 
 def test_attention_has_one_layer() -> None:

@@ -9,9 +9,10 @@ import torch
 
 from s2s import Vocab
 from s2s.batch import make_batch
+from s2s.nn import WordDropout
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
-from s2s_transformer.regularization import LayerDrop, WordDropout
+from s2s_transformer.regularization import LayerDrop
 
 if TYPE_CHECKING:
     from torch import Tensor

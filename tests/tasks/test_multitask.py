@@ -183,3 +183,21 @@ def test_words_are_numbered_behind_the_name_of_the_task(task: Multitask) -> None
     words = task.target_words(pair.tgt, line)
     assert (words[0], words[-1]) == (1, 2)
     assert "".join(task.pieces(pair.tgt, line)) == "▁die▁Katze"
+
+
+def test_a_pair_is_encoded_anew_by_its_own_task(task: Multitask, tmp_path: Path) -> None:
+    tasks = {**TASKS, "translate": {**TASKS["translate"], "subword_sampling": 0.5}}
+    sampling = Multitask(MultitaskConfig(name="multitask", tasks=tasks), load_plugins().registry)
+    sampling.learn(tmp_path)
+    vary = sampling.variation()
+    assert vary
+    assert task.variation() is None
+    for name in TASKS:
+        examples = first(sampling, "train", f"{name}/synthetic")
+        pairs = sampling.encode(examples)
+        again = [vary(pair, 12345 << 20) for pair in pairs]
+        assert (again == pairs) is (name == "parse")
+        for example, pair, other in zip(examples, pairs, again, strict=True):
+            assert other.src[0] == pair.src[0]
+            assert sampling.source_text(other.src) == sampling.source_text(pair.src)
+            assert sampling.detokenize(other.tgt, example.src) == sampling.detokenize(pair.tgt, example.src)

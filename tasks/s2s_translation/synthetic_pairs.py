@@ -1,0 +1,145 @@
+"""`python -m s2s_translation.synthetic_pairs GENERATED … -o PAIRS.tsv`: training pairs from a model's translations.
+
+Reads what `s2s-generate format=tsv` wrote: a text, its translation, and the score. `--back` makes back-translations
+(Sennrich et al., 2016): the translation is the source, behind a tag if one is given (Caswell et al., 2019), and the
+text the target. `--forward` makes the data of sequence-level distillation (Kim and Rush, 2016): the translation is the
+target.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Translated", "main", "pairs_of", "read_translated"]
+
+import argparse
+import gzip
+import math
+import sys
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, NamedTuple, cast
+
+from s2s import ConfigError, DataError, Example, UserError
+from s2s.data import numbered_lines
+from s2s.io import fsync
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+
+class Translated(NamedTuple):
+    """A text, its translation by a model, and the score."""
+
+    text: str
+    translation: str
+    score: float
+
+
+def read_translated(path: Path) -> Iterator[Translated]:
+    """Every line of a file that s2s-generate wrote with format=tsv; empty inputs are passed over."""
+    for number, line in numbered_lines(path, "error"):
+        columns = str(line).split("\t")
+        if not columns[0].strip():
+            continue
+        try:
+            text, *_, translation, score = columns
+            yield Translated(text, translation, float(score))
+        except ValueError:
+            raise DataError(
+                f"{path}:{number}: expected a text, its translation and a score, as s2s-generate format=tsv writes them"
+            ) from None
+
+
+def pairs_of(translated: Iterable[Translated], options: argparse.Namespace, dropped: Counter[str]) -> Iterator[Example]:
+    """The pairs to learn from, each once; `dropped` counts the others by the first reason that applies."""
+    seen = set[int]()
+    for one in translated:
+        key = hash((one.text, one.translation) if options.every else one.text)
+        if reason := _unusable(one, options):
+            dropped[reason] += 1
+        elif key in seen:
+            dropped["repeated"] += 1
+        else:
+            seen.add(key)
+            tagged = f"{options.tag} {one.translation}" if options.tag else one.translation
+            yield Example(tagged, one.text) if options.back else Example(one.text, one.translation)
+
+
+def _unusable(one: Translated, options: argparse.Namespace) -> str:
+    """Why a translation is no good, or nothing."""
+    n_text, n_translation = len(one.text.split()), len(one.translation.split())
+    shorter, longer = sorted((n_text, n_translation))
+    reasons = {
+        "without a translation": not shorter or one.score == -math.inf,
+        "below the score": one.score < options.least,
+        f"longer than {options.longest} words": longer > options.longest,
+        f"lengths over {options.ratio:g}": longer > options.ratio * shorter,
+        "copied": one.text.split() == one.translation.split(),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        sys.stderr.write(f"{_run(options)}\n")
+    except UserError as error:
+        sys.stderr.write(f"{parser.prog}: {error}\n")
+        return error.exit_code
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m s2s_translation.synthetic_pairs", description="Training pairs from a model's translations"
+    )
+    parser.add_argument("translated", type=Path, nargs="+", help="what s2s-generate format=tsv wrote")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="pairs to write: .tsv or .tsv.gz")
+    way = parser.add_mutually_exclusive_group(required=True)
+    way.add_argument("--back", action="store_true", help="back-translation: the translation is the source")
+    way.add_argument("--forward", action="store_true", help="distillation: the translation is the target")
+    parser.add_argument("--tag", default="", help="put before each source, such as '<BT>'; with --back")
+    parser.add_argument("--every", action="store_true", help="every output of an n-best list, not the best alone")
+    parser.add_argument("--least", type=float, default=-math.inf, help="least score to keep (all)")
+    parser.add_argument("--longest", type=int, default=200, help="most words of either side (200)")
+    parser.add_argument("--ratio", type=float, default=3.0, help="most words of one side for a word of the other (3)")
+    return parser
+
+
+def _run(options: argparse.Namespace) -> str:
+    if options.tag and options.forward:
+        raise ConfigError("--tag: tags go with --back; what is distilled has sources like any others")
+    if not options.output.name.endswith((".tsv", ".tsv.gz")):
+        raise ConfigError(f"{options.output}: pairs are written as .tsv or .tsv.gz; give such a name")
+    dropped = Counter[str]()
+    translated = (one for path in options.translated for one in read_translated(path))
+    n_pairs = _write(options.output, pairs_of(translated, options, dropped))
+    reasons = "".join(f", {n:,} {why}" for why, n in sorted(dropped.items()))
+    return f"{options.output}: {n_pairs:,} pairs{reasons}"
+
+
+def _write(path: Path, pairs: Iterable[Example]) -> int:
+    """Write pairs atomically, one a line; returns their number."""
+    temp, n_pairs = path.with_name(f".{path.name}.tmp"), 0
+    try:
+        with closing(_opened(temp, zipped=path.suffix == ".gz")) as file:
+            for n_pairs, pair in enumerate(pairs, 1):  # noqa: B007  the last number is the count
+                file.write(f"{pair.src}\t{pair.tgt}\n".encode())
+        fsync(temp)
+        temp.replace(path)
+        fsync(path.parent)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({error.strerror or error})") from None
+    finally:
+        temp.unlink(missing_ok=True)
+    return n_pairs
+
+
+def _opened(path: Path, *, zipped: bool) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.GzipFile(path, "wb", mtime=0)) if zipped else path.open("wb")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
