@@ -132,7 +132,7 @@ class BeamConfig(Choice):
     step; the scores of outputs stay those of the model."""
 
     def __post_init__(self) -> None:
-        refuse_outside("search", self, beam=at_least(1, 10_000), alpha=Range())
+        refuse_outside("search", self, beam=at_least(1, 10_000), alpha=at_least(-10, 10))
         refuse_outside("search", self, num_beam_groups=at_least(1), diversity_penalty=at_least(0))
         _check_limit(self)
         if self.beam % self.num_beam_groups:

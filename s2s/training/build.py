@@ -35,7 +35,7 @@ from s2s.training.retention import Retention
 from s2s.training.step_result import RESERVED
 from s2s.training.train_step import TrainStep
 from s2s.training.trainer import Trainer
-from s2s.training.validation import Validation, dev_examples
+from s2s.training.validation import Validation, check_best, dev_examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,6 +67,8 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
     build = plugins.registry.get
     task: Task = build("task", config.task.name).build(config.task)
     metrics = build_metrics(task, plugins.registry)  # a misspelt name is reported before data are prepared
+    check_best(config, [metric.name for metric in metrics])
+    search = build("search", config.search.name).build(config.search)
     prepared = _prepare(task, config, world, run, log)
     model = _model(config, plugins, world, task)
     strategy = _strategy(config, world)
@@ -91,7 +93,7 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
         corpora=prepared.valid,
         examples=dev_examples(task, config),
         metrics=metrics,
-        generator=Generator(model, task, build("search", config.search.name).build(config.search), world.device),
+        generator=Generator(model, task, search, world.device),
         world=world,
     )
     found = [
@@ -155,7 +157,7 @@ def _check_extras(objective: Objective, config: Config, metrics: Sequence[str]) 
 def _prepare(task: Task, config: Config, world: World, run: RunDirectory, log: Log) -> Prepared:
     """Prepare missing corpora, first rank first; raises if a resumed run began with other data."""
     with world.main_process_first("prepare"):
-        prepared = prepare(task, config.data, log.line)
+        prepared = prepare(task, config.data, log.line, verify=world.local_rank == 0)
     if not any(len(corpus) and weight > 0 for corpus, weight in prepared.train):
         raise DataError(f"task={config.task.name} has no training data; give task.train=…")
     run.keep_tokenizer(prepared.tokenizer)

@@ -239,6 +239,22 @@ def test_only_those_in_a_row_count(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert train(tmp_path / "a", "train.steps=7", "valid.every=0", "train.max_bad=2") == 0
 
 
+def test_a_short_run_that_learns_nothing_does_not_end_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Fewer updates than train.max_bad: all but the first are skipped, since it ruined the weights."""
+    assert train(tmp_path / "a", "train.steps=6", "schedule.lr=1e30", "valid.every=0") == 1
+    assert "3 updates in a row were not finite" in capsys.readouterr().err
+
+
+def test_a_status_that_a_disk_changed_is_not_believed(tmp_path: Path) -> None:
+    assert train(tmp_path / "a", "train.steps=4", "valid.every=0") == 0
+    file = tmp_path / "a" / "run" / "status.json"
+    text = file.read_text()
+    assert '"steps": 4' in text
+    file.write_text(text.replace('"steps": 4', '"steps": 6'))
+    assert train(tmp_path / "a", "train.steps=6", "valid.every=0") == 0
+    assert outcome(tmp_path / "a")["last"] == "step-000006"
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_weights_that_are_not_finite_are_never_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], bad: float
