@@ -134,3 +134,10 @@ def test_what_fits_its_weights_is_built_and_nothing_is_limited_afterwards() -> N
             nn.Linear(1, 1)
     for _ in range(999):
         nn.Linear(1, 1)
+
+
+def test_a_checkpoint_without_a_model_has_no_weights_to_give(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, "step-000001", {"optim": {"0.exp_avg": torch.zeros(3)}}, {"step": 1})
+    found = checkpoint.load(tmp_path / "step-000001")
+    with pytest.raises(CheckpointError, match="step-000001 holds no weights of a model"):
+        checkpoint.evaluated_weights(found)

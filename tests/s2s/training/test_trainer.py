@@ -415,3 +415,25 @@ def test_data_that_do_not_come_end_the_run_in_one_line(
     (line,) = capsys.readouterr().err.splitlines()
     assert "no batch came for 2 s after update 5" in line
     assert (tmp_path / "a" / "run" / "last").resolve().name == "step-000004"
+
+
+def test_an_update_takes_what_the_clock_says_and_the_run_their_sum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock goes on by 1, 2, 4, … s from one look to the next within each update, and by 1000 s between them."""
+    update, now, step = Trainer.update, [0.0], [0]
+
+    def timed(self: Trainer, batch: Any) -> None:
+        step[0] += 1
+        now[0] += 1000.0
+        update(self, batch)
+
+    def monotonic() -> float:
+        now[0] += 2.0 ** step[0]
+        return now[0]
+
+    monkeypatch.setattr("s2s.training.trainer.time", SimpleNamespace(monotonic=monotonic))
+    monkeypatch.setattr(Trainer, "update", timed)
+    assert train(tmp_path / "a", "train.steps=4", "valid.every=0") == 0
+    assert records(tmp_path / "a" / "run", "update", "seconds") == [[2.0], [4.0], [8.0], [16.0]]
+    assert status(tmp_path / "a")["seconds"] == 30.0
