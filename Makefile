@@ -7,7 +7,7 @@ WORKERS ?= 2
 # Idle threads sleep instead of spinning: on a machine that others use, spinning costs a factor of ten.
 export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: demo test fuzz attack test-long test-gpu test-wheel check format clean
+.PHONY: demo test fuzz attack test-sanitize test-long test-gpu test-wheel check format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("s2s needs Python 3.11 or newer: make PYTHON=python3.12 …" if sys.version_info < (3, 11) else 0)'
@@ -47,6 +47,17 @@ attack: $(READY)
 
 test-gpu: $(READY)
 	$(BIN)/python -m pytest -q -m gpu
+
+# The functions in C compiled with AddressSanitizer and UBSan: a read or write beyond an array ends the tests.
+SANITIZED := $(CURDIR)/build/sanitized
+test-sanitize: $(READY)
+	mkdir -p $(SANITIZED)
+	printf '#!/bin/sh\nexec gcc -g "$$@" -fsanitize=address,undefined -fno-sanitize-recover=all\n' > $(SANITIZED)/cc
+	chmod +x $(SANITIZED)/cc
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
+		XDG_CACHE_HOME=$(SANITIZED) CC=$(SANITIZED)/cc S2S_KERNELS=native $(BIN)/python -m pytest -q -n 0 -p no:cacheprovider \
+		tests/s2s/backend/test_kernels.py tests/s2s/backend/test_kernels_label_smoothing.py tests/s2s/backend/test_operators.py \
+		tests/s2s/backend/test_linear.py tests/plugins/test_transformer_fused_decoder.py
 
 # What depends on the installation (commands, presets, C sources, plugins), against the wheel as a user gets it: run from
 # another folder, so that the sources are out of sight.

@@ -43,6 +43,7 @@ SHORT = {"-h": "--help", "-q": "--quiet", "-V": "--version"}
 REMEDIES = {
     errno.ENOSPC: "; make room, or write elsewhere",
     errno.EDQUOT: "; make room, or write elsewhere",
+    errno.ENAMETOOLONG: "; give a shorter name",
     errno.EMFILE: "; allow more open files (ulimit -n), or start fewer processes",
     errno.ENFILE: "; the whole system has too many open files: end other processes",
 }

@@ -136,7 +136,7 @@ class BeamConfig(SearchConfig):
     the same outputs, sooner. first_k: as soon as `beam` hypotheses have finished."""
 
     def __post_init__(self) -> None:
-        refuse_outside("search", self, beam=at_least(1, 10_000), alpha=Range())
+        refuse_outside("search", self, beam=at_least(1, 10_000), alpha=at_least(-10, 10))
         super().__post_init__()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["RunDirectory"]
 
-import json
 import os
 import shutil
 import time
@@ -17,7 +16,7 @@ from s2s.compose import compose, differences, flatten, to_yaml
 from s2s.config import Config
 from s2s.errors import CheckpointError, UserError
 from s2s.io.atomic import write_file
-from s2s.io.json_files import read_json
+from s2s.io.json_files import dump_checked, read_checked
 from s2s.io.lock import FileLock
 from s2s.run import tokenizer
 from s2s.run.environment import changes, environment
@@ -152,6 +151,8 @@ class RunDirectory:
 
     def _refuse_what_is_no_run(self) -> None:
         """Refuse a directory that is no run but has files that a run would overwrite, such as the working directory."""
+        if self.path.resolve().name == "":
+            raise CheckpointError(f"run={self.path} is all of the file system; give a name, as in run=my_run")
         if (self.path / RESOLVED).is_file():
             return
         held = [name for name in REPLACED if os.path.lexists(self.path / name)]
@@ -207,12 +208,12 @@ class RunDirectory:
 
     def _read_env(self) -> dict[str, Any]:
         try:
-            return dict(read_json(self.path / "env.json"))
-        except (OSError, ValueError, TypeError):  # lost, it costs a check or two, and no run
+            return read_checked(self.path / "env.json")
+        except (OSError, ValueError):  # lost, it costs a check or two, and no run
             return {}
 
     def _write_json(self, name: str, content: dict[str, Any]) -> None:
-        write_file(self.path / name, json.dumps(content, indent=1) + "\n")
+        write_file(self.path / name, dump_checked(content))
 
 
 def _is_free(key: str) -> bool:

@@ -34,12 +34,13 @@ from s2s.training.retention import Retention
 from s2s.training.step_result import RESERVED
 from s2s.training.train_step import TrainStep
 from s2s.training.trainer import Trainer
-from s2s.training.validation import Validation, dev_examples
+from s2s.training.validation import Validation, check_best, dev_examples
 from s2s.training.variation import varied
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from s2s.decoding import Search
     from s2s.distributed import Strategy
     from s2s.metrics import Metric
     from s2s.model import Seq2Seq
@@ -75,10 +76,12 @@ class _Builder:
         config, run = self.config, self.run
         task: Task = self.chosen("task")
         metrics = build_metrics(task, self.plugins.registry)  # a misspelt name is an error before data are prepared
+        check_best(config, [metric.name for metric in metrics])
+        search: Search = self.chosen("search")
         prepared = self.prepared(task)
         model, initial = build_model(config, self.plugins, self.world, task, prepared, run)
         train_step = self.train_step(model, task, metrics)
-        validation = self.validation(train_step, task, prepared, metrics)
+        validation = self.validation(train_step, task, prepared, metrics, search)
         corpora = [corpus for corpus, _ in prepared.train]
         found = [
             find_batch_size(config.train, train_step, config.data.max_len, run.path),
@@ -109,7 +112,7 @@ class _Builder:
     def prepared(self, task: Task) -> Prepared:
         """Prepare missing corpora, first rank first; raises if a resumed run began with other data."""
         with self.world.main_process_first("prepare"):
-            prepared = prepare(task, self.config.data, self.log.line)
+            prepared = prepare(task, self.config.data, self.log.line, verify=self.world.local_rank == 0)
         if not any(len(corpus) and weight > 0 for corpus, weight in prepared.train):
             raise DataError(f"task={self.config.task.name} has no training data; give task.train=…")
         self.run.keep_tokenizer(prepared.tokenizer)
@@ -151,7 +154,7 @@ class _Builder:
         return DDP(self.world)
 
     def validation(
-        self, train_step: TrainStep, task: Task, prepared: Prepared, metrics: Sequence[Metric]
+        self, train_step: TrainStep, task: Task, prepared: Prepared, metrics: Sequence[Metric], search: Search
     ) -> Validation:
         """Validation of the model that is trained, by the search of the configuration."""
         model = train_step.model
@@ -163,7 +166,7 @@ class _Builder:
             corpora=prepared.valid,
             examples=dev_examples(task, self.config),
             metrics=metrics,
-            generator=Generator(model, task, self.chosen("search"), self.world.device),
+            generator=Generator(model, task, search, self.world.device),
             world=self.world,
         )
 

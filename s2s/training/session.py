@@ -12,7 +12,7 @@ from s2s.backend.device import peak_memory
 from s2s.compose.yaml12 import to_text
 from s2s.config.duration import duration_text
 from s2s.errors import ConfigError, Preempted, UserError
-from s2s.io.json_files import read_json
+from s2s.io.json_files import read_checked
 from s2s.log import Log
 from s2s.run import RunDirectory, run_path
 from s2s.training.build import build_trainer
@@ -180,7 +180,7 @@ def _value(config: Config, key: str) -> Any:
 def _status(path: Path) -> dict[str, Any]:
     """The newest status.json, without its time; empty if there is none."""
     try:
-        status = read_json(path / "status.json")
+        status = read_checked(path / "status.json")
         return {key: value for key, value in status.items() if key != "since"}
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError):
         return {}

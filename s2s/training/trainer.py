@@ -62,7 +62,7 @@ class Trainer:
         self.world = self.train_step.world
         self.ema = self.checkpoints.ema
         self.state = TrainerState()
-        self.nonfinite = NonFiniteGuard(self.directory / "bad_batches.jsonl", self.config.train.max_bad, self.log)
+        self.nonfinite = NonFiniteGuard.of(self.config.train, self.directory, self.log)
         self.stop = StopSignal()
         self.saved_at = time.monotonic()
         self.trace = self.directory / "profile.json" if self.config.train.profile and self.world.is_main else None

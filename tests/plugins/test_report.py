@@ -17,7 +17,7 @@ from s2s.metrics import Comparison, Score
 from s2s_report import command
 from s2s_report.attention_lines import farthest, sharpest
 from s2s_report.brackets import Bracket, brackets_of, compare_brackets, drawn, read
-from s2s_report.curves import Series, chart
+from s2s_report.curves import BOTTOM, HEIGHT, TOP, Series, chart
 from s2s_report.detail_section import detail_section
 from s2s_report.document import Details, Section, Table, Text, as_html, as_markdown
 from s2s_report.flags import flags_of
@@ -181,6 +181,14 @@ def test_a_chart_has_every_series_and_says_its_ends() -> None:
     assert picture.count(",", picture.index("points=")) < 700, "1,000 points are thinned"
     assert words == "Loss. a: 1000 at 0, 1 at 999; b: 5 at 2, 5 at 2"
     assert chart("Loss", [Series("c", [])]) == ("", "")
+
+
+@pytest.mark.parametrize("value", [0.0, -3.0, 1e30, -1e300])
+def test_a_value_that_never_changes_has_a_line_in_the_middle(value: float) -> None:
+    picture, _ = chart("Rate", [Series("a", [(1.0, value), (2.0, value)])])
+    heights = re.search(r'points="[\d.]+,([\d.]+) [\d.]+,([\d.]+)"', picture)
+    assert heights is not None
+    assert {float(heights[1]), float(heights[2])} == {(HEIGHT - BOTTOM + TOP) / 2}
 
 
 def test_the_word_and_the_heads_of_the_figures() -> None:

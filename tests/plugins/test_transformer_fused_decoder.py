@@ -32,6 +32,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "pre-norm": {"norm": "pre"},
     "odd widths": {"d_k": 5, "d_v": 19, "d_ff": 70, "n_heads": 3},
     "wide": {"d_model": 96, "d_ff": 200, "n_heads": 4},
+    "an inner layer wider than attention": {"d_model": 32, "d_ff": 1000},
     "no positions": {"positions": "none", "share_embeddings": "none"},
 }
 

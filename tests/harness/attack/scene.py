@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
 from typing import TYPE_CHECKING
 
-from tiny_runs import SMALL, write_corpus
+import torch
+from tiny_runs import COMMANDS, SMALL, write_corpus
 
 from attack.sandbox import Ended, run
 
@@ -28,14 +30,22 @@ class Scene:
         for side in ("en", "de"):
             lines = (self.whole / f"a.{side}").read_text().splitlines(keepends=True)
             (self.whole / f"few.{side}").write_text("".join(lines[:3]))
-        ended = run(self.whole, "s2s-train", [*BEGIN, "train.steps=4"])
-        assert ended.code == 0, ended.err
+        call_here(self.whole, "s2s-train", [*BEGIN, "train.steps=4"])
+        for command, arguments in (("s2s-generate", GENERATE), ("s2s-average", ["run=x", "last=2"])):
+            call_here(self.copy(), command, arguments)
 
     def copy(self) -> Path:
         """A new copy of all of it; the one before is removed."""
         shutil.rmtree(self.root / f"copy{self.n_copies}", ignore_errors=True)
         self.n_copies += 1
         return _copied(self.whole, self.root / f"copy{self.n_copies}")
+
+
+def call_here(folder: Path, command: str, arguments: list[str]) -> None:
+    """A command in this process, so that its children need not import again what it imports: 5 s of each."""
+    torch.set_num_threads(1)
+    with contextlib.chdir(folder), contextlib.redirect_stdout(None):
+        assert COMMANDS[command](arguments) == 0
 
 
 def _copied(source: Path, target: Path) -> Path:

@@ -186,6 +186,11 @@ def test_flags_may_stand_anywhere() -> None:
             1,
             "s2s-x: error: a: Too many open files; allow more open files (ulimit -n), or start fewer processes",
         ),
+        (
+            OSError(errno.ENAMETOOLONG, "File name too long", "nnn"),
+            1,
+            "s2s-x: error: nnn: File name too long; give a shorter name",
+        ),
         (PermissionError(errno.EACCES, "Permission denied", "a"), 1, "s2s-x: error: a: Permission denied"),
         (OSError("odd"), 1, "s2s-x: error: odd"),
         (

@@ -251,6 +251,16 @@ def test_a_flipped_bit_is_found_and_mended(files: dict[str, Any], config: DataCo
         assert contents(prepare(Words(files), config)) == expected
 
 
+def test_another_process_of_the_same_machine_reads_nothing_again(
+    files: dict[str, Any], config: DataConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = contents(prepare(Words(files), config))
+    read: list[Path] = []
+    monkeypatch.setattr("s2s.data.file_stamp.sha256", lambda path: read.append(path) or "")
+    assert contents(prepare(Words(files), config, verify=False)) == whole
+    assert not read
+
+
 def test_damage_that_cannot_be_mended_is_an_error(files: dict[str, Any], config: DataConfig) -> None:
     whole = prepare(Words(files), config)
     files["train"][0][0].unlink()

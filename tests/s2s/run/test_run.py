@@ -222,6 +222,7 @@ def test_a_run_without_a_checkpoint_may_start_anew_as_something_else(plugins: Pl
 def test_what_changes_the_last_bits_is_a_warning(plugins: Plugins) -> None:
     make_run(run_path("x"), plugins, [1])
     env = read(run_path("x") / "env.json")
+    del env["sha256"]
     env["threads"] = 77
     env["plugins"][PLUGIN]["sha256"] = "another"
     (run_path("x") / "env.json").write_text(json.dumps(env))
@@ -296,6 +297,12 @@ def test_a_file_where_a_run_should_be_is_named(plugins: Plugins, tmp_path: Path)
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match=r"File exists \(.*file\); make room there, or give another run=…"):
         begin(tmp_path / "file", plugins)
+
+
+def test_the_root_of_the_file_system_is_no_run(plugins: Plugins) -> None:
+    with pytest.raises(CheckpointError, match="run=/ is all of the file system; give a name"):
+        begin(Path("/"), plugins)
+    assert not Path("/resolved.yaml").exists()
 
 
 def test_dots_and_a_tilde_are_paths(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

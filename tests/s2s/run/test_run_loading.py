@@ -96,6 +96,15 @@ def test_a_configuration_that_was_changed_since_is_said_to_be(
     assert "resolved.yaml is not as the run wrote it" in caplog.text
 
 
+def test_a_configuration_that_asks_for_far_more_than_its_weights_is_refused(plugins: Plugins) -> None:
+    path = run_path("x")
+    make_run(path, plugins, [1])
+    resolved = path / "resolved.yaml"
+    resolved.write_text(resolved.read_text().replace("d_model: 8", "d_model: 10000000"))
+    with pytest.raises(CheckpointError, match="does not fit the model, which has more than four times as many weights"):
+        load_run(path, "last", plugins, CPU)
+
+
 def test_the_moving_average_is_what_is_loaded(plugins: Plugins) -> None:
     path = run_path("x")
     weights = make_run(path, plugins, [1])[1]
