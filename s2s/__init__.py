@@ -24,6 +24,7 @@ __all__ = [
     "Corpus",
     "DataError",
     "Decode",
+    "Effect",
     "Encoded",
     "Entry",
     "Example",
@@ -75,7 +76,7 @@ if TYPE_CHECKING:
     from s2s.corpus import Corpus
     from s2s.model import AttentionMap, Memory, Seq2Seq, State, evaluating
     from s2s.objective import Auxiliary, Context, Decode, Mean, Objective, SentenceMetric, Sums, rows_without_eos
-    from s2s.task import Constraint, Encoded, Example, Guide, Rejected, Side, Sources, Task, TokenNames, Vocab
+    from s2s.task import Constraint, Effect, Encoded, Example, Guide, Rejected, Side, Sources, Task, TokenNames, Vocab
     from s2s.trained_model import Attention, TrainedModel
 
 PUBLIC = (

@@ -5,7 +5,19 @@ A task knows no architecture; all that an architecture learns of it is `Vocab`.
 
 from __future__ import annotations
 
-__all__ = ["Constraint", "Encoded", "Example", "Guide", "Rejected", "Side", "Sources", "Task", "TokenNames", "Vocab"]
+__all__ = [
+    "Constraint",
+    "Effect",
+    "Encoded",
+    "Example",
+    "Guide",
+    "Rejected",
+    "Side",
+    "Sources",
+    "Task",
+    "TokenNames",
+    "Vocab",
+]
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
@@ -25,6 +37,10 @@ Side = Literal["src", "tgt"]
 
 TokenNames = str | tuple[str, ...]
 """What identifies a token across runs; of several names, the most specific first"""
+
+Effect = Literal["nothing", "takes", "opens", "wraps", "closes"]
+"""What a target token does to a stack of items: takes the next word as an item; opens an item, whose children follow;
+opens one whose first child is the last item (wraps); closes the innermost open one with its children"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +130,8 @@ class Guide(Protocol):
     """P, at least 2: of the next word, of the last one, and others. A place is a word, from 0, or -1: none."""
     kinds: Sequence[int]
     """F numbers: how many values each kind has, such as labels of what is at the places"""
+    effects: Sequence[Effect] = ()
+    """By target id, for an architecture that keeps a stack of its own; empty: outputs are no brackets over words"""
 
     def start(self, src: Tensor, pad: Tensor) -> Tensor:
         """States of the empty outputs: src, pad [B, S] -> [B, 1, ·], of a width that depends on no sentence."""

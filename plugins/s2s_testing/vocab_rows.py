@@ -42,13 +42,14 @@ def assert_vocab_rows(model: Seq2Seq, vocab: Vocab) -> None:
 
 
 def _order(vocab: Vocab, side: Side, seed: int) -> torch.Tensor:
-    """The old id of each new one; what begins a word of the source still does."""
+    """The old id of each new one; what begins a word of the source still does, and a target token does what it did."""
     order = torch.arange(getattr(vocab, side))
-    begins = torch.tensor(vocab.word_begins if side == "src" and vocab.word_begins else [False] * len(order))
-    special = torch.zeros_like(begins)
-    special[[vocab.pad, vocab.unk, vocab.bos, vocab.eos, *vocab.tag_ids]] = True
+    begins = vocab.word_begins if side == "src" else ()
+    effects = vocab.guide.effects if vocab.guide and (side == "tgt" or vocab.joint) else ()
+    kinds = [(begins[i] if begins else False, effects[i] if effects else "") for i in order]
+    special = {vocab.pad, vocab.unk, vocab.bos, vocab.eos, *vocab.tag_ids}
     generator = torch.Generator().manual_seed(seed)
-    for alike in (~begins & ~special, begins & ~special):
-        ids = alike.nonzero().squeeze(1)
+    for kind in dict.fromkeys(kinds):
+        ids = torch.tensor([i for i in range(len(order)) if kinds[i] == kind and i not in special], dtype=torch.long)
         order[ids] = ids[torch.randperm(len(ids), generator=generator)]
     return order

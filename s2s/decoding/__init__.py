@@ -40,7 +40,7 @@ __all__ = [
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from s2s.config.ranges import Range, at_least, refuse_outside
+from s2s.config.ranges import at_least, refuse_outside
 from s2s.errors import ConfigError
 from s2s.lazy import lazy_names
 from s2s.plugin import hookimpl
