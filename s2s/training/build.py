@@ -171,9 +171,7 @@ def _prepare_model(
         plugins=plugins,
     )
     if not reports and (config.train.init_from or config.train.freeze):
-        raise ConfigError(
-            "train.init_from, train.freeze: no plugin that is loaded has them." + plugins.registry.absent()
-        )
+        raise ConfigError("train.init_from, train.freeze: no loaded plugin has them." + plugins.registry.absent())
     return {heading: lines for report in reports for heading, lines in report.items()}
 
 
