@@ -1,4 +1,4 @@
-"""The commands; a plugin with a command of its own has it checked, explained and run by `run_command`."""
+"""The commands; a plugin runs a command of its own with `run_command`, which reads its arguments and flags."""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ import itertools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from s2s.cli.command import guard, split_flags, version
+from s2s.cli.command import split_flags
+from s2s.cli.guard import guard, version
 from s2s.cli.help import choice_text, wrapped
 from s2s.compose import build_config, local_plugins, merge_groups, to_yaml
 from s2s.compose.selection import experiment_settings
@@ -56,7 +57,7 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def show_list(words: Sequence[str], plugins: Plugins) -> None:
-    """Plugins in the order in which they were loaded, each with what it brings."""
+    """Plugins in the order in which they were loaded, each with its entries and presets."""
     unknown = [word for word in words if not word.startswith("plugins=")]
     if unknown:
         raise ConfigError(f"list: '{unknown[0]}' means nothing here; did you mean: s2s-plugins show {unknown[0]}")

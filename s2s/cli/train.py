@@ -39,7 +39,7 @@ def train(composed: ComposedConfig[Config], plugins: Plugins, options: Options) 
 def train_or_launch(
     composed: ComposedConfig[Config], plugins: Plugins, options: Options, arguments: Sequence[str]
 ) -> int:
-    """Train here, or in a process for each device that train.devices asks for, which is given `arguments`."""
+    """Train here, or start a process with `arguments` for each device that train.devices asks for."""
     config = composed.config.train
     if config.devices != 1 and "RANK" not in os.environ:  # which torchrun sets
         from s2s.distributed.launcher import launch, n_processes
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _with_recipe(composed: ComposedConfig[Config], plugins: Plugins) -> ComposedConfig[Config]:
-    """For --print-config; how many updates train.budget allows is measured when the run begins."""
+    """For --print-config: with the values of the recipe; those of train.budget are measured when the run begins."""
     from s2s.recipe import recipe_of
 
     if not recipe_of(composed, plugins):
