@@ -3,7 +3,7 @@
 Shapes: B sentences, S source length, T target length, K hypotheses of a sentence, D width, V target tokens.
 
 Write `encode` and `decode`, and every search already works. `start` and `step` are a speed-up, which
-`s2s.testing.assert_step_is_decode` holds equal to `decode`.
+`s2s_testing.assert_step_is_decode` holds equal to `decode`.
 """
 
 from __future__ import annotations

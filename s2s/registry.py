@@ -6,7 +6,7 @@ factory builds the thing from it. A preset is a named set of values for an entry
 
 from __future__ import annotations
 
-__all__ = ["GROUPS", "SERVICES", "Choice", "Entry", "Preset", "Registry"]
+__all__ = ["GROUPS", "PRESET_GROUPS", "SERVICES", "Choice", "Entry", "Preset", "Registry"]
 
 import importlib
 import re
@@ -25,7 +25,7 @@ GROUPS = {
     "schedule": "the learning rate: factory(config) -> (step -> float)",
     "search": "how outputs are found: factory(config) -> s2s.decoding.Search",
     "metric": "how outputs are judged: factory(config) -> s2s.metrics.Metric",
-    "recipe": "what the user has not set: factory(config) -> (s2s.recipe.Situation -> decisions)",
+    "recipe": "what the user has not set: factory(config) -> (s2s_recipe.Situation -> decisions)",
 }
 """The groups of a configuration, in the order in which they are chosen, each with its factory's contract."""
 
@@ -177,13 +177,13 @@ class Registry:
 
     def unknown(self, group: str, name: str) -> str:
         """What to say when nothing is registered under that name."""
-        return f"{group}={name}: no such {group}.{did_you_mean(name, self.names(group))}{self._absent()}"
+        return f"{group}={name}: no such {group}.{did_you_mean(name, self.names(group))}{self.absent()}"
 
     def known(self, group: str) -> str:
         """What to say when a choice is wanted."""
-        return f" Known: {', '.join(self.names(group)) or 'none'}.{self._absent()}"
+        return f" Known: {', '.join(self.names(group)) or 'none'}.{self.absent()}"
 
-    def _absent(self) -> str:
+    def absent(self) -> str:
         """Plugins that might have brought it, had they been loaded."""
         broken = "".join(f" Plugin '{p}' could not be loaded: {why}." for p, why in sorted(self.broken.items()))
         blocked = f" Blocked by S2S_BLOCK_PLUGINS: {', '.join(self.blocked)}." if self.blocked else ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from s2s.cli.guard import guard, version
+from s2s.cli.failures import guard, version
 from s2s.cli.help import explain, overview
 from s2s.compose import ComposedConfig, compose, local_plugins, to_yaml
 from s2s.compose.renamed import targets

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 __all__ = [
     "ComposedConfig",
+    "Setting",
     "arguments_of",
     "build_config",
     "choice_config",
     "compose",
     "differences",
     "entry_config",
+    "experiment_settings",
     "flatten",
     "local_plugins",
     "merge_groups",
@@ -34,3 +36,5 @@ from s2s.compose.composition import (
 from s2s.compose.conversion import entry_config
 from s2s.compose.printing import differences, flatten, to_yaml
 from s2s.compose.references import resolve
+from s2s.compose.selection import experiment_settings
+from s2s.compose.settings import Setting

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 __all__ = ["BeamSearch", "greedy"]
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -29,7 +29,7 @@ from s2s.decoding import BeamConfig, GreedyConfig, Hypothesis, SearchResult
 from s2s.decoding.allocation import build_allocation
 from s2s.decoding.history import ROOT, History
 from s2s.decoding.hypotheses import Beams, BeamSentence, Candidates, FinishedHypotheses
-from s2s.decoding.log_probs import gather_hypotheses
+from s2s.decoding.model_scores import gather_hypotheses
 from s2s.decoding.penalties import PENALTIES
 from s2s.decoding.request import max_output_length
 from s2s.decoding.streaming import StreamingSearch, pad_sources
@@ -48,14 +48,8 @@ def greedy(config: GreedyConfig) -> BeamSearch:
 class BeamSearch(StreamingSearch[Beams]):
     """The search of section 6.1; see `BeamConfig`."""
 
-    has_groups: ClassVar[bool] = False
-
     def __init__(self, config: BeamConfig) -> None:
         self.config = config
-        if config.num_beam_groups > 1 and not self.has_groups:
-            raise ConfigError(
-                f"search.num_beam_groups={config.num_beam_groups}: {type(self).__name__} has no groups; leave it out"
-            )
 
     def begin(self, request: SearchRequest) -> None:
         """Set what all steps of one request share."""

@@ -13,7 +13,6 @@ from s2s.backend.decoding_graph import graph_decoding
 from s2s.backend.device import keep_freed_memory
 from s2s.backend.linear import LinearBackend, deterministic_backend, prepack
 from s2s.data.encode import n_workers
-from s2s.decoding.ensemble import member_models
 from s2s.errors import ConfigError
 from s2s.io.workers import n_useful_processes
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s.config import GenerateConfig
+    from s2s.generation.models import Models
     from s2s.model import Seq2Seq
 
 
@@ -49,7 +49,7 @@ def resolve_matmul(config: GenerateConfig, model: Seq2Seq, device: torch.device)
     return config.matmul
 
 
-def accelerate(model: Seq2Seq, device: torch.device, config: GenerateConfig) -> str:
+def accelerate(models: Models, device: torch.device, config: GenerateConfig) -> str:
     """Capture decoding steps on a GPU, prepack linear maps on a CPU; a description of what was chosen."""
     on_cpu = _is_fp32_cpu(config, device)
     if config.quantization != "none" and not on_cpu:
@@ -60,12 +60,12 @@ def accelerate(model: Seq2Seq, device: torch.device, config: GenerateConfig) -> 
     if config.graph and device.type != "cuda":
         raise ConfigError(f"graph=true captures steps on a CUDA device, but device is {device}; leave it out")
     if device.type == "cuda" and config.graph is not False:
-        return f"{device} in {config.precision}, {capture_steps(member_models(model))}"
+        return f"{device} in {config.precision}, {capture_steps(models.members)}"
     if not on_cpu:
         return f"{device} in {config.precision}"
     keep_freed_memory()
     workers = f"{config.workers} processes, " if config.workers > 1 else ""
-    return f"{device}, {workers}{kernels.description()}, {prepack(model, config.matmul, config.quantization)}"
+    return f"{device}, {workers}{kernels.description()}, {prepack(models.model, config.matmul, config.quantization)}"
 
 
 def capture_steps(models: Sequence[Seq2Seq]) -> str:

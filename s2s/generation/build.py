@@ -17,7 +17,7 @@ from s2s.distributed import pick_device
 from s2s.errors import ConfigError
 from s2s.generation.acceleration import accelerate, resolve_matmul, resolve_workers
 from s2s.generation.generator import Generator
-from s2s.generation.models import Models, load_models, refuse_if_several
+from s2s.generation.models import Models, load_models
 from s2s.generation.reranking import build_utility, resolve_candidates
 from s2s.io.atomic import sha256
 from s2s.plugin import Plugins
@@ -96,12 +96,14 @@ def load_ready(config: GenerateConfig, plugins: Plugins) -> LoadedModels:
     if config.backend == "native":
         if config.exported:
             raise ConfigError(f"exported={config.exported} is a model for another backend; give backend=ctranslate2")
-        how = "; ".join(filter(None, [accelerate(models.model, device, config), models.how]))
+        how = "; ".join(filter(None, [accelerate(models, device, config), models.how]))
         return LoadedModels(models, device, config, plugins, how)
     if config.backend not in plugins.registry.names("inference_engine"):
         known = plugins.registry.known("inference_engine")
         raise ConfigError(f"backend={config.backend}: neither native nor a registered inference engine.{known}")
-    refuse_if_several(config)
+    if len(models.members) > 1:
+        asked = f"fusion={config.fusion}" if config.fusion else f"run={config.run} checkpoint={config.checkpoint}"
+        raise ConfigError(f"backend={config.backend} serves one model alone, not {asked}; give backend=native")
     return LoadedModels(models, device, config, plugins, "")
 
 

@@ -27,7 +27,6 @@ from s2s.training.build_model import build_model, trainable_parameters
 from s2s.training.checkpointing import CheckpointManager
 from s2s.training.data_loader import DataLoader
 from s2s.training.ema import EMA
-from s2s.training.forecast import forecast
 from s2s.training.memory_trials import longest_pair
 from s2s.training.micro_batch import find_micro_tokens
 from s2s.training.objective_context import RunContext
@@ -36,6 +35,7 @@ from s2s.training.step_result import RESERVED
 from s2s.training.train_step import TrainStep
 from s2s.training.trainer import Trainer
 from s2s.training.validation import Validation, dev_examples
+from s2s.training.variation import varied
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,11 +86,10 @@ class _Builder:
         ]
         ema = EMA(model, config.train.ema) if config.train.ema else None
         retention = Retention(config, run.checkpoints, self.log)
-        peak_flops = self.peak_flops(model, train_step.backend)
         return Trainer(
             config=config,
             directory=run.path,
-            data_loader=self.data_loader(prepared, train_step),
+            data_loader=self.data_loader(task, prepared, train_step),
             train_step=train_step,
             validation=validation,
             checkpoints=CheckpointManager(config, run.checkpoints, train_step, ema, self.log, retention),
@@ -98,8 +97,8 @@ class _Builder:
             hook=self.plugins.hook,
             report=[*task.describe(), *prepared.report, *filter(None, found)],
             initial=initial,
-            peak_flops=peak_flops,
-            forecast=forecast(config, model, task.vocab, prepared.train, peak_flops),
+            peak_flops=self.peak_flops(model, train_step.backend),
+            corpora=prepared.train,
         )
 
     def chosen(self, group: str, *args: Any) -> Any:
@@ -168,12 +167,13 @@ class _Builder:
             world=self.world,
         )
 
-    def data_loader(self, prepared: Prepared, train_step: TrainStep) -> DataLoader:
+    def data_loader(self, task: Task, prepared: Prepared, train_step: TrainStep) -> DataLoader:
         """Batches with no more pairs than a constant shape can hold."""
-        capacity = train_step.capacity(self.config.train.n_tokens)
-        max_pairs = capacity.n_pairs if capacity else None
-        batches = Batches(prepared.train, self.config.train.n_tokens, self.config.seed, max_pairs=max_pairs)
-        return DataLoader(batches, self.config.data, train_step.local)
+        config, n_tokens = self.config, self.config.train.n_tokens
+        capacity = train_step.capacity(n_tokens)
+        max_pairs, vary = capacity.n_pairs if capacity else None, varied(task, config.data.max_len)
+        batches = Batches(prepared.train, n_tokens, config.seed, max_pairs=max_pairs, vary=vary)
+        return DataLoader(batches, config.data, train_step.local)
 
     def peak_flops(self, model: Seq2Seq, backend: BackendSelection) -> float:
         """Operations a second of large matrix products on all devices; 0 for a short run, and for a model that does not

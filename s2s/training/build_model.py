@@ -1,4 +1,4 @@
-"""The model of a run: built, checked, initialised from another run where one is named, frozen where asked."""
+"""The model of a run: built, moved to its device, and prepared by plugins, which check, initialise and freeze it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from s2s import checkpoint
 from s2s.errors import ConfigError, DataError, PluginError
 from s2s.model import Seq2Seq
 from s2s.nn.activation_checkpointing import checkpoint_activations
-from s2s.training.arch_check import check_model
-from s2s.training.freeze import freeze
-from s2s.training.init_from import init_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,17 +29,25 @@ if TYPE_CHECKING:
 def build_model(
     config: Config, plugins: Plugins, world: World, task: Task, prepared: Prepared, run: RunDirectory
 ) -> tuple[Seq2Seq, dict[str, Sequence[str]]]:
-    """The whole model on its device, and lines for the header: what was initialised from a run, what is frozen."""
+    """The whole model on its device, and headings and lines for the first screen: what plugins made of it."""
     model = _new_model(config, plugins, task).to(world.device)
     _refuse_long_sentences(model, config, prepared)
-    if config.train.check:
-        check_model(model, task.vocab, [corpus for corpus, _ in prepared.train], config.arch.name, world.device)
-    begins = config.train.init_from is not None and checkpoint.latest(run.checkpoints).path is None
-    initial = init_from(model, config, task, prepared.tokenizer, plugins, world) if begins else []
-    frozen = freeze(model, config.train.freeze)
+    reports = plugins.hook.s2s_prepare_model(
+        model=model,
+        config=config,
+        task=task,
+        corpora=[corpus for corpus, _ in prepared.train],
+        directory=run.path,
+        world=world,
+        plugins=plugins,
+    )
+    if not reports and (config.train.init_from or config.train.freeze):
+        raise ConfigError(
+            "train.init_from, train.freeze: no plugin that is loaded has them." + plugins.registry.absent()
+        )
     if config.train.activations == "recompute":
         checkpoint_activations(model)
-    return model, {"init": initial, "frozen": frozen}
+    return model, {heading: lines for report in reports for heading, lines in report.items()}
 
 
 def _new_model(config: Config, plugins: Plugins, task: Task) -> Seq2Seq:

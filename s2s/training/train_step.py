@@ -22,8 +22,8 @@ from s2s.distributed import DDP, Strategy, World
 from s2s.errors import PluginError
 from s2s.model import Seq2Seq
 from s2s.objective import Objective
+from s2s.optim import Schedule
 from s2s.optim.optimizer_step import CUDAGraphOptimizerStep, OptimizerStep
-from s2s.schedules import Schedule
 from s2s.task import Vocab
 from s2s.training.memory_guard import MemoryGuard, is_memory_error
 from s2s.training.step_result import StepResult, pairs_of, ratio

@@ -15,7 +15,9 @@ from s2s.checkpoint import load
 from s2s.cli import train
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
-from s2s.testing import (
+from s2s_lora import LoRAConfig
+from s2s_lora.adapters import merge
+from s2s_testing import (
     VOCAB,
     assert_attention_maps,
     assert_causal,
@@ -25,9 +27,7 @@ from s2s.testing import (
     assert_state_reorders,
     assert_step_is_decode,
 )
-from s2s.testing.incremental import batch_of
-from s2s_lora import LoRAConfig
-from s2s_lora.adapters import merge
+from s2s_testing.incremental import batch_of
 
 if TYPE_CHECKING:
     from pathlib import Path

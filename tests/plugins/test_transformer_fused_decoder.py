@@ -15,7 +15,7 @@ from s2s.backend.linear import prepack
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.request import SentenceQueue, SourceSentence
-from s2s.testing import VOCAB, assert_state_reorders, assert_step_is_decode
+from s2s_testing import VOCAB, assert_state_reorders, assert_step_is_decode
 from s2s_transformer import TransformerConfig
 from s2s_transformer.decoding import Decoding
 from s2s_transformer.model import Transformer

@@ -15,7 +15,7 @@ from s2s.backend.linear import OneDNNInt8Linear, OneDNNLinear, deterministic_bac
 from s2s.config import GenerateConfig
 from s2s.errors import ConfigError
 from s2s.generation.acceleration import accelerate
-from s2s.testing import VOCAB, assert_state_reorders, assert_step_is_decode
+from s2s_testing import VOCAB, assert_state_reorders, assert_step_is_decode
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 

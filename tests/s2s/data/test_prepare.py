@@ -18,12 +18,12 @@ from s2s.config import DataConfig
 from s2s.data import encode
 from s2s.data import prepare as prepare_module
 from s2s.data.mapped_corpus import MappedCorpus
-from s2s.data.parallel import read_pairs
 from s2s.data.prepare import prepare
 from s2s.errors import DataError
 from s2s.io.json_files import read_record
 from s2s.registry import Choice
 from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
+from s2s_text_corpora.parallel import read_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

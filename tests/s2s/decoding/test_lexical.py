@@ -14,13 +14,14 @@ import torch
 from search_calls import find_queued
 from table_model import Table
 
-from s2s.decoding import BeamConfig, SampleConfig
+from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.constraints import ConstraintSet, NoRepeatNgram
 from s2s.decoding.lexical import NO_CONSTRAINT, LexicalConstraint, LexicalSizes, add_lexical, bind_lexical, widen_state
 from s2s.decoding.request import SentenceQueue, SourceSentence
-from s2s.decoding.sampling import Sampling
 from s2s.task import Vocab
+from s2s_search import SampleConfig
+from s2s_search.sampling import Sampling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
