@@ -35,10 +35,10 @@ N_SEARCHED = 1000
 
 
 def check_model(model: Seq2Seq, vocab: Vocab, corpora: Sequence[MappedCorpus], name: str, device: torch.device) -> None:
-    """Raise PluginError, with the method, what was expected and what came, unless `arch=name` keeps its contract.
+    """Raise PluginError, with the method, what was expected and what it returned, if `arch=name` breaks its contract.
 
-    Two pairs of the corpora are encoded and decoded: shapes, finite numbers, no look-ahead, no sight of padding, and
-    `step` as `decode`. The state of random numbers stays.
+    Two pairs of the corpora are encoded and decoded: shapes, finite numbers, no look-ahead, no effect of padding, and
+    `step` against `decode`. Random number generators are restored.
     """
     check = _Check(model, vocab, f"arch={name}", device)
     devices = [device] if device.type == "cuda" else []
@@ -48,7 +48,7 @@ def check_model(model: Seq2Seq, vocab: Vocab, corpora: Sequence[MappedCorpus], n
 
 
 def _two_pairs(corpora: Sequence[MappedCorpus]) -> list[Pair]:
-    """The shortest pair and a middling one: real ones, since an architecture may follow what outputs mean."""
+    """The shortest pair and one of median length: real ones, since an architecture may interpret its outputs."""
     corpus = max(corpora, key=len)
     src, tgt = corpus.lengths(np.arange(min(len(corpus), N_SEARCHED)))
     by_length = np.argsort(src + tgt, kind="stable")

@@ -52,7 +52,7 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def show_list(words: Sequence[str], plugins: Plugins) -> None:
-    """Plugins in the order in which they were loaded, each with what it brings."""
+    """Plugins in the order in which they were loaded, each with its entries and presets."""
     unknown = [word for word in words if not word.startswith("plugins=")]
     if unknown:
         raise ConfigError(f"list: '{unknown[0]}' means nothing here; did you mean: s2s-plugins show {unknown[0]}")

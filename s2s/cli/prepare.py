@@ -71,7 +71,7 @@ def prepare_only(composed: ComposedConfig[PrepareConfig], plugins: Plugins, opti
 
 @contextmanager
 def _shown(quiet: bool) -> Iterator[tuple[Callable[[str], None], float]]:
-    """Where progress is shown, and every how many seconds: a bar on a terminal, lines elsewhere, nothing if quiet."""
+    """A function that shows progress, and the seconds between its calls: a bar on a terminal, lines elsewhere."""
     console = Console(stderr=True, quiet=quiet)
     if quiet or not console.is_terminal:
         yield (lambda line: None if quiet else print(line, file=sys.stderr, flush=True)), 10.0

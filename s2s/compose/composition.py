@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from s2s.compose.arguments import read_arguments
-from s2s.compose.merging import Merged, merge
+from s2s.compose.merging import Merged, merge, put
 from s2s.compose.references import resolve
 from s2s.compose.selection import experiment_settings
 from s2s.compose.settings import COMMAND_LINE, DEFAULT, Setting, blame, has_reference, settings_of
@@ -155,9 +155,5 @@ def _given(merged: Merged, values: Mapping[str, Any]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for key, (value, origin) in merged.values.items():
         if origin != DEFAULT:
-            *above, name = key.split(".")
-            section = tree
-            for part in above:
-                section = section.setdefault(part, {})
-            section[name] = value if has_reference(value) else values[key]
+            put(tree, key.split("."), value if has_reference(value) else values[key], key)
     return tree | {group: below for group, below in merged.open.items() if below}

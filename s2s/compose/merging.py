@@ -5,7 +5,7 @@ Dataclass defaults are weakest, then the advice of chosen presets, presets (base
 
 from __future__ import annotations
 
-__all__ = ["Merged", "Value", "default_choice", "merge"]
+__all__ = ["Merged", "Value", "default_choice", "merge", "put"]
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -80,11 +80,12 @@ class Merged:
         if not isinstance(current, Mapping | None) and current != "":
             raise ConfigError(f"{at}: {option} is one value, not a mapping")
         tree = copy.deepcopy(dict(current or {}))
-        _put(tree, path, value, at)
+        put(tree, path, value, at)
         return tree
 
 
-def _put(tree: dict[str, Any], path: Sequence[str], value: Any, at: str) -> None:
+def put(tree: dict[str, Any], path: Sequence[str], value: Any, at: str) -> None:
+    """Set the entry at `path` in a tree of mappings, which are made where they are missing; `at` is for errors."""
     for name in path[:-1]:
         tree = tree.setdefault(name, {})
         if not isinstance(tree, dict):
@@ -165,7 +166,7 @@ def _set_group(merged: Merged, group: str, selection: Selection) -> None:
     if selection.entry is None:
         merged.open[group] = {}
         for setting in selection.settings:
-            _put(merged.open[group], setting.key[1:], setting.value, ".".join(setting.key))
+            put(merged.open[group], setting.key[1:], setting.value, ".".join(setting.key))
         return
     merged.values[f"{group}.name"] = Value(selection.entry.name, selection.origin)
     merged.chosen[group] = selection.name

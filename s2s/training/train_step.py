@@ -104,8 +104,8 @@ class TrainStep:
         """Gradient of the objective's sum over the GLOBAL batch, divided by its target tokens.
 
         Returns the sums of the objective (`Sums.stack`) and of positions, [3 + 2 n], and whether a rank ran out of
-        memory. Every rank knows the batch's tokens, which so need no communication. A rank out of memory still takes
-        part in all communication, and the others learn of it with the sums.
+        memory. Every rank knows the batch's number of tokens, so it is not communicated. A rank that runs out of memory
+        still takes part in all communication, and sets a flag that is summed with the rest.
         """
         sums = torch.zeros(4 + 2 * len(self.objective.extras), dtype=torch.float64, device=self.world.device)
         failed = False

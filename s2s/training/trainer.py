@@ -122,7 +122,7 @@ class Trainer:
         seconds = time.monotonic() - began
         state.seconds += seconds
         rate = result.flops / seconds if result.flops and self.peak_flops else 0.0
-        self.peak_flops = max(self.peak_flops, rate)  # a rate once seen is possible
+        self.peak_flops = max(self.peak_flops, rate)  # a rate that was reached is possible
         record = {
             "step": state.step,
             "epoch": state.epoch,

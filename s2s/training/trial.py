@@ -61,7 +61,7 @@ def trial_run(config: Config, plugins: Plugins, world: World) -> Iterator[Traine
 
 
 def time_updates(trainer: Trainer) -> Timing:
-    """Make a few updates with the trainer, which is of no use afterwards; every process must call it."""
+    """Make a few updates with the trainer, which must not be used afterwards; every process must call it."""
     batches = iter(trainer.batches())
     batch = next(batches, None)
     if batch is None:  # train.steps=0

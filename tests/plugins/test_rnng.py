@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from arch_checks import assert_bf16, assert_ensembles, assert_searched, plugins
+from s2s.testing import VOCAB, check_arch
 from torch import Tensor
 from torch.nn import functional as F
 from written_trees import EXAMPLES, Written
@@ -15,7 +16,6 @@ from written_trees import EXAMPLES, Written
 from s2s import ConfigError, Vocab, make_batch
 from s2s.compose import compose
 from s2s.config import Config
-from s2s.testing import VOCAB, check_arch
 from s2s_parsing.linear import FORMS, Action, Kind
 from s2s_parsing.stack_guide import StackGuide
 from s2s_parsing.task import read_tree

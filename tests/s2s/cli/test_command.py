@@ -13,7 +13,8 @@ from toy_plugins import toy_plugins
 
 import s2s.cli.command
 import s2s_plugins.command
-from s2s.cli.command import Options, guard, run_command, split_flags
+from s2s.cli.command import Options, run_command, split_flags
+from s2s.cli.failures import guard
 from s2s.compose import build_config, compose
 from s2s.config import Config, GenerateConfig, PrepareConfig
 from s2s.errors import ConfigError, DataError, Preempted, S2SError, did_you_mean
@@ -234,7 +235,7 @@ def in_shell(code: str, then: str) -> subprocess.CompletedProcess[str]:
 def test_a_reader_that_leaves_is_no_error(lines: int) -> None:
     """`| head -1`: no traceback, and nothing from the interpreter when it ends."""
     code = (
-        "import sys; from s2s.cli.command import guard\n"
+        "import sys; from s2s.cli.failures import guard\n"
         f"sys.exit(guard('s2s-x', lambda: [print('x' * 50) for _ in range({lines})] and 0))"
     )
     done = in_shell(code, "head -1")
@@ -245,7 +246,7 @@ def test_a_reader_that_leaves_is_no_error(lines: int) -> None:
 
 def test_an_interrupt_ends_a_command_without_a_traceback() -> None:
     code = (
-        "import os, signal, sys; from s2s.cli.command import guard\n"
+        "import os, signal, sys; from s2s.cli.failures import guard\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs ignore it
         "sys.exit(guard('s2s-x', lambda: os.kill(os.getpid(), signal.SIGINT)))"
     )
