@@ -69,7 +69,7 @@ def evaluate(
 ) -> dict[str, Score]:
     """The scores of outputs against references, under the names of `metrics`: by default the task's.
 
-    refs: one for each output, or [n_refs][n_sentences]. samples: of the bootstrap for the 95% intervals; 0: none.
+    refs: one for each output, or `[n_refs][n_sentences]`. samples: of the bootstrap for the 95% intervals; 0: none.
     Options are those of metrics, such as `lowercase=True`.
     """
     several: list[Any] = [refs] if refs and isinstance(refs[0], str) else list(refs)

@@ -36,7 +36,7 @@ class DataConfig:
 
 @dataclass(kw_only=True)
 class PrepareConfig:
-    """s2s-prepare: train the tokeniser and encode the corpora, without training a model.
+    """s2s-prepare: learn the vocabulary and encode the corpora; no model is trained.
 
     s2s-prepare task=translation task.train=[corpus.en,corpus.de]
     """
