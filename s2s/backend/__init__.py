@@ -6,8 +6,11 @@ __all__ = [
     "OPERATORS",
     "DecoderSublayers",
     "FusedDecoder",
+    "FusedModel",
+    "FusedState",
     "Operator",
     "PrepackedLinear",
+    "TreeCache",
     "add_norm",
     "attention_weights",
     "bucket_size",
@@ -34,8 +37,11 @@ if TYPE_CHECKING:
         top_k_log_probs,
         tree_attention,
     )
-    from s2s.backend.kernels.decoder import DecoderSublayers, FusedDecoder
+    from s2s.backend.kernels.beam_search_steps import FusedModel, FusedState
+    from s2s.backend.kernels.decoder import DecoderSublayers, FusedDecoder, TreeCache
     from s2s.backend.kernels.linear import PrepackedLinear
     from s2s.backend.linear import linear_function
 
-__getattr__ = lazy_names(__name__, "linear", "cuda_graph", "kernels", "kernels.decoder", "kernels.linear")
+__getattr__ = lazy_names(
+    __name__, "linear", "cuda_graph", "kernels", "kernels.decoder", "kernels.beam_search_steps", "kernels.linear"
+)
