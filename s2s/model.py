@@ -88,9 +88,9 @@ class State:
     def clear_rows(self, n: int) -> None:
         """Make the rows of the buffers from n on, which hold no sentence, safe for a step."""
 
-    def after_step(self, beam: int) -> Self:
-        """With counts on the host as after a step of `beam` hypotheses, which was replayed."""
-        del beam
+    def after_step(self, beam: int, n_steps: int = 1) -> Self:
+        """With counts on the host as after steps of `beam` hypotheses that were replayed, or taken in C."""
+        del beam, n_steps
         return self
 
     def reorder(self, parents: Tensor) -> Self:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from s2s import Memory, Seq2Seq, State
+from s2s.backend import TreeCache
 from s2s.nn import (
     KERNELS,
     Dropout,
@@ -31,8 +32,9 @@ from s2s.nn import (
 from s2s_transformer.attention_weights import attention_maps, cross_attention_weights
 from s2s_transformer.cost import forward_operations
 from s2s_transformer.decoding import Decoding
+from s2s_transformer.fused import fused_decoder, fused_state
 from s2s_transformer.initialization import init_weights
-from s2s_transformer.layers import DecoderLayer, EncoderLayer, fused_decoder, heads, stack, stack_norm
+from s2s_transformer.layers import DecoderLayer, EncoderLayer, heads, stack, stack_norm
 from s2s_transformer.layouts import source_layout, step_layouts, target_layout
 from s2s_transformer.positions import Positions, positions
 from s2s_transformer.regularization import LayerDrop
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s import AttentionMap, Packing, SequenceOffsets, Side, Vocab
-    from s2s.backend import FusedDecoder
+    from s2s.backend import FusedDecoder, FusedState
     from s2s.nn import Layout
     from s2s_transformer import TransformerConfig
 
@@ -163,7 +165,7 @@ class Transformer(Seq2Seq):
 
     def start(self, memory: Memory) -> Decoding:
         """Each layer's keys and values of the source, once per sentence; of the target, none yet."""
-        self.fused_decoder = self.fused_decoder or fused_decoder(self.decoder, self.config)
+        self.fused_decoder = self.fused_decoder or fused_decoder(self.decoder, self.decoder_norm, self.config)
         keys_values = [layer.keys_values(memory.hidden) for layer in self.decoder]
         sources = [KeysValues(*(x.contiguous() for x in of_layer)) for of_layer in keys_values if of_layer]
         heads = [layer.attention.heads for layer in self.decoder]
@@ -184,23 +186,38 @@ class Transformer(Seq2Seq):
             (at_input, at_output), guide = self.guidance.step(token, state.sentence[2], state.guide)
             x, state = x + at_input, replace(state, guide=guide)
         if self.tgt_positions is not None:
-            if state.max_length > len(state.positions):
-                state = replace(state, positions=self._first_positions(self.tgt_positions, state.max_length, x))
+            state = self._with_positions(self.tgt_positions, state, state.max_length)
             x = x + state.positions[state.length - 1][:, None]
         x = self.dropout(x)
-        hidden = self.decoder_norm(self._step(x, state))
-        return self.project(self._guided(hidden, at_output)), state
+        return self.project(self._guided(self._step(x, state), at_output)), state
+
+    def fused_state(self, state: State) -> tuple[FusedState, State] | None:
+        """`HasFusedState`, unless a step is something else than here."""
+        assert isinstance(state, Decoding)
+        same = type(self).step is Transformer.step and type(self).project is Transformer.project
+        if not same or "step" in vars(self) or self.training or self.guidance or self.fused_decoder is None:
+            return None
+        state = state.reserve()
+        if self.tgt_positions is not None:
+            state = self._with_positions(self.tgt_positions, state, state.max_length + 1)
+        return fused_state(self.fused_decoder, self.embeddings, state)
+
+    def _with_positions(self, positions: Positions, state: Decoding, n: int) -> Decoding:
+        """With the vectors of the first n positions at least."""
+        if n <= len(state.positions):
+            return state
+        return replace(state, positions=self._first_positions(positions, n, state.positions))
 
     def _step(self, x: Tensor, state: Decoding) -> Tensor:
         """The newest tokens through all layers, which write their keys and values: [B, K, D] -> [B, K, D]"""
         sources, seen, _ = state.sentence
         if self.fused_decoder is not None and not self.training:
-            return self.fused_decoder(x, state.nodes, state.hypothesis, state.length, sources, seen)
+            return self.fused_decoder(x, TreeCache(state.nodes, state.hypothesis, state.length, sources, seen))
         memory_layout = Padded.masking(~seen, x.dtype, self.kernel)
         layouts = step_layouts(self.config, self.kernel, state)
         for layer, source, layout in zip(self.decoder, sources or [None] * len(self.decoder), layouts, strict=True):
             x = layer.attend(x, layout, source, memory_layout)
-        return x
+        return self.decoder_norm(x)
 
     def _add_positions(self, x: Tensor, positions: Positions | None, offsets: SequenceOffsets | None = None) -> Tensor:
         """Embeddings [B, T, D] of whole sentences, or [N, D] of such that lie end to end -> the first layer's input."""
@@ -212,7 +229,7 @@ class Transformer(Seq2Seq):
         return self.dropout(x)
 
     def _first_positions(self, positions: Positions, n: int, like: Tensor) -> Tensor:
-        """Vectors of the first `n` positions and of as many to come, [2 n, D], so that few steps compute any."""
+        """Vectors of the first `n` positions and of as many or more to come, [P, D], so that few steps compute any."""
         positions.check(n)
-        n_vectors = min(2 * n, self.max_len or 2 * n)
+        n_vectors = max(64, 2 * n) if self.max_len is None else min(2 * n, self.max_len)
         return positions(torch.arange(n_vectors, device=like.device), like.dtype)

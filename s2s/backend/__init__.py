@@ -6,8 +6,11 @@ __all__ = [
     "OPERATORS",
     "DecoderSublayers",
     "FusedDecoder",
+    "FusedModel",
+    "FusedState",
     "Operator",
     "PrepackedLinear",
+    "TreeCache",
     "add_norm",
     "attention_weights",
     "bucket_size",
@@ -40,11 +43,20 @@ if TYPE_CHECKING:
         top_k_log_probs,
         tree_attention,
     )
-    from s2s.backend.kernels.decoder import DecoderSublayers, FusedDecoder
+    from s2s.backend.kernels.beam_search_steps import FusedModel, FusedState
+    from s2s.backend.kernels.decoder import DecoderSublayers, FusedDecoder, TreeCache
     from s2s.backend.kernels.linear import PrepackedLinear
     from s2s.backend.linear import deterministic_backend, linear_function, prepack
     from s2s.backend.matmul import select_matmul
 
 __getattr__ = lazy_names(
-    __name__, "linear", "cuda_graph", "device", "matmul", "kernels", "kernels.decoder", "kernels.linear"
+    __name__,
+    "linear",
+    "cuda_graph",
+    "device",
+    "matmul",
+    "kernels",
+    "kernels.decoder",
+    "kernels.beam_search_steps",
+    "kernels.linear",
 )

@@ -27,6 +27,7 @@ from s2s.backend.kernels import (
 )
 from s2s.decoding import BeamConfig, GreedyConfig, Hypothesis, SearchResult
 from s2s.decoding.allocation import build_allocation
+from s2s.decoding.fused_steps import fused_steps
 from s2s.decoding.history import ROOT, History
 from s2s.decoding.hypotheses import Beams, BeamSentence, Candidates, FinishedHypotheses
 from s2s.decoding.model_scores import gather_hypotheses
@@ -93,7 +94,10 @@ class BeamSearch(StreamingSearch[Beams]):
         )
 
     def step(self, batch: Beams) -> Beams:
-        """All live hypotheses extended by one token; those that end are finished, the best of the others live on."""
+        """All live hypotheses extended by a token, or by several before one ends; those that end are finished, the best
+        of the others live on."""
+        if type(self) is BeamSearch and (after := fused_steps(self, batch)):
+            return after
         logits, state = self.request.model.step(batch.token, batch.state)  # [B, K, V]
         slack = batch.slack if batch.slack > 0 else int((batch.limit - batch.length).min())
         length = batch.length + 1
