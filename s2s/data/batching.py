@@ -30,7 +30,7 @@ POOL = 400_000
 """Pairs that are sorted by length together. Batches of 25,000 tokens from a large corpus are 87% full with pools of
 100,000, 94% with these, 99% with all pairs sorted at once (benchmarks/data.py); a pool takes a tenth of a second"""
 VARIED_POOL = 50_000
-"""The same where pairs are encoded anew, which must be done before they can be sorted: 7 s of a thread for so many"""
+"""The same where pairs are encoded anew, which must be done before they can be sorted: 5 s of a thread for so many"""
 N_ROUNDS = 4
 """Rounds after which a Feistel network is a pseudorandom permutation (Luby and Rackoff, 1988)"""
 

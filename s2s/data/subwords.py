@@ -195,7 +195,7 @@ class Subwords:
             return list(ids)
         text = self._processor.decode(list(map(int, ids)))
         sentencepiece.set_random_generator_seed(seed % N_SEEDS)  # the generator of this thread
-        return self._processor.encode(text, enable_sampling=True, alpha=alpha, nbest_size=-1)
+        return self._processor.encode(text, enable_sampling=True, alpha=alpha, nbest_size=-1) or list(ids)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; special tokens are skipped, unk becomes ⁇."""
