@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from arch_checks import assert_ensembles, assert_searched, plugins
-from s2s.testing import VOCAB, check_arch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -20,6 +19,7 @@ from s2s_memory.model import MemoryNetwork
 from s2s_stories import StoriesConfig
 from s2s_stories.generator import Story, story
 from s2s_stories.task import SENTENCE, Stories
+from s2s_testing import VOCAB, check_arch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

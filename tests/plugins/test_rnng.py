@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from arch_checks import assert_bf16, assert_ensembles, assert_searched, plugins
-from s2s.testing import VOCAB, check_arch
 from torch import Tensor
 from torch.nn import functional as F
 from written_trees import EXAMPLES, Written
@@ -23,6 +22,7 @@ from s2s_parsing.tree import leaves
 from s2s_rnng import RNNGConfig
 from s2s_rnng.model import RNNG
 from s2s_rnng.plan import plan
+from s2s_testing import VOCAB, check_arch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,6 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from s2s.testing import check_task
 
 from s2s.errors import ConfigError, DataError
 from s2s.plugin import load_plugins
@@ -17,6 +16,7 @@ from s2s_stories.accuracy import Accuracy
 from s2s_stories.babi import Babi
 from s2s_stories.generator import PEOPLE, PLACES, THINGS, Generated, Story, story
 from s2s_stories.task import Stories, tokens
+from s2s_testing import check_task
 
 if TYPE_CHECKING:
     from pathlib import Path
