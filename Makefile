@@ -7,7 +7,7 @@ WORKERS ?= 2
 # Idle threads sleep instead of spinning: on a machine that others use, spinning costs a factor of ten.
 export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: demo test fuzz test-long test-gpu test-wheel check format clean
+.PHONY: demo test fuzz attack test-long test-gpu test-wheel check format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("s2s needs Python 3.11 or newer: make PYTHON=python3.12 …" if sys.version_info < (3, 11) else 0)'
@@ -35,6 +35,15 @@ test-long: $(READY)
 fuzz: $(READY)
 	S2S_FUZZ=2500 $(BIN)/python -m pytest -q -n $(WORKERS) tests/s2s/compose/test_compose_fuzz.py
 	S2S_FUZZ=500 $(BIN)/python -m pytest -q -n $(WORKERS) tests/s2s/cli/test_command_fuzz.py
+
+# Kills, flipped bits, mistakes, crafted runs and lost ranks, each from a seed; it goes on where its logs end. A case alone:
+# PYTHONPATH=tests/harness python -m attack flips --seed 1 --only 17
+SEED ?= 1
+attack: $(READY)
+	mkdir -p build
+	for family in kills:200 flips:1000 mistakes:5000 crafted:200 ranks:20; do \
+		PYTHONPATH=tests/harness $(BIN)/python -m attack $${family%:*} --count $${family#*:} --seed $(SEED) \
+			--log build/attack-$${family%:*}-$(SEED).jsonl || exit 1; done
 
 test-gpu: $(READY)
 	$(BIN)/python -m pytest -q -m gpu

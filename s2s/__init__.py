@@ -94,7 +94,6 @@ PUBLIC = (
     "s2s.metrics",
     "s2s.nn",
     "s2s.optim",
-    "s2s.recipe",
     "s2s.run",
     "s2s.training",
 )

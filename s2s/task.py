@@ -246,6 +246,13 @@ class Task(ABC):
         """What outputs are possible; None: any sequence of tokens."""
         return None
 
+    def variation(self) -> Callable[[Encoded, int], Encoded] | None:
+        """How training encodes a pair anew in every epoch: a function of its ids and a seed (64 bits) alone.
+
+        None: pairs stay as they were prepared. A thread of its own calls it.
+        """
+        return None
+
     def describe(self) -> Iterable[str]:
         """Lines for the first screen, such as that a synthetic corpus is used."""
         return ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = [
     "ComposedConfig",
+    "Setting",
     "arguments_of",
     "build_config",
     "choice_config",
@@ -36,3 +37,4 @@ from s2s.compose.composition import (
 from s2s.compose.conversion import entry_config
 from s2s.compose.printing import differences, flatten, to_yaml
 from s2s.compose.selection import experiment_settings
+from s2s.compose.settings import Setting

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = ["ComposedConfig", "build_config", "choice_config", "compose", "merge_groups", "recompose", "resolve"]
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -24,8 +25,6 @@ from s2s.errors import ConfigError, UserError, did_you_mean
 from s2s.registry import GROUPS, Choice
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from s2s.plugin import Plugins
     from s2s.registry import Registry
 
@@ -49,6 +48,10 @@ class ComposedConfig(Generic[T]):
     """Group -> the name it was chosen by: a preset's, or the entry's."""
     arguments: tuple[str, ...] = ()
     """What `compose` was given."""
+    notes: Sequence[tuple[str, str]] = ()
+    """Lines for the first screen under their headings, of whoever completed the configuration."""
+    files: Mapping[str, bytes | None] = field(default_factory=dict)
+    """What the run keeps of that: the content of a file of its directory; None: there is none."""
 
 
 def compose(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 __all__ = ["POOL", "Batches", "Pair", "Permutation", "in_order"]
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from s2s.data.lazy_batch import LazyBatch
+from s2s.data.mixing import key_of, mix, seeds_of
 
 Sentence = Sequence[int] | NDArray[Any]
 Pair = tuple[Sentence, Sentence]
@@ -28,6 +29,8 @@ Rows = NDArray[np.int64]
 POOL = 400_000
 """Pairs that are sorted by length together. Batches of 25,000 tokens from a large corpus are 87% full with pools of
 100,000, 94% with these, 99% with all pairs sorted at once (benchmarks/data.py); a pool takes a tenth of a second"""
+VARIED_POOL = 50_000
+"""The same where pairs are encoded anew, which must be done before they can be sorted: 7 s of a thread for so many"""
 N_ROUNDS = 4
 """Rounds after which a Feistel network is a pseudorandom permutation (Luby and Rackoff, 1988)"""
 
@@ -54,11 +57,8 @@ class Permutation:
         self.n = n
         self.half = np.uint64(max((max(n - 1, 1).bit_length() + 1) // 2, 1))
         self.low = np.uint64((1 << int(self.half)) - 1)
-        seed = np.zeros(1, dtype=np.uint64)
-        for part in key:
-            seed = _mix(seed ^ np.uint64(part & 0xFFFF_FFFF_FFFF_FFFF))
         rounds = np.arange(1, N_ROUNDS + 1, dtype=np.uint64)
-        self.round_keys = _mix(seed + rounds)
+        self.round_keys = mix(key_of(*key) + rounds)
 
     def __call__(self, positions: Rows) -> Rows:
         """Distinct positions [m] in [0, n) -> distinct images [m] in [0, n)."""
@@ -72,16 +72,24 @@ class Permutation:
     def _feistel(self, x: NDArray[np.uint64]) -> NDArray[np.uint64]:
         left, right = x >> self.half, x & self.low
         for key in self.round_keys:
-            left, right = right, left ^ (_mix(right ^ key) & self.low)
+            left, right = right, left ^ (mix(right ^ key) & self.low)
         return (left << self.half) | right
 
 
-def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Spread every input bit over all output bits (the finaliser of SplitMix64, Steele et al., 2014)."""
-    x = x + np.uint64(0x9E37_79B9_7F4A_7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58_476D_1CE4_E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D0_49BB_1331_11EB)
-    return x ^ (x >> np.uint64(31))
+class _Varied:
+    """The pairs at some rows in one epoch, each encoded anew."""
+
+    def __init__(self, rows: Rows, pairs: list[Pair], seeds: list[int], vary: Callable[[Pair, int], Pair]) -> None:
+        self._pairs = {row: vary(pair, seed) for row, pair, seed in zip(rows.tolist(), pairs, seeds, strict=True)}
+
+    def lengths(self, rows: Rows) -> tuple[Rows, Rows]:
+        """As `Batches.lengths`."""
+        src, tgt = (np.array([len(self._pairs[row][side]) for row in rows.tolist()], np.int64) for side in (0, 1))
+        return src + 1, tgt + 1
+
+    def pairs(self, rows: Rows) -> list[Pair]:
+        """As `Batches.pairs`."""
+        return [self._pairs[row] for row in rows.tolist()]
 
 
 class Batches:
@@ -89,7 +97,8 @@ class Batches:
 
     Each pair of a corpus of weight w is seen w times per epoch: 2 is twice, 0.5 every other epoch. A pair longer than
     `tokens` is a batch of its own. With `max_pairs`, batches are for packing: not sorted by length, without padding, of
-    at most that many pairs.
+    at most that many pairs. `vary` encodes a pair anew: a function of the pair and of a seed, which is one of (seed,
+    epoch, row).
     """
 
     def __init__(
@@ -97,37 +106,44 @@ class Batches:
         corpora: Sequence[tuple[EncodedCorpus, float]],
         tokens: int,
         seed: int,
-        pool: int = POOL,
+        pool: int | None = None,
         max_pairs: int | None = None,
+        vary: Callable[[Pair, int], Pair] | None = None,
     ) -> None:
         self.corpora = [corpus for corpus, _ in corpora]
         self.weights = [Fraction(str(weight)) for _, weight in corpora]  # 0.1 is a tenth, not the nearest float
         self.first = np.cumsum([0, *map(len, self.corpora)])
         self.tokens = tokens
         self.seed = seed
-        self.pool = pool
+        self.pool = pool or (VARIED_POOL if vary else POOL)
         self.max_pairs = max_pairs
+        self.vary = vary
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Rows]:
         """The rows of each batch of an epoch, from batch `start` on."""
+        return (rows for rows, _ in self._epoch(epoch, start))
+
+    def _epoch(self, epoch: int, start: int) -> Iterator[tuple[Rows, Batches | _Varied]]:
+        """The rows of each batch, and where their lengths and pairs are."""
         n = sum(self._share(corpus, epoch)[1] for corpus in range(len(self.corpora)))
         order = Permutation(n, self.seed, epoch)
         for number, begin in enumerate(range(0, n, self.pool)):
             rows = self.rows(epoch, order(np.arange(begin, min(begin + self.pool, n))))
-            batches = self._cut(rows)
+            pool = self._varied(epoch, rows) if self.vary else self
+            batches = self._cut(rows, *pool.lengths(rows))
             if start >= len(batches):
                 start -= len(batches)
                 continue
             shuffled = Permutation(len(batches), self.seed, epoch, number + 1)(np.arange(len(batches)))
             for index in shuffled[start:]:
-                yield batches[index]
+                yield batches[index], pool
             start = 0
 
     def onwards(self, epoch: int, start: int) -> Iterator[tuple[int, int, LazyBatch]]:
         """All batches from batch `start` of an epoch on, endlessly: epoch, number in the epoch, pairs."""
         while True:
-            for number, rows in enumerate(self.epoch(epoch, start), start):
-                yield epoch, number, LazyBatch(rows, self.lengths(rows), self.pairs)
+            for number, (rows, pool) in enumerate(self._epoch(epoch, start), start):
+                yield epoch, number, LazyBatch(rows, pool.lengths(rows), pool.pairs)
             epoch, start = epoch + 1, 0
 
     def rows(self, epoch: int, positions: Rows) -> Rows:
@@ -172,9 +188,13 @@ class Batches:
             indices[here] = Permutation(size, self.seed, corpus + 1, int(number), size)(indices[here])
         return indices
 
-    def _cut(self, rows: Rows) -> list[Rows]:
+    def _varied(self, epoch: int, rows: Rows) -> _Varied:
+        assert self.vary
+        rows = np.unique(rows)  # a corpus of weight 2 has each twice
+        return _Varied(rows, self.pairs(rows), seeds_of(rows, self.seed, epoch).tolist(), self.vary)
+
+    def _cut(self, rows: Rows, src: Rows, tgt: Rows) -> list[Rows]:
         """Cut a pool into batches, sorted by length to save padding; batches for packing keep the drawn order."""
-        src, tgt = self.lengths(rows)
         if self.max_pairs:
             return np.split(rows, _cut_packed(src, tgt, self.tokens, self.max_pairs))
         by_length = _by_length(src, tgt)

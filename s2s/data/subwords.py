@@ -27,6 +27,7 @@ PAD, UNK, BOS, EOS = range(4)
 BLANK, UNKNOWN = "▁", "⁇"
 MAX_BYTES = 4192  # sentencepiece silently skips longer lines
 MAX_LINES = 10_000_000  # more lines do not change the vocabulary, but must fit into memory
+N_SEEDS = (1 << 32) - 1  # 32 bits, of which the last number means none
 N_THREADS = 16  # fixed: the vocabulary of unigram depends on it
 
 
@@ -184,14 +185,17 @@ class Subwords:
         except (RuntimeError, TypeError):  # a lone surrogate, which UTF-8 cannot encode
             return self._processor.encode([_without_surrogates(line) for line in lines], num_threads=threads)
 
-    def sample(self, lines: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
-        """Ids of a random segmentation of every line: subword regularisation, or BPE dropout with probability alpha.
+    def resample(self, ids: Sequence[int], alpha: float, seed: int) -> list[int]:
+        """The text of `ids` in other subwords, drawn by `seed` alone; the same ids where unk hides some of the text.
 
-        The same call gives the same segmentations: sentencepiece's generator of this thread is seeded first.
+        BPE-dropout: a merge is left out with probability alpha (Provilkov et al., 2020). Unigram: a segmentation is as
+        likely as its probability to the power of alpha (Kudo, 2018).
         """
-        sentencepiece.set_random_generator_seed(seed)
-        clean = [_without_surrogates(line) for line in lines]
-        return [self._processor.encode(line, enable_sampling=True, alpha=alpha, nbest_size=-1) for line in clean]
+        if UNK in ids:
+            return list(ids)
+        text = self._processor.decode(list(map(int, ids)))
+        sentencepiece.set_random_generator_seed(seed % N_SEEDS)  # the generator of this thread
+        return self._processor.encode(text, enable_sampling=True, alpha=alpha, nbest_size=-1)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; special tokens are skipped, unk becomes ⁇."""

@@ -10,8 +10,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from s2s.config.duration import duration_text
 from s2s.log.files import JsonLines, summary_writer
-from s2s.log.lines import MovingMeans, UpdateLine, duration, scores, short, valid_line
+from s2s.log.lines import MovingMeans, UpdateLine, scores, short, valid_line
 from s2s.log.screen import choose_screen
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class Log:
         self._flush()
         self._record({"kind": "summary", "step": self.step, **record})
         self._show(
-            f"done  {record['steps']:,} updates, {short(record['tokens'])} tokens, {duration(record['seconds'])}"
+            f"done  {record['steps']:,} updates, {short(record['tokens'])} tokens, {duration_text(record['seconds'])}"
         )
         best = [r for r in (self.jsonl.records("valid") if self.jsonl else ()) if r.get("best")]
         if best:

@@ -25,6 +25,7 @@ from s2s.run.paths import RESOLVED, point_last
 from s2s.run.record import with_checksum
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from s2s.compose import ComposedConfig
@@ -102,6 +103,14 @@ class RunDirectory:
     def saved_step(self) -> int:
         """Update after which the newest checkpoint was saved; 0 if there is none."""
         return max((int(path.name.partition("-")[2]) for path in checkpoint.steps(self.checkpoints)), default=0)
+
+    def keep_files(self, files: Mapping[str, bytes | None]) -> None:
+        """Write these files into the directory; what is None is removed."""
+        for name, content in files.items() if self.is_main else ():
+            if content is None:
+                (self.path / name).unlink(missing_ok=True)
+            else:
+                write_file(self.path / name, content)
 
     def keep_tokenizer(self, source: Path) -> None:
         """Copy the tokeniser of the prepared data; raises CheckpointError if a resumed run has another one."""

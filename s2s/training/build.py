@@ -24,7 +24,6 @@ from s2s.training.batch_size import find_batch_size
 from s2s.training.checkpointing import CheckpointManager
 from s2s.training.data_loader import DataLoader
 from s2s.training.ema import EMA
-from s2s.training.forecast import forecast
 from s2s.training.micro_batch import find_micro_tokens, longest_pair
 from s2s.training.objective_context import RunContext
 from s2s.training.retention import Retention
@@ -32,13 +31,15 @@ from s2s.training.step_result import RESERVED
 from s2s.training.train_step import TrainStep
 from s2s.training.trainer import Trainer
 from s2s.training.validation import Validation, dev_examples
+from s2s.training.variation import varied
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from torch import nn
 
     from s2s.config import Config
+    from s2s.data.batching import Pair
     from s2s.data.prepare import Prepared
     from s2s.distributed import Strategy, World
     from s2s.log import Log
@@ -94,11 +95,10 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
     ]
     ema = EMA(model, config.train.ema) if config.train.ema else None
     retention = Retention(config, run.checkpoints, log)
-    peak_flops = _peak_flops(config, model, train_step.backend, world)
     return Trainer(
         config=config,
         directory=run.path,
-        data_loader=_data_loader(config, prepared, train_step),
+        data_loader=_data_loader(config, prepared, train_step, varied(task, config.data.max_len)),
         train_step=train_step,
         validation=validation,
         checkpoints=CheckpointManager(config, run.checkpoints, train_step, ema, log, retention),
@@ -106,8 +106,8 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
         hook=plugins.hook,
         report=[*task.describe(), *prepared.report, *filter(None, found)],
         initial=initial,
-        peak_flops=peak_flops,
-        forecast=forecast(config, model, task.vocab, prepared.train, peak_flops),
+        peak_flops=_peak_flops(config, model, train_step.backend, world),
+        corpora=prepared.train,
     )
 
 
@@ -175,11 +175,13 @@ def _prepare_model(
     return {heading: lines for report in reports for heading, lines in report.items()}
 
 
-def _data_loader(config: Config, prepared: Prepared, train_step: TrainStep) -> DataLoader:
+def _data_loader(
+    config: Config, prepared: Prepared, train_step: TrainStep, vary: Callable[[Pair, int], Pair] | None
+) -> DataLoader:
     """Batches with no more pairs than a constant shape can hold."""
     capacity = train_step.capacity(config.train.n_tokens)
     max_pairs = capacity.n_pairs if capacity else None
-    batches = Batches(prepared.train, config.train.n_tokens, config.seed, max_pairs=max_pairs)
+    batches = Batches(prepared.train, config.train.n_tokens, config.seed, max_pairs=max_pairs, vary=vary)
     return DataLoader(batches, config.data, train_step.local)
 
 

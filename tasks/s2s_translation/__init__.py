@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from s2s import Choice, ConfigError, Registry, hookimpl
+from s2s.config import Range, refuse_outside
 
 if TYPE_CHECKING:
     from s2s_translation.task import Translation
@@ -43,6 +44,10 @@ class TranslationConfig(Choice):
     """Size of the source vocabulary when joint=false; null: vocab_size."""
     tgt_vocab_size: int | None = None
     """Size of the target vocabulary when joint=false; null: vocab_size."""
+    subword_sampling: float = 0.0
+    """Subword regularisation: training reads each sentence in other subwords in every epoch. bpe: share of the merges
+    that are left out, such as 0.1 (Provilkov et al., 2020). unigram: sharpness of the draw, such as 0.2 (Kudo, 2018);
+    1 is the model's own distribution. 0: always the same subwords."""
     character_coverage: float = 1.0
     """Share of the characters that get a token of their own; 0.9995 suits Chinese and Japanese."""
     lowercase: bool = False
@@ -57,6 +62,7 @@ class TranslationConfig(Choice):
     """Metrics of the outputs, the main one first: names, or {name: bleu, tokenize: intl} with options."""
 
     def __post_init__(self) -> None:
+        refuse_outside("task", self, subword_sampling=Range(0, 1))
         if self.pairs < 1:
             raise ConfigError(f"task.pairs={self.pairs}: give 1 or more")
         for side in ("src_lang", "tgt_lang"):

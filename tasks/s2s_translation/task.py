@@ -14,13 +14,15 @@ from s2s_translation.corpora import corpora_of, synthetic_direction
 from s2s_translation.sentences import sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from s2s import Registry, Side, TokenNames
     from s2s_translation import TranslationConfig
 
 SETTINGS = "task.json"
+HALF = 32
+"""Bits of a seed for each side"""
 
 
 class Translation(Task):
@@ -126,6 +128,16 @@ class Translation(Task):
     def target_words(self, ids: Sequence[int], src: str) -> Sequence[int | None]:
         """From the subwords that begin words."""
         return self.tgt.words(ids)
+
+    def variation(self) -> Callable[[Encoded, int], Encoded] | None:
+        """Other subwords of both sides, by task.subword_sampling."""
+        alpha = self.config.subword_sampling
+        if alpha == 0:
+            return None
+        src, tgt = self.src, self.tgt
+        return lambda pair, seed: Encoded(
+            src.resample(pair.src, alpha, seed), tgt.resample(pair.tgt, alpha, seed >> HALF)
+        )
 
     def split(self, src: str) -> Sequence[str]:
         """The sentences, by punctuation and capital letters."""

@@ -23,7 +23,7 @@ FLOORS = (
     "plugin objective intermediate backend",
     "compose",
     "nn data decoding optim metrics checkpoint distributed log",
-    "run recipe",
+    "run",
     "generation",
     "training",
     "cli trained_model",

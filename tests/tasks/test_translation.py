@@ -353,3 +353,26 @@ def test_every_symbol_of_a_source_has_its_word(files: list[str], tmp_path: Path,
     for number, word in enumerate(line.split()):
         own = [i for i, of in zip(ids, words, strict=True) if of == number]
         assert task.src.decode(own).split() == task.src.decode(task.encode_source([word])[0]).split()
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_both_sides_are_encoded_anew_by_the_seed_and_keep_their_text(
+    files: list[str], tmp_path: Path, joint: bool
+) -> None:
+    task = translation(files, joint=joint, subword_sampling=0.5)
+    task.learn(tmp_path)
+    vary = task.variation()
+    assert vary
+    pairs = task.encode([Example(*pair) for pair in zip(EN, DE, strict=True)])
+    drawn = [[vary(pair, seed) for pair in pairs[:4]] for seed in (7 << 40, 8 << 40, 7 << 40)]
+    assert drawn[0] == drawn[2]
+    assert all(a.src != b.src or a.tgt != b.tgt for a, b in zip(*drawn[:2], strict=True))
+    for pair, again in zip(pairs, drawn[0], strict=False):
+        assert task.source_text(again.src) == task.source_text(pair.src)
+        assert task.detokenize(again.tgt, "") == task.detokenize(pair.tgt, "")
+    assert translation(files).variation() is None
+
+
+def test_the_share_of_left_out_merges_is_checked(files: list[str]) -> None:
+    with pytest.raises(ConfigError, match=r"task.subword_sampling=1.5"):
+        translation(files, subword_sampling=1.5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pytest
@@ -208,3 +209,48 @@ def test_full_batches_are_fuller_than_padded_ones_and_hold_all_lengths() -> None
     lengths = np.concatenate([corpus.sizes[rows].sum(axis=0) + len(rows) for rows in full[:-1]])
     assert lengths.mean() > 0.95 * 2000
     assert np.mean([corpus.sizes[rows, 1].std() for rows in full]) > 0.9 * corpus.sizes[:, 1].std()
+
+
+def lengthened(pair: tuple[list[int], list[int]], seed: int) -> tuple[list[int], list[int]]:
+    """The pair with up to nine tokens more on each side, by its seed."""
+    src, tgt = pair
+    return src + [seed % 1000] * (seed % 10), tgt + [seed % 1000] * (seed // 10 % 10)
+
+
+@pytest.mark.parametrize("max_pairs", [None, 20], ids=["padded", "packed"])
+def test_pairs_that_are_encoded_anew_keep_the_budget_and_come_once(max_pairs: int | None) -> None:
+    corpus = Lists(300)
+    batches = Batches([(corpus, 1.0)], 150, seed=3, pool=70, max_pairs=max_pairs, vary=lengthened)
+    for epoch, number, batch in islice(batches.onwards(0, 0), 3 * len(list(batches.epoch(0)))):
+        batch.load()
+        src, tgt = (np.array([len(pair[side]) + 1 for pair in batch]) for side in (0, 1))
+        assert np.array_equal(batch.lengths[0], src)
+        assert np.array_equal(batch.lengths[1], tgt)
+        n_tokens = [(n.sum() if max_pairs else len(n) * n.max()) for n in (src, tgt)]
+        assert max(n_tokens) <= 150 or len(batch) == 1
+        if epoch == 0:
+            assert number < len(list(batches.epoch(0)))
+    assert sorted(np.concatenate(list(batches.epoch(1)))) == list(range(300))
+
+
+def test_a_pair_is_encoded_by_seed_epoch_and_row_alone() -> None:
+    """Whatever the pool, the budget, the weight, and the batch with which reading begins."""
+
+    def seen(epoch: int, start: int = 0, **options: Any) -> dict[int, tuple[list[int], list[int]]]:
+        given = {"weight": 1.0, "tokens": 150, "seed": 3, "pool": 70, **options}
+        batches = Batches([(Lists(200), given.pop("weight"))], vary=lengthened, **given)
+        found: dict[int, tuple[list[int], list[int]]] = {}
+        for at, _, batch in batches.onwards(epoch, start):
+            if at > epoch:
+                return found
+            found |= {int(row): pair for row, pair in zip(batch.rows, list(batch), strict=True)}
+        raise AssertionError("there is always another epoch")
+
+    first = seen(2)
+    assert len(first) == 200
+    assert first == seen(2, pool=1000, tokens=400) == seen(2, weight=2.0)
+    rest = seen(2, start=9)
+    assert 0 < len(rest) < 200
+    assert all(first[row] == pair for row, pair in rest.items())
+    for other in (seen(3), seen(2, seed=4)):
+        assert sum(first[row] != other[row] for row in first) > 180

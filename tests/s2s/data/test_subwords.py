@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -157,11 +158,34 @@ def test_training_and_encoding_say_nothing(tmp_path: Path, capfd: pytest.Capture
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_sampled_cut_depends_on_its_seed_alone(subwords: Subwords) -> None:
-    lines = text(20, seed=5)
-    cuts = [subwords.sample(lines, alpha=0.3, seed=seed) for seed in (1, 2, 1)]
-    assert cuts[0] == cuts[2] != cuts[1]
-    assert [subwords.decode(ids) for ids in cuts[0]] == lines
+def test_other_subwords_depend_on_their_seed_alone(subwords: Subwords) -> None:
+    lines = subwords.encode(text(20, seed=5))
+    of_seeds = [[subwords.resample(ids, 0.3, seed) for ids in lines] for seed in (1, 2, 1 + (12_345_677 << 32), 1)]
+    assert of_seeds[0] == of_seeds[3] != of_seeds[1]
+    assert of_seeds[0] != of_seeds[2], "bits beyond 32 count"
+    with ThreadPoolExecutor(1) as pool:
+        in_thread = pool.submit(lambda: [subwords.resample(ids, 0.3, 1) for ids in reversed(lines)])
+        assert in_thread.result()[::-1] == of_seeds[0]
+
+
+@given(st.text(), st.integers(0, 2**64 - 1))
+@settings(max_examples=50)
+def test_other_subwords_have_the_same_text(subwords: Subwords, line: str, seed: int) -> None:
+    for ids in subwords.encode([line, f"ban {line}strour"]):
+        again = subwords.resample(ids, 0.3, seed)
+        assert subwords.decode(again) == subwords.decode(ids)
+        assert again == ids or subwords.unk not in again
+
+
+def test_merges_are_left_out_as_often_as_asked(tmp_path: Path) -> None:
+    """Of text whose words are two characters, each one merge, as many words stay whole as merges are made."""
+    words = ["ab", "cd", "ef"]
+    train_subwords([" ".join(words)] * 50, tmp_path / "m", "bpe", 4 + 7 + 6)
+    subwords = Subwords(tmp_path / "m")
+    (ids,) = subwords.encode(["ab"])
+    assert len(ids) == 1, "▁, a and b take two merges"
+    n_whole = sum(subwords.resample(ids, 0.2, seed) == ids for seed in range(3000))
+    assert n_whole / 3000 == pytest.approx(0.8**2, abs=0.03)
 
 
 def test_a_damaged_model_is_refused_or_still_works(subwords: Subwords, tmp_path: Path) -> None:

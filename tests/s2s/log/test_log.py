@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from s2s.config import LogConfig
+from s2s.config.duration import duration_text
 from s2s.log import Log
-from s2s.log.lines import MovingMeans, UpdateLine, duration, scientific, short
+from s2s.log.lines import MovingMeans, UpdateLine, scientific, short
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -404,7 +405,7 @@ def test_counts_are_short(value: float, text: str) -> None:
     ("value", "text"), [(0, "00:00:00"), (59.6, "00:01:00"), (20_470, "05:41:10"), (106_870, "1d 05:41:10")]
 )
 def test_durations_are_clear(value: float, text: str) -> None:
-    assert duration(value) == text
+    assert duration_text(value) == text
 
 
 @pytest.mark.parametrize("line", ['{"step": "x"}', '{"kind": "valid", "best": true}', "[" * 100_000, "\0" * 99, "5"])

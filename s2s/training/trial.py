@@ -1,20 +1,29 @@
-"""Seconds of an update, from parts of a batch where a whole one takes long."""
+"""A trainer for a trial, and with it the seconds of an update, from parts of a batch where a whole one takes long."""
 
 from __future__ import annotations
 
-__all__ = ["Timing", "time_updates"]
+__all__ = ["Timing", "time_updates", "trial_run"]
 
+import tempfile
 import time
+from contextlib import contextmanager
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2s.data.lazy_batch import split
+from s2s.log import Log
+from s2s.run import RunDirectory
+from s2s.training.build import build_trainer
 from s2s.training.train_step import n_tokens_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from s2s.config import Config
     from s2s.data.batching import Pair
+    from s2s.distributed import World
+    from s2s.plugin import Plugins
     from s2s.training.trainer import Trainer
 
 PARTS = (64, 16, 4)
@@ -30,6 +39,16 @@ class Timing(NamedTuple):
     seconds: float
     flops: float
     """Floating-point operations a second; 0: the model does not count its own"""
+
+
+@contextmanager
+def trial_run(config: Config, plugins: Plugins, world: World) -> Iterator[Trainer]:
+    """A trainer that leaves nothing behind but the prepared data; every process must call it."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Log(Path(folder), config.log, config.train.steps, rank=world.rank) as log,
+    ):
+        yield build_trainer(config, plugins, world, RunDirectory(Path(folder)), log)
 
 
 def time_updates(trainer: Trainer) -> Timing:

@@ -5,44 +5,25 @@ Its values lie above presets and below files and the command line: whoever names
 
 from __future__ import annotations
 
-__all__ = ["PLAN", "Decision", "Plan"]
+__all__ = ["PLAN", "Plan"]
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from s2s.compose.settings import Setting
-from s2s.errors import CheckpointError
-from s2s.io.atomic import write_file
-from s2s.io.json_files import dump_record, read_record
-from s2s.recipe.fingerprint import Fingerprint
-from s2s.recipe.hardware import Hardware
+from s2s import CheckpointError
+from s2s.io import dump_record, read_record
+from s2s_recipe.decision import Decision
+from s2s_recipe.fingerprint import Fingerprint
+from s2s_recipe.hardware import Hardware
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
     from pathlib import Path
 
+    from s2s.compose import Setting
+
 PLAN = "plan.json"
 """The file of a run's plan"""
-
-
-@dataclass(frozen=True)
-class Decision:
-    """One value, or the choice of a group."""
-
-    key: str
-    """Dotted key, such as arch.d_model; of a choice, the group"""
-    value: Any
-    reason: str
-    """What it follows from, in a few words: 161,721 pairs, 2 CPU cores"""
-    source: str = ""
-    """Where the rule was published, or the file of the measurement"""
-
-    by: str = ""
-    """Who decided, where it was not the plan's recipe: train.budget=30m"""
-
-    def origin(self, recipe: str) -> str:
-        """What --print-config says of the value."""
-        return f"{self.by or recipe}: {self.reason}" + (f" ({self.source})" if self.source else "")
 
 
 @dataclass(frozen=True)
@@ -58,14 +39,12 @@ class Plan:
     def settings(self) -> list[Setting]:
         """The recipe's decisions, each with its own origin, choices first."""
         own = sorted((d for d in self.decisions if not d.by), key=lambda decision: "." in decision.key)
-        return [self._setting(decision) for decision in own]
+        return [decision.setting(self.recipe) for decision in own]
 
     def measured(self, given: Container[str]) -> list[Setting]:
         """Decisions from measurements, but for options that are `given`: they suit whatever groups the user chose."""
-        return [self._setting(decision) for decision in self.decisions if decision.by and decision.key not in given]
-
-    def _setting(self, decision: Decision) -> Setting:
-        return Setting(tuple(decision.key.split(".")), decision.value, decision.origin(self.recipe))
+        own = [decision for decision in self.decisions if decision.by and decision.key not in given]
+        return [decision.setting(self.recipe) for decision in own]
 
     def extended(self, decisions: Sequence[Decision]) -> Plan:
         """The same with more decisions, which replace earlier ones about the same option."""
@@ -79,14 +58,9 @@ class Plan:
         lines = [self.fingerprint.describe()] if self.fingerprint else []
         return [*lines, f"{chosen}; reasons: --print-config, or {PLAN} in the run"]
 
-    def write(self, folder: Path) -> None:
-        """Keep it in a run."""
-        write_file(folder / PLAN, dump_record(asdict(self)))
-
-    @staticmethod
-    def forget(folder: Path) -> None:
-        """Remove the plan of a run that begins anew without one."""
-        (folder / PLAN).unlink(missing_ok=True)
+    def to_bytes(self) -> bytes:
+        """As the run keeps it."""
+        return dump_record(asdict(self))
 
     @classmethod
     def read(cls, folder: Path) -> Self | None:

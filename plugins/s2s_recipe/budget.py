@@ -9,24 +9,19 @@ from __future__ import annotations
 __all__ = ["Pace", "decide_steps", "measure_pace"]
 
 import gc
-import tempfile
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s2s.log import Log
-from s2s.recipe import Decision
-from s2s.recipe.pace import VALIDATIONS, interval, warmup
-from s2s.run import RunDirectory
-from s2s.training.build import build_trainer
-from s2s.training.timing import time_updates
+from s2s.training import time_updates, trial_run
+from s2s_recipe.decision import Decision
+from s2s_recipe.pace import VALIDATIONS, interval, warmup
 
 if TYPE_CHECKING:
+    from s2s import Plugins
     from s2s.config import Config
     from s2s.distributed import World
-    from s2s.plugin import Plugins
-    from s2s.training.trainer import Trainer
+    from s2s.training import Trainer
 
 FOR_VALIDATION, MOST_FOR_VALIDATION = 0.15, 0.3
 """Shares of the time that validations should take, and that they may take for there to be FEWEST of them"""
@@ -48,15 +43,11 @@ class Pace:
 
 def measure_pace(config: Config, plugins: Plugins, world: World) -> Pace:
     """The pace of the run that this configuration describes."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Log(Path(folder), config.log, config.train.steps, rank=world.rank) as log,
-    ):
-        trainer = build_trainer(config, plugins, world, RunDirectory(Path(folder)), log)
+    with trial_run(config, plugins, world) as trainer:
         update, flops = time_updates(trainer)
         validation = _validation(trainer)
     del trainer
-    gc.collect()  # before the real one is built
+    gc.collect()  # before the next one is built
     slowest = max(world.all_gather((update, validation)))
     return Pace(slowest[0], slowest[1], flops)
 

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from s2s.log.lines import duration
+from s2s.config import duration_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from s2s import Seq2Seq, Vocab
     from s2s.config import Config
-    from s2s.data.mapped_corpus import MappedCorpus
-    from s2s.model import Seq2Seq
-    from s2s.task import Vocab
+    from s2s.data import MappedCorpus
+    from s2s.training import Trainer
 
 MOST_EPOCHS = 100
 DAYS = 7
@@ -45,16 +45,14 @@ class Forecast:
     rare: dict[str, tuple[int, float]]
     """Vocabulary -> its size, share of its tokens that stand fewer than RARE times in the training text"""
 
-    def describe(self, config: Config, seconds: float, memory: int) -> Iterator[str]:
+    def describe(self, config: Config, seconds: float) -> Iterator[str]:
         """Lines of a dry run whose updates took so many seconds."""
         steps = config.train.steps
-        yield f"{seconds:.3g} s an update, {duration(seconds * steps)} for {steps:,}, {memory / 2**30:.1f} GiB so far"
         yield f"{self.epochs:,.1f} epochs of {self.n_pairs:,} pairs"
         for what, every in (("validation", config.valid.every), ("checkpoint", config.checkpoint.every)):
             first = seconds * min(every or steps, steps)
             minutes = config.checkpoint.minutes if what == "checkpoint" else 0
-            yield f"first {what} after {duration(min(first, 60 * minutes or first))}"
-        yield f"nothing is kept but the prepared data in {config.data.prepared}"
+            yield f"first {what} after {duration_text(min(first, 60 * minutes or first))}"
 
     def warnings(self, config: Config, seconds: float = 0.0) -> Iterator[str]:
         """Sentences about what the user may not have meant; seconds: of an update, where they were measured."""
@@ -85,18 +83,17 @@ class Forecast:
             )
 
 
-def forecast(
-    config: Config, model: Seq2Seq, vocab: Vocab, corpora: Sequence[tuple[MappedCorpus, float]], peak_flops: float
-) -> Forecast:
+def forecast(trainer: Trainer) -> Forecast:
     """The forecast of a run whose batches are filled to the last token."""
+    config, corpora, step = trainer.config, trainer.corpora, trainer.train_step
     n_pairs = sum(len(corpus) for corpus, _ in corpora)
     tokens = [sum(weight * (corpus.n_ids[side] + len(corpus)) for corpus, weight in corpora) for side in (0, 1)]
     updates = max(tokens) / config.train.n_tokens
     seconds = 0.0
-    operations = _operations_of_an_epoch(model, corpora)
-    if peak_flops and operations and updates:
-        seconds = config.train.steps / updates * operations / peak_flops
-    return Forecast(config.train.steps / max(updates, 1e-9), n_pairs, seconds, rare_tokens(vocab, corpora))
+    operations = _operations_of_an_epoch(step.model, corpora)
+    if trainer.peak_flops and operations and updates:
+        seconds = config.train.steps / updates * operations / trainer.peak_flops
+    return Forecast(config.train.steps / max(updates, 1e-9), n_pairs, seconds, rare_tokens(step.vocab, corpora))
 
 
 def rare_tokens(vocab: Vocab, corpora: Sequence[tuple[MappedCorpus, float]]) -> dict[str, tuple[int, float]]:

@@ -16,8 +16,8 @@ from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter, RaggedIds
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
-from s2s.training.budget import Pace, decide_steps
-from s2s.training.forecast import RARE, Forecast, rare_tokens
+from s2s_recipe.budget import Pace, decide_steps
+from s2s_recipe.forecast import RARE, Forecast, rare_tokens
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,9 +57,9 @@ def test_a_small_vocabulary_is_never_too_large() -> None:
 
 
 def test_a_dry_run_says_when_things_come() -> None:
-    lines = list(fine().describe(config("train.steps=1000", "valid.every=100", "checkpoint.minutes=2"), 3.6, 2**31))
-    assert lines[0] == "3.6 s an update, 01:00:00 for 1,000, 2.0 GiB so far"
-    assert lines[2:4] == ["first validation after 00:06:00", "first checkpoint after 00:02:00"]
+    lines = list(fine().describe(config("train.steps=1000", "valid.every=100", "checkpoint.minutes=2"), 3.6))
+    assert lines[0].startswith("20.0 epochs of 5,000 pairs")
+    assert lines[1:3] == ["first validation after 00:06:00", "first checkpoint after 00:02:00"]
 
 
 @pytest.mark.parametrize("joint", [True, False])

@@ -1,25 +1,22 @@
-"""What a corpus is like, from one pass over it in bounded memory: size, lengths, types, duplicates, overlap.
-
-Words are what white space separates, so that all of this is known before any subword is learnt.
-"""
+"""The fingerprint of a task's corpora, from one pass over them in bounded memory, before any subword is learnt."""
 
 from __future__ import annotations
 
-__all__ = ["Fingerprint", "Side", "take"]
+__all__ = ["take"]
 
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from s2s.recipe.counting import DistinctCounter, hashed
-from s2s.task import Example
+from s2s import Example
+from s2s_recipe.counting import DistinctCounter, hashed
+from s2s_recipe.fingerprint import Fingerprint, Side
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from s2s.task import Task
+    from s2s import Task
 
 BLOCK = 10_000
 """Pairs that are looked at together"""
@@ -28,54 +25,6 @@ LONGEST = 2000
 QUANTILES = (0.5, 0.95, 0.99, 1.0)
 HELD_OUT = 100_000
 """Pairs of a development or test set that are looked for in the training corpus"""
-
-
-@dataclass(frozen=True)
-class Side:
-    """One side of the training pairs."""
-
-    n_words: int
-    n_characters: int
-    n_types: int
-    """Different words; beyond 65,536 an estimate"""
-    lengths: tuple[int, int, int, int]
-    """Words of a sentence: median, 95%, 99%, longest (at most 2,000)"""
-
-
-@dataclass(frozen=True)
-class Fingerprint:
-    """The training pairs, and how many of the held-out ones are among them."""
-
-    n_pairs: int
-    n_rejected: int
-    src: Side
-    tgt: Side
-    duplicates: float
-    """Share of the pairs that repeat another"""
-    overlap: dict[str, float] = field(default_factory=dict)
-    """Held-out split -> share of its sources that are sources of training pairs; of the user's own files alone"""
-    from_files: bool = True
-    """Whether the pairs are the user's own; a built-in corpus is not"""
-
-    def describe(self) -> str:
-        """One line for the first screen."""
-        src, tgt = self.src, self.tgt
-        seen = "".join(f", {share:.1%} of {split} sources seen in training" for split, share in self.overlap.items())
-        return (
-            f"{self.n_pairs:,} pairs, {src.n_words:,} + {tgt.n_words:,} words, {src.n_types:,} + {tgt.n_types:,} "
-            f"types, half of the targets longer than {tgt.lengths[0]} words, longest {tgt.lengths[-1]}, "
-            f"{self.duplicates:.1%} duplicates{seen}"
-        )
-
-    def record(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return asdict(self)
-
-    @classmethod
-    def of_record(cls, record: dict[str, Any]) -> Self:
-        """What `record` gave."""
-        sides = {side: Side(**{**record[side], "lengths": tuple(record[side]["lengths"])}) for side in ("src", "tgt")}
-        return cls(**{**record, **sides})
 
 
 def take(task: Task) -> Fingerprint:

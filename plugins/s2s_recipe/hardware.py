@@ -40,8 +40,7 @@ def measure(world: World, train: TrainConfig) -> Hardware:
     """The devices of these processes, computing as `train` says; every process must call it."""
     import torch
 
-    from s2s.backend.device import free_memory, matmul_rate
-    from s2s.backend.matmul import select_matmul
+    from s2s.backend import free_memory, matmul_rate, select_matmul
 
     if train.threads:
         torch.set_num_threads(train.threads)

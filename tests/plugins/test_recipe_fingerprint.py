@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from s2s.recipe import fingerprint
-from s2s.recipe.counting import DistinctCounter, hashed
 from s2s.task import Example, Rejected, Sources
+from s2s_recipe import corpus_pass
+from s2s_recipe.counting import DistinctCounter, hashed
+from s2s_recipe.fingerprint import Fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,8 +38,8 @@ def sentence(rng: random.Random, most: int = 30) -> str:
     return " ".join(str(rng.randrange(900)) for _ in range(rng.randint(1, most)))
 
 
-def take(**splits: list[Any]) -> fingerprint.Fingerprint:
-    return fingerprint.take(Lines(**splits))  # type: ignore[arg-type]
+def take(**splits: list[Any]) -> Fingerprint:
+    return corpus_pass.take(Lines(**splits))  # type: ignore[arg-type]
 
 
 def test_it_counts_what_counting_everything_counts() -> None:
@@ -54,14 +55,14 @@ def test_it_counts_what_counting_everything_counts() -> None:
         assert side.n_words == sum(lengths)
         assert side.n_characters == sum(map(len, lines))
         assert side.n_types == len({word for line in lines for word in line.split()})
-        assert side.lengths == tuple(lengths[max(int(np.ceil(q * len(lengths))), 1) - 1] for q in fingerprint.QUANTILES)
+        assert side.lengths == tuple(lengths[max(int(np.ceil(q * len(lengths))), 1) - 1] for q in corpus_pass.QUANTILES)
 
 
 def test_it_does_not_depend_on_the_size_of_its_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(2)
     pairs = [Example(sentence(rng), sentence(rng)) for _ in range(500)]
     whole = take(train=pairs, valid=pairs[:50])
-    monkeypatch.setattr(fingerprint, "BLOCK", 7)
+    monkeypatch.setattr(corpus_pass, "BLOCK", 7)
     assert take(train=pairs, valid=pairs[:50]) == whole
 
 
@@ -78,7 +79,7 @@ def test_of_nothing_it_is_empty() -> None:
 
 def test_its_record_gives_it_back() -> None:
     found = take(train=[Example("a b", "c")], test=[Example("a b", "x")])
-    assert fingerprint.Fingerprint.of_record(found.record()) == found
+    assert Fingerprint.of_record(found.record()) == found
     assert "1 pairs" in found.describe()
 
 

@@ -9,9 +9,9 @@ import pytest
 from s2s.compose import compose
 from s2s.config import Config
 from s2s.plugin import load_plugins
-from s2s.recipe import Fingerprint, Hardware, Side, Situation
-from s2s_transformer import AutoConfig
-from s2s_transformer.recipe import LADDER, auto
+from s2s_recipe import AutoConfig, Fingerprint, Hardware, Side, Situation
+from s2s_recipe.plan import Plan
+from s2s_recipe.rule import LADDER, auto
 
 PLUGINS = load_plugins()
 CPU = Hardware("cpu", 1, 2, 1e11, 5e10, 20 * 2**30)
@@ -86,8 +86,6 @@ def test_every_decision_composes_and_says_why() -> None:
         situation = Situation(corpus(n), CPU, composed.config, {}, None)
         decisions = list(auto(AutoConfig(name="auto"))(situation))
         assert all(decision.reason for decision in decisions)
-        from s2s.recipe import Plan
-
         plan = Plan("recipe=auto", tuple(decisions))
         config = compose(Config, ["task=translation"], PLUGINS, plan.settings()).config
         assert config.arch.d_model in {size.d_model for size in LADDER}

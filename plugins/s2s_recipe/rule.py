@@ -11,13 +11,14 @@ __all__ = ["auto"]
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from s2s.recipe import VALIDATIONS, Decision, interval, warmup
+from s2s_recipe.decision import Decision
+from s2s_recipe.pace import VALIDATIONS, interval, warmup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from s2s.recipe import Situation
-    from s2s_transformer import AutoConfig
+    from s2s_recipe import AutoConfig
+    from s2s_recipe.situation import Situation
 
 
 class Size(NamedTuple):

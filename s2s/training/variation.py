@@ -1,0 +1,31 @@
+"""Pairs as the task encodes them anew in every epoch, within the longest that the run takes."""
+
+from __future__ import annotations
+
+__all__ = ["varied"]
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from s2s.task import Encoded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from s2s.data.batching import Pair
+    from s2s.task import Task
+
+
+def varied(task: Task, max_len: int | None) -> Callable[[Pair, int], Pair] | None:
+    """`Task.variation` of ids that were read from disk; a pair that would exceed `max_len`, eos included, stays."""
+    vary = task.variation()
+    if vary is None:
+        return None
+
+    def within(pair: Pair, seed: int) -> Pair:
+        src, tgt = vary(Encoded(*(list(map(int, side)) for side in pair)), seed)
+        fits = max_len is None or max(len(src), len(tgt)) < max_len
+        return (np.array(src, np.int32), np.array(tgt, np.int32)) if fits else pair
+
+    return within

@@ -1,0 +1,50 @@
+"""Training on pairs that the task encodes anew: what resuming and the longest length make of them."""
+
+from __future__ import annotations
+
+import hashlib
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from tiny_runs import SMALL, write_corpus
+
+from s2s.cli import train
+from s2s.task import Encoded
+from s2s.training.variation import varied
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def weights(run: Path) -> str:
+    """The hash of the weights after the last update."""
+    newest = max((run / "checkpoints").glob("step-*"))
+    return hashlib.sha256((newest / "model.safetensors").read_bytes()).hexdigest()
+
+
+def test_a_run_with_sampled_subwords_goes_on_as_if_it_had_never_ended(tmp_path: Path) -> None:
+    """To the byte, in the middle of an epoch, and unlike a run without sampling."""
+    write_corpus(tmp_path, n=60)
+    runs = tmp_path / "runs"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        for run, *stages in (("whole", 9), ("parted", 4, 9), ("plain", 9)):
+            sampling = [] if run == "plain" else ["task.subword_sampling=0.3"]
+            for steps in stages:
+                arguments = [*SMALL, *sampling, "schedule=constant", f"train.steps={steps}", f"run={run}", "--quiet"]
+                assert train.main(arguments) == 0
+    assert weights(runs / "whole") == weights(runs / "parted") != weights(runs / "plain")
+
+
+def test_a_pair_that_would_grow_too_long_stays_as_it_is() -> None:
+    doubled: Any = SimpleNamespace(variation=lambda: lambda pair, _: Encoded(pair.src * 2, pair.tgt))
+    vary = varied(doubled, max_len=9)
+    assert vary
+    for n in range(1, 9):
+        src, tgt = vary((np.arange(n), np.arange(3)), 0)
+        assert len(src) == (2 * n if 2 * n + 1 <= 9 else n), "eos counts, too"
+        assert len(tgt) == 3
+    still: Any = SimpleNamespace(variation=lambda: None)
+    assert varied(still, 9) is None
