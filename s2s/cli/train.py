@@ -47,7 +47,7 @@ def train_or_launch(
             return code
         if composed.config.train.devices not in (1, "auto"):
             raise ConfigError(
-                f"train.devices={composed.config.train.devices}: no plugin that is loaded starts processes."
+                f"train.devices={composed.config.train.devices}: no loaded plugin starts processes."
                 + plugins.registry.absent()
             )
     return train(composed, plugins, options)

@@ -42,9 +42,7 @@ def build_model(
         plugins=plugins,
     )
     if not reports and (config.train.init_from or config.train.freeze):
-        raise ConfigError(
-            "train.init_from, train.freeze: no plugin that is loaded has them." + plugins.registry.absent()
-        )
+        raise ConfigError("train.init_from, train.freeze: no loaded plugin has them." + plugins.registry.absent())
     if config.train.activations == "recompute":
         checkpoint_activations(model)
     return model, {heading: lines for report in reports for heading, lines in report.items()}

@@ -119,3 +119,13 @@ def test_an_output_is_not_continued_with_other_members(trained: Path, capsys: An
     assert code == 2
     assert "out.partial cannot be continued: checkpoint was [" in err
     assert call("s2s-generate", [*command, "run=[x,y]"], capsys)[0] == 0
+
+
+@pytest.mark.parametrize("asked", [["run=[x,y]"], ["run=x", "checkpoint=[last,step-000004]"], ["run=x", "fusion=y"]])
+def test_several_models_without_the_plugin_are_refused(
+    asked: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "ensemble")
+    code, _, err = call("s2s-generate", [*GENERATE, *asked], capsys)
+    assert code == 2
+    assert "no loaded plugin combines models. Blocked by S2S_BLOCK_PLUGINS: ensemble." in err

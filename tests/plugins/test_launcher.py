@@ -13,6 +13,7 @@ import pytest
 from folders import ROOT
 from sorting_runs import SMALL, WATCH, outcome, status, train, train_in_ranks
 
+from s2s.cli.train import main
 from s2s.config import TrainConfig
 from s2s.errors import ConfigError
 from s2s.io.exit_status import Cause, ExitStatus
@@ -183,3 +184,11 @@ def wait_for_update(folder: Path, step: int) -> None:
             return
         time.sleep(0.1)
     raise AssertionError("no update in 150 seconds")
+
+
+def test_a_number_of_devices_without_the_plugin_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "launcher")
+    assert main(["task=translation", "arch=transformer_tiny", "train.devices=2"]) == 2
+    assert "train.devices=2: no loaded plugin starts processes. Blocked by" in capsys.readouterr().err

@@ -323,4 +323,4 @@ def test_options_without_the_plugin_are_refused(
 ) -> None:
     monkeypatch.setenv("S2S_BLOCK_PLUGINS", "stages")
     assert train("stage", option) == 2
-    assert "no plugin that is loaded has them. Blocked by S2S_BLOCK_PLUGINS: stages." in capsys.readouterr().err
+    assert "no loaded plugin has them. Blocked by S2S_BLOCK_PLUGINS: stages." in capsys.readouterr().err

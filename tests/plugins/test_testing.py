@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from s2s import testing
+import s2s_testing as testing
 from s2s.model import AttentionMap, Memory, Seq2Seq, State
 from s2s.registry import Choice, Entry
 from s2s.task import Constraint, Encoded, Example, Rejected, Sources, Task, Vocab
