@@ -34,6 +34,7 @@ def lines(path: Path) -> list[str]:
 def outcome(run: Path, data: Path, tests: int | None) -> dict[str, Any]:
     """The scores of the test set, and what the run's plan and log say."""
     import s2s
+    from s2s.io import read_record
 
     began = time.process_time()
     outputs = [str(output) for output in s2s.load(run).translate(lines(data / "test.en")[:tests])]
@@ -42,7 +43,7 @@ def outcome(run: Path, data: Path, tests: int | None) -> dict[str, Any]:
     valid = [record["step"] for record in records if record.get("kind") == "valid"]
     saved = [record["step"] for record in records if record.get("kind") == "saved"]
     status = json.loads((run / "status.json").read_text())
-    plan = json.loads((run / "plan.json").read_text())
+    plan = read_record(run / "plan.json")
     return {
         "steps": status["steps"],
         "first validation": valid[:1],

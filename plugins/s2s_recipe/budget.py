@@ -98,11 +98,18 @@ def validations(pace: Pace, seconds: float, *, may_decode_less: bool) -> Validat
         return Validations(n, pace.n_sentences, each)
     if not may_decode_less:
         return Validations(_at_most(each, seconds), pace.n_sentences, each)
-    left = FOR_VALIDATION * seconds / FEWEST - pace.loss
-    n_sentences = int(left / pace.sentence) if pace.sentence else 0
-    n_sentences = n_sentences if n_sentences >= FEWEST_SENTENCES else 0
+    n_sentences = _n_sentences(pace, seconds)
     each = pace.loss + pace.sentence * n_sentences
     return Validations(_at_most(each, seconds), n_sentences, each)
+
+
+def _n_sentences(pace: Pace, seconds: float) -> int:
+    """As many as FEWEST validations have time for; FEWEST_SENTENCES may take the larger share, else none is decoded."""
+    fewest = pace.loss + FEWEST_SENTENCES * pace.sentence
+    if not pace.sentence or fewest > MOST_FOR_VALIDATION * seconds / FEWEST:
+        return 0
+    n = int((FOR_VALIDATION * seconds / FEWEST - pace.loss) / pace.sentence)
+    return min(max(n, FEWEST_SENTENCES), pace.n_sentences)
 
 
 def _at_most(each: float, seconds: float) -> int:
