@@ -12,12 +12,12 @@ int64_t s2s_merge_candidates(const float *log_probs, const int64_t *tokens, cons
                              int64_t B, int64_t K, int64_t m, int64_t n, float *best, int64_t *parent, int64_t *token,
                              float *log_prob, int64_t *before) {
     for (int64_t b = 0; b < B; b++, log_probs += K * m, tokens += K * m, score += K, node += K) {
-        int count = 0;
+        int64_t count = 0;
         for (int64_t i = 0; i < K * m; i++) {
             float total = score[i / m] + log_probs[i];
-            if (total > -INFINITY && (count < n || total > best[count - 1]))
-                count = insert(best, parent, count, n, total, i);
+            if (total > -INFINITY) count = keep_best(best, parent, count, n, total, i);
         }
+        sort_best(best, parent, count);
         for (int64_t i = 0; i < n; i++, best++, parent++, token++, log_prob++, before++) {
             int64_t at = i < count ? *parent : 0;
             if (i >= count) *best = -INFINITY;

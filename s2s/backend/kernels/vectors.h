@@ -88,4 +88,38 @@ static inline int insert(float *values, int64_t *ids, int count, int n, float y,
     return count;
 }
 
+/* Put y in the place of a heap's first, and restore the order: a parent is no better than its children. */
+static inline void sift(float *values, int64_t *ids, int64_t n, float y, int64_t id) {
+    int64_t j = 0;
+    for (int64_t c; (c = 2 * j + 1) < n; j = c) {
+        if (c + 1 < n && (values[c + 1] < values[c] || (values[c + 1] == values[c] && ids[c + 1] > ids[c]))) c++;
+        if (y < values[c] || (y == values[c] && id > ids[c])) break;
+        values[j] = values[c], ids[j] = ids[c];
+    }
+    values[j] = y, ids[j] = id;
+}
+
+/* Put y, which has a larger id than all before, into a heap of the n best, the worst of them first; of equal ones those
+with the smaller ids are better. Returns how many there are. */
+static inline int64_t keep_best(float *values, int64_t *ids, int64_t count, int64_t n, float y, int64_t id) {
+    int64_t j = count;
+    if (count < n) {
+        for (int64_t up; j > 0 && values[up = (j - 1) / 2] >= y; j = up) values[j] = values[up], ids[j] = ids[up];
+        values[j] = y, ids[j] = id;
+        return count + 1;
+    }
+    if (n && y > values[0]) sift(values, ids, n, y, id);
+    return count;
+}
+
+/* The heap as a list, the best first. */
+static inline void sort_best(float *values, int64_t *ids, int64_t count) {
+    while (count-- > 1) {
+        float y = values[count];
+        int64_t id = ids[count];
+        values[count] = values[0], ids[count] = ids[0];
+        sift(values, ids, count, y, id);
+    }
+}
+
 #endif
