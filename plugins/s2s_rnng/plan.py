@@ -102,13 +102,15 @@ class _Plans:
             padded = pad_sequence([make(nodes_of_one) for nodes_of_one in children], batch_first=True)
             heights.append(Brackets(make(nodes), make(labels), padded, make([len(c) for c in children])))
         firsts = [0, 1]
-        for group in self.depths:
-            firsts.append(firsts[-1] + len(group))
+        for depth in self.depths:
+            firsts.append(firsts[-1] + len(depth))
+        takers, words = make(self.words).reshape(-1, 2).unbind(1)
         made = Plan(
-            *make(self.words).reshape(-1, 2).unbind(1),
+            takers,
+            words,
             make(self.taken).view_as(tgt),
             heights,
-            [Depth(*make(group).unbind(1)) for group in self.depths],
+            [Depth(*make(depth).unbind(1)) for depth in self.depths],
             make([firsts[depth] + row for depth, row in self.tops]).view_as(tgt),
         )
         return made if tgt.device.type == "cpu" else _moved(made, tgt.device)

@@ -90,9 +90,10 @@ class Stack(NamedTuple):
 
     def closing(self, change: Change) -> Closing | None:
         """None: no bracket closes."""
-        rows = change.closes.nonzero(as_tuple=True)
-        if not len(rows[0]):
+        sentences, hypotheses = change.closes.nonzero(as_tuple=True)
+        if not len(sentences):
             return None
+        rows = sentences, hypotheses
         base, innermost = change.base[rows], change.innermost[rows]
         n_children = self.depth[rows] - base - 1
         child = torch.arange(max(1, int(n_children.max())), device=base.device)

@@ -58,7 +58,7 @@ class Stories(Task):
 
     def learn(self, directory: Path) -> None:
         """All words of the training stories and answers."""
-        words = set()
+        words: set[str] = set()
         for corpus, _ in self.corpora("train"):
             for example in self.examples("train", corpus):
                 if isinstance(example, Example):
