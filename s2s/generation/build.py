@@ -55,6 +55,8 @@ class LoadedModels:
         task = self.models.first.task
         settled = {name: getattr(self.config, name) for name in MODEL_OPTIONS}
         chosen = recompose(self.models.first.config, {"search": composed.given.get("search", {})}, self.plugins).search
+        if "max_source" not in composed.given:  # what the run was trained on is not too long for it
+            settled["max_source"] = max(self.models.first.config.data.max_len, composed.config.max_source)
         config = resolve_candidates(replace(composed.config, **settled), chosen)
         search, how = self._search(chosen, config)
         utility = build_utility(config, task, self.plugins)

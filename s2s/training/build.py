@@ -11,7 +11,7 @@ import torch
 
 from s2s.backend.device import keep_freed_memory, matmul_rate
 from s2s.backend.selection import DTYPES, BackendSelection
-from s2s.config import Config
+from s2s.config import Config, GenerateConfig
 from s2s.data.batching import Batches
 from s2s.data.prepare import Prepared, prepare
 from s2s.distributed import DDP, FSDP, World
@@ -157,7 +157,7 @@ class _Builder:
         self, train_step: TrainStep, task: Task, prepared: Prepared, metrics: Sequence[Metric], search: Search
     ) -> Validation:
         """Validation of the model that is trained, by the search of the configuration."""
-        model = train_step.model
+        model, longest = train_step.model, max(self.config.data.max_len, GenerateConfig.max_source)
         return Validation(
             config=self.config,
             task=task,
@@ -166,7 +166,7 @@ class _Builder:
             corpora=prepared.valid,
             examples=dev_examples(task, self.config),
             metrics=metrics,
-            generator=Generator(model, task, search, self.world.device),
+            generator=Generator(model, task, search, self.world.device, GenerateConfig(max_source=longest)),
             world=self.world,
         )
 

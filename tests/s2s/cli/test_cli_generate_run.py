@@ -52,6 +52,25 @@ def _here(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(trained)
 
 
+def test_an_input_as_long_as_those_of_training_is_not_too_long(trained: Path, capsysbinary: Any) -> None:
+    """Not even beyond the default of max_source; what is given counts."""
+    (trained / "long").write_text("a " * 1_100 + "\n")
+    again = ["task=translation", "task.train=[a.en,a.de]", "task.vocab_size=40", "arch=transformer_tiny"]
+    assert train([*again, "train.steps=0", "train.threads=1", "data.max_len=4000", "run=long", "--quiet"]) == 0
+    arguments = [
+        "threads=1",
+        "input=long",
+        "search=greedy",
+        "search.max_len_a=0",
+        "search.max_len_b=2",
+        "too_long=error",
+    ]
+    assert main(["run=long", *arguments]) == 0
+    assert main(["run=long", "max_source=1024", *arguments]) == 2
+    assert main(["run=x", *arguments]) == 2
+    assert b"longer than the 1,024 allowed" in capsysbinary.readouterr().err
+
+
 def test_a_run_is_found_and_its_search_can_be_changed_in_part(trained: Path, capsysbinary: Any) -> None:
     (trained / "in.jsonl").write_text("".join(json.dumps({"src": line}) + "\n" for line in sentences(5)))
     lengths = []
