@@ -17,7 +17,7 @@ class ScoreConfig:
 
     s2s-score task=translation hyp=output.txt ref=reference.txt
     s2s-score task=translation hyp=[a.txt,b.txt] ref=reference.txt metrics=bleu
-    s2s-score model=my_run src=input.txt ref=reference.txt --per-sentence
+    s2s-score model=my_run src=input.txt ref=reference.txt per_sentence=true
     """
 
     task: Choice = field(default_factory=Choice, metadata={"may_stay_open": True})

@@ -1,4 +1,4 @@
-"""s2s-prepare: train the tokeniser and encode the corpora, without training a model."""
+"""s2s-prepare: learn the vocabulary and encode the corpora; no model is trained."""
 
 from __future__ import annotations
 
