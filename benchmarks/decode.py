@@ -1,6 +1,6 @@
 """How fast outputs are found, beside peers on the same weights and the same lengths, in one interleaved run.
 
-    python benchmarks/decode.py sizes=tiny,small,base cases=mt,parse peer=ctranslate2,hf latency=true out=decode.jsonl
+    python benchmarks/decode.py sizes=tiny,width128,small,base cases=mt,parse peer=ctranslate2,hf latency=true out=FILE
 
 mt: 26 symbols in, 26 out, beam 4 (beams=1,4,21), batches=1,8,32. parse: 24 in, 84 out, beam 21, batches of 8.
 run=RUN source=FILE: a trained model on real sentences, until it ends, in a stream of batch= sentences at once.
@@ -15,6 +15,7 @@ import copy
 import json
 import resource
 import statistics
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -46,7 +47,7 @@ def main(arguments: list[str]) -> None:
     if options["memory"]:
         return print(json.dumps(memory(options)))
     rows: list[dict[str, Any]] = []
-    keep(rows, {"roofline": roofline(), "options": given, "torch": torch.__version__}, options)
+    keep(rows, {"roofline": roofline(), "options": given, "torch": torch.__version__, **machine()}, options)
     if options["run"]:
         real(rows, options)
     else:
@@ -157,6 +158,15 @@ def memory(options: dict[str, str]) -> dict[str, Any]:
     make(model, vocab, options["quantization"])(work)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {"case": name, "engine": options["memory"], "peak MiB": peak // 1024, "before": before // 1024}
+
+
+def machine() -> dict[str, str]:
+    """The processor, its widest vectors, and the commit that is measured."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    vectors = next((name for name in ("avx512f", "avx2") if name in fields.get("flags", "").split()), "")
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return {"processor": fields.get("model name", ""), "vectors": vectors, "commit": commit.stdout.strip()}
 
 
 def roofline() -> dict[str, float]:

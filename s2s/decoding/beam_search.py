@@ -6,7 +6,8 @@ hypotheses.
 No decision about a sentence depends on another: an output does not depend on the batch.
 
 A search of your own may derive from `BeamSearch`. Its public methods are called in every mode, with C operators and
-with their equivalents in torch, so overriding one of them replaces that part of the search everywhere.
+with their equivalents in torch, so overriding one of them replaces that part of the search everywhere. `BeamSearch`
+itself takes several steps as one call where it can (see `fused_steps`); a search that derives from it does not.
 """
 
 from __future__ import annotations
