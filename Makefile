@@ -7,7 +7,7 @@ WORKERS ?= 2
 # Idle threads sleep instead of spinning: on a machine that others use, spinning costs a factor of ten.
 export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: demo test fuzz test-long test-gpu test-wheel check format clean
+.PHONY: demo docs test fuzz attack test-sanitize test-long test-gpu test-wheel check format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("s2s needs Python 3.11 or newer: make PYTHON=python3.12 …" if sys.version_info < (3, 11) else 0)'
@@ -36,8 +36,28 @@ fuzz: $(READY)
 	S2S_FUZZ=2500 $(BIN)/python -m pytest -q -n $(WORKERS) tests/s2s/compose/test_compose_fuzz.py
 	S2S_FUZZ=500 $(BIN)/python -m pytest -q -n $(WORKERS) tests/s2s/cli/test_command_fuzz.py
 
+# Kills, flipped bits, mistakes, crafted runs and lost ranks, each from a seed; it goes on where its logs end. A case alone:
+# PYTHONPATH=tests/harness python -m attack flips --seed 1 --only 17
+SEED ?= 1
+attack: $(READY)
+	mkdir -p build
+	for family in kills:200 flips:1000 mistakes:5000 crafted:200 ranks:20; do \
+		PYTHONPATH=tests/harness $(BIN)/python -m attack $${family%:*} --count $${family#*:} --seed $(SEED) \
+			--log build/attack-$${family%:*}-$(SEED).jsonl || exit 1; done
+
 test-gpu: $(READY)
 	$(BIN)/python -m pytest -q -m gpu
+
+# The functions in C compiled with AddressSanitizer and UBSan: a read or write beyond an array ends the tests.
+SANITIZED := $(CURDIR)/build/sanitized
+test-sanitize: $(READY)
+	mkdir -p $(SANITIZED)
+	printf '#!/bin/sh\nexec gcc -g "$$@" -fsanitize=address,undefined -fno-sanitize-recover=all\n' > $(SANITIZED)/cc
+	chmod +x $(SANITIZED)/cc
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
+		XDG_CACHE_HOME=$(SANITIZED) CC=$(SANITIZED)/cc S2S_KERNELS=native $(BIN)/python -m pytest -q -n 0 -p no:cacheprovider \
+		tests/s2s/backend/test_kernels.py tests/s2s/backend/test_kernels_label_smoothing.py tests/s2s/backend/test_operators.py \
+		tests/s2s/backend/test_linear.py tests/plugins/test_transformer_fused_decoder.py
 
 # What depends on the installation (commands, presets, C sources, plugins), against the wheel as a user gets it: run from
 # another folder, so that the sources are out of sight.
@@ -47,6 +67,11 @@ test-wheel: $(READY)
 	$(BIN)/python -m build --wheel --outdir build/wheel . > build/wheel.log 2>&1 || (cat build/wheel.log; exit 1)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target build/wheel/site build/wheel/*.whl
 	cd build && PYTHONPATH=$(CURDIR)/build/wheel/site ../$(BIN)/pytest -q -n $(WORKERS) -c ../pyproject.toml --rootdir .. $(WHEEL_TESTS)
+
+# The documentation as a site, in build/site; a link that leads nowhere is an error.
+docs: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(BIN)/mkdocs build --strict --quiet
 
 check: $(READY)
 	$(BIN)/ruff format --check .

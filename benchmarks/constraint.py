@@ -21,7 +21,7 @@ from rich.table import Table
 
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.log_probs import gather_hypotheses
+from s2s.decoding.model_scores import gather_hypotheses
 from s2s.decoding.request import SearchRequest, search_all
 from s2s.task import Constraint, Vocab
 from s2s_parsing.constraint import Bounds, TreeConstraint

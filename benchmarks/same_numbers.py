@@ -36,9 +36,17 @@ DECODED: tuple[list[str], ...] = (
     ["search.beam=21", "search.stop=first_k"],
     ["search=greedy"],
     ["search=sample"],
+    ["search.beam=6", "search.num_beam_groups=3", "nbest=6", "format=jsonl"],
+    ["search=sample", "mbr=chrf", "candidates=8", "format=tsv"],
+    ["input=lexical.jsonl", "search.beam=8", "nbest=2", "format=jsonl", "fields=[align,tokens]"],
+    ["input=lexical.jsonl", "search.beam=8", "search.num_beam_groups=2", "no_repeat_ngram_size=2", "format=jsonl"],
 )
 """Arguments of s2s-generate; none: beam search with 4 hypotheses"""
 INPUT = "the old man sees a red house .\na dog sleeps .\nwhere is the small green book ?\n" * 3
+LEXICAL = (
+    '{"src": "the old man sees a red house .", "phrases": ["rote Katze", "und"]}\n'
+    '{"src": "a dog sleeps .", "prefix": "Die"}\n{"src": "where is the book ?"}\n'
+)
 LOGGED = ("step", "loss", "nll", "gnorm", "bleu", "f1")
 
 
@@ -49,8 +57,10 @@ def main() -> None:
             command(folder, "s2s-train", f"run={run}", *COMMON, *arguments)
             print(run, *figures(folder / "runs" / run), flush=True)
         (folder / "input.txt").write_text(INPUT)
+        (folder / "lexical.jsonl").write_text(LEXICAL)
+        common = ["run=tiny", "input=input.txt", "threads=1", "device=cpu"]
         for arguments in DECODED:
-            out = command(folder, "s2s-generate", "run=tiny", "input=input.txt", "threads=1", "device=cpu", *arguments)
+            out = command(folder, "s2s-generate", *common, *arguments)
             print("generate", *arguments, f"{len(out)} characters", digest(out.encode()), flush=True)
 
 

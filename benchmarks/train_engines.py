@@ -27,10 +27,10 @@ from s2s.data.batching import Pair
 from s2s.distributed import DDP, World
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
-from s2s.optim import AdamConfig
-from s2s.optim.adam import adam
 from s2s.plugin import load_plugins
 from s2s.training.train_step import TrainStep
+from s2s_optim import AdamConfig
+from s2s_optim.build import adam
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 from train_peers import Peer

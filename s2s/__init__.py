@@ -10,6 +10,7 @@ change without notice. The contracts are here, in `s2s` itself; what needs torch
 from __future__ import annotations
 
 __all__ = [
+    "PRESET_GROUPS",
     "PUBLIC",
     "Attention",
     "AttentionMap",
@@ -23,6 +24,7 @@ __all__ = [
     "Corpus",
     "DataError",
     "Decode",
+    "Effect",
     "Encoded",
     "Entry",
     "Example",
@@ -66,7 +68,7 @@ from typing import TYPE_CHECKING
 from s2s.errors import CheckpointError, ConfigError, DataError, PluginError, UserError, did_you_mean
 from s2s.lazy import lazy_names
 from s2s.plugin import Plugins, TrainerView, hookimpl, load_plugins
-from s2s.registry import Choice, Entry, Registry
+from s2s.registry import PRESET_GROUPS, Choice, Entry, Registry
 
 if TYPE_CHECKING:
     from s2s.api import evaluate, load, plugins, train
@@ -74,7 +76,7 @@ if TYPE_CHECKING:
     from s2s.corpus import Corpus
     from s2s.model import AttentionMap, Memory, Seq2Seq, State, evaluating
     from s2s.objective import Auxiliary, Context, Decode, Mean, Objective, SentenceMetric, Sums, rows_without_eos
-    from s2s.task import Constraint, Encoded, Example, Guide, Rejected, Side, Sources, Task, TokenNames, Vocab
+    from s2s.task import Constraint, Effect, Encoded, Example, Guide, Rejected, Side, Sources, Task, TokenNames, Vocab
     from s2s.trained_model import Attention, TrainedModel
 
 PUBLIC = (
@@ -93,10 +95,7 @@ PUBLIC = (
     "s2s.metrics",
     "s2s.nn",
     "s2s.optim",
-    "s2s.recipe",
     "s2s.run",
-    "s2s.schedules",
-    "s2s.testing",
     "s2s.training",
 )
 """The modules that a plugin may import."""

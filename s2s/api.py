@@ -47,11 +47,10 @@ def train(*arguments: str, quiet: bool = False, **options: Any) -> Path:
     from s2s.cli.command import Options
     from s2s.cli.train import train_or_launch
     from s2s.run import run_path
-    from s2s.training.session import default_name
 
     given = [*arguments, *arguments_of(Config, options)]
     composed, plugins = _composed(Config, given)
-    path = run_path(composed.config.run or default_name(composed, plugins))
+    path = run_path(composed.config.run or plugins.hook.s2s_run_name(composed=composed))
     code = train_or_launch(composed, plugins, Options(quiet=quiet), [*given, *["--quiet"] * quiet])
     if code:
         raise S2SError(f"training in {path} ended with exit code {code}; the log there says why")
@@ -70,7 +69,7 @@ def evaluate(
 ) -> dict[str, Score]:
     """The scores of outputs against references, under the names of `metrics`: by default the task's.
 
-    refs: one for each output, or [n_refs][n_sentences]. samples: of the bootstrap for the 95% intervals; 0: none.
+    refs: one for each output, or `[n_refs][n_sentences]`. samples: of the bootstrap for the 95% intervals; 0: none.
     Options are those of metrics, such as `lowercase=True`.
     """
     several: list[Any] = [refs] if refs and isinstance(refs[0], str) else list(refs)

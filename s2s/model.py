@@ -3,7 +3,7 @@
 Shapes: B sentences, S source length, T target length, K hypotheses of a sentence, D width, V target tokens.
 
 Write `encode` and `decode`, and every search already works. `start` and `step` are a speed-up, which
-`s2s.testing.assert_step_is_decode` holds equal to `decode`.
+`s2s_testing.assert_step_is_decode` holds equal to `decode`.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class State:
     """
 
     joins: ClassVar[bool] = False
-    """Whether zeros at the end of any dimension but the first change nothing, so that `join` is right. A search then
-    admits waiting sentences to a batch as others leave it; else they wait until it is empty. A stored mask must then
-    be True where a position counts, since joining fills up with zeros."""
+    """Whether zeros appended to any dimension but the first change nothing, so that `join` is correct. A search then
+    replaces finished sentences of a batch by others of the queue; otherwise only once the batch is empty. A stored mask
+    must be True at the positions that count, since joining pads with zeros."""
 
     captures: ClassVar[bool] = False
     """Whether a step can be captured in a CUDA graph: it leaves the shapes of `buffers` as they are, and nothing in it
@@ -88,9 +88,9 @@ class State:
     def clear_rows(self, n: int) -> None:
         """Make the rows of the buffers from n on, which hold no sentence, safe for a step."""
 
-    def after_step(self, beam: int) -> Self:
-        """With counts on the host as after a step of `beam` hypotheses, which was replayed."""
-        del beam
+    def after_step(self, beam: int, n_steps: int = 1) -> Self:
+        """With counts on the host as after steps of `beam` hypotheses that were replayed, or taken in C."""
+        del beam, n_steps
         return self
 
     def reorder(self, parents: Tensor) -> Self:
@@ -111,7 +111,7 @@ class State:
         return replace(self, sentence=map_tensors(pick, self.sentence), hypothesis=map_tensors(pick, self.hypothesis))
 
     def join(self, other: Self) -> Self:
-        """The sentences of both, these first, of equally many hypotheses each; wherever each stands."""
+        """The sentences of both, these first; all have equally many hypotheses, of any lengths."""
         sentence = join_tensors(self.sentence, other.sentence)
         return replace(self, sentence=sentence, hypothesis=join_tensors(self.hypothesis, other.hypothesis))
 
@@ -135,12 +135,12 @@ class Seq2Seq(nn.Module, ABC):
     """p(y | x), one token at a time."""
 
     packs: bool = False
-    """Whether `forward` takes sentences that lie end to end, too; on a GPU, where flash attention takes them."""
+    """Whether `forward` also accepts packed batches (sentences concatenated); on a GPU they need flash attention."""
     max_len: int | None = None
     """Longest source and target that the model can take, in tokens with the end token; None: any."""
     returns_log_probs: bool = False
-    """Whether `project` and `step` give what search adds up as it stands, such as log-probabilities weighed against
-    another model's; else they give logits, of which search makes log-probabilities."""
+    """Whether `project` and `step` return log-probabilities, which search adds as they are, such as a weighted mean of
+    several models; otherwise they return logits, which search normalises."""
 
     @abstractmethod
     def encode(self, src: Tensor, pad: Tensor) -> Memory:
@@ -160,7 +160,7 @@ class Seq2Seq(nn.Module, ABC):
     def forward(self, src: Tensor, pad: Tensor, tgt: Tensor, packing: Packing | None = None) -> Tensor:
         """Teacher forcing: src, pad [B, S], tgt [B, T] -> [B, T, ·], before `project`.
 
-        With `packing`, which only a model that says `packs` is given, src, pad [N], tgt [N'] -> [N', ·].
+        With `packing`, which only a model with `packs` gets: src, pad [N], tgt [N'] -> [N', ·].
         """
         assert packing is None, "this model takes padded batches"
         return self.decode(tgt, self.encode(src, pad))
@@ -168,7 +168,7 @@ class Seq2Seq(nn.Module, ABC):
     def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float | None:
         """Floating-point operations of `forward` and `project` over pairs of these lengths, eos counted, padding not.
 
-        The run's log tells from it how much of the machine's arithmetic is used; None: it does not.
+        The log computes from it the share of the device's peak rate that training reaches; None: unknown.
         """
         return None
 

@@ -87,7 +87,8 @@ class Objective(ABC):
 
     @abstractmethod
     def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
-        """The sums over a micro-batch, on its device. The model may be run several times.
+        """The sums over a micro-batch, on its device. The model may be run several times, or its parts: `encode` once
+        for many targets, as `Memory.keep` repeats it.
 
         In training, `model` is in training mode and one backward pass through `Sums.loss` follows; in validation, no
         gradient is recorded and dropout is off.

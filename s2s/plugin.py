@@ -1,6 +1,6 @@
-"""The plugin door: the hooks, and how plugins are found.
+"""The plugin interface: the hooks, and how plugins are found.
 
-What a configuration chooses by name is registered; what anybody may watch is a hook.
+What a configuration chooses by name is registered; what any plugin may observe is a hook.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
@@ -28,9 +28,9 @@ from s2s.registry import Registry
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from s2s.config import Config
+    from s2s.config import Config, GenerateConfig
     from s2s.model import Seq2Seq
-    from s2s.task import Vocab
+    from s2s.task import Task, Vocab
 
 GROUP = "s2s"
 hookspec = pluggy.HookspecMarker(GROUP)
@@ -48,7 +48,9 @@ class TrainerView(Protocol):
     state: Any
     """`step`, `epoch`, and the rest of what a checkpoint keeps of the loop"""
     train_step: Any
-    """`model`, `optimizer`, `parameters`"""
+    """`model`, `vocab`, `optimizer`, `parameters`"""
+    corpora: Any
+    """Encoded training corpora, each with its weight"""
     validation: Any
     checkpoints: Any
     """`folder`"""
@@ -63,8 +65,48 @@ class Hooks:
         """Add architectures, tasks, objectives, optimizers, schedules, searches, metrics, recipes, corpora, presets."""
 
     @hookspec(firstresult=True)
+    def s2s_run_name(self, composed: Any) -> str | None:
+        """The name, under runs/, of a run to which its user gives none; `composed` is a `ComposedConfig[Config]`."""
+
+    @hookspec(firstresult=True)
+    def s2s_configure(self, composed: Any, plugins: Plugins, world: Any) -> Any:
+        """Complete a configuration before the run begins: another `ComposedConfig[Config]`, or None.
+
+        Called on every process of `world`; `world` is None where the values are only shown, by --print-config.
+        """
+
+    @hookspec(firstresult=True)
+    def s2s_launch(self, config: Config, arguments: Sequence[str]) -> int | None:
+        """Train in other processes, each given `arguments`; the exit code. None: train in this one."""
+
+    @hookspec(firstresult=True)
     def s2s_build_model(self, config: Config, vocab: Vocab, registry: Registry) -> Seq2Seq | None:
         """Build the model; wrappers may freeze, compile or adapt what comes out."""
+
+    @hookspec(firstresult=True)
+    def s2s_load_models(self, config: GenerateConfig, plugins: Plugins, device: Any) -> Any:
+        """Load several models of s2s-generate as one, `s2s.generation.Models`; None leaves a single run to the core."""
+
+    @hookspec
+    def s2s_prepare_model(
+        self,
+        model: Seq2Seq,
+        config: Config,
+        task: Task,
+        corpora: Sequence[Any],
+        directory: Path,
+        world: Any,
+        plugins: Plugins,
+    ) -> Mapping[str, Sequence[str]] | None:
+        """Check a new model, set or freeze weights, on every rank; gives headings and lines for the first screen."""
+
+    @hookspec
+    def s2s_first_screen(self, trainer: TrainerView, seconds: float | None) -> Iterable[tuple[str, str]]:
+        """Lines for the first screen, each under a heading, which may be "warning".
+
+        seconds: of an update, measured, in a dry run; else None.
+        """
+        return ()
 
     @hookspec
     def s2s_train_start(self, trainer: TrainerView) -> None:
@@ -89,6 +131,11 @@ class Hooks:
 
 class _Core:
     """What happens when no plugin does better."""
+
+    @hookimpl(trylast=True)
+    def s2s_run_name(self, composed: Any) -> str:
+        """<task>-<arch>, as they were named."""
+        return f"{composed.chosen['task']}-{composed.chosen['arch']}"
 
     @hookimpl(trylast=True)
     def s2s_build_model(self, config: Config, vocab: Vocab, registry: Registry) -> Seq2Seq:
@@ -116,14 +163,14 @@ def load_plugins(local: Sequence[str] = ()) -> Plugins:
     manager.register(_Core(), name="core")
     registry.presets_in(_configs())
     loaded: dict[str, str] = {}
-    for point in _installed(registry):
+    for point, origin in _installed(registry):
         try:
-            _register(manager, registry, point.name, _origin(point), point.load)
-        except (Exception, SystemExit) as error:  # a stranger's package may raise anything
-            name = point.name if point.name not in loaded else f"{point.name} of {_origin(point)}"
-            registry.broken[name] = f"{_reason(error)} (from {_origin(point)})"
+            _register(manager, registry, point.name, origin, point.load)
+        except (Exception, SystemExit) as error:  # a third-party package may raise anything
+            name = point.name if point.name not in loaded else f"{point.name} of {origin}"
+            registry.broken[name] = f"{_reason(error)} (from {origin})"
         else:
-            loaded[point.name] = _origin(point)
+            loaded[point.name] = origin
     for name in dict.fromkeys(local):
         try:
             _register(manager, registry, name, f"plugins=[{name}]", partial(_import_local, name))
@@ -185,23 +232,20 @@ def _refuse_misspelt_hooks(name: str, plugin: Any) -> None:
             raise PluginError(f"plugin '{name}': '{attribute}' lacks @s2s.hookimpl")
 
 
-def _installed(registry: Registry) -> Iterable[EntryPoint]:
+def _installed(registry: Registry) -> Iterator[tuple[EntryPoint, str]]:
+    """Entry points with their distribution and version, those that s2s ships first, blocked ones left out."""
     blocked = {n.strip() for n in os.environ.get("S2S_BLOCK_PLUGINS", "").split(",") if n.strip()}
     only_shipped = os.environ.get("S2S_NO_PLUGINS", "") not in ("", "0")
-    points = sorted(entry_points(group=GROUP), key=lambda p: (not _shipped(p), p.name, _origin(p)))
-    for point in dict.fromkeys(points):
-        if point.name in blocked or (only_shipped and not _shipped(point)):
+    points = dict.fromkeys(entry_points(group=GROUP))
+    # A distribution parses its metadata whenever it is asked for its name: 0.1 s for the plugins of s2s alone.
+    names = {dist: dist.name if dist else "" for dist in {point.dist for point in points}}
+    origins = {dist: f"{name} {dist.version}" for dist, name in names.items() if dist}
+    found = [(names[p.dist] == "s2s-toolkit", p, origins[p.dist] if p.dist else p.value) for p in points]
+    for is_shipped, point, origin in sorted(found, key=lambda f: (not f[0], f[1].name, f[2])):
+        if point.name in blocked or (only_shipped and not is_shipped):
             registry.blocked.append(point.name)
         else:
-            yield point
-
-
-def _shipped(point: EntryPoint) -> bool:
-    return point.dist is not None and point.dist.name == "s2s-toolkit"
-
-
-def _origin(point: EntryPoint) -> str:
-    return f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+            yield point, origin
 
 
 def _import_local(name: str) -> ModuleType:
@@ -213,7 +257,7 @@ def _import_local(name: str) -> ModuleType:
     path = Path(name)
     if not path.is_file():
         raise PluginError(f"no file {path}")
-    # Under a name of its own: the user's json.py must not become everybody's `json`.
+    # Under a name of its own: a user's json.py must not replace the standard module.
     spec = importlib.util.spec_from_file_location(f"s2s_local_{path.stem}_{crc32(bytes(path.resolve())):x}", path)
     assert spec is not None
     assert spec.loader is not None

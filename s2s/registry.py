@@ -6,7 +6,7 @@ factory builds the thing from it. A preset is a named set of values for an entry
 
 from __future__ import annotations
 
-__all__ = ["GROUPS", "SERVICES", "Choice", "Entry", "Preset", "Registry"]
+__all__ = ["GROUPS", "PRESET_GROUPS", "SERVICES", "Choice", "Entry", "Preset", "Registry"]
 
 import importlib
 import re
@@ -21,11 +21,11 @@ GROUPS = {
     "task": "what is learnt: factory(config) -> s2s.task.Task",
     "arch": "the model: factory(config, vocab) -> s2s.model.Seq2Seq",
     "objective": "what is minimised: factory(config, context: s2s.objective.Context) -> s2s.objective.Objective",
-    "optim": "who updates the weights: factory(config, parameters) -> torch.optim.Optimizer",
+    "optim": "what updates the weights: factory(config, parameters) -> torch.optim.Optimizer",
     "schedule": "the learning rate: factory(config) -> (step -> float)",
     "search": "how outputs are found: factory(config) -> s2s.decoding.Search",
     "metric": "how outputs are judged: factory(config) -> s2s.metrics.Metric",
-    "recipe": "what the user has not set: factory(config) -> (s2s.recipe.Situation -> decisions)",
+    "recipe": "what the user has not set: factory(config) -> (s2s_recipe.Situation -> decisions)",
 }
 """The groups of a configuration, in the order in which they are chosen, each with its factory's contract."""
 
@@ -104,7 +104,7 @@ class Registry:
     def group(self, name: str, contract: str) -> None:
         """Open a group that the core does not know, such as a task's own kinds of tokens; `add` then fills it.
 
-        Shipped plugins are loaded first, so that strangers can fill what they open.
+        Shipped plugins are loaded first, so that other plugins can add to the groups that they open.
         """
         self._refuse_name("group", name)
         if name in (*self.groups, *PRESET_GROUPS):
@@ -177,13 +177,13 @@ class Registry:
 
     def unknown(self, group: str, name: str) -> str:
         """What to say when nothing is registered under that name."""
-        return f"{group}={name}: no such {group}.{did_you_mean(name, self.names(group))}{self._absent()}"
+        return f"{group}={name}: no such {group}.{did_you_mean(name, self.names(group))}{self.absent()}"
 
     def known(self, group: str) -> str:
         """What to say when a choice is wanted."""
-        return f" Known: {', '.join(self.names(group)) or 'none'}.{self._absent()}"
+        return f" Known: {', '.join(self.names(group)) or 'none'}.{self.absent()}"
 
-    def _absent(self) -> str:
+    def absent(self) -> str:
         """Plugins that might have brought it, had they been loaded."""
         broken = "".join(f" Plugin '{p}' could not be loaded: {why}." for p, why in sorted(self.broken.items()))
         blocked = f" Blocked by S2S_BLOCK_PLUGINS: {', '.join(self.blocked)}." if self.blocked else ""
@@ -202,7 +202,7 @@ class Registry:
         return f"plugin '{plugin}'" + (f" of {self.packages[plugin]}" if plugin in self.packages else "")
 
     def _refuse_name(self, group: str, name: str) -> None:
-        """A name stands on the command line and in YAML: it must read as text there."""
+        """A name must read as text on the command line and in YAML."""
         if not re.fullmatch(r"[A-Za-z]\w*([.-]\w+)*", name, re.ASCII) or name in ("true", "false", "null"):
             raise PluginError(
                 f"plugin '{self.plugin}': {group} '{name}': a name is letters, digits, _ . -, a letter first"

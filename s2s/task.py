@@ -5,7 +5,19 @@ A task knows no architecture; all that an architecture learns of it is `Vocab`.
 
 from __future__ import annotations
 
-__all__ = ["Constraint", "Encoded", "Example", "Guide", "Rejected", "Side", "Sources", "Task", "TokenNames", "Vocab"]
+__all__ = [
+    "Constraint",
+    "Effect",
+    "Encoded",
+    "Example",
+    "Guide",
+    "Rejected",
+    "Side",
+    "Sources",
+    "Task",
+    "TokenNames",
+    "Vocab",
+]
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
@@ -25,6 +37,10 @@ Side = Literal["src", "tgt"]
 
 TokenNames = str | tuple[str, ...]
 """What identifies a token across runs; of several names, the most specific first"""
+
+Effect = Literal["nothing", "takes", "opens", "wraps", "closes"]
+"""What a target token does to a stack of items: takes the next word as an item; opens an item, whose children follow;
+opens one whose first child is the last item (wraps); closes the innermost open one with its children"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,11 +65,11 @@ class Vocab:
     unknown: Sequence[float] = ()
     """By source id, how often training reads it as `unk`, so that a model learns unknown words; empty: never."""
     guide: Guide | None = field(default=None, compare=False, repr=False)
-    """Where an output so far stands in its source; None: the task does not say."""
+    """Tracks the source position that an incomplete output has reached; None: the task has no guide."""
 
     @property
     def tag_ids(self) -> range:
-        """The source ids that tell the kind: the first behind the special ones."""
+        """The source ids of tags: the first after the special ones."""
         first = 1 + max(self.pad, self.unk, self.bos, self.eos)
         return range(first, first + self.tags)
 
@@ -108,12 +124,14 @@ class Constraint(Protocol):
 
 
 class Guide(Protocol):
-    """A batched automaton over hypotheses that says where an output so far stands in its source: P places, F kinds."""
+    """A batched automaton that tracks the source position that each hypothesis has reached: P places, F kinds."""
 
     n_places: int
     """P, at least 2: of the next word, of the last one, and others. A place is a word, from 0, or -1: none."""
     kinds: Sequence[int]
     """F numbers: how many values each kind has, such as labels of what is at the places"""
+    effects: Sequence[Effect] = ()
+    """By target id, for an architecture that keeps a stack of its own; empty: outputs are no brackets over words"""
 
     def start(self, src: Tensor, pad: Tensor) -> Tensor:
         """States of the empty outputs: src, pad [B, S] -> [B, 1, ·], of a width that depends on no sentence."""
@@ -124,14 +142,14 @@ class Guide(Protocol):
         ...
 
     def read(self, state: Tensor) -> tuple[Tensor, Tensor]:
-        """States [B, K, ·] -> places [B, K, P], kinds [B, K, F]; a place may lie behind the source's end."""
+        """States [B, K, ·] -> places [B, K, P], kinds [B, K, F]; a place may be past the source's end."""
         ...
 
 
 class Task(ABC):
     """What is learnt. Made from its config alone; `learn` or `load` then gives it its tokens.
 
-    A newcomer writes the abstract methods and names his metrics.
+    A task implements the abstract methods and names its metrics.
     """
 
     vocab: Vocab
@@ -139,7 +157,7 @@ class Task(ABC):
     metrics: Sequence[str | dict[str, Any]] = ()
     """Registered metrics that judge an output, the main one first; a dict gives options beside its `name`."""
     metric_options: Mapping[str, Any] = MappingProxyType({})
-    """Options for every metric that has them and is not told otherwise, such as the outputs' language."""
+    """Options for every metric that has them and does not set them itself, such as the outputs' language."""
     views: Mapping[str, Callable[[str], str]] = MappingProxyType({})
     """Other ways to show an output, on any number of lines, such as a drawing: s2s-generate format=NAME."""
 
@@ -223,7 +241,7 @@ class Task(ABC):
         return words[::-1]
 
     def read_raw(self, line: str) -> str:
-        """The input, as `encode_source` wants it, in a line as people write it: s2s-generate raw=true."""
+        """A line of raw text as an input of `encode_source`: s2s-generate raw=true."""
         return line
 
     def as_object(self, hyp: str) -> Any:

@@ -25,8 +25,8 @@ from s2s.decoding.beam_search import BeamSearch
 from s2s.plugin import Hooks, Plugins, load_plugins
 from s2s.registry import GROUPS
 from s2s.task import Vocab
-from s2s.testing import VOCAB, check_task
 from s2s_score import command as score
+from s2s_testing import VOCAB, check_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,7 +18,7 @@ from tiny_runs import SMALL, call, train_tiny
 
 from s2s.checkpoint.manifest import write_manifest
 from s2s.cli import generate
-from s2s.cli.command import guard
+from s2s.cli.failures import guard
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -163,7 +163,7 @@ def test_a_closed_stream_is_not_the_next_file(tmp_path: Path, closed: str) -> No
 
 
 def test_a_terminal_without_a_sign_gets_it_spelt_out(tmp_path: Path) -> None:
-    code = "import sys; from s2s.cli.command import guard; sys.exit(guard('x', lambda: print('süß ━') or 0))"
+    code = "import sys; from s2s.cli.failures import guard; sys.exit(guard('x', lambda: print('süß ━') or 0))"
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "s\\xfc\\xdf \\u2501\n")

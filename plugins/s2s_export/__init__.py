@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class ExportConfig:
-    """s2s-export: write a run as another program's model, and check that both give the same outputs.
+    """s2s-export: write a run as another program's model, and compare their outputs.
 
     s2s-export run=my_run format=ctranslate2
     s2s-export run=my_run format=hf output=my_marian input=sentences.txt

@@ -57,10 +57,9 @@ def _refuse_unsupported(config: GenerateConfig, chosen: Choice) -> None:
     """Raise ConfigError for an option that would have no effect."""
     if not isinstance(chosen, BeamConfig | GreedyConfig):
         raise ConfigError(f"backend=ctranslate2 searches by beam or greedy, not by search={chosen.name}")
-    if isinstance(chosen, BeamConfig) and chosen.num_beam_groups > 1:
+    if (n_groups := getattr(chosen, "num_beam_groups", 1)) > 1:
         raise ConfigError(
-            f"search.num_beam_groups={chosen.num_beam_groups}: backend=ctranslate2 has no groups; "
-            "give search.num_beam_groups=1"
+            f"search.num_beam_groups={n_groups}: backend=ctranslate2 has no groups; give search.num_beam_groups=1"
         )
     if config.workers != 1:
         raise ConfigError(f"backend=ctranslate2 has threads of its own: give threads={config.workers} and no workers")

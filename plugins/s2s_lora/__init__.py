@@ -17,6 +17,8 @@ from s2s.config import SHARE, at_least, refuse_outside
 
 if TYPE_CHECKING:
     from s2s import Seq2Seq, Vocab
+    from s2s.compose import ComposedConfig
+    from s2s.config import Config
     from s2s.intermediate import IntermediateModel
 
 ADAPTERS = r"\.lora_[ab]$"
@@ -53,6 +55,14 @@ def s2s_register(registry: Registry) -> None:
     defaults = {"schedule": {"name": "constant", "lr": 1e-3, "warmup": 0}, "train": {"init_map": {ADAPTERS: None}}}
     registry.preset("arch", "lora", {"name": "lora", "defaults": defaults})
     registry.add("intermediate", "lora", LoRAConfig, partial(_intermediate, registry))
+
+
+@hookimpl(tryfirst=True)
+def s2s_configure(composed: ComposedConfig[Config]) -> None:
+    """Refuse what would learn nothing: adapters of a model that has not been trained."""
+    config = composed.config
+    if isinstance(config.arch, LoRAConfig) and not config.train.init_from:
+        raise ConfigError("arch=lora adapts a trained run; name it, as in train.init_from=runs/base")
 
 
 def _inner(registry: Registry, config: LoRAConfig) -> Choice:

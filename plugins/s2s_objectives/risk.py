@@ -69,11 +69,14 @@ class Risk(Objective):
         return [torch.tensor([of_score(score / self.config.scale) for score in of]) for of in scores]
 
     def log_probs(self, model: Seq2Seq, batch: Batch, outputs: Outputs) -> Tensor:
-        """log p(y | x) of each output of each sentence, with a gradient: [M]"""
-        sources = rows_without_eos(batch.src, batch.src_pad)
-        pairs = [(source, output) for source, of in zip(sources, outputs, strict=True) for output in of]
-        rows = make_batch(pairs, self.context.vocab).to(batch.src.device)
-        return target_log_probs(model, rows, self.config.chunk).sum(-1)
+        """log p(y | x) of each output of each sentence, with a gradient: [M]; each source is encoded once."""
+        pairs: list[tuple[list[int], list[int]]] = [([], output) for of in outputs for output in of]
+        targets = make_batch(pairs, self.context.vocab).to(batch.src.device)
+        n_outputs = torch.tensor([len(of) for of in outputs], device=batch.src.device)
+        sentence = torch.arange(len(outputs), device=batch.src.device).repeat_interleave(n_outputs)  # [M]
+        memory = model.encode(batch.src, batch.src_pad).keep(sentence)
+        hidden = model.decode(targets.tgt_in, memory)  # [M, T, ·]
+        return target_log_probs(model, targets, self.config.chunk, hidden).sum(-1)
 
 
 def distinct(outputs: Iterable[list[list[int]]]) -> Outputs:

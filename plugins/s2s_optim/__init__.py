@@ -1,14 +1,16 @@
-"""Optimizers and schedules that the paper does not use. No torch at import."""
+"""Optimizers and schedules; the learning rate comes from the schedule, at every step. No torch at import."""
 
 from __future__ import annotations
 
 __all__ = [
     "AdadeltaConfig",
+    "AdamConfig",
     "AdamWConfig",
     "ConstantConfig",
     "CosineConfig",
     "InverseSqrtConfig",
     "LinearConfig",
+    "NoamConfig",
     "SGDConfig",
     "s2s_register",
 ]
@@ -17,17 +19,33 @@ from dataclasses import dataclass
 
 from s2s import Choice, ConfigError, Registry, hookimpl
 from s2s.config import SHARE, above, at_least, refuse_outside
-from s2s.optim import AdamConfig
 from s2s_optim.schedules import (
     ConstantConfig,
     CosineConfig,
     InverseSqrtConfig,
     LinearConfig,
+    NoamConfig,
     constant,
     cosine,
     inverse_sqrt,
     linear,
+    noam,
 )
+
+
+@dataclass(kw_only=True)
+class AdamConfig(Choice):
+    """Adam as in section 5.3."""
+
+    beta1: float = 0.9
+    """Decay of the mean of the gradients."""
+    beta2: float = 0.98
+    """Decay of the mean of their squares."""
+    eps: float = 1e-9
+    """Added to the root of the mean square."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("optim", self, beta1=SHARE, beta2=SHARE, eps=at_least(0))
 
 
 @dataclass(kw_only=True)
@@ -74,9 +92,11 @@ class AdadeltaConfig(Choice):
 
 @hookimpl
 def s2s_register(registry: Registry) -> None:
+    registry.optim("adam", AdamConfig, "s2s_optim.build:adam")
     registry.optim("adadelta", AdadeltaConfig, "s2s_optim.build:adadelta")
     registry.optim("adamw", AdamWConfig, "s2s_optim.build:adamw")
     registry.optim("sgd", SGDConfig, "s2s_optim.build:sgd")
+    registry.schedule("noam", NoamConfig, noam)
     registry.schedule("inverse_sqrt", InverseSqrtConfig, inverse_sqrt)
     registry.schedule("linear", LinearConfig, linear)
     registry.schedule("cosine", CosineConfig, cosine)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-__all__ = ["adadelta", "adamw", "sgd"]
+__all__ = ["adadelta", "adam", "adamw", "sgd"]
 
 from typing import TYPE_CHECKING, Any
 
 from torch import nn, optim
 from torch.distributed.tensor import DTensor
 
-from s2s.optim import START, fusable
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s_optim import AdadeltaConfig, AdamWConfig, SGDConfig
+    from s2s_optim import AdadeltaConfig, AdamConfig, AdamWConfig, SGDConfig
+
+
+START = 0.0
+"""Learning rate before the schedule has set one: an update without a schedule must change nothing."""
+
+
+def adam(config: AdamConfig, parameters: Sequence[nn.Parameter]) -> optim.Optimizer:
+    return optim.Adam(parameters, START, betas=(config.beta1, config.beta2), eps=config.eps, fused=_fusable(parameters))
 
 
 def adadelta(config: AdadeltaConfig, parameters: Sequence[nn.Parameter]) -> optim.Optimizer:
@@ -27,7 +33,7 @@ def adamw(config: AdamWConfig, parameters: Sequence[nn.Parameter]) -> optim.Opti
         START,
         betas=(config.beta1, config.beta2),
         eps=config.eps,
-        fused=fusable(parameters),
+        fused=_fusable(parameters),
     )
 
 
@@ -37,8 +43,13 @@ def sgd(config: SGDConfig, parameters: Sequence[nn.Parameter]) -> optim.Optimize
         START,
         momentum=config.momentum,
         nesterov=config.nesterov,
-        fused=fusable(parameters) and not any(isinstance(p, DTensor) for p in parameters),  # torch has no such kernel
+        fused=_fusable(parameters) and not any(isinstance(p, DTensor) for p in parameters),  # torch has no such kernel
     )
+
+
+def _fusable(parameters: Sequence[nn.Parameter]) -> bool:
+    """One kernel for all parameters: torch has it for floating-point tensors on the CPU and on CUDA."""
+    return all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in parameters)
 
 
 def _decayed(parameters: Sequence[nn.Parameter], decay: float) -> list[dict[str, Any]]:

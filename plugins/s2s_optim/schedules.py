@@ -1,4 +1,4 @@
-"""Schedules that are given by their peak: a linear warm-up, then a way down."""
+"""Schedules: the paper's, and those that are given by their peak: a linear warm-up, then a way down."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ __all__ = [
     "CosineConfig",
     "InverseSqrtConfig",
     "LinearConfig",
+    "NoamConfig",
     "constant",
     "cosine",
     "inverse_sqrt",
     "linear",
+    "noam",
 ]
 
 import math
@@ -23,7 +25,26 @@ from s2s import Choice
 from s2s.config import at_least, refuse_outside
 
 if TYPE_CHECKING:
-    from s2s.schedules import Schedule
+    from s2s.optim import Schedule
+
+
+@dataclass(kw_only=True)
+class NoamConfig(Choice):
+    """Linear warm-up, then decay with the inverse square root of the step (section 5.3, equation 3)."""
+
+    d_model: int = II("arch.d_model")
+    """Width of the model; follows the architecture."""
+    warmup: int = 4000
+    """Steps of linear increase."""
+    scale: float = 1.0
+    """Factor on the whole curve."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("schedule", self, d_model=at_least(1), warmup=at_least(1), scale=at_least(0))
+
+
+def noam(config: NoamConfig) -> Schedule:
+    return lambda step: config.scale * config.d_model**-0.5 * min(step**-0.5, step * config.warmup**-1.5)
 
 
 @dataclass(kw_only=True)

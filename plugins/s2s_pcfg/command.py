@@ -1,4 +1,4 @@
-"""The command s2s-pcfg."""
+"""s2s-pcfg: train a grammar with latent annotations, and parse with it."""
 
 from __future__ import annotations
 

@@ -65,16 +65,17 @@ class Layer(nn.Module):
 
     def __init__(self, config: RNNConfig, d_in: int, directions: str) -> None:
         super().__init__()
-        self.directions = directions
+        self.directions, self.wants_final = directions, config.start != "zero"
         self.cells = modules(make_cell(d_in, config) for _ in directions)
 
     def forward(self, x: Tensor, lengths: Tensor, mirror: Tensor) -> tuple[Tensor, Tensor, Hidden]:
-        """[B, S, I] -> outputs and inputs' parts, both directions concatenated, and the last cell's last state."""
+        """[B, S, I] -> outputs and inputs' parts, both directions concatenated, and the last cell's last state, which
+        is right only where the decoder starts from it."""
         outputs, parts = [], []
         for cell, direction in zip(self.cells, self.directions, strict=True):
             start = cell.zero(len(x), like=x)
             backward = direction == "b"
-            h, part, final = cell(reverse(x, mirror) if backward else x, start, lengths)
+            h, part, final = cell(reverse(x, mirror) if backward else x, start, lengths if self.wants_final else None)
             outputs.append(reverse(h, mirror) if backward else h)
             parts.append(reverse(part, mirror) if backward else part)
         return torch.cat(outputs, dim=-1), torch.cat(parts, dim=-1), final

@@ -1,4 +1,4 @@
-"""The command s2s-report, and the report of a run's training."""
+"""s2s-report: a run, or the attention of its model, as one page of HTML."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ def _sections(
 ) -> list[Section]:
     from s2s_report import outcome_sections as of_outputs
     from s2s_report import training_sections as of_training
+    from s2s_report.detail_section import detail_section
     from s2s_report.document import Section, Text
     from s2s_report.outcome import DataStatistics, decode, read_statistics
     from s2s_report.run_log import read_log
@@ -70,6 +71,8 @@ def _sections(
     ]
     if outcome:
         sections.append(of_outputs.score_section(outcome))
+        parts = detail_section(outcome.compared[0])
+        sections += [parts] if parts else []
     sections.append(of_training.curves(logs))
     if outcome:
         sections += of_outputs.sentence_section(outcome, config.shown)

@@ -96,7 +96,10 @@ def _axes(x: tuple[float, float], y: tuple[float, float]) -> list[str]:
 
 def _range(values: Sequence[float]) -> tuple[float, float]:
     low, high = min(values), max(values)
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
+    if high > low:
+        return low, high
+    around = max(0.5, abs(low) / 1000)  # half of one is nothing beside 1e30
+    return low - around, high + around
 
 
 def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:

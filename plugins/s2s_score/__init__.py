@@ -13,11 +13,11 @@ from s2s.config import at_least, refuse_outside
 
 @dataclass(kw_only=True)
 class ScoreConfig:
-    """s2s-score: judge outputs against references, or by how probable a model finds them.
+    """s2s-score: score outputs against references, or by a model's probability.
 
     s2s-score task=translation hyp=output.txt ref=reference.txt
-    s2s-score task=translation hyp=[a.txt,b.txt] ref=reference.txt metrics=bleu lowercase=true
-    s2s-score model=my_run src=input.txt ref=reference.txt format=json per_sentence=true
+    s2s-score task=translation hyp=[a.txt,b.txt] ref=reference.txt metrics=bleu
+    s2s-score model=my_run src=input.txt ref=reference.txt --per-sentence
     """
 
     task: Choice = field(default_factory=Choice, metadata={"may_stay_open": True})

@@ -1,4 +1,4 @@
-"""The command s2s-serve."""
+"""s2s-serve: a server that decodes for many clients at once."""
 
 from __future__ import annotations
 

@@ -14,9 +14,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from s2s import ConfigError
-from s2s.decoding import QueueClosedError, RequestQueue, SearchResult
+from s2s.decoding import SearchResult
 from s2s.generation import Generator
 from s2s_serve.refusal import busy, too_large, unavailable
+from s2s_serve.request_queue import QueueClosedError, RequestQueue, serve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -133,7 +134,9 @@ class Engine:
         """Search until closed; what makes the search fail is answered with an error, and the next search begins."""
         while not self.closing:
             try:
-                self.generator.search.serve(self.queue)
+                searcher = self.generator.search
+                with searcher.precision():
+                    serve(searcher.search, searcher.request(self.queue))
             except Exception:
                 logger.exception("the search of %s has failed; it begins anew", self.name)
                 self.n_failures, self.ready = self.n_failures + 1, False

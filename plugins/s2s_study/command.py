@@ -1,4 +1,4 @@
-"""The command s2s-study."""
+"""s2s-study: many runs of one experiment, and their table."""
 
 from __future__ import annotations
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["AutoConfig", "TransformerConfig", "s2s_register"]
+__all__ = ["TransformerConfig", "s2s_register"]
 
 from dataclasses import dataclass
 from typing import Literal
 
 from s2s import Choice, ConfigError, Registry, hookimpl
-from s2s.config import SHARE, above, at_least, refuse_outside
+from s2s.config import SHARE, at_least, refuse_outside
 
 
 @dataclass(kw_only=True)
@@ -107,19 +107,7 @@ class TransformerConfig(Choice):
             )
 
 
-@dataclass(kw_only=True)
-class AutoConfig(Choice):
-    """Size, subwords, regularisation and updates from the corpus and the measured speed and memory."""
-
-    hours: float = 8.0
-    """Longest run to plan for, by an estimate; train.budget gives a time that is kept."""
-
-    def __post_init__(self) -> None:
-        refuse_outside("recipe", self, hours=above(0))
-
-
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     registry.arch("transformer", TransformerConfig, "s2s_transformer.model:Transformer")
-    registry.recipe("auto", AutoConfig, "s2s_transformer.recipe:auto")
     registry.add("intermediate", "transformer", TransformerConfig, "s2s_transformer.intermediate:intermediate")

@@ -6,14 +6,14 @@ Shapes: T target length, S source length, D = d_model.
 
 from __future__ import annotations
 
-__all__ = ["DecoderLayer", "EncoderLayer", "departures", "fused_decoder", "stack", "stack_norm"]
+__all__ = ["DecoderLayer", "EncoderLayer", "departures", "stack", "stack_norm"]
 
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from s2s.backend import DecoderSublayers, FusedDecoder, PrepackedLinear, add_norm, linear_function
+from s2s.backend import add_norm
 from s2s.nn import CrossAttention, Dropout, Heads, KeysValues, Layout, Linear, SelfAttention
 from s2s_transformer.scores import ScoredCrossAttention, ScoredSelfAttention
 
@@ -144,16 +144,6 @@ def stack_norm(config: TransformerConfig) -> nn.Module:
     return norm(config) if config.norm == "pre" else nn.Identity()
 
 
-def fused_decoder(layers: Iterable[DecoderLayer], config: TransformerConfig) -> FusedDecoder | None:
-    """Their step as one function in C; None if it does not support the configuration or their weights are not
-    prepacked for it."""
-    sublayers = [_sublayers(layer) for layer in layers]
-    if config.activation != "relu" or departures(config) or None in sublayers:
-        return None
-    own = heads(config)
-    return FusedDecoder([s for s in sublayers if s], (own.n, own.d_k, own.d_v), pre_norm=config.norm == "pre")
-
-
 def departures(config: TransformerConfig) -> list[str]:
     """What the configuration has that neither the paper's layers nor exported formats do, as a user sets it."""
     options = {"norm_kind": "layer", "gated": False, "attention_score": "scaled_dot", "self_attention": "full"}
@@ -161,18 +151,6 @@ def departures(config: TransformerConfig) -> list[str]:
     if config.positions == "rotary":
         given["positions"] = "rotary"
     return [f"arch.{name}={str(value).lower()}" for name, value in given.items()]
-
-
-def _sublayers(layer: DecoderLayer) -> DecoderSublayers | None:
-    own, source, feed_forward = layer.attention, layer.cross_attention, layer.feed_forward
-    if source is None or not isinstance(feed_forward, FeedForward):  # a plugin may have put another module there
-        return None
-    modules = (own.qkv, own.out, source.q, source.out, feed_forward.inner, feed_forward.out)
-    residuals = (layer.attention_residual, layer.cross_attention_residual, layer.feed_forward_residual)
-    norms = [residual.norm for residual in residuals if isinstance(residual.norm, nn.LayerNorm)]
-    linears = [linear for linear in map(linear_function, modules) if isinstance(linear, PrepackedLinear)]
-    supported = len(linears) == len(modules) and len(norms) == len(residuals)
-    return DecoderSublayers(linears, norms) if supported else None
 
 
 Layer = TypeVar("Layer", bound=nn.Module)

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from s2s import AttentionMap, ConfigError, Memory, Seq2Seq, State
+from s2s import Memory, Seq2Seq, State
+from s2s.backend import TreeCache
 from s2s.nn import (
     KERNELS,
     Dropout,
@@ -22,19 +23,18 @@ from s2s.nn import (
     Guided,
     GuidedSource,
     KeysValues,
-    LearnedPositions,
     Padded,
-    PaddedWithWeights,
-    Projections,
     SourceWords,
     VarlenLayout,
     WordDropout,
     empty_kv_cache,
-    recording_weights,
 )
+from s2s_transformer.attention_weights import attention_maps, cross_attention_weights
 from s2s_transformer.cost import forward_operations
 from s2s_transformer.decoding import Decoding
-from s2s_transformer.layers import DecoderLayer, EncoderLayer, fused_decoder, heads, stack, stack_norm
+from s2s_transformer.fused import fused_decoder, fused_state
+from s2s_transformer.initialization import init_weights
+from s2s_transformer.layers import DecoderLayer, EncoderLayer, heads, stack, stack_norm
 from s2s_transformer.layouts import source_layout, step_layouts, target_layout
 from s2s_transformer.positions import Positions, positions
 from s2s_transformer.regularization import LayerDrop
@@ -42,17 +42,17 @@ from s2s_transformer.regularization import LayerDrop
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s import Packing, SequenceOffsets, Side, Vocab
-    from s2s.backend import FusedDecoder
+    from s2s import AttentionMap, Packing, SequenceOffsets, Side, Vocab
+    from s2s.backend import FusedDecoder, FusedState
     from s2s.nn import Layout
     from s2s_transformer import TransformerConfig
 
 
 @dataclass
 class GuidedMemory(Memory):
-    """The encoder's output, of tokens or of words, and what the guide refers to."""
+    """The encoder's output, of tokens or of words, and what the guide reads of it."""
 
-    guided: Guided | None = None
+    guided: Guided
 
 
 class Transformer(Seq2Seq):
@@ -82,49 +82,47 @@ class Transformer(Seq2Seq):
             d, p = config.d_model, config.dropout
             self.guidance = Guidance(vocab, config.guide, d, (d, d), pooled=self.pooled, dropout=p)
         self.packs = self.packs and not (self.guidance or self.pooled)
-        self.init_weights()
+        init_weights(self)
 
     def encode(self, src: Tensor, pad: Tensor) -> Memory:
         """src, pad [B, S] -> hidden [B, S, D], or of pooled words [B, W, D]"""
-        if not (self.guidance or self.pooled):
-            x = self._enter(self.src_word_dropout(self.embeddings.source(src)), self.src_positions)
-            return Memory(self._encode(x, source_layout(self.config, self.kernel, pad, x.dtype)), pad)
-        x, of_x = (
-            self.embeddings.source_words(self.words, src, pad) if self.pooled else (self.embeddings.source(src), pad)
-        )
-        x = self._enter(self.src_word_dropout(x), self.src_positions)
-        hidden = self._encode(x, source_layout(self.config, self.kernel, of_x, x.dtype))
-        guided = self.guidance.begin(hidden, src, pad) if self.guidance else None
-        return GuidedMemory(hidden, of_x, guided)
+        if self.pooled:
+            x, pad_of_x = self.embeddings.source_words(self.words, src, pad)
+        else:
+            x, pad_of_x = self.embeddings.source(src), pad
+        x = self._add_positions(self.src_word_dropout(x), self.src_positions)
+        hidden = self._encode(x, source_layout(self.config, self.kernel, pad_of_x, x.dtype))
+        if self.guidance is None:
+            return Memory(hidden, pad_of_x)
+        return GuidedMemory(hidden, pad_of_x, self.guidance.begin(hidden, src, pad))
 
     def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
-        """tgt [B, T] -> [B, T, D]. Padding needs no hiding: it ends a target, and nobody looks ahead."""
-        x, beside = self._target(tgt, memory)
-        memory_layout = Padded.masking(memory.pad, x.dtype, self.kernel)
-        return self._guided(
-            self._decode(x, target_layout(self.config, self.kernel, tgt), memory.hidden, memory_layout), beside
-        )
+        """tgt [B, T] -> [B, T, D]. Padding needs no hiding: it ends a target, and no position looks ahead."""
+        x, guide = self.target_input(tgt, memory)
+        layout = target_layout(self.config, self.kernel, tgt)
+        hidden = self._decode(x, layout, memory.hidden, Padded.masking(memory.pad, x.dtype, self.kernel))
+        return self._guided(hidden, guide)
 
-    def _target(self, tgt: Tensor, memory: Memory) -> tuple[Tensor, Tensor | None]:
-        """tgt [B, T] -> the first layer's input [B, T, D], and what the guide says before the softmax"""
-        y, beside = self.tgt_word_dropout(self.embeddings.target(tgt)), None
-        if self.guidance and isinstance(memory, GuidedMemory) and memory.guided:
-            at_input, beside = self.guidance.whole(tgt, memory.guided)
-            y = y + at_input
-        return self._enter(y, self.tgt_positions), beside
+    def target_input(self, tgt: Tensor, memory: Memory) -> tuple[Tensor, Tensor | None]:
+        """tgt [B, T] -> the first layer's input [B, T, D], and the guide's part of what the softmax reads"""
+        x, guide = self.tgt_word_dropout(self.embeddings.target(tgt)), None
+        if self.guidance and isinstance(memory, GuidedMemory):
+            at_input, guide = self.guidance.whole(tgt, memory.guided)
+            x = x + at_input
+        return self._add_positions(x, self.tgt_positions), guide
 
-    def _guided(self, hidden: Tensor, beside: Tensor | None) -> Tensor:
-        """[..., D] -> [..., D], of both"""
-        return hidden if beside is None or self.guidance is None else self.guidance.read_out(hidden, beside)
+    def _guided(self, hidden: Tensor, guide: Tensor | None) -> Tensor:
+        """[..., D] of the last layer and of the guide -> [..., D]"""
+        return hidden if guide is None or self.guidance is None else self.guidance.read_out(hidden, guide)
 
     def forward(self, src: Tensor, pad: Tensor, tgt: Tensor, packing: Packing | None = None) -> Tensor:
         """src, pad [B, S], tgt [B, T] -> [B, T, D]; of sentences end to end, src, pad [N], tgt [N'] -> [N', D]"""
         if packing is None:
             return super().forward(src, pad, tgt)
         sources, targets = packing.src, packing.tgt
-        x = self._enter(self.src_word_dropout(self.embeddings.source(src)), self.src_positions, sources)
+        x = self._add_positions(self.src_word_dropout(self.embeddings.source(src)), self.src_positions, sources)
         memory = self._encode(x, VarlenLayout(sources, sources, self.kernel))
-        x = self._enter(self.tgt_word_dropout(self.embeddings.target(tgt)), self.tgt_positions, targets)
+        x = self._add_positions(self.tgt_word_dropout(self.embeddings.target(tgt)), self.tgt_positions, targets)
         layout = VarlenLayout(targets, targets, self.kernel, causal=True)
         return self._decode(x, layout, memory, VarlenLayout(targets, sources, self.kernel))
 
@@ -156,39 +154,18 @@ class Transformer(Seq2Seq):
         return forward_operations(self.config, self.vocab, src, tgt)
 
     def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor | None:
-        """src, pad [B, S], tgt [B, T] -> [B, T, S], the mean of a decoder layer's heads: of the last but one if nothing
-        else is said, which aligns best (Garg et al., 2019, section 4.1)."""
-        n_layers = len(self.decoder)
-        layer = max(1, n_layers - 1) if layer is None else layer
-        if not 1 <= layer <= n_layers:
-            raise ConfigError(f"attention_layer={layer}: the decoder has {n_layers}, numbered from 1")
-        if self.config.cross_attention == "none":
-            return None
-        memory = self.encode(src, pad)
-        x, _ = self._target(tgt, memory)
-        seen = PaddedWithWeights.masking(memory.pad, x.dtype, self.kernel)
-        for of_decoder in list(self.decoder)[:layer]:
-            x = of_decoder(x, target_layout(self.config, self.kernel, tgt), memory.hidden, seen)
-        assert seen.weights is not None
-        weights = seen.weights.float().mean(1)
-        return self.words.spread(weights, src, pad) if self.pooled else weights
+        """src, pad [B, S], tgt [B, T] -> [B, T, S]; see `cross_attention_weights`."""
+        return cross_attention_weights(self, src, pad, tgt, layer)
 
     def attention_maps(self, src: Tensor, pad: Tensor, tgt: Tensor) -> list[AttentionMap]:
-        """src, pad [B, S], tgt [B, T] -> each layer's weights, [B, h, S, S], [B, h, T, T] and [B, h, T, S]."""
+        """src, pad [B, S], tgt [B, T] -> the weights of every layer; of pooled words, those to the source alone."""
         if self.pooled:
             return list(super().attention_maps(src, pad, tgt))
-        with recording_weights(self) as weights:
-            self(src, pad, tgt)
-        maps = [AttentionMap("encoder", n, "src", "src", weights[of.attention]) for n, of in enumerate(self.encoder, 1)]
-        for n, layer in enumerate(self.decoder, 1):
-            maps.append(AttentionMap("decoder", n, "tgt", "tgt", weights[layer.attention]))
-            if layer.cross_attention:
-                maps.append(AttentionMap("cross", n, "tgt", "src", weights[layer.cross_attention]))
-        return maps
+        return attention_maps(self, src, pad, tgt)
 
     def start(self, memory: Memory) -> Decoding:
         """Each layer's keys and values of the source, once per sentence; of the target, none yet."""
-        self.fused_decoder = self.fused_decoder or fused_decoder(self.decoder, self.config)
+        self.fused_decoder = self.fused_decoder or fused_decoder(self.decoder, self.decoder_norm, self.config)
         keys_values = [layer.keys_values(memory.hidden) for layer in self.decoder]
         sources = [KeysValues(*(x.contiguous() for x in of_layer)) for of_layer in keys_values if of_layer]
         heads = [layer.attention.heads for layer in self.decoder]
@@ -203,30 +180,46 @@ class Transformer(Seq2Seq):
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token [B, K] -> logits [B, K, V]. A sentence's hypotheses are queries to one copy of its source."""
         assert isinstance(state, Decoding)
-        x, state, beside = self.embeddings.target(token), state.extend(), None
+        x, state, at_output = self.embeddings.target(token), state.extend(), None
         if self.guidance:
             assert state.guide is not None
-            (at_input, beside), guide = self.guidance.step(token, state.sentence[2], state.guide)
+            (at_input, at_output), guide = self.guidance.step(token, state.sentence[2], state.guide)
             x, state = x + at_input, replace(state, guide=guide)
         if self.tgt_positions is not None:
-            if state.max_length > len(state.positions):
-                state = replace(state, positions=self._first_positions(self.tgt_positions, state.max_length, x))
+            state = self._with_positions(self.tgt_positions, state, state.max_length)
             x = x + state.positions[state.length - 1][:, None]
         x = self.dropout(x)
-        return self.project(self._guided(self.decoder_norm(self._step(x, state)), beside)), state
+        return self.project(self._guided(self._step(x, state), at_output)), state
+
+    def fused_state(self, state: State) -> tuple[FusedState, State] | None:
+        """`HasFusedState`, unless a step is something else than here."""
+        assert isinstance(state, Decoding)
+        same = type(self).step is Transformer.step and type(self).project is Transformer.project
+        if not same or "step" in vars(self) or self.training or self.guidance or self.fused_decoder is None:
+            return None
+        state = state.reserve()
+        if self.tgt_positions is not None:
+            state = self._with_positions(self.tgt_positions, state, state.max_length + 1)
+        return fused_state(self.fused_decoder, self.embeddings, state)
+
+    def _with_positions(self, positions: Positions, state: Decoding, n: int) -> Decoding:
+        """With the vectors of the first n positions at least."""
+        if n <= len(state.positions):
+            return state
+        return replace(state, positions=self._first_positions(positions, n, state.positions))
 
     def _step(self, x: Tensor, state: Decoding) -> Tensor:
         """The newest tokens through all layers, which write their keys and values: [B, K, D] -> [B, K, D]"""
         sources, seen, _ = state.sentence
         if self.fused_decoder is not None and not self.training:
-            return self.fused_decoder(x, state.nodes, state.hypothesis, state.length, sources, seen)
+            return self.fused_decoder(x, TreeCache(state.nodes, state.hypothesis, state.length, sources, seen))
         memory_layout = Padded.masking(~seen, x.dtype, self.kernel)
         layouts = step_layouts(self.config, self.kernel, state)
         for layer, source, layout in zip(self.decoder, sources or [None] * len(self.decoder), layouts, strict=True):
             x = layer.attend(x, layout, source, memory_layout)
-        return x
+        return self.decoder_norm(x)
 
-    def _enter(self, x: Tensor, positions: Positions | None, offsets: SequenceOffsets | None = None) -> Tensor:
+    def _add_positions(self, x: Tensor, positions: Positions | None, offsets: SequenceOffsets | None = None) -> Tensor:
         """Embeddings [B, T, D] of whole sentences, or [N, D] of such that lie end to end -> the first layer's input."""
         if positions is not None:
             length = offsets.max_seqlen if offsets else x.size(1)
@@ -236,23 +229,7 @@ class Transformer(Seq2Seq):
         return self.dropout(x)
 
     def _first_positions(self, positions: Positions, n: int, like: Tensor) -> Tensor:
-        """Vectors of the first `n` positions and of as many to come, [2 n, D], so that few steps compute any."""
+        """Vectors of the first `n` positions and of as many or more to come, [P, D], so that few steps compute any."""
         positions.check(n)
-        n_vectors = min(2 * n, self.max_len or 2 * n)
+        n_vectors = max(64, 2 * n) if self.max_len is None else min(2 * n, self.max_len)
         return positions(torch.arange(n_vectors, device=like.device), like.dtype)
-
-    @torch.no_grad()
-    def init_weights(self) -> None:
-        """All weights: Glorot-uniform maps, N(0, 1 / D) embeddings and positions, norms 1, biases 0."""
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                parts = module.parts if isinstance(module, Projections) else (module.out_features,)
-                for weight in module.weight.split(parts):  # each map for itself: the bound depends on its shape
-                    nn.init.xavier_uniform_(weight)
-                nn.init.zeros_(module.bias)
-            elif isinstance(module, nn.LayerNorm | nn.RMSNorm):
-                module.reset_parameters()
-            elif isinstance(module, LearnedPositions):
-                nn.init.normal_(module.weight, std=module.weight.size(1) ** -0.5)
-            elif isinstance(module, Embeddings):
-                module.init_weights()

@@ -6,13 +6,21 @@ __all__ = [
     "OPERATORS",
     "DecoderSublayers",
     "FusedDecoder",
+    "FusedModel",
+    "FusedState",
     "Operator",
     "PrepackedLinear",
+    "TreeCache",
     "add_norm",
     "attention_weights",
     "bucket_size",
+    "deterministic_backend",
+    "free_memory",
     "linear_function",
+    "matmul_rate",
     "padded_attention",
+    "prepack",
+    "select_matmul",
     "top_k",
     "top_k_log_probs",
     "tree_attention",
@@ -24,6 +32,7 @@ from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
     from s2s.backend.cuda_graph import bucket_size
+    from s2s.backend.device import free_memory, matmul_rate
     from s2s.backend.kernels import (
         OPERATORS,
         Operator,
@@ -34,8 +43,20 @@ if TYPE_CHECKING:
         top_k_log_probs,
         tree_attention,
     )
-    from s2s.backend.kernels.decoder import DecoderSublayers, FusedDecoder
+    from s2s.backend.kernels.beam_search_steps import FusedModel, FusedState
+    from s2s.backend.kernels.decoder import DecoderSublayers, FusedDecoder, TreeCache
     from s2s.backend.kernels.linear import PrepackedLinear
-    from s2s.backend.linear import linear_function
+    from s2s.backend.linear import deterministic_backend, linear_function, prepack
+    from s2s.backend.matmul import select_matmul
 
-__getattr__ = lazy_names(__name__, "linear", "cuda_graph", "kernels", "kernels.decoder", "kernels.linear")
+__getattr__ = lazy_names(
+    __name__,
+    "linear",
+    "cuda_graph",
+    "device",
+    "matmul",
+    "kernels",
+    "kernels.decoder",
+    "kernels.beam_search_steps",
+    "kernels.linear",
+)

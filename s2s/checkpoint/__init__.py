@@ -27,6 +27,7 @@ __all__ = [
     "prune",
     "read_link",
     "save",
+    "size_limit",
     "snapshot",
     "step_name",
     "steps",
@@ -51,5 +52,5 @@ from s2s.checkpoint.directory import (
 from s2s.checkpoint.manifest import verify
 from s2s.checkpoint.state_tree import flatten_state, unflatten_state
 from s2s.checkpoint.tensors import n_bytes, snapshot
-from s2s.checkpoint.weights import average_weights, evaluated_weights, load_weights
+from s2s.checkpoint.weights import average_weights, evaluated_weights, load_weights, size_limit
 from s2s.io.atomic import read_link, write_file, write_link

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-__all__ = ["average_weights", "evaluated_weights", "load_weights"]
+__all__ = ["average_weights", "evaluated_weights", "load_weights", "size_limit"]
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import torch
+from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from s2s.checkpoint.directory import Checkpoint, load
 from s2s.errors import CheckpointError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from torch import Tensor, nn
@@ -55,6 +57,32 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: Path) 
             "that lies in its own run directory"
         )
     model.load_state_dict(tensors)
+
+
+@contextmanager
+def size_limit(tensors: Mapping[str, Tensor], source: Path) -> Iterator[None]:
+    """Raise CheckpointError as soon as a model that is built in the block is far larger than the weights `tensors`.
+
+    A configuration that came with a checkpoint may ask for a million layers, and building them would take all memory.
+    While a model is built, parameters may be replaced, as tied ones are: four times as many are let pass.
+    """
+    n_left = 4 * len(tensors) + 100
+    elements_left = 4 * sum(t.numel() for t in tensors.values()) + (1 << 20)
+
+    def count(_module: nn.Module, _name: str, parameter: nn.Parameter | None) -> None:
+        nonlocal n_left, elements_left
+        n_left, elements_left = n_left - 1, elements_left - (0 if parameter is None else parameter.numel())
+        if min(n_left, elements_left) < 0:
+            raise CheckpointError(
+                f"{source} does not fit the model, which has more than four times as many weights: its configuration "
+                "belongs to another one, or is damaged"
+            )
+
+    hook = register_module_parameter_registration_hook(count)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def _mean(tensors: Sequence[Tensor]) -> Tensor:

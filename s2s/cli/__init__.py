@@ -1,14 +1,16 @@
-"""The commands; a plugin with a command of its own has it checked, explained and run by `run_command`."""
+"""The commands; a plugin runs a command of its own with `run_command`, which reads its arguments and flags."""
 
 from __future__ import annotations
 
-__all__ = ["Options", "run_command"]
+__all__ = ["FLAGS", "Options", "choice_text", "guard", "run_command", "split_flags", "version", "wrapped"]
 
 from typing import TYPE_CHECKING
 
 from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from s2s.cli.command import Options, run_command
+    from s2s.cli.command import FLAGS, Options, run_command, split_flags
+    from s2s.cli.failures import guard, version
+    from s2s.cli.help import choice_text, wrapped
 
-__getattr__ = lazy_names(__name__, "command")
+__getattr__ = lazy_names(__name__, "command", "failures", "help")

@@ -27,10 +27,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options: Options) -> None:
-    """Load, then read, search and write; what is written stays written, whatever comes after it."""
+    """Load the models, then read inputs, search, and write outputs; those before an error are kept."""
     from s2s.generation.build import load
     from s2s.generation.format_selection import output_format
-    from s2s.generation.output_stream import open_output, summary
+    from s2s.generation.output_stream import open_output
     from s2s.generation.pipeline import generate_file  # torch comes with these, and --help does without it
     from s2s.generation.sharding import ShardFile
 
@@ -55,7 +55,7 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
         started = time.monotonic()
         generate_file(generator, config, write, output, n_written)
         output.finish()
-    how_much = summary(generator.counts, generator.task.counts, time.monotonic() - started)
+    how_much = generator.counts.describe(generator.task.counts, time.monotonic() - started)
     return say(f"{how_much}; on {how}")
 
 

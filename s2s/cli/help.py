@@ -52,13 +52,13 @@ def _line(head: str, text: str) -> str:
 
 
 def wrapped(head: str, text: str) -> list[str]:
-    """A head, and beside it text on as many lines as it takes."""
+    """A heading, and text beside it, wrapped."""
     indent = " " * 18
     return textwrap.fill(text, WIDTH, initial_indent=f"  {head:14}  ", subsequent_indent=indent).splitlines()
 
 
 def _names(group: str, plugins: Plugins) -> str:
-    """What there is to choose; what is registered, and presets that are called after it, first."""
+    """All names of a group, first those registered and presets whose names begin with one of them."""
     registry = plugins.registry
     registered = tuple(name for g, name in registry.entries if g == group)
     names = sorted(registry.names(group), key=lambda name: not name.startswith(registered))
@@ -66,7 +66,7 @@ def _names(group: str, plugins: Plugins) -> str:
 
 
 def explain(schema: type, topics: Sequence[str], plugins: Plugins) -> str:
-    """All about what is named: `arch=transformer_big`, a group, a section or an option."""
+    """Everything about the topics: `arch=transformer_big`, a group, a section or an option."""
     choices = [topic for topic in topics if "=" in topic and not topic.startswith("plugins=")]
     names = [topic for topic in topics if "=" not in topic and not topic.endswith((".yaml", ".yml"))]
     shown = names or list(dict.fromkeys(choice.partition("=")[0].partition(".")[0] for choice in choices))

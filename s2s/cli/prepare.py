@@ -6,16 +6,19 @@ __all__ = ["main"]
 
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from s2s.cli.command import Options, run_command
-from s2s.config import PrepareConfig
+from s2s.compose import compose, flatten
+from s2s.config import Config, PrepareConfig
 from s2s.data.preparation_spec import PreparationSpec
 from s2s.data.prepare import prepare
 from s2s.data.text import open_bytes
+from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,29 +29,49 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    return run_command(PrepareConfig, prepare_only, argv)
+    return run_command(PrepareConfig, prepare_only, argv, as_trained)
+
+
+def as_trained(composed: ComposedConfig[PrepareConfig], plugins: Plugins) -> ComposedConfig[PrepareConfig]:
+    """With what s2s-train would set by the same arguments, so that it finds what is prepared."""
+    try:
+        training = compose(Config, composed.arguments, plugins)
+    except ConfigError:  # no architecture, for example, which preparing needs none of
+        return composed
+    found = plugins.hook.s2s_configure(composed=training, plugins=plugins, world=None)
+    if found is None:
+        return composed
+    config = PrepareConfig(task=found.config.task, data=found.config.data, recipe=found.config.recipe)
+    origins = {key: found.origins.get(key, origin) for key, origin in composed.origins.items()}
+    return replace(composed, config=config, origins=origins)
 
 
 def prepare_only(composed: ComposedConfig[PrepareConfig], plugins: Plugins, options: Options) -> None:
     """Prepare, and print the counts of each corpus; a dry run only opens the files."""
-    config = composed.config
+    composed = as_trained(composed, plugins)
+    config, values = composed.config, flatten(composed.config)
+    recipes = [
+        f"{key}={values[key]}  {by}"
+        for key, by in composed.origins.items()
+        if key.startswith("task.") and by.startswith("recipe=")
+    ]
     task = plugins.registry.get("task", config.task.name).build(config.task)
     if options.dry_run:
         spec = PreparationSpec(task, config.data)
         for file in spec.files:
             with open_bytes(file):
                 pass
-        print("\n".join([*task.describe(), f"would be made in {spec.directory}"]))
+        print("\n".join([*recipes, *task.describe(), f"would be made in {spec.directory}"]))
         return
     with _shown(options.quiet) as (report, every):
         prepared = prepare(task, config.data, report, every)
     if not options.quiet:
-        print("\n".join([*task.describe(), *prepared.report]))
+        print("\n".join([*recipes, *task.describe(), *prepared.report]))
 
 
 @contextmanager
 def _shown(quiet: bool) -> Iterator[tuple[Callable[[str], None], float]]:
-    """Where progress is shown, and every how many seconds: a bar on a terminal, lines elsewhere, nothing if quiet."""
+    """A function that shows progress, and the seconds between its calls: a bar on a terminal, lines elsewhere."""
     console = Console(stderr=True, quiet=quiet)
     if quiet or not console.is_terminal:
         yield (lambda line: None if quiet else print(line, file=sys.stderr, flush=True)), 10.0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from s2s.cli.command import Options, run_command
 from s2s.config import Config
+from s2s.errors import ConfigError
 from s2s.training.signals import StopSignal
 
 if TYPE_CHECKING:
@@ -39,13 +40,16 @@ def train(composed: ComposedConfig[Config], plugins: Plugins, options: Options) 
 def train_or_launch(
     composed: ComposedConfig[Config], plugins: Plugins, options: Options, arguments: Sequence[str]
 ) -> int:
-    """Train here, or in a process for each device that train.devices asks for, which is given `arguments`."""
-    config = composed.config.train
-    if config.devices != 1 and "RANK" not in os.environ:  # which torchrun sets
-        from s2s.distributed.launcher import launch, n_processes
-
-        if (n := n_processes(config)) > 1:
-            return launch("s2s.cli.train", arguments, config, n)
+    """Train here, or in processes that a plugin starts with `arguments`."""
+    if "RANK" not in os.environ:  # which torchrun sets
+        code: int | None = plugins.hook.s2s_launch(config=composed.config, arguments=arguments)
+        if code is not None:
+            return code
+        if composed.config.train.devices not in (1, "auto"):
+            raise ConfigError(
+                f"train.devices={composed.config.train.devices}: no loaded plugin starts processes."
+                + plugins.registry.absent()
+            )
     return train(composed, plugins, options)
 
 
@@ -56,23 +60,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     def train_or_launch_here(composed: ComposedConfig[Config], plugins: Plugins, options: Options) -> int:
         return train_or_launch(composed, plugins, options, arguments)
 
-    return run_command(Config, train_or_launch_here, arguments, _with_recipe)
+    return run_command(Config, train_or_launch_here, arguments, _shown)
 
 
-def _with_recipe(composed: ComposedConfig[Config], plugins: Plugins) -> ComposedConfig[Config]:
-    """For --print-config; how many updates train.budget allows is measured when the run begins."""
-    from s2s.recipe import recipe_of
-
-    if not recipe_of(composed, plugins):
-        return composed
-    from s2s.distributed import World, pick_device  # torch, for the speed of the device
-    from s2s.run import run_path
-    from s2s.training.planning import with_recipe
-    from s2s.training.session import default_name
-
-    config = composed.config
-    world = World(device=pick_device(config.train.device, "train.device"))
-    return with_recipe(composed, plugins, world, run_path(config.run or default_name(composed, plugins)))[0]
+def _shown(composed: ComposedConfig[Config], plugins: Plugins) -> ComposedConfig[Config]:
+    """For --print-config: as a plugin completes it, without measuring anything that takes an update."""
+    found = plugins.hook.s2s_configure(composed=composed, plugins=plugins, world=None)
+    return composed if found is None else found
 
 
 if __name__ == "__main__":

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 __all__ = [
     "ComposedConfig",
+    "Setting",
     "arguments_of",
     "build_config",
     "choice_config",
     "compose",
     "differences",
     "entry_config",
+    "experiment_settings",
     "flatten",
     "local_plugins",
     "merge_groups",
+    "options",
     "recompose",
     "resolve",
     "to_yaml",
@@ -30,7 +33,10 @@ from s2s.compose.composition import (
     compose,
     merge_groups,
     recompose,
-    resolve,
 )
 from s2s.compose.conversion import entry_config
+from s2s.compose.options import options
 from s2s.compose.printing import differences, flatten, to_yaml
+from s2s.compose.references import resolve
+from s2s.compose.selection import experiment_settings
+from s2s.compose.settings import Setting

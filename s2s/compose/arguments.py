@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s.compose.options import hints_of, is_section
+from s2s.compose.settings import COMMAND_LINE, Setting
 from s2s.compose.yaml12 import read_value, to_text
 from s2s.errors import ConfigError
 
@@ -30,13 +31,13 @@ class Arguments:
     """A preset over the whole configuration; empty for none."""
     plugins: tuple[str, ...]
     """Local modules or files to load."""
-    overrides: tuple[tuple[tuple[str, ...], Any], ...]
-    """Dotted key, as a path, and value."""
+    settings: tuple[Setting, ...]
+    """A group or section before its options: the order on the command line does not count."""
 
 
 def read_arguments(arguments: Sequence[str]) -> Arguments:
     """Sort the arguments into their kinds."""
-    files, overrides, plugins, experiment = [], [], [], ""
+    files, settings, plugins, experiment = [], [], [], ""
     for argument in arguments:
         _refuse_invalid_utf8(argument)
         key, equals, text = argument.partition("=")
@@ -51,8 +52,9 @@ def read_arguments(arguments: Sequence[str]) -> Arguments:
                 raise ConfigError("experiment=: nothing is named; say experiment=NAME, or leave it out")
             experiment = text
         else:
-            overrides.append((tuple(key.split(".")), read_value(text, key)))
-    return Arguments(tuple(files), experiment, tuple(plugins), tuple(overrides))
+            settings.append(Setting(tuple(key.split(".")), read_value(text, key), COMMAND_LINE))
+    settings.sort(key=lambda setting: len(setting.key) > 1)
+    return Arguments(tuple(files), experiment, tuple(plugins), tuple(settings))
 
 
 def local_plugins(arguments: Sequence[str]) -> tuple[str, ...]:

@@ -29,35 +29,24 @@ class _MisfitError(Exception):
 
 def convert(option: Option, value: Any, origin: str) -> Any:
     """The value in the type of its field: tuples, paths, enums and dataclasses built from YAML values."""
+    kinds = union_members(option.hint)
     try:
         checked = _check(value, option.hint)
         # Most values are plain scalars of the very type; omegaconf would take a third of a millisecond for each.
-        return checked if type(checked) in union_members(option.hint) else _build(option, checked)
+        return checked if type(checked) in kinds else _build(option, checked)
     except _MisfitError as misfit:
         hint = str(misfit)
     except (OmegaConfBaseException, TypeError, ValueError) as error:  # ValueError: from a dataclass's own checks
-        plainly = union_members(option.hint) == (option.hint,) and _is_scalar(value)
-        hint = "" if plainly or isinstance(error, TypeError) else str(error).splitlines()[0]
+        is_plain = len(kinds) == 1 and not isinstance(value, list | tuple | Mapping)  # then the types say it all
+        hint = "" if is_plain or isinstance(error, TypeError) else str(error).splitlines()[0]
     _holder(option)  # a type that omegaconf does not know is the plugin's mistake, not the user's
+    if isinstance(value, str) and not hint:
+        words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
+        hint = did_you_mean(value, map(str, words))
     default = "it has no default" if option.required else f"the default is {to_text(option.default)}"
-    expected = type_text(option.hint)
-    if isinstance(value, str):
-        hint = hint or _nearest(value, option.hint)
-    what = f"{blame(origin)}{option.key}={_shown(value)}: expected {expected}; {default}."
-    raise ConfigError(" ".join([what, hint.strip()]).rstrip())
-
-
-def _shown(value: Any) -> str:
-    return getattr(value, "text", None) or to_text(value)[:200]
-
-
-def _is_scalar(value: Any) -> bool:
-    return not isinstance(value, list | tuple | Mapping)
-
-
-def _nearest(value: str, hint: Any) -> str:
-    allowed = [v for m in union_members(hint) if get_origin(m) is Literal for v in get_args(m)]
-    return did_you_mean(value, [str(v) for v in allowed]) if allowed else ""
+    shown = getattr(value, "text", None) or to_text(value)[:200]
+    what = f"{blame(origin)}{option.key}={shown}: expected {type_text(option.hint)}; {default}."
+    raise ConfigError(f"{what} {hint.strip()}".rstrip())
 
 
 def _build(option: Option, value: Any) -> Any:

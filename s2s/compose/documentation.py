@@ -18,7 +18,7 @@ from s2s.compose.yaml12 import to_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-WIDTH = 100
+WIDTH = 79
 """Columns of explanations; longer lines are no easier to read"""
 
 

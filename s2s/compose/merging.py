@@ -5,7 +5,7 @@ Dataclass defaults are weakest, then the advice of chosen presets, presets (base
 
 from __future__ import annotations
 
-__all__ = ["Merged", "Value", "default_choice", "merge"]
+__all__ = ["Merged", "Value", "default_choice", "merge", "put"]
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from s2s.compose.options import Option, hints_of, is_section, options, sections
-from s2s.compose.references import has_reference
 from s2s.compose.selection import Selection, select
-from s2s.compose.settings import COMMAND_LINE, DEFAULT, Setting, blame
+from s2s.compose.settings import COMMAND_LINE, DEFAULT, Setting, blame, has_reference
 from s2s.compose.suggestions import command_of, unknown_option, unknown_root
 from s2s.config import Config
 from s2s.errors import ConfigError
@@ -81,11 +80,12 @@ class Merged:
         if not isinstance(current, Mapping | None) and current != "":
             raise ConfigError(f"{at}: {option} is one value, not a mapping")
         tree = copy.deepcopy(dict(current or {}))
-        _put(tree, path, value, at)
+        put(tree, path, value, at)
         return tree
 
 
-def _put(tree: dict[str, Any], path: Sequence[str], value: Any, at: str) -> None:
+def put(tree: dict[str, Any], path: Sequence[str], value: Any, at: str) -> None:
+    """Set the entry at `path` in a tree of mappings, which are made where they are missing; `at` is for errors."""
     for name in path[:-1]:
         tree = tree.setdefault(name, {})
         if not isinstance(tree, dict):
@@ -166,7 +166,7 @@ def _set_group(merged: Merged, group: str, selection: Selection) -> None:
     if selection.entry is None:
         merged.open[group] = {}
         for setting in selection.settings:
-            _put(merged.open[group], setting.key[1:], setting.value, ".".join(setting.key))
+            put(merged.open[group], setting.key[1:], setting.value, ".".join(setting.key))
         return
     merged.values[f"{group}.name"] = Value(selection.entry.name, selection.origin)
     merged.chosen[group] = selection.name

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 __all__ = ["Selection", "experiment_settings", "select"]
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,6 +32,10 @@ class Selection:
     """Of its options, the weakest first."""
     advice: list[Setting] = field(default_factory=list)
     """The presets' settings of other options, from `defaults:`."""
+
+
+_Layer = tuple[str, dict[str, Any]]
+"""The origin of a preset, and what it holds"""
 
 
 class _Choice(NamedTuple):
@@ -93,35 +97,34 @@ def _split(group: str, setting: Setting) -> tuple[_Choice | None, Mapping[str, A
 
 
 def _look_up(group: str, choice: _Choice, registry: Registry) -> Selection:
-    is_preset = (group, choice.name) in registry.presets
-    if choice.kind == "base" or (choice.kind == "either" and is_preset):
-        return _from_presets(group, choice, registry)
-    if is_preset and (group, choice.name) not in registry.entries:
-        what = f"{blame(choice.origin)}{group}.name={choice.name}"
-        raise ConfigError(f"{what}: that is a preset; write base: {choice.name}")
-    return Selection(_entry(group, choice.name, choice.origin, registry), choice.name, choice.origin)
-
-
-def _entry(group: str, name: str, origin: str, registry: Registry) -> Entry:
-    if (group, name) not in registry.entries:
-        raise ConfigError(blame(origin) + registry.unknown(group, name))
-    return registry.entries[group, name]
-
-
-def _from_presets(group: str, choice: _Choice, registry: Registry) -> Selection:
+    """The entry, and what the preset and its bases set, if the choice is one."""
     selection, names = Selection(None, choice.name, choice.origin), set()
-    for origin, tree in _bases_first(group, choice.name, choice.origin, registry):
+    for origin, tree in _layers(group, choice, registry):
         own = {key: value for key, value in tree.items() if key not in ("name", "base", "defaults")}
         selection.settings += settings_of(own, origin, group)
         selection.advice += _advice(group, origin, tree.get("defaults", {}))
         if "name" in tree:
-            selection.entry = _entry(group, str(tree["name"]), origin, registry)
-            names.add(selection.entry.name)
+            name = str(tree["name"])
+            if (group, name) not in registry.entries:
+                raise ConfigError(blame(origin) + registry.unknown(group, name))
+            selection.entry = registry.entries[group, name]
+            names.add(name)
     if len(names) > 1:
         raise ConfigError(f"preset {group}={choice.name}: it and its bases name {' and '.join(sorted(names))}")
     if selection.entry is None:
         raise ConfigError(f"preset {group}={choice.name}: it must say `name:` (registered) or `base:` (a preset)")
     return selection
+
+
+def _layers(group: str, choice: _Choice, registry: Registry) -> list[_Layer]:
+    """The bases of a preset and the preset itself; of an entry, its name alone."""
+    is_preset = (group, choice.name) in registry.presets
+    if choice.kind == "base" or (choice.kind == "either" and is_preset):
+        return _bases_first(group, choice.name, choice.origin, registry)
+    if is_preset and (group, choice.name) not in registry.entries:
+        what = f"{blame(choice.origin)}{group}.name={choice.name}"
+        raise ConfigError(f"{what}: that is a preset; write base: {choice.name}")
+    return [(choice.origin, {"name": choice.name})]
 
 
 def _advice(group: str, origin: str, tree: Any) -> list[Setting]:
@@ -140,26 +143,24 @@ def experiment_settings(name: str, registry: Registry, origin: str = COMMAND_LIN
     return [setting for by, tree in found for setting in settings_of(tree, by) if setting.key != ("base",)]
 
 
-def _bases_first(group: str, name: str, origin: str, registry: Registry) -> list[tuple[str, dict[str, Any]]]:
-    """A preset and its bases, each with its origin; nothing for an empty name."""
-    return list(_preset_and_bases(group, name, origin, registry))[::-1]
-
-
-def _preset_and_bases(group: str, name: str, by: str, registry: Registry) -> Iterator[tuple[str, dict[str, Any]]]:
-    seen: list[str] = []
+def _bases_first(group: str, name: str, by: str, registry: Registry) -> list[_Layer]:
+    """A preset and its bases; nothing for an empty name."""
+    layers: dict[str, _Layer] = {}
     while name:
-        if name in seen:
-            raise ConfigError(f"preset {group}={seen[0]}: its bases go in a circle: {' -> '.join([*seen, name])}")
+        if name in layers:
+            raise ConfigError(
+                f"preset {group}={next(iter(layers))}: its bases go in a circle: {' -> '.join([*layers, name])}"
+            )
         if (group, name) not in registry.presets:
             hint = f" '{name}' is registered: write name: {name}" if (group, name) in registry.entries else ""
             raise ConfigError(blame(by) + (f"base={name}:{hint}" if hint else registry.unknown(group, name)))
-        seen.append(name)
         preset = registry.presets[group, name]
         by, tree = _origin_of(preset), read_file(preset.source) if isinstance(preset.source, Path) else preset.source
-        yield by, dict(tree)
+        layers[name] = by, dict(tree)
         name = tree.get("base") or ""
         if not isinstance(name, str):
             raise ConfigError(f"{blame(by)}base: expected the name of a preset")
+    return list(layers.values())[::-1]
 
 
 def _origin_of(preset: Preset) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["COMMAND_LINE", "DEFAULT", "Setting", "blame", "settings_of"]
+__all__ = ["COMMAND_LINE", "DEFAULT", "Setting", "blame", "has_reference", "settings_of"]
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,10 +25,19 @@ class Setting(NamedTuple):
 
 
 def settings_of(tree: Mapping[str, Any], origin: str, *above: str, advice: bool = False) -> list[Setting]:
-    """A setting for each entry of a mapping, whose key stands under `above`."""
+    """A setting for each entry of a mapping, whose key is under `above`."""
     return [Setting((*above, str(name)), value, origin, advice) for name, value in tree.items()]
 
 
 def blame(origin: str) -> str:
     """The source, as the beginning of an error; nothing for the command line, which the user sees."""
     return "" if origin in (COMMAND_LINE, DEFAULT) else f"{origin}: "
+
+
+def has_reference(value: Any) -> bool:
+    """Whether `${` occurs anywhere in a value."""
+    if isinstance(value, str):
+        return "${" in value
+    if isinstance(value, dict):
+        return any(has_reference(below) for item in value.items() for below in item)
+    return isinstance(value, list | tuple) and any(has_reference(below) for below in value)

@@ -19,10 +19,12 @@ __all__ = [
     "ValidConfig",
     "above",
     "at_least",
+    "duration_text",
     "refuse_outside",
 ]
 
 from s2s.config.data import DataConfig, PrepareConfig
+from s2s.config.duration import duration_text
 from s2s.config.generate import GenerateConfig
 from s2s.config.ranges import SHARE, Range, above, at_least, refuse_outside
 from s2s.config.run import CheckpointConfig, Config, LogConfig, ValidConfig

@@ -36,7 +36,7 @@ class DataConfig:
 
 @dataclass(kw_only=True)
 class PrepareConfig:
-    """s2s-prepare: train the tokeniser and encode the corpora, without training a model.
+    """s2s-prepare: learn the vocabulary and encode the corpora; no model is trained.
 
     s2s-prepare task=translation task.train=[corpus.en,corpus.de]
     """
@@ -45,3 +45,5 @@ class PrepareConfig:
     """The task whose corpora are prepared."""
     data: DataConfig = field(default_factory=DataConfig)
     """Where prepared data is kept, and which pairs are dropped."""
+    recipe: Choice = field(default_factory=Choice, metadata={"may_stay_open": True})
+    """Chooses values of the task that are not given, as in s2s-train without an architecture. none: no recipe."""

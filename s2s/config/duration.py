@@ -1,8 +1,8 @@
-"""Times as people write them: 90s, 30m, 1h30m, 2d."""
+"""Times as people write them, 90s, 30m, 1h30m, 2d, and as screens show them."""
 
 from __future__ import annotations
 
-__all__ = ["seconds_of"]
+__all__ = ["duration_text", "seconds_of"]
 
 import re
 
@@ -21,3 +21,11 @@ def seconds_of(text: str, key: str) -> float:
     if not 0 < seconds <= 365 * SECONDS["d"]:
         raise ConfigError(f"{key}={text}: give more than nothing, and at most a year")
     return seconds
+
+
+def duration_text(seconds: float) -> str:
+    """Days, hours, minutes and seconds: 05:41:10, 1d 05:41:10."""
+    minutes, s = divmod(round(seconds), 60)
+    hours, m = divmod(minutes, 60)
+    days, h = divmod(hours, 24)
+    return f"{f'{days}d ' if days else ''}{h:02}:{m:02}:{s:02}"

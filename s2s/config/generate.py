@@ -20,7 +20,7 @@ class GenerateConfig:
     """s2s-generate: outputs for inputs, in their order.
 
     s2s-generate run=my_run < input.txt > output.txt
-    s2s-generate run=my_run input=in.jsonl output=out.jsonl format=jsonl nbest=4 search.beam=8
+    s2s-generate run=my_run input=in.jsonl output=out.jsonl format=jsonl nbest=4
     """
 
     run: str | list[str] = ""

@@ -48,7 +48,7 @@ THREADS = at_least(0, 1024)
 
 
 def refuse_outside(section: str, config: object, **ranges: Range) -> None:
-    """ConfigError for the first field whose number lies outside its range; null is always allowed."""
+    """ConfigError for the first field whose number is outside its range; null is always allowed."""
     for name, allowed in ranges.items():
         value = getattr(config, name)
         if value is None or value in allowed:

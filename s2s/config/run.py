@@ -73,7 +73,7 @@ class Config:
     """s2s-train: train a model; run again, it continues.
 
     s2s-train task=translation arch=transformer_tiny
-    s2s-train task=translation task.train=[corpus.en,corpus.de] arch=transformer_base run=my_run
+    s2s-train task=translation task.train=[corpus.en,corpus.de] run=my_run
     s2s-train runs/my_run/config.yaml train.steps=200_000
     """
 

@@ -65,7 +65,8 @@ class TrainConfig:
     average_of: Literal["last", "best"] = "last"
     """Which checkpoints are averaged."""
     max_bad: int = 10
-    """Consecutive updates skipped for a loss or gradient that is not finite, after which the run ends."""
+    """Consecutive updates skipped for a loss or gradient that is not finite, after which the run ends; in a run of
+    less than twice as many, half of its updates."""
     device: str = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1."""
     devices: int | str = 1
@@ -123,7 +124,7 @@ class TrainConfig:
 
     @property
     def n_micro_tokens(self) -> int | None:
-        """micro_tokens; None for all, and until what auto stands for is found."""
+        """micro_tokens; None for all, and until auto is resolved."""
         return None if isinstance(self.micro_tokens, str) else self.micro_tokens
 
     @property

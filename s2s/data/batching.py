@@ -57,7 +57,8 @@ class Permutation:
         self.n = n
         self.half = np.uint64(max((max(n - 1, 1).bit_length() + 1) // 2, 1))
         self.low = np.uint64((1 << int(self.half)) - 1)
-        self.round_keys = mix(key_of(*key) + np.arange(1, N_ROUNDS + 1, dtype=np.uint64))
+        rounds = np.arange(1, N_ROUNDS + 1, dtype=np.uint64)
+        self.round_keys = mix(key_of(*key) + rounds)
 
     def __call__(self, positions: Rows) -> Rows:
         """Distinct positions [m] in [0, n) -> distinct images [m] in [0, n)."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from s2s.config import DataConfig
+    from s2s.data.file_stamp import FileStamp
     from s2s.task import Task
 
 TOKENIZER = "tokenizer"
@@ -79,15 +80,21 @@ class ProgressReporter:
 
 
 def prepare(
-    task: Task, config: DataConfig, report: Callable[[str], None] = lambda _: None, every: float = 10.0
+    task: Task,
+    config: DataConfig,
+    report: Callable[[str], None] = lambda _: None,
+    every: float = 10.0,
+    *,
+    verify: bool = True,
 ) -> Prepared:
     """The prepared corpora of a task, built if missing or stale; loads the task's tokenisers.
 
-    `report` gets a line for each stage, and for the current one every `every` seconds.
+    `report` gets a line for each stage, and for the current one every `every` seconds. verify: read what is there and
+    compare it with its hashes; another process of this machine may have done it just now.
     """
     spec, progress = PreparationSpec(task, config), ProgressReporter(report, every)
     with _locked(spec.directory, progress):
-        found = _find(spec, progress)
+        found = _find(spec, progress, is_intact if verify else has_same_contents)
         manifest = found or _build(spec, progress)
         task.load(spec.directory / TOKENIZER)
         return _open(spec, manifest, "found" if found else "made")
@@ -128,7 +135,9 @@ def _unwritable(directory: Path, error: OSError) -> DataError:
     )
 
 
-def _find(spec: PreparationSpec, progress: ProgressReporter) -> Manifest | None:
+def _find(
+    spec: PreparationSpec, progress: ProgressReporter, is_whole: Callable[[Path, FileStamp], bool]
+) -> Manifest | None:
     """The manifest of an up-to-date folder, or None; reports why an existing folder cannot be used."""
     directory = spec.directory
     if not directory.exists():
@@ -137,7 +146,7 @@ def _find(spec: PreparationSpec, progress: ProgressReporter) -> Manifest | None:
     gone = next((file for file in spec.files if file not in present), None)
     try:
         manifest = Manifest.read(directory)
-        broken = [name for name, stamp in manifest.outputs.items() if not is_intact(directory / name, stamp)]
+        broken = [name for name, stamp in manifest.outputs.items() if not is_whole(directory / name, stamp)]
     except (KeyError, TypeError, ValueError, AttributeError, OSError):
         broken = [MANIFEST]
     if broken and gone:

@@ -14,9 +14,11 @@ __all__ = [
     "TOO_LONG",
     "Invalid",
     "Line",
+    "blocks",
     "missing",
     "numbered_lines",
     "open_bytes",
+    "pair_format",
     "read_lines",
 ]
 
@@ -44,6 +46,7 @@ MAX_LINE = 1 << 20
 """Bytes of a line, and characters of any text that is encoded: sentencepiece takes 5 s and 45 MB for as many, and a
 small gzip file may unpack to a line that fills memory"""
 TOO_LONG = Rejected(f"a line of more than {MAX_LINE:,} bytes")
+PAIR_FORMATS = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 DROP = "repair the file, or drop such lines with task.invalid=drop"
 
 
@@ -168,6 +171,12 @@ def _is_gzip(path: Path, raw: IO[bytes]) -> bool:
         what = "is cut off" if len(start) < 2 else "is not compressed with gzip, though its name ends in .gz"
         raise DataError(f"{path}: {what}; copy it again, or rename it")
     return False
+
+
+def pair_format(path: Path) -> str | None:
+    """tsv or jsonl by the name of a file that holds both sides of pairs, gzip or plain; None for any other name."""
+    name = path.with_suffix("") if path.suffix == ".gz" else path
+    return PAIR_FORMATS.get(name.suffix)
 
 
 def missing(path: Path) -> DataError:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from s2s.decoding.constraints import NONE, ConstraintSet
 from s2s.decoding.lexical import PhraseConstraint
-from s2s.decoding.log_probs import gather_hypotheses
+from s2s.decoding.model_scores import gather_hypotheses
 
 if TYPE_CHECKING:
     from s2s.decoding.hypotheses import Candidates

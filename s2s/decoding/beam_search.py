@@ -13,7 +13,7 @@ from __future__ import annotations
 
 __all__ = ["BeamSearch", "greedy"]
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -27,9 +27,10 @@ from s2s.backend.kernels import (
 )
 from s2s.decoding import BeamConfig, GreedyConfig, Hypothesis, SearchResult
 from s2s.decoding.allocation import build_allocation
+from s2s.decoding.fused_steps import fused_steps
 from s2s.decoding.history import ROOT, History
 from s2s.decoding.hypotheses import Beams, BeamSentence, Candidates, FinishedHypotheses
-from s2s.decoding.log_probs import gather_hypotheses
+from s2s.decoding.model_scores import gather_hypotheses
 from s2s.decoding.penalties import PENALTIES
 from s2s.decoding.request import max_output_length
 from s2s.decoding.streaming import StreamingSearch, pad_sources
@@ -48,14 +49,8 @@ def greedy(config: GreedyConfig) -> BeamSearch:
 class BeamSearch(StreamingSearch[Beams]):
     """The search of section 6.1; see `BeamConfig`."""
 
-    has_groups: ClassVar[bool] = False
-
     def __init__(self, config: BeamConfig) -> None:
         self.config = config
-        if config.num_beam_groups > 1 and not self.has_groups:
-            raise ConfigError(
-                f"search.num_beam_groups={config.num_beam_groups}: {type(self).__name__} has no groups; leave it out"
-            )
 
     def begin(self, request: SearchRequest) -> None:
         """Set what all steps of one request share."""
@@ -99,7 +94,10 @@ class BeamSearch(StreamingSearch[Beams]):
         )
 
     def step(self, batch: Beams) -> Beams:
-        """All live hypotheses extended by one token; those that end are finished, the best of the others live on."""
+        """All live hypotheses extended by a token, or by several before one ends; those that end are finished, the best
+        of the others live on."""
+        if type(self) is BeamSearch and (after := fused_steps(self, batch)):
+            return after
         logits, state = self.request.model.step(batch.token, batch.state)  # [B, K, V]
         slack = batch.slack if batch.slack > 0 else int((batch.limit - batch.length).min())
         length = batch.length + 1

@@ -25,7 +25,7 @@ ROOT = -1
 
 @dataclass(frozen=True)
 class Step:
-    """The nodes of one step, numbered from `first`."""
+    """The nodes of one step, or of several in their order, numbered from `first`."""
 
     first: int
     token: Tensor
@@ -52,6 +52,11 @@ class History:
         self.n_nodes += token.numel()
         return torch.arange(self.n_nodes - token.numel(), self.n_nodes, device=token.device).view(token.shape)
 
+    def add_steps(self, token: Tensor, log_prob: Tensor, parent: Tensor) -> None:
+        """Nodes that were numbered from `n_nodes` on already; their parents may be among them."""
+        self.steps.append(Step(self.n_nodes, token, log_prob, parent))
+        self.n_nodes += token.numel()
+
     def drop_before(self, node: int) -> None:
         """Free the steps of which all nodes have smaller numbers."""
         while len(self.steps) > 1 and self.steps[1].first <= node:
@@ -66,8 +71,9 @@ class History:
             if node < step.first:
                 continue
             token, log_prob, parent = step.on_host
-            position = node - step.first
-            tokens.append(int(token[position]))
-            log_probs.append(float(log_prob[position]))
-            node = int(parent[position])
+            while node >= step.first:
+                position = node - step.first
+                tokens.append(int(token[position]))
+                log_probs.append(float(log_prob[position]))
+                node = int(parent[position])
         return tokens[::-1], log_probs[::-1]

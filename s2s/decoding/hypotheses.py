@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from s2s.decoding.streaming import ActiveBatch
-from s2s.tensors import join_tensors
 
 
 @dataclass(frozen=True)
@@ -91,12 +90,7 @@ class Beams(ActiveBatch[BeamSentence]):
         """The sentences of both, these first."""
         beam = max(self.n_hypotheses, other.n_hypotheses)
         first, second = self._widened(beam), other._widened(beam)
-        return type(self)(
-            sentences=first.sentences + second.sentences,
-            slack=min(first.slack, second.slack),
-            state=first.state.join(second.state),
-            **join_tensors(first.tensors(), second.tensors()),
-        )
+        return replace(super(Beams, first).join(second), slack=min(first.slack, second.slack))
 
     def _widened(self, beam: int) -> Self:
         """With dead hypotheses so that each sentence has `beam`."""

@@ -9,7 +9,7 @@ __all__ = ["SearchRequest", "SentenceQueue", "SourceBatch", "SourceSentence", "m
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import torch
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from s2s.decoding import Hypothesis, Search
+    from s2s.decoding import Hypothesis, Search, SearchConfig
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class SearchRequest:
     model: Seq2Seq
     vocab: Vocab
     queue: SentenceQueue
-    """The sentences; a `RequestQueue` takes more of them while the search runs"""
+    """The sentences; one of your own may take more of them while the search runs"""
     device: torch.device
     constraint: Constraint | None = None
     """On every output; what single sentences ask for (`SourceSentence.lexical`) is added by the search"""
@@ -135,14 +135,7 @@ def search_all(search: Search, request: SearchRequest) -> list[list[Hypothesis]]
     return [found[index] for index in sorted(found)]
 
 
-class LengthLimits(Protocol):
-    """A search's config that limits outputs by the lengths of their sources."""
-
-    max_len_a: float
-    max_len_b: int
-
-
-def max_output_length(config: LengthLimits, model: Seq2Seq, n_source: int) -> int:
+def max_output_length(config: SearchConfig, model: Seq2Seq, n_source: int) -> int:
     """Most tokens of an output, from the length of its own source; both without eos."""
     limit = max(1, int(config.max_len_a * n_source) + config.max_len_b)
     return min(limit, model.max_len - 1) if model.max_len else limit  # which counts eos

@@ -18,7 +18,7 @@ from torch import Tensor
 from s2s.backend.cuda_graph import bucket_size
 from s2s.decoding.lexical import NO_SIZES, LexicalSizes, add_lexical, bind_lexical, widen_state
 from s2s.model import State
-from s2s.tensors import map_tensors
+from s2s.tensors import join_tensors, map_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -77,9 +77,10 @@ class ActiveBatch(ABC, Generic[S]):
             return self.state.joins and self.constraint_state.shape[2:] == other.constraint_state.shape[2:]
         return self.state.joins
 
-    @abstractmethod
     def join(self, other: Self) -> Self:
         """The sentences of both, these first."""
+        joined = join_tensors(self.tensors(), other.tensors())
+        return replace(self, sentences=self.sentences + other.sentences, state=self.state.join(other.state), **joined)
 
     def tensors(self) -> dict[str, Any]:
         """All fields with tensors [B, ...] but the model's state."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 __all__ = ["FSDP", "full_tensors", "shard_like"]
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
+from torch.distributed.fsdp._fully_shard._fsdp_common import TrainingState
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from s2s.tensors import map_tensors
@@ -52,6 +53,8 @@ class FSDP:
             module.set_force_sum_reduction_for_comms(True)
             module.register_forward_pre_hook(lambda *_: self.world.heartbeat(), prepend=True)  # before it is unsharded
             self.units.append(module)
+        for name in ("encode", "decode"):
+            _unshard_before(model, name)
 
     @contextmanager
     def micro_batch(self, *, last: bool) -> Iterator[None]:
@@ -83,6 +86,19 @@ class FSDP:
         """Whether layers stay unsharded after their forward; what is in no layer always does, until backward."""
         for unit in self.units[:-1]:
             unit.set_reshard_after_forward(not kept, recurse=False)
+
+
+def _unshard_before(model: nn.Module, name: str) -> None:
+    """What is in no layer is unsharded for a method that an objective calls by itself, outside of `forward`."""
+    assert isinstance(model, FSDPModule)
+    within, state = getattr(model, name), model._get_fsdp_state()
+    register_fsdp_forward_method(model, name)
+    alone = getattr(model, name)
+
+    def method(*args: Any) -> Any:
+        return within(*args) if state._training_state == TrainingState.FORWARD else alone(*args)
+
+    setattr(model, name, method)
 
 
 def full_tensors(tree: T, world: World) -> T:

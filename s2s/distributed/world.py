@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["World", "init", "pick_device"]
+__all__ = ["STORE", "World", "init", "pick_device"]
 
 import json
 import os

@@ -15,6 +15,7 @@ __all__ = [
     "Input",
     "Loaded",
     "LoadedModels",
+    "Models",
     "Output",
     "OutputFormat",
     "Record",
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
     from s2s.generation.formats import OutputFormat, Record
     from s2s.generation.generator import Generator
     from s2s.generation.input_lines import is_stream, standard_input
+    from s2s.generation.models import Models
     from s2s.generation.reading import Segment
     from s2s.generation.scoring import Scored, score
 
-__getattr__ = lazy_names(__name__, "formats", "input_lines", "generator", "build", "reading", "scoring")
+__getattr__ = lazy_names(__name__, "formats", "input_lines", "generator", "build", "models", "reading", "scoring")

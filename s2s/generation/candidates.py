@@ -6,6 +6,10 @@ __all__ = ["NOTHING", "UNANSWERED", "Candidate", "Counts", "Input", "Output"]
 
 import math
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True)
@@ -87,3 +91,13 @@ class Counts:
     """Inputs for which the search found no output"""
     tokens: int = 0
     """Tokens of the best outputs, eos included"""
+
+    def describe(self, of_task: Mapping[str, int], seconds: float) -> str:
+        """How many inputs were processed, how many of them specially, here and in the task, and the speed."""
+        special = {"empty": self.empty, "in parts": self.split, "cut": self.truncated}
+        special |= {"without any output": self.unanswered, **of_task}
+        notes = "".join(f", {count:,} {what}" for what, count in special.items() if count)
+        n_inputs, n_tokens = (count / max(seconds, 1e-9) for count in (self.inputs, self.tokens))
+        return (
+            f"{self.inputs:,} inputs{notes} in {seconds:.1f} s: {n_inputs:,.1f} sentences/s, {n_tokens:,.0f} tokens/s"
+        )

@@ -106,7 +106,7 @@ class TextOutput(OutputFormat):
 
 
 class AlignedOutput(OutputFormat):
-    """The output and its alignment, as in `ein Hund ||| 0-0 1-1`: what Marian writes, and Pharaoh's pairs."""
+    """The output and its alignment, as in `ein Hund ||| 0-0 1-1`: as Marian writes it, in Pharaoh format."""
 
     def render(self, record: Record, output: Output, nbest: int) -> list[str]:
         return [f"{one_line(output.hyp)} ||| {' '.join(_pharaoh(output.best))}"]
@@ -158,7 +158,7 @@ OUTPUT_FORMATS: dict[str, OutputFormat] = {
     "tsv": TsvOutput(),
     "jsonl": JsonlOutput(),
 }
-"""Those of every task"""
+"""Formats of every task"""
 
 
 def _fields(candidate: Candidate, more: Sequence[str]) -> dict[str, Any]:

@@ -1,19 +1,17 @@
-"""Which models write an output: a run's, those of several runs as one, and a language model beside them."""
+"""The model of a run that writes outputs, or what plugins combine of several."""
 
 from __future__ import annotations
 
-__all__ = ["Models", "load_models", "refuse_if_several"]
+__all__ = ["Models", "load_models"]
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from s2s.decoding.ensemble import Ensemble
-from s2s.decoding.shallow_fusion import ShallowFusion
 from s2s.errors import ConfigError
 from s2s.io.atomic import sha256
 from s2s.run import find_run, load_run
-from s2s.run.tokenizer import identity
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     import torch
@@ -25,88 +23,32 @@ if TYPE_CHECKING:
 
 
 class Models(NamedTuple):
-    """What writes an output."""
+    """The models of one command."""
 
     first: Run
-    """Whose task it is, and whose search, where nothing else is said"""
+    """Its task, and its search where the options name no other, are used"""
     directory: Path
     """Of the first run"""
     model: Seq2Seq
+    members: Sequence[Seq2Seq]
+    """The models of which `model` consists"""
     made_of: dict[str, Any]
     """What identifies the weights"""
     how: str
-    """In words; empty for a single model"""
+    """A description; empty for a single model"""
 
 
 def load_models(config: GenerateConfig, plugins: Plugins, device: torch.device) -> Models:
-    """Load what `run`, `checkpoint` and `fusion` name."""
-    names = _pairs(config)
-    directories = [find_run(name) for name, _ in names]
-    runs = [load_run(d, wanted, plugins, device) for d, (_, wanted) in zip(directories, names, strict=True)]
-    first, directory = runs[0], directories[0]
-    for other, of_other in zip(runs[1:], directories[1:], strict=True):
-        _refuse_other_task(other, of_other, first, directory)
-        _refuse_other_tokens("run", of_other, directory)
-    digests = [sha256(run.checkpoint_path / "MANIFEST.json") for run in runs]
-    model = first.model if len(runs) == 1 else Ensemble([run.model for run in runs])
-    made_of: dict[str, Any] = {"checkpoint": digests[0] if len(runs) == 1 else digests}
-    how = f"an ensemble of {len(runs)} models" if len(runs) > 1 else ""
-    if not config.fusion:
-        return Models(first, directory, model, made_of, how)
-    path = find_run(config.fusion, "fusion")
-    _refuse_other_tokens("fusion", path, directory)
-    beside = load_run(path, config.fusion_checkpoint, plugins, device)
-    fused = ShallowFusion(model, beside.model, config.fusion_weight, _source(config, beside))
-    made_of["fusion"] = {"checkpoint": sha256(beside.checkpoint_path / "MANIFEST.json"), "weight": config.fusion_weight}
-    how = ", ".join(filter(None, [how, f"fused with {path.name} by {config.fusion_weight:g}"]))
-    return Models(first, directory, fused, made_of, how)
-
-
-def refuse_if_several(config: GenerateConfig) -> None:
-    """For a backend that serves the model of one run."""
-    if len(_pairs(config)) > 1 or config.fusion:
-        asked = f"fusion={config.fusion}" if config.fusion else f"run={config.run} checkpoint={config.checkpoint}"
-        raise ConfigError(f"backend={config.backend} serves one model alone, not {asked}; give backend=native")
-
-
-def _pairs(config: GenerateConfig) -> list[tuple[str, str]]:
-    """Every member's run and checkpoint; of either, one may stand for all."""
-    runs, checkpoints = (value if isinstance(value, list) else [value] for value in (config.run, config.checkpoint))
-    n = max(len(runs), len(checkpoints))
-    for option, values in (("run", runs), ("checkpoint", checkpoints)):
-        if len(values) not in (1, n) or not all(values):
-            raise ConfigError(
-                f"{option}=[{','.join(values)}] names {len([v for v in values if v])} of {n} models; "
-                "give a checkpoint for each run, or one for all"
-            )
-    return list(zip(runs * (n // len(runs)), checkpoints * (n // len(checkpoints)), strict=True))
-
-
-def _source(config: GenerateConfig, run: Run) -> list[int]:
-    """The ids with eos that stand for every source: a language model's task knows no other."""
-    one, other = run.task.encode_source(["", "a"])  # two letters may both be unknown, and so be one token
-    if one != other:
+    """Load what `run`, `checkpoint` and `fusion` name; several models are combined by a plugin."""
+    combined: Models | None = plugins.hook.s2s_load_models(config=config, plugins=plugins, device=device)
+    if combined is not None:
+        return combined
+    names, checkpoints = (value if isinstance(value, list) else [value] for value in (config.run, config.checkpoint))
+    if len(names) > 1 or len(checkpoints) > 1 or config.fusion:
         raise ConfigError(
-            f"fusion={config.fusion} is a run of task={run.config.task.name}, whose outputs depend on a source; "
-            "give a run of task=language_model"
+            "several of run and checkpoint, and fusion: no loaded plugin combines models." + plugins.registry.absent()
         )
-    return [*one, run.task.vocab.eos]
-
-
-def _refuse_other_task(other: Run, of_other: Path, first: Run, directory: Path) -> None:
-    names = other.config.task.name, first.config.task.name
-    if names[0] != names[1]:
-        raise ConfigError(
-            f"run: {of_other} has task={names[0]}, but {directory} has task={names[1]}; "
-            "only runs of one task can write an output together"
-        )
-
-
-def _refuse_other_tokens(option: str, other: Path, directory: Path) -> None:
-    """A token must be the same number in all models."""
-    found, expected = (identity(path / "tokenizer") for path in (other, directory))
-    if found != expected:
-        raise ConfigError(
-            f"{option}: {other} and {directory} do not share a vocabulary: the identities of their tokenisers are "
-            f"{found[:12]} and {expected[:12]}. Train one with the prepared data or the tokeniser of the other"
-        )
+    directory = find_run(names[0])
+    run = load_run(directory, checkpoints[0], plugins, device)
+    made_of = {"checkpoint": sha256(run.checkpoint_path / "MANIFEST.json")}
+    return Models(run, directory, run.model, [run.model], made_of, "")

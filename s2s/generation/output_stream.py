@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["OutputStream", "made_of", "open_output", "summary"]
+__all__ = ["OutputStream", "open_output"]
 
 import os
 import sys
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -17,41 +16,11 @@ from s2s.generation.formats import OUTPUT_FORMATS
 from s2s.generation.input_lines import is_stream
 from s2s.generation.resumable_file import ResumableFile
 from s2s.generation.sharding import ShardFile, find_shard
-from s2s.io.atomic import sha256
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from s2s.config import GenerateConfig
-    from s2s.generation import Counts
-    from s2s.registry import Choice
-
-SHAPING = (
-    "raw",
-    "input_format",
-    "format",
-    "nbest",
-    "fields",
-    "tokens",
-    "buffer_size",
-    "max_source",
-    "too_long",
-    "constrained",
-    "min_len",
-    "no_repeat_ngram_size",
-    "bad_words",
-    "replace_unk",
-    "attention_layer",
-    "coverage",
-    "mbr",
-    "mbr_weights",
-    "candidates",
-    "precision",
-    "matmul",
-    "quantization",
-    "backend",
-)
-"""Options on which the bytes of an output depend, beside input, checkpoint and search"""
 
 
 class OutputStream:
@@ -65,11 +34,11 @@ class OutputStream:
         return [] if self.path == "-" else [Path(self.path)]
 
     def is_done(self, made_of: Mapping[str, Any]) -> bool:
-        """Never."""
+        """False: a stream cannot be continued."""
         return False
 
     def begin(self, made_of: Mapping[str, Any]) -> int:
-        """Open it; it has 0 outputs."""
+        """Open the stream; 0 outputs are written."""
         if self.path != "-":
             self.file: IO[bytes] = Path(self.path).open("wb")  # noqa: SIM115  closed by `close`
         elif sys.stdout is None:
@@ -90,7 +59,7 @@ class OutputStream:
             raise
 
     def finish(self) -> None:
-        """All is written."""
+        """Nothing to do: `write` flushes."""
 
     def close(self) -> None:
         """Close the file; standard output stays open."""
@@ -103,7 +72,7 @@ class OutputStream:
 
 
 def open_output(config: GenerateConfig) -> OutputStream | ResumableFile | ShardFile:
-    """The output that the options name; nothing is written yet. A device, such as /dev/null, stays one."""
+    """The output that the options name; nothing is written yet. Devices, such as /dev/null, are not renamed over."""
     _check(config)
     output = _output(config)
     if config.input != "-" and not is_stream(config.input):
@@ -137,30 +106,3 @@ def _refuse_input(config: GenerateConfig, source: os.stat_result, written: Itera
             if os.path.samestat(source, path.stat()):
                 also = "" if path == Path(config.output) else f" (output={config.output} writes {path.name}, too)"
                 raise ConfigError(f"input and output are one file, {config.input}{also}; give another output")
-
-
-def made_of(config: GenerateConfig, weights: Mapping[str, Any], search: Choice, device: str) -> dict[str, Any]:
-    """All that the bytes of an output file depend on; empty for standard output."""
-    if config.output == "-":
-        return {}
-    return {
-        "input": sha256(Path(config.input)) if Path(config.input).is_file() else config.input,
-        **weights,
-        "search": asdict(search),
-        "device": device,
-        **{name: getattr(config, name) for name in SHAPING},
-    }
-
-
-def summary(counts: Counts, of_task: Mapping[str, int], seconds: float) -> str:
-    """How many inputs were processed, how many of them specially, and the speed."""
-    of_inputs = {
-        "empty": counts.empty,
-        "in parts": counts.split,
-        "cut": counts.truncated,
-        "without any output": counts.unanswered,
-    }
-    special = {**of_inputs, **of_task}
-    notes = "".join(f", {count:,} {what}" for what, count in special.items() if count)
-    n_inputs, n_tokens = counts.inputs / max(seconds, 1e-9), counts.tokens / max(seconds, 1e-9)
-    return f"{counts.inputs:,} inputs{notes} in {seconds:.1f} s: {n_inputs:,.1f} sentences/s, {n_tokens:,.0f} tokens/s"

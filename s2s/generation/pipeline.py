@@ -32,8 +32,8 @@ def generate_file(
 ) -> None:
     """Write the output of every input but the first `n_written`, which `output` already has.
 
-    A buffer that is partly written is decoded whole, so that its batches, and with them the last digits of the
-    scores, are those of an uninterrupted command. Raises DataError if there are fewer inputs than that.
+    A partly written buffer is decoded whole, so that its batches, and with them the last digits of the scores, are
+    those of an uninterrupted command. Raises DataError if there are fewer inputs than `n_written`.
     """
     read = input_format(config)
     name = "standard input" if config.input == "-" else config.input

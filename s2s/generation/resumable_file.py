@@ -1,8 +1,12 @@
 """An output file that a killed command can continue.
 
-While it grows it is FILE.partial, and FILE.partial.json says what it is made of. When it is done it is renamed to FILE,
-and .FILE.made-of.json says what it was made of. So a FILE is always whole, nothing is added to the outputs of another
-input or model, no FILE is taken for that of another, and no other file is written over.
+    FILE.partial          grows by groups of lines, under a lock of the command that writes it
+    FILE.partial.json     what it is made of: input, checkpoint, options
+    FILE                  the whole output: FILE.partial, renamed
+    .FILE.made-of.json    what FILE was made of, and its checksum
+
+FILE is whole whenever it exists. The outputs of another input or model are neither continued nor taken for these, and
+no file is overwritten that was not written for this output.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class ResumableFile:
-    """Grows by groups of lines; one that a kill -9 tore is cut off when the file is continued.
+    """Appends groups of lines; a group that a kill cut short is removed when the file is continued.
 
     `made_of` is all that its contents depend on, as JSON can hold it.
     """
@@ -50,52 +54,45 @@ class ResumableFile:
         return [self.path, self.partial, self.header, self.record, *temporary]
 
     def is_done(self, made_of: Mapping[str, Any]) -> bool:
-        """Whether an earlier command wrote the whole file; raises DataError if it wrote another one there."""
+        """Whether an earlier command finished the file; DataError if it is the output of something else."""
         if not self.path.exists() or self.partial.exists():
             return False
-        written = self._own(self.record)
-        if written is None:
+        if self._read(self.record) is None:
             raise DataError(
                 f"{self.path} is there, and nothing says what it was made of; remove it, or {self.otherwise}"
             )
-        if written["sha256"] != atomic.sha256(self.path):
-            raise DataError(f"{self.path} is not as it was written; remove it, or {self.otherwise}")
-        self._refuse_other(f"{self.path} is another output", written["made_of"], made_of)
-        if self._own(self.header):  # of a command that was killed before it tidied up
+        self._refuse_other(f"{self.path} is another output", self.made_of(f"or {self.otherwise}"), made_of)
+        if self._read(self.header):  # the command was killed after it had renamed FILE.partial
             self.header.unlink()
         return True
 
+    def made_of(self, advice: str = "and make it again") -> dict[str, Any]:
+        """What the finished file was made of; DataError if its contents have changed since."""
+        record = self._read(self.record)
+        if record is None or record["sha256"] != atomic.sha256(self.path):
+            raise DataError(f"{self.path} is not as it was written; remove it, {advice}")
+        made_of: dict[str, Any] = record["made_of"]
+        return made_of
+
     def begin(self, made_of: Mapping[str, Any]) -> int:
-        """Start anew, with 0 groups; a finished file stays until this one is done."""
-        self._refuse_strangers()
+        """Start anew, with 0 groups; an earlier FILE stays until this one is finished."""
         self._open()
         os.truncate(self.descriptor, 0)
         atomic.write_file(self.header, dump_record({"output": self.path.name, "made_of": made_of}))
         return 0
 
     def resume(self, made_of: Mapping[str, Any]) -> int:
-        """How many groups an unfinished file holds; what comes after them is cut off."""
-        if not self.partial.exists() or not self.partial.stat().st_size:  # killed before the header was there
+        """The number of whole groups in FILE.partial, after which writing continues."""
+        if not self.partial.exists() or not self.partial.stat().st_size:  # killed before the header was written
             return self.begin(made_of)
-        self._refuse_strangers()
         self._open()
-        header = self._own(self.header)
-        assert header is not None
-        self._refuse_other(f"{self.partial} cannot be continued", header["made_of"], made_of)
+        self._refuse_other(f"{self.partial} cannot be continued", self._header()["made_of"], made_of)
         n_groups, end = self._whole_groups()
         os.truncate(self.descriptor, end)
         return n_groups
 
-    def made_of(self) -> dict[str, Any]:
-        """What the finished file was made of; raises DataError if it is not as it was written."""
-        written = self._own(self.record)
-        if written is None or written["sha256"] != atomic.sha256(self.path):
-            raise DataError(f"{self.path} is not as it was written; remove it, and make it again")
-        made_of: dict[str, Any] = written["made_of"]
-        return made_of
-
     def write(self, lines: Iterable[str]) -> None:
-        """Append lines; they are with the system when this returns, and survive the command."""
+        """Append lines; once this returns, they survive the end of the process."""
         data = memoryview("".join(f"{line}\n" for line in lines).encode())
         try:
             while data:
@@ -105,84 +102,88 @@ class ResumableFile:
             raise
 
     def finish(self) -> None:
-        """Give the file its name."""
+        """Rename FILE.partial to FILE."""
         os.fsync(self.descriptor)
-        header = self._own(self.header)
-        assert header is not None, "`begin` wrote it"
-        atomic.write_file(self.record, dump_record({**header, "sha256": atomic.sha256(self.partial)}))
+        atomic.write_file(self.record, dump_record({**self._header(), "sha256": atomic.sha256(self.partial)}))
         os.replace(self.partial, self.path)  # noqa: PTH105  beside os.fsync, whose order with it matters
         atomic.fsync(self.path.parent)
         self.header.unlink()
         self.close()
 
     def unfinished(self) -> str:
-        """Where to find what was done, to say at the end of an error."""
+        """The end of an error message: where the outputs so far are."""
         return f". What comes before is in {self.partial}"
 
     def close(self) -> None:
-        """Leave the file as it is, for `resume`."""
+        """Release the file, which `resume` can continue."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
 
     def _open(self) -> None:
+        """Open FILE.partial and lock it, where the file system has locks."""
+        self._refuse_foreign_files()
         try:
             self.descriptor = os.open(self.partial, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         except OSError as error:  # the name is too long, a folder is in the way, …
             raise DataError(f"output={self.path}: {self.partial} cannot be written: {error.strerror}") from None
         try:
             fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(self.descriptor), self.partial.stat()):
-                return
-        except (BlockingIOError, FileNotFoundError):  # or finished, and renamed, before it could be locked
-            pass
+            locked = os.path.samestat(os.fstat(self.descriptor), self.partial.stat())
+        except (BlockingIOError, FileNotFoundError):  # FileNotFoundError: renamed by another command meanwhile
+            locked = False
         except OSError as error:
-            if error.errno in atomic.NO_LOCKS:
-                return
-            raise
-        self.close()
-        raise UserError(f"{self.partial} is being written by another s2s-generate; wait for it")
+            if error.errno not in atomic.NO_LOCKS:
+                raise
+            locked = True
+        if not locked:
+            self.close()
+            raise UserError(f"{self.partial} is being written by another s2s-generate; wait for it")
 
-    def _own(self, path: Path) -> dict[str, Any] | None:
-        """What `path`, the header or the record of this output, says; None if it is not that."""
+    def _header(self) -> dict[str, Any]:
+        header = self._read(self.header)
+        assert header is not None, "`begin` wrote it"
+        return header
+
+    def _read(self, path: Path) -> dict[str, Any] | None:
+        """The header or the record of this output; None if the file is missing, damaged, or of another output."""
         try:
             written = read_record(path)
         except (OSError, ValueError):
             return None
         return written if written.get("output") == self.path.name and "made_of" in written else None
 
-    def _refuse_strangers(self) -> None:
-        """Raise DataError if a file is in the way that was not written for this output."""
-        strangers = [path for path in (self.header, self.record) if os.path.lexists(path) and not self._own(path)]
+    def _refuse_foreign_files(self) -> None:
+        """DataError if one of the files to write exists, but was not written for this output."""
+        foreign = [path for path in (self.header, self.record) if os.path.lexists(path) and not self._read(path)]
         unclaimed = os.path.isfile(self.partial) and not os.path.lexists(self.header)  # noqa: PTH113  no name is too long
         if unclaimed and self.partial.stat().st_size:
-            strangers.append(self.partial)
-        if strangers:
+            foreign.append(self.partial)
+        if foreign:
             raise DataError(
-                f"output={self.path} would write over {strangers[0]}, which is damaged, or was not written for this "
+                f"output={self.path} would write over {foreign[0]}, which is damaged, or was not written for this "
                 "output; remove it, or give another output"
             )
 
     def _refuse_other(self, what: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-        changed = differences(before, json.loads(json.dumps(now, default=str)))
-        if changed:
+        if changed := differences(before, json.loads(json.dumps(now, default=str))):
             which = ", ".join(f"{key} was {old!r} and is {new!r}" for key, (old, new) in changed.items())
             raise DataError(f"{what}: {which}; give what it was made with, or {self.otherwise}")
 
     def _whole_groups(self) -> tuple[int, int]:
         """How many groups of lines are complete, and the byte where the last of them ends."""
-        n_groups = end = at = seen = 0
+        n_groups = end = position = n_lines = 0
         with self.partial.open("rb") as file:
             for line in file:
-                at += len(line)
-                seen += line.endswith(b"\n")
-                if seen == self.n_lines:
-                    n_groups, end, seen = n_groups + 1, at, 0
+                position += len(line)
+                n_lines += line.endswith(b"\n")
+                if n_lines == self.n_lines:
+                    n_groups, end, n_lines = n_groups + 1, position, 0
         return n_groups, end
 
 
 def _behind_links(path: Path) -> Path:
-    """What a symbolic link names, so that it stays one; the path itself where it is none."""
+    """The target of a symbolic link, which is written in its place; other paths as they are."""
     try:
         target = path.resolve() if path.is_symlink() else path
     except (OSError, RuntimeError) as error:  # RuntimeError: a loop, before Python 3.13

@@ -35,7 +35,7 @@ CHUNK = 1024
 
 @dataclass(frozen=True)
 class Scored:
-    """What a model says of one target."""
+    """Log-probabilities of one target."""
 
     tokens: list[int]
     """Its tokens, without bos and eos"""
@@ -51,7 +51,7 @@ class Scored:
 def score(
     model: Seq2Seq, task: Task, examples: Iterable[Example], device: torch.device, tokens: int = 4000
 ) -> Iterator[Scored]:
-    """What the model says of the target of each pair of texts, in order; at most a window of them is held.
+    """Log-probabilities of the target of each pair of texts, in order; at most a window of pairs is held.
 
     tokens: tokens of both sides in a batch, padding counted. A DataError names a pair by its number, from 1.
     """

@@ -12,7 +12,6 @@ import torch
 from s2s.config import GenerateConfig
 from s2s.decoding import Hypothesis, Search, SearchResult
 from s2s.decoding.request import SearchRequest, SentenceQueue, SourceSentence
-from s2s.decoding.request_queue import RequestQueue, serve
 from s2s.generation.attention import AttentionReader
 from s2s.io.workers import run_in_processes
 from s2s.model import Seq2Seq, evaluating
@@ -53,23 +52,19 @@ class Searcher:
         values = run_in_processes([lambda share=share: map(_as_values, self._results(share)) for share in shares])  # type: ignore[misc]
         return map(_from_values, values)
 
-    def serve(self, queue: RequestQueue) -> None:
-        """Search what other threads add to `queue`, until it is closed and empty; outputs are not annotated."""
-        with self._precision():
-            serve(self.search, self._request(queue))
-
     def _results(self, sentences: list[SourceSentence]) -> Iterator[Iterable[SearchResult]]:
         sources = {sentence.index: sentence.ids for sentence in sentences}
-        request = self._request(SentenceQueue(sentences, self.config.tokens))
+        request = self.request(SentenceQueue(sentences, self.config.tokens))
         results = iter(self.attention(self.search(request), sources))
         while True:
-            with evaluating(self.model), self._precision():
+            with evaluating(self.model), self.precision():
                 some = next(results, None)
             if some is None:
                 return
             yield some
 
-    def _request(self, queue: SentenceQueue) -> SearchRequest:
+    def request(self, queue: SentenceQueue) -> SearchRequest:
+        """A search of these sentences."""
         return SearchRequest(
             model=self.model,
             vocab=self.vocab,
@@ -79,13 +74,14 @@ class Searcher:
             nbest=self.config.n_candidates,
         )
 
-    def _precision(self) -> torch.autocast:
+    def precision(self) -> torch.autocast:
+        """Around every step of the search."""
         dtype = AUTOCAST[self.config.precision]
         return torch.autocast(self.device.type, dtype, enabled=dtype is not None)
 
 
 def _as_values(results: Iterable[SearchResult]) -> list[tuple[int, list[dict[str, Any]]]]:
-    """As JSON can hold them; numbers come back to the bit."""
+    """As JSON can hold them, without loss of precision."""
     return [(result.index, [asdict(hypothesis) for hypothesis in result.hypotheses]) for result in results]
 
 

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-__all__ = ["expand_user", "fsync", "read_json", "replace_folder", "sha256", "write_file"]
+__all__ = [
+    "ERROR_DIR",
+    "Cause",
+    "ExitStatus",
+    "dump_record",
+    "expand_user",
+    "fsync",
+    "parse_json",
+    "read_error_files",
+    "read_json",
+    "read_record",
+    "replace_folder",
+    "report",
+    "sha256",
+    "write_file",
+]
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +26,8 @@ from s2s.lazy import lazy_names
 if TYPE_CHECKING:
     from s2s.io.atomic import fsync, sha256, write_file
     from s2s.io.atomic_folder import replace_folder
-    from s2s.io.json_files import read_json
+    from s2s.io.exit_status import ERROR_DIR, Cause, ExitStatus, read_error_files, report
+    from s2s.io.json_files import dump_record, parse_json, read_json, read_record
     from s2s.io.paths import expand_user
 
-__getattr__ = lazy_names(__name__, "atomic", "atomic_folder", "json_files", "paths")
+__getattr__ = lazy_names(__name__, "atomic", "atomic_folder", "exit_status", "json_files", "paths")

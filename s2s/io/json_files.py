@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["dump_record", "parse_json", "read_bytes", "read_json", "read_record"]
+__all__ = ["dump_checked", "dump_record", "parse_json", "read_bytes", "read_checked", "read_json", "read_record"]
 
 import hashlib
 import json
@@ -57,6 +57,23 @@ def read_record(path: Path) -> dict[str, Any]:
     if record.get("sha256") != _checksum(record["content"]):
         raise ValueError("its checksum does not match")
     content: dict[str, Any] = record["content"]
+    return content
+
+
+def dump_checked(content: Mapping[str, Any]) -> str:
+    """An object for other programs to read, too: `content` as it is, and a checksum under "sha256"."""
+    content = json.loads(json.dumps(content))
+    return json.dumps({**content, "sha256": _checksum(content)}, indent=1) + "\n"
+
+
+def read_checked(path: Path) -> dict[str, Any]:
+    """What `dump_checked` wrote; raises OSError if it cannot be read and ValueError if it is no object, or damaged."""
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise ValueError("no object")
+    checksum = content.pop("sha256", None)
+    if checksum not in (None, _checksum(content)):
+        raise ValueError("its checksum does not match")
     return content
 
 

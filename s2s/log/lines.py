@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["MovingMeans", "UpdateLine", "duration", "scores", "short", "valid_line"]
+__all__ = ["MovingMeans", "UpdateLine", "scores", "short", "valid_line"]
 
 import math
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from s2s.config.duration import duration_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,7 +84,7 @@ class UpdateLine(NamedTuple):
             (8, f"pad {record['padding']:.0%}"),
             (6, f"wait {means.per_second('wait'):.0%}"),
             (5, f"{record['memory'] / 1e9:.1f} GB"),
-            (0, f"ETA {duration(means.remaining(n_steps - step))}"),
+            (0, f"ETA {duration_text(means.remaining(n_steps - step))}"),
         ]
         return UpdateLine(step, n_steps, tuple(field for field in fields if field[1]))
 
@@ -143,11 +145,3 @@ def short(n: float) -> str:
             break
         n /= 1000
     return f"{n:.{0 if not unit else 1 if n >= 10 else 2}f}{unit}"
-
-
-def duration(seconds: float) -> str:
-    """Days, hours, minutes and seconds: 05:41:10, 1d 05:41:10."""
-    minutes, s = divmod(round(seconds), 60)
-    hours, m = divmod(minutes, 60)
-    days, h = divmod(hours, 24)
-    return f"{f'{days}d ' if days else ''}{h:02}:{m:02}:{s:02}"

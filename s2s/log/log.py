@@ -10,8 +10,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from s2s.config.duration import duration_text
 from s2s.log.files import JsonLines, summary_writer
-from s2s.log.lines import MovingMeans, UpdateLine, duration, scores, short, valid_line
+from s2s.log.lines import MovingMeans, UpdateLine, scores, short, valid_line
 from s2s.log.screen import choose_screen
 
 if TYPE_CHECKING:
@@ -62,12 +63,12 @@ class Log:
         """The first screen: a topic and a fact in each line; the topic where it changes."""
         width = max((len(topic) for topic, _ in facts), default=0)
         for (before, _), (topic, text) in zip([("", ""), *facts], facts, strict=False):
-            self.line(f"{'' if topic == before else topic:{width}}  {text}")
+            self.line(f"{'' if topic == before else topic:{width}}  {text}", indent=width + 2)
 
-    def line(self, text: str) -> None:
-        """A line that is not about a record."""
+    def line(self, text: str, indent: int = 0) -> None:
+        """A line that is not about a record; indent: of its other lines, where it is wider than the terminal."""
         self._flush()
-        self._show(text)
+        self._show(text, indent)
         self.screen.record({"kind": "line", "text": text})
 
     def warn(self, text: str) -> None:
@@ -121,7 +122,7 @@ class Log:
         self._flush()
         self._record({"kind": "summary", "step": self.step, **record})
         self._show(
-            f"done  {record['steps']:,} updates, {short(record['tokens'])} tokens, {duration(record['seconds'])}"
+            f"done  {record['steps']:,} updates, {short(record['tokens'])} tokens, {duration_text(record['seconds'])}"
         )
         best = [r for r in (self.jsonl.records("valid") if self.jsonl else ()) if r.get("best")]
         if best:
@@ -158,9 +159,9 @@ class Log:
         if text := valid_line(record, saved) if record else saved:
             self._show(text)
 
-    def _show(self, text: str) -> None:
+    def _show(self, text: str, indent: int = 0) -> None:
         """A line for people, on the screen and in train.log."""
-        self.screen.line(text)
+        self.screen.line(text, indent)
         self._write(text)
 
     def _record(self, record: Mapping[str, Any], *, show: bool = True) -> None:

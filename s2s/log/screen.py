@@ -6,6 +6,7 @@ __all__ = ["Screen", "choose_screen"]
 
 import json
 import sys
+import textwrap
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +31,8 @@ class Screen:
     live = False
     """Whether it takes every update, not only those that are due for a line."""
 
-    def line(self, text: str) -> None:
-        """Text for people."""
+    def line(self, text: str, indent: int = 0) -> None:
+        """Text for people; indent: of the lines that follow, where a terminal breaks it."""
         print(text, flush=True)
 
     def update(self, line: UpdateLine, due: bool) -> None:
@@ -49,7 +50,7 @@ class Screen:
 class QuietScreen(Screen):
     """Nothing; warnings go to standard error, whatever the screen."""
 
-    def line(self, text: str) -> None:
+    def line(self, text: str, indent: int = 0) -> None:
         pass
 
 
@@ -71,7 +72,12 @@ class LiveScreen(Screen):
         self.drawing = Live(console=console, auto_refresh=False, transient=True, redirect_stderr=to_terminal)
         self.drawn_at = -REDRAW
 
-    def line(self, text: str) -> None:
+    def line(self, text: str, indent: int = 0) -> None:
+        if indent:
+            hanging = " " * indent
+            text = textwrap.fill(
+                text, self.console.width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
+            )
         self.console.print(Text(text), soft_wrap=True)
 
     def update(self, line: UpdateLine, due: bool) -> None:

@@ -59,6 +59,11 @@ class Embeddings(nn.Module):
         """[...] -> [..., D]"""
         return self._look_up(self._target, ids)
 
+    @property
+    def target_table(self) -> Tensor:
+        """[V, D], of which `target` returns rows times `scale`"""
+        return self.get_parameter(self._target)
+
     def source_words(self, words: SourceWords, src: Tensor, pad: Tensor) -> tuple[Tensor, Tensor]:
         """`SourceWords.pool` with the source's matrix."""
         x, pad = words.pool(self.get_parameter(self._source), src, pad)

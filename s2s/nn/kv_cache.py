@@ -103,12 +103,12 @@ class KVCacheState(State):
         state, beam = self, self.hypothesis.size(1)
         device = state.length.device
         if state.max_length == state.hypothesis.size(2):
-            room = bucket_size(state.max_length + 16 + state.max_length // 2, device, least=32) - state.max_length
+            room = bucket_size(state.max_length + 32 + state.max_length // 2, device, least=32) - state.max_length
             state = replace(state, hypothesis=F.pad(state.hypothesis, (0, room)))
         if state.max_nodes + beam <= state.nodes[0].size(1):
             return state
         state = state._compacted()
-        n_nodes = bucket_size(state.max_nodes + max(16 * beam, state.max_nodes), device, least=32)
+        n_nodes = bucket_size(state.max_nodes + max(32 * beam, state.max_nodes), device, least=32)
         room = n_nodes - state.nodes[0].size(1)
         return replace(state, nodes=[F.pad(x, (0, 0, 0, room)) for x in state.nodes])
 
@@ -134,9 +134,16 @@ class KVCacheState(State):
         self.length[n:].zero_()
         self.n_nodes[n:].zero_()
 
-    def after_step(self, beam: int) -> Self:
-        """With the greatest numbers of tokens and nodes after a step."""
-        return replace(self, max_length=self.max_length + 1, max_nodes=self.max_nodes + beam)
+    def after_step(self, beam: int, n_steps: int = 1) -> Self:
+        """With the greatest numbers of tokens and nodes after steps."""
+        max_nodes = self.max_nodes + n_steps * beam
+        return replace(self, max_length=self.max_length + n_steps, max_nodes=max_nodes)
+
+    @property
+    def n_free_steps(self) -> int:
+        """Steps for which the buffers have room."""
+        room = self.nodes[0].size(1) - self.max_nodes
+        return min(self.hypothesis.size(2) - self.max_length, room // self.hypothesis.size(1))
 
     @property
     def paths(self) -> TreePaths:

@@ -118,18 +118,19 @@ def label_smoothed(config: LabelSmoothedConfig, context: Context) -> LabelSmooth
     return LabelSmoothed(config)
 
 
-def target_log_probs(model: Any, batch: Batch, chunk: int = 1024) -> Tensor:
+def target_log_probs(model: Any, batch: Batch, chunk: int = 1024, hidden: Tensor | None = None) -> Tensor:
     """log p of each target token: [B, T] in fp32, 0 at padding (packed: [N]); for objectives of whole outputs.
 
-    Differentiable without ever holding the logits of more than `chunk` positions: backward computes them again.
+    hidden [B, T, ·]: what `decode` gave, for a model that need not run once more. Differentiable without ever holding
+    the logits of more than `chunk` positions: backward computes them again.
     """
 
     def of_chunk(at: Positions) -> Tensor:
         log_probs = model.project(at.hidden).log_softmax(-1, dtype=torch.float32)
         return log_probs.gather(-1, at.target[:, None])[:, 0].masked_fill(~at.counts, 0.0)
 
-    hidden = model(*batch.inputs).flatten(0, -2)  # [N, ·]
-    chunks = Positions(hidden, batch.tgt_out.flatten(), ~batch.tgt_pad.flatten()).split(chunk)
+    states = (model(*batch.inputs) if hidden is None else hidden).flatten(0, -2)  # [N, ·]
+    chunks = Positions(states, batch.tgt_out.flatten(), ~batch.tgt_pad.flatten()).split(chunk)
     log_probs = [checkpoint(of_chunk, c, use_reentrant=False, preserve_rng_state=False) for c in chunks]
     return torch.cat(log_probs).view_as(batch.tgt_out)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["RunDirectory"]
 
-import json
 import os
 import shutil
 import time
@@ -17,7 +16,7 @@ from s2s.compose import compose, differences, flatten, to_yaml
 from s2s.config import Config
 from s2s.errors import CheckpointError, UserError
 from s2s.io.atomic import write_file
-from s2s.io.json_files import read_json
+from s2s.io.json_files import dump_checked, read_checked
 from s2s.io.lock import FileLock
 from s2s.run import tokenizer
 from s2s.run.environment import changes, environment
@@ -25,6 +24,7 @@ from s2s.run.paths import RESOLVED, point_last
 from s2s.run.record import with_checksum
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from s2s.compose import ComposedConfig
@@ -103,6 +103,14 @@ class RunDirectory:
         """Update after which the newest checkpoint was saved; 0 if there is none."""
         return max((int(path.name.partition("-")[2]) for path in checkpoint.steps(self.checkpoints)), default=0)
 
+    def keep_files(self, files: Mapping[str, bytes | None]) -> None:
+        """Write these files into the directory; what is None is removed."""
+        for name, content in files.items() if self.is_main else ():
+            if content is None:
+                (self.path / name).unlink(missing_ok=True)
+            else:
+                write_file(self.path / name, content)
+
     def keep_tokenizer(self, source: Path) -> None:
         """Copy the tokeniser of the prepared data; raises CheckpointError if a resumed run has another one."""
         if not self.is_main:
@@ -143,6 +151,8 @@ class RunDirectory:
 
     def _refuse_what_is_no_run(self) -> None:
         """Refuse a directory that is no run but has files that a run would overwrite, such as the working directory."""
+        if self.path.resolve().name == "":
+            raise CheckpointError(f"run={self.path} is all of the file system; give a name, as in run=my_run")
         if (self.path / RESOLVED).is_file():
             return
         held = [name for name in REPLACED if os.path.lexists(self.path / name)]
@@ -198,12 +208,12 @@ class RunDirectory:
 
     def _read_env(self) -> dict[str, Any]:
         try:
-            return dict(read_json(self.path / "env.json"))
-        except (OSError, ValueError, TypeError):  # lost, it costs a check or two, and no run
+            return read_checked(self.path / "env.json")
+        except (OSError, ValueError):  # lost, it costs a check or two, and no run
             return {}
 
     def _write_json(self, name: str, content: dict[str, Any]) -> None:
-        write_file(self.path / name, json.dumps(content, indent=1) + "\n")
+        write_file(self.path / name, dump_checked(content))
 
 
 def _is_free(key: str) -> bool:

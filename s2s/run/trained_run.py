@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s import checkpoint
-from s2s.checkpoint import load_weights
+from s2s.checkpoint import load_weights, size_limit
 from s2s.compose import compose
 from s2s.config import Config
 from s2s.errors import CheckpointError, ConfigError, PluginError
-from s2s.io.json_files import read_json
+from s2s.io.json_files import read_checked, read_json
 from s2s.model import Seq2Seq
 from s2s.run import tokenizer
 from s2s.run.paths import RESOLVED, candidates
@@ -51,8 +51,9 @@ def load_run(directory: Path, checkpoint: str, plugins: Plugins, device: torch.d
     name or path of one.
     """
     config, task = load_task(directory, plugins)
-    model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
     path, weights = read_weights(directory, checkpoint)
+    with size_limit(weights, path):
+        model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
     load_weights(model, weights, path)
     return Run(config, task, model.to(device).eval(), path)
 
@@ -133,7 +134,6 @@ def _refuse_other_tokenizer(directory: Path) -> None:
 
 def _env(directory: Path) -> dict[str, Any]:
     try:
-        env = read_json(directory / "env.json")
+        return read_checked(directory / "env.json")
     except (OSError, ValueError):
         return {}
-    return env if isinstance(env, dict) else {}

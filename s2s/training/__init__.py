@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Trainer"]
+__all__ = ["Timing", "Trainer", "time_updates", "trial_run"]
 
 from typing import TYPE_CHECKING
 
@@ -10,5 +10,6 @@ from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
     from s2s.training.trainer import Trainer
+    from s2s.training.trial import Timing, time_updates, trial_run
 
-__getattr__ = lazy_names(__name__, "trainer")
+__getattr__ = lazy_names(__name__, "trainer", "trial")

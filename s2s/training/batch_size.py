@@ -9,13 +9,15 @@ from __future__ import annotations
 
 __all__ = ["find_batch_size"]
 
+import math
 from typing import TYPE_CHECKING
 
-from s2s.backend.device import PeakMemory, free_memory
+from s2s.backend.device import free_memory
 from s2s.errors import ConfigError
 from s2s.io.atomic import write_file
 from s2s.io.json_files import dump_record
 from s2s.run.record import read_run_record
+from s2s.training.memory_trials import MemoryTrials
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,10 +58,10 @@ def find_batch_size(config: TrainConfig, train_step: TrainStep, longest: int, fo
 
 def tokens_per_rank(config: TrainConfig, train_step: TrainStep, longest: int) -> int:
     """Tokens a side that this rank can train on at once."""
-    device = train_step.world.device
-    state = OPTIMIZER_STATE * sum(p.numel() * p.element_size() for p in train_step.parameters)
-    room = SAFE * (free_memory(device) - state)
-    n = int(min(room / _bytes_per_token(config, train_step, longest, room * RISE), MOST)) // MULTIPLE * MULTIPLE
+    side = [train_step.vocab.unk] * (longest - 1)
+    trials = MemoryTrials(config, train_step, (side, side))
+    room = SAFE * (free_memory(train_step.world.device) - OPTIMIZER_STATE * trials.gradients)
+    n = int(min(room / _bytes_per_token(trials, room), MOST)) // MULTIPLE * MULTIPLE
     if n < longest:
         raise ConfigError(
             f"train.tokens=auto: memory for {max(n, 0):,} tokens is left, and a sentence may have data.max_len="
@@ -68,30 +70,16 @@ def tokens_per_rank(config: TrainConfig, train_step: TrainStep, longest: int) ->
     return n
 
 
-def _bytes_per_token(config: TrainConfig, train_step: TrainStep, longest: int, rise: float) -> float:
-    """Bytes per token a side, from two trials that raised the peak by at least `rise` bytes each."""
-    n = max(1024 // longest, 1) * longest
-    _try(config, train_step, n, longest)  # allocates gradients and warms up
-    peaks = [0, _peak(config, train_step, n, longest)]
-    rises = [0.0, 0.0]
-    while train_step.world.any_true(min(rises) < rise) and n < MOST:  # a batch is one of all ranks
-        n *= 2
-        peaks = [peaks[1], _peak(config, train_step, n, longest)]
-        rises = [rises[1], peaks[1] - peaks[0]]
-    return max(rises[1], 1) / (n / 2)
-
-
-def _peak(config: TrainConfig, train_step: TrainStep, tokens: int, longest: int) -> int:
-    with PeakMemory(train_step.world.device) as peak:
-        _try(config, train_step, tokens, longest)
-    return peak.bytes
-
-
-def _try(config: TrainConfig, train_step: TrainStep, tokens: int, longest: int) -> None:
-    """Forward and backward of a batch of the longest pairs on every rank, without an optimizer step."""
-    config.tokens = tokens * train_step.world.size
-    side = [train_step.vocab.unk] * (longest - 1)
-    try:
-        train_step.trial([(side, side)] * (config.tokens // longest))
-    finally:
-        config.tokens = "auto"
+def _bytes_per_token(trials: MemoryTrials, room: float) -> float:
+    """Bytes per token a side, from two trials each of which raised the peak by at least RISE of the room."""
+    n_pairs = max(1024 // trials.longest, 1)
+    trials.peak(n_pairs)  # allocates gradients and warms up
+    peak, rises = trials.peak(n_pairs), [0.0, 0.0]
+    if peak is None:
+        return math.inf
+    while trials.step.world.any_true(min(rises) < RISE * room) and n_pairs * trials.longest < MOST:  # of all ranks
+        larger = trials.peak(2 * n_pairs)
+        if larger is None:
+            return room / (n_pairs * trials.longest)  # so many are known to fit
+        n_pairs, peak, rises = 2 * n_pairs, larger, [rises[1], larger - peak]
+    return max(rises[1], 1) / (n_pairs * trials.longest / 2)

@@ -2,55 +2,49 @@
 
 from __future__ import annotations
 
-__all__ = ["build_trainer"]
+__all__ = ["build_trainer", "refuse_taken_names"]
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 
-from s2s import checkpoint
 from s2s.backend.device import keep_freed_memory, matmul_rate
 from s2s.backend.selection import DTYPES, BackendSelection
+from s2s.config import Config
 from s2s.data.batching import Batches
-from s2s.data.prepare import prepare
-from s2s.distributed import DDP, FSDP
-from s2s.errors import ConfigError, DataError, PluginError
+from s2s.data.prepare import Prepared, prepare
+from s2s.distributed import DDP, FSDP, World
+from s2s.errors import DataError, PluginError
 from s2s.generation.generator import Generator
+from s2s.log import Log
 from s2s.metrics import build_metrics
-from s2s.model import Seq2Seq
-from s2s.nn.activation_checkpointing import checkpoint_activations
 from s2s.objective import HasAuxiliary, WithAuxiliary
-from s2s.training.arch_check import check_model
+from s2s.plugin import Plugins
+from s2s.run import RunDirectory
 from s2s.training.batch_size import find_batch_size
+from s2s.training.build_model import build_model, trainable_parameters
 from s2s.training.checkpointing import CheckpointManager
 from s2s.training.data_loader import DataLoader
 from s2s.training.ema import EMA
-from s2s.training.forecast import forecast
-from s2s.training.freeze import freeze
-from s2s.training.init_from import init_from
-from s2s.training.micro_batch import find_micro_tokens, longest_pair
+from s2s.training.memory_trials import longest_pair
+from s2s.training.micro_batch import find_micro_tokens
 from s2s.training.objective_context import RunContext
 from s2s.training.retention import Retention
 from s2s.training.step_result import RESERVED
 from s2s.training.train_step import TrainStep
 from s2s.training.trainer import Trainer
-from s2s.training.validation import Validation, dev_examples
+from s2s.training.validation import Validation, check_best, dev_examples
 from s2s.training.variation import varied
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from torch import nn
-
-    from s2s.config import Config
-    from s2s.data.batching import Pair
-    from s2s.data.prepare import Prepared
-    from s2s.distributed import Strategy, World
-    from s2s.log import Log
+    from s2s.decoding import Search
+    from s2s.distributed import Strategy
+    from s2s.metrics import Metric
+    from s2s.model import Seq2Seq
     from s2s.objective import Objective
-    from s2s.plugin import Plugins
-    from s2s.run import RunDirectory
     from s2s.task import Task
 
 TYPICAL_LENGTH = 25
@@ -66,176 +60,141 @@ def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirect
     if world.device.type == "cpu":
         keep_freed_memory()
     torch.manual_seed(config.seed)  # for random numbers that plugins draw while they are built
-    build = plugins.registry.get
-    task: Task = build("task", config.task.name).build(config.task)
-    metrics = build_metrics(task, plugins.registry)  # a misspelt name is reported before data are prepared
-    prepared = _prepare(task, config, world, run, log)
-    model = _model(config, plugins, world, task)
-    strategy = _strategy(config, world)
-    _check_max_len(model, config, prepared)
-    if config.train.check:
-        check_model(model, task.vocab, [corpus for corpus, _ in prepared.train], config.arch.name, world.device)
-    initial = _initialize(model, config, task, prepared, plugins, run, world)
-    if config.train.activations == "recompute":
-        checkpoint_activations(model)
-    strategy.wrap(model)
-    context = RunContext(task, config.seed, world.device, plugins, strategy, run.path / "tokenizer")
-    objective: Objective = build("objective", config.objective.name).build(config.objective, context)
-    if isinstance(model, HasAuxiliary):
-        objective = WithAuxiliary(objective, model)
-    _check_extras(objective, config, [metric.name for metric in metrics])
-    train_step = _train_step(config, plugins, world, model, objective, context)
-    validation = Validation(
-        config=config,
-        task=task,
-        model=model,
-        objective=objective,
-        corpora=prepared.valid,
-        examples=dev_examples(task, config),
-        metrics=metrics,
-        generator=Generator(model, task, build("search", config.search.name).build(config.search), world.device),
-        world=world,
-    )
-    found = [
-        find_batch_size(config.train, train_step, config.data.max_len, run.path),
-        find_micro_tokens(config, train_step, longest_pair([corpus for corpus, _ in prepared.train]), run.path),
-    ]
-    ema = EMA(model, config.train.ema) if config.train.ema else None
-    retention = Retention(config, run.checkpoints, log)
-    peak_flops = _peak_flops(config, model, train_step.backend, world)
-    return Trainer(
-        config=config,
-        directory=run.path,
-        data_loader=_data_loader(config, prepared, train_step, varied(task, config.data.max_len)),
-        train_step=train_step,
-        validation=validation,
-        checkpoints=CheckpointManager(config, run.checkpoints, train_step, ema, log, retention),
-        log=log,
-        hook=plugins.hook,
-        report=[*task.describe(), *prepared.report, *filter(None, found)],
-        initial=initial,
-        peak_flops=peak_flops,
-        forecast=forecast(config, model, task.vocab, prepared.train, peak_flops),
-    )
+    return _Builder(config, plugins, world, run, log).trainer()
 
 
-def _train_step(
-    config: Config, plugins: Plugins, world: World, model: Seq2Seq, objective: Objective, context: RunContext
-) -> TrainStep:
-    """Backend, optimizer and schedule of the updates."""
-    build = plugins.registry.get
-    backend = BackendSelection.select(
-        config.train, model, objective, world.device, n_processes=world.size, longest=config.data.max_len
-    )
-    if config.train.compile:
-        model.compile(dynamic=not backend.static_shapes, fullgraph=backend.static_shapes)
-    return TrainStep(
-        config=config.train,
-        seed=config.seed,
-        vocab=context.vocab,
-        model=model,
-        objective=objective,
-        optimizer=build("optim", config.optim.name).build(config.optim, _trainable(model, config)),
-        schedule=build("schedule", config.schedule.name).build(config.schedule),
-        world=world,
-        strategy=context.strategy,
-        backend=backend,
-    )
+@dataclass(frozen=True)
+class _Builder:
+    config: Config
+    plugins: Plugins
+    world: World
+    run: RunDirectory
+    log: Log
+
+    def trainer(self) -> Trainer:
+        """All parts; the configuration's `auto` values are replaced by what is measured."""
+        config, run = self.config, self.run
+        task: Task = self.chosen("task")
+        metrics = build_metrics(task, self.plugins.registry)  # a misspelt name is an error before data are prepared
+        check_best(config, [metric.name for metric in metrics])
+        search: Search = self.chosen("search")
+        prepared = self.prepared(task)
+        model, initial = build_model(config, self.plugins, self.world, task, prepared, run)
+        train_step = self.train_step(model, task, metrics)
+        validation = self.validation(train_step, task, prepared, metrics, search)
+        corpora = [corpus for corpus, _ in prepared.train]
+        found = [
+            find_batch_size(config.train, train_step, config.data.max_len, run.path),
+            find_micro_tokens(config, train_step, longest_pair(corpora), run.path),
+        ]
+        ema = EMA(model, config.train.ema) if config.train.ema else None
+        retention = Retention(config, run.checkpoints, self.log)
+        return Trainer(
+            config=config,
+            directory=run.path,
+            data_loader=self.data_loader(task, prepared, train_step),
+            train_step=train_step,
+            validation=validation,
+            checkpoints=CheckpointManager(config, run.checkpoints, train_step, ema, self.log, retention),
+            log=self.log,
+            hook=self.plugins.hook,
+            report=[*task.describe(), *prepared.report, *filter(None, found)],
+            initial=initial,
+            peak_flops=self.peak_flops(model, train_step.backend),
+            corpora=prepared.train,
+        )
+
+    def chosen(self, group: str, *args: Any) -> Any:
+        """What the configuration names in a group, built."""
+        choice = getattr(self.config, group)
+        return self.plugins.registry.get(group, choice.name).build(choice, *args)
+
+    def prepared(self, task: Task) -> Prepared:
+        """Prepare missing corpora, first rank first; raises if a resumed run began with other data."""
+        with self.world.main_process_first("prepare"):
+            prepared = prepare(task, self.config.data, self.log.line, verify=self.world.local_rank == 0)
+        if not any(len(corpus) and weight > 0 for corpus, weight in prepared.train):
+            raise DataError(f"task={self.config.task.name} has no training data; give task.train=…")
+        self.run.keep_tokenizer(prepared.tokenizer)
+        self.run.keep_data(prepared.identity, prepared.directory)
+        return prepared
+
+    def train_step(self, model: Seq2Seq, task: Task, metrics: Sequence[Metric]) -> TrainStep:
+        """The model in all processes, objective, backend, optimizer and schedule."""
+        config, world = self.config, self.world
+        strategy = self.strategy()
+        strategy.wrap(model)
+        context = RunContext(task, config.seed, world.device, self.plugins, strategy, self.run.path / "tokenizer")
+        objective: Objective = self.chosen("objective", context)
+        if isinstance(model, HasAuxiliary):
+            objective = WithAuxiliary(objective, model)
+        refuse_taken_names(objective, config.objective.name, [metric.name for metric in metrics])
+        backend = BackendSelection.select(
+            config.train, model, objective, world.device, n_processes=world.size, longest=config.data.max_len
+        )
+        if config.train.compile:
+            model.compile(dynamic=not backend.static_shapes, fullgraph=backend.static_shapes)
+        return TrainStep(
+            config=config.train,
+            seed=config.seed,
+            vocab=task.vocab,
+            model=model,
+            objective=objective,
+            optimizer=self.chosen("optim", trainable_parameters(model, config.arch.name)),
+            schedule=self.chosen("schedule"),
+            world=world,
+            strategy=strategy,
+            backend=backend,
+        )
+
+    def strategy(self) -> Strategy:
+        """How the processes share the model; a single process always holds all of it."""
+        if self.config.train.strategy == "fsdp" and self.world.size > 1:
+            return FSDP(self.world, DTYPES[self.config.train.precision])
+        return DDP(self.world)
+
+    def validation(
+        self, train_step: TrainStep, task: Task, prepared: Prepared, metrics: Sequence[Metric], search: Search
+    ) -> Validation:
+        """Validation of the model that is trained, by the search of the configuration."""
+        model = train_step.model
+        return Validation(
+            config=self.config,
+            task=task,
+            model=model,
+            objective=train_step.objective,
+            corpora=prepared.valid,
+            examples=dev_examples(task, self.config),
+            metrics=metrics,
+            generator=Generator(model, task, search, self.world.device),
+            world=self.world,
+        )
+
+    def data_loader(self, task: Task, prepared: Prepared, train_step: TrainStep) -> DataLoader:
+        """Batches with no more pairs than a constant shape can hold."""
+        capacity = train_step.capacity(self.config.train.n_tokens)
+        max_pairs = capacity.n_pairs if capacity else None
+        vary = varied(task, self.config.data.max_len)
+        batches = Batches(prepared.train, self.config.train.n_tokens, self.config.seed, max_pairs=max_pairs, vary=vary)
+        return DataLoader(batches, self.config.data, train_step.local)
+
+    def peak_flops(self, model: Seq2Seq, backend: BackendSelection) -> float:
+        """Operations a second of large matrix products on all devices; 0 for a short run, and for a model that does not
+        count its own."""
+        train = self.config.train
+        forward = model.forward_operations([TYPICAL_LENGTH], [TYPICAL_LENGTH])
+        if forward is None or train.steps * 3 * forward * train.n_tokens / TYPICAL_LENGTH < WORTH_MEASURING:
+            return 0.0
+        with backend.matmul.active():
+            return self.world.size * matmul_rate(self.world.device, DTYPES[train.precision])
 
 
-def _check_extras(objective: Objective, config: Config, metrics: Sequence[str]) -> None:
-    """The objective's extras must have names of their own in the records of the log."""
+def refuse_taken_names(objective: Objective, name: str, metrics: Sequence[str]) -> None:
+    """PluginError if an extra value of objective=`name` has the name of another value in the log."""
     names = list(objective.extras)
-    taken = {name for name in names if names.count(name) > 1 or name in RESERVED or name in metrics}
+    taken = {extra for extra in names if names.count(extra) > 1 or extra in RESERVED or extra in metrics}
     if taken:
         raise PluginError(
-            f"objective={config.objective.name}: its extra value '{min(taken)}' has the name of another value in the "
+            f"objective={name}: its extra value '{min(taken)}' has the name of another value in the "
             "log; the plugin must choose a different one"
         )
-
-
-def _prepare(task: Task, config: Config, world: World, run: RunDirectory, log: Log) -> Prepared:
-    """Prepare missing corpora, first rank first; raises if a resumed run began with other data."""
-    with world.main_process_first("prepare"):
-        prepared = prepare(task, config.data, log.line)
-    if not any(len(corpus) and weight > 0 for corpus, weight in prepared.train):
-        raise DataError(f"task={config.task.name} has no training data; give task.train=…")
-    run.keep_tokenizer(prepared.tokenizer)
-    run.keep_data(prepared.identity, prepared.directory)
-    return prepared
-
-
-def _initialize(
-    model: Seq2Seq, config: Config, task: Task, prepared: Prepared, plugins: Plugins, run: RunDirectory, world: World
-) -> dict[str, Sequence[str]]:
-    """Weights of another run, unless this one has a checkpoint of its own; then the parameters that stay frozen."""
-    begins = config.train.init_from is not None and checkpoint.latest(run.checkpoints).path is None
-    taken = init_from(model, config, task, prepared.tokenizer, plugins, world) if begins else []
-    return {"init": taken, "frozen": freeze(model, config.train.freeze)}
-
-
-def _data_loader(
-    config: Config, prepared: Prepared, train_step: TrainStep, vary: Callable[[Pair, int], Pair] | None
-) -> DataLoader:
-    """Batches with no more pairs than a constant shape can hold."""
-    capacity = train_step.capacity(config.train.n_tokens)
-    max_pairs = capacity.n_pairs if capacity else None
-    batches = Batches(prepared.train, config.train.n_tokens, config.seed, max_pairs=max_pairs, vary=vary)
-    return DataLoader(batches, config.data, train_step.local)
-
-
-def _check_max_len(model: Seq2Seq, config: Config, prepared: Prepared) -> None:
-    """Report sentences that are too long for the model now, not after hours."""
-    limit = model.max_len
-    if limit is None:
-        return
-    if config.data.max_len > limit:
-        raise ConfigError(
-            f"data.max_len={config.data.max_len}, but arch={config.arch.name} takes at most {limit} tokens here; give "
-            f"data.max_len={limit}, or a model that takes more"
-        )
-    for corpus in prepared.valid:
-        longest = max((int(n.max(initial=0)) for n in corpus.lengths(np.arange(len(corpus)))), default=0) + 1
-        if longest > limit:
-            raise DataError(
-                f"a sentence of the development set has {longest} tokens, but arch={config.arch.name} takes at most "
-                f"{limit} here; leave it out, or choose a model that takes more"
-            )
-
-
-def _trainable(model: Seq2Seq, config: Config) -> list[nn.Parameter]:
-    """The parameters that require a gradient."""
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    if not parameters:
-        raise ConfigError(f"arch={config.arch.name}: no parameter of the model is trainable; is all of it frozen?")
-    return parameters
-
-
-def _peak_flops(config: Config, model: Seq2Seq, backend: BackendSelection, world: World) -> float:
-    """Operations a second of large matrix products here; 0 for a model that does not count its own, or a short run."""
-    forward = model.forward_operations([TYPICAL_LENGTH], [TYPICAL_LENGTH])
-    if forward is None or config.train.steps * 3 * forward * config.train.n_tokens / TYPICAL_LENGTH < WORTH_MEASURING:
-        return 0.0
-    with backend.matmul.active():
-        return world.size * matmul_rate(world.device, DTYPES[config.train.precision])
-
-
-def _strategy(config: Config, world: World) -> Strategy:
-    """How the processes share the model; a single process always holds all of it."""
-    if config.train.strategy == "fsdp" and world.size > 1:
-        return FSDP(world, DTYPES[config.train.precision])
-    return DDP(world)
-
-
-def _model(config: Config, plugins: Plugins, world: World, task: Task) -> Seq2Seq:
-    torch.manual_seed(config.seed)  # the initial weights depend on the seed and the model alone
-    try:
-        model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
-    except TypeError as error:
-        if "abstract" in str(error):  # "Can't instantiate abstract class X with abstract method decode"
-            raise PluginError(f"arch={config.arch.name}: {error}; write what is missing") from None
-        raise
-    if not isinstance(model, Seq2Seq):
-        raise PluginError(f"arch={config.arch.name}: expected a Seq2Seq, got {type(model).__name__}")
-    model.to(world.device)
-    return model

@@ -1,7 +1,8 @@
 """Refuses a micro-batch for which memory does not suffice, before the system kills the process.
 
-A GPU says so itself. On a CPU memory is promised freely and found missing when it is written to; so what a larger
-micro-batch than any before would take is compared with what the system, its containers and limits have left.
+On a GPU allocating too much is an error. On a CPU the system grants more memory than it has, and kills the process when
+it is written to; so the estimate for a micro-batch larger than any before is compared with what is left by the system,
+its containers and limits.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ class NotEnoughMemoryError(RuntimeError):
 
 @dataclass
 class MemoryGuard:
-    """What micro-batches take, as far as it was measured."""
+    """The memory that micro-batches take, as measured."""
 
     bytes_per_token: float = 0.0
-    """Of a token a side; 0: not known, and nothing is refused"""
+    """Of a token a side; 0: unknown, and nothing is refused"""
     largest: int = 0
-    """Tokens a side of the largest micro-batch so far: what it took is kept for the next ones"""
+    """Tokens a side of the largest micro-batch so far, whose memory the process keeps"""
 
     def check(self, n_tokens: int) -> None:
         """Raises NotEnoughMemoryError for a micro-batch of so many tokens a side that does not fit."""
@@ -41,7 +42,7 @@ class MemoryGuard:
 
 
 def is_memory_error(error: BaseException) -> bool:
-    """Whether it says that there is too little memory, on a GPU or on a CPU."""
+    """Whether it is an error of too little memory, on a GPU or on a CPU."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError | NotEnoughMemoryError):
         return True
     return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)

@@ -1,37 +1,31 @@
 """train.micro_tokens=auto: how much of an update's batch fits into memory at once.
 
-Trials compute and discard the gradient of few of the longest pairs. What a token takes beyond gradients bounds what a
-batch of any size takes, and the bound becomes tighter with every trial, each of twice the tokens; as soon as the whole
-batch fits by it, no more are made. So most runs make one trial of some 500 tokens, and take their batches whole, as
-with train.micro_tokens=null.
+What a trial takes beyond gradients, over its tokens, is an upper bound of what a token takes in a batch of any size.
+The bound becomes tighter with every trial, each of twice the tokens, until the whole batch fits by it. So most runs
+make one trial of some 500 tokens, and take their batches whole, as with train.micro_tokens=null.
 """
 
 from __future__ import annotations
 
-__all__ = ["find_micro_tokens", "longest_pair"]
+__all__ = ["find_micro_tokens"]
 
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from s2s.backend.device import PeakMemory, can_measure_peak, free_memory
-from s2s.backend.memory import available, trim
+from s2s.backend.device import can_measure_peak, free_memory
+from s2s.backend.memory import available
 from s2s.errors import ConfigError
 from s2s.io.atomic import write_file
 from s2s.io.json_files import dump_record
 from s2s.run.record import read_run_record
-from s2s.training.memory_guard import is_memory_error
-from s2s.training.train_step import n_positions_of
+from s2s.training.memory_trials import MemoryTrials
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
-    from s2s.config import Config
+    from s2s.config import Config, TrainConfig
     from s2s.data.batching import Pair
-    from s2s.data.mapped_corpus import MappedCorpus
     from s2s.training.train_step import TrainStep
 
 GIB = 2**30
@@ -43,40 +37,23 @@ FIRST_TRIAL_TOKENS = 512
 """Tokens a side of the first trial"""
 TRIAL_GRANULARITY = 8
 """Trials grow up to this part of what fits: a tighter bound would change little"""
-BLOCK, N_BLOCKS = 1 << 20, 8
-"""Pairs that are looked at together for the longest, and such blocks in a corpus"""
 DECODING_BYTES = 256 * 2**20
-"""Bytes that decoding in validation takes beside packed copies of the weights"""
+"""Bytes that decoding in validation takes; on a CPU packed copies of the weights come to it"""
 
 
 @dataclass(frozen=True)
 class Room:
-    """Bytes of memory, as far as this process may count on them."""
+    """Bytes of memory that this process may use."""
 
     free: int
     """Before the first trial"""
     fixed: int
-    """That are taken whatever the size of a micro-batch"""
+    """Taken whatever the size of a micro-batch: gradients, optimizer state, copies for a checkpoint"""
 
     @property
     def left(self) -> float:
-        """For what grows with a micro-batch."""
+        """What micro-batches may take."""
         return FREE_MEMORY_SHARE * self.free - self.fixed
-
-
-def longest_pair(corpora: Sequence[MappedCorpus]) -> Pair:
-    """The pair with the longest side; of corpora beyond N_BLOCKS * BLOCK pairs, of evenly spaced blocks of them."""
-    best: Pair = ([], [])
-    longest = -1
-    for corpus in corpora:
-        stride = max(len(corpus) // N_BLOCKS, BLOCK)
-        for first in range(0, len(corpus), stride):
-            rows = np.arange(first, min(first + BLOCK, len(corpus)))
-            lengths = np.maximum(*corpus.lengths(rows))
-            row = int(lengths.argmax())
-            if lengths[row] > longest:
-                best, longest = corpus[int(rows[row])], int(lengths[row])
-    return best
 
 
 def find_micro_tokens(config: Config, train_step: TrainStep, pair: Pair, folder: Path) -> str:
@@ -84,23 +61,23 @@ def find_micro_tokens(config: Config, train_step: TrainStep, pair: Pair, folder:
 
     "" if there is nothing to find. A resumed run reads the answer from `folder`. pair: the longest, for the trials.
     """
-    train = config.train
+    train, world, path = config.train, train_step.world, folder / FILE
     if train.micro_tokens != "auto":
         return ""
-    path = folder / FILE
     if path.is_file():
         found = read_run_record(path, "micro_tokens", "bytes_per_token")
         train.micro_tokens, train_step.memory.bytes_per_token = found["micro_tokens"], found["bytes_per_token"]
         return f"{_at_once(train.n_micro_tokens)}, as found when the run began"
-    if not _can_try(config, train_step):
+    if not _can_try(train, train_step):
         train.micro_tokens = None
         return ""
-    longest, world = max(n_positions_of([pair])), train_step.world
-    whole = max(-(-train.n_tokens // world.size), longest)
-    room, per_token = _measured(config, train_step, pair, whole)
+    trials = MemoryTrials(train, train_step, pair)
+    room = _room(config, trials)
+    whole = max(-(-train.n_tokens // world.size), trials.longest)
+    per_token = _bytes_per_token(trials, room, whole)
     n = min(world.all_gather(int(min(room.left / per_token, whole))))
-    if n < longest:
-        raise _nothing_fits(config, room, per_token * longest)
+    if n < trials.longest:
+        raise _nothing_fits(config, room, per_token * trials.longest)
     train.micro_tokens = None if n >= whole else n
     train_step.memory.bytes_per_token = per_token
     if world.is_main:
@@ -110,10 +87,10 @@ def find_micro_tokens(config: Config, train_step: TrainStep, pair: Pair, folder:
     return f"{_at_once(train.n_micro_tokens)}: at most {need:.1f} of {room.free / GIB:.1f} GiB that are free"
 
 
-def _can_try(config: Config, train_step: TrainStep) -> bool:
+def _can_try(train: TrainConfig, train_step: TrainStep) -> bool:
     """Not where a trial would compile the model or record a graph for a shape of its own: there, on GPUs, a batch is
     split when memory turns out to be too small."""
-    fixed_shape = config.train.compile or train_step.backend.static_shapes
+    fixed_shape = train.compile or train_step.backend.static_shapes
     return not fixed_shape and can_measure_peak(train_step.world.device)
 
 
@@ -121,63 +98,36 @@ def _at_once(micro_tokens: int | None) -> str:
     return "a batch at once" if micro_tokens is None else f"{micro_tokens:,} tokens a side at once"
 
 
-def _measured(config: Config, train_step: TrainStep, pair: Pair, whole: int) -> tuple[Room, float]:
-    """The room there is, and bytes that a token a side takes at most."""
-    world, longest = train_step.world, max(n_positions_of([pair]))
-    gradients = sum(p.numel() * p.element_size() for p in train_step.parameters)
-    trim()
-    with PeakMemory(world.device) as before:
-        pass
-    room = Room(free_memory(world.device), _fixed(config, train_step, gradients))
-    decoding = _for_decoding(config, train_step, gradients)
-    if world.any_true(room.left <= 0 or room.free - room.fixed < decoding):
-        raise _nothing_fits(config, room, 0)
-    n_pairs, peak, n_before = max(min(FIRST_TRIAL_TOKENS, whole) // longest, 1), before.bytes, 0
-    while True:
-        trial, n = _peak(config, train_step, [pair] * n_pairs * world.size), n_pairs * longest
-        if trial is None:  # a smaller one is known to fit, or else is tried now
-            if n_before or n_pairs == 1:
-                return room, room.left / n_before if n_before else math.inf
+def _bytes_per_token(trials: MemoryTrials, room: Room, whole: int) -> float:
+    """An upper bound of what a token a side takes, where a batch has `whole` of them; inf: no pair fits."""
+    n_before, peak_before = 0, trials.before
+    n_pairs = max(min(FIRST_TRIAL_TOKENS, whole) // trials.longest, 1)
+    while (peak := trials.peak(n_pairs)) is not None or (n_before == 0 and n_pairs > 1):
+        if peak is None:  # the first trial was too large
             n_pairs = 1
             continue
-        slope = (trial - peak) / (n - n_before) if n_before else 0.0
-        per_token = max((trial - before.bytes - gradients) / n, slope, 1.0)
-        fits = room.left / per_token
-        if not world.any_true(fits < whole and TRIAL_GRANULARITY * n < min(fits, whole)):  # a trial is one of all ranks
-            return room, per_token
-        n_pairs, peak, n_before = 2 * n_pairs, trial, n
+        n = n_pairs * trials.longest
+        slope = (peak - peak_before) / (n - n_before) if n_before else 0.0
+        bound = max((peak - trials.before - trials.gradients) / n, slope, 1.0)
+        fits = room.left / bound
+        is_loose = fits < whole and TRIAL_GRANULARITY * n < min(fits, whole)
+        if not trials.step.world.any_true(is_loose):  # a trial is one of all ranks
+            return bound
+        n_pairs, n_before, peak_before = 2 * n_pairs, n, peak
+    return room.left / n_before if n_before else math.inf  # the trial before is known to fit
 
 
-def _fixed(config: Config, train_step: TrainStep, gradients: int) -> int:
-    """Gradients, the optimizer's two moments, a moving average; on a CPU copies, from which a checkpoint is written."""
-    copies = 1 + 2 + (1 if config.train.ema else 0)
-    if train_step.world.device.type == "cpu":
-        copies += 3 + (1 if config.train.ema else 0)
-    return copies * gradients
-
-
-def _for_decoding(config: Config, train_step: TrainStep, gradients: int) -> int:
-    """What validation takes in the place of a micro-batch: on a CPU packed copies of the weights, and a search."""
-    if not config.valid.score:
-        return 0
-    return DECODING_BYTES + (gradients if train_step.world.device.type == "cpu" else 0)
-
-
-def _peak(config: Config, train_step: TrainStep, pairs: Sequence[Pair]) -> int | None:
-    """Peak memory of a gradient of these pairs, each rank taking its share at once; None if it did not suffice."""
-    train = config.train
-    train.micro_tokens, whole = None, train.tokens
-    train.tokens = max(n_positions_of(pairs))
-    try:
-        with PeakMemory(train_step.world.device) as peak:
-            sufficed = train_step.trial(pairs)
-    except (RuntimeError, MemoryError) as error:
-        if not is_memory_error(error):
-            raise
-        sufficed = False
-    finally:
-        train.micro_tokens, train.tokens = "auto", whole
-    return peak.bytes if sufficed else None
+def _room(config: Config, trials: MemoryTrials) -> Room:
+    """The memory there is; ConfigError if parameters and optimizer, or decoding in validation, do not fit."""
+    world, gradients = trials.step.world, trials.gradients
+    on_cpu, n_means = world.device.type == "cpu", 1 if config.train.ema else 0
+    # gradients, the optimizer's two moments, their EMA; on a CPU copies, from which a checkpoint is written
+    n_copies = 1 + 2 + n_means + (3 + n_means if on_cpu else 0)
+    room = Room(free_memory(world.device), n_copies * gradients)
+    decoding = DECODING_BYTES + on_cpu * gradients if config.valid.score else 0  # in the place of a micro-batch
+    if world.any_true(room.left <= 0 or room.free - room.fixed < decoding):
+        raise _nothing_fits(config, room, 0)
+    return room
 
 
 def _nothing_fits(config: Config, room: Room, need: float) -> ConfigError:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from s2s.config import TrainConfig
     from s2s.data.batching import Pair
     from s2s.training.state import TrainerState
     from s2s.training.step_result import StepResult
@@ -33,8 +34,13 @@ class NonFiniteGuard:
     path: Path
     """File for the batches, a JSON object a line"""
     limit: int
-    """train.max_bad: consecutive skipped updates after which the run is given up"""
+    """Consecutive skipped updates after which the run is given up: train.max_bad, or half of a shorter run"""
     log: Log
+
+    @classmethod
+    def of(cls, config: TrainConfig, directory: Path, log: Log) -> NonFiniteGuard:
+        """Of the run in `directory`."""
+        return cls(directory / "bad_batches.jsonl", min(config.max_bad, -(-config.steps // 2)), log)
 
     def record(self, state: TrainerState, batch: Sequence[Pair], result: StepResult, *, is_first: bool) -> None:
         """Count and log a skipped update; the first rank keeps the batch."""

@@ -5,25 +5,23 @@ from __future__ import annotations
 __all__ = ["dry_run", "train_in"]
 
 import shlex
-import tempfile
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s.backend.device import peak_memory
 from s2s.compose.yaml12 import to_text
-from s2s.errors import Preempted, UserError
-from s2s.io.json_files import read_json
+from s2s.config.duration import duration_text
+from s2s.errors import ConfigError, Preempted, UserError
+from s2s.io.json_files import read_checked
 from s2s.log import Log
-from s2s.recipe import Plan, recipe_of
 from s2s.run import RunDirectory, run_path
 from s2s.training.build import build_trainer
-from s2s.training.planning import with_budget, with_recipe
 from s2s.training.signals import Stopped, StopSignal
-from s2s.training.timing import time_updates
+from s2s.training.trial import time_updates, trial_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from s2s.compose import ComposedConfig
     from s2s.config import Config
@@ -31,12 +29,14 @@ if TYPE_CHECKING:
     from s2s.plugin import Plugins
     from s2s.training.trainer import Trainer
 
+WARNING = "warning"
+"""The heading of a line of the first screen that is shown as one"""
+
 
 def train_in(composed: ComposedConfig[Config], plugins: Plugins, world: World, stop: StopSignal, *, quiet: bool) -> int:
     """Train in the run's directory, resuming if it has begun; the exit code."""
-    path = run_path(composed.config.run or default_name(composed, plugins))
-    composed, plan = with_recipe(composed, plugins, world, path)
-    composed, plan = with_budget(composed, plan, plugins, world, path)
+    path = run_path(composed.config.run or plugins.hook.s2s_run_name(composed=composed))
+    composed = _configured(composed, plugins, world)
     config = composed.config
     # so that the run's config.yaml and resolved.yaml, given again, mean this run
     config.run = composed.given["run"] = str(path)
@@ -49,15 +49,14 @@ def train_in(composed: ComposedConfig[Config], plugins: Plugins, world: World, s
                 option = "valid.patience" if before.get("stopped_early") else "train.steps"
                 log.line(f"{path} is finished after {before.get('steps', 0):,} updates; raise {option} to go on")
                 return 0
-            if world.is_main:
-                plan.write(path) if plan else Plan.forget(path)
+            run.keep_files(composed.files)
             for warning in warnings:
                 log.warn(warning)
             with _recording_status(run), stop.as_stopped():
                 trainer = _built(config, plugins, world, run, log)
-                log.facts(list(header(composed, trainer, plugins, plan)))
-                for warning in trainer.forecast.warnings(config) if trainer.forecast else ():
-                    log.warn(warning)
+                found = _first_screen(trainer, plugins)
+                log.facts([*header(composed, trainer, plugins), *(line for line in found if line[0] != WARNING)])
+                _warn(found, log)
                 summary = trainer.train(stop)
             run.status("done", **summary)
             log.summary(summary, f"s2s-generate run={shlex.quote(str(run.path))} input=FILE")
@@ -95,23 +94,26 @@ def is_finished(status: dict[str, Any], config: Config) -> bool:
     return status.get("state") == "done" and (stale or status.get("steps", 0) >= config.train.steps)
 
 
-def default_name(composed: ComposedConfig[Config], plugins: Plugins) -> str:
-    """<task>-<arch>, as named on the command line, or <task>-<recipe> where that chooses the architecture."""
-    by_recipe = recipe_of(composed, plugins) if composed.origins["arch.name"].endswith(", defaults") else ""
-    return f"{composed.chosen['task']}-{by_recipe or composed.chosen['arch']}"
+def _configured(composed: ComposedConfig[Config], plugins: Plugins, world: World) -> ComposedConfig[Config]:
+    """As a plugin completes it."""
+    found: ComposedConfig[Config] | None = plugins.hook.s2s_configure(composed=composed, plugins=plugins, world=world)
+    config = composed.config
+    for key, value in (("train.budget", config.train.budget), ("recipe", config.recipe.name)):
+        if found is None and value not in ("", "none"):
+            blocked = ", ".join(plugins.registry.blocked)
+            off = f"; blocked by S2S_BLOCK_PLUGINS: {blocked}" if blocked else ""
+            raise ConfigError(f"{key}={value}: no plugin is loaded that could follow it{off}; leave it out")
+    return found or composed
 
 
-def header(
-    composed: ComposedConfig[Config], trainer: Trainer, plugins: Plugins, plan: Plan | None = None
-) -> Iterator[tuple[str, str]]:
+def header(composed: ComposedConfig[Config], trainer: Trainer, plugins: Plugins) -> Iterator[tuple[str, str]]:
     """The lines printed before the first update: configuration, data, model, device, directory."""
     config, model, world = trainer.config, trainer.train_step.model, trainer.world
     chosen = [f"{group}={name}" for group, name in composed.chosen.items()]
     set_by_user = [key for key, origin in composed.origins.items() if _is_set_by_user(key, origin)]
     chosen += [f"{key}={to_text(_value(config, key))}" for key in set_by_user]
     yield "config", "  ".join(chosen)
-    for line in plan.describe() if plan else ():
-        yield "plan", line
+    yield from composed.notes
     for line in trainer.report:
         yield "data", line
     for heading, lines in trainer.initial.items():
@@ -127,9 +129,9 @@ def header(
         yield "backend", f"mfu 100% is {trainer.peak_flops / 1e9:,.0f} GFLOP/s, what matrix products reach here"
     micro = f", {config.train.micro_tokens:,} at once" if config.train.micro_tokens else ""
     yield "update", f"{config.train.n_tokens:,} tokens a side{micro}, {config.train.steps:,} updates"
-    strangers = [f"{name} ({origin})" for name, origin in plugins.loaded.items() if "s2s-toolkit" not in origin]
-    if strangers:
-        yield "plugins", ", ".join(strangers)
+    third_party = [f"{name} ({origin})" for name, origin in plugins.loaded.items() if "s2s-toolkit" not in origin]
+    if third_party:
+        yield "plugins", ", ".join(third_party)
     if not trainer.validation:
         yield "valid", "no development set is given (task.valid): no validation, and no best checkpoint"
     yield "run", f"{trainer.directory}; stop it when you like, the same command continues"
@@ -137,23 +139,30 @@ def header(
 
 def dry_run(composed: ComposedConfig[Config], plugins: Plugins, world: World) -> int:
     """Prepare the data, build everything, make a few updates, and estimate time and memory of the whole run."""
-    path = run_path(composed.config.run or default_name(composed, plugins))
-    composed, plan = with_recipe(composed, plugins, world, path)
-    composed, plan = with_budget(composed, plan, plugins, world, path)
+    composed = _configured(composed, plugins, world)
     config = composed.config
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Log(Path(folder), config.log, config.train.steps, rank=world.rank) as log,
-    ):
-        trainer = build_trainer(config, plugins, world, RunDirectory(Path(folder)), log)
-        log.facts([fact for fact in header(composed, trainer, plugins, plan) if fact[0] != "run"])
-        seconds = time_updates(trainer).seconds
-        assert trainer.forecast, "build_trainer makes it"
-        found = trainer.forecast.describe(config, seconds, peak_memory(world.device))
-        log.facts([("dry run", line) for line in found])
-        for warning in trainer.forecast.warnings(config, seconds):
-            log.warn(warning)
+    with trial_run(config, plugins, world) as trainer:
+        trainer.log.facts([fact for fact in header(composed, trainer, plugins) if fact[0] != "run"])
+        seconds, steps = time_updates(trainer).seconds, config.train.steps
+        memory = peak_memory(world.device) / 2**30
+        time = f"{seconds:.3g} s an update, {duration_text(seconds * steps)} for {steps:,}, {memory:.1f} GiB so far"
+        kept = f"nothing is kept but the prepared data in {config.data.prepared}"
+        lines = _first_screen(trainer, plugins, seconds)
+        trainer.log.facts([("dry run", time), *(line for line in lines if line[0] != WARNING), ("dry run", kept)])
+        _warn(lines, trainer.log)
     return 0
+
+
+def _first_screen(trainer: Trainer, plugins: Plugins, seconds: float | None = None) -> list[tuple[str, str]]:
+    """Lines of plugins, which may be warnings."""
+    found = plugins.hook.s2s_first_screen(trainer=trainer, seconds=seconds)
+    return [line for of_plugin in reversed(found) for line in of_plugin]
+
+
+def _warn(lines: Sequence[tuple[str, str]], log: Log) -> None:
+    for heading, text in lines:
+        if heading == WARNING:
+            log.warn(text)
 
 
 def _is_set_by_user(key: str, origin: str) -> bool:
@@ -171,7 +180,7 @@ def _value(config: Config, key: str) -> Any:
 def _status(path: Path) -> dict[str, Any]:
     """The newest status.json, without its time; empty if there is none."""
     try:
-        status = read_json(path / "status.json")
+        status = read_checked(path / "status.json")
         return {key: value for key, value in status.items() if key != "since"}
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError):
         return {}

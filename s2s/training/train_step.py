@@ -22,8 +22,8 @@ from s2s.distributed import DDP, Strategy, World
 from s2s.errors import PluginError
 from s2s.model import Seq2Seq
 from s2s.objective import Objective
+from s2s.optim import Schedule
 from s2s.optim.optimizer_step import CUDAGraphOptimizerStep, OptimizerStep
-from s2s.schedules import Schedule
 from s2s.task import Vocab
 from s2s.training.memory_guard import MemoryGuard, is_memory_error
 from s2s.training.step_result import StepResult, pairs_of, ratio
@@ -104,8 +104,8 @@ class TrainStep:
         """Gradient of the objective's sum over the GLOBAL batch, divided by its target tokens.
 
         Returns the sums of the objective (`Sums.stack`) and of positions, [3 + 2 n], and whether a rank ran out of
-        memory. Every rank knows the batch's tokens, which so need no communication. A rank out of memory still takes
-        part in all communication, and the others learn of it with the sums.
+        memory. Every rank knows the batch's number of tokens, so it is not communicated. A rank that runs out of memory
+        still takes part in all communication, and sets a flag that is summed with the rest.
         """
         sums = torch.zeros(4 + 2 * len(self.objective.extras), dtype=torch.float64, device=self.world.device)
         failed = False

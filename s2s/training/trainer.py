@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 from s2s import checkpoint
 from s2s.backend.device import peak_memory
 from s2s.config import Config
+from s2s.data.mapped_corpus import MappedCorpus
 from s2s.errors import Preempted, S2SError
 from s2s.log import Log
 from s2s.log.profiler import tracing
 from s2s.training.checkpointing import AVERAGE, CheckpointContent, CheckpointManager
 from s2s.training.data_loader import DataLoader
-from s2s.training.forecast import Forecast
 from s2s.training.nonfinite import NonFiniteGuard
 from s2s.training.signals import StopSignal
 from s2s.training.state import TrainerState
@@ -55,14 +55,14 @@ class Trainer:
     """Lines for the header under their headings: what train.init_from loaded, what train.freeze freezes"""
     peak_flops: float = 0.0
     """Operations a second of large matrix products on all devices; 0: the model does not count its own"""
-    forecast: Forecast | None = None
-    """What the run will come to"""
+    corpora: Sequence[tuple[MappedCorpus, float]] = ()
+    """Encoded training corpora, each with its weight"""
 
     def __post_init__(self) -> None:
         self.world = self.train_step.world
         self.ema = self.checkpoints.ema
         self.state = TrainerState()
-        self.nonfinite = NonFiniteGuard(self.directory / "bad_batches.jsonl", self.config.train.max_bad, self.log)
+        self.nonfinite = NonFiniteGuard.of(self.config.train, self.directory, self.log)
         self.stop = StopSignal()
         self.saved_at = time.monotonic()
         self.trace = self.directory / "profile.json" if self.config.train.profile and self.world.is_main else None
@@ -122,7 +122,7 @@ class Trainer:
         seconds = time.monotonic() - began
         state.seconds += seconds
         rate = result.flops / seconds if result.flops and self.peak_flops else 0.0
-        self.peak_flops = max(self.peak_flops, rate)  # a rate once seen is possible
+        self.peak_flops = max(self.peak_flops, rate)  # a rate that was reached is possible
         record = {
             "step": state.step,
             "epoch": state.epoch,

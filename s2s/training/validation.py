@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Validation", "ValidationResult", "dev_examples"]
+__all__ = ["Validation", "ValidationResult", "check_best", "dev_examples"]
 
 import math
 from collections.abc import Callable, Sequence
@@ -69,10 +69,6 @@ class Validation:
     world: World
 
     def __post_init__(self) -> None:
-        known = ["nll", *(metric.name for metric in self.metrics if self.config.valid.score)]
-        best = self.config.valid.best
-        if best not in known:
-            raise ConfigError(f"valid.best={best} is not among the values of validation.{did_you_mean(best, known)}")
         patience, of = self.config.valid.patience, self.config.train.average_of
         if not self.corpora and (patience or of == "best"):
             option = f"valid.patience={patience}" if patience else "train.average_of=best"
@@ -164,6 +160,14 @@ class Validation:
         """Outputs for this rank's share of the examples."""
         own = self.examples[self.world.rank :: self.world.size]
         return [output.hyp for output in self.generator(example.src for example in own)]
+
+
+def check_best(config: Config, metrics: Sequence[str]) -> None:
+    """Raise ConfigError unless valid.best is a value of validation with these metrics."""
+    known = ["nll", *(metrics if config.valid.score else [])]
+    if config.valid.best not in known:
+        hint = did_you_mean(config.valid.best, known)
+        raise ConfigError(f"valid.best={config.valid.best} is not among the values of validation.{hint}")
 
 
 def dev_examples(task: Task, config: Config) -> list[Example]:

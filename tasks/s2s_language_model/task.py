@@ -8,7 +8,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from s2s import ConfigError, DataError, Encoded, Example, Rejected, Sources, Task, Vocab
-from s2s.data import MONOLINGUAL, Corpora, CorpusOptions, Subwords, parse_corpora
+from s2s.data import Corpora, CorpusOptions, FileForm, Subwords, parse_corpora
 from s2s.io import expand_user, read_json
 from s2s.run import find_run, tokenizer
 
@@ -112,3 +112,13 @@ class LanguageModel(Task):
         if any((folder / name).is_file() for name in MODELS):
             return folder
         return find_run(self.config.tokenizer, "task.tokenizer") / "tokenizer"
+
+
+MONOLINGUAL = FileForm(
+    "monolingual",
+    is_one=lambda _: False,
+    accepts=lambda _: True,
+    name_of=lambda files: str(files[0]),
+    expected="a file, or several as {key}=[news.de,books.de]",
+)
+"""Every file is a corpus of its own."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from s2s import Guide
+from s2s import Effect, Guide
 from s2s_parsing.linear import Kind
 
 if TYPE_CHECKING:
@@ -28,6 +28,12 @@ WORDS, DEPTH, FINISHED, TOP, STACK = range(5)
 innermost bracket; from there on the open brackets, the innermost at `STACK + depth`, with one empty slot first."""
 NONE, WORD = 0, 1
 """Labels that no bracket has"""
+EFFECTS: dict[Kind, Effect] = {
+    Kind.WORD: "takes",
+    Kind.OPEN: "opens",
+    Kind.PROJECT: "wraps",
+    Kind.CLOSE: "closes",
+}
 
 
 class StackGuide(Guide):
@@ -45,8 +51,9 @@ class StackGuide(Guide):
         numbers = {name: number for number, name in enumerate(names, WORD + 1)}
         self.n_labels, self.depth = len(numbers) + WORD + 1, depth
         self.kinds = (self.n_labels, self.n_labels, self.n_labels, 2)
-        effects = [_effect(action, numbers) for action in actions]
-        self._effects = {torch.device("cpu"): torch.tensor(effects)}
+        self.effects = [EFFECTS[action.kind] if action else "nothing" for action in actions]
+        changes = [_change(action, numbers) for action in actions]
+        self._changes = {torch.device("cpu"): torch.tensor(changes)}
 
     def start(self, src: Tensor, pad: Tensor) -> Tensor:
         """[B, S] -> [B, 1, STACK + D + 2], nothing taken and nothing open."""
@@ -77,13 +84,13 @@ class StackGuide(Guide):
         return places, torch.cat([items % self.n_labels, finished[..., None]], dim=-1)
 
     def _on(self, device: torch.device) -> Tensor:
-        """The effects on a device, copied at their first use."""
-        if device not in self._effects:
-            self._effects[device] = self._effects[torch.device("cpu")].to(device)
-        return self._effects[device]
+        """The changes on a device, copied at their first use."""
+        if device not in self._changes:
+            self._changes[device] = self._changes[torch.device("cpu")].to(device)
+        return self._changes[device]
 
 
-def _effect(action: Action | None, numbers: dict[str, int]) -> list[int]:
+def _change(action: Action | None, numbers: dict[str, int]) -> list[int]:
     """Whether it takes a word, opens, projects or closes, and the number of its label."""
     if action is None:
         return [0] * 5

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from s2s import Guide, Vocab
+from s2s import Effect, Guide, Vocab
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,8 +20,9 @@ class OneByOne(Guide):
     n_places = 3
     kinds = (N_KINDS,)
 
-    def __init__(self, bos: int) -> None:
+    def __init__(self, bos: int, n_tokens: int = 1000) -> None:
         self.bos = bos
+        self.effects: list[Effect] = ["takes"] * n_tokens
 
     def start(self, src: Tensor, pad: Tensor) -> Tensor:
         del pad

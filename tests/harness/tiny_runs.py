@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from s2s.cli import generate, plugins, prepare, train
+from s2s.cli import generate, prepare, train
 from s2s_average import command as average
 from s2s_export import command as export
+from s2s_plugins import command as plugins
 from s2s_score import command as score
 
 if TYPE_CHECKING:
@@ -18,9 +19,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WORDS = {"a": "ein", "dog": "hund", "cat": "kater", "old": "alter", "sees": "sieht", "the": "der", "eats": "isst"}
-COMMANDS = {
-    f"s2s-{module.__name__.rpartition('.')[2]}": module.main for module in (train, generate, prepare, plugins)
-} | {"s2s-export": export.main, "s2s-score": score.main, "s2s-average": average.main}
+COMMANDS = {f"s2s-{module.__name__.rpartition('.')[2]}": module.main for module in (train, generate, prepare)} | {
+    "s2s-export": export.main,
+    "s2s-score": score.main,
+    "s2s-average": average.main,
+    "s2s-plugins": plugins.main,
+}
 ALLOWED = (0, 2)
 """Exit codes of what a user can cause without signals, full disks and closed pipes."""
 

@@ -24,11 +24,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from s2s.compose import compose
 from s2s.config import Config
 from s2s.errors import ConfigError, DataError
-from s2s.testing import VOCAB, check_arch
-from s2s.testing.incremental import batch_of
 from s2s_convolutional import ByteNetConfig, ConvS2SConfig
 from s2s_convolutional.bytenet import Block, ByteNet
 from s2s_convolutional.convs2s import HALF, ConvS2S
+from s2s_testing import VOCAB, check_arch
+from s2s_testing.incremental import batch_of
 
 if TYPE_CHECKING:
     from s2s import Seq2Seq

@@ -11,8 +11,8 @@ from one_by_one import guided
 
 from s2s import ConfigError, Vocab, make_batch
 from s2s.nn import Guidance, SourceWords
-from s2s.testing import VOCAB, check_arch
 from s2s_recurrent import RNNConfig
+from s2s_testing import VOCAB, check_arch
 from s2s_transformer import TransformerConfig
 
 if TYPE_CHECKING:

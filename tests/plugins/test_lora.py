@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from tiny_runs import SMALL, call, train_tiny
+from tiny_runs import SMALL, call, train_tiny, write_corpus
 from torch import nn
 
 from s2s.backend.linear import deterministic_backend, prepack
@@ -15,7 +15,9 @@ from s2s.checkpoint import load
 from s2s.cli import train
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
-from s2s.testing import (
+from s2s_lora import LoRAConfig
+from s2s_lora.adapters import merge
+from s2s_testing import (
     VOCAB,
     assert_attention_maps,
     assert_causal,
@@ -25,9 +27,7 @@ from s2s.testing import (
     assert_state_reorders,
     assert_step_is_decode,
 )
-from s2s.testing.incremental import batch_of
-from s2s_lora import LoRAConfig
-from s2s_lora.adapters import merge
+from s2s_testing.incremental import batch_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,6 +133,28 @@ def test_a_run_is_tuned_and_decodes_and_its_base_is_untouched(
     lines = [call("s2s-generate", [*common, f"run={run}"], capsys) for run in ("x", "tuned")]
     scores = [json.loads(out)["score"] for _, out, _ in lines]
     assert scores[0] != scores[1]
+    code, _, err = call("s2s-average", ["run=tuned", "last=2"], capsys)
+    assert code == 0, err
+    steps = [load(paths[1].with_name(f"step-00000{n}")).tensors["model"] for n in (2, 4)]
+    mean = load(paths[1].with_name("average")).tensors["model"]
+    for name, tensor in mean.items():
+        torch.testing.assert_close(tensor, (steps[0][name] + steps[1][name]) / 2, msg=name)
+    code, out, err = call("s2s-generate", [*common, "run=tuned", "checkpoint=average"], capsys)
+    assert json.loads(out)["hyp"] is not None, err
+
+
+def test_without_a_trained_run_it_is_refused_before_anything_is_prepared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_corpus(tmp_path)
+    data = [option for option in SMALL if not option.startswith("arch")]
+    for flags in ([], ["--dry-run"], ["--print-config"]):
+        assert train.main([*data, "arch=lora", "arch.of=transformer_tiny", *flags]) == 2
+        assert capsys.readouterr().err == (
+            "s2s-train: error: arch=lora adapts a trained run; name it, as in train.init_from=runs/base\n"
+        )
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize(

@@ -19,12 +19,12 @@ from s2s.nn.loss import LabelSmoothed
 from s2s.objective import WithAuxiliary
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
-from s2s.testing import VOCAB, check_arch
-from s2s.testing.incremental import batch_of
 from s2s.training.train_step import TrainStep
 from s2s_moe import GatingConfig, MixtureConfig
 from s2s_moe.gating import FlatGate, HierarchicalGate, NoisyTopK, squared_variation
 from s2s_moe.layer import MixtureLayer, Tokens
+from s2s_testing import VOCAB, check_arch
+from s2s_testing.incremental import batch_of
 
 if TYPE_CHECKING:
     from s2s.model import Seq2Seq

@@ -18,8 +18,8 @@ from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
-from s2s.testing import check_arch
 from s2s_multidecoder import MultiDecoderConfig
+from s2s_testing import check_arch
 
 if TYPE_CHECKING:
     from s2s_multidecoder.model import MultiDecoder

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from s2s.batch import make_batch
 from s2s.errors import UserError
 from s2s.plugin import load_plugins
-from s2s.testing import VOCAB, check_arch
 from s2s_neural_gpu import AlgorithmicConfig, NeuralGPUConfig
 from s2s_neural_gpu.algorithms import Algorithmic, pair
 from s2s_neural_gpu.model import ConvGRU, NeuralGPU
+from s2s_testing import VOCAB, check_arch
 
 TINY = {"name": "neural_gpu", "d_model": 8, "width": 2, "n_layers": 1, "length_ratio": 1.0, "length_extra": 1}
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from recurrent_model import Recurrent
 from safetensors.torch import load_file
 from sorting_runs import records, train, train_in_ranks
 from torch import Tensor, nn
@@ -21,7 +22,7 @@ from s2s.config import TrainConfig
 from s2s.distributed import World
 from s2s.errors import ConfigError
 from s2s.model import Memory, Seq2Seq
-from s2s.nn import WordDropout
+from s2s.nn import WordDropout, target_log_probs
 from s2s.objective import Context
 from s2s.task import Vocab
 from s2s.training.train_step import TrainStep
@@ -220,11 +221,28 @@ def test_the_gradient_is_that_of_the_paper_however_the_batch_is_split(case: str,
         World(),
     )
     if not isinstance(objective, RDrop | SimCut):
-        model.forward = lambda src, pad, tgt: model.table[tgt] + model.of_pass[0]  # type: ignore[method-assign]
+        model.decode = lambda tgt, memory: model.table[tgt] + model.of_pass[0]  # type: ignore[method-assign]
     result = update(PAIRS, step=1)
     assert result.n_micro_batches == 1 if micro_tokens is None else result.n_micro_batches > 1
     assert torch.allclose((before.table - model.table).double(), d_table, atol=1e-6)
     assert torch.allclose((before.of_pass - model.of_pass).double(), d_shift, atol=1e-6)
+
+
+def test_risk_encodes_each_source_once_with_the_gradient_of_encoding_it_for_each_output() -> None:
+    """The second truth repeats the source beside every output."""
+    objective, batch, n_rows = Risk(RiskConfig(), FixedContext()), make_batch(PAIRS, VOCAB), []
+    outputs = [outputs_of(src[0])[: 1 + i % 3] for i, (src, _) in enumerate(PAIRS)]
+    model = Recurrent(VOCAB.tgt)
+    encode = model.encode
+    model.encode = lambda src, pad: n_rows.append(len(src)) or encode(src, pad)  # type: ignore[method-assign,func-returns-value]
+    once = objective.log_probs(model, batch, outputs)
+    assert n_rows == [len(PAIRS)]
+    repeated = make_batch([(src, y) for (src, _), of in zip(PAIRS, outputs, strict=True) for y in of], VOCAB)
+    for_each = target_log_probs(model, repeated).sum(-1)
+    torch.testing.assert_close(once, for_each)
+    weights = torch.randn(len(once), generator=torch.Generator().manual_seed(1))
+    found, expected = (torch.autograd.grad((weights * x).sum(), list(model.parameters())) for x in (once, for_each))
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_extras_are_means_over_the_objectives_own_counts() -> None:

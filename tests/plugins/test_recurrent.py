@@ -22,9 +22,9 @@ from s2s.batch import make_batch
 from s2s.compose import compose
 from s2s.config import Config
 from s2s.errors import ConfigError
-from s2s.testing import check_arch
 from s2s_recurrent import RNNConfig
 from s2s_recurrent.model import RNN
+from s2s_testing import check_arch
 
 TWO: dict[str, Any] = {"n_encoder_layers": 2, "n_decoder_layers": 2}
 PRESETS: dict[str, dict[str, Any]] = {

@@ -9,13 +9,13 @@ import torch
 from arch_checks import seeded
 from torch import Tensor, nn
 
-from s2s.testing import VOCAB
-from s2s.testing.incremental import batch_of
 from s2s_recurrent import RNNConfig
 from s2s_recurrent.attention import Attention, Source
 from s2s_recurrent.cells import Cell, GroupedLinear, make_cell
 from s2s_recurrent.encoder import Encoder
 from s2s_recurrent.model import RNN
+from s2s_testing import VOCAB
+from s2s_testing.incremental import batch_of
 
 LENGTHS = torch.tensor([5, 2, 7, 1])
 
@@ -70,6 +70,31 @@ def test_torchs_kernels_for_whole_sequences_give_the_same(options: dict[str, Any
     torch.testing.assert_close(found_last, last)
 
 
+@pytest.mark.parametrize(
+    ("options", "called"),
+    [({}, True), ({"cell": "gru"}, True), ({"d_model": 127}, False), ({"d_projection": 128}, False)],
+    ids=["LSTM", "GRU", "narrow", "LSTMP"],
+)
+def test_wide_layers_are_one_call_on_a_cpu_with_the_loops_gradients(
+    options: dict[str, Any], called: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, x = cell(**({"d_model": 128} | options)), torch.randn(2, 5, 6)
+    steps: list[int] = []
+    step = own.step
+    monkeypatch.setattr(own, "step", lambda part, state: steps.append(1) or step(part, state))
+
+    def outputs_and_gradients(lengths: Tensor | None) -> list[Tensor]:
+        own.zero_grad()
+        h = own(x, own.zero(2, like=x), lengths)[0]
+        (h * torch.linspace(0, 1, h.numel()).view_as(h)).sum().backward()
+        return [h.detach(), *(p.grad.clone() for p in own.parameters() if p.grad is not None)]
+
+    found = outputs_and_gradients(None)
+    assert (not steps) is called
+    torch.testing.assert_close(found, outputs_and_gradients(torch.full((2,), 5)))
+    assert len(steps) == (5 if called else 10), "with lengths, the loop"
+
+
 def test_factors_stand_for_their_product() -> None:
     """F-LSTM: W = W2 W1 (Kuchaiev and Ginsburg, 2017, equation 5)."""
     own, plain, x = cell(d_factor=3), cell(), torch.randn(4, 7, 6)
@@ -116,7 +141,7 @@ def test_two_layers_have_the_parameters_of_the_factorisation_paper(options: dict
 
 @pytest.mark.parametrize("reverse_source", [False, True])
 def test_an_encoder_reads_each_sentence_both_ways(reverse_source: bool) -> None:
-    options: Any = {"directions": "bidirectional", "n_encoder_layers": 1, "dropout": 0.0}
+    options: Any = {"directions": "bidirectional", "n_encoder_layers": 1, "dropout": 0.0, "start": "tanh"}
     encoder = Encoder(RNNConfig(d_model=8, reverse_source=reverse_source, **options), 6)
     x, n = torch.randn(4, 7, 6), 7
     hidden, finals = encoder(x, torch.arange(n) >= LENGTHS[:, None])

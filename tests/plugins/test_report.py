@@ -13,11 +13,13 @@ import torch
 from tiny_runs import train_tiny
 
 from s2s.cli import generate
+from s2s.metrics import Comparison, Score
 from s2s_report import command
 from s2s_report.attention_lines import farthest, sharpest
 from s2s_report.brackets import Bracket, brackets_of, compare_brackets, drawn, read
-from s2s_report.curves import Series, chart
-from s2s_report.document import Section, Table, Text, as_html, as_markdown
+from s2s_report.curves import BOTTOM, HEIGHT, TOP, Series, chart
+from s2s_report.detail_section import detail_section
+from s2s_report.document import Details, Section, Table, Text, as_html, as_markdown
 from s2s_report.flags import flags_of
 from s2s_report.outcome import buckets
 from s2s_report.run_log import read_log
@@ -97,6 +99,26 @@ def test_attention_is_a_format_of_s2s_generate(here: Path, form: str, tmp_path: 
             assert all(abs(sum(row) - 1000) <= len(row) for row in head), "a row is a distribution, in thousandths"
 
 
+def compared(system: str, **detail: Any) -> Comparison:
+    return Comparison(system, Score("f1", 50.0, "sig", detail=detail))
+
+
+def test_the_parts_of_a_score_stand_side_by_side_and_its_labels_by_frequency() -> None:
+    labels = {"PP": {"n_gold": 3, "f1": 50.0}, "NP": {"n_gold": 2560, "f1": None}}
+    one = compared("a", precision=61.256, counts=[2, 1.5], to_40={"recall": 7.0}, labels=labels)
+    section = detail_section([one, compared("b", precision=1.0)])
+    assert section is not None
+    parts, of_labels, _ = section.blocks
+    assert isinstance(parts, Table)
+    assert parts.rows == [["precision", "61.26", "1.00"], ["counts", "2/1.50", ""], ["to 40: recall", "7.00", ""]]
+    assert isinstance(of_labels, Details)
+    assert of_labels.title == "labels of a"
+    (table,) = of_labels.blocks
+    assert isinstance(table, Table)
+    assert table.rows == [["NP", "2,560", ""], ["PP", "3", "50.00"]]
+    assert detail_section([compared("c")]) is None
+
+
 def test_brackets_that_only_one_tree_has_are_found() -> None:
     hyp, gold = read(WRONG), read(GOLD)
     assert hyp is not None
@@ -159,6 +181,14 @@ def test_a_chart_has_every_series_and_says_its_ends() -> None:
     assert picture.count(",", picture.index("points=")) < 700, "1,000 points are thinned"
     assert words == "Loss. a: 1000 at 0, 1 at 999; b: 5 at 2, 5 at 2"
     assert chart("Loss", [Series("c", [])]) == ("", "")
+
+
+@pytest.mark.parametrize("value", [0.0, -3.0, 1e30, -1e300])
+def test_a_value_that_never_changes_has_a_line_in_the_middle(value: float) -> None:
+    picture, _ = chart("Rate", [Series("a", [(1.0, value), (2.0, value)])])
+    heights = re.search(r'points="[\d.]+,([\d.]+) [\d.]+,([\d.]+)"', picture)
+    assert heights is not None
+    assert {float(heights[1]), float(heights[2])} == {(HEIGHT - BOTTOM + TOP) / 2}
 
 
 def test_the_word_and_the_heads_of_the_figures() -> None:

@@ -16,7 +16,7 @@ from s2s.backend.decoding_graph import CUDAGraphDecoding, graph_decoding
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.request import SentenceQueue, SourceSentence
-from s2s.generation import build
+from s2s.generation.acceleration import capture_steps
 from s2s.model import Memory, State
 from s2s.task import Vocab
 from s2s_transformer import TransformerConfig
@@ -107,9 +107,9 @@ def test_what_is_not_captured_is_not_claimed(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("s2s.backend.decoding_graph.capture", again)
     yes, no = small("cpu"), Recurrent(60).eval()
     step = no.step
-    assert build._graph_members([no]) == "steps eager, since the architecture's state does not support CUDA graphs"
-    assert build._graph_members([small("cpu"), no]) == "steps of 1 of 2 models captured in CUDA graphs"
-    assert build._graph_members([yes]) == "steps captured in CUDA graphs"
+    assert capture_steps([no]) == "steps eager, since the architecture's state does not support CUDA graphs"
+    assert capture_steps([small("cpu"), no]) == "steps of 1 of 2 models captured in CUDA graphs"
+    assert capture_steps([yes]) == "steps captured in CUDA graphs"
     assert isinstance(yes.step, CUDAGraphDecoding)
     assert no.step == step
 

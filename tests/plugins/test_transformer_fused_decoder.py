@@ -12,10 +12,10 @@ from torch import Tensor
 from s2s.backend import kernels
 from s2s.backend.kernels.linear import has_int8_linear, has_linear
 from s2s.backend.linear import prepack
-from s2s.decoding import BeamConfig
+from s2s.decoding import BeamConfig, fused_steps
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.request import SentenceQueue, SourceSentence
-from s2s.testing import VOCAB, assert_state_reorders, assert_step_is_decode
+from s2s_testing import VOCAB, assert_state_reorders, assert_step_is_decode
 from s2s_transformer import TransformerConfig
 from s2s_transformer.decoding import Decoding
 from s2s_transformer.model import Transformer
@@ -32,6 +32,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "pre-norm": {"norm": "pre"},
     "odd widths": {"d_k": 5, "d_v": 19, "d_ff": 70, "n_heads": 3},
     "wide": {"d_model": 96, "d_ff": 200, "n_heads": 4},
+    "an inner layer wider than attention": {"d_model": 32, "d_ff": 1000},
     "no positions": {"positions": "none", "share_embeddings": "none"},
 }
 
@@ -121,6 +122,37 @@ def test_outputs_and_scores_are_the_same_bits_in_any_order_and_batch(quantizatio
     together, few = outputs(list(range(9)), 1000), outputs(list(range(9))[::-1], 20)
     assert together == few == [outputs([i], 1)[0] for i in range(9)]
     assert len({len(tokens) for hypotheses in together for _, tokens in hypotheses}) > 1
+
+
+class StepByStep(BeamSearch):
+    """The same search, whose steps are never taken as one call."""
+
+
+@pytest.mark.parametrize("stop", ["exact", "best", "first_k"])
+@pytest.mark.parametrize(("beam", "nbest"), [(1, 1), (4, 2), (21, 21)])
+@pytest.mark.parametrize("options", [VARIANTS["paper"], VARIANTS["pre-norm"], VARIANTS["no positions"]])
+def test_steps_as_one_call_have_the_bits_of_single_steps(
+    options: dict[str, Any], beam: int, nbest: int, stop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sentences join and leave in between, buffers grow, and the last outputs reach their limit of 25 tokens."""
+    one, config = model(**options), BeamConfig(beam=beam, stop=stop, max_len_a=0.0, max_len_b=25)
+    rows = [[*row[row != VOCAB.pad].tolist(), VOCAB.eos] for row in sources(9)]
+    taken, steps = [], fused_steps.beam_search_steps
+
+    def counted(*given: Any) -> Any:
+        found = steps(*given)
+        taken.append(found[0])
+        return found
+
+    monkeypatch.setattr(fused_steps, "beam_search_steps", counted)
+
+    def outputs(search: BeamSearch) -> list[list[Any]]:
+        queue = SentenceQueue((SourceSentence(i, row) for i, row in enumerate(rows)), 30)
+        return find_queued(search, one, queue, VOCAB, nbest=nbest)
+
+    together = outputs(BeamSearch(config))
+    assert max(taken) > 1
+    assert together == outputs(StepByStep(config))
 
 
 def test_what_is_not_in_c_is_done_by_the_layers() -> None:

@@ -24,8 +24,8 @@ from s2s.data.packing import pack
 from s2s.errors import ConfigError
 from s2s.nn.attention import KERNELS, Padded, SelfAttention
 from s2s.nn.linear import Linear
-from s2s.testing import VOCAB, check_arch
-from s2s.testing.incremental import LENGTHS, batch_of, pairs
+from s2s_testing import VOCAB, check_arch
+from s2s_testing.incremental import LENGTHS, batch_of, pairs
 from s2s_transformer import TransformerConfig
 from s2s_transformer.cost import forward_operations
 from s2s_transformer.intermediate import intermediate

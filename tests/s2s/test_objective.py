@@ -9,14 +9,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from s2s.config import Config, TrainConfig
+from s2s.config import TrainConfig
 from s2s.distributed import World
 from s2s.errors import PluginError
 from s2s.model import Memory, Seq2Seq
 from s2s.objective import Mean, Objective, Sums, rows_without_eos
-from s2s.registry import Choice
 from s2s.task import Vocab
-from s2s.training.build import _check_extras
+from s2s.training.build import refuse_taken_names
 from s2s.training.train_step import TrainStep
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def test_extras_have_names_of_their_own(names: tuple[str, ...]) -> None:
     objective = Lengths()
     objective.extras = names
     with pytest.raises(PluginError, match=f"its extra value '{names[0]}'"):
-        _check_extras(objective, Config(objective=Choice(name="mine")), ["bleu"])
+        refuse_taken_names(objective, "mine", ["bleu"])
 
 
 def test_rows_come_without_eos_and_padding() -> None:

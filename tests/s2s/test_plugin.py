@@ -78,14 +78,25 @@ def test_every_hook_is_documented_and_called(hook: str) -> None:
     assert any(re.search(rf"\.{hook}\(", source) for source in sources), f"nobody calls {hook}"
 
 
-def test_every_hook_reaches_a_plugin(local: Callable[[str], str]) -> None:
-    arguments = {"s2s_register": "registry", "s2s_build_model": "config, vocab, registry"}
+def test_every_hook_reaches_a_plugin(local: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "recipe")  # which would look at what it is given
+    arguments = {
+        "s2s_register": "registry",
+        "s2s_build_model": "config, vocab, registry",
+        "s2s_run_name": "composed",
+        "s2s_configure": "composed, plugins, world",
+    }
     source = "from s2s import hookimpl\ncalled = []\n" + "".join(
         f"@hookimpl\ndef {hook}({arguments.get(hook, 'trainer')}):\n    called.append('{hook}')\n" for hook in HOOKS
     )
     name = local(source)
     plugins = load_plugins([name])
-    values = {"config": SimpleNamespace(arch=SimpleNamespace(name="none")), "vocab": None, "path": Path(), "record": {}}
+    values = {
+        "config": SimpleNamespace(arch=SimpleNamespace(name="none")),
+        "composed": SimpleNamespace(chosen={"task": "a", "arch": "b"}),
+        "path": Path(),
+        "record": {},
+    }
     for hook in HOOKS:
         caller = getattr(plugins.hook, hook)
         if hook == "s2s_register":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,6 +34,16 @@ def test_every_public_name_exists(name: str) -> None:
     module = importlib.import_module(name)
     assert module.__doc__
     assert [public for public in module.__all__ if not hasattr(module, public)] == []
+
+
+@pytest.mark.parametrize("name", [name for name in s2s.PUBLIC if name != "s2s"])
+def test_no_module_hides_a_public_name(name: str) -> None:
+    """Importing a module sets it as an attribute of its package, in place of what is found lazily."""
+    folder = ROOT / name.replace(".", "/")
+    below = {path.stem for path in folder.glob("*")}
+    package = importlib.import_module(name)
+    hidden = below & set(package.__all__)
+    assert [each for each in hidden if not isinstance(getattr(package, each), ModuleType)] == []
 
 
 def test_a_name_that_is_not_public_is_no_attribute_of_a_package() -> None:

@@ -15,9 +15,9 @@ from s2s.plugin import load_plugins
 from s2s.run import find_run, load_run
 from s2s.run.tokenizer import identity
 from s2s.task import Example
-from s2s.testing import assert_task_round_trips
 from s2s_language_model import LanguageModelConfig
 from s2s_language_model.task import LanguageModel
+from s2s_testing import assert_task_round_trips
 
 if TYPE_CHECKING:
     from pathlib import Path

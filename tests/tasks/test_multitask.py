@@ -16,10 +16,10 @@ from s2s.errors import DataError, UserError
 from s2s.metrics import build_metrics
 from s2s.plugin import load_plugins
 from s2s.task import Example
-from s2s.testing import check_task
 from s2s_multitask import MultitaskConfig
 from s2s_multitask.task import Multitask
 from s2s_score import command as score
+from s2s_testing import check_task
 
 TASKS: dict[str, Any] = {
     "translate": {"name": "translation", "pairs": 300, "vocab_size": 200},

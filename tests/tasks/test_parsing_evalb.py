@@ -439,3 +439,32 @@ def test_the_module_is_a_command_with_evalb_s_options(tmp_path: Path) -> None:
 def test_equal_words_count_as_the_same() -> None:
     same_words = replace(COLLINS, equal_words=frozenset((("cat", "Cat"), ("Cat", "cat"))))
     assert Scorer(same_words)(GOLD, GOLD.replace("cat", "Cat")).status == VALID
+
+
+DOG = "(S1 (S (NP (DT the) (NN dog)) {} (VP (VBZ barks))))"
+WITHIN = "(S1 (S (NP (DT the) {} (NN dog)) (VP (VBZ barks) {})))"
+
+
+@pytest.mark.parametrize(
+    ("gold", "test", "n_matches", "n_tags", "n_words"),
+    [
+        # the mark is a word of the NP on one side alone: S and VP match, and all tags but the mark's
+        (DOG.format("('' ')"), "(S1 (S (NP (DT the) (NN dog) (POS ')) (VP (VBZ barks))))", 2, 3, 4),
+        ("(S1 (S (NP (DT the) (NN dog) (POS ')) (VP (VBZ barks))))", DOG.format("('' ')"), 2, 3, 4),
+        # it stands at the same place: what is round it grows, what is behind it moves, and every span agrees
+        (WITHIN.format("('' ')", ""), WITHIN.format("(POS ')", ""), 3, 3, 4),
+        # the second mark has its place behind the first, once that is back
+        (WITHIN.format("('' ')", "('' ')"), WITHIN.format("(POS ')", "(POS ')"), 3, 3, 5),
+        # both sides leave it out, or keep it: nothing is mended
+        (DOG.format("('' ')"), DOG.format("('' ')"), 3, 3, 3),
+        (DOG.format("(POS ')"), DOG.format("(POS ')"), 3, 4, 4),
+    ],
+)
+def test_quotation_marks_that_one_side_left_out_are_put_back(
+    gold: str, test: str, n_matches: int, n_tags: int, n_words: int
+) -> None:
+    """Counted by hand: brackets S, NP and VP, and the words the, dog, barks with their marks."""
+    figures = Scorer(NEW)(gold, test)
+    assert figures.status == VALID, figures.faults
+    assert (len(figures.gold), len(figures.test)) == (3, 3)
+    assert (len(figures.matches), figures.n_tags, figures.n_words) == (n_matches, n_tags, n_words)

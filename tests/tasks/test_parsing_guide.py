@@ -12,13 +12,13 @@ from written_trees import Written
 
 from s2s.errors import ConfigError, DataError
 from s2s.plugin import load_plugins
-from s2s.testing import check_task
 from s2s_parsing import ParsingConfig
 from s2s_parsing.linear import FORMS, Kind, Tagged
 from s2s_parsing.stack_guide import StackGuide
 from s2s_parsing.task import Parsing, read_tree
 from s2s_parsing.tree import Tree, leaves
 from s2s_parsing.word_parts import UNK, learn_words, load_words, parts, shape
+from s2s_testing import check_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -25,7 +25,6 @@ from s2s.generation.generator import Generator
 from s2s.metrics import build_metrics
 from s2s.plugin import load_plugins
 from s2s.task import Example, Rejected, Vocab
-from s2s.testing import check_task
 from s2s_parsing import EvalbConfig, ParsingConfig
 from s2s_parsing.evalb.metric import Evalb
 from s2s_parsing.linear import FORMS, Action, Kind, repair
@@ -34,6 +33,7 @@ from s2s_parsing.source_encoder import SourceEncoder, words_of
 from s2s_parsing.task import Parsing, read_tree
 from s2s_parsing.tree import Tree, Word, leaves
 from s2s_score import ScoreConfig
+from s2s_testing import check_task
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 

@@ -18,8 +18,8 @@ from s2s.config import Config
 from s2s.errors import ConfigError, DataError
 from s2s.plugin import load_plugins
 from s2s.task import Example, Rejected
-from s2s.testing import assert_task_round_trips, check_task
 from s2s_score import ScoreConfig
+from s2s_testing import assert_task_round_trips, check_task
 from s2s_translation import TranslationConfig
 from s2s_translation.sentences import sentences
 from s2s_translation.task import Translation

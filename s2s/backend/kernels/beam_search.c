@@ -4,7 +4,7 @@ Shapes: B sentences, K hypotheses of each, m continuations of each, n candidates
 the first comes first; -inf is the score of an empty place.
 */
 
-#include "decoder.h"
+#include "beam_search.h"
 
 /* The n best of all continuations [B, K, m] of a sentence, with the parent, the token, its log-probability and the
 node of the one before it, all [B, n]; score and node belong to the hypotheses [B, K]. */
@@ -26,19 +26,6 @@ int64_t s2s_merge_candidates(const float *log_probs, const int64_t *tokens, cons
     }
     return OK;
 }
-
-typedef struct { /* [B, n], best first */
-    float *score;
-    int64_t *parent, *token;
-    float *log_prob;
-    int64_t *node;
-} Candidates;
-
-typedef struct { /* [B, E], best first */
-    float *score;
-    int64_t *node;
-    float *log_prob;
-} Finished;
 
 /* The finished hypotheses [B, E], joined by those of the first `counted` candidates [B, n] that end. One of sentence b
 has its score over penalty[length[b]]. */

@@ -2,12 +2,13 @@
 arithmetic. R = B * K rows; see decoder.h.
 */
 
-#include "decoder.h"
+#include "beam_search.h"
 
-/* The size of structure `which` of decoder.h, in the order of structs.py; -1 if there is no such. */
+/* The size of structure `which` of decoder.h and beam_search.h, in the order of structs.py; -1 if there is no such. */
 int64_t s2s_struct_size(int64_t which) {
-    const int64_t sizes[] = {sizeof(Linear), sizeof(Norm), sizeof(Layer), sizeof(Step)};
-    return which >= 0 && which < 4 ? sizes[which] : -1;
+    const int64_t sizes[] = {sizeof(Linear), sizeof(Norm),  sizeof(Layer), sizeof(Step),
+                             sizeof(Model),  sizeof(Search)};
+    return which >= 0 && which < 6 ? sizes[which] : -1;
 }
 
 typedef int64_t (*Sublayer)(const Layer *, const Step *, const float *x, float *scratch, float *out);
@@ -56,7 +57,7 @@ static int64_t residual(Sublayer sublayer, const Norm *norm, const Layer *layer,
     return OK;
 }
 
-/* x [R, D] becomes the last layer's output; each layer writes its keys and values into its nodes. */
+/* x [R, D] becomes the last layer's output, normalised if there is a norm; each layer writes its keys and values into its nodes. */
 int64_t s2s_decoder_step(const Layer *layers, int64_t n_layers, const Step *s, float *x) {
     const Layer *end = layers + n_layers;
     int64_t widest = 0, failed = 0;
@@ -71,6 +72,8 @@ int64_t s2s_decoder_step(const Layer *layers, int64_t n_layers, const Step *s, f
         failed = residual(self_attention, &layer->self_attention_norm, layer, s, x, scratch) ||
                  residual(cross_attention, &layer->cross_attention_norm, layer, s, x, scratch) ||
                  residual(feed_forward, &layer->feed_forward_norm, layer, s, x, scratch);
+    if (!failed && s->norm.weight)
+        s2s_norm(x, s->B * s->K, s->D, s->norm.weight, s->norm.bias, s->norm.eps, x);
     free(scratch);
     return failed ? NO_MEMORY : OK;
 }

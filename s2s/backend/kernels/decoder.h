@@ -32,6 +32,7 @@ typedef struct { /* B sentences, K hypotheses of each, N nodes, L longest path, 
     const int64_t *path, *length; /* [B, K, L], [B] */
     const uint8_t *seen;          /* [B, S], where a source has a token */
     int64_t pre_norm;             /* whether norms stand before the sub-layers */
+    Norm norm;                    /* of the last layer's output; none if its weight is null */
 } Step;
 
 int64_t s2s_panel_width(void);
@@ -39,6 +40,9 @@ int64_t s2s_linear(const Linear *linear, const float *x, int64_t R, float *out);
 int64_t s2s_norm(const float *x, int64_t R, int64_t D, const float *weight, const float *bias, float eps, float *out);
 int64_t s2s_add_norm(const float *x, const float *y, int64_t R, int64_t D, const float *weight, const float *bias,
                      float eps, float *out);
+int64_t s2s_decoder_step(const Layer *layers, int64_t n_layers, const Step *s, float *x);
+int64_t s2s_top_k(const float *x, int64_t rows, int64_t V, int64_t n, const uint8_t *allowed, const int64_t *banned,
+                  int64_t n_banned, float *lse, float *values, int64_t *ids);
 int64_t s2s_quantize_rows(const float *x, int64_t R, int64_t I, int64_t stride, int64_t zero, uint8_t *out,
                           float *scale);
 int64_t s2s_tree_attention(const float *q, const float *k, const float *v, int64_t q_stride, int64_t k_stride,

@@ -5,7 +5,7 @@ Shapes: B sentences, K hypotheses, N room for nodes, L room for tokens, S source
 
 from __future__ import annotations
 
-__all__ = ["DecoderSublayers", "FusedDecoder"]
+__all__ = ["DecoderSublayers", "FusedDecoder", "TreeCache"]
 
 import ctypes
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,43 +33,60 @@ class DecoderSublayers(NamedTuple):
     """Of each of the three"""
 
 
-class FusedDecoder:
-    """Layers whose step is one function in C."""
+class TreeCache(NamedTuple):
+    """The keys and values of a search's tokens, and of its sources; see `s2s.nn.kv_cache`."""
 
-    def __init__(self, layers: Sequence[DecoderSublayers], heads: tuple[int, int, int], *, pre_norm: bool) -> None:
+    nodes: Sequence[Tensor]
+    """Of each layer, [B, N, h * (d_k + d_v)]"""
+    path: Tensor
+    """[B, K, L], of which the first length [B] nodes count"""
+    length: Tensor
+    sources: Sequence[tuple[Tensor, Tensor]]
+    """Each layer's keys and values, [B, h, S, d]"""
+    seen: Tensor
+    """[B, S], True at tokens"""
+
+
+class FusedDecoder:
+    """Layers whose step is one function in C, and the norm of the last one's output, if there is one."""
+
+    def __init__(
+        self,
+        layers: Sequence[DecoderSublayers],
+        heads: tuple[int, int, int],
+        *,
+        pre_norm: bool,
+        norm: nn.LayerNorm | None = None,
+    ) -> None:
         """heads: h, d_k, d_v; pre_norm: whether norms stand before the sub-layers or after their residual sums."""
-        self.tensors = layers  # the structures only point to what these own
+        self.tensors = layers, norm  # the structures only point to what these own
         self.layers = (LayerStruct * len(layers))(*map(_layer, layers))
         self.sizes = dict(zip(("h", "d_k", "d_v"), heads, strict=True))
-        self.pre_norm = pre_norm
+        self.pre_norm, self.norm = pre_norm, _norm(norm) if norm else NormStruct()
 
-    def __call__(
-        self,
-        x: Tensor,
-        nodes: Sequence[Tensor],
-        path: Tensor,
-        length: Tensor,
-        sources: Sequence[tuple[Tensor, Tensor]],
-        seen: Tensor,
-    ) -> Tensor:
-        """x [B, K, D] -> [B, K, D], by each layer's nodes [B, N, h * (d_k + d_v)], where the paths [B, K, L] end.
-
-        The first length [B] nodes of a path count. sources: keys and values [B, h, S, d]; seen [B, S], True at tokens.
-        """
+    def __call__(self, x: Tensor, cache: TreeCache) -> Tensor:
+        """x [B, K, D] -> [B, K, D]; keys and values go into the nodes where the paths end."""
         out = x.clone(memory_format=torch.contiguous_format)
-        path, length, seen = (t.contiguous() for t in (path, length, seen))
+        step, _alive = self.structure(cache, x.size(2))
+        call("s2s_decoder_step", self.layers, len(self.layers), ctypes.byref(step), out)
+        return out
+
+    def structure(self, cache: TreeCache, width: int) -> tuple[StepStruct, list[Tensor]]:
+        """The structure of a step of D = width, and what must be kept as long as it is used.
+
+        The layers point to this cache until the next call.
+        """
+        path, length, seen = (t.contiguous() for t in (cache.path, cache.length, cache.seen))
         alive = [path, length, seen]
-        for layer, own, source in zip(self.layers, nodes, sources, strict=True):
+        for layer, own, source in zip(self.layers, cache.nodes, cache.sources, strict=True):
             assert own.is_contiguous()
             keys, values = (t.contiguous() for t in source)
             layer.nodes, layer.keys, layer.values = own.data_ptr(), keys.data_ptr(), values.data_ptr()
             alive += keys, values
-        n_sentences, beam, width = x.shape
-        sizes = {"B": n_sentences, "K": beam, "N": nodes[0].size(1), "L": path.size(2), "S": seen.size(1), "D": width}
+        n_sentences, beam, room = path.shape
+        sizes = {"B": n_sentences, "K": beam, "N": cache.nodes[0].size(1), "L": room, "S": seen.size(1), "D": width}
         pointers = {"path": path.data_ptr(), "length": length.data_ptr(), "seen": seen.data_ptr()}
-        step = StepStruct(**sizes, **self.sizes, **pointers, pre_norm=self.pre_norm)
-        call("s2s_decoder_step", self.layers, len(self.layers), ctypes.byref(step), out)
-        return out
+        return StepStruct(**sizes, **self.sizes, **pointers, pre_norm=self.pre_norm, norm=self.norm), alive
 
 
 def _layer(sublayers: DecoderSublayers) -> LayerStruct:

@@ -2,8 +2,8 @@
 
 The outputs are cut into panels of C columns. A panel's weights lie in the order in which they are read, so that few
 rows, which are bound by memory, run at its bandwidth; a tile of up to ROWS rows stays in registers, so that many run
-at the rate of arithmetic. Each number is the sum over the inputs in their order, from the bias on: a
-row has the same bits in a tile of any size. R rows, I inputs, O outputs.
+at the rate of arithmetic, DEPTH inputs at a time, so that they stay in the caches. Each number is the sum over the
+inputs in their order, from the bias on: a row has the same bits in a tile of any size. R rows, I inputs, O outputs.
 */
 
 #include "decoder.h"
@@ -12,13 +12,14 @@ row has the same bits in a tile of any size. R rows, I inputs, O outputs.
 #include <sys/mman.h>
 #endif
 
-#ifdef __AVX512F__
-enum { ROWS = 6, PARTS = 4 }; /* 24 of 32 registers hold sums */
+#if defined(__AVX512F__) || defined(__aarch64__)
+enum { PARTS = 4 }; /* 24 of 32 registers hold sums */
 #else
-enum { ROWS = 6, PARTS = 1 };
+enum { PARTS = 2 }; /* 12 of 16 */
 #endif
 #define UNROLLED _Pragma("GCC unroll 8") /* or sums are not kept in registers */
-enum { C = PARTS * W, AHEAD = 32, ZERO = 128 };
+#define INLINE static inline __attribute__((always_inline))
+enum { ROWS = 6, C = PARTS * W, DEPTH = 256, AHEAD = 2048, ZERO = 128 };
 
 int64_t s2s_panel_width(void) { return C; }
 
@@ -41,8 +42,7 @@ int64_t s2s_huge_pages(void *memory, int64_t n_bytes) {
 }
 
 /* Sums to outputs: all C columns of a panel, or the first of them if it is the last. */
-static inline __attribute__((always_inline)) void put(const int n, vf sums[ROWS][PARTS], float *out, int64_t stride,
-                                                      int64_t columns) {
+INLINE void put(const int n, vf sums[ROWS][PARTS], float *out, int64_t stride, int64_t columns) {
     for (int r = 0; r < n; r++, out += stride)
         if (columns >= C)
             for (int c = 0; c < PARTS; c++) *(vf *)(out + c * W) = sums[r][c];
@@ -50,21 +50,41 @@ static inline __attribute__((always_inline)) void put(const int n, vf sums[ROWS]
             memcpy(out, sums[r], columns * sizeof(float));
 }
 
-static inline __attribute__((always_inline)) void tile(const int n, const Linear *linear, int64_t o, const float *x,
-                                                       float *out) {
-    const float *weight = (const float *)linear->weight + o * linear->I, *bias = linear->bias + o;
-    vf sums[ROWS][PARTS];
-    UNROLLED for (int r = 0; r < n; r++)
-        UNROLLED for (int c = 0; c < PARTS; c++) sums[r][c] = load(bias + c * W);
-    for (int64_t i = 0; i < linear->I; i++, weight += C) {
-        vf w[PARTS];
-        UNROLLED for (int c = 0; c < PARTS; c++) {
-            w[c] = load(weight + c * W);
-            __builtin_prefetch(weight + AHEAD * C + c * W);
-        }
-        UNROLLED for (int r = 0; r < n; r++)
-            UNROLLED for (int c = 0; c < PARTS; c++) sums[r][c] += splat(x[r * linear->I + i]) * w[c];
+/* The sums that `put` left. */
+INLINE void get(const int n, vf sums[ROWS][PARTS], const float *out, int64_t stride, int64_t columns) {
+    for (int r = 0; r < n; r++, out += stride)
+        if (columns >= C)
+            for (int c = 0; c < PARTS; c++) sums[r][c] = load(out + c * W);
+        else
+            memcpy(sums[r], out, columns * sizeof(float));
+}
+
+/* To the sums of n rows, x across [n, I], one input's share. */
+INLINE void add_input(const int n, vf sums[ROWS][PARTS], const float *weight, const float *x, int64_t I) {
+    vf w[PARTS];
+    UNROLLED for (int c = 0; c < PARTS; c++) w[c] = load(weight + c * W);
+    UNROLLED for (int c = 0; c < C; c += 16) __builtin_prefetch(weight + AHEAD + c);
+    UNROLLED for (int r = 0; r < n; r++) {
+        vf y = splat(x[r * I]);
+        UNROLLED for (int c = 0; c < PARTS; c++) sums[r][c] += y * w[c];
     }
+}
+
+/* What inputs first to last - 1 of n rows add to the outputs of a panel from o on; the first of all, to the bias. */
+INLINE void tile(const int n, const Linear *linear, int64_t o, int64_t first, int64_t last, const float *x,
+                 float *out) {
+    const int64_t I = linear->I;
+    const float *weight = (const float *)linear->weight + o * I, *bias = linear->bias + o;
+    vf sums[ROWS][PARTS] = {0};
+    if (first)
+        get(n, sums, out, linear->O, linear->O - o);
+    else
+        UNROLLED for (int r = 0; r < n; r++)
+            UNROLLED for (int c = 0; c < PARTS; c++) sums[r][c] = load(bias + c * W);
+    if (n > 4)
+        for (int64_t i = first; i < last; i++) add_input(n, sums, weight + i * C, x + i, I);
+    else /* 1.3 times as fast for 4 rows, but spills registers for 6 */
+        _Pragma("GCC unroll 2") for (int64_t i = first; i < last; i++) add_input(n, sums, weight + i * C, x + i, I);
     put(n, sums, out, linear->O, linear->O - o);
 }
 
@@ -84,7 +104,7 @@ static inline __attribute__((always_inline)) void int8_tile(const int n, const L
         vi w[PARTS];
         UNROLLED for (int c = 0; c < PARTS; c++) {
             w[c] = *(const vi *)(weight + c * 64);
-            __builtin_prefetch(weight + AHEAD * 4 * C + c * 64);
+            __builtin_prefetch(weight + AHEAD * 4 + c * 64);
         }
         UNROLLED for (int r = 0; r < n; r++) {
             int32_t four;
@@ -128,11 +148,15 @@ int64_t s2s_linear(const Linear *linear, const float *x, int64_t R, float *out) 
 #ifdef __AVX512VNNI__
     if (linear->scale) return int8_linear(linear, x, R, out);
 #endif
-    for (int64_t o = 0; o < linear->O; o += C)
-        for (int64_t r = 0; r < R; r += ROWS) switch (R - r < ROWS ? R - r : ROWS) {
-#define CASE(n) case n: tile(n, linear, o, x + r * linear->I, out + r * linear->O + o); break;
-                CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
+    int64_t depth = R > ROWS ? DEPTH : linear->I, tiles = (R + ROWS - 1) / ROWS;
+    for (int64_t first = 0; first < linear->I; first += depth) {
+        int64_t last = first + depth < linear->I ? first + depth : linear->I;
+        for (int64_t o = 0; o < linear->O; o += C)
+            for (int64_t t = 0, r = 0, n; t < tiles; t++, r += n) switch (n = (R - r + tiles - t - 1) / (tiles - t)) {
+#define CASE(n) case n: tile(n, linear, o, first, last, x + r * linear->I, out + r * linear->O + o); break;
+                    CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
 #undef CASE
-            }
+                }
+    }
     return OK;
 }

@@ -1,14 +1,23 @@
-"""The structures of decoder.h, field by field; their sizes are compared with the compiled ones when it is loaded."""
+"""The structures of decoder.h and beam_search.h, field by field.
+
+Their sizes are compared with the compiled ones when the library is loaded.
+"""
 
 from __future__ import annotations
 
-__all__ = ["STRUCTS", "LayerStruct", "LinearStruct", "NormStruct", "StepStruct"]
+__all__ = ["STRUCTS", "LayerStruct", "LinearStruct", "ModelStruct", "NormStruct", "SearchStruct", "StepStruct"]
 
 import ctypes
 from ctypes import c_double, c_int64, c_void_p
 
 LINEARS = ("qkv", "out", "query", "source_out", "inner", "outer")
 NORMS = ("self_attention_norm", "cross_attention_norm", "feed_forward_norm")
+SEARCH_SIZES = ("E", "eos", "n", "counted", "wanted", "first_k", "normalize", "n_banned", "first_node")
+SEARCH_ARRAYS = (
+    *("banned", "limit", "penalty", "token", "node", "score", "length"),
+    *("finished_score", "finished_node", "finished_log_prob", "path", "n_cached", "n_nodes"),
+    *("new_token", "new_log_prob", "new_parent"),
+)
 SIZES = ("B", "K", "N", "L", "S", "h", "d_k", "d_v", "D")
 
 
@@ -45,8 +54,31 @@ class StepStruct(ctypes.Structure):
         *((name, c_int64) for name in SIZES),
         *((name, c_void_p) for name in ("path", "length", "seen")),
         ("pre_norm", c_int64),
+        ("norm", NormStruct),
     )
 
 
-STRUCTS = (LinearStruct, NormStruct, LayerStruct, StepStruct)
+class ModelStruct(ctypes.Structure):
+    """A decoder from tokens to logits."""
+
+    _fields_ = (
+        ("layers", c_void_p),
+        ("n_layers", c_int64),
+        ("output", LinearStruct),
+        ("embedding", c_void_p),
+        ("scale", c_double),
+        ("positions", c_void_p),
+    )
+
+
+class SearchStruct(ctypes.Structure):
+    """A beam search between two of its steps."""
+
+    _fields_ = (
+        *((name, c_int64) for name in SEARCH_SIZES),
+        *((name, c_void_p) for name in SEARCH_ARRAYS),
+    )
+
+
+STRUCTS = (LinearStruct, NormStruct, LayerStruct, StepStruct, ModelStruct, SearchStruct)
 """In the order in which `s2s_struct_size` numbers them"""

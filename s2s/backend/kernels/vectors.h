@@ -1,4 +1,4 @@
-/* Vectors of 16 floats, which the compiler makes of what the processor has, and lists of the best.
+/* Vectors of as many floats as the processor's registers hold, and lists of the best.
 
 Nothing here adds in an order that depends on how much else there is: a row has the same bits in any batch.
 */
@@ -11,7 +11,13 @@ Nothing here adds in an order that depends on how much else there is: a row has 
 #include <stdlib.h>
 #include <string.h>
 
-enum { W = 16 };
+#if defined(__AVX512F__)
+#define W 16
+#elif defined(__AVX__)
+#define W 8
+#else
+#define W 4
+#endif
 typedef float vf __attribute__((vector_size(4 * W), aligned(4)));
 typedef int32_t vi __attribute__((vector_size(4 * W), aligned(4)));
 
@@ -22,23 +28,20 @@ static inline vf splat(float x) { return x - (vf){0}; }
 static inline vf choose(vi which, vf a, vf b) { return (vf)((which & (vi)a) | (~which & (vi)b)); }
 static inline vf load(const float *x) { return *(const vf *)x; }
 
-typedef float v8 __attribute__((vector_size(32)));
-typedef float v4 __attribute__((vector_size(16)));
-
 static inline float sum(vf v) { /* by halves: one after the other took twice as long */
-    v8 a, b;
-    memcpy(&a, &v, 32), memcpy(&b, (char *)&v + 32, 32);
-    a += b;
-    v4 c, d;
-    memcpy(&c, &a, 16), memcpy(&d, (char *)&a + 16, 16);
-    c += d;
-    return (c[0] + c[2]) + (c[1] + c[3]);
+    float x[W];
+    memcpy(x, &v, sizeof v);
+    for (int n = W / 2; n; n /= 2)
+        for (int i = 0; i < n; i++) x[i] += x[i + n];
+    return x[0];
 }
 
 static inline float largest(vf v) {
-    float m = v[0];
-    for (int i = 1; i < W; i++) m = v[i] > m ? v[i] : m;
-    return m;
+    float x[W];
+    memcpy(x, &v, sizeof v);
+    for (int n = W / 2; n; n /= 2)
+        for (int i = 0; i < n; i++) x[i] = x[i] > x[i + n] ? x[i] : x[i + n];
+    return x[0];
 }
 
 /* exp of numbers <= 0, 0 below -87, NaN of NaN: the polynomial of Cephes' expf, right to 2 units in the last place */

@@ -92,3 +92,15 @@ def test_threads_change_no_bit() -> None:
     sums = label_smoothing_.native(logits, at.target, at.counts, 0.9, 0.1 / 300)
     assert torch.equal(logits, alone)
     assert all(torch.equal(own, torch.cat(parts)) for own, parts in zip(sums, zip(*rows, strict=True), strict=True))
+
+
+@pytest.mark.parametrize("function", ["native", "reference"])
+@pytest.mark.parametrize(("exact", "rounded"), [(257, 256), (259, 260), (258.5, 258)], ids=["down", "up", "nearest"])
+def test_a_gradient_between_two_numbers_of_bf16_goes_to_the_nearest_and_a_tie_to_the_even(
+    function: str, exact: float, rounded: float
+) -> None:
+    """Two equal logits: half of on_target for the other token, and its opposite for the target; bf16 has 8 digits."""
+    logits, half = torch.zeros(1, 2, dtype=torch.bfloat16), exact / 1024
+    target, counts = torch.tensor([0]), torch.tensor([True])
+    *_, gradient = getattr(label_smoothing_, function)(logits, target, counts, 2 * half, 0.5 - half)
+    assert gradient.tolist() == [[-rounded / 1024, rounded / 1024]]

@@ -14,8 +14,8 @@ from s2s.backend.kernels.linear import Fp32Linear, HugePageArena, Int8Linear, ha
 from s2s.backend.linear import OneDNNInt8Linear, OneDNNLinear, deterministic_backend, int8_is_exact, prepack
 from s2s.config import GenerateConfig
 from s2s.errors import ConfigError
-from s2s.generation.build import accelerate
-from s2s.testing import VOCAB, assert_state_reorders, assert_step_is_decode
+from s2s.generation.acceleration import accelerate
+from s2s_testing import VOCAB, assert_state_reorders, assert_step_is_decode
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 
@@ -75,6 +75,16 @@ def test_a_row_has_the_same_bits_in_every_batch(kind: Any, tolerance: float) -> 
     for n in (1, 2, 5, 16):
         assert torch.equal(product(ROWS[:n]), together[:n])
         assert torch.equal(product(ROWS[-n:].flip(0)), together[-n:].flip(0))
+
+
+@pytest.mark.parametrize(("kind", "tolerance"), KINDS)
+def test_products_in_blocks_of_inputs_are_exact_and_have_the_bits_of_one_row(kind: Any, tolerance: float) -> None:
+    """Many rows are multiplied block by block; 600 inputs are several blocks, the last of them short."""
+    generator = torch.Generator().manual_seed(3)
+    weight, rows = (torch.randn(n, 600, generator=generator) for n in (70, 13))
+    found, exact = kind(weight, BIAS)(rows), nn.functional.linear(rows.double(), weight.double(), BIAS.double())
+    assert ((found - exact).abs() < tolerance * (rows.abs() @ weight.abs().T + BIAS.abs())).all()
+    assert torch.equal(found, torch.cat([kind(weight, BIAS)(row[None]) for row in rows]))
 
 
 @pytest.mark.usefixtures("kind_of_kernels")

@@ -15,7 +15,7 @@ from s2s.backend.kernels.linear import has_linear
 from s2s.backend.linear import HasPrepacked, linear_function, prepack
 from s2s.nn.embedding import Embeddings
 from s2s.nn.linear import Linear, Projections
-from s2s.testing import VOCAB
+from s2s_testing import VOCAB
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,11 +11,11 @@ from small_checkpoints import assert_same, save, tensors
 from torch import Tensor, nn
 
 from s2s import checkpoint
+from s2s.checkpoint import size_limit
 from s2s.errors import CheckpointError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 
 def test_a_tied_model_fits_its_own_weights(tmp_path: Path) -> None:
@@ -115,3 +116,28 @@ def test_weights_that_do_not_fit_say_where(tmp_path: Path) -> None:
         checkpoint.load_weights(nn.Linear(4, 2), given, tmp_path)
     message = str(caught.value)
     assert "'weight' is [2, 3] there and [2, 4] here; 'bias' is not there; 'extra' is not here" in message
+
+
+def test_a_model_far_larger_than_its_weights_is_not_built() -> None:
+    weights, built = nn.Linear(4, 4).state_dict(), []
+    with size_limit(weights, Path("x")), pytest.raises(CheckpointError, match="four times as many"):
+        built.extend(nn.Linear(4, 4) for _ in range(1_000_000))
+    assert len(built) < 100
+    with size_limit(weights, Path("x")), pytest.raises(CheckpointError, match="four times as many"):
+        nn.Linear(4, 1_000_000)
+
+
+def test_what_fits_its_weights_is_built_and_nothing_is_limited_afterwards() -> None:
+    weights = {name: t for i in range(99) for name, t in nn.Linear(1, 1).state_dict(prefix=f"{i}.").items()}
+    with size_limit(weights, Path("x")):
+        for _ in range(99):
+            nn.Linear(1, 1)
+    for _ in range(999):
+        nn.Linear(1, 1)
+
+
+def test_a_checkpoint_without_a_model_has_no_weights_to_give(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, "step-000001", {"optim": {"0.exp_avg": torch.zeros(3)}}, {"step": 1})
+    found = checkpoint.load(tmp_path / "step-000001")
+    with pytest.raises(CheckpointError, match="step-000001 holds no weights of a model"):
+        checkpoint.evaluated_weights(found)

@@ -22,10 +22,9 @@ from s2s.cli.generate import main
 from s2s.data.text import MAX_LINE
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.generation.build import Loaded
+from s2s.generation.build import Loaded, made_of
 from s2s.generation.generator import Generator
 from s2s.generation.input_lines import buffers, piped
-from s2s.generation.output_stream import made_of
 from s2s.io.atomic import sha256
 from s2s.model import Memory, Seq2Seq
 from s2s.task import Encoded, Example

@@ -18,7 +18,13 @@ def arguments(tmp_path: Path) -> list[str]:
     for side in ("en", "de"):
         (tmp_path / f"a.{side}").write_text("".join(f"{side} words number {i % 17} [red] \n" for i in range(200)))
     files = f"[{tmp_path / 'a.en'},{tmp_path / 'a.de'}]"
-    return ["task=translation", f"task.train={files}", "task.vocab_size=30", f"data.prepared={tmp_path / 'prepared'}"]
+    return [
+        "task=translation",
+        f"task.train={files}",
+        "task.vocab_size=30",
+        "recipe=none",
+        f"data.prepared={tmp_path / 'prepared'}",
+    ]
 
 
 def test_it_reports_what_was_read_and_kept(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

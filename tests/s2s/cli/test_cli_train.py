@@ -53,6 +53,14 @@ def rates(name: str) -> list[float]:
     return [lr for (lr,) in records(Path("runs") / name, "update", "lr")]
 
 
+def test_the_metric_of_the_best_checkpoint_is_checked_before_data_are_prepared(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("run=a", "valid.best=exat") == 2
+    assert "valid.best=exat is not among the values of validation. Did you mean 'exact'?" in capsys.readouterr().err
+    assert not Path("runs/prepared").exists()
+
+
 def test_a_strangers_optimizer_continues_where_it_stood() -> None:
     assert run("run=whole") == 0
     assert run("run=parts", "train.steps=3") == 0

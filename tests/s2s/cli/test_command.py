@@ -12,8 +12,9 @@ import pytest
 from toy_plugins import toy_plugins
 
 import s2s.cli.command
-import s2s.cli.plugins
-from s2s.cli.command import Options, guard, run_command, split_flags
+import s2s_plugins.command
+from s2s.cli.command import Options, run_command, split_flags
+from s2s.cli.failures import guard
 from s2s.compose import build_config, compose
 from s2s.config import Config, GenerateConfig, PrepareConfig
 from s2s.errors import ConfigError, DataError, Preempted, S2SError, did_you_mean
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 def toys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every command finds the toy entries."""
     monkeypatch.setattr(s2s.cli.command, "load_plugins", lambda _=(): toy_plugins())
-    monkeypatch.setattr(s2s.cli.plugins, "load_plugins", lambda _=(): toy_plugins())
+    monkeypatch.setattr(s2s_plugins.command, "load_plugins", lambda _=(): toy_plugins())
 
 
 @dataclass
@@ -186,6 +187,11 @@ def test_flags_may_stand_anywhere() -> None:
             1,
             "s2s-x: error: a: Too many open files; allow more open files (ulimit -n), or start fewer processes",
         ),
+        (
+            OSError(errno.ENAMETOOLONG, "File name too long", "nnn"),
+            1,
+            "s2s-x: error: nnn: File name too long; give a shorter name",
+        ),
         (PermissionError(errno.EACCES, "Permission denied", "a"), 1, "s2s-x: error: a: Permission denied"),
         (OSError("odd"), 1, "s2s-x: error: odd"),
         (
@@ -229,7 +235,7 @@ def in_shell(code: str, then: str) -> subprocess.CompletedProcess[str]:
 def test_a_reader_that_leaves_is_no_error(lines: int) -> None:
     """`| head -1`: no traceback, and nothing from the interpreter when it ends."""
     code = (
-        "import sys; from s2s.cli.command import guard\n"
+        "import sys; from s2s.cli.failures import guard\n"
         f"sys.exit(guard('s2s-x', lambda: [print('x' * 50) for _ in range({lines})] and 0))"
     )
     done = in_shell(code, "head -1")
@@ -240,7 +246,7 @@ def test_a_reader_that_leaves_is_no_error(lines: int) -> None:
 
 def test_an_interrupt_ends_a_command_without_a_traceback() -> None:
     code = (
-        "import os, signal, sys; from s2s.cli.command import guard\n"
+        "import os, signal, sys; from s2s.cli.failures import guard\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs ignore it
         "sys.exit(guard('s2s-x', lambda: os.kill(os.getpid(), signal.SIGINT)))"
     )
@@ -249,7 +255,7 @@ def test_an_interrupt_ends_a_command_without_a_traceback() -> None:
 
 
 def plugins(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
-    code = s2s.cli.plugins.main(argv)
+    code = s2s_plugins.command.main(argv)
     out, err = capsys.readouterr()
     return code, out, err
 
@@ -261,7 +267,7 @@ def test_plugins_lists_what_each_brings_and_what_is_broken(
     made.registry.broken["exotic"] = "ImportError: no (from exotic 1.0)"
     made.registry.blocked.append("other")
     monkeypatch.setattr(
-        s2s.cli.plugins, "load_plugins", lambda _=(): type(made)(None, made.registry, {"s2s": "toy 1.0"})
+        s2s_plugins.command, "load_plugins", lambda _=(): type(made)(None, made.registry, {"s2s": "toy 1.0"})
     )
     code, out, _ = plugins(capsys, "list")
     assert code == 0
@@ -294,9 +300,9 @@ def test_plugins_counts_the_parameters_of_an_architecture(
         code, out, err = plugins(capsys, "show", "arch=transformer", f"vocab={vocab}")
         assert (code, err) == (0, "")
         shown = int(out.splitlines()[-1].split()[1].replace(",", ""))
-        merged = s2s.cli.plugins.merge_groups(["arch"], ["arch=transformer"], s2s.cli.plugins.load_plugins())
+        merged = s2s_plugins.command.merge_groups(["arch"], ["arch=transformer"], s2s_plugins.command.load_plugins())
         config = build_config(merged).config.arch
-        assert shown == s2s.cli.plugins.n_parameters(merged.entries["arch"].build, config, vocab)
+        assert shown == s2s_plugins.command.n_parameters(merged.entries["arch"].build, config, vocab)
         assert f"(vocab={vocab:,})" in out
 
 

@@ -14,7 +14,7 @@ from s2s.compose import entry_config
 from s2s.errors import ConfigError, DataError, PluginError
 from s2s.plugin import load_plugins
 from s2s.task import Example, Rejected
-from s2s.testing import check_task
+from s2s_testing import check_task
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,12 +18,12 @@ from s2s.config import DataConfig
 from s2s.data import encode
 from s2s.data import prepare as prepare_module
 from s2s.data.mapped_corpus import MappedCorpus
-from s2s.data.parallel import read_pairs
 from s2s.data.prepare import prepare
 from s2s.errors import DataError
 from s2s.io.json_files import read_record
 from s2s.registry import Choice
 from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
+from s2s_text_corpora.parallel import read_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -249,6 +249,16 @@ def test_a_flipped_bit_is_found_and_mended(files: dict[str, Any], config: DataCo
         flip_a_bit(whole.directory / name, at)
         assert told(Words(files), config)[0].endswith(f"{name} is damaged or missing; preparing again")
         assert contents(prepare(Words(files), config)) == expected
+
+
+def test_another_process_of_the_same_machine_reads_nothing_again(
+    files: dict[str, Any], config: DataConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = contents(prepare(Words(files), config))
+    read: list[Path] = []
+    monkeypatch.setattr("s2s.data.file_stamp.sha256", lambda path: read.append(path) or "")
+    assert contents(prepare(Words(files), config, verify=False)) == whole
+    assert not read
 
 
 def test_damage_that_cannot_be_mended_is_an_error(files: dict[str, Any], config: DataConfig) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from recurrent_model import Recurrent
-from search_calls import find
+from reference_operators import use_references
+from search_calls import find, find_queued
 from slow_search import (
     EOS,
     assert_same,
@@ -29,6 +30,7 @@ from torch import Tensor
 from s2s.backend.kernels import top_k
 from s2s.decoding import BeamConfig, GreedyConfig
 from s2s.decoding.beam_search import BeamSearch, greedy
+from s2s.decoding.request import SentenceQueue, SourceSentence
 from s2s.errors import ConfigError
 from s2s.model import Memory, Seq2Seq, State
 from s2s.task import Vocab
@@ -283,3 +285,23 @@ def test_ties_go_to_the_lower_symbol() -> None:
 def test_impossible_options_are_refused_by_their_names(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=f"search.{next(iter(options))}="):
         BeamConfig(**options)
+
+
+@pytest.mark.parametrize("native", [True, False], ids=["native", "torch"])
+def test_a_sentence_that_comes_late_has_its_one_hypothesis_widened_to_a_beam_larger_than_the_vocabulary(
+    native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others are further on, with more hypotheses than there are tokens: none of those added may count."""
+    if not native:
+        use_references(monkeypatch)
+    vocab = Vocab(src=9, tgt=7)
+    search = BeamSearch(BeamConfig(beam=20, max_len_a=1.0, max_len_b=2))
+    sources = [SourceSentence(i, [4 + (i + j) % 5 for j in range(1 + 5 * i % 7)]) for i in range(12)]
+
+    def outputs(n_tokens: int) -> list[list[tuple[list[int], float]]]:
+        found = find_queued(search, Table(vocab.tgt, seed=4), SentenceQueue(sources, n_tokens), vocab, nbest=20)
+        return [[(h.tokens, h.score) for h in hypotheses] for hypotheses in found]
+
+    together = outputs(1000)
+    assert all(len({tuple(tokens) for tokens, _ in one}) == len(one) for one in together), "each output once"
+    assert outputs(12) == outputs(1) == together

@@ -17,12 +17,13 @@ from table_model import Table
 from torch import Tensor
 
 from s2s.config import GenerateConfig
-from s2s.decoding import BeamConfig, SampleConfig
+from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.constraints import BadWords, ConstraintSet, MinLength, NoRepeatNgram, build_constraint
-from s2s.decoding.sampling import Sampling
 from s2s.errors import ConfigError
 from s2s.task import Encoded, Example, Vocab
+from s2s_search import SampleConfig
+from s2s_search.sampling import Sampling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -16,8 +16,9 @@ from s2s.backend.kernels import description
 from s2s.backend.kernels.library import native_library
 from s2s.decoding import BeamConfig, Hypothesis, SearchResult
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.diverse import DiverseBeamSearch
 from s2s.task import Vocab
+from s2s_search import DiverseBeamConfig
+from s2s_search.diverse import DiverseBeamSearch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -155,7 +156,7 @@ def test_groups_are_searched_by_the_same_methods(monkeypatch: pytest.MonkeyPatch
     class Derived(Finish, Survivors, Penalty, DiverseBeamSearch):
         pass
 
-    config = BeamConfig(beam=4, num_beam_groups=2, max_len_a=0.0, max_len_b=5)
+    config = DiverseBeamConfig(beam=4, num_beam_groups=2, max_len_a=0.0, max_len_b=5)
     in_c, plain = hypotheses(Derived(config)), hypotheses(DiverseBeamSearch(config))
     use_references(monkeypatch)
     assert hypotheses(Derived(config)) == in_c != plain

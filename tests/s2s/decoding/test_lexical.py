@@ -14,13 +14,14 @@ import torch
 from search_calls import find_queued
 from table_model import Table
 
-from s2s.decoding import BeamConfig, SampleConfig
+from s2s.decoding import BeamConfig, beam_search
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.constraints import ConstraintSet, NoRepeatNgram
 from s2s.decoding.lexical import NO_CONSTRAINT, LexicalConstraint, LexicalSizes, add_lexical, bind_lexical, widen_state
 from s2s.decoding.request import SentenceQueue, SourceSentence
-from s2s.decoding.sampling import Sampling
 from s2s.task import Vocab
+from s2s_search import SampleConfig
+from s2s_search.sampling import Sampling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,6 +116,29 @@ def test_with_its_share_of_the_beam_a_phrase_comes_where_the_model_likes_it(monk
     shared = sum(h[0].log_prob for h in search(wishes, 4, 1))
     monkeypatch.setattr("s2s.decoding.beam_search.build_allocation", lambda constraint, normalize: None)
     assert shared > sum(h[0].log_prob for h in search(wishes, 4, 1)) + 1
+
+
+def test_in_a_vocabulary_far_wider_than_the_beam_required_tokens_are_found_as_if_all_tokens_were_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Phrases of one token: the best few of each hypothesis and its phrases give what all tokens give."""
+    vocab, draw = Vocab(src=9, tgt=200), random.Random(5)
+    wishes = [LexicalConstraint(phrases=tuple((t,) for t in draw.sample(range(4, 200), 2))) for _ in range(20)]
+    sources = [SourceSentence(i, [4 + i % 5, 5, 6 + i % 3, EOS], wish) for i, wish in enumerate(wishes)]
+    search = BeamSearch(BeamConfig(beam=4, max_len_a=0.0, max_len_b=8, alpha=0.0))
+
+    def outputs() -> list[tuple[list[int], float]]:
+        queue = SentenceQueue(sources, 10_000)
+        found = find_queued(search, Table(vocab.tgt, seed=2, spread=2.0), queue, vocab, nbest=1)
+        return [(h[0].tokens, h[0].score) for h in found]
+
+    narrow = outputs()
+    few = beam_search.top_k_log_probs
+    monkeypatch.setattr(beam_search, "top_k_log_probs", lambda logits, n, *rest: few(logits, logits.size(-1), *rest))
+    whole = outputs()
+    assert [tokens for tokens, _ in narrow] == [tokens for tokens, _ in whole]
+    assert [score for _, score in narrow] == pytest.approx([score for _, score in whole])
+    assert all(holds(wish, tokens) for wish, (tokens, _) in zip(wishes, narrow, strict=True))
 
 
 def test_what_cannot_be_had_has_no_output() -> None:

@@ -13,12 +13,12 @@ from capitals import Capitals
 from table_model import Table
 
 from s2s.config import GenerateConfig
-from s2s.decoding import SampleConfig
-from s2s.decoding.sampling import Sampling
 from s2s.generation.generator import Generator
 from s2s.generation.mbr import rank_by_utility
 from s2s.metrics import Metric, Score
 from s2s.plugin import load_plugins
+from s2s_search import SampleConfig
+from s2s_search.sampling import Sampling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

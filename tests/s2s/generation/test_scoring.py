@@ -12,15 +12,16 @@ from capitals import Capitals
 from search_calls import find
 from table_model import Table
 
-from s2s.decoding import BeamConfig, GreedyConfig, SampleConfig
+from s2s.decoding import BeamConfig, GreedyConfig
 from s2s.decoding.beam_search import BeamSearch, greedy
-from s2s.decoding.sampling import Sampling
 from s2s.errors import DataError
 from s2s.generation.scoring import score, score_ids
 from s2s.plugin import load_plugins
 from s2s.task import Encoded, Example, Vocab
-from s2s.testing.incremental import regular
 from s2s_score.total import Total
+from s2s_search import SampleConfig
+from s2s_search.sampling import Sampling
+from s2s_testing.incremental import regular
 
 if TYPE_CHECKING:
     from s2s.model import Seq2Seq

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from s2s.io.json_files import dump_record, read_json, read_record
+from s2s.io.json_files import dump_checked, dump_record, read_checked, read_json, read_record
 
 CONTENT = {"name": "ö", "many": [1, 2.5, None], "deep": {"a": {"b": "c"}}}
 
@@ -29,6 +31,20 @@ def test_a_flipped_bit_of_a_record_is_an_error_or_changes_nothing(tmp_path: Path
         except ValueError:
             n_found += 1
     assert n_found > 200
+
+
+def test_a_flipped_bit_of_a_checked_object_is_an_error_or_changes_no_value(tmp_path: Path) -> None:
+    whole = dump_checked(CONTENT).encode()
+    (tmp_path / "r").write_bytes(whole)
+    assert read_checked(tmp_path / "r") == CONTENT
+    for bit in range(8 * len(whole)):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        (tmp_path / "r").write_bytes(flipped)
+        with suppress(ValueError):
+            assert read_checked(tmp_path / "r").items() >= CONTENT.items(), flipped
+    (tmp_path / "r").write_text(json.dumps(CONTENT))
+    assert read_checked(tmp_path / "r") == CONTENT, "as an earlier s2s wrote it"
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "", "{", "\xff", "[1]", '{"content": 1}'])

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from s2s.config import LogConfig
+from s2s.config.duration import duration_text
 from s2s.log import Log
-from s2s.log.lines import MovingMeans, UpdateLine, duration, scientific, short
+from s2s.log.lines import MovingMeans, UpdateLine, scientific, short
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -321,6 +322,24 @@ def test_on_a_terminal_one_line_moves_at_most_once_a_second(
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h"), "the cursor is back"
 
 
+def test_a_fact_that_is_wider_than_the_terminal_goes_on_below_itself(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [f"option.{n}=value" for n in range(12)]
+
+    def action() -> None:
+        with make(tmp_path) as log:
+            log.facts([("config", "  ".join(words)), ("run", "runs/a")])
+            log.start(0)
+
+    lines = on_terminal(action, monkeypatch, 80).splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert len(lines) > 3
+    assert [line[:8] for line in lines] == ["config  ", *[" " * 8] * (len(lines) - 2), "run     "]
+    assert " ".join(lines[:-1]).split() == ["config", *words]
+    assert "  ".join(words) in (tmp_path / "train.log").read_text(), "a file has no width"
+
+
 WIDTHS = {
     60: "12,400/100,000   12%  loss 3.214  176.4k tok/s  ETA 05:41:03",
     80: "update  12,400/100,000   12%  loss 3.214  nll 1.98  176.4k tok/s  ETA 05:41:03",
@@ -404,7 +423,7 @@ def test_counts_are_short(value: float, text: str) -> None:
     ("value", "text"), [(0, "00:00:00"), (59.6, "00:01:00"), (20_470, "05:41:10"), (106_870, "1d 05:41:10")]
 )
 def test_durations_are_clear(value: float, text: str) -> None:
-    assert duration(value) == text
+    assert duration_text(value) == text
 
 
 @pytest.mark.parametrize("line", ['{"step": "x"}', '{"kind": "valid", "best": true}', "[" * 100_000, "\0" * 99, "5"])

@@ -16,13 +16,11 @@ from s2s.config import TrainConfig
 from s2s.distributed import World
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
-from s2s.optim import AdamConfig
-from s2s.optim.adam import adam
 from s2s.optim.optimizer_step import CUDAGraphOptimizerStep, OptimizerStep
 from s2s.task import Vocab
 from s2s.training.train_step import TrainStep
-from s2s_optim import AdamWConfig
-from s2s_optim.build import adamw
+from s2s_optim import AdamConfig, AdamWConfig
+from s2s_optim.build import adam, adamw
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 from children import in_child
-from small_runs import CPU, PLUGIN, letters_config, letters_plugins, make_run
+from small_runs import CPU, PLUGIN, letters_config, make_run
 
 from s2s import checkpoint
 from s2s.compose import compose
@@ -25,17 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from s2s.plugin import Plugins
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs lie under the working directory."""
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def plugins() -> Plugins:
-    return letters_plugins()
 
 
 def begin(path: Path, plugins: Plugins, *arguments: str) -> list[str]:
@@ -233,6 +222,7 @@ def test_a_run_without_a_checkpoint_may_start_anew_as_something_else(plugins: Pl
 def test_what_changes_the_last_bits_is_a_warning(plugins: Plugins) -> None:
     make_run(run_path("x"), plugins, [1])
     env = read(run_path("x") / "env.json")
+    del env["sha256"]
     env["threads"] = 77
     env["plugins"][PLUGIN]["sha256"] = "another"
     (run_path("x") / "env.json").write_text(json.dumps(env))
@@ -307,6 +297,12 @@ def test_a_file_where_a_run_should_be_is_named(plugins: Plugins, tmp_path: Path)
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match=r"File exists \(.*file\); make room there, or give another run=…"):
         begin(tmp_path / "file", plugins)
+
+
+def test_the_root_of_the_file_system_is_no_run(plugins: Plugins) -> None:
+    with pytest.raises(CheckpointError, match="run=/ is all of the file system; give a name"):
+        begin(Path("/"), plugins)
+    assert not Path("/resolved.yaml").exists()
 
 
 def test_dots_and_a_tilde_are_paths(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from small_runs import CPU, PLUGIN, build, letters_config, letters_plugins, make_run
+from small_runs import CPU, PLUGIN, build, letters_config, make_run
 
 from s2s import checkpoint
 from s2s.errors import CheckpointError
@@ -16,17 +16,6 @@ from s2s.run.record import with_checksum
 
 if TYPE_CHECKING:
     from s2s.plugin import Plugins
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs lie under the working directory."""
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def plugins() -> Plugins:
-    return letters_plugins()
 
 
 def test_a_loaded_run_has_the_weights_and_symbols_of_training(plugins: Plugins) -> None:
@@ -105,6 +94,15 @@ def test_a_configuration_that_was_changed_since_is_said_to_be(
     resolved.write_text(resolved.read_text().replace("alpha: 0.6", "alpha: 0.7"))
     assert load_run(path, "last", plugins, CPU).config.search.alpha == 0.7
     assert "resolved.yaml is not as the run wrote it" in caplog.text
+
+
+def test_a_configuration_that_asks_for_far_more_than_its_weights_is_refused(plugins: Plugins) -> None:
+    path = run_path("x")
+    make_run(path, plugins, [1])
+    resolved = path / "resolved.yaml"
+    resolved.write_text(resolved.read_text().replace("d_model: 8", "d_model: 10000000"))
+    with pytest.raises(CheckpointError, match="does not fit the model, which has more than four times as many weights"):
+        load_run(path, "last", plugins, CPU)
 
 
 def test_the_moving_average_is_what_is_loaded(plugins: Plugins) -> None:

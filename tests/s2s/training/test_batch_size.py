@@ -16,6 +16,7 @@ from s2s.config import TrainConfig
 from s2s.errors import ConfigError
 from s2s.io.json_files import dump_record
 from s2s.training.batch_size import SAFE, find_batch_size
+from s2s.training.memory_trials import MemoryTrials
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel tells no peaks")
 
@@ -63,6 +64,24 @@ def test_too_little_memory_for_one_sentence_is_an_error(tmp_path: Path, monkeypa
     monkeypatch.setattr("s2s.training.batch_size.free_memory", lambda _: 0)
     update = train_step()
     with pytest.raises(ConfigError, match=r"data.max_len=64"):
+        find_batch_size(update.config, update, 64, tmp_path)
+
+
+@pytest.mark.parametrize(("n_fitting", "n_tokens"), [(16, 1024), (40, 2048)])
+def test_the_largest_trial_that_fits_counts_where_the_next_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_fitting: int, n_tokens: int
+) -> None:
+    """Peaks never rise here, as where an allocator holds unused memory, so trials double until one fails."""
+    monkeypatch.setattr(MemoryTrials, "peak", lambda _, n_pairs: 10**6 if n_pairs <= n_fitting else None)
+    update = train_step()
+    find_batch_size(update.config, update, 64, tmp_path)
+    assert update.config.tokens == n_tokens
+
+
+def test_a_first_trial_that_does_not_fit_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MemoryTrials, "peak", lambda *_: None)
+    update = train_step()
+    with pytest.raises(ConfigError, match=r"memory for 0 tokens is left"):
         find_batch_size(update.config, update, 64, tmp_path)
 
 

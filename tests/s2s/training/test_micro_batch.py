@@ -20,7 +20,8 @@ from s2s.errors import ConfigError
 from s2s.io.json_files import dump_record
 from s2s.training import memory_guard, micro_batch
 from s2s.training.memory_guard import MemoryGuard, NotEnoughMemoryError, is_memory_error
-from s2s.training.micro_batch import find_micro_tokens, longest_pair
+from s2s.training.memory_trials import longest_pair
+from s2s.training.micro_batch import find_micro_tokens
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel tells no peaks")
 

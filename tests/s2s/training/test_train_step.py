@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from s2s.batch import Batch, make_batch
 from s2s.config import TrainConfig
@@ -20,7 +21,7 @@ from s2s.task import Vocab
 from s2s.training.train_step import TrainStep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 VOCAB = Vocab(src=12, tgt=12, joint=True)
 
@@ -208,3 +209,18 @@ def test_too_little_memory_for_a_single_pair_is_an_error(model: Bag) -> None:
     update.objective = sized(0)
     with pytest.raises(torch.OutOfMemoryError):
         update(pairs(4), step=1)
+
+
+class Counted(Bag):
+    """Says how many operations its one product has."""
+
+    def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float:
+        return 2.0 * len(tgt) * max(tgt) * self.out.in_features * self.out.out_features
+
+
+def test_an_update_has_the_operations_of_a_forward_and_a_backward_pass() -> None:
+    """As torch counts them: of a product, one in forward and two in backward; all pairs have one length."""
+    batch = [([4, 5], [6, 7, 8]) for _ in range(5)]
+    with FlopCounterMode(display=False) as counter:
+        result = train_step(Counted())(batch, step=1)
+    assert result.flops == counter.get_total_flops() > 0

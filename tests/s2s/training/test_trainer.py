@@ -239,6 +239,22 @@ def test_only_those_in_a_row_count(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert train(tmp_path / "a", "train.steps=7", "valid.every=0", "train.max_bad=2") == 0
 
 
+def test_a_short_run_that_learns_nothing_does_not_end_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Fewer updates than train.max_bad: all but the first are skipped, since it ruined the weights."""
+    assert train(tmp_path / "a", "train.steps=6", "schedule.lr=1e30", "valid.every=0") == 1
+    assert "3 updates in a row were not finite" in capsys.readouterr().err
+
+
+def test_a_status_that_a_disk_changed_is_not_believed(tmp_path: Path) -> None:
+    assert train(tmp_path / "a", "train.steps=4", "valid.every=0") == 0
+    file = tmp_path / "a" / "run" / "status.json"
+    text = file.read_text()
+    assert '"steps": 4' in text
+    file.write_text(text.replace('"steps": 4', '"steps": 6'))
+    assert train(tmp_path / "a", "train.steps=6", "valid.every=0") == 0
+    assert outcome(tmp_path / "a")["last"] == "step-000006"
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_weights_that_are_not_finite_are_never_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], bad: float
@@ -399,3 +415,25 @@ def test_data_that_do_not_come_end_the_run_in_one_line(
     (line,) = capsys.readouterr().err.splitlines()
     assert "no batch came for 2 s after update 5" in line
     assert (tmp_path / "a" / "run" / "last").resolve().name == "step-000004"
+
+
+def test_an_update_takes_what_the_clock_says_and_the_run_their_sum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock goes on by 1, 2, 4, … s from one look to the next within each update, and by 1000 s between them."""
+    update, now, step = Trainer.update, [0.0], [0]
+
+    def timed(self: Trainer, batch: Any) -> None:
+        step[0] += 1
+        now[0] += 1000.0
+        update(self, batch)
+
+    def monotonic() -> float:
+        now[0] += 2.0 ** step[0]
+        return now[0]
+
+    monkeypatch.setattr("s2s.training.trainer.time", SimpleNamespace(monotonic=monotonic))
+    monkeypatch.setattr(Trainer, "update", timed)
+    assert train(tmp_path / "a", "train.steps=4", "valid.every=0") == 0
+    assert records(tmp_path / "a" / "run", "update", "seconds") == [[2.0], [4.0], [8.0], [16.0]]
+    assert status(tmp_path / "a")["seconds"] == 30.0

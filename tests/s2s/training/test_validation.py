@@ -18,7 +18,7 @@ from s2s.generation.generator import Generator
 from s2s.metrics import Metric, Score
 from s2s.task import Example
 from s2s.training.signals import StopSignal
-from s2s.training.validation import Validation, dev_examples
+from s2s.training.validation import Validation, check_best, dev_examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -141,10 +141,10 @@ def test_the_metric_of_the_best_checkpoint_must_be_measured(validation: Validati
     with pytest.raises(
         ConfigError, match=r"valid\.best=eror is not among the values of validation\. Did you mean 'errors'"
     ):
-        replace(validation)
+        check_best(validation.config, ["errors"])
     validation.config.valid.best, validation.config.valid.score = "errors", False
     with pytest.raises(ConfigError, match=r"Known: nll"):
-        replace(validation)
+        check_best(validation.config, ["errors"])
 
 
 def test_the_first_sentences_are_decoded_and_none_where_nothing_is_scored(validation: Validation) -> None:

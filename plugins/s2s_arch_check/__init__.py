@@ -1,0 +1,28 @@
+"""train.check: a new model is tried on two pairs of the corpus before the first update. No torch at import."""
+
+from __future__ import annotations
+
+__all__ = ["s2s_prepare_model"]
+
+from typing import TYPE_CHECKING
+
+from s2s import hookimpl
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s import Seq2Seq, Task
+    from s2s.config import Config
+    from s2s.data import MappedCorpus
+    from s2s.distributed import World
+
+
+@hookimpl(tryfirst=True)
+def s2s_prepare_model(
+    model: Seq2Seq, config: Config, task: Task, corpora: Sequence[MappedCorpus], world: World
+) -> None:
+    """Raise PluginError, before the initial weights are replaced, if the architecture breaks its contract."""
+    from s2s_arch_check.check import check_model
+
+    if config.train.check:
+        check_model(model, task.vocab, corpora, config.arch.name, world.device)

@@ -1,0 +1,94 @@
+"""What a run needs and its user has not set: chosen from the corpus and the machine, each value with its reason.
+
+A recipe is registered under a name (`registry.recipe("by_size", Config, factory)`) and called once, before the run
+begins; its decisions lie above presets and below files and the command line, and are kept with the run. What
+`train.budget` allows is measured here, too, and the first screen's warnings come from here: docs/recipes.md.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "VALIDATIONS",
+    "AutoConfig",
+    "Decision",
+    "Fingerprint",
+    "Hardware",
+    "Recipe",
+    "Side",
+    "Situation",
+    "interval",
+    "s2s_configure",
+    "s2s_first_screen",
+    "s2s_register",
+    "s2s_run_name",
+    "warmup",
+]
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from s2s import Choice, Registry, hookimpl
+from s2s.config import above, refuse_outside
+from s2s_recipe.decision import Decision
+from s2s_recipe.fingerprint import Fingerprint, Side
+from s2s_recipe.hardware import Hardware
+from s2s_recipe.pace import VALIDATIONS, interval, warmup
+from s2s_recipe.situation import Recipe, Situation, names_architecture, recipe_of
+
+if TYPE_CHECKING:
+    from s2s import Plugins
+    from s2s.compose import ComposedConfig
+    from s2s.config import Config
+    from s2s.distributed import World
+    from s2s.training import Trainer
+
+
+@dataclass(kw_only=True)
+class AutoConfig(Choice):
+    """Size, subwords, regularisation and updates from the corpus and the measured speed and memory."""
+
+    hours: float = 8.0
+    """Longest run to plan for, by an estimate; train.budget gives a time that is kept."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("recipe", self, hours=above(0))
+
+
+def none(_: Choice) -> Recipe:
+    """The defaults of options and presets."""
+    return lambda _: ()
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    registry.recipe("auto", AutoConfig, "s2s_recipe.rule:auto")
+    registry.recipe("none", Choice, none)
+
+
+@hookimpl
+def s2s_run_name(composed: ComposedConfig[Config]) -> str | None:
+    """<task>-<recipe> where the recipe chooses the architecture."""
+    recipe = recipe_of(composed)
+    return f"{composed.chosen['task']}-{recipe}" if recipe and not names_architecture(composed) else None
+
+
+@hookimpl
+def s2s_configure(
+    composed: ComposedConfig[Config], plugins: Plugins, world: World | None
+) -> ComposedConfig[Config] | None:
+    """With the values of the recipe, and the length of the run that train.budget allows."""
+    if world is None and not recipe_of(composed):
+        return None  # so that --print-config needs no torch
+    from s2s_recipe.planning import configure
+
+    return configure(composed, plugins, world)
+
+
+@hookimpl
+def s2s_first_screen(trainer: Trainer, seconds: float | None) -> list[tuple[str, str]]:
+    """What the run will come to, and what its user may not have meant."""
+    from s2s_recipe.forecast import forecast
+
+    expected, config = forecast(trainer), trainer.config
+    lines = [("dry run", line) for line in expected.describe(config, seconds)] if seconds is not None else []
+    return [*lines, *(("warning", text) for text in expected.warnings(config, seconds or 0.0))]

@@ -1,0 +1,132 @@
+"""train.budget=30m: the length of a run from the speed of its own model on its own data.
+
+A throw-away trainer makes a few updates and looks at a validation; what its time allows becomes the length of the run,
+and with it the schedule's warm-up and the intervals of validation and checkpoints.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Pace", "Validations", "decide_steps", "measure_pace", "validations"]
+
+import gc
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from s2s.training import time_updates, trial_run
+from s2s_recipe.decision import Decision
+from s2s_recipe.pace import VALIDATIONS, warmup
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from s2s import Plugins
+    from s2s.config import Config
+    from s2s.distributed import World
+    from s2s.training import Trainer
+
+FOR_VALIDATION, MOST_FOR_VALIDATION = 0.15, 0.3
+"""Shares of the time that validations should take, and that they may take for there to be FEWEST of them"""
+FEWEST = 10
+"""Validations of a run, so that the first comes within its first tenth"""
+N_DECODED = 8
+"""Sentences that are decoded for an estimate"""
+FEWEST_SENTENCES = 20
+"""Of which a score says anything at all"""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds that things take."""
+
+    update: float
+    loss: float = 0.0
+    """The loss of the development set; 0: there is none"""
+    sentence: float = 0.0
+    """One of its sentences decoded; 0: none is"""
+    n_sentences: int = 0
+    """Sentences that the configuration decodes at a validation"""
+    flops: float = 0.0
+    """Floating-point operations a second that updates reach; 0: the model does not count its own"""
+
+
+class Validations(NamedTuple):
+    """How often a run is validated, and how many sentences are then decoded."""
+
+    n: int
+    n_sentences: int
+    seconds: float
+    """Of each"""
+
+
+def measure_pace(config: Config, plugins: Plugins, world: World) -> Pace:
+    """The pace of the run that this configuration describes, by the slowest process."""
+    with trial_run(config, plugins, world) as trainer:
+        update, flops = time_updates(trainer)
+        loss, sentence, n_sentences = _validation(trainer)
+    del trainer
+    gc.collect()  # before the next one is built
+    measured = world.all_gather((update, loss, sentence))
+    update, loss, sentence = (max(values) for values in zip(*measured, strict=True))
+    return Pace(update, loss, sentence, n_sentences, flops)
+
+
+def decide_steps(config: Config, pace: Pace, seconds: float, given: Container[str] = ()) -> list[Decision]:
+    """The length of the run, and what follows from it; given: the options that the user has set."""
+    may_decode_less = config.valid.best == "nll" and not any(key in given for key in ("valid.sentences", "valid.score"))
+    n, n_sentences, each = validations(pace, seconds, may_decode_less=may_decode_less)
+    steps = max(int((seconds - n * each) / max(pace.update, 1e-4)), 1)
+    decisions = [Decision("train.steps", steps, f"{pace.update:.3g} s an update, {n} validations of {each:.3g} s")]
+    if hasattr(config.schedule, "warmup"):
+        decisions.append(Decision("schedule.warmup", warmup(steps), f"a tenth of {steps:,} updates"))
+    for key, times in (("valid.every", n), ("checkpoint.every", max(n, FEWEST))):
+        decisions.append(Decision(key, max(steps // times, 1), f"{times} times in {steps:,} updates"))
+    if n_sentences < pace.n_sentences:
+        why = f"{pace.sentence:.3g} s to decode a sentence"
+        less = ("valid.sentences", n_sentences) if n_sentences else ("valid.score", False)
+        decisions.append(Decision(*less, why))
+    return decisions
+
+
+def validations(pace: Pace, seconds: float, *, may_decode_less: bool) -> Validations:
+    """As many as VALIDATIONS in their share of the time; FEWEST of fewer sentences where these would take too long."""
+    each = pace.loss + pace.sentence * pace.n_sentences
+    if each <= 0:
+        return Validations(VALIDATIONS, 0, 0.0)
+    n = min(int(FOR_VALIDATION * seconds / each), VALIDATIONS)
+    if n >= FEWEST:
+        return Validations(n, pace.n_sentences, each)
+    if not may_decode_less:
+        return Validations(_at_most(each, seconds), pace.n_sentences, each)
+    left = FOR_VALIDATION * seconds / FEWEST - pace.loss
+    n_sentences = int(left / pace.sentence) if pace.sentence else 0
+    n_sentences = n_sentences if n_sentences >= FEWEST_SENTENCES else 0
+    each = pace.loss + pace.sentence * n_sentences
+    return Validations(_at_most(each, seconds), n_sentences, each)
+
+
+def _at_most(each: float, seconds: float) -> int:
+    return min(FEWEST, max(int(MOST_FOR_VALIDATION * seconds / each), 1)) if each else FEWEST
+
+
+def _validation(trainer: Trainer) -> tuple[float, float, int]:
+    """Seconds of the loss, of a decoded sentence, and how many sentences are decoded.
+
+    Of a model that has learnt nothing outputs are as long as they may be, and so the time of decoding is that of as
+    many tokens, for outputs as long as the references.
+    """
+    validation = trainer.validation
+    if not validation:
+        return 0.0, 0.0, 0
+    began = time.monotonic()
+    validation.losses(trainer.stop)
+    loss = time.monotonic() - began
+    examples = validation.examples[:N_DECODED]
+    if not examples:
+        return loss, 0.0, 0
+    began = time.monotonic()
+    outputs = list(validation.generator(example.src for example in examples))
+    decoding = time.monotonic() - began
+    n_words = sum(len(example.tgt.split()) for example in examples)
+    longer = max(sum(len(output.hyp.split()) for output in outputs) / max(n_words, 1), 1.0)
+    return loss, decoding / longer / len(examples) / trainer.world.size, len(validation.examples)

@@ -1,0 +1,56 @@
+"""What a corpus is like: size, lengths, types, duplicates, overlap. Words are what white space separates."""
+
+from __future__ import annotations
+
+__all__ = ["Fingerprint", "Side"]
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of the training pairs."""
+
+    n_words: int
+    n_characters: int
+    n_types: int
+    """Different words; beyond 65,536 an estimate"""
+    lengths: tuple[int, int, int, int]
+    """Words of a sentence: median, 95%, 99%, longest (at most 2,000)"""
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """The training pairs, and how many of the held-out ones are among them."""
+
+    n_pairs: int
+    n_rejected: int
+    src: Side
+    tgt: Side
+    duplicates: float
+    """Share of the pairs that repeat another"""
+    overlap: dict[str, float] = field(default_factory=dict)
+    """Held-out split -> share of its sources that are sources of training pairs; of the user's own files alone"""
+    from_files: bool = True
+    """Whether the pairs are the user's own; a built-in corpus is not"""
+
+    def describe(self) -> str:
+        """One line for the first screen."""
+        src, tgt = self.src, self.tgt
+        seen = "".join(f", {share:.1%} of {split} sources seen in training" for split, share in self.overlap.items())
+        return (
+            f"{self.n_pairs:,} pairs, {src.n_words:,} + {tgt.n_words:,} words, {src.n_types:,} + {tgt.n_types:,} "
+            f"types, half of the targets longer than {tgt.lengths[0]} words, longest {tgt.lengths[-1]}, "
+            f"{self.duplicates:.1%} duplicates{seen}"
+        )
+
+    def record(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return asdict(self)
+
+    @classmethod
+    def of_record(cls, record: dict[str, Any]) -> Self:
+        """What `record` gave."""
+        sides = {side: Side(**{**record[side], "lengths": tuple(record[side]["lengths"])}) for side in ("src", "tgt")}
+        return cls(**{**record, **sides})

@@ -1,0 +1,139 @@
+"""What a run will come to, before it begins: epochs, hours, and what looks like a mistake in its configuration."""
+
+from __future__ import annotations
+
+__all__ = ["Forecast", "forecast", "rare_tokens"]
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from s2s.config import duration_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from s2s import Seq2Seq, Vocab
+    from s2s.config import Config
+    from s2s.data import MappedCorpus
+    from s2s.training import Trainer
+
+MOST_EPOCHS = 100
+DAYS = 7
+RARE, MOST_RARE = 10, 0.25
+"""A token that stands fewer times in the training text has hardly a vector of its own; the share of a vocabulary above
+which it is too large for the text. WMT14 with 37,000 has 1%"""
+SMALL = 2000
+"""Tokens of a vocabulary that is never too large"""
+N_COUNTED = 20_000_000
+"""Tokens of a side that are counted; with more, none is rare"""
+N_LENGTHS = 10_000
+"""Pairs whose lengths stand for all"""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What can be said from the data and the configuration."""
+
+    epochs: float
+    n_pairs: int
+    seconds_at_least: float
+    """By the rate of large matrix products, which no training reaches; 0: not known"""
+    rare: dict[str, tuple[int, float]]
+    """Vocabulary -> its size, share of its tokens that stand fewer than RARE times in the training text"""
+
+    def describe(self, config: Config, seconds: float) -> Iterator[str]:
+        """Lines of a dry run whose updates took so many seconds."""
+        steps = config.train.steps
+        yield f"{self.epochs:,.1f} epochs of {self.n_pairs:,} pairs"
+        for what, every in (("validation", config.valid.every), ("checkpoint", config.checkpoint.every)):
+            first = seconds * min(every or steps, steps)
+            minutes = config.checkpoint.minutes if what == "checkpoint" else 0
+            yield f"first {what} after {duration_text(min(first, 60 * minutes or first))}"
+
+    def warnings(self, config: Config, seconds: float = 0.0) -> Iterator[str]:
+        """Sentences about what the user may not have meant; seconds: of an update, where they were measured."""
+        steps = config.train.steps
+        days = max(self.seconds_at_least, seconds * steps) / 86_400
+        if self.epochs > MOST_EPOCHS:
+            enough = max(int(steps * MOST_EPOCHS / self.epochs), 1)
+            yield (
+                f"train.steps={steps:,} is {self.epochs:,.0f} epochs of {self.n_pairs:,} pairs, long after the model "
+                f"knows them by heart; give train.steps={enough:,} or fewer, or valid.patience=5"
+            )
+        for name, (size, share) in self.rare.items():
+            if size > SMALL and share > MOST_RARE:
+                yield (
+                    f"{share:.0%} of the {size:,} tokens of the {name} vocabulary stand fewer than {RARE} times in the "
+                    "training text: it is too large for so little text; give a smaller one, or recipe=auto"
+                )
+        if days > DAYS:
+            yield (
+                f"this will take {days:,.0f} days here{'' if seconds else ' at the very least'}; give "
+                "train.budget=8h, a smaller model, or fewer train.steps"
+            )
+        warmup = getattr(config.schedule, "warmup", 0)
+        if 0 < steps < 2 * warmup:
+            yield (
+                f"schedule.warmup={warmup:,} is more than half of train.steps={steps:,}: the learning rate hardly gets "
+                f"to where it should be; give schedule.warmup={max(steps // 10, 1):,}"
+            )
+
+
+def forecast(trainer: Trainer) -> Forecast:
+    """The forecast of a run whose batches are filled to the last token."""
+    config, corpora, step = trainer.config, trainer.corpora, trainer.train_step
+    n_pairs = sum(len(corpus) for corpus, _ in corpora)
+    tokens = [sum(weight * (corpus.n_ids[side] + len(corpus)) for corpus, weight in corpora) for side in (0, 1)]
+    updates = max(tokens) / config.train.n_tokens
+    seconds = 0.0
+    operations = _operations_of_an_epoch(step.model, corpora)
+    if trainer.peak_flops and operations and updates:
+        seconds = config.train.steps / updates * operations / trainer.peak_flops
+    return Forecast(config.train.steps / max(updates, 1e-9), n_pairs, seconds, rare_tokens(step.vocab, corpora))
+
+
+def rare_tokens(vocab: Vocab, corpora: Sequence[tuple[MappedCorpus, float]]) -> dict[str, tuple[int, float]]:
+    """Of each vocabulary its size, and the share of its tokens that stand fewer than RARE times.
+
+    A source vocabulary whose words training reads as unknown, the rare ones most, is none: the task has seen to them.
+    """
+    counts = [_counts(corpora, side, size) for side, size in ((0, vocab.src), (1, vocab.tgt))]
+    if vocab.joint:
+        counts, names = [counts[0] + counts[1]], ["joint"]
+    else:
+        names = ["source", "target"]
+    special = 4
+    return {
+        name: (len(n), float((n[special:] < RARE).mean()) if len(n) > special else 0.0)
+        for name, n in zip(names, counts, strict=True)
+        if name != "source" or not vocab.unknown
+    }
+
+
+def _counts(corpora: Sequence[tuple[MappedCorpus, float]], side: int, size: int) -> NDArray[np.int64]:
+    found, left = np.zeros(size, np.int64), N_COUNTED
+    for corpus, _ in corpora:
+        ids = corpus.ids(side, left)
+        left -= len(ids)
+        found += np.bincount(ids, minlength=size)[:size]
+    return found
+
+
+def _operations_of_an_epoch(model: Seq2Seq, corpora: Sequence[tuple[MappedCorpus, float]]) -> float | None:
+    """Forward and backward, from a sample of the pairs."""
+    total = 0.0
+    for corpus, weight in corpora:
+        n = len(corpus)
+        if n == 0:
+            continue
+        rows = np.arange(0, n, max(n // N_LENGTHS, 1))
+        src, tgt = (lengths + 1 for lengths in corpus.lengths(rows))
+        forward = model.forward_operations(src.tolist(), tgt.tolist())
+        if forward is None:
+            return None
+        total += 3 * forward * weight * n / len(rows)
+    return total

@@ -1,0 +1,58 @@
+"""The devices of a run as a recipe sees them: what they are, how fast, how much memory is free."""
+
+from __future__ import annotations
+
+__all__ = ["Hardware", "measure"]
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from s2s.config import TrainConfig
+    from s2s.distributed import World
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """All devices of a run together, which are assumed to be alike."""
+
+    device: str
+    """cpu or cuda"""
+    n_devices: int
+    """Processes, each with a device"""
+    n_threads: int
+    """Threads of each process on a CPU"""
+    fp32: float
+    """Floating-point operations a second of large matrix products in fp32, of all devices"""
+    bf16: float
+    """The same in bf16"""
+    memory: int
+    """Bytes that each process can still allocate"""
+
+    def describe(self) -> str:
+        """2 CPU cores, 95 GFLOP/s"""
+        n = self.n_devices * (self.n_threads if self.device == "cpu" else 1)
+        what = "CPU core" if self.device == "cpu" else "GPU"
+        return f"{n} {what}{'s' if n > 1 else ''}, {self.fp32 / 1e9:,.0f} GFLOP/s"
+
+
+def measure(world: World, train: TrainConfig) -> Hardware:
+    """The devices of these processes, computing as `train` says; every process must call it."""
+    import torch
+
+    from s2s.backend import free_memory, matmul_rate, select_matmul
+
+    if train.threads:
+        torch.set_num_threads(train.threads)
+    on_cpu = world.device.type == "cpu"
+    with select_matmul(train.matmul, world.device).active():
+        rates = [matmul_rate(world.device, dtype) for dtype in (torch.float32, torch.bfloat16)]
+    measured = world.all_gather((*rates, free_memory(world.device)))
+    return Hardware(
+        device="cpu" if on_cpu else "cuda",
+        n_devices=world.size,
+        n_threads=torch.get_num_threads() if on_cpu else 0,
+        fp32=world.size * min(fp32 for fp32, _, _ in measured),
+        bf16=world.size * min(bf16 for _, bf16, _ in measured),
+        memory=int(min(memory for _, _, memory in measured)),
+    )

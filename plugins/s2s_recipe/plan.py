@@ -1,0 +1,83 @@
+"""A plan: every value that a recipe has chosen, with its reason, kept in the run so that it stays when the run goes on.
+
+Its values lie above presets and below files and the command line: whoever names one overrides it.
+"""
+
+from __future__ import annotations
+
+__all__ = ["PLAN", "Plan"]
+
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+from s2s import CheckpointError
+from s2s.io import dump_record, read_record
+from s2s_recipe.decision import Decision
+from s2s_recipe.fingerprint import Fingerprint
+from s2s_recipe.hardware import Hardware
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+    from pathlib import Path
+
+    from s2s.compose import Setting
+
+PLAN = "plan.json"
+"""The file of a run's plan"""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a recipe decided, and what it knew."""
+
+    recipe: str
+    """recipe=NAME, or train.budget=… where only the length of the run was decided"""
+    decisions: tuple[Decision, ...]
+    fingerprint: Fingerprint | None = None
+    hardware: Hardware | None = None
+
+    def settings(self) -> list[Setting]:
+        """The recipe's decisions, each with its own origin, choices first."""
+        own = sorted((d for d in self.decisions if not d.by), key=lambda decision: "." in decision.key)
+        return [decision.setting(self.recipe) for decision in own]
+
+    def measured(self, given: Container[str]) -> list[Setting]:
+        """Decisions from measurements, but for options that are `given`: they suit whatever groups the user chose."""
+        own = [decision for decision in self.decisions if decision.by and decision.key not in given]
+        return [decision.setting(self.recipe) for decision in own]
+
+    def extended(self, decisions: Sequence[Decision]) -> Plan:
+        """The same with more decisions, which replace earlier ones about the same option."""
+        keys = {decision.key for decision in decisions}
+        kept = (decision for decision in self.decisions if decision.key not in keys)
+        return replace(self, decisions=(*kept, *decisions))
+
+    def describe(self) -> list[str]:
+        """Lines for the header: what is known of the data, what was chosen, where the reasons are."""
+        chosen = "  ".join(f"{decision.key}={decision.value}" for decision in self.decisions)
+        lines = [self.fingerprint.describe()] if self.fingerprint else []
+        return [*lines, f"{chosen}; reasons: --print-config, or {PLAN} in the run"]
+
+    def to_bytes(self) -> bytes:
+        """As the run keeps it."""
+        return dump_record(asdict(self))
+
+    @classmethod
+    def read(cls, folder: Path) -> Self | None:
+        """The plan of a run; None if it was made without one."""
+        path = folder / PLAN
+        try:
+            record = read_record(path)
+            return cls(
+                recipe=record["recipe"],
+                decisions=tuple(Decision(**decision) for decision in record["decisions"]),
+                fingerprint=Fingerprint.of_record(record["fingerprint"]) if record["fingerprint"] else None,
+                hardware=Hardware(**record["hardware"]) if record["hardware"] else None,
+            )
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CheckpointError(
+                f"{path} is damaged ({error}): put it back, delete it and give all values of {folder}/resolved.yaml, "
+                "or give another run=… to start anew"
+            ) from None

@@ -1,0 +1,117 @@
+"""The configuration of a run with the values that its recipe and train.budget decide."""
+
+from __future__ import annotations
+
+__all__ = ["configure"]
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from s2s.checkpoint import steps
+from s2s.compose import compose, flatten
+from s2s.config import Config
+from s2s.distributed import World, pick_device
+from s2s.run import run_path
+from s2s_recipe.budget import decide_steps, measure_pace
+from s2s_recipe.corpus_pass import take
+from s2s_recipe.decision import Decision
+from s2s_recipe.hardware import measure
+from s2s_recipe.plan import PLAN, Plan
+from s2s_recipe.situation import Situation, given_keys, recipe_of
+
+if TYPE_CHECKING:
+    from s2s import Plugins
+    from s2s.compose import ComposedConfig
+    from s2s_recipe.fingerprint import Fingerprint
+    from s2s_recipe.hardware import Hardware
+
+
+def configure(composed: ComposedConfig[Config], plugins: Plugins, world: World | None) -> ComposedConfig[Config]:
+    """What was asked for, completed by a plan. A run that goes on keeps the plan that it began with.
+
+    world: the processes of the run; None where its values are only to be shown, and train.budget is not measured.
+    """
+    config = composed.config
+    run = run_path(config.run or plugins.hook.s2s_run_name(composed=composed))
+    if steps(run / "checkpoints"):
+        plan = Plan.read(run)
+    elif world is None:
+        plan = make_plan(composed, plugins, World(device=pick_device(config.train.device, "train.device")))
+    else:
+        plan = _with_budget(composed, make_plan(composed, plugins, world), plugins, world)
+    if plan is None:
+        return replace(composed, files={PLAN: None})
+    notes = [("plan", line) for line in plan.describe()]
+    return replace(_under(plan, composed, plugins), notes=notes, files={PLAN: plan.to_bytes()})
+
+
+def _with_budget(composed: ComposedConfig[Config], plan: Plan | None, plugins: Plugins, world: World) -> Plan | None:
+    """With the number of updates that train.budget allows by the measured speed, if one is given.
+
+    Where the speed that a recipe reckoned with was wrong by so much that it would now choose another model, it does.
+    """
+    seconds, by = composed.config.train.seconds, f"train.budget={composed.config.train.budget}"
+    if seconds is None:
+        return plan
+    planned = _under(plan, composed, plugins).config
+    pace = measure_pace(planned, plugins, world)
+    if plan and pace.flops:
+        again = make_plan(composed, plugins, world, plan, max(world.all_gather(pace.flops)))
+        if again and _model(again) != _model(plan):
+            plan, planned = again, _under(again, composed, plugins).config
+            pace = measure_pace(planned, plugins, world)
+    steps_and_intervals = decide_steps(planned, pace, seconds, given_keys(composed))
+    decided = [replace(decision, by=by) for decision in steps_and_intervals]
+    return (plan or Plan(by, ())).extended(decided)
+
+
+def make_plan(
+    composed: ComposedConfig[Config],
+    plugins: Plugins,
+    world: World,
+    known: Plan | None = None,
+    reached: float | None = None,
+) -> Plan | None:
+    """The plan of the recipe that is asked for, if one is; every process must call it, and all get the same.
+
+    `known` is an earlier plan for the same data and devices, which are then not looked at again.
+    """
+    if not recipe_of(composed):
+        return None
+    hardware = known.hardware if known else measure(world, composed.config.train)
+    fingerprint = known.fingerprint if known else None
+    assert hardware is not None, "a recipe's plan has its hardware"
+    with world.main_process_first("fingerprint"):
+        plan = _made(composed, plugins, hardware, fingerprint, reached) if world.is_main else None
+    return world.all_gather(plan)[0]
+
+
+def _made(
+    composed: ComposedConfig[Config],
+    plugins: Plugins,
+    hardware: Hardware,
+    fingerprint: Fingerprint | None,
+    reached: float | None,
+) -> Plan:
+    config, registry = composed.config, plugins.registry
+    name = recipe_of(composed)
+    entry = registry.get("recipe", name)
+    asked = bool(config.recipe.name)
+    options = config.recipe if asked else entry.config(name=name)
+    fingerprint = fingerprint or take(registry.get("task", config.task.name).build(config.task))
+    values, keys = flatten(config), given_keys(composed)
+    given = {key: value for key, value in values.items() if key in keys}
+    situation = Situation(fingerprint, hardware, config, given, config.train.seconds, reached)
+    first = [] if asked else [Decision("recipe", name, "neither arch nor experiment is named")]
+    return Plan(f"recipe={name}", (*first, *entry.build(options)(situation)), fingerprint, hardware)
+
+
+def _under(plan: Plan | None, composed: ComposedConfig[Config], plugins: Plugins) -> ComposedConfig[Config]:
+    """What was asked for, over the plan."""
+    if plan is None:
+        return composed
+    return compose(Config, composed.arguments, plugins, plan.settings(), plan.measured(given_keys(composed)))
+
+
+def _model(plan: Plan) -> dict[str, object]:
+    return {decision.key: decision.value for decision in plan.decisions if decision.key.startswith("arch")}

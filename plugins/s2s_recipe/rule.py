@@ -1,0 +1,221 @@
+"""recipe=auto: the size of a Transformer, its subwords, regularisation and updates, from corpus and machine.
+
+The largest model of a ladder is taken that the corpus can fill and for which the time suffices to see enough tokens;
+the rest follows from the number of epochs that then fit. docs/recipes.md has the rule, its sources and measurements.
+"""
+
+from __future__ import annotations
+
+__all__ = ["auto"]
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from s2s_recipe.decision import Decision
+from s2s_recipe.pace import VALIDATIONS, interval, warmup
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from s2s_recipe import AutoConfig
+    from s2s_recipe.situation import Situation
+
+
+class Size(NamedTuple):
+    """Encoder and decoder layers each, and widths."""
+
+    n_layers: int
+    d_model: int
+    n_heads: int
+    d_ff: int
+
+    @property
+    def n_weights(self) -> int:
+        """Weights of the layers' maps."""
+        return self.n_layers * self.d_model * (12 * self.d_model + 4 * self.d_ff)
+
+    def options(self) -> dict[str, int]:
+        """Of an encoder and a decoder, but for the width."""
+        layers = {"n_encoder_layers": self.n_layers, "n_decoder_layers": self.n_layers}
+        return {**layers, "n_heads": self.n_heads, "d_ff": self.d_ff}
+
+
+LADDER = (
+    Size(2, 64, 4, 256),
+    Size(3, 128, 4, 512),
+    Size(3, 192, 4, 768),
+    Size(3, 256, 4, 1024),
+    Size(4, 384, 6, 1536),
+    Size(6, 512, 8, 2048),
+    Size(6, 1024, 16, 4096),
+)
+WORDS = (0, 0, 0, 0, 2_000_000, 10_000_000, 300_000_000)
+"""Target words of training text from which each size is worth its weights"""
+TOKENS_PER_WORD = 1.35
+TOKENS_PER_WEIGHT = 3
+"""Tokens to be seen for each weight of the layers and the softmax: a larger model in the same time would see fewer"""
+UTILISATION = {64: 0.32, 128: 0.46, 192: 0.53, 256: 0.58}
+"""Width -> share of the rate of large products that training reaches on a CPU: one thread, 1,024 tokens, Tatoeba"""
+WIDE, GPU = 0.6, 0.3
+"""The same of wider models, and of a GPU"""
+COPIES = 7 * 4
+"""Bytes of a weight with its gradient, two moments, and the copies of the three that a checkpoint is written from"""
+BATCHES = (1024, 1536, 2048, 3072, 4096, 6144, 8192, 12_288, 16_384, 25_000)
+DROPOUT = ((2, 0.0), (8, 0.1), (25, 0.2))
+"""Epochs below which a pair is repeated too rarely to need more"""
+REPEATED = 40
+"""Epochs from which words and layers are dropped, too"""
+PRE_NORM, EARLY = {"norm": "pre"}, ("learns from the first updates on", "Xiong et al., 2020")
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What comes of a size in the time there is."""
+
+    size: Size
+    vocab: int
+    epoch: float
+    """Target tokens of an epoch"""
+    operations: float
+    """That can be made in the time"""
+    wanted: float
+    """Epochs after which more would only repeat"""
+
+    @property
+    def n_weights(self) -> int:
+        """Of layers and softmax."""
+        return self.size.n_weights + self.vocab * self.size.d_model
+
+    @property
+    def n_tokens(self) -> float:
+        """Target tokens that are seen, with as many of the source."""
+        return min(self.operations / (6 * self.n_weights), self.wanted * self.epoch)
+
+    @property
+    def epochs(self) -> float:
+        return self.n_tokens / max(self.epoch, 1)
+
+    @property
+    def suffices(self) -> bool:
+        """Whether the time is enough for this size."""
+        return self.n_tokens >= min(TOKENS_PER_WEIGHT * self.n_weights, self.wanted * self.epoch)
+
+
+def auto(config: AutoConfig) -> Callable[[Situation], Iterable[Decision]]:
+    """The recipe under these options."""
+    return lambda situation: list(_Rule(config, situation).decisions())
+
+
+class _Rule:
+    """The decisions for one run, each in the order of what it needs."""
+
+    def __init__(self, config: AutoConfig, situation: Situation) -> None:
+        self.given, self.task, self.hardware = situation.given, situation.config.task, situation.hardware
+        self.advised = situation.config.arch.name
+        self.corpus = situation.fingerprint
+        self.seconds = situation.seconds or 3600 * config.hours
+        self.time = f"{self.seconds / 60:,.0f} min" if self.seconds < 7200 else f"{self.seconds / 3600:,.0f} h"
+        self.machine = self.hardware.describe()
+        self.pairs = f"{self.corpus.n_pairs:,} pairs"
+        self.words = self.corpus.tgt.n_words
+        self.n_subwords = self._vocabulary()
+        self.fast16 = self.hardware.bf16 > 1.5 * self.hardware.fp32
+        self.outlook = self._outlook(1.0)
+        if situation.reached:  # by updates of that size; other sizes are as much slower or faster
+            self.outlook = self._outlook(situation.reached / self._operations(self.outlook.size))
+
+    def decisions(self) -> Iterator[Decision]:
+        yield from self._subwords()
+        if not self.given.get("arch.name"):
+            yield from self._architecture()
+        yield from self._updates()
+        yield from self._intervals()
+
+    def _vocabulary(self) -> int:
+        """4,000 subwords for 500,000 words, times 2.6 for ten times as many; not more than there are types."""
+        n = 4000 * (max(self.words, 1) / 500_000) ** 0.4
+        types = self.corpus.src.n_types + self.corpus.tgt.n_types
+        n = min(n, 32_000, max(types, 200))
+        return round(n / 500) * 500 if n >= 1000 else max(round(n / 100) * 100, 200)
+
+    def _operations(self, size: Size) -> float:
+        """That training of this size makes in a second, by an estimate."""
+        rate = max(self.hardware.fp32, self.hardware.bf16 if self.fast16 else 0.0)
+        return rate * (UTILISATION.get(size.d_model, WIDE) if self.hardware.device == "cpu" else GPU)
+
+    def _outlook(self, correction: float) -> Outlook:
+        """The largest size that the corpus fills, the memory holds and the time suffices for.
+
+        correction: of the estimated speed.
+        """
+        epoch = TOKENS_PER_WORD * self.words + self.corpus.n_pairs
+        wanted = min(max(150 * (max(self.words, 1) / 200_000) ** -0.4, 15), 150)
+        time = self.seconds * correction
+        outlooks = [Outlook(s, self.n_subwords, epoch, time * self._operations(s), wanted) for s in LADDER]
+        filled = [o for o, words in zip(outlooks, WORDS, strict=True) if words <= self.words]
+        held = [o for o in filled if COPIES * (o.n_weights + o.vocab * o.size.d_model) < self.hardware.memory / 2]
+        return next((o for o in reversed(held) if o.suffices), outlooks[0])
+
+    def _subwords(self) -> Iterator[Decision]:
+        option = next((name for name in ("vocab_size", "src_vocab_size") if hasattr(self.task, name)), None)
+        if option and self.corpus.from_files and getattr(self.task, option) is None:
+            reason = f"{self.words:,} target words"
+            yield Decision(f"task.{option}", self.n_subwords, reason, "after Gowda and May, 2020, and Este1le/hpo_nmt")
+
+    def _architecture(self) -> Iterator[Decision]:
+        """Of the kind that the task's preset advises."""
+        size, epochs = self.outlook.size, f"{self.outlook.epochs:,.1f} epochs in {self.time}"
+        why, by_size = f"{self.pairs}, {self.machine}, {self.time}", f"d_model {size.d_model}"
+        width = Decision("arch.d_model", size.d_model, why)
+        drop = Decision("arch.dropout", self._dropout(), epochs)
+        if self.advised == "transformer_lm":
+            sizes = (("n_layers", size.n_layers), ("n_heads", size.n_heads), ("d_ff", size.d_ff))
+            yield Decision("arch", "transformer_lm", "a language model")
+            yield from (width, drop, *(Decision(f"arch.{option}", value, by_size) for option, value in sizes))
+        elif self.advised == "multidecoder":
+            inner = {"name": "transformer", **size.options(), **PRE_NORM, "share_embeddings": "target"}
+            yield Decision("arch", "multidecoder", "several tasks")
+            yield from (width, Decision("arch.of", {**inner, "dropout": self._dropout()}, f"{by_size}, {epochs}"))
+        else:
+            yield Decision("arch", "transformer", why)
+            yield width
+            yield from (Decision(f"arch.{option}", value, by_size) for option, value in size.options().items())
+            yield from (Decision(f"arch.{option}", value, *EARLY) for option, value in PRE_NORM.items())
+            joint = getattr(self.task, "joint", False)
+            one, two = ("shared", "one vocabulary") if joint else ("target", "two vocabularies")
+            yield Decision("arch.share_embeddings", one, two, "section 3.4")
+            yield drop
+            if self.outlook.epochs >= REPEATED:
+                for option in ("decoder_layer_drop", "tgt_word_dropout"):
+                    yield Decision(f"arch.{option}", 0.1, epochs, "Araabi and Monz, 2020")
+
+    def _dropout(self) -> float:
+        return next((p for epochs, p in DROPOUT if self.outlook.epochs < epochs), 0.3)
+
+    def _updates(self) -> Iterator[Decision]:
+        size, outlook = self.outlook.size, self.outlook
+        tokens = int(self.given.get("train.tokens", 0) or self._tokens())
+        d_model = int(self.given.get("arch.d_model", size.d_model))
+        steps = int(self.given.get("train.steps", max(round(outlook.n_tokens / tokens), 100)))
+        yield Decision("train.tokens", tokens, f"{outlook.n_tokens / 1e6:,.1f} M target tokens to be seen")
+        yield Decision("train.steps", steps, f"{outlook.epochs:,.1f} epochs of {self.pairs} in {self.time}")
+        yield Decision("schedule", "cosine", "the length of the run is known", "Loshchilov and Hutter, 2017")
+        lr = round(4e-3 * (64 / d_model) ** 0.83, 5)
+        yield Decision("schedule.lr", lr, f"d_model {d_model}", "docs/recipes.md")
+        yield Decision("schedule.warmup", warmup(steps), f"a tenth of {steps:,} updates")
+        yield Decision("train.clip", 1.0, "a short warm-up")
+        if self.fast16:
+            yield Decision("train.precision", "bf16", f"{self.hardware.bf16 / 1e9:,.0f} GFLOP/s in bf16")
+        self.steps = steps
+
+    def _tokens(self) -> int:
+        """Of a short run small batches, so that there are enough updates; at least eight in an epoch."""
+        n = min(0.8 * self.outlook.n_tokens**0.5, self.outlook.epoch / 8)
+        return max((b for b in BATCHES if b <= n), default=BATCHES[0])
+
+    def _intervals(self) -> Iterator[Decision]:
+        every, why = interval(self.steps), f"{VALIDATIONS} times in {self.steps:,} updates"
+        yield Decision("valid.every", every, why)
+        yield Decision("checkpoint.every", every, why)
+        if self.hardware.device == "cpu":
+            yield Decision("valid.sentences", 200, "decoded on a CPU")

@@ -1,0 +1,181 @@
+"""Stack, buffer and history predict the next action; given outputs at once, or hypotheses step by step.
+
+Shapes: B sentences, K hypotheses, W words (eos counted as one), T target length, E = d_item, H = d_model, V actions.
+"""
+
+from __future__ import annotations
+
+__all__ = ["RNNG"]
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from s2s import ConfigError, Memory, Seq2Seq, State
+from s2s.nn import Dropout, Linear, SourceWords
+from s2s_rnng.composition import Composition
+from s2s_rnng.lstm import LSTM, mirror, top
+from s2s_rnng.plan import Plan, plan
+from s2s_rnng.stack import Stack, numbers
+
+if TYPE_CHECKING:
+    from s2s import Side, Vocab
+    from s2s_rnng import RNNGConfig
+
+
+@dataclass
+class WordMemory(Memory):
+    """`hidden` [B, W, H]: the buffer's state when a word is the next."""
+
+    items: Tensor
+    """[B, W, E], the words as items of a stack"""
+    last: Tensor
+    """[B], the position of eos, which stands behind the last word"""
+
+
+class Hypothesis(NamedTuple):
+    """What belongs to a hypothesis."""
+
+    stack: Stack
+    history: Tensor
+    """[B, K, L, 2, H]"""
+
+
+@dataclass
+class RNNGState(State):
+    """The sentence's half is its `WordMemory`."""
+
+    joins: ClassVar[bool] = True
+
+
+class RNNG(Seq2Seq):
+    """Dyer et al. (2016): p(action) = softmax(R tanh(W [buffer; stack; history] + c) + b)."""
+
+    def __init__(self, config: RNNGConfig, vocab: Vocab) -> None:
+        super().__init__()
+        effects = vocab.guide.effects if vocab.guide else ()
+        if not effects:
+            raise ConfigError("arch=rnng: the outputs of this task are no brackets over words; give task=parsing")
+        self.config, self.vocab, self.effects = config, vocab, effects
+        d, e = config.d_model, config.d_item or config.d_model
+        lstm = (d, config.n_layers, config.dropout)
+        self.words = SourceWords(vocab)
+        self.src = nn.Embedding(vocab.src, config.d_word, padding_idx=vocab.pad)
+        self.word_item = Linear(config.d_word, e)
+        self.buffer = LSTM(e, *lstm)
+        self.item = nn.Embedding(vocab.tgt, e)
+        self.guard = nn.Parameter(torch.empty(e))
+        self.compose = Composition(e, config.n_layers, config.dropout)
+        self.stack = LSTM(e, *lstm)
+        self.action = nn.Embedding(vocab.tgt, config.d_action)
+        self.history = LSTM(config.d_action, *lstm)
+        self.dropout = Dropout(config.dropout)
+        self.summary = Linear(3 * d, d)
+        self.softmax = Linear(d, vocab.tgt)
+        self._numbers: dict[torch.device, Tensor] = {}  # no buffer: no weights, known on any device
+        self.init_weights()
+
+    def encode(self, src: Tensor, pad: Tensor) -> WordMemory:
+        """src, pad [B, S]; the buffer reads from eos, which stands for the empty buffer, to the first word."""
+        x, pad = self.words.pool(self.src.weight, src, pad)
+        items = self.word_item(x).relu().masked_fill(pad[..., None], 0.0)
+        lengths = (~pad).sum(1)
+        hidden = mirror(self.buffer(mirror(items, lengths)), lengths)
+        return WordMemory(hidden.masked_fill(pad[..., None], 0.0), pad, items, (lengths - 1).clamp(min=0))
+
+    def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
+        """tgt [B, T] -> [B, T, H]"""
+        assert isinstance(memory, WordMemory)
+        made = plan(tgt, self.effects)
+        stack = self._stack_states(made, self._items(made, tgt, memory))[made.tops]  # [B, T, H]
+        return self._summary(next_word(memory.hidden, made.taken, memory.last), stack, self.history(self.action(tgt)))
+
+    def project(self, hidden: Tensor) -> Tensor:
+        """[..., H] -> logits [..., V]"""
+        return self.softmax(hidden)
+
+    def start(self, memory: Memory) -> RNNGState:
+        """One hypothesis, whose stack holds the guard alone."""
+        history = self.history.zero(len(memory.pad), 1, like=memory.hidden)
+        stack = Stack.empty(len(memory.pad), self.guard, self._guard_state()[0])
+        return RNNGState(sentence=memory, hypothesis=Hypothesis(stack, history))
+
+    def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
+        """token [B, K] -> logits [B, K, V]"""
+        memory, (stack, history) = state.sentence, state.hypothesis
+        change = stack.change(self._effects_on(token.device)[token])
+        item = self.item(token)
+        item = item + next_word(memory.items, stack.taken, memory.last) * change.takes[..., None]
+        closing = stack.closing(change)
+        if closing:
+            composed = self.compose(closing.labels, closing.children, closing.n_children)
+            item = item.index_put(closing.rows, composed.to(item.dtype))
+        stack = stack.pushed(change, item, self.stack.step(item, stack.state(change.base)))
+        history = self.history.step(self.action(token), history)
+        buffer = next_word(memory.hidden, stack.taken, memory.last)
+        hidden = self._summary(buffer, top(stack.state(stack.depth)), top(history))
+        return self.project(hidden), replace(state, hypothesis=Hypothesis(stack, history))
+
+    def vocab_rows(self) -> dict[str, Side]:
+        """Words, actions as items and as the history reads them, and the softmax."""
+        rows: dict[str, Side] = {"src.weight": "src", "item.weight": "tgt", "action.weight": "tgt"}
+        return rows | {"softmax.weight": "tgt", "softmax.bias": "tgt"}
+
+    def _items(self, made: Plan, tgt: Tensor, memory: WordMemory) -> Tensor:
+        """The vector of every node: [B T, E]. A word's has the embedding of its token, too, which may say its tag."""
+        sentences = made.takers.div(tgt.size(1), rounding_mode="floor")
+        of_words = next_word(memory.items, made.words, memory.last, sentences)
+        items = self.item(tgt).flatten(0, 1)
+        items = items.index_add(0, made.takers, of_words.to(items.dtype))
+        for nodes, labels, children, n_children in made.heights:
+            composed = self.compose(items[labels], items[children], n_children)
+            items = items.index_copy(0, nodes, composed.to(items.dtype))
+        return items
+
+    def _stack_states(self, made: Plan, items: Tensor) -> Tensor:
+        """[B T, E] -> the stack's outputs at all nodes, depth by depth, the guard's first: [1 + nodes, H]"""
+        states = [self._guard_state()]
+        for nodes, below in made.depths:
+            states.append(self.stack.step(items[nodes], states[-1][below]))
+        return torch.cat([top(state) for state in states])
+
+    def _guard_state(self) -> Tensor:
+        """The stack's state after the guard: [1, L, 2, H]"""
+        return self.stack.step(self.guard[None], self.stack.zero(1, like=self.guard))
+
+    def _summary(self, buffer: Tensor, stack: Tensor, history: Tensor) -> Tensor:
+        """Each [B, ·, H] -> [B, ·, H]"""
+        return self.summary(self.dropout(torch.cat([buffer, stack, history], dim=-1))).tanh()
+
+    def _effects_on(self, device: torch.device) -> Tensor:
+        """The numbers of the effects [V] on a device, copied at their first use."""
+        if device not in self._numbers:
+            self._numbers[device] = numbers(self.effects, self.vocab.tgt).to(device)
+        return self._numbers[device]
+
+    @torch.no_grad()
+    def init_weights(self) -> None:
+        """Glorot's uniform weights, embeddings of variance 1 / width, biases 0; of padding, 0."""
+        for module in self.modules():
+            if isinstance(module, LSTM):
+                module.init_weights()
+        for linear in (self.word_item, self.compose.out, self.summary, self.softmax):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+        for table in (self.src.weight, self.item.weight, self.action.weight, self.guard):
+            bound = math.sqrt(3 / table.size(-1))
+            nn.init.uniform_(table, -bound, bound)
+        self.src.weight[self.vocab.pad].zero_()
+
+
+def next_word(vectors: Tensor, taken: Tensor, last: Tensor, sentences: Tensor | None = None) -> Tensor:
+    """vectors [B, W, ·], taken [B, ·] -> [B, ·, ·], of the word behind so many, at most of that at `last` [B].
+
+    With `sentences` [M], taken [M] -> [M, ·], each of its own sentence.
+    """
+    if sentences is None:
+        sentences = torch.arange(len(vectors), device=vectors.device)[:, None]
+    return vectors[sentences, torch.minimum(taken, last[sentences])]

@@ -1,0 +1,127 @@
+"""Diverse beam search, after Vijayakumar et al. (2018): groups that avoid the tokens of the groups before them.
+
+Each group is a beam of its own, with its own finished hypotheses and its own end. In each step the groups choose one
+after another; a candidate's score is lowered for each hypothesis of an earlier group that chose the same token in this
+step. Only the choice depends on the lowered score: a hypothesis keeps the score of the model. Finished hypotheses of
+earlier groups lower no score.
+
+Shapes: B sentences, K live hypotheses per sentence, those of a group side by side, G groups, V target vocabulary, n
+candidates, M tokens that earlier groups have chosen.
+"""
+
+from __future__ import annotations
+
+__all__ = ["DiverseBeamSearch", "build_beam_search"]
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from s2s.backend import top_k, top_k_log_probs
+from s2s.decoding import Beams, BeamSearch, Candidates, FinishedHypotheses, SearchResult
+
+if TYPE_CHECKING:
+    from s2s_search import DiverseBeamConfig
+
+
+def build_beam_search(config: DiverseBeamConfig) -> BeamSearch:
+    """`BeamSearch`, or with several groups `DiverseBeamSearch`."""
+    return (DiverseBeamSearch if config.num_beam_groups > 1 else BeamSearch)(config)
+
+
+class DiverseBeamSearch(BeamSearch):
+    """Beam search in groups; see `DiverseBeamConfig.num_beam_groups`."""
+
+    config: DiverseBeamConfig
+
+    def groups(self) -> list[slice]:
+        """Indices of each group's hypotheses."""
+        width = self.config.group_size
+        return [slice(begin, begin + width) for begin in range(0, self.config.beam, width)]
+
+    def step(self, batch: Beams) -> Beams:
+        """All live hypotheses extended by one token, except those of finished groups."""
+        if batch.n_hypotheses == 1:  # the first step: all groups extend one hypothesis
+            return super().step(batch)
+        done = self.finished_groups(batch).repeat_interleave(self.config.group_size, dim=1)  # [B, K]
+        return super().step(replace(batch, score=batch.score.masked_fill(done, -torch.inf)))
+
+    def select(
+        self, beams: Beams, logits: Tensor, allowed: Tensor | None, length: Tensor
+    ) -> tuple[FinishedHypotheses, Candidates]:
+        """The finished and the live hypotheses of each group: logits, allowed [B, K, V], length [B]."""
+        width, groups = self.config.group_size, self.groups()
+        n = (len(groups) + 1) * width  # of the last group's best 2 * width, others may have chosen K - width
+        log_probs, tokens = top_k_log_probs(logits, n, self.banned, allowed, self.normalize)  # [B, K, n]
+        if self.allocation and beams.constraint_state is not None and allowed is not None:
+            states = beams.constraint_state
+            log_probs, tokens = self.allocation.add_required(states, logits, allowed, log_probs, tokens, self.banned)
+        lives, finished, chosen = [], [], tokens[:, 0, :0]
+        for group in groups:
+            own = group if tokens.size(1) > 1 else slice(0, 1)
+            candidates = self.penalised(beams, log_probs, tokens, chosen, own)
+            finished.append(self.finish_group(beams, candidates, group, length))
+            live = self.survivors(beams, candidates, width)
+            lives.append(_filled(live._replace(score=_model_score(beams, live)), width))
+            dead = lives[-1].score == -torch.inf
+            chosen = torch.cat([chosen, lives[-1].token.masked_fill(dead, self.request.vocab.pad)], 1)
+        every = FinishedHypotheses(*(torch.cat(values, dim=1) for values in zip(*finished, strict=True)))
+        return every, Candidates(*(torch.cat(values, dim=1) for values in zip(*lives, strict=True)))
+
+    def penalised(self, beams: Beams, log_probs: Tensor, tokens: Tensor, chosen: Tensor, own: slice) -> Candidates:
+        """The best candidates of a group by their lowered scores.
+
+        log_probs, tokens [B, K, n] of all groups, of which `own` are this group's hypotheses; chosen [B, M].
+        """
+        times = (tokens[:, own, :, None] == chosen[:, None, None]).sum(-1)  # padding in `chosen` equals no candidate
+        score = beams.score[:, own, None] + log_probs[:, own] - self.config.diversity_penalty * times
+        n = 2 * self.config.group_size
+        score, index = top_k(score.flatten(1), score[0].numel() if self.allocation else n)
+        parents = own.start + index // tokens.size(2)
+        token, log_prob = (values[:, own].flatten(1).gather(1, index) for values in (tokens, log_probs))
+        candidates = Candidates(score, parents, token, log_prob, beams.node.gather(1, parents))
+        if not self.allocation or beams.constraint_state is None:
+            return candidates.first(n)
+        return self.allocation.select(beams.constraint_state, candidates, n)
+
+    def finish_group(self, beams: Beams, candidates: Candidates, group: slice, length: Tensor) -> FinishedHypotheses:
+        """The finished hypotheses of a group, with those of its candidates that end, which have length [B]."""
+        before = FinishedHypotheses(*(values[:, group] for values in beams.finished))
+        own = replace(beams, finished=before)
+        return self.finish(own, candidates._replace(score=_model_score(beams, candidates)), length)
+
+    def finished_groups(self, beams: Beams) -> Tensor:
+        """Which groups are finished: [B, G]"""
+        ended = []
+        for own in self.groups():
+            best = beams.score[:, own].amax(1, keepdim=True)  # live hypotheses are in the order of lowered scores
+            ended.append(self.has_ended(beams, best, beams.finished.score[:, own]))
+        return torch.stack(ended, 1)
+
+    def is_done(self, batch: Beams) -> Tensor:
+        """Which sentences are finished: [B], those of which every group is."""
+        return self.finished_groups(batch).all(1)
+
+    def result(self, batch: Beams, row: int) -> SearchResult:
+        """The best outputs of all groups, each once."""
+        outputs = sorted(self.outputs(batch.finished, row, self.config.beam), key=lambda h: -h.score)
+        different = {tuple(h.tokens): h for h in reversed(outputs)}
+        best = sorted(different.values(), key=lambda h: -h.score)[: self.request.nbest]
+        return SearchResult(batch.sentences[row].index, best)
+
+
+def _model_score(beams: Beams, candidates: Candidates) -> Tensor:
+    """The log-probabilities of candidates, without the diversity penalty: [B, n]"""
+    score = beams.score.gather(1, candidates.parents) + candidates.log_prob
+    return score.masked_fill(candidates.score == -torch.inf, -torch.inf)
+
+
+def _filled(candidates: Candidates, n: int) -> Candidates:
+    """With dead ones, so that there are n."""
+    room = (0, n - candidates.score.size(1))
+    score, *others = (F.pad(values, room) for values in candidates)
+    dead = torch.arange(n, device=score.device) >= candidates.score.size(1)
+    return Candidates(score.masked_fill(dead, -torch.inf), *others)

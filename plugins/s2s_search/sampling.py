@@ -1,0 +1,173 @@
+"""Sampling: outputs drawn at random, each with random numbers of its own.
+
+Shapes: B sentences being sampled for, K samples of each, V target vocabulary, L the longest limit, eos included.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Sampling"]
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from s2s.decoding import (
+    ActiveBatch,
+    Hypothesis,
+    SearchResult,
+    StreamingSearch,
+    gather_hypotheses,
+    log_probs,
+    max_output_length,
+    pad_sources,
+)
+from s2s_search.token_sampling import sample_tokens
+
+if TYPE_CHECKING:
+    from s2s.decoding import SearchRequest, SourceSentence
+    from s2s_search import SampleConfig
+
+
+class Sample:
+    """One sample's tokens so far, and their log-probabilities under the model."""
+
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+        self.log_probs: list[float] = []
+
+    def ends_with(self, eos: int) -> bool:
+        """Whether it is complete."""
+        return bool(self.tokens) and self.tokens[-1] == eos
+
+    def hypothesis(self) -> Hypothesis:
+        """The complete sample as an output."""
+        log_prob = sum(self.log_probs)
+        return Hypothesis(self.tokens[:-1], log_prob, log_prob, self.log_probs)
+
+
+@dataclass(frozen=True)
+class SampledSentence:
+    """What the host keeps of a sentence."""
+
+    index: int
+    """Identifies its result"""
+    n_source: int
+    """Source tokens, eos included"""
+    samples: list[Sample]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Samples(ActiveBatch[SampledSentence]):
+    """The samples of every sentence."""
+
+    uniform: Tensor
+    """[B, K, L], a random number in [0, 1) for each step"""
+    length: Tensor
+    """[B], tokens of each sample, without bos"""
+    limit: Tensor
+    """[B], most tokens of an output, without eos"""
+    token: Tensor
+    """[B, 1] before the first step, then [B, K]: the newest tokens"""
+    live: Tensor
+    """[B, K], False: has ended, or no token was allowed"""
+
+    @property
+    def n_hypotheses(self) -> int:
+        """1 before the first step, then K"""
+        return self.token.size(1)
+
+
+class Sampling(StreamingSearch[Samples]):
+    """The search that draws `nbest` outputs of each sentence; see `SampleConfig`."""
+
+    def __init__(self, config: SampleConfig) -> None:
+        self.config = config
+
+    def begin(self, request: SearchRequest) -> None:
+        """Set what all steps of one request share."""
+        super().begin(request)
+        unk = [request.vocab.unk] if self.config.ban_unk else []
+        self.banned = torch.tensor([request.vocab.pad, request.vocab.bos, *unk], device=request.device)
+
+    def start(self, sentences: list[SourceSentence]) -> Samples:
+        """Empty samples, one row for all of a sentence."""
+        model, vocab, device = self.request.model, self.request.vocab, self.request.device
+        src, pad = pad_sources(sentences, vocab, device)
+        limits = [max_output_length(self.config, model, len(sentence.ids) - 1) for sentence in sentences]
+        limit = torch.tensor(limits, device=device)
+        numbers, longest = range(self.request.nbest), max(limits) + 1
+        uniform = [
+            _uniform(self.config.seed, k, list(sentence.ids), longest) for sentence in sentences for k in numbers
+        ]
+        return Samples(
+            sentences=[SampledSentence(s.index, len(s.ids), [Sample() for _ in numbers]) for s in sentences],
+            uniform=torch.stack(uniform).unflatten(0, (len(sentences), -1)).to(device),
+            length=torch.zeros_like(limit),
+            limit=limit,
+            token=torch.full_like(src[:, :1], vocab.bos),
+            live=torch.ones(len(sentences), self.request.nbest, dtype=torch.bool, device=device),
+            state=model.start(model.encode(src, pad)),
+            constraint_state=self.constrain(sentences, src, pad, limit),
+        )
+
+    def step(self, batch: Samples) -> Samples:
+        """Every live sample with one more token."""
+        model, n_samples = self.request.model, self.request.nbest
+        logits, state = model.step(batch.token, batch.state)
+        scores = log_probs(model, logits).expand(-1, n_samples, -1)  # [B, K, V]
+        allowed = self.allowed(batch, scores.size(-1))
+        now = batch.length[:, None, None].expand(-1, n_samples, -1)
+        token = sample_tokens(scores, allowed, batch.uniform.gather(2, now)[..., 0], self.config)
+        log_prob = scores.gather(2, token[..., None])[..., 0]
+        possible = batch.live & allowed.any(-1) & log_prob.isfinite()
+        _append(batch, token, log_prob, possible)
+        states = batch.constraint_state
+        if batch.token.shape != token.shape:  # after the first step each sample has a state of its own
+            parents = torch.zeros_like(token)
+            state, states = state.reorder(parents), None if states is None else gather_hypotheses(states, parents)
+        if self.constraint and states is not None:
+            states = self.constraint.advance(states, token)
+        live, length = possible & (token != self.request.vocab.eos), batch.length + 1
+        return replace(batch, state=state, token=token, live=live, length=length, constraint_state=states)
+
+    def allowed(self, samples: Samples, n_tokens: int) -> Tensor:
+        """The tokens that may come next, [B, K, V]; at its limit a sample can only end."""
+        tokens = torch.arange(n_tokens, device=self.request.device)
+        in_time = (samples.length < samples.limit)[:, None, None] | (tokens == self.request.vocab.eos)
+        allowed = ~torch.isin(tokens, self.banned) & in_time
+        if self.constraint and samples.constraint_state is not None:
+            allowed = allowed & self.constraint.allowed(samples.constraint_state)
+        return allowed.expand(-1, self.request.nbest, -1)
+
+    def is_done(self, batch: Samples) -> Tensor:
+        """Which sentences are finished: [B], those of which every sample has ended."""
+        return ~batch.live.any(1)
+
+    def result(self, batch: Samples, row: int) -> SearchResult:
+        """The complete samples, the most probable first."""
+        sentence = batch.sentences[row]
+        outputs = [sample.hypothesis() for sample in sentence.samples if sample.ends_with(self.request.vocab.eos)]
+        return SearchResult(sentence.index, sorted(outputs, key=lambda h: -h.score))
+
+
+def _append(batch: Samples, token: Tensor, log_prob: Tensor, possible: Tensor) -> None:
+    """Append the newest tokens [B, K]; a live sample for which none was possible has no output."""
+    values = zip(*(t.tolist() for t in (token, log_prob, batch.live, possible)), strict=True)
+    for sentence, of_sentence in zip(batch.sentences, values, strict=True):
+        for sample, newest, value, was_live, is_possible in zip(sentence.samples, *of_sentence, strict=True):
+            if is_possible:
+                sample.tokens.append(newest)
+                sample.log_probs.append(value)
+            elif was_live:
+                sample.tokens.clear()
+
+
+def _uniform(seed: int, sample: int, source: list[int], n: int) -> Tensor:
+    """[n] in [0, 1), from the seed, the sample's number and its source alone."""
+    key = hashlib.blake2b(np.array([seed, sample, *source], dtype="<i8").tobytes(), digest_size=8).digest()
+    generator = torch.Generator().manual_seed(int.from_bytes(key, "little") >> 1)
+    return torch.rand(n, generator=generator, dtype=torch.double)

@@ -1,0 +1,183 @@
+"""Sentences that other threads add to a running search, such as the requests of a server.
+
+queue = RequestQueue(n_tokens=1000)
+request = SearchRequest(model=model, vocab=vocab, queue=queue, device=device)
+Thread(target=serve, args=(search, request)).start()
+hypotheses = queue.put(ids).result()  # or: await asyncio.wrap_future(queue.put(ids, timeout=0))
+queue.close()
+"""
+
+from __future__ import annotations
+
+__all__ = ["QueueClosedError", "RequestQueue", "serve"]
+
+import itertools
+import threading
+from collections import deque
+from concurrent.futures import Future
+from queue import Full
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from s2s import evaluating
+from s2s.decoding import NO_CONSTRAINT, Hypothesis, LexicalConstraint, SentenceQueue, SourceSentence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from s2s.decoding import Search, SearchRequest, SearchResult
+
+T = TypeVar("T")
+
+
+class QueueClosedError(RuntimeError):
+    """The queue takes no more sentences, since it was closed or its search failed."""
+
+
+class RequestQueue(SentenceQueue):
+    """A thread-safe queue that any number of threads fill and one search empties; sentences keep their order.
+
+    Each sentence has a future of its hypotheses, resolved as soon as its search ends. Cancelling the future takes the
+    sentence out of the queue or out of the batch.
+    """
+
+    def __init__(self, n_tokens: int, max_waiting: int = 1000) -> None:
+        """n_tokens: source tokens, eos included, in the batch at once; max_waiting: sentences not yet in it."""
+        super().__init__((), n_tokens)
+        self.max_waiting = max_waiting
+        self._changed = threading.Condition()
+        self._waiting: deque[SourceSentence] = deque()
+        self._futures: dict[int, Future[list[Hypothesis]]] = {}
+        self._cancelled: set[int] = set()
+        self._calls: list[tuple[Callable[[], Any], Future[Any]]] = []
+        self._numbers = itertools.count()
+        self._closed = False
+
+    def put(
+        self, ids: Sequence[int], lexical: LexicalConstraint = NO_CONSTRAINT, timeout: float | None = None
+    ) -> Future[list[Hypothesis]]:
+        """Add a sentence of source ids, eos included; the future of its hypotheses, best first.
+
+        Blocks while `max_waiting` sentences wait; raises `queue.Full` after `timeout` seconds, and `QueueClosedError`.
+        """
+        with self._changed:
+            has_room = lambda: self._closed or len(self._waiting) < self.max_waiting  # noqa: E731
+            if not self._changed.wait_for(has_room, timeout):
+                raise Full
+            if self._closed:
+                raise QueueClosedError("the queue is closed")
+            index, future = next(self._numbers), Future[list[Hypothesis]]()
+            self._futures[index] = future
+            self._waiting.append(SourceSentence(index, ids, lexical))
+            self._changed.notify_all()
+        future.add_done_callback(lambda done: self._drop(index) if done.cancelled() else None)
+        return future
+
+    def call(self, function: Callable[[], T]) -> Future[T]:
+        """Run `function` in the thread of the search, between two of its steps; the future of what it returns.
+
+        For what else uses the model, such as scoring an output: a model serves one thread at a time.
+        """
+        with self._changed:
+            if self._closed:
+                raise QueueClosedError("the queue is closed")
+            future = Future[T]()
+            self._calls.append((function, future))
+            self._changed.notify_all()
+        return future
+
+    def close(self) -> None:
+        """Take no more sentences; the search ends when those already in the queue are finished."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def fail(self, error: BaseException) -> None:
+        """Close the queue, and give `error` to every future that is not resolved."""
+        self.close()
+        with self._changed:
+            self._waiting.clear()
+            futures, self._futures = self._futures, {}
+            calls, self._calls = self._calls, []
+        for future in [*futures.values(), *(future for _, future in calls)]:
+            if future.set_running_or_notify_cancel():
+                future.set_exception(error)
+
+    def resolve(self, result: SearchResult) -> None:
+        """Give the future of a sentence its hypotheses."""
+        with self._changed:
+            future = self._futures.pop(result.index, None)
+            self._cancelled.discard(result.index)
+        if future and future.set_running_or_notify_cancel():
+            future.set_result(result.hypotheses)
+
+    def peek(self, *, wait: bool) -> SourceSentence | None:
+        """The first sentence; if there is none and `wait`, blocks until there is one or the queue is closed."""
+        while True:
+            self._run_calls()
+            with self._changed:
+                if wait:
+                    self._changed.wait_for(lambda: self._waiting or self._calls or self._closed)
+                if self._waiting or not (wait and self._calls):
+                    return self._waiting[0] if self._waiting else None
+
+    def pop(self, sentence: SourceSentence) -> bool:
+        """Take this sentence out of the queue; False if it was cancelled meanwhile."""
+        with self._changed:
+            if not self._waiting or self._waiting[0] is not sentence:
+                return False
+            self._waiting.popleft()
+            self._changed.notify_all()
+            return True
+
+    def take_cancelled(self) -> set[int]:
+        """Indices of sentences in the batch that were cancelled since the last call; asked for before every step."""
+        self._run_calls()
+        if not self._cancelled:
+            return self._cancelled
+        with self._changed:
+            cancelled, self._cancelled = self._cancelled, set()
+        return cancelled
+
+    def _run_calls(self) -> None:
+        if not self._calls:
+            return
+        with self._changed:
+            calls, self._calls = self._calls, []
+        for function, future in calls:
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                result = function()
+            except Exception as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+    def _drop(self, index: int) -> None:
+        """Forget a cancelled sentence, or mark it if it is in the batch."""
+        with self._changed:
+            if self._futures.pop(index, None) is None:
+                return
+            waiting = [sentence for sentence in self._waiting if sentence.index != index]
+            if len(waiting) == len(self._waiting):
+                self._cancelled.add(index)
+            self._waiting = deque(waiting)
+            self._changed.notify_all()
+
+
+def serve(search: Search, request: SearchRequest) -> None:
+    """Resolve the futures of `request.queue`, a `RequestQueue`, until it is closed and empty.
+
+    An error of the search closes the queue, reaches every future that is not resolved, and is raised.
+    """
+    queue = request.queue
+    assert isinstance(queue, RequestQueue)
+    try:
+        with evaluating(request.model):
+            for results in search(request):
+                for result in results:
+                    queue.resolve(result)
+    except BaseException as error:
+        queue.fail(error)
+        raise
+    queue.fail(QueueClosedError("the search has ended without a result for this sentence"))

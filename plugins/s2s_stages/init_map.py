@@ -1,0 +1,55 @@
+"""train.init_map: under which name a tensor of this model is found in the run that it begins with."""
+
+from __future__ import annotations
+
+__all__ = ["missing_part", "names_in_source"]
+
+import re
+from typing import TYPE_CHECKING
+
+from s2s import ConfigError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+def names_in_source(names: Iterable[str], init_map: Mapping[str, str | None]) -> dict[str, str]:
+    """Names of this model's tensors -> those in the other run, without what train.init_map leaves as initialised."""
+    known = list(names)
+    for pattern in init_map:
+        if not any(re.search(pattern, name) for name in known):
+            raise ConfigError(
+                f"train.init_map: {pattern!r} is in no name of a tensor.{did_you_mean(pattern, _parts(known))}"
+            )
+    found = {}
+    for name in known:
+        there = _renamed(name, init_map)
+        if there is not None:
+            found[name] = there
+    return found
+
+
+def _parts(names: Iterable[str]) -> set[str]:
+    """All names of tensors, and of the modules around them."""
+    return {name[:end] for name in names for end in [*(i for i, c in enumerate(name) if c == "."), len(name)]}
+
+
+def _renamed(name: str, patterns: Mapping[str, str | None]) -> str | None:
+    for pattern, there in patterns.items():
+        if re.search(pattern, name):
+            try:
+                return None if there is None else re.sub(pattern, there, name, count=1)
+            except re.error as error:
+                raise ConfigError(f"train.init_map: {pattern!r}: {there!r} cannot be filled in: {error}") from None
+    return name
+
+
+def missing_part(name: str, there: str, weights: Iterable[str]) -> str:
+    """The longest prefix of a tensor's name under which the other run has no tensor, such as `decoder.6.`"""
+    parts = name.split(".")
+    if name == there:
+        for n in range(1, len(parts)):
+            prefix = ".".join(parts[:n]) + "."
+            if not any(other.startswith(prefix) for other in weights):
+                return prefix
+    return f"{name}$"

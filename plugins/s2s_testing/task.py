@@ -1,0 +1,106 @@
+"""What preparation, training and generation rely on in every task."""
+
+from __future__ import annotations
+
+__all__ = ["assert_constraint_allows_references", "assert_task_round_trips", "check_task"]
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import torch
+
+from s2s import Encoded, Example, Side, Task, Vocab, make_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from s2s import Choice, Entry
+
+
+def check_task(entry: Entry, config: Choice, directory: Path) -> None:
+    """Everything that preparation, training and generation rely on; keep the corpora of `config` small."""
+    task = entry.build(config)
+    assert_task_round_trips(task, directory)
+    assert_constraint_allows_references(task)
+
+
+def assert_task_round_trips(
+    task: Task, directory: Path, n: int = 100, normalise: Callable[[str], str] = lambda s: " ".join(s.split())
+) -> None:
+    """Learnt tokens are read back the same, and references survive encoding, up to white space.
+
+    A task that changes its text on purpose, such as to lower case, gives its own `normalise`.
+    """
+    names = [name for name, _ in task.corpora("train")]
+    assert names, 'corpora("train") is empty: there is nothing to learn from'
+    directory.mkdir(parents=True, exist_ok=True)  # as preparation does
+    task.learn(directory)
+    again = type(task)(task.config)
+    again.load(directory)
+    assert again.vocab == task.vocab, f"load gives {again.vocab}, but learn gave {task.vocab}"
+    _check_vocabulary(task, again, "src")
+    _check_vocabulary(task, again, "tgt")
+    examples = _examples(task, n)
+    assert examples, f"none of the first {n} training pairs can be used"
+    encoded = task.encode(examples)
+    assert again.encode(examples) == encoded, "after load, texts are encoded differently"
+    _check_ids(encoded, task.vocab)
+    for example, pair, src in zip(examples, encoded, task.encode_source([e.src for e in examples]), strict=True):
+        assert list(src) == list(pair.src), f"encode_source and encode disagree on {example.src!r}"
+        _check_tokens(task, example, pair)
+        text = task.detokenize(pair.tgt, example.src)
+        assert normalise(text) == normalise(example.tgt), f"{example.tgt!r} comes back as {text!r}"
+
+
+def assert_constraint_allows_references(task: Task, n: int = 20) -> None:
+    """The task's constraint, if it has one, allows every reference up to its end; `task` has a vocabulary."""
+    constraint = task.constraint()
+    if constraint is None:
+        return
+    examples = _examples(task, n)
+    for example, pair in zip(examples, task.encode(examples), strict=True):
+        batch = make_batch([pair], task.vocab)
+        state = constraint.start(batch.src, batch.src_pad, torch.tensor([len(pair.tgt)]))  # no longer than it is
+        for t, token in enumerate(batch.tgt_out[0].tolist()):
+            allowed = bool(constraint.allowed(state)[0, 0, token])
+            assert allowed, f"the constraint forbids token {t} (id {token}) of the reference {example.tgt!r}"
+            state = constraint.advance(state, torch.tensor([[token]]))
+
+
+def _examples(task: Task, n: int) -> list[Example]:
+    """Usable pairs among the first `n` of the first training corpus."""
+    name, _ = task.corpora("train")[0]
+    return [e for e in islice(task.examples("train", name), n) if isinstance(e, Example)]
+
+
+def _check_tokens(task: Task, example: Example, pair: Encoded) -> None:
+    """Each token has a piece, and belongs to a word of the text or to none."""
+    n_pieces = len(task.pieces(pair.tgt, example.src))
+    assert n_pieces == len(pair.tgt), f"pieces gives {n_pieces} for {len(pair.tgt)} tokens of {example.tgt!r}"
+    target = task.detokenize(pair.tgt, example.src)
+    of_source, of_target = task.source_words(example.src), task.target_words(pair.tgt, example.src)
+    for name, words, ids, text in (
+        ("source_words", of_source, pair.src, example.src),
+        ("target_words", of_target, pair.tgt, target),
+    ):
+        assert len(words) == len(ids), f"{name} gives {len(words)} words for {len(ids)} tokens of {text!r}"
+        outside = [word for word in words if word is not None and not 0 <= word < max(len(text.split()), 1)]
+        assert not outside, f"{name} numbers words {outside}, but {text!r} has {len(text.split())}"
+
+
+def _check_vocabulary(task: Task, again: Task, side: Side) -> None:
+    """As many names as ids, the same after load."""
+    tokens, size = task.vocabulary(side), getattr(task.vocab, side)
+    assert tokens is None or len(tokens) == size, f"vocabulary('{side}') has {len(tokens or ())} tokens, vocab {size}"
+    unchanged = tokens is None or list(tokens) == list(again.vocabulary(side) or ())
+    assert unchanged, f"after load, vocabulary('{side}') differs"
+
+
+def _check_ids(encoded: Sequence[Encoded], vocab: Vocab) -> None:
+    for side, size in (("src", vocab.src), ("tgt", vocab.tgt)):
+        ids = {int(i) for pair in encoded for i in getattr(pair, side)}
+        outside = sorted(i for i in ids if not 0 <= i < size)
+        assert not outside, f"{side} ids {outside} are not in 0..{size - 1}"
+        special = ids & {vocab.pad, vocab.bos, vocab.eos}
+        assert not special, f"{side} holds the special ids {sorted(special)}, which batches add by themselves"

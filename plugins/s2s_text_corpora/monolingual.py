@@ -1,0 +1,42 @@
+"""Text files without a source side, as a corpus."""
+
+from __future__ import annotations
+
+__all__ = ["MonolingualCorpus"]
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from s2s import Corpus, Example, Rejected
+from s2s.data import blocks
+from s2s_text_corpora.parallel import EMPTY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from s2s_text_corpora import MonolingualConfig
+
+
+class MonolingualCorpus(Corpus):
+    """Every line as a target, with an empty source."""
+
+    def __init__(self, config: MonolingualConfig) -> None:
+        self.config = config
+
+    def examples(self, split: str) -> Iterator[Example | Rejected]:
+        """The lines of the files, in order."""
+        for file in self.files(split):
+            for block in blocks(file, self.config.invalid):
+                for line in block:
+                    if isinstance(line, Rejected):
+                        yield line
+                    else:
+                        yield Example("", line) if line.strip() else EMPTY
+
+    def files(self, split: str) -> list[Path]:
+        """The files."""
+        return [Path(file) for file in self.config.files]
+
+    def settings(self) -> dict[str, Any]:
+        """What becomes of lines that are not text."""
+        return {"invalid": self.config.invalid}

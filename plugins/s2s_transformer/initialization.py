@@ -1,0 +1,32 @@
+"""The initial weights: Glorot-uniform maps, N(0, 1 / D) embeddings and positions, norms 1, biases 0."""
+
+from __future__ import annotations
+
+__all__ = ["init_weights"]
+
+import torch
+from torch import nn
+
+from s2s.nn import Embeddings, LearnedPositions, Projections
+
+
+@torch.no_grad()
+def init_weights(model: nn.Module) -> None:
+    """Initialise every module of the model, in the order of its modules: random numbers are drawn in that order."""
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            _init_linear(module)
+        elif isinstance(module, nn.LayerNorm | nn.RMSNorm):
+            module.reset_parameters()
+        elif isinstance(module, LearnedPositions):
+            nn.init.normal_(module.weight, std=module.weight.size(1) ** -0.5)
+        elif isinstance(module, Embeddings):
+            module.init_weights()
+
+
+def _init_linear(module: nn.Linear) -> None:
+    """Each map of a joint projection by itself: the bound depends on its shape."""
+    parts = module.parts if isinstance(module, Projections) else (module.out_features,)
+    for weight in module.weight.split(parts):
+        nn.init.xavier_uniform_(weight)
+    nn.init.zeros_(module.bias)

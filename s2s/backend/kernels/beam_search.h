@@ -1,0 +1,57 @@
+/* Beam search in C: its lists, and what several steps of it with a model are given.
+
+Shapes: B sentences, K live hypotheses of each, n candidates, E finished hypotheses, V tokens, D width.
+*/
+
+#ifndef S2S_BEAM_SEARCH_H
+#define S2S_BEAM_SEARCH_H
+
+#include "decoder.h"
+
+typedef struct { /* [B, n], best first */
+    float *score;
+    int64_t *parent, *token;
+    float *log_prob;
+    int64_t *node;
+} Candidates;
+
+typedef struct { /* [B, E], best first */
+    float *score;
+    int64_t *node;
+    float *log_prob;
+} Finished;
+
+typedef struct {
+    const Layer *layers;
+    int64_t n_layers;
+    Linear output;          /* of the last norm's output, to logits */
+    const float *embedding; /* [V, D] */
+    double scale;           /* of the embedding */
+    const float *positions; /* [P, D], added to the embedding; null: nothing is */
+} Model;
+
+typedef struct { /* what steps change lies in the arrays that are not const */
+    int64_t E, eos, n, counted, wanted, first_k, normalize, n_banned, first_node;
+    const int64_t *banned, *limit; /* [n_banned], [B] */
+    const float *penalty;
+    int64_t *token, *node; /* [B, K] */
+    float *score;          /* [B, K] */
+    int64_t *length;       /* [B], of live hypotheses */
+    Finished finished;
+    int64_t *path, *n_cached, *n_nodes;              /* [B, K, L], [B], [B] */
+    int64_t *new_token;                              /* of each step, [., B, K] */
+    float *new_log_prob;
+    int64_t *new_parent;
+} Search;
+
+int64_t s2s_merge_candidates(const float *log_probs, const int64_t *tokens, const float *score, const int64_t *node,
+                             int64_t B, int64_t K, int64_t m, int64_t n, float *best, int64_t *parent, int64_t *token,
+                             float *log_prob, int64_t *before);
+int64_t s2s_merge_finished(const Candidates *from, const Finished *before, int64_t B, int64_t n, int64_t E, int64_t eos,
+                           int64_t counted, const float *penalty, const int64_t *length, Finished *after);
+int64_t s2s_unfinished_candidates(const Candidates *from, int64_t B, int64_t n, int64_t K, int64_t eos,
+                                  Candidates *live);
+int64_t s2s_search_finished(const float *live, const float *finished, const int64_t *length, const int64_t *limit,
+                            const float *penalty, int64_t B, int64_t K, int64_t E, int64_t n, uint8_t *done);
+
+#endif

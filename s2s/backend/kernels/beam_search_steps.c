@@ -1,0 +1,145 @@
+/* Steps of a beam search with a model as one call, made of the functions that single steps call: so the results have
+the same bits. For one thread; see beam_search.h.
+*/
+
+#include "beam_search.h"
+
+/* out [R, D] = scale * embedding of each token; in a function apart from `add_positions`, or both would be contracted
+and rounded once instead of twice. */
+static __attribute__((noinline)) void embed(const Model *m, const int64_t *token, int64_t R, int64_t D, float *out) {
+    float scale = m->scale;
+    for (int64_t r = 0; r < R; r++)
+        for (int64_t j = 0; j < D; j++) out[r * D + j] = m->embedding[token[r] * D + j] * scale;
+}
+
+static __attribute__((noinline)) void add_positions(const Model *m, const Search *s, const Step *step, float *x) {
+    for (int64_t b = 0; b < step->B; b++) {
+        const float *position = m->positions + (s->n_cached[b] - 1) * step->D;
+        for (int64_t k = 0; k < step->K; k++, x += step->D)
+            for (int64_t j = 0; j < step->D; j++) x[j] += position[j];
+    }
+}
+
+/* A new node at the end of each path. */
+static void extend(const Search *s, const Step *step) {
+    for (int64_t b = 0; b < step->B; b++) {
+        for (int64_t k = 0; k < step->K; k++)
+            s->path[(b * step->K + k) * step->L + s->n_cached[b]] = s->n_nodes[b] + k;
+        s->n_cached[b]++, s->n_nodes[b] += step->K;
+    }
+}
+
+/* Path k of each sentence becomes that of its parent. */
+static void reorder(Search *s, const Step *step, const int64_t *parent, int64_t **spare) {
+    int64_t K = step->K, L = step->L, *from = s->path, *to = *spare;
+    for (int64_t r = 0; r < step->B * K; r++)
+        memcpy(to + r * L, from + (r / K * K + parent[r]) * L, L * sizeof(int64_t));
+    s->path = to, *spare = from;
+}
+
+typedef struct { /* n candidates of a sentence, m continuations of a hypothesis */
+    int64_t n, m;
+    float *x, *logits, *sums, *log_probs;
+    int64_t *tokens, *spare;
+    Candidates all, live;
+    Finished finished;
+    uint8_t *done;
+} Scratch;
+
+/* Its memory is one block of 8-byte numbers, then one of 4-byte numbers, then bytes; the caller frees it. */
+static void *scratch_for(const Model *m, const Search *s, const Step *step, Scratch *w) {
+    int64_t B = step->B, R = B * step->K, V = m->output.O;
+    w->m = s->n + s->n_banned < V ? s->n + s->n_banned : V;
+    w->n = s->n < step->K * w->m ? s->n : step->K * w->m;
+    int64_t n = B * w->n, wide = R * w->m + R * step->L + 3 * (n + R) + B * s->E;
+    int64_t narrow = R * (step->D + V + 1 + w->m) + 2 * (n + R) + 2 * B * s->E;
+    int64_t *i = allocate(8 * wide + 4 * narrow + B);
+    if (!i) return 0;
+    float *f = (float *)(i + wide);
+    w->tokens = i, w->spare = w->tokens + R * w->m, i = w->spare + R * step->L;
+    w->all = (Candidates){.parent = i, .token = i + n, .node = i + 2 * n}, i += 3 * n;
+    w->live = (Candidates){.parent = i, .token = i + R, .node = i + 2 * R}, i += 3 * R;
+    w->finished.node = i;
+    w->x = f, w->logits = w->x + R * step->D, w->sums = w->logits + R * V, w->log_probs = w->sums + R;
+    f = w->log_probs + R * w->m;
+    w->all.score = f, w->all.log_prob = f + n, f += 2 * n;
+    w->live.score = f, w->live.log_prob = f + R, f += 2 * R;
+    w->finished.score = f, w->finished.log_prob = f + B * s->E;
+    w->done = (uint8_t *)(f + 2 * B * s->E);
+    return w->tokens;
+}
+
+/* At its limit a hypothesis can only end: the best continuation is eos, and there is no other. */
+static void only_eos(const Model *m, const Search *s, const Step *step, Scratch *w) {
+    for (int64_t r = 0; r < step->B * step->K; r++) {
+        if (s->length[r / step->K] < s->limit[r / step->K]) continue;
+        float sum = s->normalize ? w->sums[r] : 0, log_prob = w->logits[r * m->output.O + s->eos] - sum;
+        for (int64_t i = 0; i < w->m; i++) w->log_probs[r * w->m + i] = -INFINITY, w->tokens[r * w->m + i] = 0;
+        w->tokens[r * w->m] = s->eos;
+        if (isfinite(sum) && log_prob > -INFINITY) w->log_probs[r * w->m] = log_prob;
+    }
+}
+
+/* The n best continuations of each sentence's hypotheses. */
+static int64_t expand(const Model *m, Search *s, Step *step, Scratch *w) {
+    int64_t B = step->B, K = step->K, R = B * K;
+    extend(s, step);
+    step->path = s->path;
+    embed(m, s->token, R, step->D, w->x);
+    if (m->positions) add_positions(m, s, step, w->x);
+    if (s2s_decoder_step(m->layers, m->n_layers, step, w->x)) return NO_MEMORY;
+    if (s2s_linear(&m->output, w->x, R, w->logits)) return NO_MEMORY;
+    if (s2s_top_k(w->logits, R, m->output.O, w->m, 0, s->banned, s->n_banned, s->normalize ? w->sums : 0, w->log_probs,
+                  w->tokens))
+        return NO_MEMORY;
+    only_eos(m, s, step, w);
+    return s2s_merge_candidates(w->log_probs, w->tokens, s->score, s->node, B, K, w->m, w->n, w->all.score,
+                                w->all.parent, w->all.token, w->all.log_prob, w->all.node);
+}
+
+/* Those that end are finished, the best of the others live on, as step number t. */
+static int64_t advance(Search *s, const Step *step, Scratch *w, int64_t t) {
+    int64_t B = step->B, K = step->K, R = B * K, n_finished = B * s->E;
+    for (int64_t b = 0; b < B; b++) s->length[b]++;
+    if (s2s_merge_finished(&w->all, &s->finished, B, w->n, s->E, s->eos, s->counted, s->penalty, s->length,
+                           &w->finished))
+        return NO_MEMORY;
+    memcpy(s->finished.score, w->finished.score, n_finished * sizeof(float));
+    memcpy(s->finished.node, w->finished.node, n_finished * sizeof(int64_t));
+    memcpy(s->finished.log_prob, w->finished.log_prob, n_finished * sizeof(float));
+    s2s_unfinished_candidates(&w->all, B, w->n, K, s->eos, &w->live);
+    memcpy(s->score, w->live.score, R * sizeof(float));
+    memcpy(s->token, w->live.token, R * sizeof(int64_t));
+    memcpy(s->new_token + t * R, w->live.token, R * sizeof(int64_t));
+    memcpy(s->new_log_prob + t * R, w->live.log_prob, R * sizeof(float));
+    memcpy(s->new_parent + t * R, w->live.node, R * sizeof(int64_t));
+    for (int64_t r = 0; r < R; r++) s->node[r] = s->first_node + t * R + r;
+    reorder(s, step, w->live.parent, &w->spare);
+    return OK;
+}
+
+static int any_done(const Search *s, const Step *step, uint8_t *done) {
+    int64_t B = step->B, K = step->K;
+    if (!s->first_k)
+        s2s_search_finished(s->score, s->finished.score, s->length, s->limit, s->penalty, B, K, s->E, s->wanted, done);
+    else
+        for (int64_t b = 0; b < B; b++)
+            done[b] = s->finished.score[(b + 1) * s->E - 1] > -INFINITY || s->score[b * K] == -INFINITY;
+    return memchr(done, 1, B) != 0;
+}
+
+/* Up to `most` steps, the last of which is the first after which a sentence is done; their number goes to `n_steps`. */
+int64_t s2s_beam_search_steps(const Model *m, Step *step, Search *s, int64_t most, int64_t *n_steps) {
+    Scratch w;
+    int64_t *own = s->path, failed = 0, t = 0;
+    void *memory = scratch_for(m, s, step, &w);
+    if (!memory) return NO_MEMORY;
+    for (int done = 0; t < most && !done && !failed; t++) {
+        failed = expand(m, s, step, &w) || advance(s, step, &w, t);
+        done = !failed && any_done(s, step, w.done);
+    }
+    if (s->path != own) memcpy(own, s->path, step->B * step->K * step->L * sizeof(int64_t));
+    free(memory);
+    *n_steps = t;
+    return failed ? NO_MEMORY : OK;
+}

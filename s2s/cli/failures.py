@@ -1,0 +1,104 @@
+"""Failures of a command, as one line on standard error and an exit code."""
+
+from __future__ import annotations
+
+__all__ = ["guard", "version"]
+
+import contextlib
+import errno
+import importlib.metadata
+import io
+import os
+import platform
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from s2s.errors import Preempted, S2SError
+from s2s.io.exit_status import Cause, report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+REMEDIES = {
+    errno.ENOSPC: "; make room, or write elsewhere",
+    errno.EDQUOT: "; make room, or write elsewhere",
+    errno.ENAMETOOLONG: "; give a shorter name",
+    errno.EMFILE: "; allow more open files (ulimit -n), or start fewer processes",
+    errno.ENFILE: "; the whole system has too many open files: end other processes",
+}
+"""What to do about an error of the system"""
+BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
+
+
+def guard(command: str, run: Callable[[], int]) -> int:
+    """Run a command; errors become one line on stderr and an exit code. What is a bug keeps its traceback."""
+    _keep_streams()
+    try:
+        code = run()
+        if sys.stdout is not None:
+            sys.stdout.flush()  # here, where a broken pipe can still be caught
+    except Preempted as error:
+        return report(command, str(error), error.exit_code)
+    except S2SError as error:
+        return report(command, f"error: {error}", error.exit_code)
+    except KeyboardInterrupt:
+        return report(command, "interrupted", 130)
+    except BrokenPipeError:
+        return _broken_pipe()
+    except MemoryError:
+        return report(command, "error: out of memory; try a smaller model or batch", 1)
+    except OSError as error:
+        what = ": ".join(str(p) for p in ("error", error.filename, error.strerror or error) if p)
+        return report(command, what + REMEDIES.get(error.errno or 0, ""), 1)
+    except Exception as error:
+        if _is_memory(error):
+            what = str(error).rpartition("DefaultCPUAllocator: ")[2].partition(". ")[0]  # behind torch's own check
+            advice = "take fewer tokens at once (train.micro_tokens; s2s-generate: tokens)"
+            return report(command, f"error: {what}; {advice}", 1)
+        if _is_lost_peer(error):
+            what = "error: another process of this run has ended; its own message says why"
+            return report(command, what, 1, Cause.PEER)
+        traceback.print_exc()
+        return report(
+            command, f"error: a bug in s2s or a plugin: please report it with the lines above ({version()})", 1
+        )
+    return code
+
+
+def _is_memory(error: Exception) -> bool:
+    """Whether torch, which is not imported here, ran out of memory, on a GPU or a CPU."""
+    words = ("can't allocate memory", "Storage size calculation overflowed", "integer multiplication overflow")
+    return type(error).__name__ == "OutOfMemoryError" or any(word in str(error) for word in words)
+
+
+def _is_lost_peer(error: Exception) -> bool:
+    """Whether torch.distributed, which is not imported here, lost the connection to another rank."""
+    by_name = any(kind.__name__ == "DistError" for kind in type(error).__mro__)
+    return by_name or (isinstance(error, RuntimeError) and "by peer" in str(error))
+
+
+def _keep_streams() -> None:
+    """Open closed standard streams, so that the next file does not get descriptor 0, 1 or 2 and their output; replace
+    characters that the terminal's encoding lacks."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # the lowest that is free
+        pass
+    os.close(descriptor)
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  as long as the process; print(file=None) is stdout
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _broken_pipe() -> int:
+    """For `| head -1`, which closes the pipe: the interpreter must have nothing to flush at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return BROKEN_PIPE
+
+
+def version() -> str:
+    """Versions of s2s, Python and torch, which is not imported."""
+    torch = importlib.metadata.version("torch")
+    return f"s2s {importlib.metadata.version('s2s-toolkit')} (Python {platform.python_version()}, torch {torch})"

@@ -1,0 +1,82 @@
+"""Makes loaded models decode as fast as they can on this machine: processes, library of linear maps, CUDA graphs."""
+
+from __future__ import annotations
+
+__all__ = ["accelerate", "resolve_matmul", "resolve_workers"]
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from s2s.backend import kernels
+from s2s.backend.decoding_graph import graph_decoding
+from s2s.backend.device import keep_freed_memory
+from s2s.backend.linear import LinearBackend, deterministic_backend, prepack
+from s2s.data.encode import n_workers
+from s2s.errors import ConfigError
+from s2s.io.workers import n_useful_processes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s.config import GenerateConfig
+    from s2s.generation.models import Models
+    from s2s.model import Seq2Seq
+
+
+def resolve_workers(config: GenerateConfig, device: torch.device) -> int:
+    """How many processes decode; this one must have had a single thread until then."""
+    if config.workers == 1:
+        return 1
+    if device.type != "cpu":
+        if config.workers > 1:
+            raise ConfigError(f"workers={config.workers} share a CPU, but device is {device}; give workers=1")
+        return 1
+    if config.threads > 1:
+        raise ConfigError(
+            f"workers={config.workers} threads={config.threads}: each worker has one thread; give one of both"
+        )
+    torch.set_num_threads(1)
+    x = torch.ones(256, 1024)
+    return config.workers or n_useful_processes(n_workers(0), lambda: x @ x.T)
+
+
+def resolve_matmul(config: GenerateConfig, model: Seq2Seq, device: torch.device) -> LinearBackend:
+    """The backend of linear maps; for output files never chosen by timing, since shards and resumed runs must agree."""
+    measured = config.output == "-" or not _is_fp32_cpu(config, device) or config.quantization != "none"
+    if config.matmul == "exact" or (config.matmul == "auto" and not measured):
+        return deterministic_backend(model)
+    return config.matmul
+
+
+def accelerate(models: Models, device: torch.device, config: GenerateConfig) -> str:
+    """Capture decoding steps on a GPU, prepack linear maps on a CPU; a description of what was chosen."""
+    on_cpu = _is_fp32_cpu(config, device)
+    if config.quantization != "none" and not on_cpu:
+        raise ConfigError(
+            f"quantization={config.quantization} works on a CPU in fp32, but device is {device} and "
+            f"precision={config.precision}; give device=cpu precision=fp32, or leave quantization out"
+        )
+    if config.graph and device.type != "cuda":
+        raise ConfigError(f"graph=true captures steps on a CUDA device, but device is {device}; leave it out")
+    if device.type == "cuda" and config.graph is not False:
+        return f"{device} in {config.precision}, {capture_steps(models.members)}"
+    if not on_cpu:
+        return f"{device} in {config.precision}"
+    keep_freed_memory()
+    workers = f"{config.workers} processes, " if config.workers > 1 else ""
+    return f"{device}, {workers}{kernels.description()}, {prepack(models.model, config.matmul, config.quantization)}"
+
+
+def capture_steps(models: Sequence[Seq2Seq]) -> str:
+    """Capture the decoding steps of the models whose states support it; says which do."""
+    captured = [graph_decoding(model) for model in models]
+    if all(captured):
+        return "steps captured in CUDA graphs"
+    if not any(captured):
+        return "steps eager, since the architecture's state does not support CUDA graphs"
+    return f"steps of {sum(captured)} of {len(models)} models captured in CUDA graphs"
+
+
+def _is_fp32_cpu(config: GenerateConfig, device: torch.device) -> bool:
+    return device.type == "cpu" and config.precision == "fp32"

@@ -1,0 +1,89 @@
+"""The model of a run: built, then checked, initialised and frozen by plugins."""
+
+from __future__ import annotations
+
+__all__ = ["build_model", "trainable_parameters"]
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from s2s.errors import ConfigError, DataError, PluginError
+from s2s.model import Seq2Seq
+from s2s.nn.activation_checkpointing import checkpoint_activations
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import nn
+
+    from s2s.config import Config
+    from s2s.data.prepare import Prepared
+    from s2s.distributed import World
+    from s2s.plugin import Plugins
+    from s2s.run import RunDirectory
+    from s2s.task import Task
+
+
+def build_model(
+    config: Config, plugins: Plugins, world: World, task: Task, prepared: Prepared, run: RunDirectory
+) -> tuple[Seq2Seq, dict[str, Sequence[str]]]:
+    """The whole model on its device, and headings and lines for the first screen: what plugins did with its weights."""
+    model = _new_model(config, plugins, task).to(world.device)
+    _refuse_long_sentences(model, config, prepared)
+    reports = plugins.hook.s2s_prepare_model(
+        model=model,
+        config=config,
+        task=task,
+        corpora=[corpus for corpus, _ in prepared.train],
+        directory=run.path,
+        world=world,
+        plugins=plugins,
+    )
+    if not reports and (config.train.init_from or config.train.freeze):
+        raise ConfigError("train.init_from, train.freeze: no loaded plugin has them." + plugins.registry.absent())
+    if config.train.activations == "recompute":
+        checkpoint_activations(model)
+    return model, {heading: lines for report in reports for heading, lines in report.items()}
+
+
+def _new_model(config: Config, plugins: Plugins, task: Task) -> Seq2Seq:
+    """What `arch` names, whose initial weights depend on the seed and the model alone."""
+    torch.manual_seed(config.seed)
+    try:
+        model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
+    except TypeError as error:
+        if "abstract" in str(error):  # "Can't instantiate abstract class X with abstract method decode"
+            raise PluginError(f"arch={config.arch.name}: {error}; write what is missing") from None
+        raise
+    if not isinstance(model, Seq2Seq):
+        raise PluginError(f"arch={config.arch.name}: expected a Seq2Seq, got {type(model).__name__}")
+    return model
+
+
+def _refuse_long_sentences(model: Seq2Seq, config: Config, prepared: Prepared) -> None:
+    """Sentences longer than the model takes are an error before the first update, not after hours."""
+    limit = model.max_len
+    if limit is None:
+        return
+    if config.data.max_len > limit:
+        raise ConfigError(
+            f"data.max_len={config.data.max_len}, but arch={config.arch.name} takes at most {limit} tokens here; give "
+            f"data.max_len={limit}, or a model that takes more"
+        )
+    for corpus in prepared.valid:
+        longest = max((int(n.max(initial=0)) for n in corpus.lengths(np.arange(len(corpus)))), default=0) + 1
+        if longest > limit:
+            raise DataError(
+                f"a sentence of the development set has {longest} tokens, but arch={config.arch.name} takes at most "
+                f"{limit} here; leave it out, or choose a model that takes more"
+            )
+
+
+def trainable_parameters(model: Seq2Seq, arch: str) -> list[nn.Parameter]:
+    """The parameters that require a gradient; ConfigError if there are none."""
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    if not parameters:
+        raise ConfigError(f"arch={arch}: no parameter of the model is trainable; is all of it frozen?")
+    return parameters

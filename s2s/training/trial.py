@@ -1,0 +1,105 @@
+"""A trainer for a trial, and with it the seconds of an update, from parts of a batch where a whole one takes long."""
+
+from __future__ import annotations
+
+__all__ = ["Timing", "time_updates", "trial_run"]
+
+import tempfile
+import time
+from contextlib import contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from s2s.data.lazy_batch import split
+from s2s.log import Log
+from s2s.run import RunDirectory
+from s2s.training.build import build_trainer
+from s2s.training.train_step import n_tokens_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from s2s.config import Config
+    from s2s.data.batching import Pair
+    from s2s.distributed import World
+    from s2s.plugin import Plugins
+    from s2s.training.trainer import Trainer
+
+PARTS = (64, 16, 4)
+"""Parts of a batch that are tried, the smallest first, until one takes ENOUGH seconds"""
+ENOUGH = 3.0
+N_WHOLE = 8
+"""Whole updates that are timed at most where they are quick: batches differ in their padding"""
+
+
+class Timing(NamedTuple):
+    """Of one update of mean size."""
+
+    seconds: float
+    flops: float
+    """Floating-point operations a second; 0: the model does not count its own"""
+
+
+class _Run(NamedTuple):
+    """One update that was timed."""
+
+    seconds: float
+    n_tokens: int
+    """On both sides"""
+    operations: float
+
+
+@contextmanager
+def trial_run(config: Config, plugins: Plugins, world: World) -> Iterator[Trainer]:
+    """A trainer that leaves nothing behind but the prepared data; every process must call it."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Log(Path(folder), config.log, config.train.steps, rank=world.rank) as log,
+    ):
+        yield build_trainer(config, plugins, world, RunDirectory(Path(folder)), log)
+
+
+def time_updates(trainer: Trainer) -> Timing:
+    """Make a few updates with the trainer, which must not be used afterwards; every process must call it."""
+    batches = iter(trainer.batches())
+    batch = next(batches, None)
+    if batch is None:  # train.steps=0
+        return Timing(0.0, 0.0)
+    _run(trainer, _part(batch, PARTS[0]))  # warms up
+    before = _run(trainer, _part(batch, PARTS[0]))
+    for n in PARTS[1:]:
+        run = _run(trainer, _part(batch, n))
+        if trainer.world.any_true(run.seconds >= ENOUGH):
+            return _extrapolated(before, run, sum(n_tokens_of(batch)))
+        before = run
+    return _mean(trainer, chain([batch], islice(batches, N_WHOLE)))
+
+
+def _part(batch: Sequence[Pair], n: int) -> Sequence[Pair]:
+    """One of `n` parts of a batch, or of as many as it has pairs."""
+    return next(part for part in split(batch, n) if part)
+
+
+def _run(trainer: Trainer, batch: Sequence[Pair]) -> _Run:
+    began = time.monotonic()
+    result = trainer.train_step(batch, max(trainer.state.step, 1))
+    return _Run(time.monotonic() - began, result.n_tokens + result.n_src_tokens, result.flops or 0.0)
+
+
+def _extrapolated(small: _Run, large: _Run, n_tokens: int) -> Timing:
+    """A step of the optimizer, and so much for each token."""
+    slope = (large.seconds - small.seconds) / max(large.n_tokens - small.n_tokens, 1)
+    per_token = max(slope, 0.5 * large.seconds / large.n_tokens)
+    return Timing(large.seconds + per_token * (n_tokens - large.n_tokens), large.operations / large.seconds)
+
+
+def _mean(trainer: Trainer, batches: Iterable[Sequence[Pair]]) -> Timing:
+    """Of whole updates, until they have taken ENOUGH seconds."""
+    runs: list[_Run] = []
+    for batch in batches:
+        if runs and trainer.world.any_true(sum(run.seconds for run in runs) > ENOUGH):
+            break
+        runs.append(_run(trainer, batch))
+    seconds = sum(run.seconds for run in runs)
+    return Timing(max(seconds / len(runs), 1e-4), sum(run.operations for run in runs) / max(seconds, 1e-4))

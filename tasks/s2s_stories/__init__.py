@@ -1,0 +1,99 @@
+"""Questions about short stories, in the manner of bAbI's first three tasks, as a plugin; docs/families/memory.md."""
+
+from __future__ import annotations
+
+__all__ = ["AccuracyConfig", "BabiConfig", "GeneratedConfig", "StoriesConfig", "s2s_register"]
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from s2s import Choice, ConfigError, Registry, hookimpl
+from s2s.config import Range, at_least, refuse_outside
+
+if TYPE_CHECKING:
+    from s2s_stories.task import Stories
+
+MOST_FACTS = 3
+
+
+@dataclass(kw_only=True)
+class GeneratedConfig(Choice):
+    """Stories of people who go about and carry things, each with one question that is answered by one word."""
+
+    facts: int = 1
+    """Sentences that an answer follows from. 1: where is Nadia? 2: where is the lamp? 3: where was the lamp before the
+    garden?"""
+    stories: int = 10_000
+    """Training stories; none of them is among the held-out ones."""
+    held_out: int = 1_000
+    """Stories of the development set, and of the test set."""
+    sentences: int = 10
+    """Most sentences before a question, or more where they do not answer any yet."""
+    seed: int = 1
+    """Seed of the stories."""
+
+    def __post_init__(self) -> None:
+        sizes = ("stories", "held_out", "sentences")
+        refuse_outside("", self, **dict.fromkeys(sizes, at_least(1)), facts=Range(1, MOST_FACTS))
+
+
+@dataclass(kw_only=True)
+class BabiConfig(Choice):
+    """Files in the format of the bAbI tasks: numbered sentences, and questions with their answers behind a tab."""
+
+    files: list[str] = field(default_factory=list)
+    """Files such as qa1_single-supporting-fact_train.txt."""
+    invalid: Literal["error", "drop"] = "error"
+    """What to do with a line that cannot be read: stop, or drop and count it."""
+
+
+@dataclass(kw_only=True)
+class AccuracyConfig(Choice):
+    """Share of outputs that equal a reference, in percent."""
+
+
+@dataclass(kw_only=True)
+class StoriesConfig(Choice):
+    """A story and a question in, the answer out."""
+
+    train: Any = None
+    """Training stories: {corpus: babi, files: [qa1_train.txt]}, a .tsv or .jsonl of texts, whose last sentence is the
+    question, and answers, or several corpora as {name: {files: [a.tsv], weight: 2}, …}. null: generated ones."""
+    valid: Any = None
+    """Development stories, in the same forms; null: none, or generated ones."""
+    test: Any = None
+    """Test stories, in the same forms."""
+    invalid: Literal["error", "drop"] = "error"
+    """What to do with a line that cannot be read: stop, or drop and count it."""
+    facts: int = 1
+    """Sentences that the answer to a generated question follows from, 1 to 3."""
+    stories: int = 10_000
+    """Generated training stories."""
+    sentences: int = 10
+    """Most sentences of a generated story."""
+    synthetic_seed: int = 1
+    """Seed of the generated stories."""
+    metrics: list[Any] = field(default_factory=lambda: ["accuracy"])
+    """Metrics of the answers, the main one first."""
+
+    def __post_init__(self) -> None:
+        sizes = {"stories": at_least(1), "sentences": at_least(1)}
+        refuse_outside("task", self, **sizes, facts=Range(1, MOST_FACTS))
+        if (self.valid or self.test) and not self.train:
+            raise ConfigError("task.valid or task.test is given without task.train; give task.train=stories.tsv")
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    """The task, its corpora and its metric."""
+    registry.corpus("stories", GeneratedConfig, "s2s_stories.generator:Generated")
+    registry.corpus("babi", BabiConfig, "s2s_stories.babi:Babi")
+    registry.metric("accuracy", AccuracyConfig, "s2s_stories.accuracy:Accuracy")
+    registry.task("stories", StoriesConfig, partial(_build, registry))
+
+
+def _build(registry: Registry, config: StoriesConfig) -> Stories:
+    from s2s_stories.task import Stories  # imports torch through the data
+
+    return Stories(config, registry)

@@ -1,0 +1,112 @@
+"""A command in a forked child: its own folder, streams and limits, since it may hang, crash, or be killed."""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from tiny_runs import COMMANDS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+CPU_SECONDS = 40
+"""A child that computes for longer hangs; the longest case takes 3 s"""
+WALL_SECONDS = 240
+"""So does one that is not done after so long, on a machine that others use"""
+MEMORY = 6 << 30
+"""Bytes of address space beyond which a child runs out of memory"""
+
+
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    command: str
+    code: int
+    """Negative: the signal that ended it"""
+    out: str
+    err: str
+    is_late: bool = False
+
+
+class Child:
+    """A command under way in `folder`."""
+
+    def __init__(
+        self, folder: Path, command: str, arguments: Sequence[str], env: Mapping[str, str] | None = None
+    ) -> None:
+        self.command, self.began = command, time.monotonic()
+        self.streams = Path(tempfile.mkdtemp(prefix="streams-", dir=folder.parent))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of threads; ours are idle
+            self.pid = os.fork()
+        if not self.pid:
+            _become(folder, self.streams, command, arguments, env or {})
+        self.waits = os.pidfd_open(self.pid)
+
+    def is_running(self, seconds: float) -> bool:
+        """Whether it still runs after so many seconds."""
+        return not select.select([self.waits], [], [], seconds)[0]
+
+    def cpu_seconds(self) -> float:
+        """What its main thread has computed so far: where it is in its work, whatever else the machine does."""
+        try:
+            return int(Path(f"/proc/{self.pid}/schedstat").read_text().split()[0]) / 1e9
+        except (OSError, IndexError):
+            return float("inf")
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal; it is ours until `end`, even when it is done."""
+        os.kill(self.pid, number)
+
+    def end(self) -> Ended:
+        """Wait for it, and end one that hangs."""
+        is_late = self.is_running(max(0.0, WALL_SECONDS - (time.monotonic() - self.began)))
+        if is_late:
+            self.signal(signal.SIGKILL)
+        code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        os.close(self.waits)
+        out, err = ((self.streams / name).read_bytes().decode(errors="replace") for name in ("out", "err"))
+        for name in ("out", "err"):
+            (self.streams / name).unlink()
+        self.streams.rmdir()
+        return Ended(self.command, code, out, err, is_late or code == -signal.SIGXCPU)
+
+
+def run(folder: Path, command: str, arguments: Sequence[str], env: Mapping[str, str] | None = None) -> Ended:
+    """A command in a child of its own, from beginning to end."""
+    return Child(folder, command, arguments, env).end()
+
+
+def _become(folder: Path, streams: Path, command: str, arguments: Sequence[str], env: Mapping[str, str]) -> None:
+    """Be the command; never returns."""
+    code = 3
+    try:
+        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        torch.set_num_threads(1)  # the parent's threads did not come along
+        os.chdir(folder)
+        os.environ.update(env)
+        for descriptor, name in enumerate((os.devnull, streams / "out", streams / "err")):
+            os.dup2(os.open(name, os.O_RDWR | os.O_CREAT, 0o600), descriptor)
+        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", buffering=1)  # noqa: SIM115
+        sys.argv = [command, *arguments]
+        code = COMMANDS[command](arguments)
+        sys.stdout.flush()
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else 1
+    except BaseException:
+        traceback.print_exc(file=sys.stderr)
+    finally:
+        os._exit(code)

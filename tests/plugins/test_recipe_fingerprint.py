@@ -1,0 +1,92 @@
+"""The fingerprint of a corpus against counting everything at once."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from s2s.task import Example, Rejected, Sources
+from s2s_recipe import corpus_pass
+from s2s_recipe.counting import DistinctCounter, hashed
+from s2s_recipe.fingerprint import Fingerprint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+class Lines:
+    """A task as far as a fingerprint asks: pairs per split."""
+
+    def __init__(self, **splits: list[Any]) -> None:
+        self.splits = splits
+
+    def sources(self) -> Sources:
+        return Sources(files=[Path("pairs.tsv")])
+
+    def corpora(self, split: str) -> Sequence[tuple[str, float]]:
+        return [(split, 1.0)] if split in self.splits else []
+
+    def examples(self, split: str, corpus: str) -> Iterator[Any]:
+        return iter(self.splits[split])
+
+
+def sentence(rng: random.Random, most: int = 30) -> str:
+    return " ".join(str(rng.randrange(900)) for _ in range(rng.randint(1, most)))
+
+
+def take(**splits: list[Any]) -> Fingerprint:
+    return corpus_pass.take(Lines(**splits))  # type: ignore[arg-type]
+
+
+def test_it_counts_what_counting_everything_counts() -> None:
+    rng = random.Random(1)
+    pairs = [Example(sentence(rng), sentence(rng, 50)) for _ in range(3000)]
+    pairs += pairs[:600]
+    found = take(train=[*pairs, Rejected("empty")])
+    assert (found.n_pairs, found.n_rejected) == (3600, 1)
+    assert found.duplicates == pytest.approx(600 / 3600, abs=1e-4)
+    for side, name in ((found.src, "src"), (found.tgt, "tgt")):
+        lines = [getattr(pair, name) for pair in pairs]
+        lengths = sorted(len(line.split()) for line in lines)
+        assert side.n_words == sum(lengths)
+        assert side.n_characters == sum(map(len, lines))
+        assert side.n_types == len({word for line in lines for word in line.split()})
+        assert side.lengths == tuple(lengths[max(int(np.ceil(q * len(lengths))), 1) - 1] for q in corpus_pass.QUANTILES)
+
+
+def test_it_does_not_depend_on_the_size_of_its_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(2)
+    pairs = [Example(sentence(rng), sentence(rng)) for _ in range(500)]
+    whole = take(train=pairs, valid=pairs[:50])
+    monkeypatch.setattr(corpus_pass, "BLOCK", 7)
+    assert take(train=pairs, valid=pairs[:50]) == whole
+
+
+def test_it_finds_held_out_sources_in_the_training_corpus() -> None:
+    train = [Example(f"s {n}", f"t {n}") for n in range(100)]
+    valid = [Example(f"s {n}", "another") for n in range(90, 110)]
+    assert take(train=train, valid=valid).overlap == {"valid": 0.5}
+
+
+def test_of_nothing_it_is_empty() -> None:
+    found = take(train=[])
+    assert (found.n_pairs, found.duplicates, found.tgt.lengths) == (0, 0.0, (0, 0, 0, 0))
+
+
+def test_its_record_gives_it_back() -> None:
+    found = take(train=[Example("a b", "c")], test=[Example("a b", "x")])
+    assert Fingerprint.of_record(found.record()) == found
+    assert "1 pairs" in found.describe()
+
+
+@pytest.mark.parametrize("n", [1000, 200_000])
+def test_the_distinct_counter_is_exact_while_small_and_close_beyond(n: int) -> None:
+    counter = DistinctCounter(most=4096)
+    for _ in range(2):
+        counter.add(hashed(str(i)) for i in range(n))
+    assert len(counter.kept) <= 4096
+    assert len(counter) == (n if n <= 4096 else pytest.approx(n, rel=0.08))

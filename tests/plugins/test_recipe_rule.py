@@ -1,0 +1,120 @@
+"""recipe=auto: what it decides for corpora and machines of several sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from s2s.compose import compose
+from s2s.config import Config
+from s2s.plugin import load_plugins
+from s2s_recipe import AutoConfig, Fingerprint, Hardware, Side, Situation
+from s2s_recipe.plan import Plan
+from s2s_recipe.rule import LADDER, UTILISATION, auto
+from s2s_recipe.situation import recipe_of
+
+PLUGINS = load_plugins()
+CPU = Hardware("cpu", 1, 2, 1e11, 5e10, 20 * 2**30)
+GPU = Hardware("cuda", 8, 0, 8 * 5e13, 8 * 5e14, 70 * 2**30)
+
+
+def corpus(n_pairs: int, length: int = 20, *, from_files: bool = True) -> Fingerprint:
+    words = n_pairs * length
+    side = Side(words, 6 * words, 5 * int(words**0.65), (length, 2 * length, 3 * length, 4 * length))
+    return Fingerprint(n_pairs, 0, side, side, 0.0, from_files=from_files)
+
+
+def decide(
+    fingerprint: Fingerprint, hardware: Hardware = CPU, seconds: float | None = None, *arguments: str
+) -> dict[str, Any]:
+    composed = compose(Config, ["task=translation", *arguments], PLUGINS)
+    given = {a.partition("=")[0]: int(a.partition("=")[2]) for a in arguments}
+    found = auto(AutoConfig(name="auto"))(Situation(fingerprint, hardware, composed.config, given, seconds))
+    return {decision.key: decision.value for decision in found}
+
+
+def test_more_time_takes_a_model_that_is_no_smaller_and_sees_more() -> None:
+    plans = [decide(corpus(160_000), seconds=60.0 * minutes) for minutes in (5, 20, 60, 480, 5000)]
+    widths = [plan["arch.d_model"] for plan in plans]
+    assert widths == sorted(widths)
+    assert len(set(widths)) > 2
+
+
+def test_more_text_takes_more_subwords_and_less_dropout() -> None:
+    plans = [decide(corpus(n), GPU) for n in (5_000, 160_000, 4_500_000)]
+    sizes = [plan["task.vocab_size"] for plan in plans]
+    assert sizes == sorted(sizes)
+    assert 1000 <= sizes[0] <= 3000
+    assert sizes[-1] > 25_000
+    dropouts = [plan["arch.dropout"] for plan in plans]
+    assert dropouts == sorted(dropouts, reverse=True)
+
+
+def test_the_papers_corpus_on_the_papers_machine_gets_the_papers_width() -> None:
+    plan = decide(corpus(4_500_000, 25), GPU, 12 * 3600.0)
+    assert (plan["arch.d_model"], plan["arch.n_encoder_layers"], plan["train.tokens"]) == (512, 6, 25_000)
+
+
+def test_the_first_validation_and_checkpoint_come_within_the_first_tenth() -> None:
+    for n in (500, 30_000, 160_000):
+        plan = decide(corpus(n), CPU, 600.0)
+        assert max(plan["valid.every"], plan["checkpoint.every"]) <= plan["train.steps"] / 10
+        assert plan["schedule.warmup"] <= plan["train.steps"] / 2
+
+
+def test_what_is_given_is_kept_and_the_rest_follows() -> None:
+    plan = decide(corpus(30_000), CPU, None, "train.steps=500", "train.tokens=2000")
+    assert (plan["train.steps"], plan["schedule.warmup"], plan["valid.every"]) == (500, 50, 25)
+    assert plan["train.tokens"] == 2000
+
+
+def test_a_built_in_corpus_keeps_its_subwords() -> None:
+    assert "task.vocab_size" not in decide(corpus(20_000, 8, from_files=False))
+
+
+@pytest.mark.parametrize("memory", [2**28, 2**31])
+def test_a_model_that_memory_does_not_hold_is_not_taken(memory: int) -> None:
+    small = Hardware("cuda", 1, 0, 5e13, 5e14, memory)
+    width = decide(corpus(4_500_000, 25), small, 1e6)["arch.d_model"]
+    size = next(size for size in LADDER if size.d_model == width)
+    assert 28 * size.n_weights < memory
+
+
+def test_every_decision_composes_and_says_why() -> None:
+    composed = compose(Config, ["task=translation"], PLUGINS)
+    for n in (0, 1, 5_000, 30_000_000):
+        situation = Situation(corpus(n), CPU, composed.config, {}, None)
+        decisions = list(auto(AutoConfig(name="auto"))(situation))
+        assert all(decision.reason for decision in decisions)
+        plan = Plan("recipe=auto", tuple(decisions))
+        config = compose(Config, ["task=translation"], PLUGINS, plan.settings()).config
+        assert config.arch.d_model in {size.d_model for size in LADDER}
+
+
+def test_a_task_gets_the_kind_of_model_that_its_preset_advises() -> None:
+    parts = "task.tasks={a: {name: translation, joint: false}, b: {name: parsing}}"
+    text = ["task.train=a.txt", "task.tokenizer=runs/mine"]
+    for arguments, kind in (
+        (["task=translation"], "transformer"),
+        (["task=multitask", parts], "multidecoder"),
+        (["task=language_model", *text], "transformer_lm"),
+    ):
+        composed = compose(Config, arguments, PLUGINS)
+        assert recipe_of(composed) == "auto"
+        decisions = auto(AutoConfig(name="auto"))(Situation(corpus(30_000), CPU, composed.config, {}, None))
+        config = compose(Config, arguments, PLUGINS, Plan("recipe=auto", tuple(decisions)).settings()).config
+        assert config.arch.name == kind
+        assert config.arch.d_model in {size.d_model for size in LADDER}  # type: ignore[attr-defined]
+
+
+def test_a_speed_that_was_reached_counts_for_the_size_that_reached_it() -> None:
+    composed = compose(Config, ["task=translation"], PLUGINS)
+
+    def width(reached: float | None) -> int:
+        decisions = auto(AutoConfig(name="auto"))(Situation(corpus(160_000), CPU, composed.config, {}, 1200.0, reached))
+        return next(d.value for d in decisions if d.key == "arch.d_model")
+
+    estimated = UTILISATION[width(None)] * CPU.fp32
+    assert width(estimated) == width(None), "the estimate was right"
+    assert width(8 * estimated) > width(None) >= width(estimated / 8)

@@ -1,0 +1,74 @@
+"""The attack sees what it is for; its families run whole in the long tests."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from attack import sandbox
+from attack.__main__ import FAMILIES, main
+from attack.flips import flip
+from attack.sandbox import run
+from attack.verdicts import BAD, Verdict, judge
+from tiny_runs import COMMANDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
+
+def says(text: str, code: int) -> Callable[[object], int]:
+    return lambda _: print(text, file=sys.stderr) or code
+
+
+@pytest.mark.parametrize(
+    ("command", "is_same", "verdict"),
+    [
+        (says("", 0), True, Verdict.FINE),
+        (says("", 0), False, Verdict.SILENT),
+        (says("warning: one was passed over", 0), False, Verdict.WARNED),
+        (says("s2s-x: error: no such file", 2), False, Verdict.REFUSED),
+        (says("", 2), True, Verdict.TRACEBACK),
+        (says("s2s-x: error: one\ns2s-x: error: two", 2), True, Verdict.TRACEBACK),
+        (says("s2s-x: error: no such file", 7), True, Verdict.TRACEBACK),
+        (lambda _: 1 // 0, True, Verdict.TRACEBACK),
+        (lambda _: sandbox.os.abort(), True, Verdict.TRACEBACK),
+        (lambda _: time.sleep(60), True, Verdict.HANG),
+    ],
+    ids=["fine", "silent", "warned", "refused", "no line", "two lines", "odd code", "raised", "crashed", "hung"],
+)
+def test_every_end_of_a_command_has_its_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Callable[[object], int], is_same: bool, verdict: Verdict
+) -> None:
+    monkeypatch.setitem(COMMANDS, "s2s-x", command)
+    monkeypatch.setattr(sandbox, "WALL_SECONDS", 1.5)
+    (tmp_path / "here").mkdir()
+    assert judge(0, "", run(tmp_path / "here", "s2s-x", []), is_same).verdict is verdict
+
+
+def test_a_flip_changes_one_bit_and_no_time(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(bytes(9))
+    before = file.stat().st_mtime_ns
+    time.sleep(0.01)
+    flip(file, 4, 3)
+    assert file.read_bytes() == bytes([0, 0, 0, 0, 8, 0, 0, 0, 0])
+    assert file.stat().st_mtime_ns == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_some_of_each_family_come_to_no_harm(
+    family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log"
+    monkeypatch.setattr(sys, "argv", ["attack", family, "--count", "6", "--seed", "2", "--log", str(log)])
+    assert main() == 0, capsys.readouterr().out
+    assert not any(verdict in log.read_text() for verdict in BAD)
+    n_cases = len(log.read_text().splitlines())
+    assert main() == 0, "what is done is read from the log"
+    assert len(log.read_text().splitlines()) == n_cases
