@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # What each option for small corpora brings: one small model, a few thousand pairs of Tatoeba English-German, a row an
 # option, equal numbers of updates. Usage: benchmarks/few_pairs.sh FOLDER RESULTS [ROW …]
-# FOLDER holds train.en.gz train.de.gz test.en test.de; the first PAIRS=1000 of the training pairs are used, for
-# back-translation the next MONO=2000 lines as monolingual text, and the first TEST=1000 test sentences. RESULTS gets
-# ROW-SEED.json for each row; a row that is there is not made again.
+# FOLDER holds train.en.gz train.de.gz test.en test.de; the first PAIRS=5000 of the training pairs are used, for
+# back-translation the next MONO=20000 lines as monolingual text, and the first TEST=2000 test sentences. RESULTS gets
+# ROW-SEED.json for each row; a row that is there is not made again. STEPS=2000 updates are some 40 epochs.
 set -euo pipefail
 data=$1 results=$2
 shift 2
-pairs=${PAIRS:-1000} mono=${MONO:-2000} test=${TEST:-1000} seed=${SEED:-1} steps=${STEPS:-300}
+pairs=${PAIRS:-5000} mono=${MONO:-20000} test=${TEST:-2000} seed=${SEED:-1} steps=${STEPS:-2000}
 work=runs/few_pairs_$pairs
 mkdir -p "$work" "$results"
 for side in en de; do # sed reads all of its input, which head would not
@@ -18,9 +18,9 @@ done
 there="[$work/train.en,$work/train.de]" back="[$work/train.de,$work/train.en]"
 
 train() { # RUN CORPORA UPDATES [option …]
-    s2s-train task=translation "task.train=$2" task.vocab_size=1000 arch=transformer arch.n_encoder_layers=2 \
-        arch.n_decoder_layers=2 arch.d_model=64 arch.d_ff=128 arch.n_heads=4 arch.dropout=0.2 arch.norm=pre \
-        schedule=cosine schedule.lr=5e-3 schedule.warmup=50 train.steps="$3" train.tokens=1000 train.clip=1 \
+    s2s-train task=translation "task.train=$2" task.vocab_size=${VOCAB:-2000} arch=transformer arch.n_encoder_layers=2 \
+        arch.n_decoder_layers=2 arch.d_model=96 arch.d_ff=192 arch.n_heads=4 arch.dropout=0.2 arch.norm=pre \
+        schedule=cosine schedule.lr=4e-3 schedule.warmup=200 train.steps="$3" train.tokens=1500 train.clip=1 \
         train.threads=1 valid.every=0 checkpoint.every="$3" log.tensorboard=false seed="$seed" run="$work/$1" "${@:4}" --quiet
 }
 
