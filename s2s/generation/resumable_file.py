@@ -1,7 +1,8 @@
 """An output file that a killed command can continue.
 
-While it grows it is FILE.partial, and FILE.partial.json says what it is made of. When it is done it is renamed to FILE,
-and .FILE.made-of.json says what it was made of. So a FILE is always whole, nothing is added to the outputs of another
+While it grows it is FILE.partial, FILE.partial.json says what it is made of, and FILE.partial.crc has a checksum of
+each write, since a disk may change what a killed command left. When it is done it is renamed to FILE, and
+.FILE.made-of.json says what it was made of. So a FILE is always whole, nothing is added to the outputs of another
 input or model, no FILE is taken for that of another, and no other file is written over.
 """
 
@@ -12,6 +13,8 @@ __all__ = ["ResumableFile"]
 import fcntl
 import json
 import os
+import struct
+import zlib
 from typing import TYPE_CHECKING, Any
 
 from s2s.compose import differences
@@ -22,6 +25,10 @@ from s2s.io.json_files import dump_record, read_record
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
+
+
+ENTRY = struct.Struct("<QI")
+"""How many bytes were written at once, and their CRC-32"""
 
 
 class ResumableFile:
@@ -41,13 +48,14 @@ class ResumableFile:
         self.path, self.n_lines = path, n_lines
         self.partial = path.with_name(f"{path.name}.partial")
         self.header = path.with_name(f"{path.name}.partial.json")
+        self.checksums = path.with_name(f"{path.name}.partial.crc")
         self.record = path.with_name(f".{path.name}.made-of.json")
         self.descriptor = -1
 
     def files(self) -> list[Path]:
         """Every file that is written."""
         temporary = [atomic.temporary(path) for path in (self.header, self.record)]
-        return [self.path, self.partial, self.header, self.record, *temporary]
+        return [self.path, self.partial, self.header, self.checksums, self.record, *temporary]
 
     def is_done(self, made_of: Mapping[str, Any]) -> bool:
         """Whether an earlier command wrote the whole file; raises DataError if it wrote another one there."""
@@ -62,7 +70,7 @@ class ResumableFile:
             raise DataError(f"{self.path} is not as it was written; remove it, or {self.otherwise}")
         self._refuse_other(f"{self.path} is another output", written["made_of"], made_of)
         if self._own(self.header):  # of a command that was killed before it tidied up
-            self.header.unlink()
+            self._tidy_up()
         return True
 
     def begin(self, made_of: Mapping[str, Any]) -> int:
@@ -71,10 +79,11 @@ class ResumableFile:
         self._open()
         os.truncate(self.descriptor, 0)
         atomic.write_file(self.header, dump_record({"output": self.path.name, "made_of": made_of}))
+        self.checksums.write_bytes(b"")
         return 0
 
     def resume(self, made_of: Mapping[str, Any]) -> int:
-        """How many groups an unfinished file holds; what comes after them is cut off."""
+        """How many groups an unfinished file holds as they were written; what comes after them is cut off."""
         if not self.partial.exists() or not self.partial.stat().st_size:  # killed before the header was there
             return self.begin(made_of)
         self._refuse_strangers()
@@ -82,8 +91,10 @@ class ResumableFile:
         header = self._own(self.header)
         assert header is not None
         self._refuse_other(f"{self.partial} cannot be continued", header["made_of"], made_of)
+        os.truncate(self.descriptor, self._n_intact())
         n_groups, end = self._whole_groups()
         os.truncate(self.descriptor, end)
+        self.checksums.write_bytes(_checksum(self.partial.read_bytes()))
         return n_groups
 
     def made_of(self) -> dict[str, Any]:
@@ -96,10 +107,13 @@ class ResumableFile:
 
     def write(self, lines: Iterable[str]) -> None:
         """Append lines; they are with the system when this returns, and survive the command."""
-        data = memoryview("".join(f"{line}\n" for line in lines).encode())
+        written = "".join(f"{line}\n" for line in lines).encode()
+        data = memoryview(written)
         try:
             while data:
                 data = data[os.write(self.descriptor, data) :]
+            with self.checksums.open("ab") as file:
+                file.write(_checksum(written))
         except OSError as error:
             error.filename = str(self.partial)
             raise
@@ -112,7 +126,7 @@ class ResumableFile:
         atomic.write_file(self.record, dump_record({**header, "sha256": atomic.sha256(self.partial)}))
         os.replace(self.partial, self.path)  # noqa: PTH105  beside os.fsync, whose order with it matters
         atomic.fsync(self.path.parent)
-        self.header.unlink()
+        self._tidy_up()
         self.close()
 
     def unfinished(self) -> str:
@@ -124,6 +138,24 @@ class ResumableFile:
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
+
+    def _tidy_up(self) -> None:
+        """Remove what belongs to a growing file; the header last, which says that the rest is ours."""
+        self.checksums.unlink(missing_ok=True)
+        self.header.unlink()
+
+    def _n_intact(self) -> int:
+        """Bytes of the growing file from its beginning that are as they were written."""
+        end, size = 0, self.partial.stat().st_size
+        if not self.checksums.exists():
+            return 0
+        with self.checksums.open("rb") as checksums, self.partial.open("rb") as file:
+            while expected := checksums.read(ENTRY.size):
+                n_bytes = ENTRY.unpack(expected)[0] if len(expected) == ENTRY.size else size + 1
+                if end + n_bytes > size or _checksum(file.read(n_bytes)) != expected:
+                    break
+                end += n_bytes
+        return end
 
     def _open(self) -> None:
         try:
@@ -154,9 +186,9 @@ class ResumableFile:
     def _refuse_strangers(self) -> None:
         """Raise DataError if a file is in the way that was not written for this output."""
         strangers = [path for path in (self.header, self.record) if os.path.lexists(path) and not self._own(path)]
-        unclaimed = os.path.isfile(self.partial) and not os.path.lexists(self.header)  # noqa: PTH113  no name is too long
-        if unclaimed and self.partial.stat().st_size:
-            strangers.append(self.partial)
+        if not os.path.lexists(self.header):
+            growing = (self.partial, self.checksums)
+            strangers += [p for p in growing if os.path.isfile(p) and p.stat().st_size]  # noqa: PTH113  no name is too long
         if strangers:
             raise DataError(
                 f"output={self.path} would write over {strangers[0]}, which is damaged, or was not written for this "
@@ -179,6 +211,11 @@ class ResumableFile:
                 if seen == self.n_lines:
                     n_groups, end, seen = n_groups + 1, at, 0
         return n_groups, end
+
+
+def _checksum(data: bytes) -> bytes:
+    """The entry of the checksums for data that were written at once."""
+    return ENTRY.pack(len(data), zlib.crc32(data))
 
 
 def _behind_links(path: Path) -> Path:
