@@ -7,7 +7,7 @@ WORKERS ?= 2
 # Idle threads sleep instead of spinning: on a machine that others use, spinning costs a factor of ten.
 export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: demo docs test fuzz attack test-sanitize test-long test-gpu test-wheel check format clean
+.PHONY: demo docs test fuzz attack mutate test-sanitize test-long test-gpu test-wheel check format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("s2s needs Python 3.11 or newer: make PYTHON=python3.12 …" if sys.version_info < (3, 11) else 0)'
@@ -48,11 +48,18 @@ attack: $(READY)
 test-gpu: $(READY)
 	$(BIN)/python -m pytest -q -m gpu
 
+# A sample of small changes of the core, each of which a test ought to see; it goes on where its log ends. One line alone:
+# PYTHONPATH=tests/harness python -m mutation --only s2s/io/lock.py:40
+COUNT ?= 50
+mutate: $(READY)
+	mkdir -p build
+	PYTHONPATH=tests/harness $(BIN)/python -m mutation s2s --seed $(SEED) --count $(COUNT) --log build/mutation-$(SEED).jsonl
+
 # The functions in C compiled with AddressSanitizer and UBSan: a read or write beyond an array ends the tests.
 SANITIZED := $(CURDIR)/build/sanitized
 test-sanitize: $(READY)
 	mkdir -p $(SANITIZED)
-	printf '#!/bin/sh\nexec gcc -g "$$@" -fsanitize=address,undefined -fno-sanitize-recover=all\n' > $(SANITIZED)/cc
+	printf '#!/bin/sh\nexec gcc -g "$$@" -O1 -fsanitize=address,undefined -fno-sanitize-recover=all\n' > $(SANITIZED)/cc
 	chmod +x $(SANITIZED)/cc
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
 		XDG_CACHE_HOME=$(SANITIZED) CC=$(SANITIZED)/cc S2S_KERNELS=native $(BIN)/python -m pytest -q -n 0 -p no:cacheprovider \

@@ -2,6 +2,7 @@
 
     FILE.partial          grows by groups of lines, under a lock of the command that writes it
     FILE.partial.json     what it is made of: input, checkpoint, options
+    FILE.partial.crc      a checksum of each write, since a disk may change what a killed command left
     FILE                  the whole output: FILE.partial, renamed
     .FILE.made-of.json    what FILE was made of, and its checksum
 
@@ -16,6 +17,8 @@ __all__ = ["ResumableFile"]
 import fcntl
 import json
 import os
+import struct
+import zlib
 from typing import TYPE_CHECKING, Any
 
 from s2s.compose import differences
@@ -26,6 +29,10 @@ from s2s.io.json_files import dump_record, read_record
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
+
+
+ENTRY = struct.Struct("<QI")
+"""How many bytes were written at once, and their CRC-32"""
 
 
 class ResumableFile:
@@ -45,13 +52,14 @@ class ResumableFile:
         self.path, self.n_lines = path, n_lines
         self.partial = path.with_name(f"{path.name}.partial")
         self.header = path.with_name(f"{path.name}.partial.json")
+        self.checksums = path.with_name(f"{path.name}.partial.crc")
         self.record = path.with_name(f".{path.name}.made-of.json")
         self.descriptor = -1
 
     def files(self) -> list[Path]:
         """Every file that is written."""
         temporary = [atomic.temporary(path) for path in (self.header, self.record)]
-        return [self.path, self.partial, self.header, self.record, *temporary]
+        return [self.path, self.partial, self.header, self.checksums, self.record, *temporary]
 
     def is_done(self, made_of: Mapping[str, Any]) -> bool:
         """Whether an earlier command finished the file; DataError if it is the output of something else."""
@@ -63,7 +71,7 @@ class ResumableFile:
             )
         self._refuse_other(f"{self.path} is another output", self.made_of(f"or {self.otherwise}"), made_of)
         if self._read(self.header):  # the command was killed after it had renamed FILE.partial
-            self.header.unlink()
+            self._tidy_up()
         return True
 
     def made_of(self, advice: str = "and make it again") -> dict[str, Any]:
@@ -79,24 +87,30 @@ class ResumableFile:
         self._open()
         os.truncate(self.descriptor, 0)
         atomic.write_file(self.header, dump_record({"output": self.path.name, "made_of": made_of}))
+        self.checksums.write_bytes(b"")
         return 0
 
     def resume(self, made_of: Mapping[str, Any]) -> int:
-        """The number of whole groups in FILE.partial, after which writing continues."""
+        """The number of groups in FILE.partial that are whole and as they were written; writing continues there."""
         if not self.partial.exists() or not self.partial.stat().st_size:  # killed before the header was written
             return self.begin(made_of)
         self._open()
         self._refuse_other(f"{self.partial} cannot be continued", self._header()["made_of"], made_of)
+        os.truncate(self.descriptor, self._n_intact())
         n_groups, end = self._whole_groups()
         os.truncate(self.descriptor, end)
+        self.checksums.write_bytes(_checksum(self.partial.read_bytes()))
         return n_groups
 
     def write(self, lines: Iterable[str]) -> None:
         """Append lines; once this returns, they survive the end of the process."""
-        data = memoryview("".join(f"{line}\n" for line in lines).encode())
+        written = "".join(f"{line}\n" for line in lines).encode()
+        data = memoryview(written)
         try:
             while data:
                 data = data[os.write(self.descriptor, data) :]
+            with self.checksums.open("ab") as file:
+                file.write(_checksum(written))
         except OSError as error:
             error.filename = str(self.partial)
             raise
@@ -107,7 +121,7 @@ class ResumableFile:
         atomic.write_file(self.record, dump_record({**self._header(), "sha256": atomic.sha256(self.partial)}))
         os.replace(self.partial, self.path)  # noqa: PTH105  beside os.fsync, whose order with it matters
         atomic.fsync(self.path.parent)
-        self.header.unlink()
+        self._tidy_up()
         self.close()
 
     def unfinished(self) -> str:
@@ -119,6 +133,24 @@ class ResumableFile:
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
+
+    def _tidy_up(self) -> None:
+        """Remove what belongs to a growing file; the header last, which says that the rest is ours."""
+        self.checksums.unlink(missing_ok=True)
+        self.header.unlink()
+
+    def _n_intact(self) -> int:
+        """Bytes of the growing file from its beginning that are as they were written."""
+        end, size = 0, self.partial.stat().st_size
+        if not self.checksums.exists():
+            return 0
+        with self.checksums.open("rb") as checksums, self.partial.open("rb") as file:
+            while expected := checksums.read(ENTRY.size):
+                n_bytes = ENTRY.unpack(expected)[0] if len(expected) == ENTRY.size else size + 1
+                if end + n_bytes > size or _checksum(file.read(n_bytes)) != expected:
+                    break
+                end += n_bytes
+        return end
 
     def _open(self) -> None:
         """Open FILE.partial and lock it, where the file system has locks."""
@@ -156,9 +188,9 @@ class ResumableFile:
     def _refuse_foreign_files(self) -> None:
         """DataError if one of the files to write exists, but was not written for this output."""
         foreign = [path for path in (self.header, self.record) if os.path.lexists(path) and not self._read(path)]
-        unclaimed = os.path.isfile(self.partial) and not os.path.lexists(self.header)  # noqa: PTH113  no name is too long
-        if unclaimed and self.partial.stat().st_size:
-            foreign.append(self.partial)
+        if not os.path.lexists(self.header):
+            growing = (self.partial, self.checksums)
+            foreign += [p for p in growing if os.path.isfile(p) and p.stat().st_size]  # noqa: PTH113  no name is too long
         if foreign:
             raise DataError(
                 f"output={self.path} would write over {foreign[0]}, which is damaged, or was not written for this "
@@ -180,6 +212,11 @@ class ResumableFile:
                 if n_lines == self.n_lines:
                     n_groups, end, n_lines = n_groups + 1, position, 0
         return n_groups, end
+
+
+def _checksum(data: bytes) -> bytes:
+    """The entry of the checksums for data that were written at once."""
+    return ENTRY.pack(len(data), zlib.crc32(data))
 
 
 def _behind_links(path: Path) -> Path:

@@ -44,8 +44,9 @@ class Scene:
 def call_here(folder: Path, command: str, arguments: list[str]) -> None:
     """A command in this process, so that its children need not import again what it imports: 5 s of each."""
     torch.set_num_threads(1)
-    with contextlib.chdir(folder), contextlib.redirect_stdout(None):
-        assert COMMANDS[command](arguments) == 0
+    with contextlib.chdir(folder):
+        code = COMMANDS[command](arguments)
+    assert code == 0, f"{command}: {code}"
 
 
 def _copied(source: Path, target: Path) -> Path:

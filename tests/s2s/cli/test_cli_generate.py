@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import time
+import zlib
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from s2s.decoding.beam_search import BeamSearch
 from s2s.generation.build import Loaded, made_of
 from s2s.generation.generator import Generator
 from s2s.generation.input_lines import buffers, piped
+from s2s.generation.resumable_file import ENTRY
 from s2s.io.atomic import sha256
 from s2s.model import Memory, Seq2Seq
 from s2s.task import Encoded, Example
@@ -480,7 +482,7 @@ def test_a_partial_file_of_unknown_origin_is_left_alone(
 @pytest.mark.parametrize(
     "name",
     [
-        *["out", "out.partial", "out.partial.json", ".out.made-of.json"],
+        *["out", "out.partial", "out.partial.json", "out.partial.crc", ".out.made-of.json"],
         *[".out.partial.json.tmp", "..out.made-of.json.tmp"],
     ],
 )
@@ -505,7 +507,7 @@ def test_the_input_of_a_shard_is_never_written_over(tmp_path: Path, capsys: Any,
     assert (tmp_path / name).read_bytes() == before
 
 
-@pytest.mark.parametrize("name", ["out.partial", "out.partial.json", ".out.made-of.json"])
+@pytest.mark.parametrize("name", ["out.partial", "out.partial.json", "out.partial.crc", ".out.made-of.json"])
 def test_a_stranger_s_file_is_never_written_over(tmp_path: Path, capsys: Any, name: str) -> None:
     write(tmp_path / "in", *LINES)
     write(tmp_path / name, "precious")
@@ -547,11 +549,21 @@ def test_a_finished_output_of_unknown_making_is_refused_by_resume(tmp_path: Path
 
 def test_an_unfinished_file_with_more_outputs_than_inputs_is_refused(tmp_path: Path, capsys: Any) -> None:
     arguments = unfinished(tmp_path)
-    with (tmp_path / "out.partial").open("a") as file:
-        file.write("more\n" * 99)
+    more = b"more\n" * 99
+    for name, data in (("out.partial", more), ("out.partial.crc", ENTRY.pack(len(more), zlib.crc32(more)))):
+        with (tmp_path / name).open("ab") as file:
+            file.write(data)
     assert run(*arguments) == 2
     assert f"outputs are there already for {len(LINES)} inputs" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_what_was_added_to_an_unfinished_file_is_cut_off(tmp_path: Path) -> None:
+    arguments = unfinished(tmp_path)
+    with (tmp_path / "out.partial").open("a") as file:
+        file.write("more\n" * 99)
+    assert run(*arguments) == 0
+    assert (tmp_path / "out").read_text() == "".join(f"{line}\n" for line in TEXT)
 
 
 def test_without_resume_it_starts_anew_and_the_old_output_stays_until_the_end(tmp_path: Path) -> None:

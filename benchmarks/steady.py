@@ -1,0 +1,116 @@
+"""What a long command holds while it works: memory, open files, sockets and threads, seen from outside.
+
+    python benchmarks/steady.py train --units 20000
+    python benchmarks/steady.py generate --units 200000
+
+A tiny model on the synthetic corpus, so that files and threads come and go as often as the machine allows: training
+validates and saves every 100 updates; generating reads its lines from a pipe. Ten rows are printed; after the first,
+which has the caches that fill once, nothing may grow by more than 8 MB, one file, or one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from s2s_synthetic_corpus.generate import pairs
+
+ROWS = 10
+MODEL = [
+    *("task=translation_tiny", "arch=transformer_tiny", "arch.d_model=16", "arch.d_ff=16", "arch.n_heads=2"),
+    *("arch.n_encoder_layers=1", "arch.n_decoder_layers=1", "train.tokens=200", "train.threads=1", "run=steady"),
+    *("data.workers=1", "valid.sentences=4", "valid.every=100", "checkpoint.every=100", "--quiet"),
+]
+
+
+class Held(NamedTuple):
+    """What a process holds at a moment."""
+
+    units: int
+    megabytes: float
+    files: int
+    sockets: int
+    threads: int
+
+
+def held(pid: int, units: int) -> Held:
+    """From /proc, without the process knowing."""
+    process = Path(f"/proc/{pid}")
+    status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
+    links = []
+    for link in (process / "fd").iterdir():
+        try:
+            links.append(str(link.readlink()))
+        except FileNotFoundError:  # closed in between
+            continue
+    n_sockets = sum(link.startswith("socket:") for link in links)
+    return Held(units, int(status["VmRSS"].split()[0]) / 1024, len(links), n_sockets, int(status["Threads"]))
+
+
+def train(folder: Path, n_updates: int) -> list[Held]:
+    """Rows after each tenth of the updates."""
+    command = ["s2s-train", *MODEL, f"train.steps={n_updates}"]
+    process, rows = subprocess.Popen(command, cwd=folder), list[Held]()
+    log = folder / "runs" / "steady" / "log.jsonl"
+    while process.poll() is None:
+        done = log.read_bytes().count(b'"kind": "update"') if log.exists() else 0
+        if done >= (len(rows) + 1) * n_updates // ROWS and len(rows) < ROWS - 1:
+            rows.append(held(process.pid, done))
+        time.sleep(0.05)
+    assert process.returncode == 0
+    return rows
+
+
+def generate(folder: Path, n_lines: int) -> list[Held]:
+    """Rows after each tenth of the lines, which are written as fast as they are read."""
+    subprocess.run(["s2s-train", *MODEL, "train.steps=2"], cwd=folder, check=True)
+    command = ["s2s-generate", "run=steady", "threads=1", "buffer_size=200", "search=greedy", "--quiet"]
+    process = subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    threading.Thread(target=feed, args=(process.stdin, n_lines), daemon=True).start()
+    rows = []
+    for done, _ in enumerate(process.stdout, 1):
+        if done >= (len(rows) + 1) * n_lines // ROWS and len(rows) < ROWS - 1:
+            rows.append(held(process.pid, done))
+    assert process.wait() == 0
+    assert done == n_lines
+    return rows
+
+
+def feed(file: IO[bytes], n_lines: int) -> None:
+    """So many sentences of the synthetic corpus, again and again."""
+    lines = [f"{pair.en}\n".encode() for pair in pairs(1, 1000)]
+    with file:
+        for i in range(n_lines):
+            file.write(lines[i % len(lines)])
+
+
+def is_steady(rows: list[Held]) -> bool:
+    """Whether nothing has grown since the first row."""
+    first, last = rows[0], rows[-1]
+    return last.megabytes - first.megabytes < 8 and last.files - first.files <= 1 and last.threads - first.threads <= 1
+
+
+def main() -> int:
+    """Print the rows; 1 if something grows."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("train", "generate"))
+    parser.add_argument("--units", type=int, default=20_000, help="updates or lines")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        rows = {"train": train, "generate": generate}[options.what](Path(folder), options.units)
+    print(f"{'units':>9}  {'MB':>7}  files  sockets  threads")
+    for row in rows:
+        print(f"{row.units:>9,}  {row.megabytes:>7.1f}  {row.files:>5}  {row.sockets:>7}  {row.threads:>7}")
+    return int(not is_steady(rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""The commands on the pages run as they stand there, on tiny runs; those that cannot are listed with a reason."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from docs_commands import ELSEWHERE, NOT_HERE, Command, commands, is_plain, write_files
+from tiny_runs import COMMANDS, SMALL
+
+from s2s.compose import compose
+from s2s.config import Config
+from s2s.plugin import Plugins, load_plugins
+from s2s_report import command as report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TINY = [
+    *(
+        "train.steps=2",
+        "train.tokens=300",
+        "valid.sentences=2",
+        "data.workers=1",
+        "train.threads=1",
+        "train.check=false",
+    ),
+    "log.tensorboard=false",
+]
+"""Laid over every command that trains; what a page is about stays as it stands there"""
+SIZES = {
+    "arch=transformer_tiny": SMALL[4:9],
+    "arch=transformer_small": SMALL[4:9],
+    "run=mine": SMALL[3:9],
+}
+"""Of models that are larger than a test can train"""
+PAGES = ["README.md", "docs/decoding.md"]
+"""Pages whose commands run one after the other; of the others, the options of training commands are checked"""
+
+
+def test_every_command_is_known_and_every_exception_is_needed() -> None:
+    found = list(commands())
+    assert len(found) > 80
+    assert sorted((set(ELSEWHERE) | set(PAGES)) - {command.page for command in found}) == []
+    assert [part for part in NOT_HERE if not any(part in command.text for command in found)] == []
+
+
+@pytest.mark.parametrize("page", sorted({c.page for c in commands()} - {"docs/plugins.md"}))
+def test_the_options_of_every_training_command_are_options(page: str, plugins: Plugins) -> None:
+    """Also of commands that are too long to run."""
+    for command in commands():
+        words = shlex.split(command.text)
+        whole = words[0] == "s2s-train" and not {"--help", "…"} & set(words) and "[…]" not in command.text
+        if command.page == page and whole and not words[1].endswith(".yaml"):  # those are of a run
+            compose(Config, [word for word in words[1:] if not word.startswith("--")], plugins)
+
+
+@pytest.fixture(scope="module")
+def plugins() -> Plugins:
+    return load_plugins()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of the pages, and runs under the names that they have there."""
+    root = tmp_path_factory.mktemp("pages")
+    write_files(root)
+    tiny = [*SMALL, *TINY, "task.train=[train.en,train.de]", "task.valid=[dev.en,dev.de]", "--quiet"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        assert COMMANDS["s2s-train"]([*tiny, "run=my_run", "checkpoint.every=1", "checkpoint.keep_last=5"]) == 0
+    checkpoints = root / "runs" / "my_run" / "checkpoints"
+    for step, name in enumerate(("step-090000", "step-100000"), 1):
+        shutil.copytree(checkpoints / f"step-{step:06d}", checkpoints / name)
+    for name in ("big", "small", "rnn", "base", "wider", "deeper"):
+        shutil.copytree(root / "runs" / "my_run", root / "runs" / name)
+    return root
+
+
+def tiny(command: str) -> list[str]:
+    """The words of a command, with the tiny settings if it trains."""
+    words = shlex.split(command)
+    if words[0] != "s2s-train" or "--help" in words:
+        return words
+    sizes = next((size for part, size in SIZES.items() if part in words), [])
+    vocab = ["task.vocab_size=40"] if "task=translation" in words and "task.train" in command else []
+    return [*words, *TINY, *sizes, *vocab, "--quiet"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_run_one_after_the_other(
+    page: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    here = tmp_path / "here"
+    shutil.copytree(folder, here)
+    monkeypatch.chdir(here)
+    for command in _of(page):
+        code = _in_this_process(command) if is_plain(command.text) else _in_a_shell(command)
+        out, err = capfd.readouterr()
+        assert code == 0, f"{command.text}\n{out[-500:]}\n{err[-2000:]}"
+
+
+def _of(page: str) -> Iterator[Command]:
+    return (command for command in commands() if command.page == page and not command.reason)
+
+
+def _in_this_process(command: Command) -> int:
+    name, *arguments = tiny(command.text)
+    every: dict[str, Any] = {**COMMANDS, "s2s-report": report.main}
+    return int(every[name](arguments))
+
+
+def _in_a_shell(command: Command) -> int:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(["bash", "-c", command.text], env={**os.environ, "PATH": path}, check=False).returncode
