@@ -104,8 +104,10 @@ class _Plans:
         firsts = [0, 1]
         for group in self.depths:
             firsts.append(firsts[-1] + len(group))
+        takers, words = make(self.words).reshape(-1, 2).unbind(1)
         made = Plan(
-            *make(self.words).reshape(-1, 2).unbind(1),
+            takers,
+            words,
             make(self.taken).view_as(tgt),
             heights,
             [Depth(*make(group).unbind(1)) for group in self.depths],

@@ -104,7 +104,7 @@ class World:
 
     def _handlings(self) -> list[tuple[str, tuple[str, ...], str]]:
         """Who may take or leave what: things lie where they were left, or anywhere before anybody took them."""
-        free = [
+        free: list[tuple[str, tuple[str, ...], str]] = [
             (person, TAKES, name)
             for person, here in self.people.items()
             for name, thing in self.things.items()
