@@ -124,7 +124,9 @@ class MemoryNetwork(Seq2Seq):
     def vocab_rows(self) -> dict[str, Side]:
         """The tables, and the softmax that is none of them."""
         rows: dict[str, Side] = {"tables": "src"}
-        return rows | ({"out.weight": "tgt"} if self.out else {})
+        if self.out:
+            rows["out.weight"] = "tgt"
+        return rows
 
     def _units(self, src: Tensor, pad: Tensor) -> Units:
         """Which tokens belong together: what `SourceWords` takes for a word."""

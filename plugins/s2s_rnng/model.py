@@ -121,8 +121,13 @@ class RNNG(Seq2Seq):
 
     def vocab_rows(self) -> dict[str, Side]:
         """Words, actions as items and as the history reads them, and the softmax."""
-        rows: dict[str, Side] = {"src.weight": "src", "item.weight": "tgt", "action.weight": "tgt"}
-        return rows | {"softmax.weight": "tgt", "softmax.bias": "tgt"}
+        return {
+            "src.weight": "src",
+            "item.weight": "tgt",
+            "action.weight": "tgt",
+            "softmax.weight": "tgt",
+            "softmax.bias": "tgt",
+        }
 
     def _items(self, made: Plan, tgt: Tensor, memory: WordMemory) -> Tensor:
         """The vector of every node: [B T, E]. A word's has the embedding of its token, too, which may say its tag."""

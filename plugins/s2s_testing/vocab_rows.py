@@ -46,7 +46,7 @@ def _order(vocab: Vocab, side: Side, seed: int) -> torch.Tensor:
     order = torch.arange(getattr(vocab, side))
     begins = vocab.word_begins if side == "src" else ()
     effects = vocab.guide.effects if vocab.guide and (side == "tgt" or vocab.joint) else ()
-    kinds = [(begins[i] if begins else False, effects[i] if effects else "") for i in order]
+    kinds = [(begins[i] if begins else False, effects[i] if effects else "") for i in range(len(order))]
     special = {vocab.pad, vocab.unk, vocab.bos, vocab.eos, *vocab.tag_ids}
     generator = torch.Generator().manual_seed(seed)
     for kind in dict.fromkeys(kinds):
