@@ -75,7 +75,7 @@ def generate(folder: Path, n_lines: int) -> list[Held]:
     assert process.stdin is not None
     assert process.stdout is not None
     threading.Thread(target=feed, args=(process.stdin, n_lines), daemon=True).start()
-    rows = []
+    rows: list[Held] = []
     for done, _ in enumerate(process.stdout, 1):
         if done >= (len(rows) + 1) * n_lines // ROWS and len(rows) < ROWS - 1:
             rows.append(held(process.pid, done))

@@ -59,8 +59,8 @@ class GenerateConfig:
     buffer_size: int = 2000
     """Inputs read ahead, so that those of similar length are decoded together; from a pipe, those that have arrived."""
     max_source: int = 1024
-    """Longest input, in tokens with eos; the run's data.max_len, if it is larger and nothing is said here. The model may
-    have a lower limit."""
+    """Longest input, in tokens with eos; not given: the run's data.max_len, if it is larger. The model may have a lower
+    limit."""
     too_long: Literal["split", "truncate", "error"] = "split"
     """Longer inputs. split: split at ends of sentences, if the task knows them, and decoded in parts, which are
     truncated if they are still too long. truncate: with a warning and a count. Or an error."""
