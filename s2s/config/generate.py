@@ -54,8 +54,8 @@ class GenerateConfig:
     """With format=jsonl, more of each output. tokens: its ids without eos; pieces: the same as text; log_probs: the
     model's log-probability of each token, eos last; align: word alignment."""
     tokens: int = 0
-    """Source tokens decoded at once, padding and beam not counted; 0: 1000 on a CPU, whose caches hold no more, and
-    4000 elsewhere."""
+    """Source tokens decoded at once, padding and beam not counted, or words where tokens are parts of them; 0: 1000 on
+    a CPU, whose caches hold no more, and 4000 elsewhere."""
     buffer_size: int = 2000
     """Inputs read ahead, so that those of similar length are decoded together; from a pipe, those that have arrived."""
     max_source: int = 1024

@@ -54,7 +54,7 @@ class Searcher:
 
     def _results(self, sentences: list[SourceSentence]) -> Iterator[Iterable[SearchResult]]:
         sources = {sentence.index: sentence.ids for sentence in sentences}
-        request = self.request(SentenceQueue(sentences, self.config.tokens))
+        request = self.request(SentenceQueue(sentences, self.config.tokens * self._parts_of_a_word(sentences)))
         results = iter(self.attention(self.search(request), sources))
         while True:
             with evaluating(self.model), self.precision():
@@ -62,6 +62,13 @@ class Searcher:
             if some is None:
                 return
             yield some
+
+    def _parts_of_a_word(self, sentences: Sequence[SourceSentence]) -> int:
+        """Source tokens of a word, where a task says which of them begin words: a decoder has the words alone."""
+        begins = self.vocab.word_begins
+        n_tokens = sum(len(sentence.ids) for sentence in sentences)
+        n_words = sum(begins[i] for sentence in sentences for i in sentence.ids) if begins else n_tokens
+        return max(1, n_tokens // max(n_words, 1))
 
     def request(self, queue: SentenceQueue) -> SearchRequest:
         """A search of these sentences."""

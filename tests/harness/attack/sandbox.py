@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import resource
 import select
@@ -95,6 +96,7 @@ def _become(folder: Path, streams: Path, command: str, arguments: Sequence[str],
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        faulthandler.disable()  # it would write to pytest's own stream
         torch.set_num_threads(1)  # the parent's threads did not come along
         os.chdir(folder)
         os.environ.update(env)

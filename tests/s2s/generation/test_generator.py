@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -70,6 +71,16 @@ def test_outputs_come_in_the_order_of_the_inputs(model: Copy, window: int, token
     found = list(generator(model, buffer_size=window, tokens=tokens)(lines))
     assert [output.src for output in found] == lines
     assert [output.hyp for output in found] == [capitals(line) for line in lines]
+
+
+def test_words_are_counted_where_tokens_are_their_parts(model: Copy) -> None:
+    task = Capitals()
+    list(generator(model, task, tokens=8)(["abc"] * 4))
+    assert model.batches == [2, 2], "of four tokens each, eos among them"
+    model.batches.clear()
+    task.vocab = replace(task.vocab, word_begins=[i in (4, task.vocab.eos) for i in range(30)])
+    list(generator(model, task, tokens=8)(["abc"] * 4))
+    assert model.batches == [4], "of two words each"
 
 
 @pytest.mark.parametrize("line", ["", " ", "\t \u3000"])
