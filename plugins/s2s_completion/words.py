@@ -11,7 +11,7 @@ from importlib.metadata import distribution
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from s2s.cli import FLAGS
-from s2s.compose import options
+from s2s.compose import options_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,14 +43,14 @@ def _words(command: str, module: ModuleType, registry: Registry) -> set[str]:
 
 def _of_schema(schema: type, registry: Registry) -> Iterator[str]:
     groups = [item.name for item in fields(schema) if item.name in registry.groups]
-    for option in options(schema):
+    for option in options_of(schema):
         if option.key.partition(".")[0] not in groups:
             yield from _values(option.key, option.hint)
     for group in [*groups, *(["experiment"] if "task" in groups else [])]:
         yield from (f"{group}={name}" for name in registry.names(group))
     for (group, _), entry in registry.entries.items():
         if group in groups:
-            for option in options(entry.config, f"{group}."):
+            for option in options_of(entry.config, f"{group}."):
                 if option.key != f"{group}.name":
                     yield from _values(option.key, option.hint)
     yield "plugins="

@@ -193,9 +193,9 @@ class Transformer(Seq2Seq):
 
     def fused_state(self, state: State) -> tuple[FusedState, State] | None:
         """`HasFusedState`, unless a step is something else than here."""
-        assert isinstance(state, Decoding)
         same = type(self).step is Transformer.step and type(self).project is Transformer.project
-        if not same or "step" in vars(self) or self.training or self.guidance or self.fused_decoder is None:
+        same = same and "step" not in vars(self) and not self.training and not self.guidance
+        if not same or not isinstance(state, Decoding) or self.fused_decoder is None:
             return None
         state = state.reserve()
         if self.tgt_positions is not None:

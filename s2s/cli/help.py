@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from s2s.compose import merge_groups, resolve
 from s2s.compose.documentation import WIDTH, describe, docs
 from s2s.compose.merging import default_choice
-from s2s.compose.options import hints_of, is_section, options
+from s2s.compose.options import hints_of, is_section, options_of
 from s2s.errors import ConfigError, did_you_mean
 from s2s.registry import GROUPS
 
@@ -84,9 +84,9 @@ def _about(schema: type, name: str, choices: Sequence[str], plugins: Plugins) ->
     root = name.partition(".")[0]
     if root in GROUPS and root in hints:
         return _about_group(schema, name, choices, plugins)
-    found = [o for o in options(schema) if o.key == name or o.key.startswith(f"{name}.")]
+    found = [o for o in options_of(schema) if o.key == name or o.key.startswith(f"{name}.")]
     if not found:
-        known = [*hints, *(option.key for option in options(schema))]
+        known = [*hints, *(option.key for option in options_of(schema))]
         raise ConfigError(f"--help {name}: no such name.{did_you_mean(name, known)}")
     title = f"{name}: {docs(schema).get(name, '')}" if name in hints and is_section(hints[name]) else name
     return describe(found, {}, title)

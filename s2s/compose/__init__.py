@@ -19,7 +19,7 @@ __all__ = [
     "flatten",
     "local_plugins",
     "merge_groups",
-    "options",
+    "options_of",
     "recompose",
     "resolve",
     "to_yaml",
@@ -35,7 +35,7 @@ from s2s.compose.composition import (
     recompose,
 )
 from s2s.compose.conversion import entry_config
-from s2s.compose.options import options
+from s2s.compose.options import options_of
 from s2s.compose.printing import differences, flatten, to_yaml
 from s2s.compose.references import resolve
 from s2s.compose.selection import experiment_settings

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from s2s.compose.options import Option, options, type_text, union_members
+from s2s.compose.options import Option, options_of, type_text, union_members
 from s2s.compose.renamed import targets
 from s2s.compose.settings import blame
 from s2s.compose.yaml12 import Float, Int, plain, to_text
@@ -126,7 +126,7 @@ def entry_config(entry: Entry, values: Mapping[str, Any], key: str) -> Choice:
 
     `key` is where they stand in the configuration, for the error message.
     """
-    known = {option.field.name: option for option in options(entry.config, f"{key}.")}
+    known = {option.field.name: option for option in options_of(entry.config, f"{key}.")}
     for name in values:
         if name not in known:
             near = [target for target in targets(f"{key}.{name}") if target.rpartition(".")[2] in known]

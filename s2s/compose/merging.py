@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
-from s2s.compose.options import Option, hints_of, is_section, options, sections
+from s2s.compose.options import Option, hints_of, is_section, options_of, sections
 from s2s.compose.selection import Selection, select
 from s2s.compose.settings import COMMAND_LINE, DEFAULT, Setting, blame, has_reference
 from s2s.compose.suggestions import command_of, unknown_option, unknown_root
@@ -146,7 +146,7 @@ def _relevant(settings: Sequence[Setting], schema: type) -> list[Setting]:
 def _declared(schema: type, selections: Mapping[str, Selection]) -> Merged:
     """All options of the schema, with those of the chosen entries in the places of their groups; no values."""
     merged, hints = Merged(schema), hints_of(schema)
-    own = {option.key: option for option in options(schema)}
+    own = {option.key: option for option in options_of(schema)}
     for item in fields(schema):
         selection, hint = selections.get(item.name), hints[item.name]
         if selection and not selection.entry:
@@ -156,7 +156,7 @@ def _declared(schema: type, selections: Mapping[str, Selection]) -> Merged:
             hint = selection.entry.config
         if is_section(hint):
             merged.sections |= sections(hint, item.name)
-            merged.options |= {option.key: option for option in options(hint, f"{item.name}.")}
+            merged.options |= {option.key: option for option in options_of(hint, f"{item.name}.")}
         else:
             merged.options[item.name] = own[item.name]
     return merged

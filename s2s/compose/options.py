@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Option", "hints_of", "is_section", "options", "sections", "type_text", "union_members"]
+__all__ = ["Option", "hints_of", "is_section", "options_of", "sections", "type_text", "union_members"]
 
 import types
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
@@ -36,7 +36,7 @@ class Option:
         return self.default is MISSING
 
 
-def options(config: type, prefix: str = "", defaults: Any = None) -> Iterator[Option]:
+def options_of(config: type, prefix: str = "", defaults: Any = None) -> Iterator[Option]:
     """The options of a config dataclass and of its sections, in the order of the fields.
 
     `defaults` is the default instance of `config` in the section around it, where that is not `config()`.
@@ -47,7 +47,7 @@ def options(config: type, prefix: str = "", defaults: Any = None) -> Iterator[Op
         default = _default(item) if defaults is None else getattr(defaults, item.name)
         if is_section(hint):
             plain = defaults is None and (item.default_factory is hint or default is MISSING)
-            yield from options(hint, f"{prefix}{item.name}.", None if plain else default)
+            yield from options_of(hint, f"{prefix}{item.name}.", None if plain else default)
         else:
             yield Option(prefix + item.name, hint, item, config, default)
 

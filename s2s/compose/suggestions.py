@@ -8,7 +8,7 @@ import difflib
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from s2s.compose.options import options
+from s2s.compose.options import options_of
 from s2s.compose.renamed import targets
 from s2s.errors import did_you_mean
 from s2s.registry import GROUPS
@@ -35,7 +35,7 @@ def unknown_option(key: str, schema: type, sections: Mapping[str, type], known: 
 
 def unknown_root(key: str, schema: type) -> str:
     """For a key whose first part the command does not have; options of groups are not known at this point."""
-    roots, keys = [item.name for item in fields(schema)], [option.key for option in options(schema)]
+    roots, keys = [item.name for item in fields(schema)], [option.key for option in options_of(schema)]
     root, _, name = key.rpartition(".")
     if root and key in keys:  # one key with dots, in a file
         return f"no such option. In a file it is written {root}: {{{name}: …}}"

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from s2s.compose import entry_config
-from s2s.compose.options import Option, options
+from s2s.compose.options import Option, options_of
 from s2s.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _chosen(spec: Any, registry: Registry) -> tuple[Entry, Mapping[str, Any]]:
 
 
 def _options(entry: Entry) -> dict[str, Option]:
-    return {option.field.name: option for option in options(entry.config, f"metrics.{entry.name}.")}
+    return {option.field.name: option for option in options_of(entry.config, f"metrics.{entry.name}.")}
 
 
 def _refuse_unknown(given: Mapping[str, Any], entries: Sequence[Entry], command_options: Sequence[str]) -> None:

@@ -58,8 +58,8 @@ class StoriesConfig(Choice):
     """A story and a question in, the answer out."""
 
     train: Any = None
-    """Training stories: {corpus: babi, files: [qa1_train.txt]}, a .tsv or .jsonl of texts, whose last sentence is the
-    question, and answers, or several corpora as {name: {files: [a.tsv], weight: 2}, …}. null: generated ones."""
+    """Training stories: files in the format of bAbI, or several corpora as {name: {files: [qa1.txt], weight: 2}, …}, of
+    which one with `corpus: parallel` has texts, whose last sentence is the question, and answers. null: generated."""
     valid: Any = None
     """Development stories, in the same forms; null: none, or generated ones."""
     test: Any = None
@@ -81,7 +81,7 @@ class StoriesConfig(Choice):
         sizes = {"stories": at_least(1), "sentences": at_least(1)}
         refuse_outside("task", self, **sizes, facts=Range(1, MOST_FACTS))
         if (self.valid or self.test) and not self.train:
-            raise ConfigError("task.valid or task.test is given without task.train; give task.train=stories.tsv")
+            raise ConfigError("task.valid or task.test is given without task.train; give task.train=stories.txt")
 
 
 @hookimpl

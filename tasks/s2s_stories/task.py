@@ -10,15 +10,15 @@ __all__ = ["Stories", "sentences"]
 
 import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from s2s import DataError, Encoded, Example, Rejected, Sources, Task, Vocab
-from s2s.data import PARALLEL, Corpora, CorpusOptions, missing, parse_corpora
+from s2s.data import Corpora, CorpusOptions, FileForm, missing, parse_corpora
 from s2s.io import read_json, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from s2s import Registry, Side, TokenNames
     from s2s_stories import StoriesConfig
@@ -28,6 +28,15 @@ SENTENCE = SPECIAL.index("<sentence>")
 WORDS = "words.json"
 WORD = re.compile(r"\w+(?:['’-]\w+)*")
 """What counts of what stands between blanks; punctuation does not"""
+
+FILES = FileForm(
+    "babi",
+    is_one=lambda items: all(isinstance(item, str | Path) for item in items),
+    accepts=lambda _: True,
+    name_of=lambda paths: paths[0].stem,
+    expected="a file in the format of bAbI, a list of them, or {{name: {{files: [qa1.txt], weight: 2}}, …}}",
+)
+"""Any number of files are one corpus."""
 
 
 class Stories(Task):
@@ -131,7 +140,7 @@ class Stories(Task):
         """The corpora that the option of a split names, or without task.train the generated one."""
         config = self.config
         if config.train:
-            return parse_corpora(getattr(config, split), f"task.{split}", PARALLEL)
+            return parse_corpora(getattr(config, split), f"task.{split}", FILES)
         options = {"facts": config.facts, "stories": config.stories, "sentences": config.sentences}
         return [CorpusOptions("stories", "stories", {**options, "seed": config.synthetic_seed}, key="task")]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from s2s.compose import flatten, options
+from s2s.compose import flatten, options_of
 from s2s.config import Config
 from s2s.plugin import load_plugins
 from s2s.registry import GROUPS
@@ -44,7 +44,7 @@ def test_every_command_has_words() -> None:
 def test_every_option_and_every_name_can_be_completed() -> None:
     words = WORDS["s2s-train"]
     keys = {word.partition("=")[0] for word in words}
-    assert {o.key for o in options(Config) if not o.key.endswith(".name")} <= keys
+    assert {o.key for o in options_of(Config) if not o.key.endswith(".name")} <= keys
     for group in GROUPS.keys() & {key.partition(".")[0] for key in flatten(Config())}:
         assert {f"{group}={name}" for name in REGISTRY.names(group)} <= set(words)
     assert "arch.n_heads=" in words

@@ -273,7 +273,7 @@ def test_what_the_backend_cannot_do_is_refused(
 
 
 def test_what_is_asked_of_one_output_is_refused(served: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (here / "asked.jsonl").write_text('{"src": "a", "prefix": "b"}\n')
+    (here / "asked.jsonl").write_text('{"src": "a", "prefix": "e"}\n')
     asked = ["run=x", "input=asked.jsonl", "format=jsonl", "backend=ctranslate2"]
     code, _, err = call("s2s-generate", asked, capsys)
     assert code == 2

@@ -132,13 +132,13 @@ def test_each_dropout_stands_in_its_place() -> None:
     config = tiny(dropout=0.1, attention_dropout=0.2, relu_dropout=0.3)
     model = Transformer(config, VOCAB)
     for name, module in model.named_modules():
-        if isinstance(module, Dropout):
+        if type(module) is Dropout:
             assert module.p == (0.3 if "feed_forward.dropout" in name and "residual" not in name else 0.1), name
         if isinstance(module, SelfAttention | CrossAttention):
             assert module.dropout == 0.2
     residual = [f"{side}.{i}.{part}_residual.dropout" for i in (0, 1) for side, part in SUBLAYERS]
     inner = [f"{side}.{i}.feed_forward.dropout" for i in (0, 1) for side in ("encoder", "decoder")]
-    assert {n for n, m in model.named_modules() if isinstance(m, Dropout)} == {"dropout", *residual, *inner}
+    assert {n for n, m in model.named_modules() if type(m) is Dropout} == {"dropout", *residual, *inner}
 
 
 def test_residual_dropout_is_on_a_sublayers_output_before_the_sum_and_on_the_embeddings() -> None:

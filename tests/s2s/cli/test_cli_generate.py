@@ -549,10 +549,9 @@ def test_a_finished_output_of_unknown_making_is_refused_by_resume(tmp_path: Path
 
 def test_an_unfinished_file_with_more_outputs_than_inputs_is_refused(tmp_path: Path, capsys: Any) -> None:
     arguments = unfinished(tmp_path)
-    more = b"more\n" * 99
-    for name, data in (("out.partial", more), ("out.partial.crc", ENTRY.pack(len(more), zlib.crc32(more)))):
-        with (tmp_path / name).open("ab") as file:
-            file.write(data)
+    outputs = (tmp_path / "out.partial").read_bytes() + b"more\n" * 99
+    (tmp_path / "out.partial").write_bytes(outputs)
+    (tmp_path / "out.partial.crc").write_bytes(ENTRY.pack(len(outputs), zlib.crc32(outputs)))
     assert run(*arguments) == 2
     assert f"outputs are there already for {len(LINES)} inputs" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -131,9 +131,9 @@ def test_a_development_set_that_is_gone_ends_a_run_before_its_first_update(
 
 def test_no_updates_give_the_first_weights() -> None:
     assert run("train.steps=0") == 0
-    assert status_of("last") | {"since": ""} == {
-        "state": "done", "since": "", "steps": 0, "epochs": 0, "tokens": 0, "seconds": 0.0, "stopped_early": False,
-        "n_stale": 0, "best_step": None, "average": None,
+    assert status_of("last") | {"since": "", "sha256": ""} == {
+        "state": "done", "since": "", "sha256": "", "steps": 0, "epochs": 0, "tokens": 0, "seconds": 0.0,
+        "stopped_early": False, "n_stale": 0, "best_step": None, "average": None,
     }  # fmt: skip
     assert run() == 0
     assert status_of("last")["steps"] == 6

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 
 from s2s.compose.conversion import convert
-from s2s.compose.options import Option, options
+from s2s.compose.options import Option, options_of
 from s2s.compose.yaml12 import read_value
 from s2s.errors import ConfigError, PluginError
 
@@ -35,7 +35,7 @@ class Block:
 
 
 def option(hint: Any) -> Option:
-    return next(options(make_dataclass("Owner", [("x", hint)])))
+    return next(options_of(make_dataclass("Owner", [("x", hint)])))
 
 
 def converted(text: str, hint: Any) -> Any:

@@ -11,7 +11,7 @@ from toy_plugins import BaseConfig, Colour, NarrowConfig, WideConfig, toy_plugin
 import s2s.config
 from s2s.compose import merge_groups
 from s2s.compose.documentation import describe, docs
-from s2s.compose.options import options, type_text
+from s2s.compose.options import options_of, type_text
 from s2s.errors import PluginError
 from s2s.plugin import load_plugins
 
@@ -35,7 +35,7 @@ def test_inherited_fields_keep_their_documentation_unless_it_is_written_anew() -
 def test_a_class_without_source_has_no_documentation() -> None:
     made = dataclasses.make_dataclass("Made", [("x", int, 1)])
     assert docs(made) == {}
-    assert describe(options(made), {}, "made") == "made\n  x = 1  [int]\n"
+    assert describe(options_of(made), {}, "made") == "made\n  x = 1  [int]\n"
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_type_reads_as_in_yaml(hint: Any, text: str) -> None:
 
 
 def test_options_stand_in_order_with_those_of_sections_in_their_place() -> None:
-    found = {option.key: option for option in options(WideConfig, "arch.")}
+    found = {option.key: option for option in options_of(WideConfig, "arch.")}
     assert list(found) == [f"arch.{n}" for n in ("name", "dropout", "d_model", "n_heads", "norm", "max_len")] + [
         "arch.encoder.n_layers"
     ]
@@ -86,7 +86,7 @@ def test_types_that_are_not_imported_are_explained() -> None:
     space: dict[str, Any] = {"__name__": "broken"}
     exec(source, space)
     with pytest.raises(PluginError, match="not under TYPE_CHECKING"):
-        list(options(space["Broken"]))
+        list(options_of(space["Broken"]))
 
 
 def shipped() -> list[type]:
@@ -96,5 +96,5 @@ def shipped() -> list[type]:
 
 @pytest.mark.parametrize("config", shipped(), ids=lambda c: c.__name__)
 def test_every_option_that_we_ship_is_documented(config: type[Choice]) -> None:
-    missing = [option.key for option in options(config) if not docs(option.owner).get(option.field.name)]
+    missing = [option.key for option in options_of(config) if not docs(option.owner).get(option.field.name)]
     assert missing == []

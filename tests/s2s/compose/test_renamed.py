@@ -6,7 +6,7 @@ import pytest
 
 import s2s.config
 from s2s.compose import compose
-from s2s.compose.options import options
+from s2s.compose.options import options_of
 from s2s.compose.renamed import names_elsewhere
 from s2s.config import Config, GenerateConfig
 from s2s.errors import ConfigError
@@ -21,9 +21,9 @@ PLANNED = {"train.init_from", "objective.eps"}
 def shipped() -> set[str]:
     """Every option and section of every command, whatever is chosen."""
     entries = [e for e in load_plugins().registry.entries.values() if e.group in GROUPS]
-    found = {option.key for entry in entries for option in options(entry.config, f"{entry.group}.")}
+    found = {option.key for entry in entries for option in options_of(entry.config, f"{entry.group}.")}
     for name in (name for name in s2s.config.__all__ if name.endswith("Config")):
-        found |= {option.key for option in options(getattr(s2s.config, name))}
+        found |= {option.key for option in options_of(getattr(s2s.config, name))}
     return found | {key.rpartition(".")[0] for key in found}
 
 

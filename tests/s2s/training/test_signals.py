@@ -77,7 +77,7 @@ def test_a_signal_while_the_data_is_prepared_ends_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("s2s.training.build.prepare", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+        patch.setattr("s2s.training.build.prepare", lambda *_, **__: os.kill(os.getpid(), signal.SIGINT))
         assert train(tmp_path / "a", *RUN) == 130
     assert capsys.readouterr().err == f"s2s-train: stopped by SIGINT: {AT_ONCE}\n"
     assert status(tmp_path / "a")["state"] == "preempted"
