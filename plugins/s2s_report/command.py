@@ -40,7 +40,8 @@ def report(composed: ComposedConfig[ReportConfig], plugins: Plugins, options: Op
         raise ConfigError(f"run=[{','.join(config.runs)}]: two of them have one name")
     if options.dry_run:
         return
-    models = {name: load(str(directory)) for name, directory in directories.items()}
+    # Not the backend that is fastest in this very moment, which may rank the alternatives in another order.
+    models = {name: load(str(directory), matmul="exact") for name, directory in directories.items()}
     sections = _sections(config, plugins, models, directories)
     title = f"{' and '.join(directories)}: report"
     target = Path(config.output) if config.output else next(iter(directories.values())) / "report"
