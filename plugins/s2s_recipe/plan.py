@@ -52,11 +52,13 @@ class Plan:
         kept = (decision for decision in self.decisions if decision.key not in keys)
         return replace(self, decisions=(*kept, *decisions))
 
-    def describe(self) -> list[str]:
-        """Lines for the header: what is known of the data, what was chosen, where the reasons are."""
-        chosen = "  ".join(f"{decision.key}={decision.value}" for decision in self.decisions)
+    def describe(self, given: Container[str] = ()) -> list[str]:
+        """Lines for the header: what is known of the data, what was chosen of options not `given`, and the reasons."""
+        own = (d for d in self.decisions if d.key not in given and f"{d.key}.name" not in given)
+        chosen = "  ".join(f"{decision.key}={decision.value}" for decision in own)
         lines = [self.fingerprint.describe()] if self.fingerprint else []
-        return [*lines, f"{chosen}; reasons: --print-config, or {PLAN} in the run"]
+        reasons = f"reasons: --print-config, or {PLAN} in the run"
+        return [*lines, f"{chosen}; {reasons}" if chosen else "every option that the recipe decides is given"]
 
     def to_bytes(self) -> bytes:
         """As the run keeps it."""

@@ -41,7 +41,7 @@ def configure(composed: ComposedConfig[Config], plugins: Plugins, world: World |
         plan = _with_budget(composed, make_plan(composed, plugins, world), plugins, world)
     if plan is None:
         return replace(composed, files={PLAN: None})
-    notes = [("plan", line) for line in plan.describe()]
+    notes = [("plan", line) for line in plan.describe(given_keys(composed))]
     return replace(_under(plan, composed, plugins), notes=notes, files={PLAN: plan.to_bytes()})
 
 

@@ -68,6 +68,9 @@ def test_a_run_keeps_its_plan_and_what_is_given_overrides_it(
     run = tmp_path / "runs" / "translation-auto"
     given = [*corpus, "arch.d_ff=72", "train.steps=4", "recipe.hours=0.01", "recipe=auto"]
     assert main([*given, f"run={run}"]) == 0
+    (chosen,) = [line for line in capsys.readouterr().out.splitlines() if "reasons: " in line]
+    assert "arch.d_model=64" in chosen
+    assert "arch.d_ff" not in chosen, "what is given was not chosen"
     origins = resolved(run)
     assert origins["d_ff: 72"] == "command line"
     assert origins["d_model: 64"].startswith("recipe=auto: 300 pairs, 1 CPU core, ")
