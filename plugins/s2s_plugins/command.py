@@ -97,7 +97,12 @@ def show(words: Sequence[str], plugins: Plugins) -> None:
         size = _size(vocab[-1]) if vocab else VOCAB
         merged = merge_groups([group], choices, plugins)
         config = build_config(merged).config
-        print(f"parameters: {n_parameters(merged.entries[group].build, config.arch, size):,} (vocab={size:,})")
+        try:
+            n = n_parameters(merged.entries[group].build, config.arch, size)
+        except ConfigError as error:  # it asks more of its task than a number of tokens
+            print(f"parameters: not known without a task ({error})")
+        else:
+            print(f"parameters: {n:,} (vocab={size:,})")
 
 
 def _size(text: str) -> int:

@@ -282,6 +282,15 @@ def test_plugins_lists_what_each_brings_and_what_is_broken(
     assert "other  blocked (S2S_BLOCK_PLUGINS or S2S_NO_PLUGINS)" in out
 
 
+def test_plugins_shows_an_architecture_whose_size_depends_on_the_task(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # no toys
+    code, out, err = plugins(capsys, "show", "arch=rnng")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-1].startswith("parameters: not known without a task (arch=rnng: ")
+
+
 def test_plugins_shows_every_option_of_a_choice(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = plugins(capsys, "show", "search=beam", "search.beam=9")
     assert code == 0
