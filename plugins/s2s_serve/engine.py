@@ -101,7 +101,11 @@ class Engine:
     async def search(self, segment: Segment, *, align: bool) -> list[Hypothesis]:
         """The outputs of a segment, best first; cancelling the call takes it out of the batch."""
         ids = [*segment.ids, self.task.vocab.eos]
-        found = await asyncio.wrap_future(self._put(ids, segment))
+        try:
+            found = await asyncio.wrap_future(self._put(ids, segment))
+        except Exception:
+            self.ready = False  # said here, too: the thread of the search may not have come so far
+            raise
         self.ready = True
         annotate = (self.aligned if align and self.aligned else self.generator).search.attention
         if not annotate.config.needs_attention:
