@@ -17,6 +17,7 @@ __all__ = [
     "report",
     "sha256",
     "write_file",
+    "write_lines",
 ]
 
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from s2s.io.atomic_folder import replace_folder
     from s2s.io.exit_status import ERROR_DIR, Cause, ExitStatus, read_error_files, report
     from s2s.io.json_files import dump_record, parse_json, read_json, read_record
+    from s2s.io.line_file import write_lines
     from s2s.io.paths import expand_user
 
-__getattr__ = lazy_names(__name__, "atomic", "atomic_folder", "exit_status", "json_files", "paths")
+__getattr__ = lazy_names(__name__, "atomic", "atomic_folder", "exit_status", "json_files", "line_file", "paths")

@@ -9,7 +9,6 @@ from __future__ import annotations
 __all__ = ["Parse", "confident", "main", "read_parses"]
 
 import argparse
-import gzip
 import math
 import sys
 from array import array
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from s2s import ConfigError, DataError, UserError
 from s2s.data import numbered_lines
-from s2s.io import fsync
+from s2s.io import write_lines
 from s2s_parsing.source_encoder import words_of
 from s2s_parsing.tree import Tree, leaves
 from s2s_parsing.treebank import Cleaner, read_treebank
@@ -124,24 +123,9 @@ def _run(options: argparse.Namespace) -> str:
     dropped = Counter[str]()
     parses = (parse for path in options.parsed for parse in read_parses(path))
     kept = confident(parses, least, options.longest, sentences_of(options.without), dropped)
-    n_kept = _write(options.output, (parse.tree for parse in kept))
+    n_kept = write_lines(options.output, (parse.tree for parse in kept))
     reasons = "".join(f", {n:,} {why}" for why, n in sorted(dropped.items()))
     return f"{options.output}: {n_kept:,} trees of a score of at least {least:.4f}{reasons}"
-
-
-def _write(path: Path, trees: Iterable[str]) -> int:
-    """Write a treebank atomically, one tree a line; returns the number of trees."""
-    temp, n_trees = path.with_name(f".{path.name}.tmp"), 0
-    try:
-        with gzip.GzipFile(temp, "wb", mtime=0) if path.suffix == ".gz" else temp.open("wb") as file:
-            for n_trees, tree in enumerate(trees, 1):  # noqa: B007  the last number is the count
-                file.write(f"{tree}\n".encode())
-        fsync(temp)
-        temp.replace(path)
-        fsync(path.parent)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written ({error.strerror or error})") from None
-    return n_trees
 
 
 if __name__ == "__main__":

@@ -11,17 +11,15 @@ from __future__ import annotations
 __all__ = ["Translated", "main", "pairs_of", "read_translated"]
 
 import argparse
-import gzip
 import math
 import sys
 from collections import Counter
-from contextlib import closing
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from s2s import ConfigError, DataError, Example, UserError
 from s2s.data import numbered_lines
-from s2s.io import fsync
+from s2s.io import write_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -115,30 +113,10 @@ def _run(options: argparse.Namespace) -> str:
         raise ConfigError(f"{options.output}: pairs are written as .tsv or .tsv.gz; give such a name")
     dropped = Counter[str]()
     translated = (one for path in options.translated for one in read_translated(path))
-    n_pairs = _write(options.output, pairs_of(translated, options, dropped))
+    pairs = pairs_of(translated, options, dropped)
+    n_pairs = write_lines(options.output, (f"{pair.src}\t{pair.tgt}" for pair in pairs))
     reasons = "".join(f", {n:,} {why}" for why, n in sorted(dropped.items()))
     return f"{options.output}: {n_pairs:,} pairs{reasons}"
-
-
-def _write(path: Path, pairs: Iterable[Example]) -> int:
-    """Write pairs atomically, one a line; returns their number."""
-    temp, n_pairs = path.with_name(f".{path.name}.tmp"), 0
-    try:
-        with closing(_opened(temp, zipped=path.suffix == ".gz")) as file:
-            for n_pairs, pair in enumerate(pairs, 1):  # noqa: B007  the last number is the count
-                file.write(f"{pair.src}\t{pair.tgt}\n".encode())
-        fsync(temp)
-        temp.replace(path)
-        fsync(path.parent)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written ({error.strerror or error})") from None
-    finally:
-        temp.unlink(missing_ok=True)
-    return n_pairs
-
-
-def _opened(path: Path, *, zipped: bool) -> IO[bytes]:
-    return cast("IO[bytes]", gzip.GzipFile(path, "wb", mtime=0)) if zipped else path.open("wb")
 
 
 if __name__ == "__main__":

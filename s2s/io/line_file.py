@@ -1,0 +1,38 @@
+"""A file of lines that is written as they come, gzipped or not, and appears when it is whole."""
+
+from __future__ import annotations
+
+__all__ = ["write_lines"]
+
+import gzip
+from contextlib import closing
+from typing import IO, TYPE_CHECKING, cast
+
+from s2s.errors import DataError
+from s2s.io.atomic import fsync, temporary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> int:
+    """Replace `path`, gzipped if its name ends in .gz, and return the number of lines; DataError if it cannot be."""
+    temp, n_lines = temporary(path), 0
+    try:
+        with closing(_opened(temp, zipped=path.suffix == ".gz")) as file:
+            for n_lines, line in enumerate(lines, 1):  # noqa: B007  the last number is the count
+                file.write(f"{line}\n".encode())
+        fsync(temp)
+        temp.replace(path)
+        fsync(path.parent)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({error.strerror or error})") from None
+    finally:
+        temp.unlink(missing_ok=True)
+    return n_lines
+
+
+def _opened(path: Path, *, zipped: bool) -> IO[bytes]:
+    # Without the time, so that the same lines give the same bytes.
+    return cast("IO[bytes]", gzip.GzipFile(path, "wb", mtime=0)) if zipped else path.open("wb")
