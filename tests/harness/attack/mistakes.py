@@ -95,6 +95,7 @@ class Mistakes:
 
     def __init__(self, root: Path) -> None:
         self.scene = Scene(root)
+        self.scene.warm_up({command: arguments for command, arguments in BASE.items() if command != "s2s-train"})
         write_odd_files(self.scene.whole)
         self.folder = self.scene.copy()
         for command in SCHEMAS | {"s2s-train": Config}:
