@@ -1,7 +1,8 @@
-"""Where the processes of a command accept connections, as the kernel has it."""
+"""Where the processes of a command accept connections, as the kernel has it, and where one may."""
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 IPV4_LOOPBACK = "0100007F"
@@ -21,3 +22,10 @@ def listening(pid: int) -> set[str]:
     tables = (Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:] for table in ("tcp", "tcp6"))
     rows = [line.split() for table in tables for line in table]
     return {row[1].partition(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets}
+
+
+def free_port() -> int:
+    """A TCP port of this machine on which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -27,10 +27,10 @@ BASE = {
     "s2s-train": [*SMALL, "run=x", "--quiet"],
     "s2s-generate": ["run=x", "threads=1", "input=few.en", "--quiet"],
     "s2s-score": ["task=translation", "hyp=few.de", "ref=few.de", "samples=0"],
-    "s2s-prepare": SMALL[:3],
+    "s2s-prepare": [*SMALL[:3], "recipe=none"],
     "s2s-average": ["run=x", "last=2"],
     "s2s-export": ["run=x", "format=hf", "output=exported", "sentences=2"],
-    "s2s-plugins": ["list", "arch"],
+    "s2s-plugins": ["show", "arch=transformer_tiny"],
 }
 """What each of them is asked before something in it is made wrong"""
 SCHEMAS = {
@@ -55,7 +55,7 @@ def keys(command: str) -> list[str]:
     """Every option of a command, and some that it does not have."""
     plugins = load_plugins()
     if command == "s2s-plugins":
-        return ["list", "arch", "task"]
+        return ["list", "show", "arch", "task"]
     if command == "s2s-train":
         options = [argument for argument in BASE[command] if not argument.startswith("--")]
         return [*compose(Config, options, plugins).origins, "experiment", "plugins", "train", "task.x"]
@@ -125,6 +125,7 @@ class Mistakes:
                 *SMALL[:1],
                 "task.train=[odd,odd]",
                 "task.vocab_size=40",
+                "recipe=none",
                 "data.workers=1",
                 "data.prepared=p",
             ],

@@ -50,7 +50,7 @@ class Scene:
 def call_here(folder: Path, command: str, arguments: list[str]) -> None:
     """A command in this process, without what it prints."""
     torch.set_num_threads(1)
-    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+    with contextlib.chdir(folder), contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO())):
         code = COMMANDS[command](arguments)
     assert code == 0, f"{command}: {code}"
 
