@@ -18,7 +18,7 @@ from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
 from s2s.distributed.rendezvous import private_store
-from s2s.distributed.watchdog import Watchdog
+from s2s.distributed.watchdog import Watchdog, exit_after
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -149,16 +149,20 @@ def init(device: str, timeout: timedelta) -> World:
     on_cuda = own_device.type == "cuda"
     if on_cuda:
         torch.cuda.set_device(own_device)
-    store = private_store(store, rank, size, timeout.total_seconds())
-    dist.init_process_group(
-        "nccl" if on_cuda else "gloo",
-        store=store,
-        rank=rank,
-        world_size=size,
-        timeout=timeout + GRACE,
-        device_id=own_device if on_cuda else None,
-    )
-    return World(rank, size, local_rank, own_device, store, Watchdog(store, rank, size, timeout.total_seconds()))
+    seconds = timeout.total_seconds()
+    with exit_after(2 * seconds):
+        store = private_store(store, rank, size, seconds)
+    with exit_after(2 * seconds + GRACE.total_seconds()):
+        dist.init_process_group(
+            "nccl" if on_cuda else "gloo",
+            store=store,
+            rank=rank,
+            world_size=size,
+            timeout=timeout + GRACE,
+            device_id=own_device if on_cuda else None,
+        )
+        watchdog = Watchdog(store, rank, size, seconds)
+    return World(rank, size, local_rank, own_device, store, watchdog)
 
 
 def _file_store() -> tuple[Store, int, int]:

@@ -141,3 +141,14 @@ def test_a_checkpoint_without_a_model_has_no_weights_to_give(tmp_path: Path) -> 
     found = checkpoint.load(tmp_path / "step-000001")
     with pytest.raises(CheckpointError, match="step-000001 holds no weights of a model"):
         checkpoint.evaluated_weights(found)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_hold_nan_are_no_model_and_a_mask_of_infinities_may_be(value: float, tmp_path: Path) -> None:
+    mask = torch.full((3,), value)
+    path = checkpoint.save(tmp_path, "step-000001", {"model": {"w": torch.zeros(2), "mask": mask}}, {"step": 1})
+    if value == float("inf"):
+        assert checkpoint.average_weights([path])["mask"].tolist() == mask.tolist()
+        return
+    with pytest.raises(CheckpointError, match="step-000001: mask holds NaN"):
+        checkpoint.average_weights([path])
