@@ -73,6 +73,7 @@ class TrainStep:
         self._normalise(n_tokens, sums[1])
         norm = self.optimizer_step(sums[0], lr)
         *values, n_positions, gnorm = torch.cat([sums, norm.double()[None]]).tolist()  # waits for the device
+        self.memory.updated(step)
         loss, *extras = (ratio(*pair) for pair in pairs_of(values))
         return StepResult(
             loss=loss,
