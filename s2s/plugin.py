@@ -87,6 +87,13 @@ class Hooks:
     def s2s_load_models(self, config: GenerateConfig, plugins: Plugins, device: Any) -> Any:
         """Load several models of s2s-generate as one, `s2s.generation.Models`; None leaves a single run to the core."""
 
+    @hookspec(firstresult=True)
+    def s2s_open_output(self, config: GenerateConfig, is_file: bool) -> Any:
+        """Where s2s-generate writes, an `s2s.generation.OutputStream`; None: standard output, or `output` as it is.
+
+        is_file: whether `output` is neither standard output nor a pipe or device.
+        """
+
     @hookspec
     def s2s_prepare_model(
         self,

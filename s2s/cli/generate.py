@@ -32,15 +32,14 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
     from s2s.generation.format_selection import output_format
     from s2s.generation.output_stream import open_output
     from s2s.generation.pipeline import generate_file  # torch comes with these, and --help does without it
-    from s2s.generation.sharding import ShardFile
 
     def say(line: str) -> None:
         if not options.quiet and os.environ.get("RANK", "0") == "0":
             print(line, file=sys.stderr, flush=True)
 
     config = composed.config
-    output = open_output(config)
-    resume = config.resume or isinstance(output, ShardFile)
+    output = open_output(config, plugins)
+    resume = config.resume or output.continues
     logging.basicConfig(format="warning: %(message)s")
     generator, made_of, how = load(composed, plugins)
     write = output_format(config, generator, plugins.registry)  # an error now, before anything is written
@@ -49,7 +48,7 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
     if options.dry_run:
         return say(f"all is in order; nothing was read or written; on {how}")
     with contextlib.closing(output):
-        n_written = output.resume(made_of) if resume else output.begin(made_of)
+        n_written = output.resume(made_of, write.n_lines(config.nbest)) if resume else output.begin(made_of)
         if n_written:
             say(f"{n_written:,} outputs are there already")
         started = time.monotonic()

@@ -18,6 +18,7 @@ __all__ = [
     "Models",
     "Output",
     "OutputFormat",
+    "OutputStream",
     "Record",
     "Scored",
     "Segment",
@@ -39,7 +40,10 @@ if TYPE_CHECKING:
     from s2s.generation.generator import Generator
     from s2s.generation.input_lines import is_stream, standard_input
     from s2s.generation.models import Models
+    from s2s.generation.output_stream import OutputStream
     from s2s.generation.reading import Segment
     from s2s.generation.scoring import Scored, score
 
-__getattr__ = lazy_names(__name__, "formats", "input_lines", "generator", "build", "models", "reading", "scoring")
+__getattr__ = lazy_names(
+    __name__, "formats", "input_lines", "generator", "build", "models", "output_stream", "reading", "scoring"
+)

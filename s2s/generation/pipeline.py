@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from s2s.errors import DataError
 from s2s.generation.format_selection import input_format
 from s2s.generation.input_lines import buffers, lines_of
-from s2s.generation.sharding import ShardFile, count_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,14 +19,13 @@ if TYPE_CHECKING:
     from s2s.generation.formats import OutputFormat
     from s2s.generation.generator import Generator
     from s2s.generation.output_stream import OutputStream
-    from s2s.generation.resumable_file import ResumableFile
 
 
 def generate_file(
     generator: Generator,
     config: GenerateConfig,
     write: OutputFormat,
-    output: OutputStream | ResumableFile,
+    output: OutputStream,
     n_written: int = 0,
 ) -> None:
     """Write the output of every input but the first `n_written`, which `output` already has.
@@ -37,10 +35,10 @@ def generate_file(
     """
     read = input_format(config)
     name = "standard input" if config.input == "-" else config.input
-    lines, first = lines_of(config.input), 0
-    if isinstance(output, ShardFile):
-        own = output.shard.lines(count_lines(config.input), config.buffer_size)
-        lines, first = islice(lines, own.start, own.stop), own.start
+    own = output.inputs()
+    lines, first = lines_of(config.input), own.start if own else 0
+    if own is not None:
+        lines = islice(lines, own.start, own.stop)
     try:
         n_read = 0
         for number, records in enumerate(buffers(lines, config.buffer_size, read, name, first)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "ERROR_DIR",
+    "NO_LOCKS",
     "Cause",
     "ExitStatus",
     "dump_record",
@@ -16,6 +17,7 @@ __all__ = [
     "replace_folder",
     "report",
     "sha256",
+    "temporary",
     "write_file",
     "write_lines",
 ]
@@ -25,7 +27,7 @@ from typing import TYPE_CHECKING
 from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from s2s.io.atomic import fsync, sha256, write_file
+    from s2s.io.atomic import NO_LOCKS, fsync, sha256, temporary, write_file
     from s2s.io.atomic_folder import replace_folder
     from s2s.io.exit_status import ERROR_DIR, Cause, ExitStatus, read_error_files, report
     from s2s.io.json_files import dump_record, parse_json, read_json, read_record

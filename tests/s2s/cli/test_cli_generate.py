@@ -26,10 +26,10 @@ from s2s.decoding.beam_search import BeamSearch
 from s2s.generation.build import Loaded, made_of
 from s2s.generation.generator import Generator
 from s2s.generation.input_lines import buffers, piped
-from s2s.generation.resumable_file import ENTRY
 from s2s.io.atomic import sha256
 from s2s.model import Memory, Seq2Seq
 from s2s.task import Encoded, Example
+from s2s_output_files.resumable_file import ENTRY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -591,9 +591,9 @@ def test_a_finished_output_is_left_alone_by_resume(tmp_path: Path, capsys: Any, 
 
 def test_two_commands_cannot_write_one_file(tmp_path: Path) -> None:
     from s2s.errors import UserError
-    from s2s.generation.resumable_file import ResumableFile
+    from s2s_output_files.resumable_file import ResumableFile
 
-    first, second = (ResumableFile(tmp_path / "out", 1) for _ in range(2))
+    first, second = (ResumableFile(tmp_path / "out") for _ in range(2))
     first.begin({})
     with pytest.raises(UserError, match="is being written by another s2s-generate"):
         second.begin({})

@@ -7,7 +7,7 @@ on any machine with access to the files.
 
 from __future__ import annotations
 
-__all__ = ["Shard", "ShardFile", "count_lines", "find_shard"]
+__all__ = ["Shard", "ShardFile", "find_shard"]
 
 import glob
 import os
@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from s2s import ConfigError, DataError, UserError
 from s2s.compose import differences
-from s2s.data.text import blocks
-from s2s.errors import ConfigError, DataError, UserError
-from s2s.generation.input_lines import is_stream
-from s2s.generation.resumable_file import ResumableFile
+from s2s.data import blocks
+from s2s.generation import is_stream
+from s2s_output_files.resumable_file import ResumableFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,11 +53,17 @@ class ShardFile(ResumableFile):
     """The output of a shard; when all shards are finished, they become the whole output."""
 
     otherwise = "remove it"
+    continues = True
 
-    def __init__(self, shard: Shard, output: str, n_lines: int) -> None:
-        super().__init__(shard.path(output), n_lines)
-        self.shard, self.whole = shard, ResumableFile(Path(output), n_lines)
+    def __init__(self, shard: Shard, config: GenerateConfig) -> None:
+        super().__init__(shard.path(config.output))
+        self.shard, self.config, self.whole = shard, config, ResumableFile(Path(config.output))
         self.whole.otherwise = self.otherwise
+
+    def inputs(self) -> range:
+        """The numbers of the input lines of this shard."""
+        n_lines = sum(len(block) for block in blocks(Path(self.config.input), "drop"))
+        return self.shard.lines(n_lines, self.config.buffer_size)
 
     def files(self) -> list[Path]:
         return [*super().files(), *self.whole.files()]
@@ -75,7 +81,7 @@ class ShardFile(ResumableFile):
         merge(self)
 
 
-def find_shard(config: GenerateConfig) -> Shard | None:
+def find_shard(config: GenerateConfig, *, is_file: bool) -> Shard | None:
     """The shard of the option, or of this rank under torchrun; None: all of the input."""
     rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     shard = Shard(rank + 1, size)
@@ -88,20 +94,15 @@ def find_shard(config: GenerateConfig) -> Shard | None:
             raise ConfigError(f"shard={config.shard}: torchrun has started {size} processes, which share all of it")
     if shard.of == 1 and not config.shard:
         return None
-    if config.input == "-" or is_stream(config.input) or config.output == "-" or is_stream(config.output):
+    if not is_file or config.input == "-" or is_stream(config.input):
         raise ConfigError("several commands share files: give input=FILE and output=FILE")
     return shard
-
-
-def count_lines(path: str) -> int:
-    """Lines of a file."""
-    return sum(len(block) for block in blocks(Path(path), "drop"))
 
 
 def merge(file: ShardFile) -> None:
     """Write the output of all shards, if all are finished, and remove them."""
     numbers = range(1, file.shard.of + 1)
-    shards = [ResumableFile(Shard(n, file.shard.of).path(str(file.whole.path)), file.n_lines) for n in numbers]
+    shards = [ResumableFile(Shard(n, file.shard.of).path(str(file.whole.path))) for n in numbers]
     if not all(shard.path.exists() and shard.record.exists() for shard in shards):
         return
     whole = file.whole

@@ -21,10 +21,10 @@ import struct
 import zlib
 from typing import TYPE_CHECKING, Any
 
+from s2s import DataError, UserError
 from s2s.compose import differences
-from s2s.errors import DataError, UserError
-from s2s.io import atomic
-from s2s.io.json_files import dump_record, read_record
+from s2s.generation import OutputStream
+from s2s.io import NO_LOCKS, dump_record, fsync, read_record, sha256, temporary, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,7 +35,7 @@ ENTRY = struct.Struct("<QI")
 """How many bytes were written at once, and their CRC-32"""
 
 
-class ResumableFile:
+class ResumableFile(OutputStream):
     """Appends groups of lines; a group that a kill cut short is removed when the file is continued.
 
     `made_of` is all that its contents depend on, as JSON can hold it.
@@ -44,12 +44,12 @@ class ResumableFile:
     otherwise = "leave out resume=true"
     """What to do about one that cannot be continued"""
 
-    def __init__(self, path: Path, n_lines: int) -> None:
-        """n_lines: of each group."""
+    def __init__(self, path: Path) -> None:
         path = _behind_links(path)
         if not path.parent.is_dir():
             raise DataError(f"output={path}: there is no folder {path.parent}; make it first")
-        self.path, self.n_lines = path, n_lines
+        super().__init__(str(path))
+        self.path = path
         self.partial = path.with_name(f"{path.name}.partial")
         self.header = path.with_name(f"{path.name}.partial.json")
         self.checksums = path.with_name(f"{path.name}.partial.crc")
@@ -58,8 +58,8 @@ class ResumableFile:
 
     def files(self) -> list[Path]:
         """Every file that is written."""
-        temporary = [atomic.temporary(path) for path in (self.header, self.record)]
-        return [self.path, self.partial, self.header, self.checksums, self.record, *temporary]
+        records = (self.header, self.record)
+        return [self.path, self.partial, self.checksums, *records, *map(temporary, records)]
 
     def is_done(self, made_of: Mapping[str, Any]) -> bool:
         """Whether an earlier command finished the file; DataError if it is the output of something else."""
@@ -77,7 +77,7 @@ class ResumableFile:
     def made_of(self, advice: str = "and make it again") -> dict[str, Any]:
         """What the finished file was made of; DataError if its contents have changed since."""
         record = self._read(self.record)
-        if record is None or record["sha256"] != atomic.sha256(self.path):
+        if record is None or record["sha256"] != sha256(self.path):
             raise DataError(f"{self.path} is not as it was written; remove it, {advice}")
         made_of: dict[str, Any] = record["made_of"]
         return made_of
@@ -86,18 +86,18 @@ class ResumableFile:
         """Start anew, with 0 groups; an earlier FILE stays until this one is finished."""
         self._open()
         os.truncate(self.descriptor, 0)
-        atomic.write_file(self.header, dump_record({"output": self.path.name, "made_of": made_of}))
+        write_file(self.header, dump_record({"output": self.path.name, "made_of": made_of}))
         self.checksums.write_bytes(b"")
         return 0
 
-    def resume(self, made_of: Mapping[str, Any]) -> int:
-        """The number of groups in FILE.partial that are whole and as they were written; writing continues there."""
+    def resume(self, made_of: Mapping[str, Any], n_lines: int) -> int:
+        """The number of groups, of `n_lines` each, in FILE.partial that are as they were written; it is continued."""
         if not self.partial.exists() or not self.partial.stat().st_size:  # killed before the header was written
             return self.begin(made_of)
         self._open()
         self._refuse_other(f"{self.partial} cannot be continued", self._header()["made_of"], made_of)
         os.truncate(self.descriptor, self._n_intact())
-        n_groups, end = self._whole_groups()
+        n_groups, end = self._whole_groups(n_lines)
         os.truncate(self.descriptor, end)
         self.checksums.write_bytes(_checksum(self.partial.read_bytes()))
         return n_groups
@@ -118,9 +118,9 @@ class ResumableFile:
     def finish(self) -> None:
         """Rename FILE.partial to FILE."""
         os.fsync(self.descriptor)
-        atomic.write_file(self.record, dump_record({**self._header(), "sha256": atomic.sha256(self.partial)}))
+        write_file(self.record, dump_record({**self._header(), "sha256": sha256(self.partial)}))
         os.replace(self.partial, self.path)  # noqa: PTH105  beside os.fsync, whose order with it matters
-        atomic.fsync(self.path.parent)
+        fsync(self.path.parent)
         self._tidy_up()
         self.close()
 
@@ -165,7 +165,7 @@ class ResumableFile:
         except (BlockingIOError, FileNotFoundError):  # FileNotFoundError: renamed by another command meanwhile
             locked = False
         except OSError as error:
-            if error.errno not in atomic.NO_LOCKS:
+            if error.errno not in NO_LOCKS:
                 raise
             locked = True
         if not locked:
@@ -202,15 +202,15 @@ class ResumableFile:
             which = ", ".join(f"{key} was {old!r} and is {new!r}" for key, (old, new) in changed.items())
             raise DataError(f"{what}: {which}; give what it was made with, or {self.otherwise}")
 
-    def _whole_groups(self) -> tuple[int, int]:
-        """How many groups of lines are complete, and the byte where the last of them ends."""
-        n_groups = end = position = n_lines = 0
+    def _whole_groups(self, n_lines: int) -> tuple[int, int]:
+        """How many groups of `n_lines` are complete, and the byte where the last of them ends."""
+        n_groups = end = position = n_of_group = 0
         with self.partial.open("rb") as file:
             for line in file:
                 position += len(line)
-                n_lines += line.endswith(b"\n")
-                if n_lines == self.n_lines:
-                    n_groups, end, n_lines = n_groups + 1, position, 0
+                n_of_group += line.endswith(b"\n")
+                if n_of_group == n_lines:
+                    n_groups, end, n_of_group = n_groups + 1, position, 0
         return n_groups, end
 
 

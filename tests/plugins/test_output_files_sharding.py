@@ -12,8 +12,8 @@ from children import in_child, in_children
 from tiny_runs import WORDS, train_tiny
 
 from s2s.cli.generate import main
-from s2s.generation.resumable_file import ResumableFile
-from s2s.generation.sharding import Shard
+from s2s_output_files.resumable_file import ResumableFile
+from s2s_output_files.sharding import Shard
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -119,7 +119,7 @@ def test_processes_of_torchrun_share_the_input_and_one_speaks(here: Path, capfd:
 def test_a_part_says_who_multiplied(here: Path) -> None:
     """Not whoever was faster just then: another part, or the same continued, must find the same."""
     assert main([*COMMON, "output=out.tsv", "shard=1/2"]) == 0
-    made_of = ResumableFile(here / "out.tsv.shard-00001-of-00002", 2).made_of()
+    made_of = ResumableFile(here / "out.tsv.shard-00001-of-00002").made_of()
     assert made_of["matmul"] in ("native", "onednn", "torch")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from s2s.generation.resumable_file import ResumableFile
+from s2s_output_files.resumable_file import ResumableFile
 
 
 def test_an_output_is_on_the_disk_before_it_has_its_name_and_its_name_before_the_command_ends(
@@ -28,7 +28,7 @@ def test_an_output_is_on_the_disk_before_it_has_its_name_and_its_name_before_the
 
     recorded("fsync", lambda descriptor: Path(f"/proc/self/fd/{descriptor}").readlink().name)
     recorded("replace", lambda _, target: Path(target).name)
-    file = ResumableFile(tmp_path / "out", 1)
+    file = ResumableFile(tmp_path / "out")
     file.begin({"input": "x"})
     file.write(["one", "two"])
     calls.clear()
@@ -41,7 +41,7 @@ def test_an_output_is_on_the_disk_before_it_has_its_name_and_its_name_before_the
 
 def grown(path: Path) -> ResumableFile:
     """An output of ten lines, written in four pieces by a command that was killed."""
-    file = ResumableFile(path, 1)
+    file = ResumableFile(path)
     file.begin({"input": "x"})
     for first, last in ((0, 3), (3, 4), (4, 9), (9, 10)):
         file.write([f"line {i}" for i in range(first, last)])
@@ -58,11 +58,11 @@ def test_what_a_disk_changed_in_an_unfinished_output_is_cut_off_and_made_again(
     data = bytearray(file.partial.read_bytes())
     data[place] ^= 4
     file.partial.write_bytes(data)
-    again = ResumableFile(tmp_path / "out", 1)
-    assert again.resume({"input": "x"}) == n_left
+    again = ResumableFile(tmp_path / "out")
+    assert again.resume({"input": "x"}, 1) == n_left
     again.write([f"line {i}" for i in range(n_left, 10)])
     again.close()
-    assert ResumableFile(tmp_path / "out", 1).resume({"input": "x"}) == 10
+    assert ResumableFile(tmp_path / "out").resume({"input": "x"}, 1) == 10
     assert (tmp_path / "out.partial").read_text() == "".join(f"line {i}\n" for i in range(10))
 
 
@@ -74,8 +74,8 @@ def test_a_bit_anywhere_in_the_checksums_costs_lines_and_no_more(tmp_path: Path)
         damaged[bit // 8] ^= 1 << bit % 8
         whole.checksums.write_bytes(damaged)
         whole.partial.write_bytes(lines)
-        again = ResumableFile(tmp_path / "out", 1)
-        n_left = again.resume({"input": "x"})
+        again = ResumableFile(tmp_path / "out")
+        n_left = again.resume({"input": "x"}, 1)
         again.close()
         assert n_left == [0, 3, 4, 9][bit // 96]
         assert whole.partial.read_bytes() == lines[: 7 * n_left]
@@ -83,7 +83,7 @@ def test_a_bit_anywhere_in_the_checksums_costs_lines_and_no_more(tmp_path: Path)
 
 def test_a_finished_output_leaves_nothing_of_its_growth(tmp_path: Path) -> None:
     grown(tmp_path / "out")
-    file = ResumableFile(tmp_path / "out", 1)
-    assert file.resume({"input": "x"}) == 10
+    file = ResumableFile(tmp_path / "out")
+    assert file.resume({"input": "x"}, 1) == 10
     file.finish()
     assert sorted(path.name for path in tmp_path.iterdir()) == [".out.made-of.json", "out"]
