@@ -58,6 +58,7 @@ __all__ = [
     "load",
     "load_plugins",
     "make_batch",
+    "map_tensors",
     "plugins",
     "rows_without_eos",
     "train",
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     from s2s.model import AttentionMap, Memory, Seq2Seq, State, evaluating
     from s2s.objective import Auxiliary, Context, Decode, Mean, Objective, SentenceMetric, Sums, rows_without_eos
     from s2s.task import Constraint, Effect, Encoded, Example, Guide, Rejected, Side, Sources, Task, TokenNames, Vocab
+    from s2s.tensors import map_tensors
     from s2s.trained_model import Attention, TrainedModel
 
 PUBLIC = (
@@ -102,4 +104,4 @@ PUBLIC = (
 
 __version__ = "0.1.0"
 
-__getattr__ = lazy_names(__name__, "api", "task", "corpus", "model", "batch", "objective", "trained_model")
+__getattr__ = lazy_names(__name__, "api", "task", "corpus", "model", "batch", "objective", "tensors", "trained_model")

@@ -23,7 +23,7 @@ from s2s.config import Config
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.plugin import Hooks, Plugins, load_plugins
-from s2s.registry import GROUPS
+from s2s.registry import GROUPS, SERVICES
 from s2s.task import Vocab
 from s2s_score import command as score
 from s2s_testing import VOCAB, check_task
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 PAGE = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 PLUGINS = [name for name in FILES if not name.startswith("test_")]
+NAMED_BY_OPTIONS = SERVICES.keys() - {"corpus", "intermediate", "inference_engine", "output_format"}
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
 
@@ -61,6 +62,9 @@ def test_every_group_and_every_hook_has_an_example() -> None:
     code = "".join(FILES.values())
     assert [
         group for group in (*GROUPS, "corpus") if f"registry.{group}(" not in code or f"| `{group}` |" not in PAGE
+    ] == []
+    assert [
+        group for group in NAMED_BY_OPTIONS if f'registry.add("{group}"' not in code or f"| `{group}` |" not in PAGE
     ] == []
     assert [hook for hook in dir(Hooks) if hook.startswith("s2s_") and f"def {hook}(" not in code] == []
 

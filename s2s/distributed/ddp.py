@@ -10,17 +10,19 @@ __all__ = ["DDP"]
 
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch import distributed as dist
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from s2s.distributed.world import World
+
+T = TypeVar("T")
 
 BUCKET_BYTES = 32 * 2**20
 """Bytes of gradients in one all-reduce"""
@@ -95,6 +97,14 @@ class DDP:
     def unsharded(self, model: nn.Module) -> AbstractContextManager[None]:
         """Nothing to do: every rank holds all parameters."""
         return nullcontext()
+
+    def full_tensors(self, tree: T) -> T:
+        """As they are."""
+        return tree
+
+    def shard_like(self, tensors: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """As they are."""
+        return dict(tensors)
 
     def _on_gradient(self, bucket: Bucket) -> None:
         bucket.n_pending -= 1

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 __all__ = ["Strategy"]
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
-    from torch import nn
+    from torch import Tensor, nn
+
+
+T = TypeVar("T")
 
 
 class Strategy(Protocol):
@@ -32,4 +36,12 @@ class Strategy(Protocol):
 
     def unsharded(self, model: nn.Module) -> AbstractContextManager[None]:
         """Inside the block every rank holds all parameters, for decoding; they must not be updated there."""
+        ...
+
+    def full_tensors(self, tree: T) -> T:
+        """A tree of tensors as a checkpoint holds them, whole on rank 0; every rank calls it."""
+        ...
+
+    def shard_like(self, tensors: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Of whole tensors what this rank holds: the same share as of those of the same names in `like`."""
         ...

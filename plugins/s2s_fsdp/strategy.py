@@ -7,7 +7,7 @@ Checkpoints hold full tensors: they do not depend on the strategy or the number 
 
 from __future__ import annotations
 
-__all__ = ["FSDP", "full_tensors", "shard_like"]
+__all__ = ["FSDP"]
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,12 +19,13 @@ from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.fsdp._fully_shard._fsdp_common import TrainingState
 from torch.distributed.tensor import DTensor, distribute_tensor
 
-from s2s.tensors import map_tensors
+from s2s import map_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from s2s.distributed.world import World
+    from s2s.distributed import World
+    from s2s_fsdp import FSDPConfig
 
 T = TypeVar("T")
 
@@ -34,7 +35,7 @@ class FSDP:
 
     needs_every_rank = True  # unsharding a layer is a collective
 
-    def __init__(self, world: World, dtype: torch.dtype) -> None:
+    def __init__(self, config: FSDPConfig, world: World, dtype: torch.dtype) -> None:
         """`dtype`: of the forward pass, in which a GPU unshards layers; shards and gradient sums are in fp32."""
         self.world = world
         param_dtype = dtype if world.device.type == "cuda" and dtype != torch.float32 else None
@@ -82,6 +83,25 @@ class FSDP:
             for unit in self.units:
                 unit.reshard()
 
+    def full_tensors(self, tree: T) -> T:
+        """Every DTensor unsharded: on the CPU of rank 0; empty tensors on the other ranks.
+
+        One tensor at a time, so that only rank 0 ever holds all of them. Plain tensors stay as they are.
+        """
+
+        def gather(t: Tensor) -> Tensor:
+            if isinstance(t, DTensor):
+                with self.world.collective("the checkpoint"):
+                    full = t.full_tensor().detach()
+                return full.cpu() if self.world.is_main else full.new_empty(0)
+            return t
+
+        return map_tensors(gather, tree)
+
+    def shard_like(self, tensors: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Sharded without communication: every rank has them all."""
+        return {name: _shard_like(t, like.get(name)) for name, t in tensors.items()}
+
     def _keep_unsharded(self, kept: bool) -> None:
         """Whether layers stay unsharded after their forward; what is in no layer always does, until backward."""
         for unit in self.units[:-1]:
@@ -99,27 +119,6 @@ def _unshard_before(model: nn.Module, name: str) -> None:
         return within(*args) if state._training_state == TrainingState.FORWARD else alone(*args)
 
     setattr(model, name, method)
-
-
-def full_tensors(tree: T, world: World) -> T:
-    """The same tree with every DTensor unsharded: on the CPU of rank 0; empty tensors on the other ranks.
-
-    One tensor at a time, so that only rank 0 ever holds all of them. Plain tensors stay as they are.
-    """
-
-    def gather(t: Tensor) -> Tensor:
-        if isinstance(t, DTensor):
-            with world.collective("the checkpoint"):
-                full = t.full_tensor().detach()
-            return full.cpu() if world.is_main else full.new_empty(0)
-        return t
-
-    return map_tensors(gather, tree)
-
-
-def shard_like(tensors: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Full tensors, sharded as those of the same names in `like`, without communication: every rank has them all."""
-    return {name: _shard_like(t, like.get(name)) for name, t in tensors.items()}
 
 
 def _shard_like(tensor: Tensor, like: Tensor | None) -> Tensor:
