@@ -32,6 +32,7 @@ GROUPS = {
 SERVICES = {
     "corpus": "raw examples: factory(config) -> s2s.corpus.Corpus",
     "intermediate": "what exporters read: factory(arch config, model) -> s2s.intermediate.IntermediateModel",
+    "input_format": "how s2s-generate reads inputs: factory(config) -> s2s.generation.InputFormat",
     "output_format": "how s2s-generate writes outputs: factory(config, generator) -> s2s.generation.OutputFormat",
     "strategy": "how processes share a model: factory(config, world, dtype) -> s2s.distributed.Strategy",
     "inference_engine": "another program that runs an exported model: "

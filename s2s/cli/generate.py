@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options: Options) -> None:
     """Load the models, then read inputs, search, and write outputs; those before an error are kept."""
     from s2s.generation.build import load
-    from s2s.generation.format_selection import output_format
+    from s2s.generation.formats import input_format, output_format
     from s2s.generation.output_stream import open_output
     from s2s.generation.pipeline import generate_file  # torch comes with these, and --help does without it
 
@@ -42,6 +42,7 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
     resume = config.resume or output.continues
     logging.basicConfig(format="warning: %(message)s")
     generator, made_of, how = load(composed, plugins)
+    read = input_format(config, plugins.registry)
     write = output_format(config, generator, plugins.registry)  # an error now, before anything is written
     if resume and output.is_done(made_of):
         return say(f"{config.output} is finished; to make it anew, remove it or leave out resume=true")
@@ -52,7 +53,7 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
         if n_written:
             say(f"{n_written:,} outputs are there already")
         started = time.monotonic()
-        generate_file(generator, config, write, output, n_written)
+        generate_file(generator, config, read, write, output, n_written)
         output.finish()
     how_much = generator.counts.describe(generator.task.counts, time.monotonic() - started)
     return say(f"{how_much}; on {how}")

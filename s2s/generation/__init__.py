@@ -13,6 +13,7 @@ __all__ = [
     "Counts",
     "Generator",
     "Input",
+    "InputFormat",
     "Loaded",
     "LoadedModels",
     "Models",
@@ -23,8 +24,10 @@ __all__ = [
     "Scored",
     "Segment",
     "is_stream",
+    "lines_of",
     "load",
     "load_ready",
+    "one_line",
     "score",
     "standard_input",
 ]
@@ -36,9 +39,9 @@ from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
     from s2s.generation.build import MODEL_OPTIONS, Loaded, LoadedModels, load, load_ready
-    from s2s.generation.formats import OutputFormat, Record
+    from s2s.generation.formats import InputFormat, OutputFormat, Record, one_line
     from s2s.generation.generator import Generator
-    from s2s.generation.input_lines import is_stream, standard_input
+    from s2s.generation.input_lines import is_stream, lines_of, standard_input
     from s2s.generation.models import Models
     from s2s.generation.output_stream import OutputStream
     from s2s.generation.reading import Segment

@@ -8,7 +8,6 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from s2s.errors import DataError
-from s2s.generation.format_selection import input_format
 from s2s.generation.input_lines import buffers, lines_of
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
     from s2s.config import GenerateConfig
     from s2s.generation import Output
-    from s2s.generation.formats import OutputFormat
+    from s2s.generation.formats import InputFormat, OutputFormat
     from s2s.generation.generator import Generator
     from s2s.generation.output_stream import OutputStream
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 def generate_file(
     generator: Generator,
     config: GenerateConfig,
+    read: InputFormat,
     write: OutputFormat,
     output: OutputStream,
     n_written: int = 0,
@@ -33,7 +33,6 @@ def generate_file(
     A partly written buffer is decoded whole, so that its batches, and with them the last digits of the scores, are
     those of an uninterrupted command. Raises DataError if there are fewer inputs than `n_written`.
     """
-    read = input_format(config)
     name = "standard input" if config.input == "-" else config.input
     own = output.inputs()
     lines, first = lines_of(config.input), own.start if own else 0
@@ -41,7 +40,7 @@ def generate_file(
         lines = islice(lines, own.start, own.stop)
     try:
         n_read = 0
-        for number, records in enumerate(buffers(lines, config.buffer_size, read, name, first)):
+        for number, records in enumerate(buffers(lines, config.buffer_size, read.read, name, first)):
             n_read += len(records)
             n_old = n_written - number * config.buffer_size
             if n_old >= len(records):
