@@ -87,6 +87,15 @@ class Hooks:
     def s2s_load_models(self, config: GenerateConfig, plugins: Plugins, device: Any) -> Any:
         """Load several models of s2s-generate as one, `s2s.generation.Models`; None leaves a single run to the core."""
 
+    @hookspec
+    def s2s_constrain_outputs(self, config: GenerateConfig, task: Task) -> Sequence[Any]:
+        """Constraints on every output that options ask for, each an `s2s.decoding.FixedWidthConstraint`."""
+        return ()
+
+    @hookspec(firstresult=True)
+    def s2s_constrain_output(self, task: Task, given: Any) -> Any:
+        """What the prefix and phrases of an `s2s.generation.Input` mean: an `s2s.decoding.SentenceConstraint`."""
+
     @hookspec(firstresult=True)
     def s2s_open_output(self, config: GenerateConfig, is_file: bool) -> Any:
         """Where s2s-generate writes, an `s2s.generation.OutputStream`; None: standard output, or `output` as it is.

@@ -130,7 +130,7 @@ class Engine:
 
     def _put(self, ids: list[int], segment: Segment | None = None) -> Future[list[Hypothesis]]:
         try:
-            return self.queue.put(ids, segment.lexical, timeout=0) if segment else self.queue.put(ids, timeout=0)
+            return self.queue.put(ids, segment.constraint, timeout=0) if segment else self.queue.put(ids, timeout=0)
         except QueueClosedError as error:
             raise unavailable("the server is ending, or its search has just failed; try again") from error
 
@@ -151,9 +151,10 @@ class Engine:
 
 
 def _with_alignment(generator: Generator) -> Generator | None:
-    config, search = generator.config, generator.search
+    config, search, task = generator.config, generator.search, generator.task
     aligning = replace(config, format="jsonl", fields=[*config.fields, "align"])
     try:
-        return Generator(search.model, generator.task, search.search, search.device, aligning, generator.write.utility)
+        utility, plugins = generator.write.utility, generator.plugins
+        return Generator(search.model, task, search.search, search.device, aligning, utility, plugins)
     except ConfigError:
         return None

@@ -60,7 +60,7 @@ class LoadedModels:
         config = resolve_candidates(replace(composed.config, **settled), chosen)
         search, how = self._search(chosen, config)
         utility = build_utility(config, task, self.plugins)
-        generator = Generator(self.models.model, task, search, self.device, config, utility)
+        generator = Generator(self.models.model, task, search, self.device, config, utility, self.plugins)
         return Loaded(generator, made_of(generator.config, self.models.made_of, chosen, self.device.type), how)
 
     def _search(self, chosen: Choice, config: GenerateConfig) -> tuple[Search, str]:

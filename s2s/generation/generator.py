@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from s2s.generation.reading import Segment
     from s2s.metrics import Metric
     from s2s.model import Seq2Seq
+    from s2s.plugin import Plugins
     from s2s.task import Task
 
 
@@ -48,14 +49,15 @@ class Generator:
         device: torch.device | str,
         config: GenerateConfig | None = None,
         utility: Metric | None = None,
+        plugins: Plugins | None = None,
     ) -> None:
-        """utility: the metric that ranks candidates, for minimum Bayes risk."""
+        """utility: the metric that ranks candidates, for minimum Bayes risk. plugins: what constrains outputs."""
         config = config or GenerateConfig()
         config = replace(config, tokens=config.tokens or TOKENS.get(torch.device(device).type, DEFAULT_TOKENS))
-        self.task, self.config, self.counts = task, config, Counts()
+        self.task, self.config, self.counts, self.plugins = task, config, Counts(), plugins
         limit = self.config.max_source if model.max_len is None else min(self.config.max_source, model.max_len)
-        constraint = build_constraint(self.config, task)
-        self.read = Reader(task, self.config, limit, self.counts)
+        constraint = build_constraint(self.config, task, plugins)
+        self.read = Reader(task, self.config, limit, self.counts, plugins)
         attention = AttentionReader(model, task.vocab, torch.device(device), self.config)
         self.search = Searcher(model, search, task.vocab, torch.device(device), self.config, attention, constraint)
         self.write = Writer(task, self.config, self.counts, utility)

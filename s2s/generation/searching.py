@@ -44,7 +44,7 @@ class Searcher:
     def __call__(self, segments: Sequence[Segment]) -> Iterator[Iterable[SearchResult]]:
         """The result of each segment that has tokens, by its index, as soon as it is known."""
         order = sorted((i for i, segment in enumerate(segments) if segment.ids), key=lambda i: -len(segments[i].ids))
-        sentences = [SourceSentence(i, [*segments[i].ids, self.vocab.eos], segments[i].lexical) for i in order]
+        sentences = [SourceSentence(i, [*segments[i].ids, self.vocab.eos], segments[i].constraint) for i in order]
         n_workers = min(self.config.workers, len(sentences) // MIN_PER_WORKER)
         if n_workers < 2:
             return self._results(sentences)

@@ -19,9 +19,11 @@ from torch import Tensor
 from s2s.config import GenerateConfig
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.constraints import BadWords, ConstraintSet, MinLength, NoRepeatNgram, build_constraint
+from s2s.decoding.constraints import ConstraintSet, build_constraint
 from s2s.errors import ConfigError
+from s2s.plugin import load_plugins
 from s2s.task import Encoded, Example, Vocab
+from s2s_constraints.tokens import BadWords, MinLength, NoRepeatNgram
 from s2s_search import SampleConfig
 from s2s_search.sampling import Sampling
 
@@ -118,8 +120,9 @@ class Letters(Capitals):
 
 
 def test_options_become_constraints_beside_the_tasks_own() -> None:
-    assert build_constraint(GenerateConfig(), Letters()) is None
-    chosen = build_constraint(GenerateConfig(min_len=2, no_repeat_ngram_size=3, bad_words=["ab", "c"]), Letters())
+    assert build_constraint(GenerateConfig(), Letters(), None) is None
+    asked = GenerateConfig(min_len=2, no_repeat_ngram_size=3, bad_words=["ab", "c"])
+    chosen = build_constraint(asked, Letters(), load_plugins())
     assert isinstance(chosen, ConstraintSet)
     least, repeat, ban = chosen.others
     assert isinstance(least, MinLength)
@@ -132,10 +135,10 @@ def test_options_become_constraints_beside_the_tasks_own() -> None:
 def test_without_options_the_tasks_own_constraint_is_left_as_it_is(own: Any) -> None:
     task = Letters()
     task.constraint = lambda: own  # type: ignore[method-assign]
-    assert build_constraint(GenerateConfig(), task) is own
-    assert build_constraint(GenerateConfig(constrained=False), task) is None
+    assert build_constraint(GenerateConfig(), task, None) is own
+    assert build_constraint(GenerateConfig(constrained=False), task, None) is None
 
 
 def test_a_text_without_symbols_cannot_be_banned() -> None:
     with pytest.raises(ConfigError, match=r"bad_words: '\?' has no tokens"):
-        build_constraint(GenerateConfig(bad_words=["?"]), Letters())
+        build_constraint(GenerateConfig(bad_words=["?"]), Letters(), load_plugins())

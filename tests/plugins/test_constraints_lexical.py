@@ -16,10 +16,11 @@ from table_model import Table
 
 from s2s.decoding import BeamConfig, beam_search
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.constraints import ConstraintSet, NoRepeatNgram
-from s2s.decoding.lexical import NO_CONSTRAINT, LexicalConstraint, LexicalSizes, add_lexical, bind_lexical, widen_state
+from s2s.decoding.constraints import ConstraintSet, grow
 from s2s.decoding.request import SentenceQueue, SourceSentence
 from s2s.task import Vocab
+from s2s_constraints.lexical import GrowingLexical, LexicalConstraint, LexicalSizes, widen_state
+from s2s_constraints.tokens import NoRepeatNgram
 from s2s_search import SampleConfig
 from s2s_search.sampling import Sampling
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 EOS, VOCAB = 3, Vocab(src=9, tgt=7)
 LIMIT, SYMBOLS = 4, (1, 4, 5, 6)
+NO_CONSTRAINT = LexicalConstraint()
 EVERY = [output for n in range(LIMIT + 1) for output in itertools.product(SYMBOLS, repeat=n)]
 
 WISHES = [
@@ -114,7 +116,7 @@ def test_with_its_share_of_the_beam_a_phrase_comes_where_the_model_likes_it(monk
     """Without, whoever puts it off is ahead, and it comes when it must."""
     wishes = [LexicalConstraint(phrases=((6,), (1,))) for _ in range(40)]
     shared = sum(h[0].log_prob for h in search(wishes, 4, 1))
-    monkeypatch.setattr("s2s.decoding.beam_search.build_allocation", lambda constraint, normalize: None)
+    monkeypatch.setattr(GrowingLexical, "allocation", lambda self, normalize: None)
     assert shared > sum(h[0].log_prob for h in search(wishes, 4, 1)) + 1
 
 
@@ -161,7 +163,10 @@ def test_samples_hold_lexical_constraints_too() -> None:
 
 @pytest.mark.parametrize("others", [None, ConstraintSet(None, [NoRepeatNgram(1, 7)])], ids=["alone", "beside another"])
 def test_where_nothing_is_asked_the_constraint_stays_as_it_is(others: Constraint | None) -> None:
-    assert add_lexical(others, LexicalSizes.of([NO_CONSTRAINT] * 3), VOCAB) is others
+    assert grow(None, [None] * 3, others, VOCAB) is None
+    grown = grow(None, [NO_CONSTRAINT] * 3, others, VOCAB)
+    assert grown
+    assert grown.constraint is grown.bound_to([NO_CONSTRAINT] * 3) is others
 
 
 def test_lexical_constraints_go_with_other_constraints() -> None:
@@ -187,7 +192,7 @@ def test_a_widened_state_allows_what_a_state_of_that_width_does(
     fits = [one for one in WISHES if LexicalSizes.of([one]).union(old) == old]
     lexical = [draw.choice(fits) for _ in range(12)]
     src, limit = torch.full((12, 1), EOS), torch.full((12,), 20)
-    narrow, wide = (bind_lexical(add_lexical(others, sizes, VOCAB), lexical) for sizes in (old, new))
+    narrow, wide = (GrowingLexical(others, VOCAB, sizes).bound_to(lexical) for sizes in (old, new))
     assert wide
     states = narrow.start(src, src == 0, limit) if narrow else None
     expected = wide.start(src, src == 0, limit)

@@ -8,7 +8,7 @@ Shapes: B sentences, K live hypotheses per sentence, V target vocabulary, n cand
 
 from __future__ import annotations
 
-__all__ = ["BeamAllocation", "build_allocation"]
+__all__ = ["PhraseAllocation"]
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,26 +16,16 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from s2s.decoding.constraints import NONE, ConstraintSet
-from s2s.decoding.lexical import PhraseConstraint
-from s2s.decoding.model_scores import gather_hypotheses
+from s2s.decoding import gather_hypotheses
+from s2s_constraints.phrases import PhraseConstraint
+from s2s_constraints.tokens import NONE
 
 if TYPE_CHECKING:
-    from s2s.decoding.hypotheses import Candidates
-    from s2s.task import Constraint
-
-
-def build_allocation(constraint: Constraint | None, *, normalize: bool) -> BeamAllocation | None:
-    """How the beam is shared; None if no output requires phrases. normalize: whether the model returns logits."""
-    if isinstance(constraint, ConstraintSet):
-        for other, columns in constraint.columns():
-            if isinstance(other, PhraseConstraint):
-                return BeamAllocation(other, columns, normalize)
-    return None
+    from s2s.decoding import Candidates
 
 
 @dataclass(frozen=True)
-class BeamAllocation:
+class PhraseAllocation:
     """Divides the beam into banks: a bank holds the hypotheses that lack the same number of tokens."""
 
     phrases: PhraseConstraint

@@ -1,123 +1,23 @@
-"""Lexical constraints: the prefix and the phrases that the output of one sentence must contain.
+"""The prefix and the phrases that the output of one sentence must contain, as automata.
 
-They are automata that search applies together with the other constraints, after Hokamp and Liu (2017).
-
+After Hokamp and Liu (2017).
 Shapes: B sentences, K hypotheses per sentence, V target tokens, W tokens of a prefix, P phrases, L tokens of a phrase.
 """
 
 from __future__ import annotations
 
-__all__ = [
-    "NO_CONSTRAINT",
-    "NO_SIZES",
-    "LexicalConstraint",
-    "LexicalSizes",
-    "PhraseConstraint",
-    "PrefixConstraint",
-    "add_lexical",
-    "bind_lexical",
-    "widen_state",
-]
+__all__ = ["PhraseConstraint", "PhraseState", "PrefixConstraint"]
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, Self
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
-from s2s.decoding.constraints import NONE, ConstraintSet
+from s2s_constraints.tokens import NONE
 
-if TYPE_CHECKING:
-    from s2s.task import Constraint, Vocab
-
-
-class LexicalConstraint(NamedTuple):
-    """What one output must contain, in target tokens."""
-
-    prefix: Sequence[int] = ()
-    """How it begins"""
-    phrases: Sequence[Sequence[int]] = ()
-    """What it contains, each at least once, in any order; equal phrases count once"""
-
-
-NO_CONSTRAINT = LexicalConstraint()
-
-
-class LexicalSizes(NamedTuple):
-    """How large the states must be; 0: no output has such a constraint."""
-
-    prefix: int = 0
-    """Tokens of the longest prefix"""
-    n_phrases: int = 0
-    phrase: int = 0
-    """Tokens of the longest phrase"""
-
-    @classmethod
-    def of(cls, lexical: Sequence[LexicalConstraint]) -> Self:
-        """The sizes that these need."""
-        prefix = max((len(one.prefix) for one in lexical), default=0)
-        n_phrases = max((len(one.phrases) for one in lexical), default=0)
-        return cls(prefix, n_phrases, max((len(phrase) for one in lexical for phrase in one.phrases), default=0))
-
-    def union(self, other: LexicalSizes) -> Self:
-        """The larger of each."""
-        return type(self)(*map(max, self, other))
-
-    @property
-    def width(self) -> int:
-        """The last dimension of the states."""
-        return self.prefix + (1 + self.phrase + self.n_phrases * self.phrase if self.n_phrases else 0)
-
-
-NO_SIZES = LexicalSizes()
-
-
-def add_lexical(constraint: Constraint | None, sizes: LexicalSizes, vocab: Vocab) -> Constraint | None:
-    """The constraint and, behind it, those that `bind_lexical` binds to sentences; the same if sizes are 0."""
-    lexical: list[PrefixConstraint | PhraseConstraint] = []
-    if sizes.prefix:
-        lexical.append(PrefixConstraint(sizes.prefix, vocab.tgt))
-    if sizes.n_phrases:
-        lexical.append(PhraseConstraint(sizes.n_phrases, sizes.phrase, vocab.tgt, vocab.eos))
-    if not lexical:
-        return constraint
-    if isinstance(constraint, ConstraintSet):
-        return ConstraintSet(constraint.own, [*constraint.others, *lexical])
-    return ConstraintSet(constraint, lexical)
-
-
-def bind_lexical(constraint: Constraint | None, lexical: Sequence[LexicalConstraint]) -> Constraint | None:
-    """The constraint that starts with the lexical constraints of these sentences, in this order."""
-    if not isinstance(constraint, ConstraintSet):
-        return constraint
-    others = [
-        replace(other, lexical=lexical) if isinstance(other, PrefixConstraint | PhraseConstraint) else other
-        for other in constraint.others
-    ]
-    return ConstraintSet(constraint.own, others)
-
-
-def widen_state(
-    state: Tensor | None, old: LexicalSizes, new: LexicalSizes, shape: tuple[int, int], device: torch.device
-) -> Tensor:
-    """States [B, K, ·] of constraints with `old` sizes as those of `new`, larger ones; shape is [B, K].
-
-    What is added demands nothing: NONE in prefix and phrases.
-    """
-    if state is None:
-        state = torch.zeros(*shape, 0, dtype=torch.long, device=device)
-    others, prefix, phrases = state.split([state.size(-1) - old.width, old.prefix, old.width - old.prefix], dim=-1)
-    prefix = F.pad(prefix, (0, new.prefix - old.prefix), value=NONE)
-    if not new.n_phrases:
-        return torch.cat([others, prefix], dim=-1)
-    if not old.n_phrases:
-        return torch.cat([others, F.pad(prefix, (0, new.width - new.prefix), value=NONE)], dim=-1)
-    room, newest, ids = PhraseState.unpack(phrases, old.phrase)
-    longer, more = new.phrase - old.phrase, new.n_phrases - old.n_phrases
-    newest, ids = F.pad(newest, (longer, 0), value=NONE), F.pad(ids, (0, longer, 0, more), value=NONE)
-    return torch.cat([others, prefix, PhraseState(room, newest, ids).pack()], dim=-1)
+Ids = Sequence[int]
 
 
 def _padded(ids: Sequence[int], n: int) -> list[int]:
@@ -130,11 +30,12 @@ class PrefixConstraint:
 
     width: int
     n_tokens: int
-    lexical: Sequence[LexicalConstraint] = ()
+    prefixes: Sequence[Ids]
+    """Of the sentences that it starts with"""
 
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
         """[B, 1, W]"""
-        rows = [_padded(one.prefix, self.width) for one in self.lexical]
+        rows = [_padded(prefix, self.width) for prefix in self.prefixes]
         return torch.tensor(rows, device=src.device).unsqueeze(1)
 
     def allowed(self, state: Tensor) -> Tensor:
@@ -193,7 +94,8 @@ class PhraseConstraint:
     longest: int
     n_tokens: int
     eos: int
-    lexical: Sequence[LexicalConstraint] = ()
+    phrases: Sequence[Sequence[Ids]]
+    """Of the sentences that it starts with"""
 
     @property
     def width(self) -> int:
@@ -203,8 +105,8 @@ class PhraseConstraint:
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
         """[B, 1, 1 + L + P * L]"""
         rows = []
-        for one in self.lexical:
-            different = dict.fromkeys(map(tuple, one.phrases))
+        for of_sentence in self.phrases:
+            different = dict.fromkeys(map(tuple, of_sentence))
             tokens = [token for phrase in different for token in _padded(phrase, self.longest)]
             rows.append(_padded(tokens, self.n_phrases * self.longest))
         ids = torch.tensor(rows, device=src.device).unsqueeze(1)
