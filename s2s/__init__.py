@@ -51,6 +51,7 @@ __all__ = [
     "UserError",
     "Vocab",
     "__version__",
+    "batch_by_length",
     "did_you_mean",
     "evaluate",
     "evaluating",
@@ -73,7 +74,7 @@ from s2s.registry import PRESET_GROUPS, Choice, Entry, Registry
 
 if TYPE_CHECKING:
     from s2s.api import evaluate, load, plugins, train
-    from s2s.batch import Batch, Packing, SequenceOffsets, make_batch
+    from s2s.batch import Batch, Packing, SequenceOffsets, batch_by_length, make_batch
     from s2s.corpus import Corpus
     from s2s.model import AttentionMap, Memory, Seq2Seq, State, evaluating
     from s2s.objective import Auxiliary, Context, Decode, Mean, Objective, SentenceMetric, Sums, rows_without_eos

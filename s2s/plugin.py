@@ -96,6 +96,12 @@ class Hooks:
     def s2s_constrain_output(self, task: Task, given: Any) -> Any:
         """What the prefix and phrases of an `s2s.generation.Input` mean: an `s2s.decoding.SentenceConstraint`."""
 
+    @hookspec
+    def s2s_finish_outputs(
+        self, config: GenerateConfig, task: Task, model: Seq2Seq, device: Any, plugins: Plugins
+    ) -> Any:
+        """What is done with outputs before they are written, an `s2s.generation.OutputStage`; None: nothing."""
+
     @hookspec(firstresult=True)
     def s2s_open_output(self, config: GenerateConfig, is_file: bool) -> Any:
         """Where s2s-generate writes, an `s2s.generation.OutputStream`; None: standard output, or `output` as it is.

@@ -107,12 +107,12 @@ class Engine:
             self.ready = False  # said here, too: the thread of the search may not have come so far
             raise
         self.ready = True
-        annotate = (self.aligned if align and self.aligned else self.generator).search.attention
-        if not annotate.config.needs_attention:
+        generator = self.aligned if align and self.aligned else self.generator
+        if not generator.search.stages:
             return found
 
         def annotated() -> list[Hypothesis]:
-            (result,) = next(iter(annotate([[SearchResult(0, found)]], {0: ids})))
+            (result,) = next(generator.search.finished([[SearchResult(0, found)]], {0: ids}))
             return result.hypotheses
 
         return await self.call(annotated)
@@ -154,7 +154,6 @@ def _with_alignment(generator: Generator) -> Generator | None:
     config, search, task = generator.config, generator.search, generator.task
     aligning = replace(config, format="jsonl", fields=[*config.fields, "align"])
     try:
-        utility, plugins = generator.write.utility, generator.plugins
-        return Generator(search.model, task, search.search, search.device, aligning, utility, plugins)
+        return Generator(search.model, task, search.search, search.device, aligning, generator.plugins)
     except ConfigError:
         return None

@@ -19,6 +19,7 @@ __all__ = [
     "Models",
     "Output",
     "OutputFormat",
+    "OutputStage",
     "OutputStream",
     "Record",
     "Scored",
@@ -43,10 +44,20 @@ if TYPE_CHECKING:
     from s2s.generation.generator import Generator
     from s2s.generation.input_lines import is_stream, lines_of, standard_input
     from s2s.generation.models import Models
+    from s2s.generation.output_stages import OutputStage
     from s2s.generation.output_stream import OutputStream
     from s2s.generation.reading import Segment
     from s2s.generation.scoring import Scored, score
 
 __getattr__ = lazy_names(
-    __name__, "formats", "input_lines", "generator", "build", "models", "output_stream", "reading", "scoring"
+    __name__,
+    "formats",
+    "input_lines",
+    "output_stages",
+    "generator",
+    "build",
+    "models",
+    "output_stream",
+    "reading",
+    "scoring",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Searcher"]
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +13,13 @@ import torch
 from s2s.config import GenerateConfig
 from s2s.decoding import Hypothesis, Search, SearchResult
 from s2s.decoding.request import SearchRequest, SentenceQueue, SourceSentence
-from s2s.generation.attention import AttentionReader
+from s2s.generation.output_stages import OutputStage
 from s2s.io.workers import run_in_processes
 from s2s.model import Seq2Seq, evaluating
 from s2s.task import Constraint, Vocab
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from s2s.generation.reading import Segment
 
@@ -37,7 +38,7 @@ class Searcher:
     vocab: Vocab
     device: torch.device
     config: GenerateConfig
-    attention: AttentionReader
+    stages: Sequence[OutputStage]
     constraint: Constraint | None
     """On every output"""
 
@@ -55,13 +56,21 @@ class Searcher:
     def _results(self, sentences: list[SourceSentence]) -> Iterator[Iterable[SearchResult]]:
         sources = {sentence.index: sentence.ids for sentence in sentences}
         request = self.request(SentenceQueue(sentences, self.config.tokens * self._parts_of_a_word(sentences)))
-        results = iter(self.attention(self.search(request), sources))
+        results = self.finished(self.search(request), sources)
         while True:
             with evaluating(self.model), self.precision():
                 some = next(results, None)
             if some is None:
                 return
             yield some
+
+    def finished(
+        self, results: Iterable[Iterable[SearchResult]], sources: Mapping[int, Sequence[int]]
+    ) -> Iterator[Iterable[SearchResult]]:
+        """What the stages make of the results of a search."""
+        for stage in self.stages:
+            results = stage.results(results, sources)
+        return iter(results)
 
     def _parts_of_a_word(self, sentences: Sequence[SourceSentence]) -> int:
         """Source tokens of a word, where a task says which of them begin words: a decoder has the words alone."""

@@ -54,7 +54,7 @@ def model() -> Copy:
 
 def generator(model: Seq2Seq, task: Capitals | None = None, **options: Any) -> Generator:
     search, config = BeamSearch(BeamConfig()), GenerateConfig(**options)
-    return Generator(model, task or Capitals(), search, "cpu", config, plugins=shipped())
+    return Generator(model, task or Capitals(), search, "cpu", config, shipped())
 
 
 def words(n: int, longest: int = 12, seed: int = 0) -> list[str]:

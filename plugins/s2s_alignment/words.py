@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from s2s import Task
     from s2s.decoding import Hypothesis
-    from s2s.task import Task
 
 WORD = re.compile(r"\S+")
 

@@ -9,19 +9,20 @@ import pytest
 import torch
 from capitals import WithoutFiles
 from search_calls import find
+from shipped_plugins import shipped
 from torch import Tensor, nn
 
 from s2s.config import GenerateConfig
 from s2s.decoding import BeamConfig, Hypothesis
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.penalties import coverage
 from s2s.errors import ConfigError
 from s2s.generation.generator import Generator
-from s2s.generation.word_alignment import replace_unknown, word_alignment
 from s2s.model import Memory, Seq2Seq
 from s2s.plugin import load_plugins
 from s2s.registry import Choice
 from s2s.task import Encoded, Example, Vocab
+from s2s_alignment.stage import coverage
+from s2s_alignment.words import replace_unknown, word_alignment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +75,7 @@ class Says(Seq2Seq):
 
 def generated(model: Seq2Seq, lines: list[str], **options: Any) -> list[Any]:
     config = GenerateConfig(**{"format": "jsonl", **options})
-    return list(Generator(model, Strokes(), BeamSearch(BeamConfig(beam=4)), "cpu", config)(lines))
+    return list(Generator(model, Strokes(), BeamSearch(BeamConfig(beam=4)), "cpu", config, shipped())(lines))
 
 
 LINES = ["ab c def", "", "a", "gh gh e", "c d e f a"]
@@ -175,7 +176,7 @@ def test_coverage_ranks_the_whole_beam_anew(beta: float) -> None:
         expected.append((hypothesis.score + beta * covered, hypothesis.tokens))
     expected.sort(key=lambda pair: -pair[0])
     config = GenerateConfig(format="jsonl", nbest=2, candidates=6, coverage=beta, attention_layer=2)
-    (output,) = Generator(model, task, search, "cpu", config)(["ab cde"])
+    (output,) = Generator(model, task, search, "cpu", config, shipped())(["ab cde"])
     assert [candidate.tokens for candidate in output.nbest] == [tokens for _, tokens in expected[:2]]
     assert [candidate.score for candidate in output.nbest] == pytest.approx([score for score, _ in expected[:2]])
     if beta == 3.0:

@@ -5,41 +5,38 @@ Shapes: B outputs, T output tokens with eos, S source tokens with eos.
 
 from __future__ import annotations
 
-__all__ = ["AttentionReader"]
+__all__ = ["AttentionStage", "coverage"]
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
 
-from s2s.batch import batch_by_length, make_batch
-from s2s.config import GenerateConfig
+from s2s import ConfigError, batch_by_length, make_batch
 from s2s.decoding import Hypothesis, SearchResult
-from s2s.decoding.penalties import coverage
-from s2s.errors import ConfigError
-from s2s.model import Seq2Seq
-from s2s.task import Vocab
+from s2s.generation import OutputStage
+from s2s_alignment.words import replace_unknown, word_alignment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from torch import Tensor
 
+    from s2s import Seq2Seq, Task
+    from s2s.config import GenerateConfig
+
 Pair = tuple[Sequence[int], Sequence[int]]
 
 
-@dataclass(frozen=True)
-class AttentionReader:
+class AttentionStage(OutputStage):
     """Adds source positions to outputs, and ranks them anew by coverage."""
 
-    model: Seq2Seq
-    vocab: Vocab
-    device: torch.device
-    config: GenerateConfig
+    follows = ("attention",)
 
-    def __post_init__(self) -> None:
+    def __init__(self, model: Seq2Seq, task: Task, device: torch.device, config: GenerateConfig) -> None:
         """Raises ConfigError, before anything is decoded, if the model gives no attention."""
+        self.model, self.task, self.device, self.config = model, task, device, config
         asked = self.config.needs_attention
         if asked and next(self._weights([([], [])]))[1] is None:
             raise ConfigError(
@@ -47,13 +44,10 @@ class AttentionReader:
                 "leave it out"
             )
 
-    def __call__(
+    def results(
         self, results: Iterable[Iterable[SearchResult]], sources: Mapping[int, Sequence[int]]
     ) -> Iterator[Iterable[SearchResult]]:
         """The results with attention, in batches; `sources` are the source ids of each index, eos included."""
-        if not self.config.needs_attention:
-            yield from results
-            return
         waiting: list[SearchResult] = []
         n_tokens = 0
         for one in (one for some in results for one in some):
@@ -63,6 +57,14 @@ class AttentionReader:
                 yield self._annotated(waiting, sources)
                 waiting, n_tokens = [], 0
         yield self._annotated(waiting, sources)
+
+    def text(self, src: str, found: Hypothesis, text: str) -> str:
+        """With words of the source for unknown ones, if replace_unk says so."""
+        return replace_unknown(self.task, src, found, text) if self.config.replace_unk else text
+
+    def align(self, src: str, found: Hypothesis) -> list[tuple[int, int]]:
+        """Words by the tokens that attend to them."""
+        return word_alignment(self.task, src, found)
 
     def _annotated(self, results: Sequence[SearchResult], sources: Mapping[int, Sequence[int]]) -> list[SearchResult]:
         pairs = [(sources[one.index][:-1], h.tokens) for one in results for h in one.hypotheses]
@@ -78,7 +80,7 @@ class AttentionReader:
     def _weights(self, pairs: Sequence[Pair]) -> Iterator[tuple[int, Tensor | None]]:
         """The index of each pair, and the attention [T, S - 1] of its target, with eos, to its source, without."""
         for indices in batch_by_length(pairs, self.config.tokens):
-            batch = make_batch([pairs[i] for i in indices], self.vocab).to(self.device)
+            batch = make_batch([pairs[i] for i in indices], self.task.vocab).to(self.device)
             with torch.no_grad():
                 found = self.model.attention(
                     batch.src, batch.src_pad, batch.tgt_in, self.config.attention_layer or None
@@ -97,3 +99,9 @@ class AttentionReader:
 
     def _ranked(self, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
         return sorted(hypotheses, key=lambda h: -h.score) if self.config.coverage else hypotheses
+
+
+def coverage(weights: Tensor) -> float:
+    """sum_i log(min(sum_j p_ij, 1)), from Wu et al. (2016), eq. 14: weights [T, S] of target j and source i."""
+    least = torch.finfo(torch.float32).tiny  # a source token without attention must not make the score -inf
+    return float(weights.double().sum(0).clamp(least, 1.0).log().sum())

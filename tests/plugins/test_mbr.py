@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from capitals import Capitals
+from shipped_plugins import shipped
 from table_model import Table
 
 from s2s.config import GenerateConfig
 from s2s.generation.generator import Generator
-from s2s.generation.mbr import rank_by_utility
 from s2s.metrics import Metric, Score
 from s2s.plugin import load_plugins
+from s2s_mbr.stage import rank_by_utility
 from s2s_search import SampleConfig
 from s2s_search.sampling import Sampling
 
@@ -109,8 +110,8 @@ def test_the_generator_writes_what_is_likest_to_all_samples() -> None:
     model, task, search = Table(30, spread=3.0), Capitals(), Sampling(SampleConfig(max_len_b=6))
     judge = metric("chrf", char_order=2)
     plain = Generator(model, task, search, "cpu", GenerateConfig(format="jsonl", nbest=25))
-    config = GenerateConfig(format="jsonl", nbest=3, candidates=25, mbr="chrf")
-    chosen = Generator(model, task, search, "cpu", config, judge)
+    config = GenerateConfig(format="jsonl", nbest=3, candidates=25, mbr={"name": "chrf", "char_order": 2})
+    chosen = Generator(model, task, search, "cpu", config, shipped())
     for samples, output in zip(plain(["abc", "x"]), chosen(["abc", "x"]), strict=True):
         hyps = [candidate.hyp for candidate in samples.nbest]
         expected = {hyp: sum(judge([hyp], [[ref]]).value for ref in hyps) / len(hyps) for hyp in hyps}

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-__all__ = ["rank_by_utility"]
+__all__ = ["MinimumBayesRisk", "rank_by_utility"]
 
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from s2s.generation import OutputStage
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from s2s.decoding import Hypothesis
     from s2s.metrics import Metric
+
+
+class MinimumBayesRisk(OutputStage):
+    """Ranks outputs by their utility, which is then their score."""
+
+    follows = ("mbr",)
+
+    def __init__(self, metric: Metric, weights: Literal["uniform", "model"]) -> None:
+        self.metric, self.weights = metric, weights
+
+    def ranked(self, texts: Sequence[str], found: Sequence[Hypothesis]) -> list[tuple[int, float]]:
+        """The distinct ones."""
+        return rank_by_utility(texts, [one.log_prob for one in found], self.metric, self.weights)
 
 
 def rank_by_utility(
