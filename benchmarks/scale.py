@@ -125,7 +125,7 @@ def prepare_text(files: list[Path], place: Path) -> dict[str, Any]:
     from s2s.backend.device import PeakMemory
     from s2s.compose import compose
     from s2s.config import PrepareConfig
-    from s2s.data.prepare import prepare
+    from s2s.data.preparation import prepare
     from s2s.plugin import load_plugins
 
     plugins = load_plugins()

@@ -110,6 +110,16 @@ class Hooks:
         """
 
     @hookspec
+    def s2s_environment(self, plugins: Plugins, world: Any) -> Mapping[str, Any]:
+        """Facts on which the results of a run depend, for its env.json; called on rank 0 whenever it starts."""
+        return {}
+
+    @hookspec
+    def s2s_environment_changes(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> Sequence[str]:
+        """Warnings for a run that continues where these facts were others."""
+        return ()
+
+    @hookspec
     def s2s_prepare_model(
         self,
         model: Seq2Seq,

@@ -13,13 +13,16 @@ __all__ = [
     "Invalid",
     "Line",
     "MappedCorpus",
+    "PreparationSpec",
     "Subwords",
     "blocks",
     "first_misaligned_line",
     "missing",
     "numbered_lines",
+    "open_bytes",
     "pair_format",
     "parse_corpora",
+    "prepare",
     "read_lines",
     "train_subwords",
 ]
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
     from s2s.data.corpora import Corpora, CorpusOptions, FileForm, parse_corpora
     from s2s.data.mapped_corpus import MappedCorpus
     from s2s.data.misalignment import first_misaligned_line
+    from s2s.data.preparation import prepare
+    from s2s.data.preparation_spec import PreparationSpec
     from s2s.data.subwords import UNK, Subwords, train_subwords
     from s2s.data.text import (
         DROP,
@@ -42,9 +47,13 @@ if TYPE_CHECKING:
         blocks,
         missing,
         numbered_lines,
+        open_bytes,
         pair_format,
         read_lines,
     )
 
 
-__getattr__ = lazy_names(__name__, "corpora", "text", "mapped_corpus", "misalignment", "subwords")
+__getattr__ = lazy_names(
+    __name__,
+    *("corpora", "text", "mapped_corpus", "misalignment", "preparation_spec", "preparation", "subwords"),
+)

@@ -13,7 +13,7 @@ from s2s.backend.device import keep_freed_memory, matmul_rate
 from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.config import Config, GenerateConfig
 from s2s.data.batching import Batches
-from s2s.data.prepare import Prepared, prepare
+from s2s.data.preparation import Prepared, prepare
 from s2s.distributed import DDP, World
 from s2s.errors import ConfigError, DataError, PluginError
 from s2s.generation.generator import Generator

@@ -1,4 +1,4 @@
-"""env.json: versions, code, plugins and machine, on which results depend beside the configuration."""
+"""The facts of env.json, and the warnings when they change."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import ModuleType
 
+    from s2s import Plugins
     from s2s.distributed import World
-    from s2s.plugin import Plugins
 
 PACKAGES = ("s2s-toolkit", "torch", "numpy", "sentencepiece", "sacrebleu", "omegaconf", "safetensors")
 AFFECTS_BITS = ("packages.torch", "device", "threads", "ranks")

@@ -12,19 +12,16 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from s2s.cli.command import Options, run_command
+from s2s import ConfigError
+from s2s.cli import Options, run_command
 from s2s.compose import compose, flatten
 from s2s.config import Config, PrepareConfig
-from s2s.data.preparation_spec import PreparationSpec
-from s2s.data.prepare import prepare
-from s2s.data.text import open_bytes
-from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from s2s import Plugins
     from s2s.compose import ComposedConfig
-    from s2s.plugin import Plugins
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,6 +45,8 @@ def as_trained(composed: ComposedConfig[PrepareConfig], plugins: Plugins) -> Com
 
 def prepare_only(composed: ComposedConfig[PrepareConfig], plugins: Plugins, options: Options) -> None:
     """Prepare, and print the counts of each corpus; a dry run only opens the files."""
+    from s2s.data import PreparationSpec, open_bytes, prepare
+
     composed = as_trained(composed, plugins)
     config, values = composed.config, flatten(composed.config)
     recipes = [
