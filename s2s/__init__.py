@@ -10,6 +10,7 @@ change without notice. The contracts are here, in `s2s` itself; what needs torch
 from __future__ import annotations
 
 __all__ = [
+    "GROUPS",
     "PRESET_GROUPS",
     "PUBLIC",
     "Attention",
@@ -70,7 +71,7 @@ from typing import TYPE_CHECKING
 from s2s.errors import CheckpointError, ConfigError, DataError, PluginError, UserError, did_you_mean
 from s2s.lazy import lazy_names
 from s2s.plugin import Plugins, TrainerView, hookimpl, load_plugins
-from s2s.registry import PRESET_GROUPS, Choice, Entry, Registry
+from s2s.registry import GROUPS, PRESET_GROUPS, Choice, Entry, Registry
 
 if TYPE_CHECKING:
     from s2s.api import evaluate, load, plugins, train

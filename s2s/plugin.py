@@ -65,6 +65,10 @@ class Hooks:
         """Add architectures, tasks, objectives, optimizers, schedules, searches, metrics, recipes, corpora, presets."""
 
     @hookspec(firstresult=True)
+    def s2s_help(self, schema: type, topics: Sequence[str], flags: Mapping[str, str], plugins: Plugins) -> str | None:
+        """What a command prints for --help: about itself, or about groups, sections, options and choices."""
+
+    @hookspec(firstresult=True)
     def s2s_run_name(self, composed: Any) -> str | None:
         """The name, under runs/, of a run to which its user gives none; `composed` is a `ComposedConfig[Config]`."""
 
@@ -163,6 +167,11 @@ class Hooks:
 
 class _Core:
     """What happens when no plugin does better."""
+
+    @hookimpl(trylast=True)
+    def s2s_help(self, schema: type, flags: Mapping[str, str]) -> str:
+        """The docstring of the configuration, and the flags."""
+        return "\n".join([schema.__doc__ or "", *(f"  {flag:14}  {text}" for flag, text in flags.items())])
 
     @hookimpl(trylast=True)
     def s2s_run_name(self, composed: Any) -> str:

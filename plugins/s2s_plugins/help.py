@@ -7,17 +7,14 @@ __all__ = ["choice_text", "explain", "overview", "wrapped"]
 import textwrap
 from typing import TYPE_CHECKING
 
-from s2s.compose import merge_groups, resolve
-from s2s.compose.documentation import WIDTH, describe, docs
-from s2s.compose.merging import default_choice
-from s2s.compose.options import hints_of, is_section, options_of
-from s2s.errors import ConfigError, did_you_mean
-from s2s.registry import GROUPS
+from s2s import GROUPS, ConfigError, did_you_mean
+from s2s.compose import default_choice, hints_of, is_section, merge_groups, options_of, resolve
+from s2s_plugins.documentation import WIDTH, describe, docs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from s2s.plugin import Plugins
+    from s2s import Plugins
 
 
 def overview(schema: type, flags: Mapping[str, str], plugins: Plugins) -> str:
