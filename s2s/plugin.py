@@ -88,6 +88,17 @@ class Hooks:
         """Build the model; wrappers may freeze, compile or adapt what comes out."""
 
     @hookspec(firstresult=True)
+    def s2s_configure_generation(self, config: GenerateConfig, device: Any) -> GenerateConfig | None:
+        """Complete the options of s2s-generate before models are loaded; None: as they are."""
+
+    @hookspec(firstresult=True)
+    def s2s_run_search(self, search: Callable[..., Any], sentences: Sequence[Any], config: GenerateConfig) -> Any:
+        """Search buffered sentences elsewhere, such as in other processes; None: here.
+
+        `search` gives results for some of the `s2s.decoding.SourceSentence`s; the hook for all, as it gives them.
+        """
+
+    @hookspec(firstresult=True)
     def s2s_load_models(self, config: GenerateConfig, plugins: Plugins, device: Any) -> Any:
         """Load several models of s2s-generate as one, `s2s.generation.Models`; None leaves a single run to the core."""
 

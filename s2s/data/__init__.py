@@ -18,6 +18,7 @@ __all__ = [
     "blocks",
     "first_misaligned_line",
     "missing",
+    "n_workers",
     "numbered_lines",
     "open_bytes",
     "pair_format",
@@ -33,6 +34,7 @@ from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
     from s2s.data.corpora import Corpora, CorpusOptions, FileForm, parse_corpora
+    from s2s.data.encode import n_workers
     from s2s.data.mapped_corpus import MappedCorpus
     from s2s.data.misalignment import first_misaligned_line
     from s2s.data.preparation import prepare
@@ -55,5 +57,5 @@ if TYPE_CHECKING:
 
 __getattr__ = lazy_names(
     __name__,
-    *("corpora", "text", "mapped_corpus", "misalignment", "preparation_spec", "preparation", "subwords"),
+    *("corpora", "text", "mapped_corpus", "encode", "misalignment", "preparation_spec", "preparation", "subwords"),
 )

@@ -15,7 +15,7 @@ from s2s.compose import ComposedConfig, recompose
 from s2s.config import GenerateConfig
 from s2s.distributed import pick_device
 from s2s.errors import ConfigError
-from s2s.generation.acceleration import accelerate, resolve_matmul, resolve_workers
+from s2s.generation.acceleration import accelerate, resolve_matmul
 from s2s.generation.generator import Generator
 from s2s.generation.models import Models, load_models
 from s2s.io.atomic import sha256
@@ -88,9 +88,12 @@ def load_ready(config: GenerateConfig, plugins: Plugins) -> LoadedModels:
     if not config.run:
         raise ConfigError("run: which model? Give run=NAME, a run directory, or run=last")
     device = pick_device(config.device, "device", int(os.environ.get("LOCAL_RANK", "0")))
-    config = replace(config, workers=resolve_workers(config, device))
-    if config.threads or config.workers > 1:
-        torch.set_num_threads(config.threads or 1)
+    completed: GenerateConfig | None = plugins.hook.s2s_configure_generation(config=config, device=device)
+    if completed is None and config.workers != 1:
+        raise ConfigError(f"workers={config.workers}: no loaded plugin starts processes.{plugins.registry.absent()}")
+    config = completed or config
+    if config.threads:
+        torch.set_num_threads(config.threads)
     models = load_models(config, plugins, device)
     config = replace(config, matmul=resolve_matmul(config, models.model, device))
     if config.backend == "native":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from s2s.io.workers import n_useful_processes, run_in_processes
+from s2s_workers.processes import n_useful_processes, run_in_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
