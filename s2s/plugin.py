@@ -124,6 +124,10 @@ class Hooks:
         is_file: whether `output` is neither standard output nor a pipe or device.
         """
 
+    @hookspec(firstresult=True)
+    def s2s_lock(self, path: Path) -> Any:
+        """Lock a run whose file system has no locks: something to `release`; CheckpointError if another has it."""
+
     @hookspec
     def s2s_environment(self, plugins: Plugins, world: Any) -> Mapping[str, Any]:
         """Facts on which the results of a run depend, for its env.json; called on rank 0 whenever it starts."""

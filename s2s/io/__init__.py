@@ -10,6 +10,8 @@ __all__ = [
     "dump_record",
     "expand_user",
     "fsync",
+    "in_use",
+    "lock_holder",
     "parse_json",
     "read_error_files",
     "read_json",
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from s2s.io.exit_status import ERROR_DIR, Cause, ExitStatus, read_error_files, report
     from s2s.io.json_files import dump_record, parse_json, read_json, read_record
     from s2s.io.line_file import write_lines
+    from s2s.io.lock import in_use, lock_holder
     from s2s.io.paths import expand_user
 
-__getattr__ = lazy_names(__name__, "atomic", "atomic_folder", "exit_status", "json_files", "line_file", "paths")
+__getattr__ = lazy_names(__name__, "atomic", "atomic_folder", "exit_status", "json_files", "line_file", "lock", "paths")

@@ -70,7 +70,7 @@ class RunDirectory:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._refuse_what_is_no_run()
-            self.lock.acquire()
+            self.lock.acquire(lambda path: plugins.hook.s2s_lock(path=path))
             checkpoint.check_space(self.checkpoints, 0)
             checkpoint.clean_up(self.checkpoints)
             followed = self._refuse_changes(composed, plugins)

@@ -16,8 +16,9 @@ import pytest
 from children import in_child, in_children
 
 from s2s.errors import CheckpointError
-from s2s.io import lock as module
 from s2s.io.lock import FileLock
+from s2s_heartbeat_lock import heartbeat
+from s2s_heartbeat_lock.heartbeat import take
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,36 +32,36 @@ def no_flock(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    monkeypatch.setattr(module, "HEARTBEAT", 0.1)
-    monkeypatch.setattr(module, "STALE", 0.8)
+    monkeypatch.setattr(heartbeat, "HEARTBEAT", 0.1)
+    monkeypatch.setattr(heartbeat, "STALE", 0.8)
 
 
 def refused(path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"is in use by process \d+ on .*, started "):
-        FileLock(path).acquire()
+        FileLock(path).acquire(take)
 
 
 def test_one_process_has_it_and_leaves_nothing_behind(tmp_path: Path) -> None:
     path = tmp_path / ".lock"
     first = FileLock(path)
-    first.acquire()
+    first.acquire(take)
     refused(path)
     assert in_child(lambda: refused(path)) == 0
     first.release()
     second = FileLock(path)
-    second.acquire()
+    second.acquire(take)
     second.release()
     assert [file.name for file in tmp_path.iterdir()] == [".lock"]
 
 
 def test_a_process_that_was_killed_loses_it_at_once(tmp_path: Path) -> None:
     def die() -> None:
-        FileLock(tmp_path / ".lock").acquire()
+        FileLock(tmp_path / ".lock").acquire(take)
         os.kill(os.getpid(), signal.SIGKILL)
 
     assert in_child(die) == -signal.SIGKILL
     began = time.monotonic()
-    FileLock(tmp_path / ".lock").acquire()
+    FileLock(tmp_path / ".lock").acquire(take)
     assert time.monotonic() - began < 0.5
 
 
@@ -91,7 +92,7 @@ def test_another_machine_without_a_heartbeat_loses_it(tmp_path: Path, monkeypatc
     elsewhere(tmp_path / ".lock")
     os.utime(tmp_path / ".lock.alive", (2e9, 2e9))
     lock = FileLock(tmp_path / ".lock")
-    lock.acquire()
+    lock.acquire(take)
     assert json.loads((tmp_path / ".lock.alive").read_text())["pid"] == os.getpid()
     lock.release()
 
@@ -101,7 +102,7 @@ def test_of_many_that_find_a_dead_owner_one_takes_its_place(tmp_path: Path) -> N
 
     def try_it(number: int) -> None:
         with suppress(CheckpointError):
-            FileLock(tmp_path / ".lock").acquire()
+            FileLock(tmp_path / ".lock").acquire(take)
             (tmp_path / f"has-{number}").touch()
             time.sleep(1.5)
 
@@ -111,7 +112,7 @@ def test_of_many_that_find_a_dead_owner_one_takes_its_place(tmp_path: Path) -> N
 
 def test_its_owner_renews_it(tmp_path: Path) -> None:
     lock = FileLock(tmp_path / ".lock")
-    lock.acquire()
+    lock.acquire(take)
     before = (tmp_path / ".lock.alive").read_text()
     time.sleep(0.4)
     assert (tmp_path / ".lock.alive").read_text() != before
