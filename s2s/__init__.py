@@ -96,6 +96,7 @@ PUBLIC = (
     "s2s.generation",
     "s2s.intermediate",
     "s2s.io",
+    "s2s.log",
     "s2s.metrics",
     "s2s.nn",
     "s2s.optim",

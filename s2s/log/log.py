@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Self
 from s2s.config.duration import duration_text
 from s2s.log.files import JsonLines, summary_writer
 from s2s.log.lines import MovingMeans, UpdateLine, scores, short, valid_line
-from s2s.log.screen import choose_screen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import IO
 
     from s2s.config import LogConfig
+    from s2s.log.screen import Screen
 
 
 class Log:
@@ -28,10 +28,10 @@ class Log:
     Files are written from `start` on, when the step at which the run continues is known; earlier lines follow then.
     """
 
-    def __init__(self, directory: Path, config: LogConfig, n_steps: int, *, quiet: bool = False, rank: int = 0) -> None:
+    def __init__(self, directory: Path, config: LogConfig, n_steps: int, screen: Screen, rank: int = 0) -> None:
         self.directory, self.config, self.n_steps = directory, config, n_steps
         self.active = rank == 0
-        self.screen = choose_screen(config.format, quiet or not self.active)
+        self.screen = screen
         self.jsonl: JsonLines | None = None
         self.text: IO[str] | None = None
         self.tensorboard: Any = None
