@@ -8,6 +8,7 @@ __all__ = [
     "Cause",
     "ExitStatus",
     "dump_record",
+    "exit_now",
     "expand_user",
     "fsync",
     "in_use",
@@ -31,7 +32,7 @@ from s2s.lazy import lazy_names
 if TYPE_CHECKING:
     from s2s.io.atomic import NO_LOCKS, fsync, sha256, temporary, write_file
     from s2s.io.atomic_folder import replace_folder
-    from s2s.io.exit_status import ERROR_DIR, Cause, ExitStatus, read_error_files, report
+    from s2s.io.exit_status import ERROR_DIR, Cause, ExitStatus, exit_now, read_error_files, report
     from s2s.io.json_files import dump_record, parse_json, read_json, read_record
     from s2s.io.line_file import write_lines
     from s2s.io.lock import in_use, lock_holder

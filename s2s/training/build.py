@@ -11,10 +11,10 @@ import torch
 
 from s2s.backend.device import keep_freed_memory, matmul_rate
 from s2s.backend.selection import DTYPES, BackendSelection
-from s2s.config import Config, GenerateConfig
+from s2s.config import Config, GenerateConfig, TrainConfig
 from s2s.data.batching import Batches
 from s2s.data.preparation import Prepared, prepare
-from s2s.distributed import DDP, World
+from s2s.distributed import OneProcess, World
 from s2s.errors import ConfigError, DataError, PluginError
 from s2s.generation.generator import Generator
 from s2s.log import Log
@@ -150,12 +150,10 @@ class _Builder:
     def strategy(self) -> Strategy:
         """How the processes share the model; a single process always holds all of it."""
         name, registry = self.config.train.strategy, self.plugins.registry
-        if name not in ("ddp", *registry.names("strategy")):
-            raise ConfigError(
-                f"train.strategy={name}: neither ddp nor a registered strategy.{registry.known('strategy')}"
-            )
-        if name == "ddp" or self.world.size == 1:
-            return DDP(self.world)
+        if name not in registry.names("strategy") and (name, self.world.size) != (TrainConfig.strategy, 1):
+            raise ConfigError(f"train.strategy={name}: no such strategy.{registry.known('strategy')}")
+        if self.world.size == 1:
+            return OneProcess()
         entry = registry.get("strategy", name)
         built: Strategy = entry.build(entry.config(name=name), self.world, DTYPES[self.config.train.precision])
         return built

@@ -18,8 +18,8 @@ from children import in_child, in_children
 from sorting_runs import outcome, train, train_in_ranks
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-from s2s import distributed
 from s2s.io.exit_status import Cause, read_error_files
+from s2s_ddp.process_group import join
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +59,7 @@ def test_a_main_rank_that_is_stopped_in_what_it_does_first_is_found(tmp_path: Pa
     def rank(number: int) -> None:
         os.environ |= {"RANK": str(number), "WORLD_SIZE": "2", "S2S_STORE": str(tmp_path / "store")}
         os.environ["S2S_ERROR_DIR"] = str(tmp_path)
-        world = distributed.init("cpu", timedelta(seconds=3))
+        world = join("cpu", timedelta(seconds=3))
         with world.main_process_first("prepare"):
             time.sleep(8)  # any time, as long as it lives
             (tmp_path / "pid").write_text(str(os.getpid()))

@@ -6,7 +6,7 @@ reduces its buckets in the same order, however far its own backward is, and also
 
 from __future__ import annotations
 
-__all__ = ["DDP"]
+__all__ = ["DDP", "build_ddp"]
 
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from s2s.distributed.world import World
+    from s2s.distributed import World
+    from s2s_ddp import DDPConfig
 
 T = TypeVar("T")
 
@@ -54,7 +55,7 @@ class Bucket:
 
 
 class DDP:
-    """train.strategy=ddp, and training with one process."""
+    """train.strategy=ddp."""
 
     needs_every_rank = False
 
@@ -67,8 +68,6 @@ class DDP:
 
     def wrap(self, model: nn.Module) -> None:
         """Hook every parameter that is trained."""
-        if self.world.size == 1:
-            return
         self.buckets = [Bucket(ps) for ps in _by_size([p for p in model.parameters() if p.requires_grad][::-1])]
         for bucket in self.buckets:
             for p in bucket.parameters:
@@ -111,6 +110,11 @@ class DDP:
         while self.reducing and self.n_started < len(self.buckets) and self.buckets[self.n_started].n_pending == 0:
             self.buckets[self.n_started].start_reduce()
             self.n_started += 1
+
+
+def build_ddp(config: DDPConfig, world: World, dtype: torch.dtype) -> DDP:  # noqa: ARG001  as every strategy's
+    """Parameters and gradients are in fp32, whatever the forward pass computes in."""
+    return DDP(world)
 
 
 def _gradient(parameter: nn.Parameter) -> Tensor:

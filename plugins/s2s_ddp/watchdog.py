@@ -20,7 +20,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from s2s.io.exit_status import Cause, exit_now
+from s2s.io import Cause, exit_now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
