@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import json
 import re
@@ -19,7 +20,7 @@ from s2s.batch import make_batch
 from s2s.cli import generate
 from s2s.cli.train import main as train
 from s2s.compose import compose
-from s2s.config import Config
+from s2s.config import Config, PrepareConfig
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.plugin import Hooks, Plugins, load_plugins
@@ -110,9 +111,24 @@ def test_all_plugins_of_the_page_train_together(here: Path, capsysbinary: pytest
     assert generate.main([plugins, "run=strange", "input=in.txt", "--quiet"]) == 0
     lines = capsysbinary.readouterr().out.decode().split("\n")
     assert (len(lines), lines[1]) == (4, "")
+    written = ["input_format=moses", "format=moses", "nbest=1", "output=out.gz", "threads=1", "--quiet"]
+    assert generate.main([plugins, "run=strange", "input=in.txt", *written]) == 0
+    with gzip.open(here / "out.gz", "rt") as zipped:
+        assert [line.split(" ||| ")[0] for line in zipped] == ["0", "1", "2"]
     (here / "ref.txt").write_text("cba\n\nbb\n")
     assert score.main([plugins, "task=spelling", "task.train=x.tsv", "hyp=in.txt", "ref=ref.txt", "metrics=exact"]) == 0
     assert b"exact|nrefs:1|bs:1000|seed:12345\n  in.txt   66.67  [" in capsysbinary.readouterr().out
+
+
+def test_the_tokeniser_of_the_page_is_one_of_translation(here: Path) -> None:
+    arguments = ["task=translation", "task.train=words.tsv", "task.subword=characters", "task.vocab_size=7"]
+    config = compose(PrepareConfig, [*arguments, "plugins=[characters]"], loaded()).config.task
+    task = loaded().registry.get("task", "translation").build(config)
+    (here / "tokenizer").mkdir()
+    task.learn(here / "tokenizer")
+    assert task.src.pieces == ["<pad>", "<unk>", "<s>", "</s>", "b", "a", "c"]
+    assert task.encode_source(["abx"]) == [[5, 4, 1]]
+    assert task.detokenize([5, 4, 1], "") == "ab⁇"
 
 
 def test_reinforcement_learning_of_the_page_is_a_plugin(here: Path) -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 __all__ = [
+    "BOS",
     "DROP",
+    "EOS",
     "INVALID_UTF8",
+    "MAX_LINE",
     "NUL",
+    "PAD",
     "UNK",
     "Corpora",
     "CorpusOptions",
@@ -14,7 +18,8 @@ __all__ = [
     "Line",
     "MappedCorpus",
     "PreparationSpec",
-    "Subwords",
+    "Tokenizer",
+    "TokenizerKind",
     "blocks",
     "first_misaligned_line",
     "missing",
@@ -25,7 +30,7 @@ __all__ = [
     "parse_corpora",
     "prepare",
     "read_lines",
-    "train_subwords",
+    "tokenizer_kind",
 ]
 
 from typing import TYPE_CHECKING
@@ -39,10 +44,10 @@ if TYPE_CHECKING:
     from s2s.data.misalignment import first_misaligned_line
     from s2s.data.preparation import prepare
     from s2s.data.preparation_spec import PreparationSpec
-    from s2s.data.subwords import UNK, Subwords, train_subwords
     from s2s.data.text import (
         DROP,
         INVALID_UTF8,
+        MAX_LINE,
         NUL,
         Invalid,
         Line,
@@ -53,9 +58,10 @@ if TYPE_CHECKING:
         pair_format,
         read_lines,
     )
+    from s2s.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerKind, tokenizer_kind
 
 
 __getattr__ = lazy_names(
     __name__,
-    *("corpora", "text", "mapped_corpus", "encode", "misalignment", "preparation_spec", "preparation", "subwords"),
+    *("corpora", "text", "mapped_corpus", "encode", "misalignment", "preparation_spec", "preparation", "tokenizer"),
 )

@@ -14,6 +14,7 @@ __all__ = [
     "in_use",
     "lock_holder",
     "parse_json",
+    "read_bytes",
     "read_error_files",
     "read_json",
     "read_record",
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from s2s.io.atomic import NO_LOCKS, fsync, sha256, temporary, write_file
     from s2s.io.atomic_folder import replace_folder
     from s2s.io.exit_status import ERROR_DIR, Cause, ExitStatus, exit_now, read_error_files, report
-    from s2s.io.json_files import dump_record, parse_json, read_json, read_record
+    from s2s.io.json_files import dump_record, parse_json, read_bytes, read_json, read_record
     from s2s.io.line_file import write_lines
     from s2s.io.lock import in_use, lock_holder
     from s2s.io.paths import expand_user

@@ -1,29 +1,27 @@
-"""Subword tokenisation by sentencepiece, with the special ids that all models share."""
+"""Subword tokenisation by sentencepiece."""
 
 from __future__ import annotations
 
-__all__ = ["BOS", "EOS", "PAD", "UNK", "Subwords", "Trained", "train_subwords"]
+__all__ = ["SentencePiece", "Subwords", "Trained", "train_subwords"]
 
-import hashlib
 import io
 import re
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
 import sentencepiece
 
-from s2s.data.text import MAX_LINE, missing
-from s2s.errors import ConfigError, DataError
-from s2s.io.atomic import write_file
-from s2s.io.json_files import read_bytes
+from s2s import ConfigError, DataError
+from s2s.data import BOS, EOS, MAX_LINE, PAD, UNK, Tokenizer, missing
+from s2s.io import read_bytes, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-PAD, UNK, BOS, EOS = range(4)
+    from s2s import Choice
+
 BLANK, UNKNOWN = "▁", "⁇"
 MAX_BYTES = 4192  # sentencepiece silently skips longer lines
 MAX_LINES = 10_000_000  # more lines do not change the vocabulary, but must fit into memory
@@ -131,10 +129,28 @@ def _explained(message: str, option: str, size: int, sample: _Sample) -> ConfigE
     return DataError(f"{option}={size}: sentencepiece could not learn from {read}: {message}")
 
 
-class Subwords:
+class SentencePiece:
+    """Both kinds of models."""
+
+    def __init__(self, config: Choice) -> None:
+        assert config.name in ("bpe", "unigram")
+        self.kind: Literal["bpe", "unigram"] = "unigram" if config.name == "unigram" else "bpe"
+
+    def learn(
+        self, lines: Iterable[str], path: Path, size: int, *, character_coverage: float = 1.0, option: str
+    ) -> None:
+        """Train a model."""
+        train_subwords(lines, path, self.kind, size, character_coverage=character_coverage, option=option)
+
+    def load(self, path: Path) -> Subwords:
+        """Read a model of either kind."""
+        return Subwords(path)
+
+
+class Subwords(Tokenizer):
     """Text to ids and back, by a model that `train_subwords` wrote."""
 
-    pad, unk, bos, eos = PAD, UNK, BOS, EOS
+    library = "sentencepiece"
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -148,7 +164,6 @@ class Subwords:
             raise DataError(f"{path}: no subword model: {error}") from None
         self._processor = sentencepiece.SentencePieceProcessor()
         self.pieces = self._load(model)
-        """The tokens in the order of their ids."""
 
     def _load(self, model: bytes) -> list[str]:
         processor = self._processor
@@ -162,16 +177,6 @@ class Subwords:
         if special != (PAD, UNK, BOS, EOS):
             raise damaged
         return pieces
-
-    @property
-    def size(self) -> int:
-        """Number of tokens, special ones included."""
-        return len(self.pieces)
-
-    @cached_property
-    def identity(self) -> str:
-        """The sha256 of the tokens, which unlike the file's does not depend on stored settings and paths."""
-        return hashlib.sha256("\n".join(self.pieces).encode()).hexdigest()
 
     def encode(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
         """Ids of every line, without bos and eos; the same for any number of threads, which release the GIL.

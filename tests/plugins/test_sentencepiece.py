@@ -11,10 +11,10 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s2s.data import subwords as subword_module
-from s2s.data.subwords import Subwords, Trained, train_subwords
 from s2s.data.text import MAX_LINE
 from s2s.errors import ConfigError, DataError
+from s2s_sentencepiece import subwords as subword_module
+from s2s_sentencepiece.subwords import Subwords, Trained, train_subwords
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
