@@ -122,7 +122,7 @@ def test_all_plugins_of_the_page_train_together(here: Path, capsysbinary: pytest
 
 def test_the_tokeniser_of_the_page_is_one_of_translation(here: Path) -> None:
     arguments = ["task=translation", "task.train=words.tsv", "task.subword=characters", "task.vocab_size=7"]
-    config = compose(PrepareConfig, [*arguments, "plugins=[characters]"], loaded()).config.task
+    config = compose(PrepareConfig, arguments, loaded()).config.task
     task = loaded().registry.get("task", "translation").build(config)
     (here / "tokenizer").mkdir()
     task.learn(here / "tokenizer")
