@@ -17,7 +17,6 @@ from search_calls import find
 from table_model import Table
 
 from s2s.batch import make_batch
-from s2s.cli import generate
 from s2s.cli.train import main as train
 from s2s.compose import compose
 from s2s.config import Config, PrepareConfig
@@ -26,6 +25,7 @@ from s2s.decoding.beam_search import BeamSearch
 from s2s.plugin import Hooks, Plugins, load_plugins
 from s2s.registry import GROUPS, SERVICES
 from s2s.task import Vocab
+from s2s_generate import command as generate
 from s2s_score import command as score
 from s2s_testing import VOCAB, check_task
 

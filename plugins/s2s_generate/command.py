@@ -11,14 +11,14 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from s2s.cli.command import Options, run_command
+from s2s.cli import Options, run_command
 from s2s.config import GenerateConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from s2s import Plugins
     from s2s.compose import ComposedConfig
-    from s2s.plugin import Plugins
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -28,10 +28,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options: Options) -> None:
     """Load the models, then read inputs, search, and write outputs; those before an error are kept."""
-    from s2s.generation.build import load
-    from s2s.generation.formats import input_format, output_format
-    from s2s.generation.output_stream import open_output
-    from s2s.generation.pipeline import generate_file  # torch comes with these, and --help does without it
+    from s2s.generation import load  # torch comes with it, and --help does without
+    from s2s_generate.formats import input_format, output_format
+    from s2s_generate.output import open_output
+    from s2s_generate.pipeline import generate_file
 
     def say(line: str) -> None:
         if not options.quiet and os.environ.get("RANK", "0") == "0":

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-__all__ = ["generate_file"]
+__all__ = ["buffers", "generate_file"]
 
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from s2s.errors import DataError
-from s2s.generation.input_lines import buffers, lines_of
+from s2s import DataError, Rejected
+from s2s.generation import lines_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from s2s.config import GenerateConfig
-    from s2s.generation import Output
-    from s2s.generation.formats import InputFormat, OutputFormat
-    from s2s.generation.generator import Generator
-    from s2s.generation.output_stream import OutputStream
+    from s2s.data import Line
+    from s2s.generation import Generator, InputFormat, Output, OutputFormat, OutputStream
+
+T = TypeVar("T")
 
 
 def generate_file(
@@ -61,3 +61,34 @@ def _next(outputs: Iterator[Output], location: str) -> Output:
         return next(outputs)
     except DataError as error:
         raise DataError(f"{location}: {error}") from None
+
+
+def buffers(
+    lines: Iterable[Line | None], size: int, parse: Callable[[str, str], T], name: str, first: int = 0
+) -> Iterator[list[T]]:
+    """Inputs in lists of `size`, shorter where the sender pauses; `parse` takes a line and its location.
+
+    first: number of lines before these. The inputs before a bad line are still given before its DataError.
+    """
+    buffer: list[T] = []
+    number = first
+    try:
+        for line in lines:
+            if line is not None:
+                number += 1
+                buffer.append(parse(_good(line, f"{name}:{number}"), f"{name}:{number}"))
+            if len(buffer) == size or (buffer and line is None):
+                yield buffer
+                buffer = []
+    except DataError:
+        if buffer:
+            yield buffer
+        raise
+    if buffer:
+        yield buffer
+
+
+def _good(line: Line, location: str) -> str:
+    if isinstance(line, Rejected):
+        raise DataError(f"{location}: {line.reason}; expected a line of UTF-8 text. Repair the line")
+    return line
