@@ -16,7 +16,7 @@ from children import in_child
 
 from s2s.config import DataConfig
 from s2s.data import encode
-from s2s.data import prepare as prepare_module
+from s2s.data import preparation as prepare_module
 from s2s.data.mapped_corpus import MappedCorpus
 from s2s.data.preparation import prepare
 from s2s.errors import DataError
