@@ -33,6 +33,7 @@ __all__ = [
     "Mean",
     "Memory",
     "Objective",
+    "Observer",
     "Packing",
     "PluginError",
     "Plugins",
@@ -70,7 +71,7 @@ from typing import TYPE_CHECKING
 
 from s2s.errors import CheckpointError, ConfigError, DataError, PluginError, UserError, did_you_mean
 from s2s.lazy import lazy_names
-from s2s.plugin import Plugins, TrainerView, hookimpl, load_plugins
+from s2s.plugin import Observer, Plugins, TrainerView, hookimpl, load_plugins
 from s2s.registry import GROUPS, PRESET_GROUPS, Choice, Entry, Registry
 
 if TYPE_CHECKING:

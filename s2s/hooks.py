@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["GROUP", "CoreHooks", "Hooks", "Plugins", "TrainerView", "hookimpl"]
+__all__ = ["GROUP", "CoreHooks", "Hooks", "Observer", "Plugins", "TrainerView", "hookimpl"]
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,6 +42,19 @@ class TrainerView(Protocol):
     checkpoints: Any
     """`folder`"""
     log: Any
+
+
+class Observer:
+    """Follows one run with a state of its own; made by `s2s_observe`, and overrides what it wants to know."""
+
+    def update(self, record: Mapping[str, Any]) -> None:
+        """After every update, with what the log gets of it."""
+
+    def validated(self, record: Mapping[str, Any]) -> None:
+        """After every validation, with its scores."""
+
+    def close(self) -> None:
+        """When training ends, be it by an error."""
 
 
 class Hooks:
@@ -153,6 +166,10 @@ class Hooks:
     @hookspec
     def s2s_train_start(self, trainer: TrainerView) -> None:
         """Called once, when all is built and a checkpoint, if any, is loaded."""
+
+    @hookspec
+    def s2s_observe(self, trainer: TrainerView) -> Observer | None:
+        """Follow the updates and validations that come; called after `s2s_train_start`."""
 
     @hookspec
     def s2s_step_end(self, trainer: TrainerView, record: Mapping[str, Any]) -> None:

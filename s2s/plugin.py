@@ -5,7 +5,7 @@ What a configuration chooses by name is registered; what any plugin may observe 
 
 from __future__ import annotations
 
-__all__ = ["Hooks", "Plugins", "TrainerView", "hookimpl", "load_plugins"]
+__all__ = ["Hooks", "Observer", "Plugins", "TrainerView", "hookimpl", "load_plugins"]
 
 import importlib
 import importlib.util
@@ -21,7 +21,7 @@ from zlib import crc32
 import pluggy
 
 from s2s.errors import PluginError, did_you_mean
-from s2s.hooks import GROUP, CoreHooks, Hooks, Plugins, TrainerView, hookimpl
+from s2s.hooks import GROUP, CoreHooks, Hooks, Observer, Plugins, TrainerView, hookimpl
 from s2s.registry import Registry
 
 if TYPE_CHECKING:

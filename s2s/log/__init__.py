@@ -1,4 +1,4 @@
-"""The log of a run: screen, log.jsonl, train.log and TensorBoard."""
+"""The log of a run: screen, log.jsonl and train.log."""
 
 from __future__ import annotations
 

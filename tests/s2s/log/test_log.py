@@ -267,21 +267,6 @@ def test_the_summary_names_the_best_also_of_before_a_resume(tmp_path: Path, caps
     ]
 
 
-def test_tensorboard_gets_the_numbers_where_it_is_installed(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboard")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    with Log(tmp_path, LogConfig(every=2), 10, Screen()) as log:
-        log.start(0)
-        for step in (1, 2, 3, 4):
-            log.update(update(step))
-        log.valid({"step": 4, "nll": 1.0, "bleu": 30.5, "best": True, "signatures": {"bleu": "x"}})
-    events = EventAccumulator(str(tmp_path / "tensorboard"))
-    events.Reload()
-    assert [e.step for e in events.Scalars("train/loss")] == [2, 4]
-    assert [e.value for e in events.Scalars("valid/bleu")] == [30.5]
-
-
 def on_terminal(action: Callable[[], None], monkeypatch: pytest.MonkeyPatch, columns: int = 150) -> str:
     """The output of `action` on a terminal so wide, control codes included."""
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
