@@ -193,7 +193,7 @@ class StreamingSearch(ABC, Generic[B]):
         if grown is not self.grown:
             self.grown, self.constraint = grown, grown.constraint if grown else request.constraint
             self.constraint_changed()
-        if batch is None or grown is None or grown is before:
+        if batch is None or grown is None or grown is before or grown.constraint is request.constraint:
             return batch
         shape = (len(batch.sentences), batch.n_hypotheses)
         return replace(batch, constraint_state=grown.widened(batch.constraint_state, before, shape, request.device))
