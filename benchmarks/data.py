@@ -26,10 +26,10 @@ from rich.table import Table
 from s2s.data.batching import POOL, Batches
 from s2s.data.encode import CorpusReport, LengthLimits, encode_corpus, n_workers
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter
-from s2s.data.subwords import Subwords, train_subwords
 from s2s.data.text import read_lines
 from s2s.registry import Choice
 from s2s.task import Encoded, Example, Sources, Task, Vocab
+from s2s_sentencepiece.subwords import Subwords, train_subwords
 from s2s_synthetic_corpus.generate import pairs as synthetic_pairs
 from s2s_text_corpora.parallel import read_pairs
 

@@ -65,7 +65,8 @@ def pictures_of_reports(browser: Browser) -> None:
         worst.screenshot(path=IMAGES / "report-trees.png")
         page.close()
         for form in ("attention", "figures"):
-            command = [sys.executable, "-m", "s2s.cli.generate", "run=demo", "threads=1", f"format={form}", "--quiet"]
+            options = ["run=demo", "threads=1", f"format={form}", "--quiet"]
+            command = [sys.executable, "-m", "s2s", "generate", *options]
             sentence = "The boys eat the bread and the women buy a small house."
             done = subprocess.run(command, input=sentence, check=True, capture_output=True, text=True)
             Path(folder, f"{form}.html").write_text(done.stdout, encoding="utf-8")

@@ -125,7 +125,7 @@ def prepare_text(files: list[Path], place: Path) -> dict[str, Any]:
     from s2s.backend.device import PeakMemory
     from s2s.compose import compose
     from s2s.config import PrepareConfig
-    from s2s.data.prepare import prepare
+    from s2s.data.preparation import prepare
     from s2s.plugin import load_plugins
 
     plugins = load_plugins()
@@ -200,12 +200,13 @@ def reduce_rank(rank: int, size: int, port: int, n_parameters: int, repeats: int
     import torch
     from torch import nn
 
-    from s2s.distributed import DDP, init
+    from s2s_ddp.ddp import DDP
+    from s2s_ddp.process_group import join
 
     torch.set_num_threads(1)
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(size)}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    world = init("cpu", timedelta(minutes=2))
+    world = join("cpu", timedelta(minutes=2))
     model = nn.ParameterList([nn.Parameter(torch.zeros(n_parameters // 20)) for _ in range(20)])
     strategy = DDP(world)
     strategy.wrap(model)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from s2s.data.batching import Batches
-from s2s.data.subwords import Subwords, train_subwords
 from s2s.task import Example
+from s2s_sentencepiece.subwords import Subwords, train_subwords
 from s2s_synthetic_corpus.generate import pairs as synthetic_pairs
 from s2s_text_corpora.parallel import read_pairs
 

@@ -24,11 +24,12 @@ from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.compose import compose
 from s2s.config import Config, TrainConfig
 from s2s.data.batching import Pair
-from s2s.distributed import DDP, World
+from s2s.distributed import World
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
 from s2s.plugin import load_plugins
 from s2s.training.train_step import TrainStep
+from s2s_ddp.ddp import DDP
 from s2s_optim import AdamConfig
 from s2s_optim.build import adam
 from s2s_transformer import TransformerConfig

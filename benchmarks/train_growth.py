@@ -16,6 +16,7 @@ import matplotlib
 import torch
 
 from s2s.distributed import init
+from s2s.plugin import load_plugins
 from s2s.task import Vocab
 from s2s_transformer import TransformerConfig
 from train_engines import BASE, build
@@ -103,7 +104,7 @@ def share(rank: int, n: int, port: int, tokens: int, length: int, precision: str
     torch.set_num_threads(1)
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(n)}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    world = init("cpu", timedelta(minutes=5))
+    world = init("cpu", timedelta(minutes=5), load_plugins())
     how = {**BASE, "precision": precision, "world": world}
     engine = build(SMALL, vocab_of(8_000), world.device, **how)
     queue.put(seconds_of(engine, world.device, tokens, length))

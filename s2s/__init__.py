@@ -10,6 +10,7 @@ change without notice. The contracts are here, in `s2s` itself; what needs torch
 from __future__ import annotations
 
 __all__ = [
+    "GROUPS",
     "PRESET_GROUPS",
     "PUBLIC",
     "Attention",
@@ -32,6 +33,7 @@ __all__ = [
     "Mean",
     "Memory",
     "Objective",
+    "Observer",
     "Packing",
     "PluginError",
     "Plugins",
@@ -51,6 +53,7 @@ __all__ = [
     "UserError",
     "Vocab",
     "__version__",
+    "batch_by_length",
     "did_you_mean",
     "evaluate",
     "evaluating",
@@ -58,6 +61,7 @@ __all__ = [
     "load",
     "load_plugins",
     "make_batch",
+    "map_tensors",
     "plugins",
     "rows_without_eos",
     "train",
@@ -67,16 +71,17 @@ from typing import TYPE_CHECKING
 
 from s2s.errors import CheckpointError, ConfigError, DataError, PluginError, UserError, did_you_mean
 from s2s.lazy import lazy_names
-from s2s.plugin import Plugins, TrainerView, hookimpl, load_plugins
-from s2s.registry import PRESET_GROUPS, Choice, Entry, Registry
+from s2s.plugin import Observer, Plugins, TrainerView, hookimpl, load_plugins
+from s2s.registry import GROUPS, PRESET_GROUPS, Choice, Entry, Registry
 
 if TYPE_CHECKING:
     from s2s.api import evaluate, load, plugins, train
-    from s2s.batch import Batch, Packing, SequenceOffsets, make_batch
+    from s2s.batch import Batch, Packing, SequenceOffsets, batch_by_length, make_batch
     from s2s.corpus import Corpus
     from s2s.model import AttentionMap, Memory, Seq2Seq, State, evaluating
     from s2s.objective import Auxiliary, Context, Decode, Mean, Objective, SentenceMetric, Sums, rows_without_eos
     from s2s.task import Constraint, Effect, Encoded, Example, Guide, Rejected, Side, Sources, Task, TokenNames, Vocab
+    from s2s.tensors import map_tensors
     from s2s.trained_model import Attention, TrainedModel
 
 PUBLIC = (
@@ -92,6 +97,7 @@ PUBLIC = (
     "s2s.generation",
     "s2s.intermediate",
     "s2s.io",
+    "s2s.log",
     "s2s.metrics",
     "s2s.nn",
     "s2s.optim",
@@ -102,4 +108,4 @@ PUBLIC = (
 
 __version__ = "0.1.0"
 
-__getattr__ = lazy_names(__name__, "api", "task", "corpus", "model", "batch", "objective", "trained_model")
+__getattr__ = lazy_names(__name__, "api", "task", "corpus", "model", "batch", "objective", "tensors", "trained_model")

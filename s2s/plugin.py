@@ -1,155 +1,32 @@
-"""The plugin interface: the hooks, and how plugins are found.
+"""How plugins are found and loaded.
 
-What a configuration chooses by name is registered; what any plugin may observe is a hook.
+What a configuration chooses by name is registered; what any plugin may observe is a hook (`s2s.hooks`).
 """
 
 from __future__ import annotations
 
-__all__ = ["Hooks", "Plugins", "TrainerView", "hookimpl", "load_plugins"]
+__all__ = ["Hooks", "Observer", "Plugins", "TrainerView", "hookimpl", "load_plugins"]
 
 import importlib
 import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import pluggy
 
 from s2s.errors import PluginError, did_you_mean
+from s2s.hooks import GROUP, CoreHooks, Hooks, Observer, Plugins, TrainerView, hookimpl
 from s2s.registry import Registry
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
     from types import ModuleType
-
-    from s2s.config import Config, GenerateConfig
-    from s2s.model import Seq2Seq
-    from s2s.task import Task, Vocab
-
-GROUP = "s2s"
-hookspec = pluggy.HookspecMarker(GROUP)
-hookimpl = pluggy.HookimplMarker(GROUP)
-
-
-class TrainerView(Protocol):
-    """What hooks may use of the trainer that calls them; `s2s.training.trainer.Trainer` has the types."""
-
-    config: Config
-    directory: Path
-    """Of the run"""
-    world: Any
-    """Ranks: `rank`, `size`, `is_main`, and the collectives"""
-    state: Any
-    """`step`, `epoch`, and the rest of what a checkpoint keeps of the loop"""
-    train_step: Any
-    """`model`, `vocab`, `optimizer`, `parameters`"""
-    corpora: Any
-    """Encoded training corpora, each with its weight"""
-    validation: Any
-    checkpoints: Any
-    """`folder`"""
-    log: Any
-
-
-class Hooks:
-    """Every hook that a plugin may implement."""
-
-    @hookspec
-    def s2s_register(self, registry: Registry) -> None:
-        """Add architectures, tasks, objectives, optimizers, schedules, searches, metrics, recipes, corpora, presets."""
-
-    @hookspec(firstresult=True)
-    def s2s_run_name(self, composed: Any) -> str | None:
-        """The name, under runs/, of a run to which its user gives none; `composed` is a `ComposedConfig[Config]`."""
-
-    @hookspec(firstresult=True)
-    def s2s_configure(self, composed: Any, plugins: Plugins, world: Any) -> Any:
-        """Complete a configuration before the run begins: another `ComposedConfig[Config]`, or None.
-
-        Called on every process of `world`; `world` is None where the values are only shown, by --print-config.
-        """
-
-    @hookspec(firstresult=True)
-    def s2s_launch(self, config: Config, arguments: Sequence[str]) -> int | None:
-        """Train in other processes, each given `arguments`; the exit code. None: train in this one."""
-
-    @hookspec(firstresult=True)
-    def s2s_build_model(self, config: Config, vocab: Vocab, registry: Registry) -> Seq2Seq | None:
-        """Build the model; wrappers may freeze, compile or adapt what comes out."""
-
-    @hookspec(firstresult=True)
-    def s2s_load_models(self, config: GenerateConfig, plugins: Plugins, device: Any) -> Any:
-        """Load several models of s2s-generate as one, `s2s.generation.Models`; None leaves a single run to the core."""
-
-    @hookspec
-    def s2s_prepare_model(
-        self,
-        model: Seq2Seq,
-        config: Config,
-        task: Task,
-        corpora: Sequence[Any],
-        directory: Path,
-        world: Any,
-        plugins: Plugins,
-    ) -> Mapping[str, Sequence[str]] | None:
-        """Check a new model, set or freeze weights, on every rank; gives headings and lines for the first screen."""
-
-    @hookspec
-    def s2s_first_screen(self, trainer: TrainerView, seconds: float | None) -> Iterable[tuple[str, str]]:
-        """Lines for the first screen, each under a heading, which may be "warning".
-
-        seconds: of an update, measured, in a dry run; else None.
-        """
-        return ()
-
-    @hookspec
-    def s2s_train_start(self, trainer: TrainerView) -> None:
-        """Called once, when all is built and a checkpoint, if any, is loaded."""
-
-    @hookspec
-    def s2s_step_end(self, trainer: TrainerView, record: Mapping[str, Any]) -> None:
-        """Called after every update with what the log gets of it."""
-
-    @hookspec
-    def s2s_validation_end(self, trainer: TrainerView, record: Mapping[str, Any]) -> None:
-        """Called after every validation with its scores."""
-
-    @hookspec
-    def s2s_checkpoint_saved(self, trainer: TrainerView, path: Path) -> None:
-        """Called when a checkpoint is complete and verified on disk."""
-
-    @hookspec
-    def s2s_train_end(self, trainer: TrainerView, record: Mapping[str, Any]) -> None:
-        """Called once, after the last update, with the summary."""
-
-
-class _Core:
-    """What happens when no plugin does better."""
-
-    @hookimpl(trylast=True)
-    def s2s_run_name(self, composed: Any) -> str:
-        """<task>-<arch>, as they were named."""
-        return f"{composed.chosen['task']}-{composed.chosen['arch']}"
-
-    @hookimpl(trylast=True)
-    def s2s_build_model(self, config: Config, vocab: Vocab, registry: Registry) -> Seq2Seq:
-        return registry.get("arch", config.arch.name).build(config.arch, vocab)
-
-
-@dataclass(frozen=True)
-class Plugins:
-    """What `load_plugins` found: the hooks to call and the names to choose from."""
-
-    hook: Any
-    registry: Registry
-    loaded: Mapping[str, str]
-    """Plugin name -> distribution and version, or the file it came from."""
 
 
 def load_plugins(local: Sequence[str] = ()) -> Plugins:
@@ -160,7 +37,7 @@ def load_plugins(local: Sequence[str] = ()) -> Plugins:
     """
     manager, registry = pluggy.PluginManager(GROUP), Registry()
     manager.add_hookspecs(Hooks)
-    manager.register(_Core(), name="core")
+    manager.register(CoreHooks(), name="core")
     registry.presets_in(_configs())
     loaded: dict[str, str] = {}
     for point, origin in _installed(registry):

@@ -32,7 +32,11 @@ GROUPS = {
 SERVICES = {
     "corpus": "raw examples: factory(config) -> s2s.corpus.Corpus",
     "intermediate": "what exporters read: factory(arch config, model) -> s2s.intermediate.IntermediateModel",
+    "tokenizer": "text as ids: factory(config) -> s2s.data.TokenizerKind",
+    "input_format": "how s2s-generate reads inputs: factory(config) -> s2s.generation.InputFormat",
     "output_format": "how s2s-generate writes outputs: factory(config, generator) -> s2s.generation.OutputFormat",
+    "screen": "what a run shows: factory(config) -> s2s.log.Screen",
+    "strategy": "how processes share a model: factory(config, world, dtype) -> s2s.distributed.Strategy",
     "inference_engine": "another program that runs an exported model: "
     "factory(folder, run, config, search config, device) -> s2s.decoding.Search with describe()",
 }

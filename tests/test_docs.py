@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import json
 import re
@@ -16,15 +17,15 @@ from search_calls import find
 from table_model import Table
 
 from s2s.batch import make_batch
-from s2s.cli import generate
 from s2s.cli.train import main as train
 from s2s.compose import compose
-from s2s.config import Config
+from s2s.config import Config, PrepareConfig
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.plugin import Hooks, Plugins, load_plugins
-from s2s.registry import GROUPS
+from s2s.registry import GROUPS, SERVICES
 from s2s.task import Vocab
+from s2s_generate import command as generate
 from s2s_score import command as score
 from s2s_testing import VOCAB, check_task
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 PAGE = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 PLUGINS = [name for name in FILES if not name.startswith("test_")]
+NAMED_BY_OPTIONS = SERVICES.keys() - {"corpus", "intermediate", "inference_engine"}
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
 
@@ -61,6 +63,9 @@ def test_every_group_and_every_hook_has_an_example() -> None:
     code = "".join(FILES.values())
     assert [
         group for group in (*GROUPS, "corpus") if f"registry.{group}(" not in code or f"| `{group}` |" not in PAGE
+    ] == []
+    assert [
+        group for group in NAMED_BY_OPTIONS if f'registry.add("{group}"' not in code or f"| `{group}` |" not in PAGE
     ] == []
     assert [hook for hook in dir(Hooks) if hook.startswith("s2s_") and f"def {hook}(" not in code] == []
 
@@ -106,9 +111,24 @@ def test_all_plugins_of_the_page_train_together(here: Path, capsysbinary: pytest
     assert generate.main([plugins, "run=strange", "input=in.txt", "--quiet"]) == 0
     lines = capsysbinary.readouterr().out.decode().split("\n")
     assert (len(lines), lines[1]) == (4, "")
+    written = ["input_format=moses", "format=moses", "nbest=1", "output=out.gz", "threads=1", "--quiet"]
+    assert generate.main([plugins, "run=strange", "input=in.txt", *written]) == 0
+    with gzip.open(here / "out.gz", "rt") as zipped:
+        assert [line.split(" ||| ")[0] for line in zipped] == ["0", "1", "2"]
     (here / "ref.txt").write_text("cba\n\nbb\n")
     assert score.main([plugins, "task=spelling", "task.train=x.tsv", "hyp=in.txt", "ref=ref.txt", "metrics=exact"]) == 0
     assert b"exact|nrefs:1|bs:1000|seed:12345\n  in.txt   66.67  [" in capsysbinary.readouterr().out
+
+
+def test_the_tokeniser_of_the_page_is_one_of_translation(here: Path) -> None:
+    arguments = ["task=translation", "task.train=words.tsv", "task.subword=characters", "task.vocab_size=7"]
+    config = compose(PrepareConfig, arguments, loaded()).config.task
+    task = loaded().registry.get("task", "translation").build(config)
+    (here / "tokenizer").mkdir()
+    task.learn(here / "tokenizer")
+    assert task.src.pieces == ["<pad>", "<unk>", "<s>", "</s>", "b", "a", "c"]
+    assert task.encode_source(["abx"]) == [[5, 4, 1]]
+    assert task.detokenize([5, 4, 1], "") == "ab⁇"
 
 
 def test_reinforcement_learning_of_the_page_is_a_plugin(here: Path) -> None:

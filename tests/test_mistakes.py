@@ -17,8 +17,8 @@ import torch
 from tiny_runs import SMALL, call, train_tiny
 
 from s2s.checkpoint.manifest import write_manifest
-from s2s.cli import generate
 from s2s.cli.failures import guard
+from s2s_generate import command as generate
 
 if TYPE_CHECKING:
     from pathlib import Path

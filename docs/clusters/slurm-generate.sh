@@ -8,4 +8,4 @@
 #SBATCH --cpus-per-task=8
 #SBATCH --requeue
 #SBATCH --open-mode=append
-exec "${PYTHON:-python}" -m s2s.cli.generate "$@" shard="$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT"
+exec "${PYTHON:-python}" -m s2s generate "$@" shard="$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from s2s import Task, Vocab
-    from s2s.data import Subwords
+    from s2s.data import Tokenizer
     from s2s.intermediate import IntermediateModel
 
 
@@ -55,7 +55,7 @@ class ExportInput(NamedTuple):
 
     model: IntermediateModel
     vocab: Vocab
-    subwords: tuple[Subwords, Subwords] | None
+    subwords: tuple[Tokenizer, Tokenizer] | None
     """Of source and target; None where the task's vocabulary is no sentencepiece model"""
 
 

@@ -7,12 +7,12 @@ __all__ = ["MANIFEST", "Agreement", "export", "read_manifest", "sentences"]
 import json
 import shutil
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import torch
 
 from s2s import CheckpointError, ConfigError, DataError, Example, make_batch
-from s2s.data import Subwords
+from s2s.data import Tokenizer
 from s2s.decoding import GreedyConfig, SearchRequest, greedy, search_all
 from s2s.io import read_json, replace_folder
 from s2s_export import ExportInput
@@ -77,10 +77,15 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def subwords_of(task: Task) -> tuple[Subwords, Subwords] | None:
+def subwords_of(task: Task) -> tuple[Tokenizer, Tokenizer] | None:
     """The subwords of a task that keeps them as `src` and `tgt`."""
     src, tgt = getattr(task, "src", None), getattr(task, "tgt", None)
-    return (src, tgt) if isinstance(src, Subwords) and isinstance(tgt, Subwords) else None
+    return (src, tgt) if is_sentencepiece(src) and is_sentencepiece(tgt) else None
+
+
+def is_sentencepiece(side: Any) -> TypeGuard[Tokenizer]:
+    """Whether it is a tokeniser in a file that others read, too."""
+    return isinstance(side, Tokenizer) and side.library == "sentencepiece"
 
 
 def sentences(task: Task, n: int) -> list[str]:

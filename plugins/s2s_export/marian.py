@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from s2s import Choice, Task, Vocab
-    from s2s.data import Subwords
+    from s2s.data import Tokenizer
     from s2s.intermediate import Attention, IntermediateModel, LayerNorm, Linear
     from s2s_export import ExportInput
 
@@ -216,7 +216,7 @@ def _bias(linear: Linear) -> Tensor:
     return torch.zeros(linear.weight.size(0)) if linear.bias is None else linear.bias
 
 
-def _write_tokenizer(sides: tuple[Subwords, Subwords], folder: Path) -> None:
+def _write_tokenizer(sides: tuple[Tokenizer, Tokenizer], folder: Path) -> None:
     """MarianTokenizer's files: the sentencepiece models, and the id of every token."""
     for name, subwords in zip(("source.spm", "target.spm"), sides, strict=True):
         shutil.copyfile(subwords.path, folder / name)

@@ -16,7 +16,6 @@ from s2s.decoding import (
     GreedyConfig,
     Hypothesis,
     SearchResult,
-    build_constraint,
     max_output_length,
 )
 from s2s.io import sha256
@@ -70,7 +69,8 @@ def _refuse_unsupported(config: GenerateConfig, chosen: Choice) -> None:
 
 
 def _refuse_constraint(config: GenerateConfig, task: Task) -> None:
-    if build_constraint(config, task) is not None:
+    own = config.constrained and task.constraint() is not None
+    if own or config.min_len or config.no_repeat_ngram_size or config.bad_words:
         raise ConfigError(
             "backend=ctranslate2 cannot keep to what the task, min_len, no_repeat_ngram_size or bad_words allow; "
             "leave these out and give constrained=false, or backend=native"

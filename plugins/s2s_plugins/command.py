@@ -9,8 +9,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from s2s import PRESET_GROUPS, ConfigError, Plugins, did_you_mean, load_plugins
-from s2s.cli import choice_text, guard, split_flags, version, wrapped
+from s2s.cli import guard, split_flags, version
 from s2s.compose import build_config, experiment_settings, local_plugins, merge_groups, to_yaml
+from s2s_plugins.help import choice_text, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -107,12 +107,12 @@ class Engine:
             self.ready = False  # said here, too: the thread of the search may not have come so far
             raise
         self.ready = True
-        annotate = (self.aligned if align and self.aligned else self.generator).search.attention
-        if not annotate.config.needs_attention:
+        generator = self.aligned if align and self.aligned else self.generator
+        if not generator.search.stages:
             return found
 
         def annotated() -> list[Hypothesis]:
-            (result,) = next(iter(annotate([[SearchResult(0, found)]], {0: ids})))
+            (result,) = next(generator.search.finished([[SearchResult(0, found)]], {0: ids}))
             return result.hypotheses
 
         return await self.call(annotated)
@@ -130,7 +130,7 @@ class Engine:
 
     def _put(self, ids: list[int], segment: Segment | None = None) -> Future[list[Hypothesis]]:
         try:
-            return self.queue.put(ids, segment.lexical, timeout=0) if segment else self.queue.put(ids, timeout=0)
+            return self.queue.put(ids, segment.constraint, timeout=0) if segment else self.queue.put(ids, timeout=0)
         except QueueClosedError as error:
             raise unavailable("the server is ending, or its search has just failed; try again") from error
 
@@ -151,9 +151,9 @@ class Engine:
 
 
 def _with_alignment(generator: Generator) -> Generator | None:
-    config, search = generator.config, generator.search
+    config, search, task = generator.config, generator.search, generator.task
     aligning = replace(config, format="jsonl", fields=[*config.fields, "align"])
     try:
-        return Generator(search.model, generator.task, search.search, search.device, aligning, generator.write.utility)
+        return Generator(search.model, task, search.search, search.device, aligning, generator.plugins)
     except ConfigError:
         return None

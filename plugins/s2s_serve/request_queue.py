@@ -19,7 +19,7 @@ from queue import Full
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from s2s import evaluating
-from s2s.decoding import NO_CONSTRAINT, Hypothesis, LexicalConstraint, SentenceQueue, SourceSentence
+from s2s.decoding import Hypothesis, SentenceConstraint, SentenceQueue, SourceSentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,7 +53,7 @@ class RequestQueue(SentenceQueue):
         self._closed = False
 
     def put(
-        self, ids: Sequence[int], lexical: LexicalConstraint = NO_CONSTRAINT, timeout: float | None = None
+        self, ids: Sequence[int], constraint: SentenceConstraint | None = None, timeout: float | None = None
     ) -> Future[list[Hypothesis]]:
         """Add a sentence of source ids, eos included; the future of its hypotheses, best first.
 
@@ -67,7 +67,7 @@ class RequestQueue(SentenceQueue):
                 raise QueueClosedError("the queue is closed")
             index, future = next(self._numbers), Future[list[Hypothesis]]()
             self._futures[index] = future
-            self._waiting.append(SourceSentence(index, ids, lexical))
+            self._waiting.append(SourceSentence(index, ids, constraint))
             self._changed.notify_all()
         future.add_done_callback(lambda done: self._drop(index) if done.cancelled() else None)
         return future

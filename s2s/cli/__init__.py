@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FLAGS", "Options", "choice_text", "guard", "run_command", "split_flags", "version", "wrapped"]
+__all__ = ["FLAGS", "Options", "guard", "run_command", "split_flags", "version"]
 
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,5 @@ from s2s.lazy import lazy_names
 if TYPE_CHECKING:
     from s2s.cli.command import FLAGS, Options, run_command, split_flags
     from s2s.cli.failures import guard, version
-    from s2s.cli.help import choice_text, wrapped
 
-__getattr__ = lazy_names(__name__, "command", "failures", "help")
+__getattr__ = lazy_names(__name__, "command", "failures")

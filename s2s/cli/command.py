@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from s2s.cli.failures import guard, version
-from s2s.cli.help import explain, overview
 from s2s.compose import ComposedConfig, compose, local_plugins, to_yaml
 from s2s.compose.renamed import targets
 from s2s.compose.suggestions import command_of
@@ -63,7 +62,7 @@ def run_command(
             return 0
         plugins = load_plugins(local_plugins(arguments))
         if "--help" in flags:
-            print(explain(schema, arguments, plugins) if arguments else overview(schema, FLAGS, plugins))
+            print(plugins.hook.s2s_help(schema=schema, topics=arguments, flags=FLAGS, plugins=plugins))
             return 0
         composed = compose(schema, arguments, plugins)
         if "--print-config" in flags:

@@ -28,7 +28,7 @@ def train(composed: ComposedConfig[Config], plugins: Plugins, options: Options) 
         from s2s.training.session import dry_run, train_in
 
         config = composed.config.train
-        world = distributed.init(config.device, timedelta(seconds=config.timeout))
+        world = distributed.init(config.device, timedelta(seconds=config.timeout), plugins)
         try:
             if options.dry_run:
                 return dry_run(composed, plugins, world)

@@ -98,7 +98,8 @@ def merge(schema: type, settings: Sequence[Setting], registry: Registry) -> Merg
     kept, advice = _relevant(settings, schema), list[Setting]()
     selections: dict[str, Selection] = {}
     may_stay_open = {item.name: item.metadata.get("may_stay_open", False) for item in fields(schema)}
-    for group in (group for group in registry.groups if group in may_stay_open):
+    hints = hints_of(schema)
+    for group in (group for group in registry.groups if _is_group(hints.get(group))):
         selection = selections[group] = select(group, default_choice(schema, group), [*advice, *kept], registry)
         advice += _relevant(selection.advice, schema)
         if selection.entry is None and not may_stay_open[group]:
@@ -110,6 +111,11 @@ def merge(schema: type, settings: Sequence[Setting], registry: Registry) -> Merg
     for group, selection in selections.items():
         _set_group(merged, group, selection)
     return merged
+
+
+def _is_group(hint: Any) -> bool:
+    """Whether an option of this type is an entry of a group; one that only names an entry is not."""
+    return is_section(hint) and issubclass(hint, Choice)
 
 
 def default_choice(schema: type, group: str) -> str:

@@ -41,9 +41,9 @@ class GenerateConfig:
     """File to write; - is standard output."""
     raw: bool = False
     """The input is raw text, which the task tokenises into words if it needs them."""
-    input_format: Literal["auto", "text", "tsv", "jsonl"] = "auto"
+    input_format: str = "auto"
     """text: a line is an input. tsv: the first column is. jsonl: objects with `src`. auto: jsonl or tsv with that
-    `format`, but text with format=jsonl for a file whose first line is no JSON."""
+    `format`, but text with format=jsonl for a file whose first line is no JSON. Or what a plugin registers."""
     format: str = "text"
     """text: one line per input. aligned: the output, |||, its alignment. tsv: input, output, score. jsonl: objects with
     `src` and `hyp`; other fields of the input are kept. Or a view of the run's task, such as pretty, svg and html of

@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = ["CheckpointConfig", "Config", "LogConfig", "ValidConfig"]
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 from s2s.config.data import DataConfig
 from s2s.config.ranges import at_least, refuse_outside
@@ -59,8 +58,9 @@ class LogConfig:
 
     every: int = 50
     """Updates between two lines of the log; 0 shows none."""
-    format: Literal["text", "json"] = "text"
-    """Format of standard output; log.jsonl in the run directory is always written."""
+    format: str = "text"
+    """Format of standard output: text, json, or what a plugin registers; log.jsonl in the run directory is always
+    written."""
     tensorboard: bool = True
     """Write TensorBoard's event files when it is installed."""
 

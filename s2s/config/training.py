@@ -72,8 +72,9 @@ class TrainConfig:
     devices: int | str = 1
     """Processes to start on this machine, each with its own device; auto: one for each GPU. Under torchrun, torchrun
     decides."""
-    strategy: Literal["ddp", "fsdp"] = "ddp"
-    """Parameters in each process. ddp: all; fsdp: a shard of each, gathered layer by layer when needed."""
+    strategy: str = "ddp"
+    """Parameters in each process. ddp: all; fsdp: a shard of each, gathered layer by layer when needed; or what
+    a plugin registers."""
     timeout: float = 600.0
     """Seconds that a process waits for the others before the run ends with an error that names the missing ranks."""
     restarts: int = 3

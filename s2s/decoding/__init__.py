@@ -7,27 +7,29 @@ A search knows a model only as `Seq2Seq.encode`, `start` and `step`, and its sta
 from __future__ import annotations
 
 __all__ = [
-    "NO_CONSTRAINT",
     "PENALTIES",
     "ActiveBatch",
     "ActiveSentence",
+    "BeamAllocation",
     "BeamConfig",
     "BeamSearch",
     "Beams",
     "Candidates",
+    "ConstraintSet",
     "FinishedHypotheses",
+    "FixedWidthConstraint",
     "GreedyConfig",
+    "GrowingConstraint",
     "Hypothesis",
-    "LexicalConstraint",
     "Search",
     "SearchConfig",
     "SearchRequest",
     "SearchResult",
+    "SentenceConstraint",
     "SentenceQueue",
     "SourceBatch",
     "SourceSentence",
     "StreamingSearch",
-    "build_constraint",
     "gather_hypotheses",
     "greedy",
     "log_probs",
@@ -50,9 +52,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from s2s.decoding.beam_search import BeamSearch, greedy
-    from s2s.decoding.constraints import build_constraint
+    from s2s.decoding.constraints import (
+        BeamAllocation,
+        ConstraintSet,
+        FixedWidthConstraint,
+        GrowingConstraint,
+        SentenceConstraint,
+    )
     from s2s.decoding.hypotheses import Beams, Candidates, FinishedHypotheses
-    from s2s.decoding.lexical import NO_CONSTRAINT, LexicalConstraint
     from s2s.decoding.model_scores import gather_hypotheses, log_probs
     from s2s.decoding.penalties import PENALTIES
     from s2s.decoding.request import (
@@ -154,7 +161,6 @@ __getattr__ = lazy_names(
     __name__,
     "penalties",
     "constraints",
-    "lexical",
     "request",
     "hypotheses",
     "model_scores",

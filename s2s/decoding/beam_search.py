@@ -27,7 +27,6 @@ from s2s.backend.kernels import (
     unfinished_candidates,
 )
 from s2s.decoding import BeamConfig, GreedyConfig, Hypothesis, SearchResult
-from s2s.decoding.allocation import build_allocation
 from s2s.decoding.fused_steps import fused_steps
 from s2s.decoding.history import ROOT, History
 from s2s.decoding.hypotheses import Beams, BeamSentence, Candidates, FinishedHypotheses
@@ -70,7 +69,7 @@ class BeamSearch(StreamingSearch[Beams]):
 
     def constraint_changed(self) -> None:
         """Divide the beam by what the new constraint requires."""
-        self.allocation = build_allocation(self.constraint, normalize=self.normalize)
+        self.allocation = self.grown.allocation(normalize=self.normalize) if self.grown else None
 
     def start(self, sentences: list[SourceSentence]) -> Beams:
         """One live hypothesis for each sentence, since all would be equal in the first step."""

@@ -1,61 +1,40 @@
-"""Constraints on every output that a user asks for: automata that search applies together with the task's own.
+"""Constraints beside the task's own: on every output, and on the outputs of single sentences.
 
-Shapes: B sentences, K hypotheses per sentence, V target tokens, n tokens of a sequence, W tokens remembered.
+They are automata that search applies together. Plugins bring them, by two hooks.
+Shapes: B sentences, K hypotheses per sentence, V target tokens, n candidates.
 """
 
 from __future__ import annotations
 
 __all__ = [
-    "NONE",
-    "BadWords",
+    "BeamAllocation",
     "ConstraintSet",
     "FixedWidthConstraint",
-    "MinLength",
-    "NoRepeatNgram",
+    "GrowingConstraint",
+    "SentenceConstraint",
     "build_constraint",
+    "grow",
 ]
 
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 import torch
 from torch import Tensor
 
 from s2s.errors import ConfigError
-from s2s.task import Constraint, Example
+from s2s.task import Constraint, Vocab
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s.config import GenerateConfig
+    from s2s.decoding.hypotheses import Candidates
+    from s2s.plugin import Plugins
     from s2s.task import Task
 
-NONE = -1
-"""Marks positions without a token"""
-NGRAM_WINDOW = 512
-"""How many tokens back `NoRepeatNgram` looks: the same for every source, so that states can be concatenated"""
-
-
-def build_constraint(config: GenerateConfig, task: Task) -> Constraint | None:
-    """The task's and the user's constraints; None if every output is allowed."""
-    own, vocab = task.constraint() if config.constrained else None, task.vocab
-    others: list[FixedWidthConstraint] = []
-    if config.min_len:
-        others.append(MinLength(config.min_len, vocab.tgt, vocab.eos))
-    if config.no_repeat_ngram_size:
-        others.append(NoRepeatNgram(config.no_repeat_ngram_size, vocab.tgt))
-    if config.bad_words:
-        others.append(BadWords(_ids_of(config.bad_words, task), vocab.tgt))
-    return ConstraintSet(own, others) if others else own
-
-
-def _ids_of(texts: Sequence[str], task: Task) -> list[list[int]]:
-    """The target tokens of each text, as the task encodes outputs."""
-    ids = [pair.tgt for pair in task.encode([Example("", text) for text in texts])]
-    for text, tokens in zip(texts, ids, strict=True):
-        if not tokens:
-            raise ConfigError(f"bad_words: {text!r} has no tokens in task={task.config.name}; leave it out")
-    return ids
+OPTIONS = ("min_len", "no_repeat_ngram_size", "bad_words")
+"""Those of s2s-generate that constrain every output"""
 
 
 class FixedWidthConstraint(Constraint, Protocol):
@@ -65,6 +44,81 @@ class FixedWidthConstraint(Constraint, Protocol):
     def width(self) -> int:
         """The last dimension of its states."""
         ...
+
+
+class SentenceConstraint(Protocol):
+    """What the output of one sentence must be; all of one search are of one class."""
+
+    def beside(self, constraint: Constraint | None, vocab: Vocab) -> GrowingConstraint:
+        """The constraint on outputs of which none has such a demand yet, beside that on every output."""
+        ...
+
+
+class GrowingConstraint(Protocol):
+    """The constraint on the outputs of a batch, whose states widen as sentences join it."""
+
+    @property
+    def constraint(self) -> Constraint | None:
+        """The automaton; it can only be started for given sentences, by `bound_to`."""
+        ...
+
+    def including(self, wanted: Sequence[SentenceConstraint | None]) -> Self:
+        """Wide enough for these sentences, too; the same object if it is already."""
+        ...
+
+    def bound_to(self, wanted: Sequence[SentenceConstraint | None]) -> Constraint | None:
+        """The automaton that starts with these sentences, in this order."""
+        ...
+
+    def widened(
+        self, state: Tensor | None, before: Self | None, shape: tuple[int, int], device: torch.device
+    ) -> Tensor:
+        """States [B, K, ·] of `before`, or of the constraint on every output, as those of this; shape is [B, K]."""
+        ...
+
+    def allocation(self, *, normalize: bool) -> BeamAllocation | None:
+        """How the beam is shared; None: the best candidates live on. normalize: whether the model returns logits."""
+        ...
+
+
+class BeamAllocation(Protocol):
+    """Which candidates live on, where the best alone would never do what is asked."""
+
+    def add_required(
+        self, states: Tensor, logits: Tensor, allowed: Tensor, log_probs: Tensor, tokens: Tensor, banned: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """log_probs and tokens [B, K, n] with further candidates; -inf marks no candidate.
+
+        states [B, K, ·], logits and allowed [B, K, V].
+        """
+        ...
+
+    def select(self, states: Tensor, candidates: Candidates, n: int) -> Candidates:
+        """n of the candidates, best first; `states` are those of the hypotheses that they extend."""
+        ...
+
+
+def build_constraint(config: GenerateConfig, task: Task, plugins: Plugins | None) -> Constraint | None:
+    """The task's and the user's constraints; None if every output is allowed."""
+    own = task.constraint() if config.constrained else None
+    found = plugins.hook.s2s_constrain_outputs(config=config, task=task) if plugins else []
+    others = [constraint for of_plugin in reversed(found) for constraint in of_plugin]
+    if not others and any(getattr(config, option) for option in OPTIONS):
+        raise ConfigError(f"{', '.join(OPTIONS)}: no loaded plugin constrains outputs")
+    return ConstraintSet(own, others) if others else own
+
+
+def grow(
+    before: GrowingConstraint | None,
+    wanted: Sequence[SentenceConstraint | None],
+    constraint: Constraint | None,
+    vocab: Vocab,
+) -> GrowingConstraint | None:
+    """The constraint of a batch that sentences join; None as long as none of them has one of its own."""
+    first = next((one for one in wanted if one is not None), None)
+    if before is None and first is not None:
+        before = first.beside(constraint, vocab)
+    return before and before.including(wanted)
 
 
 class ConstraintSet:
@@ -101,79 +155,3 @@ class ConstraintSet:
         own, *parts = state.split([state.size(-1) - sum(widths), *widths], dim=-1)
         pairs: list[tuple[Constraint, Tensor]] = list(zip(self.others, parts, strict=True))
         return [(self.own, own), *pairs] if self.own else pairs
-
-
-class MinLength:
-    """Outputs have at least `n` tokens, or as many as their limit allows; the state counts down."""
-
-    width = 1
-
-    def __init__(self, n: int, n_tokens: int, eos: int) -> None:
-        self.n, self.n_tokens, self.eos = n, n_tokens, eos
-
-    def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
-        """[B, 1, 1]"""
-        return limit.clamp(max=self.n)[:, None, None]
-
-    def allowed(self, state: Tensor) -> Tensor:
-        """All but eos, and eos once there are enough tokens."""
-        return (state <= 0) | (torch.arange(self.n_tokens, device=state.device) != self.eos)
-
-    def advance(self, state: Tensor, token: Tensor) -> Tensor:
-        """The count minus one."""
-        return state - 1
-
-
-class TokenWindow:
-    """A constraint whose state is the last `width` tokens, the newest last."""
-
-    def __init__(self, width: int, n_tokens: int) -> None:
-        self.width, self.n_tokens = width, n_tokens
-
-    def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
-        """[B, 1, W]"""
-        return src.new_full((src.size(0), 1, self.width), NONE)
-
-    def advance(self, state: Tensor, token: Tensor) -> Tensor:
-        """The window moved by one token."""
-        return torch.cat([state, token[..., None]], dim=-1)[..., 1:]
-
-    def all_but(self, tokens: Tensor) -> Tensor:
-        """tokens [B, K, ·], NONE for no token -> allowed [B, K, V]"""
-        forbidden = torch.zeros(*tokens.shape[:2], self.n_tokens + 1, dtype=torch.bool, device=tokens.device)
-        forbidden.scatter_(2, tokens.masked_fill(tokens == NONE, self.n_tokens), True)
-        return ~forbidden[..., :-1]
-
-
-class NoRepeatNgram(TokenWindow):
-    """No sequence of `n` tokens occurs twice in the last `NGRAM_WINDOW` tokens of an output."""
-
-    def __init__(self, n: int, n_tokens: int) -> None:
-        super().__init__(NGRAM_WINDOW, n_tokens)
-        self.n = n
-
-    def allowed(self, state: Tensor) -> Tensor:
-        """All but the tokens that followed an earlier occurrence of the last n - 1."""
-        grams = state.unfold(-1, self.n, 1)  # [B, K, W - n + 1, n]
-        newest = state[..., None, self.width - self.n + 1 :]
-        again = ((grams[..., :-1] == newest) & (newest != NONE)).all(-1)  # [B, K, W - n + 1]
-        return self.all_but(grams[..., -1].masked_fill(~again, NONE))
-
-
-class BadWords(TokenWindow):
-    """None of the given token sequences occurs in an output."""
-
-    def __init__(self, sequences: Sequence[Sequence[int]], n_tokens: int) -> None:
-        assert sequences
-        assert all(sequences)
-        super().__init__(max(map(len, sequences)) - 1, n_tokens)
-        self.sequences = [list(sequence) for sequence in sequences]
-
-    def allowed(self, state: Tensor) -> Tensor:
-        """All but the last token of each sequence whose other tokens end the output."""
-        last = [torch.full_like(state[..., :1], NONE)[..., :0]]
-        for *before, final in self.sequences:
-            wanted = torch.tensor(before, dtype=state.dtype, device=state.device)
-            ready = (state[..., self.width - len(before) :] == wanted).all(-1, keepdim=True)  # [B, K, 1]
-            last.append(torch.where(ready, final, NONE))
-        return self.all_but(torch.cat(last, dim=-1))

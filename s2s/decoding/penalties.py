@@ -1,8 +1,8 @@
-"""Length penalties: what log-probabilities are divided by, so that short outputs do not always win; and coverage."""
+"""Length penalties: what log-probabilities are divided by, so that short outputs do not always win."""
 
 from __future__ import annotations
 
-__all__ = ["PENALTIES", "Penalty", "coverage", "gnmt", "none", "power"]
+__all__ = ["PENALTIES", "Penalty", "gnmt", "none", "power"]
 
 from collections.abc import Callable
 
@@ -26,12 +26,6 @@ def power(length: Tensor, alpha: float) -> Tensor:
 def none(length: Tensor, alpha: float) -> Tensor:  # noqa: ARG001  same signature as the others
     """1 for any `alpha`: outputs are ranked by their log-probability."""
     return torch.ones_like(length)
-
-
-def coverage(weights: Tensor) -> float:
-    """sum_i log(min(sum_j p_ij, 1)), from Wu et al. (2016), eq. 14: weights [T, S] of target j and source i."""
-    least = torch.finfo(torch.float32).tiny  # a source token without attention must not make the score -inf
-    return float(weights.double().sum(0).clamp(least, 1.0).log().sum())
 
 
 PENALTIES: dict[str, Penalty] = {"gnmt": gnmt, "power": power, "none": none}

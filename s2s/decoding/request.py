@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import torch
 
 from s2s.batch import make_batch
-from s2s.decoding.lexical import NO_CONSTRAINT, LexicalConstraint, LexicalSizes, add_lexical, bind_lexical
+from s2s.decoding.constraints import SentenceConstraint, grow
 from s2s.model import Seq2Seq
 from s2s.task import Constraint, Vocab
 
@@ -34,8 +34,8 @@ class SourceSentence:
     """Identifies its result"""
     ids: Sequence[int]
     """Source tokens, eos included"""
-    lexical: LexicalConstraint = NO_CONSTRAINT
-    """What its output must contain"""
+    constraint: SentenceConstraint | None = None
+    """What its output must be"""
 
 
 class SentenceQueue:
@@ -99,7 +99,7 @@ class SearchRequest:
     """The sentences; one of your own may take more of them while the search runs"""
     device: torch.device
     constraint: Constraint | None = None
-    """On every output; what single sentences ask for (`SourceSentence.lexical`) is added by the search"""
+    """On every output; what single sentences ask for (`SourceSentence.constraint`) is added by the search"""
     nbest: int = 1
     """Hypotheses per sentence"""
 
@@ -124,9 +124,10 @@ class SearchRequest:
         """The sentences in batches, for a search that finishes one batch before it takes the next."""
         while sentences := self.queue.admit(0):
             rows = make_batch([(sentence.ids[:-1], []) for sentence in sentences], self.vocab).to(self.device)
-            lexical = [sentence.lexical for sentence in sentences]
-            constraint = add_lexical(self.constraint, LexicalSizes.of(lexical), self.vocab)
-            yield SourceBatch(sentences, rows.src, rows.src_pad, bind_lexical(constraint, lexical))
+            wanted = [sentence.constraint for sentence in sentences]
+            grown = grow(None, wanted, self.constraint, self.vocab)
+            constraint = grown.bound_to(wanted) if grown else self.constraint
+            yield SourceBatch(sentences, rows.src, rows.src_pad, constraint)
 
 
 def search_all(search: Search, request: SearchRequest) -> list[list[Hypothesis]]:

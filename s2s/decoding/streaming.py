@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from s2s.backend.cuda_graph import bucket_size
-from s2s.decoding.lexical import NO_SIZES, LexicalSizes, add_lexical, bind_lexical, widen_state
+from s2s.decoding.constraints import GrowingConstraint, grow
 from s2s.model import State
 from s2s.tensors import join_tensors, map_tensors
 
@@ -99,8 +99,8 @@ class StreamingSearch(ABC, Generic[B]):
     request: SearchRequest
     constraint: Constraint | None
     """On the outputs of the current batch"""
-    lexical_sizes: LexicalSizes
-    """Sizes of the lexical constraint's states in the current batch"""
+    grown: GrowingConstraint | None
+    """Where `constraint` comes from if sentences have constraints of their own"""
     waiting: B | None
     """Sentences that are started but cannot join the batch; they form the next one"""
 
@@ -123,7 +123,7 @@ class StreamingSearch(ABC, Generic[B]):
     def begin(self, request: SearchRequest) -> None:
         """Set what all steps of one request share."""
         self.request, self.waiting = request, None
-        self.constraint, self.lexical_sizes = request.constraint, NO_SIZES
+        self.constraint, self.grown = request.constraint, None
 
     @abstractmethod
     def start(self, sentences: list[SourceSentence]) -> B:
@@ -168,7 +168,7 @@ class StreamingSearch(ABC, Generic[B]):
         sentences = self.request.queue.admit(0 if batch is None else batch.n_source)
         if not sentences:
             return batch
-        batch = self._with_lexical(batch, sentences)
+        batch = self._widened(batch, sentences)
         newcomers = self.step(self.start(sentences))
         if batch is None:
             return newcomers
@@ -179,25 +179,24 @@ class StreamingSearch(ABC, Generic[B]):
 
     def constrain(self, sentences: Sequence[SourceSentence], src: Tensor, pad: Tensor, limit: Tensor) -> Tensor | None:
         """The constraint's states [B, 1, ·] before the first token: src, pad [B, S], limit [B]."""
-        constraint = bind_lexical(self.constraint, [sentence.lexical for sentence in sentences])
+        wanted = [sentence.constraint for sentence in sentences]
+        constraint = self.grown.bound_to(wanted) if self.grown else self.constraint
         return constraint.start(src, pad, limit) if constraint else None
 
     def constraint_changed(self) -> None:
         """Called when `constraint` has been replaced."""
 
-    def _with_lexical(self, batch: B | None, sentences: Sequence[SourceSentence]) -> B | None:
-        """The batch with states wide enough for what new sentences ask for."""
-        old = self.lexical_sizes if batch is not None else NO_SIZES
-        sizes = old.union(LexicalSizes.of([sentence.lexical for sentence in sentences]))
-        if sizes != self.lexical_sizes:
-            self.constraint = add_lexical(self.request.constraint, sizes, self.request.vocab)
-            self.lexical_sizes = sizes
+    def _widened(self, batch: B | None, sentences: Sequence[SourceSentence]) -> B | None:
+        """The batch with constraint states wide enough for what new sentences ask for."""
+        before, request = self.grown if batch is not None else None, self.request
+        grown = grow(before, [sentence.constraint for sentence in sentences], request.constraint, request.vocab)
+        if grown is not self.grown:
+            self.grown, self.constraint = grown, grown.constraint if grown else request.constraint
             self.constraint_changed()
-        if batch is None or sizes == old:
+        if batch is None or grown is None or grown is before or grown.constraint is request.constraint:
             return batch
         shape = (len(batch.sentences), batch.n_hypotheses)
-        state = widen_state(batch.constraint_state, old, sizes, shape, self.request.device)
-        return replace(batch, constraint_state=state)
+        return replace(batch, constraint_state=grown.widened(batch.constraint_state, before, shape, request.device))
 
 
 def remaining_rows(done: Tensor) -> Tensor:

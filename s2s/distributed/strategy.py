@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-__all__ = ["Strategy"]
+__all__ = ["OneProcess", "Strategy"]
 
-from typing import TYPE_CHECKING, Protocol
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
-    from torch import nn
+    from torch import Tensor, nn
+
+
+T = TypeVar("T")
 
 
 class Strategy(Protocol):
@@ -33,3 +38,39 @@ class Strategy(Protocol):
     def unsharded(self, model: nn.Module) -> AbstractContextManager[None]:
         """Inside the block every rank holds all parameters, for decoding; they must not be updated there."""
         ...
+
+    def full_tensors(self, tree: T) -> T:
+        """A tree of tensors as a checkpoint holds them, whole on rank 0; every rank calls it."""
+        ...
+
+    def shard_like(self, tensors: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Of whole tensors what this rank holds: the same share as of those of the same names in `like`."""
+        ...
+
+
+class OneProcess:
+    """Training with one process: nothing is shared."""
+
+    needs_every_rank = False
+
+    def wrap(self, model: nn.Module) -> None:
+        """Nothing to do, as in all that follows."""
+
+    def micro_batch(self, *, last: bool) -> AbstractContextManager[None]:
+        """Gradients are accumulated."""
+        return nullcontext()
+
+    def reduce_gradients(self) -> None:
+        """They are the sums already."""
+
+    def unsharded(self, model: nn.Module) -> AbstractContextManager[None]:
+        """It is."""
+        return nullcontext()
+
+    def full_tensors(self, tree: T) -> T:
+        """They are."""
+        return tree
+
+    def shard_like(self, tensors: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Whole."""
+        return dict(tensors)

@@ -13,17 +13,22 @@ __all__ = [
     "Counts",
     "Generator",
     "Input",
+    "InputFormat",
     "Loaded",
     "LoadedModels",
     "Models",
     "Output",
     "OutputFormat",
+    "OutputStage",
+    "OutputStream",
     "Record",
     "Scored",
     "Segment",
     "is_stream",
+    "lines_of",
     "load",
     "load_ready",
+    "one_line",
     "score",
     "standard_input",
 ]
@@ -35,11 +40,24 @@ from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
     from s2s.generation.build import MODEL_OPTIONS, Loaded, LoadedModels, load, load_ready
-    from s2s.generation.formats import OutputFormat, Record
+    from s2s.generation.formats import InputFormat, OutputFormat, Record, one_line
     from s2s.generation.generator import Generator
-    from s2s.generation.input_lines import is_stream, standard_input
+    from s2s.generation.input_lines import is_stream, lines_of, standard_input
     from s2s.generation.models import Models
+    from s2s.generation.output_stages import OutputStage
+    from s2s.generation.output_stream import OutputStream
     from s2s.generation.reading import Segment
     from s2s.generation.scoring import Scored, score
 
-__getattr__ = lazy_names(__name__, "formats", "input_lines", "generator", "build", "models", "reading", "scoring")
+__getattr__ = lazy_names(
+    __name__,
+    "formats",
+    "input_lines",
+    "output_stages",
+    "generator",
+    "build",
+    "models",
+    "output_stream",
+    "reading",
+    "scoring",
+)

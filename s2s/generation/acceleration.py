@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-__all__ = ["accelerate", "resolve_matmul", "resolve_workers"]
+__all__ = ["accelerate", "resolve_matmul"]
 
 from typing import TYPE_CHECKING
-
-import torch
 
 from s2s.backend import kernels
 from s2s.backend.decoding_graph import graph_decoding
 from s2s.backend.device import keep_freed_memory
 from s2s.backend.linear import LinearBackend, deterministic_backend, prepack
-from s2s.data.encode import n_workers
 from s2s.errors import ConfigError
-from s2s.io.workers import n_useful_processes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import torch
+
     from s2s.config import GenerateConfig
     from s2s.generation.models import Models
     from s2s.model import Seq2Seq
-
-
-def resolve_workers(config: GenerateConfig, device: torch.device) -> int:
-    """How many processes decode; this one must have had a single thread until then."""
-    if config.workers == 1:
-        return 1
-    if device.type != "cpu":
-        if config.workers > 1:
-            raise ConfigError(f"workers={config.workers} share a CPU, but device is {device}; give workers=1")
-        return 1
-    if config.threads > 1:
-        raise ConfigError(
-            f"workers={config.workers} threads={config.threads}: each worker has one thread; give one of both"
-        )
-    torch.set_num_threads(1)
-    x = torch.ones(256, 1024)
-    return config.workers or n_useful_processes(n_workers(0), lambda: x @ x.T)
 
 
 def resolve_matmul(config: GenerateConfig, model: Seq2Seq, device: torch.device) -> LinearBackend:

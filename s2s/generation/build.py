@@ -15,10 +15,9 @@ from s2s.compose import ComposedConfig, recompose
 from s2s.config import GenerateConfig
 from s2s.distributed import pick_device
 from s2s.errors import ConfigError
-from s2s.generation.acceleration import accelerate, resolve_matmul, resolve_workers
+from s2s.generation.acceleration import accelerate, resolve_matmul
 from s2s.generation.generator import Generator
 from s2s.generation.models import Models, load_models
-from s2s.generation.reranking import build_utility, resolve_candidates
 from s2s.io.atomic import sha256
 from s2s.plugin import Plugins
 
@@ -59,8 +58,7 @@ class LoadedModels:
             settled["max_source"] = max(self.models.first.config.data.max_len, composed.config.max_source)
         config = resolve_candidates(replace(composed.config, **settled), chosen)
         search, how = self._search(chosen, config)
-        utility = build_utility(config, task, self.plugins)
-        generator = Generator(self.models.model, task, search, self.device, config, utility)
+        generator = Generator(self.models.model, task, search, self.device, config, self.plugins)
         return Loaded(generator, made_of(generator.config, self.models.made_of, chosen, self.device.type), how)
 
     def _search(self, chosen: Choice, config: GenerateConfig) -> tuple[Search, str]:
@@ -90,9 +88,12 @@ def load_ready(config: GenerateConfig, plugins: Plugins) -> LoadedModels:
     if not config.run:
         raise ConfigError("run: which model? Give run=NAME, a run directory, or run=last")
     device = pick_device(config.device, "device", int(os.environ.get("LOCAL_RANK", "0")))
-    config = replace(config, workers=resolve_workers(config, device))
-    if config.threads or config.workers > 1:
-        torch.set_num_threads(config.threads or 1)
+    completed: GenerateConfig | None = plugins.hook.s2s_configure_generation(config=config, device=device)
+    if completed is None and config.workers != 1:
+        raise ConfigError(f"workers={config.workers}: no loaded plugin starts processes.{plugins.registry.absent()}")
+    config = completed or config
+    if config.threads:
+        torch.set_num_threads(config.threads)
     models = load_models(config, plugins, device)
     config = replace(config, matmul=resolve_matmul(config, models.model, device))
     if config.backend == "native":
@@ -107,6 +108,20 @@ def load_ready(config: GenerateConfig, plugins: Plugins) -> LoadedModels:
         asked = f"fusion={config.fusion}" if config.fusion else f"run={config.run} checkpoint={config.checkpoint}"
         raise ConfigError(f"backend={config.backend} serves one model alone, not {asked}; give backend=native")
     return LoadedModels(models, device, config, plugins, "")
+
+
+def resolve_candidates(config: GenerateConfig, search: Choice) -> GenerateConfig:
+    """With `candidates` set to the beam size where it is not given; raises ConfigError for a single candidate."""
+    if not config.reranks:
+        return config
+    beam = getattr(search, "beam", None)
+    if beam and config.candidates > beam:
+        raise ConfigError(f"candidates={config.candidates} are more than search.beam={beam} finds; give search.beam=N")
+    chosen = replace(config, candidates=config.candidates or beam or 1)
+    if chosen.n_candidates < 2:
+        asked = f"mbr={config.mbr}" if config.mbr else f"coverage={config.coverage:g}"
+        raise ConfigError(f"{asked} chooses among outputs, and search={search.name} gives one; give candidates=N")
+    return chosen
 
 
 SHAPING = (

@@ -15,8 +15,8 @@ import torch
 
 from s2s.config import GenerateConfig
 from s2s.decoding.constraints import build_constraint
-from s2s.generation.attention import AttentionReader
 from s2s.generation.candidates import NOTHING, Counts, Input, Output
+from s2s.generation.output_stages import build_stages
 from s2s.generation.reading import Reader
 from s2s.generation.searching import Searcher
 from s2s.generation.writing import Writer
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from s2s.decoding import Search
     from s2s.generation.reading import Segment
-    from s2s.metrics import Metric
     from s2s.model import Seq2Seq
+    from s2s.plugin import Plugins
     from s2s.task import Task
 
 
@@ -47,18 +47,20 @@ class Generator:
         search: Search,
         device: torch.device | str,
         config: GenerateConfig | None = None,
-        utility: Metric | None = None,
+        plugins: Plugins | None = None,
     ) -> None:
-        """utility: the metric that ranks candidates, for minimum Bayes risk."""
+        """plugins: what constrains outputs, and finishes them; not needed where no option asks for it."""
         config = config or GenerateConfig()
         config = replace(config, tokens=config.tokens or TOKENS.get(torch.device(device).type, DEFAULT_TOKENS))
-        self.task, self.config, self.counts = task, config, Counts()
+        self.task, self.config, self.counts, self.plugins = task, config, Counts(), plugins
         limit = self.config.max_source if model.max_len is None else min(self.config.max_source, model.max_len)
-        constraint = build_constraint(self.config, task)
-        self.read = Reader(task, self.config, limit, self.counts)
-        attention = AttentionReader(model, task.vocab, torch.device(device), self.config)
-        self.search = Searcher(model, search, task.vocab, torch.device(device), self.config, attention, constraint)
-        self.write = Writer(task, self.config, self.counts, utility)
+        constraint = build_constraint(self.config, task, plugins)
+        self.read = Reader(task, self.config, limit, self.counts, plugins)
+        stages = build_stages(self.config, task, model, torch.device(device), plugins)
+        self.search = Searcher(
+            model, search, task.vocab, torch.device(device), self.config, stages, constraint, plugins
+        )
+        self.write = Writer(task, self.config, self.counts, stages)
 
     def __call__(self, inputs: Iterable[Input | str]) -> Iterator[Output]:
         """An output for each input, in order; at most `buffer_size` inputs are read ahead."""

@@ -1,24 +1,21 @@
-"""The input of s2s-generate: lines of a file, or of a pipe as they arrive, in buffers that are decoded together."""
+"""Lines of a file, or of a pipe as they arrive."""
 
 from __future__ import annotations
 
-__all__ = ["buffers", "is_stream", "lines_of", "piped", "standard_input"]
+__all__ = ["is_stream", "lines_of", "piped", "standard_input"]
 
 import os
 import select
 import stat
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, TypeVar
+from typing import TYPE_CHECKING, TextIO
 
 from s2s.data.text import INVALID_UTF8, MAX_LINE, NUL, TOO_LONG, Line, numbered_lines
-from s2s.errors import ConfigError, DataError
-from s2s.task import Rejected
+from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-T = TypeVar("T")
+    from collections.abc import Iterator
 
 CHUNK = 1 << 16
 PAUSE = 0.05  # seconds without a byte after which the sender is assumed to wait for an answer
@@ -81,34 +78,3 @@ def _text(raw: bytes, first: bool) -> Line:
     if "\0" in line:
         return NUL
     return line.removeprefix("\ufeff") if first else line
-
-
-def buffers(
-    lines: Iterable[Line | None], size: int, parse: Callable[[str, str], T], name: str, first: int = 0
-) -> Iterator[list[T]]:
-    """Inputs in lists of `size`, shorter where the sender pauses; `parse` takes a line and its location.
-
-    first: number of lines before these. The inputs before a bad line are still given before its DataError.
-    """
-    buffer: list[T] = []
-    number = first
-    try:
-        for line in lines:
-            if line is not None:
-                number += 1
-                buffer.append(parse(_good(line, f"{name}:{number}"), f"{name}:{number}"))
-            if len(buffer) == size or (buffer and line is None):
-                yield buffer
-                buffer = []
-    except DataError:
-        if buffer:
-            yield buffer
-        raise
-    if buffer:
-        yield buffer
-
-
-def _good(line: Line, location: str) -> str:
-    if isinstance(line, Rejected):
-        raise DataError(f"{location}: {line.reason}; expected a line of UTF-8 text. Repair the line")
-    return line

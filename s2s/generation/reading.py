@@ -8,15 +8,15 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from s2s.decoding.lexical import NO_CONSTRAINT, LexicalConstraint
+from s2s.decoding.constraints import SentenceConstraint
 from s2s.errors import DataError
-from s2s.task import Example
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s.config import GenerateConfig
     from s2s.generation.candidates import Counts, Input
+    from s2s.plugin import Plugins
     from s2s.task import Task
 
 logger = logging.getLogger(__name__)
@@ -29,14 +29,16 @@ class Segment:
     src: str
     ids: list[int]
     """Without eos; empty: there is nothing to search"""
-    lexical: LexicalConstraint = NO_CONSTRAINT
+    constraint: SentenceConstraint | None = None
 
 
 class Reader:
     """Makes segments of at most `longest` tokens, eos included."""
 
-    def __init__(self, task: Task, config: GenerateConfig, longest: int, counts: Counts) -> None:
-        self.task, self.config, self.longest, self.counts = task, config, longest, counts
+    def __init__(
+        self, task: Task, config: GenerateConfig, longest: int, counts: Counts, plugins: Plugins | None
+    ) -> None:
+        self.task, self.config, self.longest, self.counts, self.plugins = task, config, longest, counts, plugins
 
     def __call__(self, inputs: Sequence[Input]) -> tuple[list[list[Segment]], DataError | None]:
         """The segments of each input; of an erroneous input, the error, and the segments of those before it."""
@@ -44,7 +46,7 @@ class Reader:
         segments: list[list[Segment]] = []
         for given, ids in zip(inputs, encoded, strict=True):
             try:
-                segments.append(self._segments(given, ids, self._lexical(given)))
+                segments.append(self._segments(given, ids, self._constraint(given)))
             except DataError as error:
                 return segments, error
         return segments, None
@@ -53,16 +55,16 @@ class Reader:
         ids_of_filled = iter(self.task.encode_source([line for line in lines if line.strip()]))
         return [next(ids_of_filled) if line.strip() else [] for line in lines]
 
-    def _segments(self, given: Input, ids: list[int], lexical: LexicalConstraint) -> list[Segment]:
-        """One, or one for each part of an input that is too long and has no lexical constraint."""
+    def _segments(self, given: Input, ids: list[int], constraint: SentenceConstraint | None) -> list[Segment]:
+        """One, or one for each part of an input that is too long and has no constraint of its own."""
         if len(ids) < self.longest:
-            return [Segment(given.src, ids, lexical)]
+            return [Segment(given.src, ids, constraint)]
         if self.config.too_long == "error":
             raise DataError(f"{self._too_long(given.src, len(ids))}; shorten it, or give too_long=split")
-        parts = self.task.split(given.src) if self.config.too_long == "split" and lexical == NO_CONSTRAINT else []
+        parts = self.task.split(given.src) if self.config.too_long == "split" and constraint is None else []
         segments = [Segment(part, of) for part, of in zip(parts, self._encoded(parts), strict=True) if of]
         if len(segments) < 2:
-            segments = [Segment(given.src, ids, lexical)]
+            segments = [Segment(given.src, ids, constraint)]
         self.counts.split += len(segments) > 1
         return self._truncated(segments)
 
@@ -74,26 +76,18 @@ class Reader:
             worst = max(too_long, key=lambda segment: len(segment.ids))
             logger.warning("%s; truncated, as all others will be", self._too_long(worst.src, len(worst.ids)))
         self.counts.truncated += bool(too_long)
-        return [Segment(segment.src, segment.ids[:room], segment.lexical) for segment in segments]
+        return [Segment(segment.src, segment.ids[:room], segment.constraint) for segment in segments]
 
-    def _lexical(self, given: Input) -> LexicalConstraint:
-        """The prefix and phrases of the output as target tokens."""
-        texts = [text for text in (given.prefix, *given.phrases) if text]
-        if not texts:
-            return NO_CONSTRAINT
-        ids = [pair.tgt for pair in self.task.encode([Example(given.src, text) for text in texts])]
-        for text, tokens in zip(texts, ids, strict=True):
-            if not tokens:
-                raise DataError(
-                    f"{text!r} has no tokens in task={self.task.config.name}; leave it out of prefix and phrases"
-                )
-            if self.task.vocab.unk in tokens:
-                raise DataError(
-                    f"{text!r} has symbols that are not in the vocabulary of task={self.task.config.name}, and would "
-                    "not come out as it is; leave it out of prefix and phrases"
-                )
-        n_prefix = 1 if given.prefix else 0
-        return LexicalConstraint(ids[0] if n_prefix else (), ids[n_prefix:])
+    def _constraint(self, given: Input) -> SentenceConstraint | None:
+        """What the prefix and phrases of the output mean."""
+        if not (given.prefix or any(given.phrases)):
+            return None
+        found: SentenceConstraint | None = None
+        if self.plugins:
+            found = self.plugins.hook.s2s_constrain_output(task=self.task, given=given)
+        if found is None:
+            raise DataError("prefix and phrases: no loaded plugin constrains single outputs; leave them out")
+        return found
 
     def _too_long(self, line: str, n: int) -> str:
         return (

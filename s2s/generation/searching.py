@@ -4,28 +4,26 @@ from __future__ import annotations
 
 __all__ = ["Searcher"]
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 
 from s2s.config import GenerateConfig
-from s2s.decoding import Hypothesis, Search, SearchResult
+from s2s.decoding import Search, SearchResult
 from s2s.decoding.request import SearchRequest, SentenceQueue, SourceSentence
-from s2s.generation.attention import AttentionReader
-from s2s.io.workers import run_in_processes
+from s2s.generation.output_stages import OutputStage
 from s2s.model import Seq2Seq, evaluating
+from s2s.plugin import Plugins
 from s2s.task import Constraint, Vocab
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from s2s.generation.reading import Segment
 
 AUTOCAST = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
-
-MIN_PER_WORKER = 8
-"""Segments below which another process costs more than it saves"""
 
 
 @dataclass(frozen=True)
@@ -37,31 +35,38 @@ class Searcher:
     vocab: Vocab
     device: torch.device
     config: GenerateConfig
-    attention: AttentionReader
+    stages: Sequence[OutputStage]
     constraint: Constraint | None
     """On every output"""
+    plugins: Plugins | None = None
 
     def __call__(self, segments: Sequence[Segment]) -> Iterator[Iterable[SearchResult]]:
         """The result of each segment that has tokens, by its index, as soon as it is known."""
         order = sorted((i for i, segment in enumerate(segments) if segment.ids), key=lambda i: -len(segments[i].ids))
-        sentences = [SourceSentence(i, [*segments[i].ids, self.vocab.eos], segments[i].lexical) for i in order]
-        n_workers = min(self.config.workers, len(sentences) // MIN_PER_WORKER)
-        if n_workers < 2:
-            return self._results(sentences)
-        shares = [sentences[i::n_workers] for i in range(n_workers)]
-        values = run_in_processes([lambda share=share: map(_as_values, self._results(share)) for share in shares])  # type: ignore[misc]
-        return map(_from_values, values)
+        sentences = [SourceSentence(i, [*segments[i].ids, self.vocab.eos], segments[i].constraint) for i in order]
+        elsewhere: Iterator[Iterable[SearchResult]] | None = None
+        if self.plugins:
+            elsewhere = self.plugins.hook.s2s_run_search(search=self._results, sentences=sentences, config=self.config)
+        return self._results(sentences) if elsewhere is None else elsewhere
 
-    def _results(self, sentences: list[SourceSentence]) -> Iterator[Iterable[SearchResult]]:
+    def _results(self, sentences: Sequence[SourceSentence]) -> Iterator[Iterable[SearchResult]]:
         sources = {sentence.index: sentence.ids for sentence in sentences}
         request = self.request(SentenceQueue(sentences, self.config.tokens * self._parts_of_a_word(sentences)))
-        results = iter(self.attention(self.search(request), sources))
+        results = self.finished(self.search(request), sources)
         while True:
             with evaluating(self.model), self.precision():
                 some = next(results, None)
             if some is None:
                 return
             yield some
+
+    def finished(
+        self, results: Iterable[Iterable[SearchResult]], sources: Mapping[int, Sequence[int]]
+    ) -> Iterator[Iterable[SearchResult]]:
+        """What the stages make of the results of a search."""
+        for stage in self.stages:
+            results = stage.results(results, sources)
+        return iter(results)
 
     def _parts_of_a_word(self, sentences: Sequence[SourceSentence]) -> int:
         """Source tokens of a word, where a task says which of them begin words: a decoder has the words alone."""
@@ -85,12 +90,3 @@ class Searcher:
         """Around every step of the search."""
         dtype = AUTOCAST[self.config.precision]
         return torch.autocast(self.device.type, dtype, enabled=dtype is not None)
-
-
-def _as_values(results: Iterable[SearchResult]) -> list[tuple[int, list[dict[str, Any]]]]:
-    """As JSON can hold them, without loss of precision."""
-    return [(result.index, [asdict(hypothesis) for hypothesis in result.hypotheses]) for result in results]
-
-
-def _from_values(values: Iterable[tuple[int, list[dict[str, Any]]]]) -> list[SearchResult]:
-    return [SearchResult(index, [Hypothesis(**fields) for fields in hypotheses]) for index, hypotheses in values]

@@ -11,16 +11,14 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from s2s.generation.candidates import NOTHING, UNANSWERED, Candidate, Counts, Input, Output
-from s2s.generation.mbr import rank_by_utility
-from s2s.generation.word_alignment import replace_unknown, word_alignment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s.config import GenerateConfig
     from s2s.decoding import Hypothesis
+    from s2s.generation.output_stages import OutputStage
     from s2s.generation.reading import Segment
-    from s2s.metrics import Metric
     from s2s.task import Task
 
 logger = logging.getLogger(__name__)
@@ -29,8 +27,8 @@ logger = logging.getLogger(__name__)
 class Writer:
     """Writes outputs, and counts them."""
 
-    def __init__(self, task: Task, config: GenerateConfig, counts: Counts, utility: Metric | None = None) -> None:
-        self.task, self.config, self.counts, self.utility = task, config, counts, utility
+    def __init__(self, task: Task, config: GenerateConfig, counts: Counts, stages: Sequence[OutputStage]) -> None:
+        self.task, self.config, self.counts, self.stages = task, config, counts, stages
 
     def output(self, segment: Segment, hypotheses: Sequence[Hypothesis]) -> Output:
         """The output of a segment that was searched; without hypotheses, the task's fallback."""
@@ -49,17 +47,20 @@ class Writer:
 
     def _text(self, segment: Segment, found: Hypothesis) -> str:
         text = self.task.detokenize(found.tokens, segment.src)
-        return replace_unknown(self.task, segment.src, found, text) if self.config.replace_unk else text
+        for stage in self.stages:
+            text = stage.text(segment.src, found, text)
+        return text
 
     def _ranked(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[tuple[int, float]]:
         """Indices of hypotheses and their ranking scores, best first."""
-        if self.utility is None:
-            return [(i, hypothesis.score) for i, hypothesis in enumerate(hypotheses)]
-        return rank_by_utility(texts, [h.log_prob for h in hypotheses], self.utility, self.config.mbr_weights)
+        rankings = (stage.ranked(texts, hypotheses) for stage in self.stages)
+        own = [(i, hypothesis.score) for i, hypothesis in enumerate(hypotheses)]
+        return next((ranking for ranking in rankings if ranking is not None), own)
 
     def _candidate(self, segment: Segment, text: str, found: Hypothesis, score: float) -> Candidate:
         pieces = self.task.pieces(found.tokens, segment.src) if "pieces" in self.config.fields else []
-        align = word_alignment(self.task, segment.src, found) if self.config.aligns else []
+        aligned = (stage.align(segment.src, found) for stage in self.stages if self.config.aligns)
+        align = next(filter(None, aligned), [])
         return Candidate(text, score, found.tokens, found.token_log_probs, pieces, align)
 
     def whole(self, given: Input, outputs: Sequence[Output]) -> Output:

@@ -1,8 +1,8 @@
-"""The files of a run's log: log.jsonl, one record a line, and TensorBoard's events."""
+"""log.jsonl: one record a line."""
 
 from __future__ import annotations
 
-__all__ = ["JsonLines", "finite", "summary_writer"]
+__all__ = ["JsonLines", "finite"]
 
 import json
 import math
@@ -62,12 +62,3 @@ def finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [finite(below) for below in value]
     return value if isinstance(value, str | int | None) else str(value)
-
-
-def summary_writer(directory: Path, step: int) -> Any:
-    """TensorBoard's writer, which continues after update `step`; None where it is not installed."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        return None
-    return SummaryWriter(str(directory), purge_step=step + 1)

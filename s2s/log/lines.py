@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["MovingMeans", "UpdateLine", "scores", "short", "valid_line"]
+__all__ = ["GAP", "MovingMeans", "UpdateLine", "scores", "short", "valid_line"]
 
 import math
 from collections import deque
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 NOT_SCORES = {"kind", "step", "best", "search", "signatures"}
 """Keys of a validation's record that are no scores"""
 GAP = "  "
-SHORTEST_BAR, LONGEST_BAR = 8, 20
-"""Columns"""
 
 
 class MovingMeans:
@@ -95,27 +93,6 @@ class UpdateLine(NamedTuple):
 
     def __str__(self) -> str:
         return GAP.join([self.head, *(text for _, text in self.fields)])
-
-    def fitting(self, width: int) -> str:
-        """What of it has room in so many columns: fields by their rank, and a bar if there is still room for one."""
-        chosen = {field for field in self.fields if field[0] == 0}
-        n_taken = sum(len(GAP + text) for _, text in chosen)
-        head = self.head if len(self.head) + n_taken <= width else f"{self.step:,}/{self.n_steps:,}"
-        room = width - len(head) - n_taken
-        for field in sorted(set(self.fields) - chosen):
-            if len(GAP + field[1]) <= room:
-                chosen.add(field)
-                room -= len(GAP + field[1])
-        bar = self._bar(min(room - len(GAP), LONGEST_BAR))
-        shown = [text for rank, text in self.fields if (rank, text) in chosen]
-        return GAP.join([head, *([bar] if bar else []), *shown])
-
-    def _bar(self, length: int) -> str:
-        """A bar of so many columns, as full as the run; empty if it were too short to be read."""
-        if length < SHORTEST_BAR:
-            return ""
-        n_full = length * self.step // max(self.n_steps, 1)
-        return "━" * n_full + "╌" * (length - n_full)
 
 
 def valid_line(record: Mapping[str, Any], saved: str = "") -> str:

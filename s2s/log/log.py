@@ -11,30 +11,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from s2s.config.duration import duration_text
-from s2s.log.files import JsonLines, summary_writer
+from s2s.log.files import JsonLines
 from s2s.log.lines import MovingMeans, UpdateLine, scores, short, valid_line
-from s2s.log.screen import choose_screen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import IO
 
     from s2s.config import LogConfig
+    from s2s.log.screen import Screen
 
 
 class Log:
-    """Screen, log.jsonl, train.log and TensorBoard of one run; silent on all ranks but the first.
+    """Screen, log.jsonl and train.log of one run; silent on all ranks but the first.
 
     Files are written from `start` on, when the step at which the run continues is known; earlier lines follow then.
     """
 
-    def __init__(self, directory: Path, config: LogConfig, n_steps: int, *, quiet: bool = False, rank: int = 0) -> None:
+    def __init__(self, directory: Path, config: LogConfig, n_steps: int, screen: Screen, rank: int = 0) -> None:
         self.directory, self.config, self.n_steps = directory, config, n_steps
         self.active = rank == 0
-        self.screen = choose_screen(config.format, quiet or not self.active)
+        self.screen = screen
         self.jsonl: JsonLines | None = None
         self.text: IO[str] | None = None
-        self.tensorboard: Any = None
         self.step = 0
         self.means = MovingMeans(max(config.every, 1))
         self.mark = time.monotonic()
@@ -53,8 +52,6 @@ class Log:
         self.step, self.mark = step, time.monotonic()
         self.jsonl = JsonLines(self.directory / "log.jsonl", step)
         self.text = (self.directory / "train.log").open("a", encoding="utf-8")
-        if self.config.tensorboard:
-            self.tensorboard = summary_writer(self.directory / "tensorboard", step)
         early, self.early = self.early, []
         for item in early:
             self._write(item)
@@ -96,7 +93,6 @@ class Log:
             self.screen.update(line, due)
         if due:
             self._write(str(line))
-            self._plot("train", {**record, "tokens_per_second": self.means.per_second("tokens")})
 
     def valid(self, record: Mapping[str, Any]) -> None:
         """One validation: step, scores, whether it is the best."""
@@ -106,7 +102,6 @@ class Log:
         self.pending = record
         self.mark = time.monotonic()  # its time does not count as an update's
         self._record({"kind": "valid", **record})
-        self._plot("valid", record)
 
     def saved(self, path: Path, seconds: float) -> None:
         """A checkpoint is on the disk, and verified."""
@@ -137,11 +132,11 @@ class Log:
         """Show a pending validation, and close the files."""
         self._flush()
         self.screen.close()
-        for file in (self.jsonl, self.text, self.tensorboard):
+        for file in (self.jsonl, self.text):
             if file is not None:
                 with suppress(OSError):  # reported when it was written
                     file.close()
-        self.jsonl = self.text = self.tensorboard = None
+        self.jsonl = self.text = None
 
     def __enter__(self) -> Self:
         return self
@@ -176,24 +171,15 @@ class Log:
         if self.jsonl is None or self.text is None:
             self.early.append(item)
             return
-        with self._surviving():
+        with self.surviving():
             if isinstance(item, str):
                 self.text.write(f"{item}\n")
                 self.text.flush()
             else:
                 self.jsonl.write(item)
 
-    def _plot(self, group: str, record: Mapping[str, Any]) -> None:
-        """Every number of a record to TensorBoard, as `group/name`."""
-        if self.tensorboard is None:
-            return
-        with self._surviving():
-            for name, value in record.items():
-                if isinstance(value, int | float) and not isinstance(value, bool) and name != "step":
-                    self.tensorboard.add_scalar(f"{group}/{name}", value, record["step"])
-
     @contextmanager
-    def _surviving(self) -> Iterator[None]:
+    def surviving(self) -> Iterator[None]:
         """A full disk ends no training; the warning goes to standard error only, since the files cannot take it."""
         try:
             yield

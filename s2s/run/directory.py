@@ -4,9 +4,11 @@ from __future__ import annotations
 
 __all__ = ["RunDirectory"]
 
+import itertools
 import os
 import shutil
 import time
+from collections import ChainMap
 from contextlib import suppress
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any, Self
@@ -19,7 +21,6 @@ from s2s.io.atomic import write_file
 from s2s.io.json_files import dump_checked, read_checked
 from s2s.io.lock import FileLock
 from s2s.run import tokenizer
-from s2s.run.environment import changes, environment
 from s2s.run.paths import RESOLVED, point_last
 from s2s.run.record import with_checksum
 
@@ -69,12 +70,13 @@ class RunDirectory:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._refuse_what_is_no_run()
-            self.lock.acquire()
+            self.lock.acquire(lambda path: plugins.hook.s2s_lock(path=path))
             checkpoint.check_space(self.checkpoints, 0)
             checkpoint.clean_up(self.checkpoints)
             followed = self._refuse_changes(composed, plugins)
-            new = environment(plugins, world)
-            warnings = [*followed, *changes(self._read_env(), new)] if self.is_resumed else []
+            new = dict(ChainMap(*plugins.hook.s2s_environment(plugins=plugins, world=world)))
+            changes = plugins.hook.s2s_environment_changes(old=self._read_env(), new=new) if self.is_resumed else []
+            warnings = [*followed, *itertools.chain(*changes)]
             self._write(composed, new)
         except OSError as error:
             what = f"{error.strerror or error} ({error.filename or self.path})"

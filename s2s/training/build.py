@@ -11,11 +11,11 @@ import torch
 
 from s2s.backend.device import keep_freed_memory, matmul_rate
 from s2s.backend.selection import DTYPES, BackendSelection
-from s2s.config import Config, GenerateConfig
+from s2s.config import Config, GenerateConfig, TrainConfig
 from s2s.data.batching import Batches
-from s2s.data.prepare import Prepared, prepare
-from s2s.distributed import DDP, FSDP, World
-from s2s.errors import DataError, PluginError
+from s2s.data.preparation import Prepared, prepare
+from s2s.distributed import OneProcess, World
+from s2s.errors import ConfigError, DataError, PluginError
 from s2s.generation.generator import Generator
 from s2s.log import Log
 from s2s.metrics import build_metrics
@@ -78,9 +78,10 @@ class _Builder:
         metrics = build_metrics(task, self.plugins.registry)  # a misspelt name is an error before data are prepared
         check_best(config, [metric.name for metric in metrics])
         search: Search = self.chosen("search")
+        strategy = self.strategy()
         prepared = self.prepared(task)
         model, initial = build_model(config, self.plugins, self.world, task, prepared, run)
-        train_step = self.train_step(model, task, metrics)
+        train_step = self.train_step(model, task, metrics, strategy)
         validation = self.validation(train_step, task, prepared, metrics, search)
         corpora = [corpus for corpus, _ in prepared.train]
         found = [
@@ -119,10 +120,9 @@ class _Builder:
         self.run.keep_data(prepared.identity, prepared.directory)
         return prepared
 
-    def train_step(self, model: Seq2Seq, task: Task, metrics: Sequence[Metric]) -> TrainStep:
+    def train_step(self, model: Seq2Seq, task: Task, metrics: Sequence[Metric], strategy: Strategy) -> TrainStep:
         """The model in all processes, objective, backend, optimizer and schedule."""
         config, world = self.config, self.world
-        strategy = self.strategy()
         strategy.wrap(model)
         context = RunContext(task, config.seed, world.device, self.plugins, strategy, self.run.path / "tokenizer")
         objective: Objective = self.chosen("objective", context)
@@ -149,9 +149,14 @@ class _Builder:
 
     def strategy(self) -> Strategy:
         """How the processes share the model; a single process always holds all of it."""
-        if self.config.train.strategy == "fsdp" and self.world.size > 1:
-            return FSDP(self.world, DTYPES[self.config.train.precision])
-        return DDP(self.world)
+        name, registry = self.config.train.strategy, self.plugins.registry
+        if name not in registry.names("strategy") and (name, self.world.size) != (TrainConfig.strategy, 1):
+            raise ConfigError(f"train.strategy={name}: no such strategy.{registry.known('strategy')}")
+        if self.world.size == 1:
+            return OneProcess()
+        entry = registry.get("strategy", name)
+        built: Strategy = entry.build(entry.config(name=name), self.world, DTYPES[self.config.train.precision])
+        return built
 
     def validation(
         self, train_step: TrainStep, task: Task, prepared: Prepared, metrics: Sequence[Metric], search: Search

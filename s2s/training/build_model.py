@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from s2s.config import Config
-    from s2s.data.prepare import Prepared
+    from s2s.data.preparation import Prepared
     from s2s.distributed import World
     from s2s.plugin import Plugins
     from s2s.run import RunDirectory

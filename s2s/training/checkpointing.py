@@ -14,7 +14,6 @@ from torch import Tensor
 
 from s2s import checkpoint
 from s2s.config import Config
-from s2s.distributed import full_tensors, shard_like
 from s2s.errors import CheckpointError
 from s2s.io.prefetch import Job
 from s2s.log import Log
@@ -75,14 +74,14 @@ class CheckpointManager:
 
     def gather(self) -> CheckpointContent:
         """Collect what is saved on the first rank; a collective call."""
-        world, model = self.train_step.world, self.train_step.model
-        optim, optim_tensors = checkpoint.flatten_state(full_tensors(self.train_step.optimizer.state_dict(), world))
+        model, full_tensors = self.train_step.model, self.train_step.strategy.full_tensors
+        optim, optim_tensors = checkpoint.flatten_state(full_tensors(self.train_step.optimizer.state_dict()))
         tensors: dict[str, Mapping[str, Tensor]] = {
-            "model": full_tensors(model.state_dict(), world),
+            "model": full_tensors(model.state_dict()),
             "optim": optim_tensors,
         }
         if self.ema:
-            tensors["ema"] = full_tensors(self.ema.mean, world)
+            tensors["ema"] = full_tensors(self.ema.mean)
         return CheckpointContent(tensors, optim)
 
     def save(self, state: TrainerState, content: CheckpointContent, *, may_fail: bool = False) -> None:
@@ -180,7 +179,7 @@ class CheckpointManager:
         self.train_step.scaler.load_state_dict(found.state["scaler"])
         self.train_step.split_factor = found.state["split_factor"]
         if self.ema:
-            self.ema.load(shard_like(found.tensors["ema"], self.ema.mean))
+            self.ema.load(self.train_step.strategy.shard_like(found.tensors["ema"], self.ema.mean))
         state = TrainerState(**found.state["trainer"])
         state.best = [(criterion, step) for criterion, step in state.best]
         self.saved = copy.deepcopy(state)
@@ -189,8 +188,8 @@ class CheckpointManager:
 
     def load_weights(self, tensors: Mapping[str, Tensor], path: Path) -> None:
         """Load whole weights into the model, of which this process may hold a shard."""
-        model = self.train_step.model
-        checkpoint.load_weights(model, shard_like(tensors, model.state_dict()), path)
+        model, strategy = self.train_step.model, self.train_step.strategy
+        checkpoint.load_weights(model, strategy.shard_like(tensors, model.state_dict()), path)
 
     def _load_optimizer(self, state: dict[str, Any]) -> None:
         optimizer = self.train_step.optimizer
@@ -198,7 +197,7 @@ class CheckpointManager:
         for number, p in held:
             of_parameter = state["state"].get(number, {})
             tensors = {name: t for name, t in of_parameter.items() if isinstance(t, Tensor)}
-            of_parameter |= shard_like(tensors, dict.fromkeys(tensors, p))
+            of_parameter |= self.train_step.strategy.shard_like(tensors, dict.fromkeys(tensors, p))
         optimizer.load_state_dict(state)
 
     def average(self, state: TrainerState) -> Path | None:

@@ -13,7 +13,7 @@ from s2s.compose.yaml12 import to_text
 from s2s.config.duration import duration_text
 from s2s.errors import ConfigError, Preempted, UserError
 from s2s.io.json_files import read_checked
-from s2s.log import Log
+from s2s.log import Log, choose_screen
 from s2s.run import RunDirectory, run_path
 from s2s.training.build import build_trainer
 from s2s.training.signals import Stopped, StopSignal
@@ -41,9 +41,10 @@ def train_in(composed: ComposedConfig[Config], plugins: Plugins, world: World, s
     # so that the run's config.yaml and resolved.yaml, given again, mean this run
     config.run = composed.given["run"] = str(path)
     before = _status(path)
+    screen = choose_screen(config.log, plugins.registry, quiet=quiet or not world.is_main)
     with RunDirectory(path, is_main=world.is_main) as run:
         warnings = run.begin(composed, plugins, world)
-        with Log(path, config.log, config.train.steps, quiet=quiet, rank=world.rank) as log:
+        with Log(path, config.log, config.train.steps, screen, world.rank) as log:
             if world.any_true(world.is_main and is_finished(before, config)):
                 run.status(**before)
                 option = "valid.patience" if before.get("stopped_early") else "train.steps"

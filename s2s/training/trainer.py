@@ -21,7 +21,6 @@ from s2s.config import Config
 from s2s.data.mapped_corpus import MappedCorpus
 from s2s.errors import Preempted, S2SError
 from s2s.log import Log
-from s2s.log.profiler import tracing
 from s2s.training.checkpointing import AVERAGE, CheckpointContent, CheckpointManager
 from s2s.training.data_loader import DataLoader
 from s2s.training.nonfinite import NonFiniteGuard
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from s2s.data.batching import Pair
+    from s2s.hooks import Observer
     from s2s.training.step_result import StepResult
 
 
@@ -65,18 +65,17 @@ class Trainer:
         self.nonfinite = NonFiniteGuard.of(self.config.train, self.directory, self.log)
         self.stop = StopSignal()
         self.saved_at = time.monotonic()
-        self.trace = self.directory / "profile.json" if self.config.train.profile and self.world.is_main else None
+        self.observers: Sequence[Observer] = ()
 
     def train(self, stop: StopSignal) -> dict[str, Any]:
         """Update until train.steps, until validation stops improving, or until a signal; the summary."""
         self.stop = stop
         self.resume()
         self.hook.s2s_train_start(trainer=self)
-        with stop.deferred(), self.finishing_saves(), tracing(self.trace, self.log.line) as traced:
+        with stop.deferred(), self.finishing_saves(), self.observed():
             self.validate_and_save()  # what a signal may have skipped after the update of the checkpoint
             for batch in self.batches():
                 self.update(batch)
-                traced()
                 self.validate_and_save()
             self.save(self.checkpoints.save)
             self.wait_for_save()
@@ -136,6 +135,8 @@ class Trainer:
         }
         self.log.update(record)
         self.hook.s2s_step_end(trainer=self, record=record)
+        for observer in self.observers:
+            observer.update(record)
 
     def skipped(self, batch: Sequence[Pair], result: StepResult) -> None:
         """Record a skipped update; raises after train.max_bad consecutive ones."""
@@ -171,6 +172,8 @@ class Trainer:
         record = {"step": state.step, "best": better, **result.record()}
         self.log.valid(record)
         self.hook.s2s_validation_end(trainer=self, record=record)
+        for observer in self.observers:
+            observer.validated(record)
         return any(step == state.step for _, step in state.best)
 
     def run_validation(self) -> ValidationResult | None:
@@ -196,6 +199,16 @@ class Trainer:
         """Wait on all ranks until the pending checkpoint is on disk."""
         self.finish_save()
         self.world.barrier()
+
+    @contextmanager
+    def observed(self) -> Iterator[None]:
+        """Plugins' observers follow what happens in the block."""
+        self.observers = self.hook.s2s_observe(trainer=self)[::-1]  # in the order in which plugins were loaded
+        try:
+            yield
+        finally:
+            for observer in self.observers:
+                observer.close()
 
     @contextmanager
     def finishing_saves(self) -> Iterator[None]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from s2s.data.lazy_batch import split
-from s2s.log import Log
+from s2s.log import Log, choose_screen
 from s2s.run import RunDirectory
 from s2s.training.build import build_trainer
 from s2s.training.train_step import n_tokens_of
@@ -53,9 +53,10 @@ class _Run(NamedTuple):
 @contextmanager
 def trial_run(config: Config, plugins: Plugins, world: World) -> Iterator[Trainer]:
     """A trainer that leaves nothing behind but the prepared data; every process must call it."""
+    screen = choose_screen(config.log, plugins.registry, quiet=not world.is_main)
     with (
         tempfile.TemporaryDirectory() as folder,
-        Log(Path(folder), config.log, config.train.steps, rank=world.rank) as log,
+        Log(Path(folder), config.log, config.train.steps, screen, world.rank) as log,
     ):
         yield build_trainer(config, plugins, world, RunDirectory(Path(folder)), log)
 

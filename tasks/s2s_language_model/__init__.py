@@ -24,6 +24,8 @@ class LanguageModelConfig(Choice):
     tokenizer: str = ""
     """Whose vocabulary: a run (its directory, its name under runs/, or last) with subwords as targets, or the folder of
     its tokeniser."""
+    subword: str = "bpe"
+    """How its files are read, as that run's task.subword; bpe reads unigram's, too."""
     valid: Any = None
     """Development text, in the same forms; null: none."""
     test: Any = None

@@ -8,7 +8,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from s2s import ConfigError, DataError, Encoded, Example, Rejected, Sources, Task, Vocab
-from s2s.data import Corpora, CorpusOptions, FileForm, Subwords, parse_corpora
+from s2s.data import Corpora, CorpusOptions, FileForm, parse_corpora, tokenizer_kind
 from s2s.io import expand_user, read_json
 from s2s.run import find_run, tokenizer
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from s2s import Registry, Side, TokenNames
+    from s2s.data import Tokenizer
     from s2s_language_model import LanguageModelConfig
 
 NO_SOURCE = 4
@@ -29,7 +30,7 @@ class LanguageModel(Task):
     """Text in the vocabulary of another run, whose tokeniser is copied so that both have the same identity."""
 
     config: LanguageModelConfig
-    subwords: Subwords
+    subwords: Tokenizer
     """Set, as `lowercase`, by `learn` or `load`"""
     lowercase: bool
 
@@ -42,6 +43,7 @@ class LanguageModel(Task):
                 "vocabulary it gets, as in task.train=news.de task.tokenizer=runs/my_run"
             )
         self._corpora = Corpora(registry, self._named, {"invalid": config.invalid})
+        self._kind = tokenizer_kind(config.subword, self._corpora.registry)
 
     def sources(self) -> Sources:
         """The text, and the tokeniser."""
@@ -67,7 +69,7 @@ class LanguageModel(Task):
         path = next((path for name in MODELS if (path := directory / name).is_file()), None)
         if path is None:
             raise DataError(f"{directory}: neither {' nor '.join(MODELS)} is there; give a run that writes subwords")
-        self.subwords = Subwords(path)
+        self.subwords = self._kind.load(path)
         try:
             self.lowercase = bool(read_json(directory / "task.json")["lowercase"])
         except (OSError, ValueError, KeyError, TypeError):

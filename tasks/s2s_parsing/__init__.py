@@ -72,7 +72,7 @@ class ParsingConfig(Choice):
     unary: Literal["keep", "same", "join"] = "keep"
     """Brackets that hold nothing but one bracket: keep them; same: of one label, train on one instead; join: write a
     chain as one bracket, such as S+VP, and take it apart again."""
-    subword: Literal["bpe", "unigram"] = "bpe"
+    subword: str = "bpe"
     """Subword algorithm."""
     src_vocab_size: int | None = None
     """Size of the source vocabulary, special tokens included; null: 16,000 (section 6.3), 500 for the synthetic corpus.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from s2s.data import Subwords
+    from s2s.data import Tokenizer
 
 BLANKS = re.compile(r"[ \t\n\v\f\r]+")
 BEGINNING = "\u2581"  # how sentencepiece marks the first piece of a word
@@ -29,7 +29,7 @@ class SourceEncoder:
 
     unknown: Sequence[float] = ()
 
-    def __init__(self, subwords: Subwords, n_ends: int = 0) -> None:
+    def __init__(self, subwords: Tokenizer, n_ends: int = 0) -> None:
         """`n_ends`: number of different word-end tokens, used in turn."""
         self.subwords = subwords
         self.ends = range(subwords.size, subwords.size + n_ends)

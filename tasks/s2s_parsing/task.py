@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from s2s import DataError, Encoded, Example, Rejected, Sources, Task, Vocab
-from s2s.data import Subwords, missing, train_subwords
+from s2s.data import missing, tokenizer_kind
 from s2s.io import read_json, write_file
 from s2s_parsing.constraint.fallback import fallback
 from s2s_parsing.corpora import TreeCleaning, corpora_of
@@ -58,6 +58,7 @@ class Parsing(Task):
         form = Tagged(form) if config.tags == "predict" else form
         self.form = Numbered(form) if config.word_ends == "number" else form
         self._corpora = corpora_of(config, registry)
+        self._kind = tokenizer_kind(config.subword, self._corpora.registry)
         self._cleaning = TreeCleaning(config)
 
     def sources(self) -> Sources:
@@ -82,7 +83,7 @@ class Parsing(Task):
         if config.words == "parts":
             learn_words(self._sentences(trees), directory / WORDS)
         else:
-            train_subwords(self._sentences(trees), directory / SOURCE, config.subword, config.size, option=option)
+            self._kind.learn(self._sentences(trees), directory / SOURCE, config.size, option=option)
         save_vocabulary(trees.vocabulary(), directory / TARGET)
         written = {**self._shape(), "source": self._load_source(directory).identity, "cleaned": self._cleaning.counts}
         write_file(directory / SETTINGS, json.dumps(written, indent=2).encode() + b"\n")
@@ -186,7 +187,7 @@ class Parsing(Task):
     def _load_source(self, directory: Path) -> SourceEncoder | WordParts:
         if self.config.words == "parts":
             return load_words(directory / WORDS)
-        return SourceEncoder(Subwords(directory / SOURCE), N_ENDS[self.config.word_ends])
+        return SourceEncoder(self._kind.load(directory / SOURCE), N_ENDS[self.config.word_ends])
 
     def _example(self, tree: Tree) -> Example | Rejected:
         written = self._written(tree)

@@ -34,8 +34,8 @@ class TranslationConfig(Choice):
     """Language of the source, such as en; empty: unknown."""
     tgt_lang: str = ""
     """Language of the target, such as de, for metrics that depend on it; empty: unknown."""
-    subword: Literal["bpe", "unigram"] = "bpe"
-    """Subword algorithm (section 5.1: byte-pair encoding)."""
+    subword: str = "bpe"
+    """Subword algorithm (section 5.1: byte-pair encoding): bpe, unigram, or a tokeniser that a plugin registers."""
     vocab_size: int | None = None
     """Size of the vocabulary, special tokens included; null: 37,000 (section 5.1), 1,000 for the synthetic corpus."""
     joint: bool = True

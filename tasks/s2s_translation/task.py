@@ -8,7 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from s2s import DataError, Encoded, Example, Rejected, Sources, Task, Vocab
-from s2s.data import Subwords, train_subwords
+from s2s.data import tokenizer_kind
 from s2s.io import read_json
 from s2s_translation.corpora import corpora_of, synthetic_direction
 from s2s_translation.sentences import sentences
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from s2s import Registry, Side, TokenNames
+    from s2s.data import Tokenizer
     from s2s_translation import TranslationConfig
 
 SETTINGS = "task.json"
@@ -26,12 +27,12 @@ HALF = 32
 
 
 class Translation(Task):
-    """Pairs of sentences, tokenised into subwords by sentencepiece."""
+    """Pairs of sentences, tokenised into subwords."""
 
     config: TranslationConfig
-    src: Subwords
+    src: Tokenizer
     """Set, as `tgt`, by `learn` or `load`; the same object if the vocabulary is joint"""
-    tgt: Subwords
+    tgt: Tokenizer
 
     def __init__(self, config: TranslationConfig, registry: Registry | None = None) -> None:
         """Without a `registry`, corpora are those of the installed plugins."""
@@ -39,6 +40,7 @@ class Translation(Task):
         self.metrics = config.metrics
         self.metric_options = _metric_options(config)
         self._corpora = corpora_of(config, registry)
+        self._kind = tokenizer_kind(config.subword, self._corpora.registry)
 
     def sources(self) -> Sources:
         """The corpora of training and development, and every option that determines ids."""
@@ -63,15 +65,9 @@ class Translation(Task):
     def learn(self, directory: Path) -> None:
         """Train one subword model on both sides, or one on each, from all usable training pairs."""
         for side, (option, size) in self.config.sizes().items():
-            train_subwords(
-                self._lines(side),
-                directory / f"{side}.model",
-                self.config.subword,
-                size,
-                character_coverage=self.config.character_coverage,
-                option=option,
-            )
-        models = {side: Subwords(directory / f"{side}.model").identity for side in self.config.sizes()}
+            path, coverage = directory / f"{side}.model", self.config.character_coverage
+            self._kind.learn(self._lines(side), path, size, character_coverage=coverage, option=option)
+        models = {side: self._kind.load(directory / f"{side}.model").identity for side in self.config.sizes()}
         written = {"lowercase": self.config.lowercase, "models": models}
         (directory / SETTINGS).write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
         self.load(directory)
@@ -84,7 +80,7 @@ class Translation(Task):
                 f"{directory}: made with task.lowercase={str(written['lowercase']).lower()}; "
                 "configure the same, or prepare again"
             )
-        models = {side: Subwords(directory / f"{side}.model") for side in self.config.sizes()}
+        models = {side: self._kind.load(directory / f"{side}.model") for side in self.config.sizes()}
         for side, model in models.items():
             if model.identity != written["models"].get(side):
                 raise DataError(

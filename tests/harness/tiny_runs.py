@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from s2s.cli import generate, prepare, train
+from s2s.cli import train
 from s2s_average import command as average
 from s2s_export import command as export
+from s2s_generate import command as generate
 from s2s_plugins import command as plugins
+from s2s_prepare import command as prepare
 from s2s_score import command as score
 
 if TYPE_CHECKING:
@@ -19,7 +21,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WORDS = {"a": "ein", "dog": "hund", "cat": "kater", "old": "alter", "sees": "sieht", "the": "der", "eats": "isst"}
-COMMANDS = {f"s2s-{module.__name__.rpartition('.')[2]}": module.main for module in (train, generate, prepare)} | {
+COMMANDS = {
+    "s2s-train": train.main,
+    "s2s-generate": generate.main,
+    "s2s-prepare": prepare.main,
     "s2s-export": export.main,
     "s2s-score": score.main,
     "s2s-average": average.main,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from omegaconf import II
+from shipped_plugins import shipped
 
 from s2s.plugin import Plugins
 from s2s.registry import Choice, Registry
@@ -176,4 +177,4 @@ def toy_plugins(presets: Mapping[tuple[str, str], Mapping[str, Any]] | None = No
         registry.add(group, name, config, lambda config, *_: config)
     for (group, name), tree in {**PRESETS, **(presets or {})}.items():
         registry.preset(group, name, tree)
-    return Plugins(None, registry, {"toy": "toy 1.0"})
+    return Plugins(shipped().hook, registry, {"toy": "toy 1.0"})

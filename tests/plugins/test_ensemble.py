@@ -19,11 +19,11 @@ from table_model import Table
 
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.lexical import LexicalConstraint
 from s2s.decoding.request import SentenceQueue, SourceSentence
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
+from s2s_constraints.lexical import LexicalConstraint
 from s2s_ensemble.ensemble import Ensemble
 from s2s_ensemble.shallow_fusion import ShallowFusion
 from s2s_search import SampleConfig

@@ -139,7 +139,7 @@ def test_subwords_of_the_exported_folder_are_the_ids_of_the_run(here: Path, caps
     """The tokeniser alone, as somebody who has no s2s would load it."""
     from transformers import MarianTokenizer
 
-    from s2s.data.subwords import Subwords
+    from s2s_sentencepiece.subwords import Subwords
 
     assert call("s2s-export", ["run=x", "format=hf", "output=tok", "sentences=2"], capsys)[0] == 0
     line, own = "the old dog eats", Subwords(here / "tok/source.spm")

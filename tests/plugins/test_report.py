@@ -12,8 +12,8 @@ import pytest
 import torch
 from tiny_runs import train_tiny
 
-from s2s.cli import generate
 from s2s.metrics import Comparison, Score
+from s2s_generate import command as generate
 from s2s_report import command
 from s2s_report.attention_lines import farthest, sharpest
 from s2s_report.brackets import Bracket, brackets_of, compare_brackets, drawn, read

@@ -25,10 +25,10 @@ from slow_search import (
 )
 from table_model import Table
 
-from s2s.decoding.lexical import LexicalConstraint
 from s2s.decoding.request import SentenceQueue, SourceSentence
 from s2s.errors import ConfigError
 from s2s.task import Vocab
+from s2s_constraints.lexical import LexicalConstraint
 from s2s_search import DiverseBeamConfig
 from s2s_search.diverse import build_beam_search
 

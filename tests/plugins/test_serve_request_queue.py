@@ -18,9 +18,9 @@ from table_model import Table
 
 from s2s.decoding import BeamConfig, Hypothesis, SearchResult
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.lexical import NO_CONSTRAINT, LexicalConstraint
 from s2s.decoding.request import SearchRequest, SentenceQueue, SourceSentence
 from s2s.task import Vocab
+from s2s_constraints.lexical import LexicalConstraint
 from s2s_search import DiverseBeamConfig, SampleConfig
 from s2s_search.diverse import build_beam_search
 from s2s_search.sampling import Sampling
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 VOCAB, EOS = Vocab(src=9, tgt=9), 3
 SECONDS = 60  # after which a test gives up
 LEXICAL = [
-    *[NO_CONSTRAINT] * 5,
+    *[None] * 5,
     LexicalConstraint(prefix=(4, 5)),
     LexicalConstraint(phrases=((6,), (7, 8, 4))),
     LexicalConstraint(prefix=(8,), phrases=((4, 4), (5,), (6,))),
@@ -99,7 +99,7 @@ def test_sentences_that_come_at_random_moments_get_what_a_batch_gets(kind: str, 
         moments = random.Random(len(share))
         for sentence in share:
             time.sleep(moments.choice([0, 0, 0.002, 0.01]))
-            futures[sentence.index] = server.queue.put(sentence.ids, sentence.lexical)
+            futures[sentence.index] = server.queue.put(sentence.ids, sentence.constraint)
 
     threads = [threading.Thread(target=feed, args=(sentences[i::2],)) for i in range(2)]
     for thread in threads:

@@ -11,11 +11,12 @@ import pytest
 import torch
 
 from s2s.batch import make_batch
-from s2s.cli import generate, train
+from s2s.cli import train
 from s2s.errors import DataError, UserError
 from s2s.metrics import build_metrics
 from s2s.plugin import load_plugins
 from s2s.task import Example
+from s2s_generate import command as generate
 from s2s_multitask import MultitaskConfig
 from s2s_multitask.task import Multitask
 from s2s_score import command as score

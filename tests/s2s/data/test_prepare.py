@@ -16,9 +16,9 @@ from children import in_child
 
 from s2s.config import DataConfig
 from s2s.data import encode
-from s2s.data import prepare as prepare_module
+from s2s.data import preparation as prepare_module
 from s2s.data.mapped_corpus import MappedCorpus
-from s2s.data.prepare import prepare
+from s2s.data.preparation import prepare
 from s2s.errors import DataError
 from s2s.io.json_files import read_record
 from s2s.registry import Choice
@@ -28,7 +28,7 @@ from s2s_text_corpora.parallel import read_pairs
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from s2s.data.prepare import Prepared
+    from s2s.data.preparation import Prepared
 
 
 class Words(Task):

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 from children import in_child, in_children
+from shipped_plugins import shipped
 from torch import Tensor, nn
 from torch.distributed import TCPStore
 
-from s2s.distributed import DDP, World, init
-from s2s.distributed.world import pick_device
+from s2s.distributed import OneProcess, World, init, pick_device
 from s2s.errors import ConfigError
+from s2s_ddp.ddp import DDP
+from s2s_ddp.process_group import join
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +35,7 @@ def side_by_side(n_ranks: int, action: Callable[[World], object], **variables: s
     def process(rank: int) -> None:
         os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(n_ranks)}
         os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), **variables}
-        world = init("cpu", timedelta(seconds=20))
+        world = join("cpu", timedelta(seconds=20))
         action(world)
         world.close()
 
@@ -57,12 +59,12 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("alone")
 def test_without_torchrun_the_world_is_one_process() -> None:
-    world = init("cpu", MINUTE)
+    world = init("cpu", MINUTE, shipped())
     assert world == World(0, 1, 0, torch.device("cpu"))
     assert not torch.distributed.is_initialized()
     assert not world.any_true(False)
     net = model()
-    strategy = DDP(world)
+    strategy = OneProcess()
     strategy.wrap(net)
     loss(net, torch.ones(2, 5)).backward()
     before = [p.grad.clone() for p in net.parameters()]
@@ -73,7 +75,7 @@ def test_without_torchrun_the_world_is_one_process() -> None:
 
 
 def test_two_processes_have_the_gradient_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("s2s.distributed.ddp.BUCKET_BYTES", 90)  # several buckets, even here
+    monkeypatch.setattr("s2s_ddp.ddp.BUCKET_BYTES", 90)  # several buckets, even here
     rows = torch.randn(6, 5, generator=torch.Generator().manual_seed(2))
     whole = model()
     (loss(whole, rows[:3]) + loss(whole, rows[3:])).backward()
@@ -188,7 +190,7 @@ def test_a_rank_whose_partner_is_gone_gives_up_after_the_timeout() -> None:
 @pytest.mark.parametrize("name", ["gpu", "cuda:99", "mps", "meta"])
 def test_a_device_that_is_not_there_is_one_clear_error(name: str) -> None:
     with pytest.raises(ConfigError, match=f"train.device={name}: "):
-        init(name, MINUTE)
+        init(name, MINUTE, shipped())
 
 
 def test_half_of_the_variables_of_torchrun_is_one_clear_error() -> None:
@@ -196,7 +198,7 @@ def test_half_of_the_variables_of_torchrun_is_one_clear_error() -> None:
         os.environ["RANK"] = "0"
         os.environ.pop("WORLD_SIZE", None)
         with pytest.raises(ConfigError, match="start with torchrun, or unset RANK"):
-            init("cpu", MINUTE)
+            init("cpu", MINUTE, shipped())
 
     assert in_child(action) == 0
 

@@ -18,9 +18,9 @@ from listening import free_port
 from sorting_runs import outcome, train, train_in_ranks
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-from s2s import distributed
-from s2s.distributed import watchdog, world
 from s2s.io.exit_status import Cause, read_error_files
+from s2s_ddp import process_group, watchdog
+from s2s_ddp.process_group import join
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +60,7 @@ def test_a_main_rank_that_is_stopped_in_what_it_does_first_is_found(tmp_path: Pa
     def rank(number: int) -> None:
         os.environ |= {"RANK": str(number), "WORLD_SIZE": "2", "S2S_STORE": str(tmp_path / "store")}
         os.environ["S2S_ERROR_DIR"] = str(tmp_path)
-        world = distributed.init("cpu", timedelta(seconds=3))
+        world = join("cpu", timedelta(seconds=3))
         with world.main_process_first("prepare"):
             time.sleep(8)  # any time, as long as it lives
             (tmp_path / "pid").write_text(str(os.getpid()))
@@ -89,8 +89,8 @@ def test_a_rank_that_is_stopped_with_the_store_in_it_is_found(place: str, tmp_pa
         os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
         watchdog.STORE_SECONDS = 1.0
         if number == 0 and place == "while it joins":
-            world.private_store = lambda *_: os.kill(os.getpid(), signal.SIGSTOP)  # type: ignore[attr-defined]
-        joined = distributed.init("cpu", timedelta(seconds=2))
+            process_group.private_store = lambda *_: os.kill(os.getpid(), signal.SIGSTOP)  # type: ignore[attr-defined]
+        joined = join("cpu", timedelta(seconds=2))
         if number == 0:
             os.kill(os.getpid(), signal.SIGSTOP)
         joined.barrier()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from capitals import Capitals
+from shipped_plugins import shipped
 from torch import Tensor, nn
 
 from s2s.config import GenerateConfig
@@ -52,7 +53,8 @@ def model() -> Copy:
 
 
 def generator(model: Seq2Seq, task: Capitals | None = None, **options: Any) -> Generator:
-    return Generator(model, task or Capitals(), BeamSearch(BeamConfig()), "cpu", GenerateConfig(**options))
+    search, config = BeamSearch(BeamConfig()), GenerateConfig(**options)
+    return Generator(model, task or Capitals(), search, "cpu", config, shipped())
 
 
 def words(n: int, longest: int = 12, seed: int = 0) -> list[str]:

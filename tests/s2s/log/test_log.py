@@ -10,11 +10,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from shipped_plugins import shipped
 
 from s2s.config import LogConfig
 from s2s.config.duration import duration_text
-from s2s.log import Log
+from s2s.log import Log, Screen, choose_screen
 from s2s.log.lines import MovingMeans, UpdateLine, scientific, short
+from s2s_screens.live import fitting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,13 +36,16 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    for name in ("log", "screen"):
-        monkeypatch.setattr(f"s2s.log.{name}.time", clock)
+    for name in ("s2s.log.log", "s2s_screens.live"):
+        monkeypatch.setattr(f"{name}.time", clock)
     return clock
 
 
-def make(path: Path, every: int = 2, n_steps: int = 100_000, form: Any = "text", **kwargs: Any) -> Log:
-    return Log(path, LogConfig(every=every, format=form, tensorboard=False), n_steps, **kwargs)
+def make(
+    path: Path, every: int = 2, n_steps: int = 100_000, form: Any = "text", quiet: bool = False, rank: int = 0
+) -> Log:
+    config = LogConfig(every=every, format=form, tensorboard=False)
+    return Log(path, config, n_steps, choose_screen(config, shipped().registry, quiet=quiet or rank > 0), rank)
 
 
 def update(step: int, **more: Any) -> dict[str, Any]:
@@ -262,21 +267,6 @@ def test_the_summary_names_the_best_also_of_before_a_resume(tmp_path: Path, caps
     ]
 
 
-def test_tensorboard_gets_the_numbers_where_it_is_installed(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboard")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    with Log(tmp_path, LogConfig(every=2), 10) as log:
-        log.start(0)
-        for step in (1, 2, 3, 4):
-            log.update(update(step))
-        log.valid({"step": 4, "nll": 1.0, "bleu": 30.5, "best": True, "signatures": {"bleu": "x"}})
-    events = EventAccumulator(str(tmp_path / "tensorboard"))
-    events.Reload()
-    assert [e.step for e in events.Scalars("train/loss")] == [2, 4]
-    assert [e.value for e in events.Scalars("valid/bleu")] == [30.5]
-
-
 def on_terminal(action: Callable[[], None], monkeypatch: pytest.MonkeyPatch, columns: int = 150) -> str:
     """The output of `action` on a terminal so wide, control codes included."""
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
@@ -381,7 +371,7 @@ def test_fields_come_with_the_width_and_never_go(width: int) -> None:
     means = MovingMeans(2)
     means.add(0.2336, update(12_400))
     line = UpdateLine.of(update(12_400), 100_000, means)
-    found, wider = line.fitting(width), line.fitting(width + 1)
+    found, wider = fitting(line, width), fitting(line, width + 1)
     assert len(found) <= width
     assert all(part in found for part in ("12,400/100,000", "loss 3.214", "176.4k tok/s", "ETA 05:41:03"))
     assert found in WIDTHS.get(width, found)
@@ -431,7 +421,7 @@ def test_what_is_no_record_is_dropped_from_the_journal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str
 ) -> None:
     (tmp_path / "log.jsonl").write_text(f'{{"kind": "warning", "step": 1, "text": "x"}}\n{line}\n')
-    with Log(tmp_path, LogConfig(tensorboard=False), 3) as log:
+    with Log(tmp_path, LogConfig(tensorboard=False), 3, Screen()) as log:
         log.start(1)
         log.summary({"steps": 1, "tokens": 9, "seconds": 1.0}, "next")
     kinds = [json.loads(line)["kind"] for line in (tmp_path / "log.jsonl").read_text().splitlines()]

@@ -12,9 +12,9 @@ from children import in_child
 from sorting_runs import train
 from tiny_runs import train_tiny
 
-from s2s.cli import generate
-from s2s.generation.resumable_file import ResumableFile
 from s2s.training.trainer import Trainer
+from s2s_generate import command as generate
+from s2s_output_files.resumable_file import ResumableFile
 
 pytestmark = [pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"), pytest.mark.slow]
 

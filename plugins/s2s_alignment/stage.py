@@ -1,0 +1,107 @@
+"""Attention of the model over outputs that a search found: source positions of tokens, and coverage.
+
+Shapes: B outputs, T output tokens with eos, S source tokens with eos.
+"""
+
+from __future__ import annotations
+
+__all__ = ["AttentionStage", "coverage"]
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+
+from s2s import ConfigError, batch_by_length, make_batch
+from s2s.decoding import Hypothesis, SearchResult
+from s2s.generation import OutputStage
+from s2s_alignment.words import replace_unknown, word_alignment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from torch import Tensor
+
+    from s2s import Seq2Seq, Task
+    from s2s.config import GenerateConfig
+
+Pair = tuple[Sequence[int], Sequence[int]]
+
+
+class AttentionStage(OutputStage):
+    """Adds source positions to outputs, and ranks them anew by coverage."""
+
+    follows = ("attention",)
+
+    def __init__(self, model: Seq2Seq, task: Task, device: torch.device, config: GenerateConfig) -> None:
+        """Raises ConfigError, before anything is decoded, if the model gives no attention."""
+        self.model, self.task, self.device, self.config = model, task, device, config
+        asked = self.config.needs_attention
+        if asked and next(self._weights([([], [])]))[1] is None:
+            raise ConfigError(
+                f"{asked} takes the attention of the model, which this architecture does not give (Seq2Seq.attention); "
+                "leave it out"
+            )
+
+    def results(
+        self, results: Iterable[Iterable[SearchResult]], sources: Mapping[int, Sequence[int]]
+    ) -> Iterator[Iterable[SearchResult]]:
+        """The results with attention, in batches; `sources` are the source ids of each index, eos included."""
+        waiting: list[SearchResult] = []
+        n_tokens = 0
+        for one in (one for some in results for one in some):
+            waiting.append(one)
+            n_tokens += sum(len(sources[one.index]) + len(h.tokens) for h in one.hypotheses)
+            if n_tokens >= self.config.tokens:
+                yield self._annotated(waiting, sources)
+                waiting, n_tokens = [], 0
+        yield self._annotated(waiting, sources)
+
+    def text(self, src: str, found: Hypothesis, text: str) -> str:
+        """With words of the source for unknown ones, if replace_unk says so."""
+        return replace_unknown(self.task, src, found, text) if self.config.replace_unk else text
+
+    def align(self, src: str, found: Hypothesis) -> list[tuple[int, int]]:
+        """Words by the tokens that attend to them."""
+        return word_alignment(self.task, src, found)
+
+    def _annotated(self, results: Sequence[SearchResult], sources: Mapping[int, Sequence[int]]) -> list[SearchResult]:
+        pairs = [(sources[one.index][:-1], h.tokens) for one in results for h in one.hypotheses]
+        weights = dict(self._weights(pairs))
+        numbers = iter(range(len(pairs)))
+        return [
+            SearchResult(
+                one.index, self._ranked([self._with_weights(h, weights[next(numbers)]) for h in one.hypotheses])
+            )
+            for one in results
+        ]
+
+    def _weights(self, pairs: Sequence[Pair]) -> Iterator[tuple[int, Tensor | None]]:
+        """The index of each pair, and the attention [T, S - 1] of its target, with eos, to its source, without."""
+        for indices in batch_by_length(pairs, self.config.tokens):
+            batch = make_batch([pairs[i] for i in indices], self.task.vocab).to(self.device)
+            with torch.no_grad():
+                found = self.model.attention(
+                    batch.src, batch.src_pad, batch.tgt_in, self.config.attention_layer or None
+                )
+            for row, index in enumerate(indices):
+                src, tgt = pairs[index]
+                yield index, None if found is None else found[row, : len(tgt) + 1, : len(src)].cpu()
+
+    def _with_weights(self, hypothesis: Hypothesis, weights: Tensor | None) -> Hypothesis:
+        """weights [T, S - 1]"""
+        assert weights is not None
+        score = hypothesis.score
+        if self.config.coverage:
+            score += self.config.coverage * coverage(weights)
+        return replace(hypothesis, score=score, source_positions=weights[:-1].argmax(-1).tolist())
+
+    def _ranked(self, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+        return sorted(hypotheses, key=lambda h: -h.score) if self.config.coverage else hypotheses
+
+
+def coverage(weights: Tensor) -> float:
+    """sum_i log(min(sum_j p_ij, 1)), from Wu et al. (2016), eq. 14: weights [T, S] of target j and source i."""
+    least = torch.finfo(torch.float32).tiny  # a source token without attention must not make the score -inf
+    return float(weights.double().sum(0).clamp(least, 1.0).log().sum())

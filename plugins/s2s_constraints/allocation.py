@@ -1,0 +1,70 @@
+"""Dynamic beam allocation: hypotheses that contain more of the required phrases keep a share of the beam.
+
+After Post and Vilar (2018). Without it, hypotheses that postpone a phrase score higher until the limit forces the
+phrase, which then stands where it does not belong.
+
+Shapes: B sentences, K live hypotheses per sentence, V target vocabulary, n candidates, P phrases.
+"""
+
+from __future__ import annotations
+
+__all__ = ["PhraseAllocation"]
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from s2s.decoding import gather_hypotheses
+from s2s_constraints.phrases import PhraseConstraint
+from s2s_constraints.tokens import NONE
+
+if TYPE_CHECKING:
+    from s2s.decoding import Candidates
+
+
+@dataclass(frozen=True)
+class PhraseAllocation:
+    """Divides the beam into banks: a bank holds the hypotheses that lack the same number of tokens."""
+
+    phrases: PhraseConstraint
+    columns: slice
+    """Of its states among those of all constraints"""
+    normalize: bool
+    """Whether the model returns logits, which must be normalised"""
+
+    def add_required(
+        self, states: Tensor, logits: Tensor, allowed: Tensor, log_probs: Tensor, tokens: Tensor, banned: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The candidates of each hypothesis, and the next tokens of its missing phrases: [B, K, n + P]
+
+        states [B, K, ·], logits and allowed [B, K, V], log_probs and tokens [B, K, n]; -inf marks no candidate.
+        """
+        wanted = self.phrases.wanted(states[..., self.columns])
+        earlier = torch.cat([tokens, wanted], dim=-1)[..., None, :] == wanted[..., None]  # [B, K, P, n + P]
+        n, positions = tokens.size(-1), torch.arange(earlier.size(-1), device=tokens.device)
+        twice = (earlier & (positions < n + torch.arange(wanted.size(-1), device=tokens.device)[:, None])).any(-1)
+        useless = (wanted == NONE) | twice | torch.isin(wanted, banned)
+        logits, wanted = logits.float(), wanted.clamp(min=0)
+        of_wanted = logits.gather(-1, wanted)
+        if self.normalize:
+            of_wanted = of_wanted - logits.logsumexp(-1, keepdim=True)
+        impossible = useless | ~allowed.gather(-1, wanted) | ~of_wanted.isfinite()
+        return torch.cat([log_probs, of_wanted.masked_fill(impossible, -torch.inf)], dim=-1), torch.cat(
+            [tokens, wanted], dim=-1
+        )
+
+    def select(self, states: Tensor, candidates: Candidates, n: int) -> Candidates:
+        """n candidates, best first: the best of every bank, then the second best of every bank, and so on.
+
+        In a round that does not fit, banks that lack the fewest tokens come first.
+        """
+        state = self.phrases.advance(gather_hypotheses(states, candidates.parents)[..., self.columns], candidates.token)
+        n_tokens = self.phrases.n_phrases * self.phrases.longest + 1  # no output lacks so many
+        bank = self.phrases.missing(state).masked_fill(candidates.score == -torch.inf, n_tokens)
+        bank, order = bank.sort(stable=True)  # candidates are sorted by score, and stay so within a bank
+        rank = torch.arange(bank.size(1), device=bank.device) - torch.searchsorted(bank, bank)
+        turn = (rank * n_tokens + bank).masked_fill(bank == n_tokens, torch.iinfo(torch.long).max)
+        selected = order.gather(1, turn.argsort(stable=True)[:, :n]).sort().values
+        return type(candidates)(*(values.gather(1, selected) for values in candidates))

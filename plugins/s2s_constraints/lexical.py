@@ -1,0 +1,168 @@
+"""Lexical constraints: the prefix and the phrases that the output of one sentence must contain.
+
+Their states are as wide as the longest and most of a batch need, so they widen as sentences join it.
+Shapes: B sentences, K hypotheses per sentence.
+"""
+
+from __future__ import annotations
+
+__all__ = ["GrowingLexical", "LexicalConstraint", "LexicalSizes", "lexical_constraint", "widen_state"]
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from s2s import Constraint, DataError, Example, Vocab
+from s2s.decoding import ConstraintSet
+from s2s_constraints.allocation import PhraseAllocation
+from s2s_constraints.phrases import PhraseConstraint, PhraseState, PrefixConstraint
+from s2s_constraints.tokens import NONE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s import Task
+    from s2s.decoding import FixedWidthConstraint
+    from s2s.generation import Input
+
+
+class LexicalConstraint(NamedTuple):
+    """What one output must contain, in target tokens."""
+
+    prefix: Sequence[int] = ()
+    """How it begins"""
+    phrases: Sequence[Sequence[int]] = ()
+    """What it contains, each at least once, in any order; equal phrases count once"""
+
+    def beside(self, constraint: Constraint | None, vocab: Vocab) -> GrowingLexical:
+        """The constraint of sentences of which none has a prefix or phrases yet, beside that on every output."""
+        return GrowingLexical(constraint, vocab)
+
+
+NOTHING = LexicalConstraint()
+
+
+class LexicalSizes(NamedTuple):
+    """How large the states must be; 0: no output has such a constraint."""
+
+    prefix: int = 0
+    """Tokens of the longest prefix"""
+    n_phrases: int = 0
+    phrase: int = 0
+    """Tokens of the longest phrase"""
+
+    @classmethod
+    def of(cls, lexical: Sequence[LexicalConstraint]) -> Self:
+        """The sizes that these need."""
+        prefix = max((len(one.prefix) for one in lexical), default=0)
+        n_phrases = max((len(one.phrases) for one in lexical), default=0)
+        return cls(prefix, n_phrases, max((len(phrase) for one in lexical for phrase in one.phrases), default=0))
+
+    def union(self, other: LexicalSizes) -> Self:
+        """The larger of each."""
+        return type(self)(*map(max, self, other))
+
+    @property
+    def width(self) -> int:
+        """The last dimension of the states."""
+        return self.prefix + (1 + self.phrase + self.n_phrases * self.phrase if self.n_phrases else 0)
+
+
+NO_SIZES = LexicalSizes()
+
+
+@dataclass(frozen=True)
+class GrowingLexical:
+    """The prefixes and phrases of a batch, beside what holds for every output: an `s2s.decoding.GrowingConstraint`."""
+
+    others: Constraint | None
+    vocab: Vocab
+    sizes: LexicalSizes = NO_SIZES
+
+    @cached_property
+    def constraint(self) -> Constraint | None:
+        """Behind the other constraints."""
+        return self._constraint(())
+
+    def including(self, wanted: Sequence[LexicalConstraint | None]) -> Self:
+        """With the sizes that these need, too."""
+        sizes = self.sizes.union(LexicalSizes.of(_filled(wanted)))
+        return self if sizes == self.sizes else replace(self, sizes=sizes)
+
+    def bound_to(self, wanted: Sequence[LexicalConstraint | None]) -> Constraint | None:
+        """Starting with the prefixes and phrases of these sentences."""
+        return self._constraint(_filled(wanted))
+
+    def widened(
+        self, state: Tensor | None, before: Self | None, shape: tuple[int, int], device: torch.device
+    ) -> Tensor:
+        """With room for more and longer ones."""
+        return widen_state(state, before.sizes if before else NO_SIZES, self.sizes, shape, device)
+
+    def allocation(self, *, normalize: bool) -> PhraseAllocation | None:
+        """By the tokens of phrases that hypotheses lack; None without phrases."""
+        if isinstance(self.constraint, ConstraintSet):
+            for other, columns in self.constraint.columns():
+                if isinstance(other, PhraseConstraint):
+                    return PhraseAllocation(other, columns, normalize)
+        return None
+
+    def _constraint(self, lexical: Sequence[LexicalConstraint]) -> Constraint | None:
+        prefixes, phrases = [one.prefix for one in lexical], [one.phrases for one in lexical]
+        own: list[FixedWidthConstraint] = []
+        if self.sizes.prefix:
+            own.append(PrefixConstraint(self.sizes.prefix, self.vocab.tgt, prefixes))
+        if self.sizes.n_phrases:
+            own.append(
+                PhraseConstraint(self.sizes.n_phrases, self.sizes.phrase, self.vocab.tgt, self.vocab.eos, phrases)
+            )
+        if not own:
+            return self.others
+        if isinstance(self.others, ConstraintSet):
+            return ConstraintSet(self.others.own, [*self.others.others, *own])
+        return ConstraintSet(self.others, own)
+
+
+def _filled(wanted: Sequence[LexicalConstraint | None]) -> list[LexicalConstraint]:
+    return [one or NOTHING for one in wanted]
+
+
+def widen_state(
+    state: Tensor | None, old: LexicalSizes, new: LexicalSizes, shape: tuple[int, int], device: torch.device
+) -> Tensor:
+    """States [B, K, ·] of constraints with `old` sizes as those of `new`, larger ones; shape is [B, K].
+
+    What is added demands nothing: NONE in prefix and phrases.
+    """
+    if state is None:
+        state = torch.zeros(*shape, 0, dtype=torch.long, device=device)
+    others, prefix, phrases = state.split([state.size(-1) - old.width, old.prefix, old.width - old.prefix], dim=-1)
+    prefix = F.pad(prefix, (0, new.prefix - old.prefix), value=NONE)
+    if not new.n_phrases:
+        return torch.cat([others, prefix], dim=-1)
+    if not old.n_phrases:
+        return torch.cat([others, F.pad(prefix, (0, new.width - new.prefix), value=NONE)], dim=-1)
+    room, newest, ids = PhraseState.unpack(phrases, old.phrase)
+    longer, more = new.phrase - old.phrase, new.n_phrases - old.n_phrases
+    newest, ids = F.pad(newest, (longer, 0), value=NONE), F.pad(ids, (0, longer, 0, more), value=NONE)
+    return torch.cat([others, prefix, PhraseState(room, newest, ids).pack()], dim=-1)
+
+
+def lexical_constraint(task: Task, given: Input) -> LexicalConstraint:
+    """The prefix and phrases of an input's output as target tokens; DataError if they cannot come out as they are."""
+    texts = [text for text in (given.prefix, *given.phrases) if text]
+    ids = [pair.tgt for pair in task.encode([Example(given.src, text) for text in texts])]
+    for text, tokens in zip(texts, ids, strict=True):
+        if not tokens:
+            raise DataError(f"{text!r} has no tokens in task={task.config.name}; leave it out of prefix and phrases")
+        if task.vocab.unk in tokens:
+            raise DataError(
+                f"{text!r} has symbols that are not in the vocabulary of task={task.config.name}, and would not come "
+                "out as it is; leave it out of prefix and phrases"
+            )
+    n_prefix = 1 if given.prefix else 0
+    return LexicalConstraint(ids[0] if n_prefix else (), ids[n_prefix:])

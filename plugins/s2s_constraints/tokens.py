@@ -1,0 +1,125 @@
+"""Constraints on the tokens of every output, as automata: at least so many, none of these, no n-gram twice.
+
+Shapes: B sentences, K hypotheses per sentence, V target tokens, W tokens remembered.
+"""
+
+from __future__ import annotations
+
+__all__ = ["NONE", "BadWords", "MinLength", "NoRepeatNgram", "token_constraints"]
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from s2s import ConfigError, Example
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s import Task
+    from s2s.config import GenerateConfig
+    from s2s.decoding import FixedWidthConstraint
+
+NONE = -1
+"""Marks positions without a token"""
+NGRAM_WINDOW = 512
+"""How many tokens back `NoRepeatNgram` looks: the same for every source, so that states can be concatenated"""
+
+
+def token_constraints(config: GenerateConfig, task: Task) -> list[FixedWidthConstraint]:
+    """What the options ask for."""
+    vocab = task.vocab
+    found: list[FixedWidthConstraint] = []
+    if config.min_len:
+        found.append(MinLength(config.min_len, vocab.tgt, vocab.eos))
+    if config.no_repeat_ngram_size:
+        found.append(NoRepeatNgram(config.no_repeat_ngram_size, vocab.tgt))
+    if config.bad_words:
+        found.append(BadWords(_ids_of(config.bad_words, task), vocab.tgt))
+    return found
+
+
+def _ids_of(texts: Sequence[str], task: Task) -> list[list[int]]:
+    """The target tokens of each text, as the task encodes outputs."""
+    ids = [pair.tgt for pair in task.encode([Example("", text) for text in texts])]
+    for text, tokens in zip(texts, ids, strict=True):
+        if not tokens:
+            raise ConfigError(f"bad_words: {text!r} has no tokens in task={task.config.name}; leave it out")
+    return ids
+
+
+class MinLength:
+    """Outputs have at least `n` tokens, or as many as their limit allows; the state counts down."""
+
+    width = 1
+
+    def __init__(self, n: int, n_tokens: int, eos: int) -> None:
+        self.n, self.n_tokens, self.eos = n, n_tokens, eos
+
+    def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
+        """[B, 1, 1]"""
+        return limit.clamp(max=self.n)[:, None, None]
+
+    def allowed(self, state: Tensor) -> Tensor:
+        """All but eos, and eos once there are enough tokens."""
+        return (state <= 0) | (torch.arange(self.n_tokens, device=state.device) != self.eos)
+
+    def advance(self, state: Tensor, token: Tensor) -> Tensor:
+        """The count minus one."""
+        return state - 1
+
+
+class TokenWindow:
+    """A constraint whose state is the last `width` tokens, the newest last."""
+
+    def __init__(self, width: int, n_tokens: int) -> None:
+        self.width, self.n_tokens = width, n_tokens
+
+    def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
+        """[B, 1, W]"""
+        return src.new_full((src.size(0), 1, self.width), NONE)
+
+    def advance(self, state: Tensor, token: Tensor) -> Tensor:
+        """The window moved by one token."""
+        return torch.cat([state, token[..., None]], dim=-1)[..., 1:]
+
+    def all_but(self, tokens: Tensor) -> Tensor:
+        """tokens [B, K, ·], NONE for no token -> allowed [B, K, V]"""
+        forbidden = torch.zeros(*tokens.shape[:2], self.n_tokens + 1, dtype=torch.bool, device=tokens.device)
+        forbidden.scatter_(2, tokens.masked_fill(tokens == NONE, self.n_tokens), True)
+        return ~forbidden[..., :-1]
+
+
+class NoRepeatNgram(TokenWindow):
+    """No sequence of `n` tokens occurs twice in the last `NGRAM_WINDOW` tokens of an output."""
+
+    def __init__(self, n: int, n_tokens: int) -> None:
+        super().__init__(NGRAM_WINDOW, n_tokens)
+        self.n = n
+
+    def allowed(self, state: Tensor) -> Tensor:
+        """All but the tokens that followed an earlier occurrence of the last n - 1."""
+        grams = state.unfold(-1, self.n, 1)  # [B, K, W - n + 1, n]
+        newest = state[..., None, self.width - self.n + 1 :]
+        again = ((grams[..., :-1] == newest) & (newest != NONE)).all(-1)  # [B, K, W - n + 1]
+        return self.all_but(grams[..., -1].masked_fill(~again, NONE))
+
+
+class BadWords(TokenWindow):
+    """None of the given token sequences occurs in an output."""
+
+    def __init__(self, sequences: Sequence[Sequence[int]], n_tokens: int) -> None:
+        assert sequences
+        assert all(sequences)
+        super().__init__(max(map(len, sequences)) - 1, n_tokens)
+        self.sequences = [list(sequence) for sequence in sequences]
+
+    def allowed(self, state: Tensor) -> Tensor:
+        """All but the last token of each sequence whose other tokens end the output."""
+        last = [torch.full_like(state[..., :1], NONE)[..., :0]]
+        for *before, final in self.sequences:
+            wanted = torch.tensor(before, dtype=state.dtype, device=state.device)
+            ready = (state[..., self.width - len(before) :] == wanted).all(-1, keepdim=True)  # [B, K, 1]
+            last.append(torch.where(ready, final, NONE))
+        return self.all_but(torch.cat(last, dim=-1))

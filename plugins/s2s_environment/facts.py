@@ -1,0 +1,109 @@
+"""The facts of env.json, and the warnings when they change."""
+
+from __future__ import annotations
+
+__all__ = ["changes", "environment"]
+
+import hashlib
+import platform
+import socket
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+import s2s
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
+
+    from s2s import Plugins
+    from s2s.distributed import World
+
+PACKAGES = ("s2s-toolkit", "torch", "numpy", "sentencepiece", "sacrebleu", "omegaconf", "safetensors")
+AFFECTS_BITS = ("packages.torch", "device", "threads", "ranks")
+"""Entries that make a resumed run differ in its last bits"""
+
+
+def environment(plugins: Plugins, world: World) -> dict[str, Any]:
+    """The contents of env.json."""
+    device = world.device
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
+    return {
+        "python": platform.python_version(),
+        "packages": {package: _version(package) for package in PACKAGES},
+        "git": _git(Path(s2s.__file__).parent),
+        "plugins": {name: {"origin": o, "sha256": _code(plugins, name)} for name, o in plugins.loaded.items()},
+        "device": f"{device.type} ({name})",
+        "threads": torch.get_num_threads(),
+        "ranks": world.size,
+        "host": socket.gethostname(),
+        "platform": platform.platform(),
+        "command": sys.argv,
+    }
+
+
+def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Warnings about changes after which a resumed run ends with other bytes, or other results altogether."""
+    words = []
+    for key in AFFECTS_BITS:
+        was, now = _get(old, *key.split(".")), _get(new, *key.split("."))
+        if was != now:
+            words.append(f"{key} was {was} and is {now}: the results will differ in their last bits")
+    for name in new["plugins"]:
+        was, now = _get(old, "plugins", name, "sha256"), _get(new, "plugins", name, "sha256")
+        if was and now and was != now:
+            words.append(f"plugin '{name}' has changed since: the run goes on with what it is now")
+    return words
+
+
+def _get(tree: Any, *keys: str) -> Any:
+    for key in keys:
+        tree = tree.get(key) if isinstance(tree, dict) else None
+    return tree
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _git(folder: Path) -> dict[str, Any] | None:
+    """Commit of the sources, and whether they were changed since; None where they are not git's."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(folder), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", "__init__.py")  # a wheel may lie in another repository
+        return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain", "--", "."))}
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _code(plugins: Plugins, name: str) -> str | None:
+    """A hash of a plugin's sources: of its file, or of all of them if it is a package."""
+    module = _module(plugins, name)
+    if module is None or not getattr(module, "__file__", None):
+        return None
+    file = Path(str(module.__file__))
+    files = sorted(file.parent.rglob("*.py")) if file.name == "__init__.py" else [file]
+    total = hashlib.sha256()
+    for source in files:
+        total.update(f"{source.relative_to(file.parent)}\0".encode() + source.read_bytes() + b"\0")
+    return total.hexdigest()
+
+
+def _module(plugins: Plugins, name: str) -> ModuleType | None:
+    for caller in vars(plugins.hook).values() if plugins.hook is not None else ():
+        for implementation in getattr(caller, "get_hookimpls", list)():
+            if implementation.plugin_name == name:
+                return implementation.plugin
+    return None

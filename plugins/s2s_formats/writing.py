@@ -1,0 +1,72 @@
+"""Outputs as lines of tsv and jsonl files, and with their alignments."""
+
+from __future__ import annotations
+
+__all__ = ["AlignedOutput", "JsonlOutput", "TsvOutput"]
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from s2s.generation import UNANSWERED, Candidate, Generator, Output, OutputFormat, Record, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s import Choice
+
+
+class AlignedOutput(OutputFormat):
+    """The output and its alignment, as in `ein Hund ||| 0-0 1-1`: as Marian writes it, in Pharaoh format."""
+
+    def __init__(self, config: Choice, generator: Generator) -> None:
+        pass
+
+    def render(self, record: Record, output: Output, nbest: int) -> list[str]:
+        return [f"{one_line(output.hyp)} ||| {' '.join(_pharaoh(output.best))}"]
+
+
+class TsvOutput(OutputFormat):
+    """The columns of the input, output and score; a line for each candidate."""
+
+    def __init__(self, config: Choice, generator: Generator) -> None:
+        pass
+
+    def render(self, record: Record, output: Output, nbest: int) -> list[str]:
+        candidates = [*output.nbest, *[UNANSWERED] * nbest][:nbest]
+        texts = [one_line(c.hyp).replace("\t", " ") for c in candidates]
+        return [f"{record.columns}\t{text}\t{c.score:.4f}" for text, c in zip(texts, candidates, strict=True)]
+
+    def n_lines(self, nbest: int) -> int:
+        return nbest
+
+
+class JsonlOutput(OutputFormat):
+    """The fields of the input, with `hyp`, `score`, what `fields` names and, of several outputs, `nbest`."""
+
+    def __init__(self, config: Choice, generator: Generator) -> None:
+        self.more = generator.config.fields
+
+    def render(self, record: Record, output: Output, nbest: int) -> list[str]:
+        if record.fields is None:
+            return [""]
+        fields = record.fields | _fields(output.best, self.more)
+        if nbest > 1:
+            fields["nbest"] = [_fields(candidate, self.more) for candidate in output.nbest]
+        return [json.dumps(fields, ensure_ascii=False)]
+
+
+def _fields(candidate: Candidate, more: Sequence[str]) -> dict[str, Any]:
+    score = round(candidate.score, 4) if math.isfinite(candidate.score) else None
+    further: dict[str, list[Any]] = {
+        "tokens": candidate.tokens,
+        "pieces": candidate.pieces,
+        "log_probs": [round(p, 4) for p in candidate.log_probs],
+        "align": _pharaoh(candidate),
+    }
+    return {"hyp": candidate.hyp, "score": score, **{name: further[name] for name in more}}
+
+
+def _pharaoh(candidate: Candidate) -> list[str]:
+    """Source word - word of the output, both from 0."""
+    return [f"{source}-{target}" for source, target in candidate.align]

@@ -1,0 +1,86 @@
+"""Plain text, a task's own views, and which format an option names."""
+
+from __future__ import annotations
+
+__all__ = ["TextInput", "TextOutput", "View", "input_format", "output_format"]
+
+from typing import TYPE_CHECKING
+
+from s2s import Choice, ConfigError, Registry, did_you_mean
+from s2s.generation import Generator, Input, InputFormat, Output, OutputFormat, Record, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from s2s.config import GenerateConfig
+
+
+class TextInput(InputFormat):
+    """The line is the input."""
+
+    def __init__(self, config: Choice) -> None:
+        pass
+
+    def read(self, line: str, location: str) -> Record:
+        return Record(Input(line), location, line, {"src": line})
+
+
+class TextOutput(OutputFormat):
+    """The best output, one line for each input."""
+
+    def __init__(self, config: Choice, generator: Generator) -> None:
+        pass
+
+    def render(self, record: Record, output: Output, nbest: int) -> list[str]:
+        return [one_line(output.hyp)]
+
+
+class View(OutputFormat):
+    """A task's own way to show an output, on any number of lines."""
+
+    def __init__(self, show: Callable[[str], str]) -> None:
+        self.show = show
+
+    def render(self, record: Record, output: Output, nbest: int) -> list[str]:
+        return [self.show(output.hyp) if output.hyp else ""]
+
+    def n_lines(self, nbest: int) -> int:
+        return 0
+
+
+def input_format(config: GenerateConfig, registry: Registry) -> InputFormat:
+    """The one that `input_format` names; with auto, that of `format` if there is one and the input is in it."""
+    name, known = config.input_format, registry.names("input_format")
+    if name not in ("auto", *known):
+        raise ConfigError(
+            f"input_format={name}: no such format.{did_you_mean(name, ['auto', *known])}{registry.absent()}"
+        )
+    if name == "auto":
+        built = _input(config.format if config.format in known else "text", registry)
+        return built if built.fits(config.input) else _input("text", registry)
+    return _input(name, registry)
+
+
+def _input(name: str, registry: Registry) -> InputFormat:
+    entry = registry.get("input_format", name)
+    built: InputFormat = entry.build(entry.config(name=name))
+    return built
+
+
+def output_format(config: GenerateConfig, generator: Generator, registry: Registry) -> OutputFormat:
+    """The one that `format` names: a registered one, or a view of the task.
+
+    ConfigError if there is none, or if one that writes any number of lines is to be resumed.
+    """
+    name, task, registered = config.format, generator.task, registry.names("output_format")
+    if name not in (*task.views, *registered):
+        hint = did_you_mean(name, [*task.views, *registered])
+        raise ConfigError(f"format={name}: no such format of s2s-generate or of task={task.config.name}.{hint}")
+    if name in registered:
+        entry = registry.get("output_format", name)
+        built: OutputFormat = entry.build(entry.config(name=name), generator)
+    else:
+        built = View(task.views[name])
+    if config.resume and not built.n_lines(config.nbest):
+        raise ConfigError(f"resume=true counts lines, of which format={name} has any number; give format=text")
+    return built

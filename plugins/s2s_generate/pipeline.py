@@ -1,0 +1,94 @@
+"""The loop of s2s-generate: buffers of input lines in, lines of outputs out."""
+
+from __future__ import annotations
+
+__all__ = ["buffers", "generate_file"]
+
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+from s2s import DataError, Rejected
+from s2s.generation import lines_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from s2s.config import GenerateConfig
+    from s2s.data import Line
+    from s2s.generation import Generator, InputFormat, Output, OutputFormat, OutputStream
+
+T = TypeVar("T")
+
+
+def generate_file(
+    generator: Generator,
+    config: GenerateConfig,
+    read: InputFormat,
+    write: OutputFormat,
+    output: OutputStream,
+    n_written: int = 0,
+) -> None:
+    """Write the output of every input but the first `n_written`, which `output` already has.
+
+    A partly written buffer is decoded whole, so that its batches, and with them the last digits of the scores, are
+    those of an uninterrupted command. Raises DataError if there are fewer inputs than `n_written`.
+    """
+    name = "standard input" if config.input == "-" else config.input
+    own = output.inputs()
+    lines, first = lines_of(config.input), own.start if own else 0
+    if own is not None:
+        lines = islice(lines, own.start, own.stop)
+    try:
+        n_read = 0
+        for number, records in enumerate(buffers(lines, config.buffer_size, read.read, name, first)):
+            n_read += len(records)
+            n_old = n_written - number * config.buffer_size
+            if n_old >= len(records):
+                continue
+            outputs = generator.generate([record.given for record in records])
+            for i, record in enumerate(records):
+                found = _next(outputs, record.location)
+                if i >= n_old:
+                    output.write(write.render(record, found, config.nbest))
+        if n_written > n_read:
+            raise DataError(f"{n_written:,} outputs are there already for {n_read:,} inputs; start anew")
+    except DataError as error:
+        raise DataError(f"{error}{output.unfinished()}") from None
+
+
+def _next(outputs: Iterator[Output], location: str) -> Output:
+    try:
+        return next(outputs)
+    except DataError as error:
+        raise DataError(f"{location}: {error}") from None
+
+
+def buffers(
+    lines: Iterable[Line | None], size: int, parse: Callable[[str, str], T], name: str, first: int = 0
+) -> Iterator[list[T]]:
+    """Inputs in lists of `size`, shorter where the sender pauses; `parse` takes a line and its location.
+
+    first: number of lines before these. The inputs before a bad line are still given before its DataError.
+    """
+    buffer: list[T] = []
+    number = first
+    try:
+        for line in lines:
+            if line is not None:
+                number += 1
+                buffer.append(parse(_good(line, f"{name}:{number}"), f"{name}:{number}"))
+            if len(buffer) == size or (buffer and line is None):
+                yield buffer
+                buffer = []
+    except DataError:
+        if buffer:
+            yield buffer
+        raise
+    if buffer:
+        yield buffer
+
+
+def _good(line: Line, location: str) -> str:
+    if isinstance(line, Rejected):
+        raise DataError(f"{location}: {line.reason}; expected a line of UTF-8 text. Repair the line")
+    return line

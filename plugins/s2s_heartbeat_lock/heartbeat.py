@@ -1,0 +1,94 @@
+"""A file that takes the place of flock: created exclusively, and rewritten every few seconds by its owner.
+
+One that is no longer rewritten belongs to a dead process and is taken over.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Heartbeat", "take"]
+
+import json
+import os
+import socket
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from s2s.io import in_use, lock_holder
+
+HEARTBEAT = 10.0
+"""Seconds between two heartbeats"""
+STALE = 60.0
+"""Seconds without a heartbeat after which an owner on another machine is taken to be dead"""
+
+
+class Heartbeat(threading.Thread):
+    """Rewrites the file of its process until it is released."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(daemon=True)
+        self.path, self.stopped = path, threading.Event()
+        self.holder = {**lock_holder(), "born": _start_time(os.getpid())}
+        self._beat()
+        self.start()
+
+    def run(self) -> None:
+        while not self.stopped.wait(HEARTBEAT):
+            with suppress(OSError):  # a full disk, or a server that does not answer for a while
+                self._beat()
+
+    def _beat(self) -> None:
+        self.path.write_text(json.dumps({**self.holder, "beat": time.monotonic()}))
+
+    def release(self) -> None:
+        """Remove the file."""
+        self.stopped.set()
+        self.join()
+        self.path.unlink(missing_ok=True)
+
+
+def take(path: Path) -> Heartbeat:
+    """Create the file beside the lock `path`, in place of a dead owner's."""
+    path = path.with_name(f"{path.name}.alive")
+    with suppress(FileNotFoundError):
+        found = path.read_text()
+        if not _is_alive(path, found):
+            _remove(path, found)
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+    except FileExistsError:
+        raise in_use(path) from None
+    return Heartbeat(path)
+
+
+def _is_alive(path: Path, found: str) -> bool:
+    """Whether the owner lives: on this machine by its process, on another by its next heartbeat."""
+    with suppress(ValueError, KeyError, TypeError):
+        owner = json.loads(found)
+        if owner["host"] == socket.gethostname():
+            return _start_time(owner["pid"]) == owner["born"]
+    until = time.monotonic() + STALE  # clocks of two machines cannot be compared
+    while time.monotonic() < until:
+        if path.read_text() != found:
+            return True
+        time.sleep(STALE / 100)
+    return False
+
+
+def _remove(path: Path, found: str) -> None:
+    """Remove a dead owner's file; one that a new owner has created in the meantime is put back."""
+    mine = path.with_name(f"{path.name}.{socket.gethostname()}.{os.getpid()}")
+    with suppress(FileNotFoundError, FileExistsError):
+        os.rename(path, mine)  # noqa: PTH104  atomic: one of several that try succeeds
+        if mine.read_text() != found:
+            os.link(mine, path)
+    mine.unlink(missing_ok=True)
+
+
+def _start_time(pid: int) -> str:
+    """When a process began, as the kernel counts; empty where there is none, or no way to know."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return ""

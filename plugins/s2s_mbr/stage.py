@@ -1,0 +1,50 @@
+"""Minimum Bayes risk decoding: the output with the largest expected utility (Kumar and Byrne, 2004)."""
+
+from __future__ import annotations
+
+__all__ = ["MinimumBayesRisk", "rank_by_utility"]
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from s2s.generation import OutputStage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s.decoding import Hypothesis
+    from s2s.metrics import Metric
+
+
+class MinimumBayesRisk(OutputStage):
+    """Ranks outputs by their utility, which is then their score."""
+
+    follows = ("mbr",)
+
+    def __init__(self, metric: Metric, weights: Literal["uniform", "model"]) -> None:
+        self.metric, self.weights = metric, weights
+
+    def ranked(self, texts: Sequence[str], found: Sequence[Hypothesis]) -> list[tuple[int, float]]:
+        """The distinct ones."""
+        return rank_by_utility(texts, [one.log_prob for one in found], self.metric, self.weights)
+
+
+def rank_by_utility(
+    texts: Sequence[str], log_probs: Sequence[float], metric: Metric, weights: Literal["uniform", "model"]
+) -> list[tuple[int, float]]:
+    """Indices of distinct texts, the first of equal ones, and their expected utilities, the largest first.
+
+    The utility of an output given a reference is the metric's score, negated if lower is better; the expectation is
+    over all outputs as references, itself included.
+    """
+    indices: dict[str, list[int]] = {}
+    for index, text in enumerate(texts):
+        indices.setdefault(text, []).append(index)
+    share = np.ones(len(texts)) if weights == "uniform" else np.exp(np.array(log_probs) - max(log_probs))
+    of_text = np.array([share[own].sum() for own in indices.values()])
+    utility = np.array(metric.pairwise(list(indices))) * (1 if metric.higher_is_better else -1)
+    utilities = utility @ of_text / of_text.sum()
+    order = np.argsort(-utilities, kind="stable").tolist()
+    first = [own[0] for own in indices.values()]
+    return [(first[number], float(utilities[number])) for number in order]

@@ -1,0 +1,230 @@
+"""An output file that a killed command can continue.
+
+    FILE.partial          grows by groups of lines, under a lock of the command that writes it
+    FILE.partial.json     what it is made of: input, checkpoint, options
+    FILE.partial.crc      a checksum of each write, since a disk may change what a killed command left
+    FILE                  the whole output: FILE.partial, renamed
+    .FILE.made-of.json    what FILE was made of, and its checksum
+
+FILE is whole whenever it exists. The outputs of another input or model are neither continued nor taken for these, and
+no file is overwritten that was not written for this output.
+"""
+
+from __future__ import annotations
+
+__all__ = ["ResumableFile"]
+
+import fcntl
+import json
+import os
+import struct
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from s2s import DataError, UserError
+from s2s.compose import differences
+from s2s.generation import OutputStream
+from s2s.io import NO_LOCKS, dump_record, fsync, read_record, sha256, temporary, write_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+
+ENTRY = struct.Struct("<QI")
+"""How many bytes were written at once, and their CRC-32"""
+
+
+class ResumableFile(OutputStream):
+    """Appends groups of lines; a group that a kill cut short is removed when the file is continued.
+
+    `made_of` is all that its contents depend on, as JSON can hold it.
+    """
+
+    otherwise = "leave out resume=true"
+    """What to do about one that cannot be continued"""
+
+    def __init__(self, path: Path) -> None:
+        path = _behind_links(path)
+        if not path.parent.is_dir():
+            raise DataError(f"output={path}: there is no folder {path.parent}; make it first")
+        super().__init__(str(path))
+        self.path = path
+        self.partial = path.with_name(f"{path.name}.partial")
+        self.header = path.with_name(f"{path.name}.partial.json")
+        self.checksums = path.with_name(f"{path.name}.partial.crc")
+        self.record = path.with_name(f".{path.name}.made-of.json")
+        self.descriptor = -1
+
+    def files(self) -> list[Path]:
+        """Every file that is written."""
+        records = (self.header, self.record)
+        return [self.path, self.partial, self.checksums, *records, *map(temporary, records)]
+
+    def is_done(self, made_of: Mapping[str, Any]) -> bool:
+        """Whether an earlier command finished the file; DataError if it is the output of something else."""
+        if not self.path.exists() or self.partial.exists():
+            return False
+        if self._read(self.record) is None:
+            raise DataError(
+                f"{self.path} is there, and nothing says what it was made of; remove it, or {self.otherwise}"
+            )
+        self._refuse_other(f"{self.path} is another output", self.made_of(f"or {self.otherwise}"), made_of)
+        if self._read(self.header):  # the command was killed after it had renamed FILE.partial
+            self._tidy_up()
+        return True
+
+    def made_of(self, advice: str = "and make it again") -> dict[str, Any]:
+        """What the finished file was made of; DataError if its contents have changed since."""
+        record = self._read(self.record)
+        if record is None or record["sha256"] != sha256(self.path):
+            raise DataError(f"{self.path} is not as it was written; remove it, {advice}")
+        made_of: dict[str, Any] = record["made_of"]
+        return made_of
+
+    def begin(self, made_of: Mapping[str, Any]) -> int:
+        """Start anew, with 0 groups; an earlier FILE stays until this one is finished."""
+        self._open()
+        os.truncate(self.descriptor, 0)
+        write_file(self.header, dump_record({"output": self.path.name, "made_of": made_of}))
+        self.checksums.write_bytes(b"")
+        return 0
+
+    def resume(self, made_of: Mapping[str, Any], n_lines: int) -> int:
+        """The number of groups, of `n_lines` each, in FILE.partial that are as they were written; it is continued."""
+        if not self.partial.exists() or not self.partial.stat().st_size:  # killed before the header was written
+            return self.begin(made_of)
+        self._open()
+        self._refuse_other(f"{self.partial} cannot be continued", self._header()["made_of"], made_of)
+        os.truncate(self.descriptor, self._n_intact())
+        n_groups, end = self._whole_groups(n_lines)
+        os.truncate(self.descriptor, end)
+        self.checksums.write_bytes(_checksum(self.partial.read_bytes()))
+        return n_groups
+
+    def write(self, lines: Iterable[str]) -> None:
+        """Append lines; once this returns, they survive the end of the process."""
+        written = "".join(f"{line}\n" for line in lines).encode()
+        data = memoryview(written)
+        try:
+            while data:
+                data = data[os.write(self.descriptor, data) :]
+            with self.checksums.open("ab") as file:
+                file.write(_checksum(written))
+        except OSError as error:
+            error.filename = str(self.partial)
+            raise
+
+    def finish(self) -> None:
+        """Rename FILE.partial to FILE."""
+        os.fsync(self.descriptor)
+        write_file(self.record, dump_record({**self._header(), "sha256": sha256(self.partial)}))
+        os.replace(self.partial, self.path)  # noqa: PTH105  beside os.fsync, whose order with it matters
+        fsync(self.path.parent)
+        self._tidy_up()
+        self.close()
+
+    def unfinished(self) -> str:
+        """The end of an error message: where the outputs so far are."""
+        return f". What comes before is in {self.partial}"
+
+    def close(self) -> None:
+        """Release the file, which `resume` can continue."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+    def _tidy_up(self) -> None:
+        """Remove what belongs to a growing file; the header last, which says that the rest is ours."""
+        self.checksums.unlink(missing_ok=True)
+        self.header.unlink()
+
+    def _n_intact(self) -> int:
+        """Bytes of the growing file from its beginning that are as they were written."""
+        end, size = 0, self.partial.stat().st_size
+        if not self.checksums.exists():
+            return 0
+        with self.checksums.open("rb") as checksums, self.partial.open("rb") as file:
+            while expected := checksums.read(ENTRY.size):
+                n_bytes = ENTRY.unpack(expected)[0] if len(expected) == ENTRY.size else size + 1
+                if end + n_bytes > size or _checksum(file.read(n_bytes)) != expected:
+                    break
+                end += n_bytes
+        return end
+
+    def _open(self) -> None:
+        """Open FILE.partial and lock it, where the file system has locks."""
+        self._refuse_foreign_files()
+        try:
+            self.descriptor = os.open(self.partial, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+        except OSError as error:  # the name is too long, a folder is in the way, …
+            raise DataError(f"output={self.path}: {self.partial} cannot be written: {error.strerror}") from None
+        try:
+            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locked = os.path.samestat(os.fstat(self.descriptor), self.partial.stat())
+        except (BlockingIOError, FileNotFoundError):  # FileNotFoundError: renamed by another command meanwhile
+            locked = False
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+            locked = True
+        if not locked:
+            self.close()
+            raise UserError(f"{self.partial} is being written by another s2s-generate; wait for it")
+
+    def _header(self) -> dict[str, Any]:
+        header = self._read(self.header)
+        assert header is not None, "`begin` wrote it"
+        return header
+
+    def _read(self, path: Path) -> dict[str, Any] | None:
+        """The header or the record of this output; None if the file is missing, damaged, or of another output."""
+        try:
+            written = read_record(path)
+        except (OSError, ValueError):
+            return None
+        return written if written.get("output") == self.path.name and "made_of" in written else None
+
+    def _refuse_foreign_files(self) -> None:
+        """DataError if one of the files to write exists, but was not written for this output."""
+        foreign = [path for path in (self.header, self.record) if os.path.lexists(path) and not self._read(path)]
+        if not os.path.lexists(self.header):
+            growing = (self.partial, self.checksums)
+            foreign += [p for p in growing if os.path.isfile(p) and p.stat().st_size]  # noqa: PTH113  no name is too long
+        if foreign:
+            raise DataError(
+                f"output={self.path} would write over {foreign[0]}, which is damaged, or was not written for this "
+                "output; remove it, or give another output"
+            )
+
+    def _refuse_other(self, what: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+        if changed := differences(before, json.loads(json.dumps(now, default=str))):
+            which = ", ".join(f"{key} was {old!r} and is {new!r}" for key, (old, new) in changed.items())
+            raise DataError(f"{what}: {which}; give what it was made with, or {self.otherwise}")
+
+    def _whole_groups(self, n_lines: int) -> tuple[int, int]:
+        """How many groups of `n_lines` are complete, and the byte where the last of them ends."""
+        n_groups = end = position = n_of_group = 0
+        with self.partial.open("rb") as file:
+            for line in file:
+                position += len(line)
+                n_of_group += line.endswith(b"\n")
+                if n_of_group == n_lines:
+                    n_groups, end, n_of_group = n_groups + 1, position, 0
+        return n_groups, end
+
+
+def _checksum(data: bytes) -> bytes:
+    """The entry of the checksums for data that were written at once."""
+    return ENTRY.pack(len(data), zlib.crc32(data))
+
+
+def _behind_links(path: Path) -> Path:
+    """The target of a symbolic link, which is written in its place; other paths as they are."""
+    try:
+        target = path.resolve() if path.is_symlink() else path
+    except (OSError, RuntimeError) as error:  # RuntimeError: a loop, before Python 3.13
+        raise DataError(f"output={path}: {getattr(error, 'strerror', None) or error}; give another file") from None
+    if target.is_symlink():  # a loop, since Python 3.13
+        raise DataError(f"output={path}: a symbolic link that leads back to itself; give another file")
+    return target

@@ -1,0 +1,137 @@
+"""Shards: several commands share an input, each generates a numbered shard, and the last to finish merges them.
+
+A shard is a run of whole buffers, so that the merged file equals, to the byte, that of a single command. A finished
+shard is not generated again, and an unfinished one is continued: the same command may be started any number of times,
+on any machine with access to the files.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Shard", "ShardFile", "find_shard"]
+
+import glob
+import os
+import re
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from s2s import ConfigError, DataError, UserError
+from s2s.compose import differences
+from s2s.data import blocks
+from s2s.generation import is_stream
+from s2s_output_files.resumable_file import ResumableFile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from s2s.config import GenerateConfig
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A numbered part of the input."""
+
+    number: int
+    """From 1"""
+    of: int
+
+    def lines(self, n_lines: int, buffer_size: int) -> range:
+        """The line numbers of this shard, from 0, of `n_lines`: whole buffers, nearly as many in each shard."""
+        n_buffers = -(-n_lines // buffer_size)
+        first, last = (n * n_buffers // self.of * buffer_size for n in (self.number - 1, self.number))
+        return range(min(first, n_lines), min(last, n_lines))
+
+    def path(self, output: str) -> Path:
+        """The file of this shard."""
+        return Path(f"{output}.shard-{self.number:05d}-of-{self.of:05d}")
+
+
+class ShardFile(ResumableFile):
+    """The output of a shard; when all shards are finished, they become the whole output."""
+
+    otherwise = "remove it"
+    continues = True
+
+    def __init__(self, shard: Shard, config: GenerateConfig) -> None:
+        super().__init__(shard.path(config.output))
+        self.shard, self.config, self.whole = shard, config, ResumableFile(Path(config.output))
+        self.whole.otherwise = self.otherwise
+
+    def inputs(self) -> range:
+        """The numbers of the input lines of this shard."""
+        n_lines = sum(len(block) for block in blocks(Path(self.config.input), "drop"))
+        return self.shard.lines(n_lines, self.config.buffer_size)
+
+    def files(self) -> list[Path]:
+        return [*super().files(), *self.whole.files()]
+
+    def is_done(self, made_of: Mapping[str, Any]) -> bool:
+        """Whether the shard is finished, or all shards are, and have been merged."""
+        if super().is_done(made_of):
+            merge(self)  # the command that finished last may have been killed before it could
+            return True
+        none_left = not any(self.path.parent.glob(f"{glob.escape(self.whole.path.name)}.shard-*"))
+        return none_left and self.whole.is_done(made_of)
+
+    def finish(self) -> None:
+        super().finish()
+        merge(self)
+
+
+def find_shard(config: GenerateConfig, *, is_file: bool) -> Shard | None:
+    """The shard of the option, or of this rank under torchrun; None: all of the input."""
+    rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    shard = Shard(rank + 1, size)
+    if config.shard:
+        found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", config.shard)
+        shard = Shard(int(found[1]), int(found[2])) if found else Shard(0, 0)
+        if not 1 <= shard.number <= shard.of:
+            raise ConfigError(f"shard={config.shard}: expected a number and how many shards there are, from 1/4 to 4/4")
+        if size > 1:
+            raise ConfigError(f"shard={config.shard}: torchrun has started {size} processes, which share all of it")
+    if shard.of == 1 and not config.shard:
+        return None
+    if not is_file or config.input == "-" or is_stream(config.input):
+        raise ConfigError("several commands share files: give input=FILE and output=FILE")
+    return shard
+
+
+def merge(file: ShardFile) -> None:
+    """Write the output of all shards, if all are finished, and remove them."""
+    numbers = range(1, file.shard.of + 1)
+    shards = [ResumableFile(Shard(n, file.shard.of).path(str(file.whole.path))) for n in numbers]
+    if not all(shard.path.exists() and shard.record.exists() for shard in shards):
+        return
+    whole = file.whole
+    try:
+        with suppress(FileNotFoundError):  # another command has merged them, and is removing them
+            whole.begin(_agreed(shards))
+            for shard in shards:
+                with shard.path.open("rb") as source, os.fdopen(os.dup(whole.descriptor), "wb") as target:
+                    shutil.copyfileobj(source, target)
+            whole.finish()
+            for shard in shards:
+                shard.record.unlink()
+                shard.path.unlink()
+    except DataError:
+        raise
+    except UserError:
+        return  # another command is merging them
+    finally:
+        whole.close()
+
+
+def _agreed(shards: list[ResumableFile]) -> dict[str, Any]:
+    """What all shards were made of; DataError if they differ."""
+    first = shards[0].made_of()
+    for shard in shards[1:]:
+        if changed := differences(first, shard.made_of()):
+            what = ", ".join(f"{key} was {old!r} and {new!r}" for key, (old, new) in changed.items())
+            raise DataError(
+                f"{shard.path} and {shards[0].path} are not shards of one output: {what}; remove what is old, and make "
+                "it again"
+            )
+    return first

@@ -1,0 +1,63 @@
+"""Options as text to read and to search: value, type, default, origin, and the docstring under the field."""
+
+from __future__ import annotations
+
+__all__ = ["WIDTH", "describe", "docs"]
+
+import ast
+import inspect
+import itertools
+import textwrap
+from dataclasses import is_dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from s2s.compose import to_text, type_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from s2s.compose import Option
+
+WIDTH = 79
+"""Columns of explanations; longer lines are no easier to read"""
+
+
+def describe(found: Iterable[Option], values: Mapping[str, tuple[Any, str]], title: str) -> str:
+    """A block of lines for each option; `values` holds value and origin of those that are not at their default."""
+    lines, docs_of = [title], cache(docs)
+    for option in found:
+        default = "(required)" if option.required else to_text(option.default)
+        value, origin = values.get(option.key, (option.default, "default"))
+        if origin == "default":
+            lines.append(f"  {option.key} = {default}  [{type_text(option.hint)}]")
+        else:
+            changed = f"(default {default}; {origin})"
+            lines.append(f"  {option.key} = {to_text(value)}  [{type_text(option.hint)}]  {changed}")
+        doc = " ".join(docs_of(option.owner).get(option.field.name, "").split())
+        lines += textwrap.wrap(doc, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
+    return "\n".join(lines) + "\n"
+
+
+def docs(config: type) -> dict[str, str]:
+    """The docstring under every field, those of base classes included; none where there is no source."""
+    found: dict[str, str] = {}
+    for base in reversed(config.__mro__):
+        if is_dataclass(base):
+            found |= _own_docs(base)
+    return found
+
+
+def _own_docs(config: type) -> dict[str, str]:
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(config)))
+    except (OSError, TypeError, SyntaxError):
+        return {}
+    body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
+    return {
+        item.target.id: inspect.cleandoc(below.value.value)
+        for item, below in itertools.pairwise(body)
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+        if isinstance(below.value.value, str)
+    }

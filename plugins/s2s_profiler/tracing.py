@@ -1,0 +1,43 @@
+"""A trace of ten updates, as torch records it."""
+
+from __future__ import annotations
+
+__all__ = ["N_BEFORE", "N_TRACED", "Tracing"]
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.profiler import ProfilerActivity, profile, schedule
+
+from s2s import Observer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+N_BEFORE = 5
+"""Updates after which memory, caches and compilers have settled"""
+N_TRACED = 10
+
+
+class Tracing(Observer):
+    """Traces into `path`, and reports it."""
+
+    def __init__(self, path: Path, report: Callable[[str], None]) -> None:
+        self.path, self.report = path, report
+        activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * torch.cuda.is_available()
+        plan = schedule(wait=N_BEFORE, warmup=1, active=N_TRACED, repeat=1)
+        self.profile = profile(activities=activities, schedule=plan, on_trace_ready=self._write)
+        self.profile.start()
+
+    def update(self, record: Mapping[str, Any]) -> None:
+        """One more update."""
+        self.profile.step()
+
+    def close(self) -> None:
+        """Write what was traced until now, if all of it was not."""
+        self.profile.stop()
+
+    def _write(self, done: profile) -> None:
+        done.export_chrome_trace(str(self.path))
+        self.report(f"profile: {self.path} holds a trace, for chrome://tracing or ui.perfetto.dev")

@@ -1,0 +1,29 @@
+"""Records for programs."""
+
+from __future__ import annotations
+
+__all__ = ["JsonScreen"]
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from s2s.log import Screen, finite
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from s2s import Choice
+
+
+class JsonScreen(Screen):
+    """The records of log.jsonl, and other lines as records of their own."""
+
+    def __init__(self, config: Choice) -> None:
+        pass
+
+    def line(self, text: str, indent: int = 0) -> None:
+        """Nothing: the record of a line follows."""
+
+    def record(self, record: Mapping[str, Any]) -> None:
+        """One line of JSON."""
+        print(json.dumps(finite(record)), flush=True)

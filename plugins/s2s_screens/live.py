@@ -1,0 +1,88 @@
+"""A line that is redrawn below the plain ones, on a terminal."""
+
+from __future__ import annotations
+
+__all__ = ["LiveScreen", "fitting", "live_screen"]
+
+import sys
+import textwrap
+import time
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from s2s.log import GAP, Screen
+
+if TYPE_CHECKING:
+    from s2s import Choice
+    from s2s.log import UpdateLine
+
+REDRAW = 1.0
+"""Seconds between two drawings of the live line"""
+SHORTEST_BAR, LONGEST_BAR = 8, 20
+"""Columns"""
+
+
+def live_screen(config: Choice) -> Screen:  # noqa: ARG001  it has no options
+    """Plain lines where standard output is no terminal."""
+    console = Console(highlight=False)
+    return LiveScreen(console) if console.is_terminal and not console.is_dumb_terminal else Screen()
+
+
+class LiveScreen(Screen):
+    """Plain lines, and below them one that is redrawn at most once a second."""
+
+    live = True
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        to_terminal = sys.stderr.isatty()  # elsewhere, warnings must not be drawn
+        self.drawing = Live(console=console, auto_refresh=False, transient=True, redirect_stderr=to_terminal)
+        self.drawn_at = -REDRAW
+
+    def line(self, text: str, indent: int = 0) -> None:
+        if indent:
+            hanging = " " * indent
+            text = textwrap.fill(
+                text, self.console.width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
+            )
+        self.console.print(Text(text), soft_wrap=True)
+
+    def update(self, line: UpdateLine, due: bool) -> None:
+        now = time.monotonic()
+        if now - self.drawn_at < REDRAW and line.step < line.n_steps:
+            return
+        self.drawn_at = now
+        if not self.drawing.is_started:
+            self.drawing.start()
+        text = Text(fitting(line, self.console.width), no_wrap=True, overflow="ellipsis")
+        text.highlight_words(["━"], "green")
+        self.drawing.update(text, refresh=True)
+
+    def close(self) -> None:
+        self.drawing.stop()
+
+
+def fitting(line: UpdateLine, width: int) -> str:
+    """What of the line has room in so many columns: fields by their rank, and a bar if there is still room for one."""
+    chosen = {field for field in line.fields if field[0] == 0}
+    n_taken = sum(len(GAP + text) for _, text in chosen)
+    head = line.head if len(line.head) + n_taken <= width else f"{line.step:,}/{line.n_steps:,}"
+    room = width - len(head) - n_taken
+    for field in sorted(set(line.fields) - chosen):
+        if len(GAP + field[1]) <= room:
+            chosen.add(field)
+            room -= len(GAP + field[1])
+    bar = _bar(line, min(room - len(GAP), LONGEST_BAR))
+    shown = [text for rank, text in line.fields if (rank, text) in chosen]
+    return GAP.join([head, *([bar] if bar else []), *shown])
+
+
+def _bar(line: UpdateLine, length: int) -> str:
+    """A bar of so many columns, as full as the run; empty if it were too short to be read."""
+    if length < SHORTEST_BAR:
+        return ""
+    n_full = length * line.step // max(line.n_steps, 1)
+    return "━" * n_full + "╌" * (length - n_full)

@@ -1,0 +1,13 @@
+"""Subwords by sentencepiece: task.subword=bpe and unigram. Neither torch nor sentencepiece at import."""
+
+from __future__ import annotations
+
+__all__ = ["s2s_register"]
+
+from s2s import Choice, Registry, hookimpl
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    for kind in ("bpe", "unigram"):
+        registry.add("tokenizer", kind, Choice, "s2s_sentencepiece.subwords:SentencePiece")

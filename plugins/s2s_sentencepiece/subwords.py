@@ -1,0 +1,234 @@
+"""Subword tokenisation by sentencepiece."""
+
+from __future__ import annotations
+
+__all__ = ["SentencePiece", "Subwords", "Trained", "train_subwords"]
+
+import io
+import re
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Literal
+
+import sentencepiece
+
+from s2s import ConfigError, DataError
+from s2s.data import BOS, EOS, MAX_LINE, PAD, UNK, Tokenizer, missing
+from s2s.io import read_bytes, write_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from s2s import Choice
+
+BLANK, UNKNOWN = "▁", "⁇"
+MAX_BYTES = 4192  # sentencepiece silently skips longer lines
+MAX_LINES = 10_000_000  # more lines do not change the vocabulary, but must fit into memory
+N_SEEDS = (1 << 32) - 1  # 32 bits, of which the last number means none
+N_THREADS = 16  # fixed: the vocabulary of unigram depends on it
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a vocabulary was trained on."""
+
+    n_lines: int
+    """Lines used"""
+    n_too_long: int
+    """Lines of more than 4192 bytes, which were skipped"""
+
+
+def train_subwords(
+    lines: Iterable[str],
+    path: Path,
+    kind: Literal["bpe", "unigram"],
+    size: int,
+    *,
+    character_coverage: float = 1.0,
+    byte_fallback: bool = False,
+    option: str = "task.vocab_size",
+) -> Trained:
+    """Train a model of `size` tokens, the four special ones included, and write it to `path` atomically.
+
+    `option` is the name of the option that sets the size, for error messages.
+    """
+    if size < 5:
+        raise ConfigError(f"{option}={size} must be 5 or more: four tokens are special")
+    if not 0 < character_coverage <= 1:
+        raise ConfigError(f"task.character_coverage={character_coverage} must lie above 0 and be at most 1")
+    sample = _Sample(lines)
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=sample.feed(),
+            model_writer=model,
+            model_type=kind,
+            vocab_size=size,
+            pad_id=PAD,
+            unk_id=UNK,
+            bos_id=BOS,
+            eos_id=EOS,
+            character_coverage=character_coverage,
+            byte_fallback=byte_fallback,
+            max_sentence_length=MAX_BYTES,
+            num_threads=N_THREADS,
+            minloglevel=2,
+        )
+    except (RuntimeError, ValueError) as error:
+        raise _explained(str(error), option, size, sample) from None
+    write_file(path, model.getvalue())
+    return Trained(sample.n_lines, sample.n_too_long)
+
+
+class _Sample:
+    """The training lines: all, or of more than MAX_LINES every second, fourth, …; deterministic."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.n_too_long = 0
+        self.lines: list[str] = []
+        stride = 1
+        for index, line in enumerate(self._short_enough(lines)):
+            if index % stride == 0:
+                self.lines.append(line)
+            if len(self.lines) > MAX_LINES:
+                del self.lines[1::2]
+                stride *= 2
+        self.n_lines = len(self.lines)
+
+    def feed(self) -> Iterator[str]:
+        """The lines, each released once it is yielded: sentencepiece keeps its own copy."""
+        self.lines.reverse()
+        while self.lines:
+            yield self.lines.pop()
+
+    def _short_enough(self, lines: Iterable[str]) -> Iterator[str]:
+        for line in lines:
+            if len(line) * 4 > MAX_BYTES and len(line.encode(errors="replace")) > MAX_BYTES:
+                self.n_too_long += 1
+            elif line and not line.isspace():
+                yield _without_surrogates(line)
+
+
+def _explained(message: str, option: str, size: int, sample: _Sample) -> ConfigError | DataError:
+    """The error of sentencepiece in terms of the option."""
+    read = f"the {sample.n_lines:,} lines read"
+    if most := re.search(r"too high .*<= (\d+)", message):
+        return ConfigError(
+            f"{option}={size} is too large: {read} give at most {most[1]} tokens. "
+            f"Give {option}={most[1]} or less, or more text"
+        )
+    if least := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+        return ConfigError(
+            f"{option}={size} is too small: {read} have characters for {least[1]} tokens. "
+            f"Give {option}={least[1]} or more, or a smaller task.character_coverage"
+        )
+    if not sample.n_lines or "all_chars_count" in message:
+        long = f" ({sample.n_too_long:,} were longer than {MAX_BYTES} bytes)" if sample.n_too_long else ""
+        return DataError(f"{option}: there is no text to learn a vocabulary from{long}; check the training files")
+    return DataError(f"{option}={size}: sentencepiece could not learn from {read}: {message}")
+
+
+class SentencePiece:
+    """Both kinds of models."""
+
+    def __init__(self, config: Choice) -> None:
+        assert config.name in ("bpe", "unigram")
+        self.kind: Literal["bpe", "unigram"] = "unigram" if config.name == "unigram" else "bpe"
+
+    def learn(
+        self, lines: Iterable[str], path: Path, size: int, *, character_coverage: float = 1.0, option: str
+    ) -> None:
+        """Train a model."""
+        train_subwords(lines, path, self.kind, size, character_coverage=character_coverage, option=option)
+
+    def load(self, path: Path) -> Subwords:
+        """Read a model of either kind."""
+        return Subwords(path)
+
+
+class Subwords(Tokenizer):
+    """Text to ids and back, by a model that `train_subwords` wrote."""
+
+    library = "sentencepiece"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            model = read_bytes(path)
+        except FileNotFoundError:
+            raise missing(path) from None
+        except OSError as error:
+            raise DataError(f"{path}: the subword model cannot be read: {error.strerror}") from None
+        except ValueError as error:
+            raise DataError(f"{path}: no subword model: {error}") from None
+        self._processor = sentencepiece.SentencePieceProcessor()
+        self.pieces = self._load(model)
+
+    def _load(self, model: bytes) -> list[str]:
+        processor = self._processor
+        damaged = DataError(f"{self.path}: not a subword model, or damaged; delete its folder and prepare again")
+        try:
+            processor.load_from_serialized_proto(model)
+            special = processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()
+            pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
+        except (RuntimeError, ValueError, OSError, TypeError):
+            raise damaged from None
+        if special != (PAD, UNK, BOS, EOS):
+            raise damaged
+        return pieces
+
+    def encode(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
+        """Ids of every line, without bos and eos; the same for any number of threads, which release the GIL.
+
+        Raises DataError for a line of more than MAX_LINE characters, which may end the process in sentencepiece.
+        """
+        if (longest := max(map(len, lines), default=0)) > MAX_LINE:
+            raise DataError(f"a text of {longest:,} characters is too long: at most {MAX_LINE:,} are encoded")
+        try:
+            return self._processor.encode(list(lines), num_threads=threads)
+        except (RuntimeError, TypeError):  # a lone surrogate, which UTF-8 cannot encode
+            return self._processor.encode([_without_surrogates(line) for line in lines], num_threads=threads)
+
+    def resample(self, ids: Sequence[int], alpha: float, seed: int) -> list[int]:
+        """The text of `ids` in other subwords, drawn by `seed` alone; the same ids where unk hides some of the text.
+
+        BPE-dropout: a merge is left out with probability alpha (Provilkov et al., 2020). Unigram: a segmentation is as
+        likely as its probability to the power of alpha (Kudo, 2018).
+        """
+        if UNK in ids:
+            return list(ids)
+        text = self._processor.decode(list(map(int, ids)))
+        sentencepiece.set_random_generator_seed(seed % N_SEEDS)  # the generator of this thread
+        return self._processor.encode(text, enable_sampling=True, alpha=alpha, nbest_size=-1) or list(ids)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids; special tokens are skipped, unk becomes ⁇."""
+        text = ""
+        for is_unk, run in groupby(map(int, ids), key=lambda i: i == UNK):
+            known = list(run)
+            if is_unk:  # sentencepiece would surround it with blanks: two more words
+                text += UNKNOWN * len(known)
+                continue
+            blank = " " if text and self.pieces[known[0]].startswith(BLANK) else ""
+            text += blank + self._processor.decode(known)
+        return text
+
+    def words(self, ids: Sequence[int]) -> list[int]:
+        """For each token the index of its word in the text that `decode` gives."""
+        found, n, begins = [], 0, True
+        for i in ids:
+            begins |= self.pieces[i].startswith(BLANK)
+            if begins and self.pieces[i] != BLANK:
+                n, begins = n + 1, False
+            found.append(n if begins else n - 1)  # a lone blank belongs to the next word
+        return [min(word, n - 1) if n else 0 for word in found]
+
+
+def _without_surrogates(line: str) -> str:
+    """The line with U+FFFD for every lone surrogate, which UTF-8 cannot encode."""
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        return line.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return line

@@ -1,0 +1,55 @@
+"""log.tensorboard: the numbers of a run as TensorBoard's event files, where it is installed. No torch at import."""
+
+from __future__ import annotations
+
+__all__ = ["Plots", "s2s_observe"]
+
+from typing import TYPE_CHECKING, Any
+
+from s2s import Observer, hookimpl
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from s2s import TrainerView
+
+
+class Plots(Observer):
+    """Every number of an update or a validation, as `train/name` or `valid/name`."""
+
+    def __init__(self, trainer: TrainerView, writer: Any) -> None:
+        self.trainer, self.writer = trainer, writer
+
+    def update(self, record: Mapping[str, Any]) -> None:
+        """Every log.every updates, and the last."""
+        config, step = self.trainer.config, record["step"]
+        if step == config.train.steps or (config.log.every > 0 and step % config.log.every == 0):
+            speed = self.trainer.log.means.per_second("tokens")
+            self._plot("train", {**record, "tokens_per_second": speed})
+
+    def validated(self, record: Mapping[str, Any]) -> None:
+        """Loss and scores."""
+        self._plot("valid", record)
+
+    def close(self) -> None:
+        """Write the rest."""
+        with self.trainer.log.surviving():
+            self.writer.close()
+
+    def _plot(self, group: str, record: Mapping[str, Any]) -> None:
+        with self.trainer.log.surviving():
+            for name, value in record.items():
+                if isinstance(value, int | float) and not isinstance(value, bool) and name != "step":
+                    self.writer.add_scalar(f"{group}/{name}", value, record["step"])
+
+
+@hookimpl
+def s2s_observe(trainer: TrainerView) -> Plots | None:
+    """On the first rank, where TensorBoard is installed; updates after the one that is continued from are replaced."""
+    if not (trainer.config.log.tensorboard and trainer.world.is_main):
+        return None
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    return Plots(trainer, SummaryWriter(str(trainer.directory / "tensorboard"), purge_step=trainer.state.step + 1))

@@ -1,0 +1,62 @@
+"""How many processes decode, and the share of each."""
+
+from __future__ import annotations
+
+__all__ = ["resolved", "shared"]
+
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from s2s import ConfigError
+from s2s.data import n_workers
+from s2s.decoding import Hypothesis, SearchResult
+from s2s_workers.processes import n_useful_processes, run_in_processes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from s2s.config import GenerateConfig
+    from s2s.decoding import SourceSentence
+
+MIN_PER_WORKER = 8
+"""Sentences below which another process costs more than it saves"""
+
+
+def resolved(config: GenerateConfig, device: torch.device) -> GenerateConfig:
+    """With so many processes as decode; this one must have had a single thread until then."""
+    if device.type != "cpu":
+        if config.workers > 1:
+            raise ConfigError(f"workers={config.workers} share a CPU, but device is {device}; give workers=1")
+        return replace(config, workers=1)
+    if config.threads > 1:
+        raise ConfigError(
+            f"workers={config.workers} threads={config.threads}: each worker has one thread; give one of both"
+        )
+    torch.set_num_threads(1)
+    x = torch.ones(256, 1024)
+    return replace(config, workers=config.workers or n_useful_processes(n_workers(0), lambda: x @ x.T))
+
+
+def shared(
+    search: Callable[[Sequence[SourceSentence]], Iterable[Iterable[SearchResult]]],
+    sentences: Sequence[SourceSentence],
+    workers: int,
+) -> Iterator[Iterable[SearchResult]] | None:
+    """The results of the sentences, each process taking every n-th; None for too few of them."""
+    n = min(workers, len(sentences) // MIN_PER_WORKER)
+    if n < 2:
+        return None
+    shares = [sentences[i::n] for i in range(n)]
+    values = run_in_processes([lambda share=share: map(_as_values, search(share)) for share in shares])  # type: ignore[misc]
+    return map(_from_values, values)
+
+
+def _as_values(results: Iterable[SearchResult]) -> list[tuple[int, list[dict[str, Any]]]]:
+    """As JSON can hold them, without loss of precision."""
+    return [(result.index, [asdict(hypothesis) for hypothesis in result.hypotheses]) for result in results]
+
+
+def _from_values(values: Iterable[tuple[int, list[dict[str, Any]]]]) -> list[SearchResult]:
+    return [SearchResult(index, [Hypothesis(**fields) for fields in hypotheses]) for index, hypotheses in values]

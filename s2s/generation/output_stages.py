@@ -1,0 +1,59 @@
+"""What is done with the hypotheses of a search before they are written. Plugins bring it, by a hook."""
+
+from __future__ import annotations
+
+__all__ = ["OutputStage", "build_stages"]
+
+from typing import TYPE_CHECKING
+
+from s2s.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import torch
+
+    from s2s.config import GenerateConfig
+    from s2s.decoding import Hypothesis, SearchResult
+    from s2s.model import Seq2Seq
+    from s2s.plugin import Plugins
+    from s2s.task import Task
+
+
+class OutputStage:
+    """One thing that is done with outputs; a stage overrides what it changes."""
+
+    follows: Sequence[str] = ()
+    """Options of s2s-generate that it follows: attention stands for all that need attention weights"""
+
+    def results(
+        self, results: Iterable[Iterable[SearchResult]], sources: Mapping[int, Sequence[int]]
+    ) -> Iterator[Iterable[SearchResult]]:
+        """What the search found, in any batches; `sources` are the source ids of each index, eos included."""
+        yield from results
+
+    def text(self, src: str, found: Hypothesis, text: str) -> str:
+        """The text of an output."""
+        return text
+
+    def ranked(self, texts: Sequence[str], found: Sequence[Hypothesis]) -> list[tuple[int, float]] | None:
+        """Indices of the outputs of a sentence, and the scores to write, best first; None: as they are."""
+        return None
+
+    def align(self, src: str, found: Hypothesis) -> list[tuple[int, int]]:
+        """Aligned pairs of source word and output word numbers."""
+        return []
+
+
+def build_stages(
+    config: GenerateConfig, task: Task, model: Seq2Seq, device: torch.device, plugins: Plugins | None
+) -> list[OutputStage]:
+    """What the options ask for; ConfigError if no plugin does it."""
+    stages: list[OutputStage] = []
+    if plugins:
+        stages = plugins.hook.s2s_finish_outputs(config=config, task=task, model=model, device=device, plugins=plugins)
+    followed = {option for stage in stages for option in stage.follows}
+    for option, given in (("attention", config.needs_attention), ("mbr", config.mbr)):
+        if given and option not in followed:
+            raise ConfigError(f"{given if option == 'attention' else f'mbr={given}'}: no loaded plugin does it")
+    return stages[::-1]  # in the order in which the plugins were loaded

@@ -1,0 +1,144 @@
+"""What users forbid, against a search of lists that looks at whole outputs.
+
+Shapes: B sentences, K hypotheses per sentence, V symbols.
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from capitals import Capitals
+from search_calls import find
+from table_model import Table
+from torch import Tensor
+
+from s2s.config import GenerateConfig
+from s2s.decoding import BeamConfig
+from s2s.decoding.beam_search import BeamSearch
+from s2s.decoding.constraints import ConstraintSet, build_constraint
+from s2s.errors import ConfigError
+from s2s.plugin import load_plugins
+from s2s.task import Encoded, Example, Vocab
+from s2s_constraints.tokens import BadWords, MinLength, NoRepeatNgram
+from s2s_search import SampleConfig
+from s2s_search.sampling import Sampling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from s2s.task import Constraint
+
+EOS, VOCAB = 3, Vocab(src=9, tgt=7)
+LIMIT, SYMBOLS = 4, (1, 4, 5, 6)
+
+table = partial(Table, VOCAB.tgt, seed=2, spread=1.0)
+
+
+class FourFirst:
+    """A task's constraint whose states are as wide as the limit: outputs begin with 4 and may then be anything."""
+
+    def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
+        return torch.zeros(src.size(0), 1, int(limit.max()), dtype=torch.long)
+
+    def allowed(self, state: Tensor) -> Tensor:
+        return (state[..., :1] > 0) | (torch.arange(VOCAB.tgt) == 4)
+
+    def advance(self, state: Tensor, token: Tensor) -> Tensor:
+        return state + 1
+
+
+def grams(output: Sequence[int], n: int) -> list[tuple[int, ...]]:
+    return [tuple(output[i : i + n]) for i in range(len(output) - n + 1)]
+
+
+def none_twice(n: int) -> Callable[[Sequence[int]], bool]:
+    return lambda output: len(set(grams(output, n))) == len(grams(output, n))
+
+
+def none_of(*sequences: tuple[int, ...]) -> Callable[[Sequence[int]], bool]:
+    return lambda output: not any(sequence in grams(output, len(sequence)) for sequence in sequences)
+
+
+CASES: list[tuple[Constraint, Callable[[Sequence[int]], bool]]] = [
+    (MinLength(2, 7, EOS), lambda output: len(output) >= 2),
+    (MinLength(9, 7, EOS), lambda output: len(output) == LIMIT),
+    (NoRepeatNgram(1, 7), none_twice(1)),
+    (NoRepeatNgram(2, 7), none_twice(2)),
+    (NoRepeatNgram(3, 7), none_twice(3)),
+    (BadWords([[4]], 7), none_of((4,))),
+    (BadWords([[4, 5], [6], [5, 5, 1]], 7), none_of((4, 5), (6,), (5, 5, 1))),
+    (
+        ConstraintSet(None, [MinLength(3, 7, EOS), BadWords([[6, 6]], 7)]),
+        lambda output: len(output) >= 3 and none_of((6, 6))(output),
+    ),
+    (
+        ConstraintSet(FourFirst(), [NoRepeatNgram(2, 7), MinLength(1, 7, EOS)]),
+        lambda output: output[:1] == (4,) and none_twice(2)(output),
+    ),
+]
+
+
+@pytest.mark.parametrize(("constraint", "holds"), CASES, ids=lambda x: type(x).__name__)
+def test_exactly_the_outputs_for_which_it_holds_are_found(
+    constraint: Constraint, holds: Callable[[Sequence[int]], bool]
+) -> None:
+    """A beam as wide as the space finds every output that is allowed, and no other."""
+    config = BeamConfig(beam=400, max_len_a=0.0, max_len_b=LIMIT)
+    src = torch.tensor([[5, 6, EOS], [7, EOS, 0]])
+    found = find(BeamSearch(config), table(), src, src == 0, VOCAB, constraint, nbest=400)
+    every = [o for n in range(LIMIT + 1) for o in itertools.product(SYMBOLS, repeat=n)]
+    for hypotheses in found:
+        assert {tuple(h.tokens) for h in hypotheses} == set(filter(holds, every))
+
+
+def test_what_is_not_forbidden_keeps_its_score() -> None:
+    src = torch.tensor([[5, 6, EOS]])
+    search = BeamSearch(BeamConfig(beam=400, max_len_a=0.0, max_len_b=LIMIT))
+    free, bound = (
+        find(search, table(), src, src == 0, VOCAB, constraint, nbest=400)[0]
+        for constraint in (None, NoRepeatNgram(2, 7))
+    )
+    scores = {tuple(h.tokens): h.score for h in free}
+    assert [h.score for h in bound] == pytest.approx([scores[tuple(h.tokens)] for h in bound])
+
+
+def test_samples_keep_it_too() -> None:
+    src = torch.tensor([[5, 6, EOS]])
+    constraint = ConstraintSet(FourFirst(), [NoRepeatNgram(2, 7)])
+    (found,) = find(Sampling(SampleConfig(max_len_b=20)), table(), src, src == 0, VOCAB, constraint, nbest=50)
+    assert len({tuple(h.tokens) for h in found}) > 10
+    assert all(h.tokens[0] == 4 and none_twice(2)(h.tokens) for h in found)
+
+
+class Letters(Capitals):
+    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+        return [Encoded(*self.encode_source(pair)) for pair in examples]
+
+
+def test_options_become_constraints_beside_the_tasks_own() -> None:
+    assert build_constraint(GenerateConfig(), Letters(), None) is None
+    asked = GenerateConfig(min_len=2, no_repeat_ngram_size=3, bad_words=["ab", "c"])
+    chosen = build_constraint(asked, Letters(), load_plugins())
+    assert isinstance(chosen, ConstraintSet)
+    least, repeat, ban = chosen.others
+    assert isinstance(least, MinLength)
+    assert isinstance(repeat, NoRepeatNgram)
+    assert isinstance(ban, BadWords)
+    assert (least.n, repeat.n, ban.sequences) == (2, 3, [[4, 5], [6]])
+
+
+@pytest.mark.parametrize("own", [FourFirst(), None], ids=["own", "none"])
+def test_without_options_the_tasks_own_constraint_is_left_as_it_is(own: Any) -> None:
+    task = Letters()
+    task.constraint = lambda: own  # type: ignore[method-assign]
+    assert build_constraint(GenerateConfig(), task, None) is own
+    assert build_constraint(GenerateConfig(constrained=False), task, None) is None
+
+
+def test_a_text_without_symbols_cannot_be_banned() -> None:
+    with pytest.raises(ConfigError, match=r"bad_words: '\?' has no tokens"):
+        build_constraint(GenerateConfig(bad_words=["?"]), Letters(), load_plugins())
