@@ -43,7 +43,7 @@ def report(composed: ComposedConfig[ReportConfig], plugins: Plugins, options: Op
     # Not the backend that is fastest in this very moment, which may rank the alternatives in another order.
     models = {name: load(str(directory), matmul="exact") for name, directory in directories.items()}
     sections = _sections(config, plugins, models, directories)
-    title = f"{' and '.join(directories)}: report"
+    title = f"{', '.join(directories)}: report"
     target = Path(config.output) if config.output else next(iter(directories.values())) / "report"
     _write(target, title, sections)
     if not options.quiet:
