@@ -1,8 +1,9 @@
-"""Metrics of text: BLEU, chrF and TER by sacrebleu, and the paper's BLEU over Moses tokens. No sacrebleu at import."""
+"""Metrics of text: BLEU, chrF and TER by sacrebleu, GLEU, and the paper's BLEU over Moses tokens. No sacrebleu at
+import."""
 
 from __future__ import annotations
 
-__all__ = ["BleuConfig", "BleuMosesConfig", "ChrfConfig", "TerConfig", "s2s_register"]
+__all__ = ["BleuConfig", "BleuMosesConfig", "ChrfConfig", "GleuConfig", "TerConfig", "s2s_register"]
 
 from dataclasses import dataclass
 from typing import Literal
@@ -54,6 +55,16 @@ class TerConfig(Choice):
 
 
 @dataclass(kw_only=True)
+class GleuConfig(Choice):
+    """GLEU, the smaller of precision and recall of n-grams up to four words, for sentences (Wu et al., 2016)."""
+
+    tokenize: Literal["13a", "intl", "zh", "char", "none"] = "13a"
+    """sacrebleu's tokenisation; none takes the text as it is."""
+    lowercase: bool = False
+    """Compare without regard to case."""
+
+
+@dataclass(kw_only=True)
 class BleuMosesConfig(Choice):
     """The paper's BLEU: Moses tokenisation, hyphens split, case kept, against the reference tokenised alike.
 
@@ -76,4 +87,5 @@ def s2s_register(registry: Registry) -> None:
     registry.metric("bleu", BleuConfig, "s2s_metrics.sacre:Bleu")
     registry.metric("chrf", ChrfConfig, "s2s_metrics.sacre:Chrf")
     registry.metric("ter", TerConfig, "s2s_metrics.sacre:Ter")
+    registry.metric("gleu", GleuConfig, "s2s_metrics.gleu:Gleu")
     registry.metric("bleu_moses", BleuMosesConfig, "s2s_metrics.moses:BleuMoses")

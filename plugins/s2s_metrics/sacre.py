@@ -6,7 +6,7 @@ the two methods that its own significance tests use.
 
 from __future__ import annotations
 
-__all__ = ["Bleu", "Chrf", "SacreMetric", "Ter"]
+__all__ = ["Bleu", "Chrf", "SacreMetric", "Ter", "bleu_detail", "check_aligned"]
 
 import os
 from abc import abstractmethod
@@ -65,7 +65,7 @@ class SacreMetric(Metric):
         self, hyps: Sequence[str], refs: Sequence[Sequence[str]], samples: int = 0, seed: int = 12345
     ) -> Score:
         """Score; the interval is sacrebleu's bootstrap, its two ends as they fall and not mean ± half."""
-        _check_aligned(hyps, refs)
+        check_aligned(hyps, refs)
         prepared = [self.prepare(ref) for ref in refs]
         stats = np.array(self.scorer._extract_corpus_statistics(self.prepare(hyps), prepared), dtype=np.float64)
         score = self._score(stats.sum(0))
@@ -186,7 +186,8 @@ def bleu_detail(score: Any) -> dict[str, Any]:
     }
 
 
-def _check_aligned(hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> None:
+def check_aligned(hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> None:
+    """DataError unless there are outputs, and as many lines of every reference."""
     if not hyps or not refs:
         raise DataError(f"nothing to score: {len(hyps)} outputs, {len(refs)} references")
     for number, ref in enumerate(refs, start=1):

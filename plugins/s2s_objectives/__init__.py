@@ -1,8 +1,8 @@
-"""Objectives beside cross-entropy: R-Drop, SimCut, minimum risk training, distillation. No torch at import."""
+"""Objectives beside cross-entropy: R-Drop, SimCut, minimum risk, reward, distillation. No torch at import."""
 
 from __future__ import annotations
 
-__all__ = ["DistillConfig", "RDropConfig", "RiskConfig", "SimCutConfig", "s2s_register"]
+__all__ = ["DistillConfig", "GnmtRlConfig", "RDropConfig", "RiskConfig", "SimCutConfig", "s2s_register"]
 
 from dataclasses import dataclass
 from typing import Any
@@ -71,6 +71,30 @@ class RiskConfig(Choice):
 
 
 @dataclass(kw_only=True)
+class GnmtRlConfig(Choice):
+    """Maximum likelihood and the expected reward of outputs drawn, as GNMT was refined (Wu et al., 2016).
+
+    For a model that is trained already: give its run as train.init_from.
+    """
+
+    alpha: float = 0.25
+    """Weight of the references' log-likelihood; 0.25 in the paper (section 8.5)."""
+    search: Any = "sample"
+    """The search that draws outputs: a name, or {name: sample, temperature: 0.8}."""
+    n: int = 15
+    """Outputs drawn of each sentence, whose mean reward is subtracted from each reward; 15 in the paper."""
+    metric: Any = "gleu"
+    """The reward is its sentence score / scale: a metric's name, or {name: gleu, tokenize: none}."""
+    scale: float = 100.0
+    """The metric's perfect score. Where less is better, the reward is -score / scale."""
+    chunk: int = 1024
+    """Target positions whose logits are held at a time."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("objective", self, n=at_least(2), alpha=at_least(0), scale=above(0), chunk=at_least(1))
+
+
+@dataclass(kw_only=True)
 class DistillConfig(Choice):
     """Word-level knowledge distillation from other runs with the same vocabulary (Kim and Rush, 2016)."""
 
@@ -96,4 +120,5 @@ def s2s_register(registry: Registry) -> None:
     registry.objective("rdrop", RDropConfig, "s2s_objectives.rdrop:RDrop")
     registry.objective("simcut", SimCutConfig, "s2s_objectives.simcut:SimCut")
     registry.objective("risk", RiskConfig, "s2s_objectives.risk:Risk")
+    registry.objective("gnmt_rl", GnmtRlConfig, "s2s_objectives.gnmt_rl:GnmtRl")
     registry.objective("distill", DistillConfig, "s2s_objectives.distill:Distill")

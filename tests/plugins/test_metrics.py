@@ -18,13 +18,15 @@ import pytest
 import sacremoses
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nltk.translate.gleu_score import corpus_gleu, sentence_gleu
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from s2s.errors import ConfigError, DataError, PluginError
 from s2s.metrics import Metric, Score, build_metrics, compare
 from s2s.metrics.resampling import paired_p_value, resamples
 from s2s.plugin import load_plugins
-from s2s_metrics import BleuConfig, BleuMosesConfig, ChrfConfig, TerConfig
+from s2s_metrics import BleuConfig, BleuMosesConfig, ChrfConfig, GleuConfig, TerConfig
+from s2s_metrics.gleu import Gleu
 from s2s_metrics.moses import BleuMoses, split_hyphens
 from s2s_metrics.sacre import Bleu, Chrf, Ter
 
@@ -370,3 +372,30 @@ def test_a_metrics_config_has_the_documented_defaults() -> None:
         0,
         True,
     )
+
+
+WORDS = st.lists(st.sampled_from(["a", "b", "c", "d."]), max_size=8).map(" ".join)
+
+
+@given(lines=st.lists(st.tuples(WORDS, WORDS, WORDS), min_size=1, max_size=5))
+@settings(max_examples=60, deadline=None)
+def test_gleu_is_nltks(lines: list[tuple[str, str, str]]) -> None:
+    """Of the corpus and of each sentence, against two references."""
+    hyps, *refs = (list(column) for column in zip(*lines, strict=True))
+    metric = Gleu(GleuConfig(name="gleu", tokenize="none"))
+    split = [[ref.split() for ref in of] for _, *of in lines]
+    assert metric(hyps, refs).value == pytest.approx(100 * corpus_gleu(split, [hyp.split() for hyp in hyps]))
+    sentences = [100 * sentence_gleu(of, hyp.split()) for of, hyp in zip(split, hyps, strict=True)]
+    assert [row["score"] for row in metric.per_sentence(hyps, refs)] == pytest.approx(sentences)
+
+
+def test_gleu_says_what_it_was_made_of() -> None:
+    (metric,) = metrics([{"name": "gleu", "lowercase": True}])
+    score = metric(GOOD, [REF], samples=200)
+    assert score.low is not None
+    assert score.high is not None
+    assert score.low < score.value < score.high
+    assert re.fullmatch(r"nrefs:1\|bs:200\|seed:12345\|case:lc\|tok:13a\|n:4\|version:\S+", score.signature)
+    assert metric([line.upper() for line in REF], [REF]).value == 100
+    with pytest.raises(DataError, match="reference 1 has 5 lines"):
+        metric(GOOD[:2], [REF])

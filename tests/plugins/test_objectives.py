@@ -26,8 +26,9 @@ from s2s.nn import WordDropout, target_log_probs
 from s2s.objective import Context
 from s2s.task import Vocab
 from s2s.training.train_step import TrainStep
-from s2s_objectives import DistillConfig, RDropConfig, RiskConfig, SimCutConfig
+from s2s_objectives import DistillConfig, GnmtRlConfig, RDropConfig, RiskConfig, SimCutConfig
 from s2s_objectives.distill import Distill
+from s2s_objectives.gnmt_rl import GnmtRl
 from s2s_objectives.rdrop import RDrop
 from s2s_objectives.risk import Risk
 from s2s_objectives.simcut import SimCut, cutting
@@ -181,6 +182,22 @@ def risk_by_hand(model: Table, alpha: float, *, reference: bool, worse: bool = F
     return d_table / len(PAIRS), d_shift / len(PAIRS)
 
 
+def gnmt_rl_by_hand(model: Table, alpha: float, *, worse: bool = False) -> Gradients:
+    """Of -alpha log p(y*) - mean over drawn y of (r(y) - mean r) log p(y), output by output, eq. 9."""
+    table, shift = model.table.double(), model.of_pass.double()
+    d_table, d_shift = torch.zeros_like(table), torch.zeros_like(shift)
+    for src, ref in PAIRS:
+        drawn = outputs_of(src[0])
+        rewards = [score(" ".join(map(str, y)), " ".join(map(str, ref))) / (-100 if worse else 100) for y in drawn]
+        shares = [(reward - sum(rewards) / len(rewards)) / len(rewards) for reward in rewards]
+        for y, share in [(ref, alpha), *zip(drawn, shares, strict=True)]:
+            for before, token in positions([(src, y)]):
+                d = share * ((table[before] + shift[0]).softmax(-1) - one_hot(token))
+                d_table[before] += d
+                d_shift[0] += d
+    return d_table / len(PAIRS), d_shift / len(PAIRS)
+
+
 TEACHERS = Table(1), Table(2)
 RDROP = RDrop(RDropConfig(alpha=3.0, eps=0.2, chunk=4), FixedContext())
 SIMCUT = SimCut(SimCutConfig(alpha=2.0, eps=0.2, chunk=4), FixedContext())
@@ -192,6 +209,11 @@ CASES: dict[str, tuple[Objective, Callable[[Table], Gradients]]] = {
     "risk": (
         Risk(RiskConfig(alpha=0.5, chunk=5), FixedContext()),
         lambda model: risk_by_hand(model, 0.5, reference=True),
+    ),
+    "gnmt_rl": (GnmtRl(GnmtRlConfig(chunk=5), FixedContext()), lambda model: gnmt_rl_by_hand(model, 0.25)),
+    "gnmt_rl_less_is_better": (
+        GnmtRl(GnmtRlConfig(alpha=0.0, metric="worse"), FixedContext()),
+        lambda model: gnmt_rl_by_hand(model, 0.0, worse=True),
     ),
     "risk_without_reference": (
         Risk(RiskConfig(alpha=0.5, reference=False, metric="worse"), FixedContext()),
@@ -258,6 +280,14 @@ def test_extras_are_means_over_the_objectives_own_counts() -> None:
     assert values[4:] == [sum(kinds), len(PAIRS)]
 
 
+def test_refinement_logs_the_rewards_and_the_likelihood_of_the_references() -> None:
+    model, batch = Table(), make_batch(PAIRS, VOCAB)
+    values = GnmtRl(GnmtRlConfig(), FixedContext())(model, batch).stack(["score", "nll_sentence"]).tolist()
+    scores = [score(" ".join(map(str, y)), " ".join(map(str, ref))) for src, ref in PAIRS for y in outputs_of(src[0])]
+    nll = -sum((model.table + model.of_pass[0]).log_softmax(-1)[b, t].item() for b, t in positions(PAIRS))
+    assert values[1:] == pytest.approx([len(PAIRS), sum(scores), len(scores), nll, len(PAIRS)])
+
+
 def test_tokens_are_cut_in_the_second_pass_alone() -> None:
     """From embeddings of ones: the share asked for, whatever the model's own word dropout, which comes back."""
 
@@ -287,6 +317,7 @@ RUNS = {
     "simcut": ["objective=simcut", "objective.cut=0.3"],
     "risk": ["objective=risk", "objective.n=3", "objective.alpha=0.5", "objective.metric=chrf"],
     "risk_beam": ["objective=risk", "objective.n=2", "objective.search={name: beam, beam: 2, max_len_b: 3}"],
+    "gnmt_rl": ["objective=gnmt_rl", "objective.n=3"],
     "distill": ["objective=distill", "objective.temperature=2"],
 }
 
@@ -323,7 +354,7 @@ def test_one_process_and_several_of_either_strategy_learn_the_same(name: str, te
     assert any(not torch.equal(x, start[key]) for key, x in one.items())
 
 
-@pytest.mark.parametrize("name", ["rdrop", "simcut", "risk", "distill"])
+@pytest.mark.parametrize("name", ["rdrop", "simcut", "risk", "gnmt_rl", "distill"])
 def test_a_resumed_run_ends_with_the_same_bytes(name: str, teacher: Path, tmp_path: Path) -> None:
     given = arguments(name, teacher)
     assert train(tmp_path / "whole", *given, "train.precision=bf16") == 0

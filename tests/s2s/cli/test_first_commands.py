@@ -21,8 +21,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reas
 LIMIT = 8 * 2**30
 COMMANDS = [["task=translation", "arch=transformer_big"], ["task=parsing"], ["task=parsing", "recipe=none"]]
 
+UPDATE = ["train.steps=1", "train.tokens=2000", "valid.sentences=4"]
 
-@pytest.mark.parametrize("flags", [["--dry-run"], ["train.steps=1", "train.tokens=2000", "valid.sentences=4"]], ids=["dry", "train"])
+
+@pytest.mark.parametrize("flags", [["--dry-run"], UPDATE], ids=["dry", "train"])
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_it_trains_in_8_gib(tmp_path: Path, command: list[str], flags: list[str]) -> None:
     limited = (

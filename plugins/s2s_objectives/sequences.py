@@ -1,0 +1,62 @@
+"""What objectives over whole outputs share: drawing them, their scores, and their log-probabilities.
+
+Shapes: B sentences, M outputs in all, T target length.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Outputs", "SequenceObjective", "distinct"]
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from s2s import Context, Objective, make_batch
+from s2s.nn import target_log_probs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from torch import Tensor
+
+    from s2s import Batch, Seq2Seq
+    from s2s_objectives import GnmtRlConfig, RiskConfig
+
+Outputs = list[list[list[int]]]
+"""Target ids of the outputs of each sentence"""
+
+
+class SequenceObjective(Objective):
+    """Base of objectives that draw outputs from the model and score them by a metric."""
+
+    def __init__(self, config: RiskConfig | GnmtRlConfig, context: Context) -> None:
+        self.context, self.n, self.chunk = context, config.n, config.chunk
+        self.decode = context.search(config.search, "objective.search")
+        self.metric = context.metric(config.metric, "objective.metric")
+
+    def draw(self, model: Seq2Seq, batch: Batch) -> Outputs:
+        """Outputs of each sentence, equal ones as often as they were drawn."""
+        return self.decode(model, batch, self.n)
+
+    def scores(self, batch: Batch, outputs: Outputs, references: list[list[int]]) -> list[list[float]]:
+        """The metric of each output against its sentence's reference."""
+        refs = [ref for (ref,) in self.context.texts(batch, [[reference] for reference in references])]
+        texts = self.context.texts(batch, outputs)
+        pairs = [(text, ref) for of, ref in zip(texts, refs, strict=True) for text in of]
+        flat = iter(self.metric([text for text, _ in pairs], [ref for _, ref in pairs]) if pairs else [])
+        return [[next(flat) for _ in of] for of in texts]
+
+    def log_probs(self, model: Seq2Seq, batch: Batch, outputs: Outputs) -> Tensor:
+        """log p(y | x) of each output of each sentence, with a gradient: [M]; each source is encoded once."""
+        pairs: list[tuple[list[int], list[int]]] = [([], output) for of in outputs for output in of]
+        targets = make_batch(pairs, self.context.vocab).to(batch.src.device)
+        n_outputs = torch.tensor([len(of) for of in outputs], device=batch.src.device)
+        sentence = torch.arange(len(outputs), device=batch.src.device).repeat_interleave(n_outputs)  # [M]
+        memory = model.encode(batch.src, batch.src_pad).keep(sentence)
+        hidden = model.decode(targets.tgt_in, memory)  # [M, T, ·]
+        return target_log_probs(model, targets, self.chunk, hidden).sum(-1)
+
+
+def distinct(outputs: Iterable[list[list[int]]]) -> Outputs:
+    """Each sentence's outputs without repetitions, in their order."""
+    return [[list(ids) for ids in dict.fromkeys(map(tuple, of))] for of in outputs]
