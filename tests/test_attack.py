@@ -25,6 +25,21 @@ def says(text: str, code: int) -> Callable[[object], int]:
     return lambda _: print(text, file=sys.stderr) or code
 
 
+def naps(each: float, seconds: float) -> int:
+    """Wakes up now and then, as a command does that waits for others."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        time.sleep(each)
+    return 0
+
+
+def computes(seconds: float) -> int:
+    until = time.process_time() + seconds
+    while time.process_time() < until:
+        pass
+    return 0
+
+
 @pytest.mark.parametrize(
     ("command", "is_same", "verdict"),
     [
@@ -38,14 +53,22 @@ def says(text: str, code: int) -> Callable[[object], int]:
         (lambda _: 1 // 0, True, Verdict.TRACEBACK),
         (lambda _: sandbox.os.abort(), True, Verdict.TRACEBACK),
         (lambda _: time.sleep(60), True, Verdict.HANG),
+        (lambda _: naps(0.1, 60), True, Verdict.HANG),
+        (lambda _: computes(60), True, Verdict.HANG),
+        (lambda _: naps(0.1, 1.3), True, Verdict.FINE),
     ],
-    ids=["fine", "silent", "warned", "refused", "no line", "two lines", "odd code", "raised", "crashed", "hung"],
+    ids=[
+        *("fine", "silent", "warned", "refused", "no line", "two lines", "odd code", "raised", "crashed"),
+        *("idle", "waking", "computing", "slow"),
+    ],
 )
 def test_every_end_of_a_command_has_its_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Callable[[object], int], is_same: bool, verdict: Verdict
 ) -> None:
     monkeypatch.setitem(COMMANDS, "s2s-x", command)
-    monkeypatch.setattr(sandbox, "WALL_SECONDS", 1.5)
+    monkeypatch.setattr(sandbox, "IDLE_SECONDS", 1)
+    monkeypatch.setattr(sandbox, "WALL_SECONDS", 2.5)
+    monkeypatch.setattr(sandbox, "CPU_SECONDS", 1)
     (tmp_path / "here").mkdir()
     assert judge(0, "", run(tmp_path / "here", "s2s-x", []), is_same).verdict is verdict
 

@@ -20,7 +20,7 @@ from torch.distributed.rendezvous import rendezvous
 from s2s import ConfigError
 from s2s.distributed import STORE, World, pick_device
 from s2s_ddp.rendezvous import private_store
-from s2s_ddp.watchdog import Watchdog
+from s2s_ddp.watchdog import Watchdog, exit_after
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,16 +124,19 @@ def join(device: str, timeout: timedelta) -> World:
     on_cuda = own_device.type == "cuda"
     if on_cuda:
         torch.cuda.set_device(own_device)
-    store = private_store(store, rank, size, timeout.total_seconds())
-    dist.init_process_group(
-        "nccl" if on_cuda else "gloo",
-        store=store,
-        rank=rank,
-        world_size=size,
-        timeout=timeout + GRACE,
-        device_id=own_device if on_cuda else None,
-    )
-    watchdog = Watchdog(store, rank, size, timeout.total_seconds())
+    seconds = timeout.total_seconds()
+    with exit_after(2 * seconds):
+        store = private_store(store, rank, size, seconds)
+    with exit_after(2 * seconds + GRACE.total_seconds()):
+        dist.init_process_group(
+            "nccl" if on_cuda else "gloo",
+            store=store,
+            rank=rank,
+            world_size=size,
+            timeout=timeout + GRACE,
+            device_id=own_device if on_cuda else None,
+        )
+        watchdog = Watchdog(store, rank, size, seconds)
     return ProcessGroup(rank, size, local_rank, own_device, store=store, watchdog=watchdog)
 
 

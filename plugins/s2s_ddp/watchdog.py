@@ -5,11 +5,14 @@ for the timeout compares the counts: those with a lower count have not entered t
 the update that they are in; they dump their Python stacks, and every rank exits. While rank 0 does something first,
 which may take any time, its thread publishes a count of its own, so that the others can tell work from a process that
 is stopped or gone.
+
+Where the store is a server, in rank 0 or in torchrun's agent, a call of it never returns while its process is stopped.
+So each call has a limit of its own.
 """
 
 from __future__ import annotations
 
-__all__ = ["Watchdog"]
+__all__ = ["Watchdog", "exit_after"]
 
 import faulthandler
 import json
@@ -34,6 +37,8 @@ MOST_PUBLISHED = 60
 POLL_SECONDS = 0.2
 REPORT_SECONDS = 3.0
 """Seconds that the other ranks leave to the one that writes the error"""
+STORE_SECONDS = 10.0
+"""Added to the timeout for the store to answer: longer than it takes to report a rank that hangs"""
 
 
 class Heartbeat(NamedTuple):
@@ -63,10 +68,14 @@ class Watchdog:
         self.since = 0.0
         """When the current collective was entered; 0 outside of collectives"""
         self.published: Heartbeat | None = None
+        self.period = min(PERIOD, seconds / 10)
+        self.n_rounds = 0
+        """Grows as long as the store answers"""
         self.closed = threading.Event()
         self._publish()
         self.thread = threading.Thread(target=self._watch, daemon=True)
         self.thread.start()
+        threading.Thread(target=self._watch_store, daemon=True).start()
 
     @contextmanager
     def collective(self, what: str) -> Iterator[None]:
@@ -114,9 +123,9 @@ class Watchdog:
         self.thread.join()
 
     def _watch(self) -> None:
-        period = min(PERIOD, self.seconds / 10)
         published = time.monotonic()
-        while not self.closed.wait(period):
+        while not self.closed.wait(self.period):
+            self.n_rounds += 1
             try:
                 if time.monotonic() - published >= self.seconds / MOST_PUBLISHED:  # a store in a file only grows
                     self._publish()
@@ -127,6 +136,15 @@ class Watchdog:
                     self._report_hanging_ranks()
             except RuntimeError:  # the process that hosts the store has ended, and this one will, too
                 return
+
+    def _watch_store(self) -> None:
+        """Exit when the store does not answer. Periods are counted, not seconds: this process may have been stopped."""
+        seen, n_periods = 0, 0
+        while self.thread.is_alive():
+            self.thread.join(self.period)
+            seen, n_periods = self.n_rounds, (n_periods + 1 if self.n_rounds == seen else 0)
+            if n_periods * self.period > self.seconds + STORE_SECONDS:
+                _exit_without_store(self.seconds)
 
     def _publish(self) -> None:
         self.n_beats += self.is_beating
@@ -166,3 +184,25 @@ class Watchdog:
         faulthandler.dump_traceback(2, all_threads=True)
         time.sleep(REPORT_SECONDS)
         os._exit(1)
+
+
+@contextmanager
+def exit_after(seconds: float) -> Iterator[None]:
+    """End the process if the block, which calls the store, takes longer than that."""
+    timer = threading.Timer(seconds, _exit_without_store, (seconds,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _exit_without_store(seconds: float) -> NoReturn:
+    exit_now(
+        "s2s-train",
+        f"error: the process through which the ranks meet, rank 0 or torchrun, has not answered for {seconds:g} s "
+        "(train.timeout): it is stopped, or hangs. The same command continues from the last checkpoint",
+        1,
+        Cause.HANG,
+    )

@@ -118,7 +118,12 @@ def _compare(theirs: ExportedModel, model: Seq2Seq, task: Task, lines: Sequence[
     search = greedy(GreedyConfig(max_len_a=0.0, max_len_b=most))
     batch = make_batch([(ids, []) for ids in sources], task.vocab)
     request = SearchRequest.of_batch(model, batch.src, batch.src_pad, task.vocab)
-    ours = [hypotheses[0] for hypotheses in search_all(search, request)]
+    found = search_all(search, request)
+    if none := [line for line, hypotheses in zip(lines, found, strict=True) if not hypotheses]:
+        raise DataError(
+            f"the run has no output for {none[0][:60]!r}: its log-probabilities are not finite; nothing was exported"
+        )
+    ours = [hypotheses[0] for hypotheses in found]
     max_difference = 0.0
     scores = theirs.log_probs(sources, [hypothesis.tokens for hypothesis in ours])
     outputs = theirs.greedy(sources, most)

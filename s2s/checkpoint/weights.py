@@ -23,12 +23,18 @@ WEIGHTS = ("model", "ema")
 
 
 def evaluated_weights(checkpoint: Checkpoint) -> dict[str, Tensor]:
-    """The weights that validation evaluated: the moving averages, if any, under all names of a tied tensor."""
+    """The weights that validation evaluated: the moving averages, if any, under all names of a tied tensor.
+
+    Raises CheckpointError where one holds NaN; a buffer may hold infinity, such as a mask that is added to scores.
+    """
     if "model" not in checkpoint.tensors:
         raise CheckpointError(f"{checkpoint.path} holds no weights of a model")
     model, ema = checkpoint.tensors["model"], checkpoint.tensors.get("ema", {})
     averaged = {id(model[name]): t for name, t in ema.items() if name in model}  # tied names share one tensor
-    return {name: averaged.get(id(t), t) for name, t in model.items()}
+    weights = {name: averaged.get(id(t), t) for name, t in model.items()}
+    if spoilt := [name for name, t in weights.items() if t.isnan().any()]:
+        raise CheckpointError(f"{checkpoint.path}: {spoilt[0]} holds NaN: no model that works; give another checkpoint")
+    return weights
 
 
 def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:

@@ -32,8 +32,8 @@ def convert(option: Option, value: Any, origin: str) -> Any:
     kinds = union_members(option.hint)
     try:
         checked = _check(value, option.hint)
-        # Most values are plain scalars of the very type; omegaconf would take a third of a millisecond for each.
-        return checked if type(checked) in kinds else _build(option, checked)
+        # Most values are plain scalars of the very type; omegaconf would take a millisecond for each.
+        return checked if _is_one_of(checked, kinds) else _build(option, checked)
     except _MisfitError as misfit:
         hint = str(misfit)
     except (OmegaConfBaseException, TypeError, ValueError) as error:  # ValueError: from a dataclass's own checks
@@ -47,6 +47,11 @@ def convert(option: Option, value: Any, origin: str) -> Any:
     shown = getattr(value, "text", None) or to_text(value)[:200]
     what = f"{blame(origin)}{option.key}={shown}: expected {type_text(option.hint)}; {default}."
     raise ConfigError(f"{what} {hint.strip()}".rstrip())
+
+
+def _is_one_of(value: Any, kinds: tuple[Any, ...]) -> bool:
+    literals = (v for kind in kinds if get_origin(kind) is Literal for v in get_args(kind))
+    return type(value) in kinds or any(type(v) is type(value) and v == value for v in literals)
 
 
 def _build(option: Option, value: Any) -> Any:

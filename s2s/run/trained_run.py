@@ -72,13 +72,13 @@ def read_weights(directory: Path, wanted: str) -> tuple[Path, dict[str, Tensor]]
     reasons = []
     for path in candidates(directory, wanted):
         try:
-            found = checkpoint.load(path, only=WEIGHTS)
+            weights = checkpoint.evaluated_weights(checkpoint.load(path, only=WEIGHTS))
         except CheckpointError as error:
             reasons.append(str(error))
             continue
         for reason in [*_missing_best(directory, wanted, path), *reasons]:
             logger.warning("checkpoint passed over: %s", reason)
-        return path, checkpoint.evaluated_weights(found)
+        return path, weights
     what = "; ".join(reasons) or "none was saved yet"
     raise CheckpointError(f"run {directory} has no valid checkpoint for checkpoint={wanted}: {what}")
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 from tiny_runs import call, train_tiny
 
+from s2s import checkpoint
 from s2s.errors import ConfigError
 from s2s.registry import Choice
 from s2s.task import Vocab
@@ -166,6 +168,20 @@ def test_another_output_is_refused_too(
     assert code == 2
     assert "another output than the run" in err
     assert not (here / "wrong").exists()
+
+
+def test_a_run_without_an_output_is_not_exported(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its weights are finite, and so large that its log-probabilities are not."""
+    shutil.copytree(here / "runs/x", here / "runs/huge", symlinks=True)
+    step = here / "runs/huge/checkpoints/step-000150"
+    groups = checkpoint.load(step).tensors
+    shutil.rmtree(step)
+    model = {name: torch.full_like(tensor, 1e38) for name, tensor in groups["model"].items()}
+    checkpoint.save(step.parent, step.name, {"model": model}, {"step": 150})
+    code, _, err = call("s2s-export", ["run=huge", "output=wrong", "sentences=2"], capsys)
+    assert code == 2
+    assert "the run has no output for" in err
+    assert [path.name for path in here.glob("*wrong*")] == []
 
 
 def test_a_folder_that_is_no_export_is_left_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

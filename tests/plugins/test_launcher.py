@@ -7,10 +7,11 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from folders import ROOT
+from listening import LOOPBACK, family, listening
 from sorting_runs import SMALL, WATCH, outcome, status, train, train_in_ranks
 
 from s2s.cli.train import main
@@ -18,6 +19,9 @@ from s2s.config import TrainConfig
 from s2s.errors import ConfigError
 from s2s.io.exit_status import Cause, ExitStatus
 from s2s_launcher.launcher import _report_cause, n_processes
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -83,23 +87,6 @@ def test_a_process_that_is_killed_is_started_again_and_the_end_is_the_same(tmp_p
     assert "rank 1 was ended by SIGKILL" in err
     assert "starting again (1 of 3)" in err
     assert outcome(tmp_path / "parts") == outcome(tmp_path / "whole")
-
-
-def family(pid: int) -> list[int]:
-    """A process, its children, and theirs."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [pid, *(one for child in children for one in family(int(child)))]
-
-
-def listening(pid: int) -> set[str]:
-    """Addresses, in the kernel's hexadecimal, on which a process accepts TCP connections."""
-    sockets = {str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir() if file.is_symlink()}
-    tables = (Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:] for table in ("tcp", "tcp6"))
-    rows = [line.split() for table in tables for line in table]
-    return {row[1].partition(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets}
-
-
-LOOPBACK = {"0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
 
 
 def test_nothing_listens_beyond_this_machine_and_nobody_else_can_enter_where_ranks_meet(tmp_path: Path) -> None:

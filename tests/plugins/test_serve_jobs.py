@@ -18,6 +18,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx", reason="the extra `dev` is not installed")
 
+from listening import IPV4_LOOPBACK, listening
 from serving import client_of, tiny_server, train_run
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ def test_sigterm_lets_requests_finish(run: str) -> None:
         _until_ready(address)
         thread = threading.Thread(target=ask)
         thread.start()
+        assert listening(process.pid) == {IPV4_LOOPBACK}
         _until(lambda: "s2s_num_requests_running 1" in _get(f"{address}/metrics"))
         process.send_signal(signal.SIGTERM)
         thread.join()

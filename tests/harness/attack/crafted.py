@@ -35,6 +35,7 @@ class Crafted:
 
     def __init__(self, root: Path) -> None:
         self.scene = Scene(root)
+        self.scene.warm_up(COMMANDS)
 
     def case(self, number: int, seed: int) -> Case:
         """Craft one thing, or two; then use the run."""

@@ -77,8 +77,9 @@ def _steps(folder: Path) -> list[Path]:
 
 
 def _again(step: Path) -> None:
-    """A manifest that says what is there now."""
-    write_manifest(step, sorted(p.name for p in step.iterdir() if p.name != "MANIFEST.json"))
+    """A manifest that says what is there now, of the files that it may name."""
+    names = (p.name for p in step.iterdir() if p.suffix in (".safetensors", ".json"))
+    write_manifest(step, sorted(name for name in names if name != "MANIFEST.json"))
 
 
 def tensors(draw: random.Random, folder: Path) -> str:
@@ -245,13 +246,8 @@ def code(draw: random.Random, folder: Path) -> str:
         (step / name).write_bytes(pickle)
     if draw.random() < 0.5:
         (step / "model.safetensors").write_bytes(pickle)
-        _again_of(step)
+        _again(step)
     return f"code and pickles in {RUN} and {step.name}"
-
-
-def _again_of(step: Path) -> None:
-    """As `_again`, of the files that a manifest may name."""
-    write_manifest(step, ["model.safetensors", "optim.safetensors", "state.json"])
 
 
 CRAFTS: list[Callable[[random.Random, Path], str]] = [

@@ -39,7 +39,7 @@ COMMANDS: dict[str, tuple[list[str], Callable[[Path], object]]] = {
         ["run=x", "threads=1", "input=a.en", "output=a.out", "resume=true", "buffer_size=9", "--quiet"],
         lambda folder: written(folder, "a.out"),
     ),
-    "s2s-prepare": ([*SMALL[:3], "data.workers=1", "data.prepared=runs/prepared/anew"], _prepared),
+    "s2s-prepare": ([*SMALL[:3], "recipe=none", "data.workers=1", "data.prepared=runs/prepared/anew"], _prepared),
 }
 """What is killed, and what it leaves"""
 

@@ -35,9 +35,18 @@ ODD_LINES = [
 ]
 
 
+TEXT = [line for line in ODD_LINES if b"\0" not in line and line.decode(errors="ignore").encode() == line]
+"""Those that nothing needs to refuse"""
+
+
 def odd_file(draw: random.Random) -> bytes:
-    """Up to 9 lines, ordinary ones and odd ones, at times cut off, packed, or not text at all."""
-    lines = [_line(draw) for _ in range(draw.randint(0, 9))]
+    """Lines, ordinary ones and odd ones: up to 9 of all kinds, or up to 60 that are text and no JSON.
+
+    At times cut off, packed, or not text at all.
+    """
+    if draw.random() < 0.5:
+        return b"".join(b"w %s\n" % _line(draw, TEXT) for _ in range(draw.randint(20, 60)))
+    lines = [_line(draw, ODD_LINES) for _ in range(draw.randint(0, 9))]
     data = draw.choice((b"\n", b"\n", b"\r\n")).join(lines) + draw.choice((b"\n", b""))
     if draw.random() < 0.1:
         data = draw.choice((b"\xef\xbb\xbf", b"\xff\xfe", b"\x1f\x8b")) + data
@@ -48,10 +57,10 @@ def odd_file(draw: random.Random) -> bytes:
     return data
 
 
-def _line(draw: random.Random) -> bytes:
+def _line(draw: random.Random, odd: list[bytes]) -> bytes:
     words = [word.encode() for word in draw.choices(list(WORDS), k=draw.randint(1, 6))]
     if draw.random() < 0.5:
-        words.insert(draw.randrange(len(words) + 1), draw.choice(ODD_LINES))
+        words.insert(draw.randrange(len(words) + 1), draw.choice(odd))
     elif draw.random() < 0.3:
-        return draw.choice(ODD_LINES)
+        return draw.choice(odd)
     return b" ".join(words)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 import signal
-import socket
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from listening import free_port
 
 from attack.sandbox import Child
 from attack.scene import BEGIN, Scene, outcome
@@ -58,10 +59,7 @@ class Ranks:
 
 def begin(folder: Path, env: dict[str, str]) -> list[Child]:
     """Two ranks."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    meeting = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, **env}
+    meeting = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), **env}
     ranks = [{**meeting, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(2)]
     return [Child(folder, "s2s-train", ARGUMENTS, own) for own in ranks]
 

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 CPU_SECONDS = 40
 """A child that computes for longer hangs; the longest case takes 3 s"""
+IDLE_SECONDS = 120
+"""So does one that, for so long, neither computes nor waits for a processor: a verdict is the same on a busy machine"""
 WALL_SECONDS = 1800
-"""So does one that is not done after so long, on a machine that others use"""
+"""So does one that wakes up now and then, and is not done after so long"""
 MEMORY = 6 << 30
 """Bytes of address space beyond which a child runs out of memory"""
 
@@ -72,7 +74,7 @@ class Child:
 
     def end(self) -> Ended:
         """Wait for it, and end one that hangs."""
-        is_late = self.is_running(max(0.0, WALL_SECONDS - (time.monotonic() - self.began)))
+        is_late = self._hangs()
         if is_late:
             self.signal(signal.SIGKILL)
         code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
@@ -82,6 +84,28 @@ class Child:
             (self.streams / name).unlink()
         self.streams.rmdir()
         return Ended(self.command, code, out, err, is_late or code == -signal.SIGXCPU)
+
+    def _hangs(self) -> bool:
+        """Wait until it ends, or hangs."""
+        before, since = -1, time.monotonic()
+        while self.is_running(0.5):
+            after = scheduled(self.pid)
+            before, since = after, (since if after == before else time.monotonic())
+            if time.monotonic() - since > IDLE_SECONDS or time.monotonic() - self.began > WALL_SECONDS:
+                return True
+        return False
+
+
+def scheduled(pid: int) -> int:
+    """Nanoseconds that the threads of a process have computed, or waited for a processor; 0 when it is gone."""
+    total = 0
+    for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        try:
+            ran, waited, _ = file.read_text().split()
+        except (OSError, ValueError):  # a thread that has ended
+            continue
+        total += int(ran) + int(waited)
+    return total
 
 
 def run(folder: Path, command: str, arguments: Sequence[str], env: Mapping[str, str] | None = None) -> Ended:

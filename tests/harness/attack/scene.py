@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import shutil
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from tiny_runs import COMMANDS, SMALL, write_corpus
 from attack.sandbox import Ended, run
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 BEGIN = [*SMALL, "schedule.warmup=1", "arch.dropout=0.2", "run=x", "--quiet"]
@@ -31,7 +33,11 @@ class Scene:
             lines = (self.whole / f"a.{side}").read_text().splitlines(keepends=True)
             (self.whole / f"few.{side}").write_text("".join(lines[:3]))
         call_here(self.whole, "s2s-train", [*BEGIN, "train.steps=4"])
-        for command, arguments in (("s2s-generate", GENERATE), ("s2s-average", ["run=x", "last=2"])):
+        self.warm_up({"s2s-generate": GENERATE, "s2s-average": ["run=x", "last=2"]})
+
+    def warm_up(self, commands: Mapping[str, list[str]]) -> None:
+        """Each command once in this process, so that its children need not import again what it imports."""
+        for command, arguments in commands.items():
             call_here(self.copy(), command, arguments)
 
     def copy(self) -> Path:
@@ -42,9 +48,9 @@ class Scene:
 
 
 def call_here(folder: Path, command: str, arguments: list[str]) -> None:
-    """A command in this process, so that its children need not import again what it imports: 5 s of each."""
+    """A command in this process, without what it prints."""
     torch.set_num_threads(1)
-    with contextlib.chdir(folder):
+    with contextlib.chdir(folder), contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO())):
         code = COMMANDS[command](arguments)
     assert code == 0, f"{command}: {code}"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import socket
 import sys
 import time
 from datetime import timedelta
@@ -15,10 +14,12 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 from children import in_child, in_children
+from listening import free_port
 from sorting_runs import outcome, train, train_in_ranks
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from s2s.io.exit_status import Cause, read_error_files
+from s2s_ddp import process_group, watchdog
 from s2s_ddp.process_group import join
 
 if TYPE_CHECKING:
@@ -75,6 +76,38 @@ def test_a_main_rank_that_is_stopped_in_what_it_does_first_is_found(tmp_path: Pa
     (said,) = read_error_files(tmp_path)
     assert said.cause == Cause.HANG
     assert "rank 0 is stopped, or hangs, in what it does first (prepare): for 3 s" in said.message
+
+
+@pytest.mark.parametrize("place", ["while it joins", "in training"])
+def test_a_rank_that_is_stopped_with_the_store_in_it_is_found(place: str, tmp_path: Path) -> None:
+    """As torchrun lets ranks meet: rank 0 is the server of the store, whose calls then never return."""
+
+    port = str(free_port())
+
+    def rank(number: int) -> None:
+        os.environ |= {"RANK": str(number), "WORLD_SIZE": "2", "S2S_ERROR_DIR": str(tmp_path)}
+        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        watchdog.STORE_SECONDS = 1.0
+        if number == 0 and place == "while it joins":
+            process_group.private_store = lambda *_: os.kill(os.getpid(), signal.SIGSTOP)  # type: ignore[attr-defined]
+        joined = join("cpu", timedelta(seconds=2))
+        if number == 0:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        joined.barrier()
+
+    def end_rank_0() -> None:
+        while not list(tmp_path.glob("*.json")):
+            time.sleep(0.1)
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+
+    def first() -> None:
+        (tmp_path / "pid").write_text(str(os.getpid()))
+        rank(0)
+
+    assert in_children([first, partial(rank, 1), end_rank_0]) == [-signal.SIGKILL, 1, 0]
+    (said,) = read_error_files(tmp_path)
+    assert (said.rank, said.cause) == (1, Cause.HANG)
+    assert "rank 0 or torchrun, has not answered for" in said.message
 
 
 def under_an_agent(folder: Path, backend: str, *arguments: str, **env: str) -> int:
@@ -155,9 +188,7 @@ def test_fifty_of_fifty_recover(undisturbed: Path, tmp_path: Path, seed: int) ->
 @pytest.mark.slow
 def test_machines_whose_agents_count_restarts_differently_meet_again(undisturbed: Path, tmp_path: Path) -> None:
     """Two agents on one machine; one says that it has restarted more often, as one that came back would."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        endpoint = f"127.0.0.1:{free.getsockname()[1]}"
+    endpoint = f"127.0.0.1:{free_port()}"
     fault = {"SIGNAL": "KILL updating 17", "SIGNAL_RANK": "1", "ONCE": str(tmp_path / "once")}
 
     def machine(count: str) -> Callable[[], None]:
