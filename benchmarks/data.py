@@ -32,6 +32,7 @@ from s2s.registry import Choice
 from s2s.task import Encoded, Example, Sources, Task, Vocab
 from s2s_synthetic_corpus.generate import pairs as synthetic_pairs
 from s2s_text_corpora.parallel import read_pairs
+from s2s_translation.subword_sampling import SubwordSampler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -171,8 +172,10 @@ def measure_variation(corpus: MappedCorpus, subwords: Subwords) -> list[Measured
     """Encoding pairs in other subwords, as an epoch of task.subword_sampling=0.1 does."""
     pairs = [[side.tolist() for side in corpus[row]] for row in range(min(len(corpus), 5000))]
 
+    sample = SubwordSampler(subwords, "bpe", 0.1)
+
     def anew() -> list[list[list[int]]]:
-        return [[subwords.resample(ids, 0.1, seed) for ids in pair] for seed, pair in enumerate(pairs)]
+        return [[sample(ids, seed) for ids in pair] for seed, pair in enumerate(pairs)]
 
     before, after = (sum(len(side) for pair in of for side in pair) for of in (pairs, anew()))
     return measure("pairs/s", len(pairs), **{f"other subwords, {after / before:.2f} times as long": anew})

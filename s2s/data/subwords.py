@@ -27,7 +27,6 @@ PAD, UNK, BOS, EOS = range(4)
 BLANK, UNKNOWN = "▁", "⁇"
 MAX_BYTES = 4192  # sentencepiece silently skips longer lines
 MAX_LINES = 10_000_000  # more lines do not change the vocabulary, but must fit into memory
-N_SEEDS = (1 << 32) - 1  # 32 bits, of which the last number means none
 N_THREADS = 16  # fixed: the vocabulary of unigram depends on it
 
 
@@ -169,6 +168,11 @@ class Subwords:
         return len(self.pieces)
 
     @cached_property
+    def scores(self) -> list[float]:
+        """By id: of unigram a log-probability, of bpe a merge's priority, of which the highest comes first."""
+        return [self._processor.get_score(i) for i in range(self.size)]
+
+    @cached_property
     def identity(self) -> str:
         """The sha256 of the tokens, which unlike the file's does not depend on stored settings and paths."""
         return hashlib.sha256("\n".join(self.pieces).encode()).hexdigest()
@@ -184,18 +188,6 @@ class Subwords:
             return self._processor.encode(list(lines), num_threads=threads)
         except (RuntimeError, TypeError):  # a lone surrogate, which UTF-8 cannot encode
             return self._processor.encode([_without_surrogates(line) for line in lines], num_threads=threads)
-
-    def resample(self, ids: Sequence[int], alpha: float, seed: int) -> list[int]:
-        """The text of `ids` in other subwords, drawn by `seed` alone; the same ids where unk hides some of the text.
-
-        BPE-dropout: a merge is left out with probability alpha (Provilkov et al., 2020). Unigram: a segmentation is as
-        likely as its probability to the power of alpha (Kudo, 2018).
-        """
-        if UNK in ids:
-            return list(ids)
-        text = self._processor.decode(list(map(int, ids)))
-        sentencepiece.set_random_generator_seed(seed % N_SEEDS)  # the generator of this thread
-        return self._processor.encode(text, enable_sampling=True, alpha=alpha, nbest_size=-1) or list(ids)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; special tokens are skipped, unk becomes ⁇."""

@@ -12,6 +12,7 @@ from s2s.data import Subwords, train_subwords
 from s2s.io import read_json
 from s2s_translation.corpora import corpora_of, synthetic_direction
 from s2s_translation.sentences import sentences
+from s2s_translation.subword_sampling import SubwordSampler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -134,10 +135,8 @@ class Translation(Task):
         alpha = self.config.subword_sampling
         if alpha == 0:
             return None
-        src, tgt = self.src, self.tgt
-        return lambda pair, seed: Encoded(
-            src.resample(pair.src, alpha, seed), tgt.resample(pair.tgt, alpha, seed >> HALF)
-        )
+        src, tgt = (SubwordSampler(subwords, self.config.subword, alpha) for subwords in (self.src, self.tgt))
+        return lambda pair, seed: Encoded(src(pair.src, seed), tgt(pair.tgt, seed >> HALF))
 
     def split(self, src: str) -> Sequence[str]:
         """The sentences, by punctuation and capital letters."""
