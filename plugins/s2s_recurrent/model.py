@@ -131,7 +131,7 @@ class RNN(Seq2Seq):
         return self.project(self._guided(decoded.readout, beside)), replace(state, hypothesis=(hidden, guide))
 
     def record_auxiliary(self) -> None:
-        """See `s2s.objective.HasAuxiliary`, which this is with arch.label_loss."""
+        """See `s2s.HasAuxiliary`, which this is with arch.label_loss."""
         assert self.labels is not None
         self.labels.record_auxiliary()
 

@@ -150,7 +150,7 @@ class Transformer(Seq2Seq):
         return self.embeddings.logits(hidden)
 
     def record_auxiliary(self) -> None:
-        """See `s2s.objective.HasAuxiliary`, which this is with arch.label_loss."""
+        """See `s2s.HasAuxiliary`, which this is with arch.label_loss."""
         assert self.labels is not None
         self.labels.record_auxiliary()
 

@@ -157,17 +157,6 @@ def test_training_and_encoding_say_nothing(tmp_path: Path, capfd: pytest.Capture
     assert capfd.readouterr() == ("", "")
 
 
-def test_merges_are_left_out_as_often_as_asked(tmp_path: Path) -> None:
-    """Of text whose words are two characters, each one merge, as many words stay whole as merges are made."""
-    words = ["ab", "cd", "ef"]
-    train_subwords([" ".join(words)] * 50, tmp_path / "m", "bpe", 4 + 7 + 6)
-    subwords = Subwords(tmp_path / "m")
-    (ids,) = subwords.encode(["ab"])
-    assert len(ids) == 1, "▁, a and b take two merges"
-    n_whole = sum(subwords.resample(ids, 0.2, seed) == ids for seed in range(3000))
-    assert n_whole / 3000 == pytest.approx(0.8**2, abs=0.03)
-
-
 def test_a_damaged_model_is_refused_or_still_works(subwords: Subwords, tmp_path: Path) -> None:
     """A flipped bit in a score cannot be seen here (the manifest sees it); none may crash."""
     model, draw, refused = subwords.path.read_bytes(), random.Random(1), 0
