@@ -64,6 +64,9 @@ class Vocab:
     """By source id, whether it begins a word, of which the ids behind it are further parts; empty: each is a word."""
     unknown: Sequence[float] = ()
     """By source id, how often training reads it as `unk`, so that a model learns unknown words; empty: never."""
+    labels: range = range(0)
+    """Source ids that are no input: in training pairs, the one behind a word's tokens is its label, such as its part of
+    speech. A model reads a source as if they were not there, and may learn them (`s2s.nn.WordLabels`)."""
     guide: Guide | None = field(default=None, compare=False, repr=False)
     """Tracks the source position that an incomplete output has reached; None: the task has no guide."""
 
