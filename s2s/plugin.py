@@ -22,6 +22,7 @@ from zlib import crc32
 
 import pluggy
 
+from s2s.backend.providers import provide
 from s2s.errors import PluginError, did_you_mean
 from s2s.registry import Registry
 
@@ -64,6 +65,10 @@ class Hooks:
     def s2s_register(self, registry: Registry) -> None:
         """Add architectures, tasks, objectives, optimizers, schedules, searches, metrics, recipes, corpora, presets."""
 
+    @hookspec
+    def s2s_operators(self) -> str | None:
+        """Implement operators of `s2s.backend`, when one is first called; says in a few words which, or why none."""
+
     @hookspec(firstresult=True)
     def s2s_run_name(self, composed: Any) -> str | None:
         """The name, under runs/, of a run to which its user gives none; `composed` is a `ComposedConfig[Config]`."""
@@ -99,6 +104,14 @@ class Hooks:
         plugins: Plugins,
     ) -> Mapping[str, Sequence[str]] | None:
         """Check a new model, set or freeze weights, on every rank; gives headings and lines for the first screen."""
+
+    @hookspec
+    def s2s_fit_batch(self, config: Config, train_step: Any, corpora: Sequence[Any], directory: Path) -> Iterable[str]:
+        """Replace train.tokens=auto and train.micro_tokens=auto by numbers, on every rank; lines for the first screen.
+
+        `train_step` is a `s2s.training.TrainStep` before its first update, `corpora` those of training.
+        """
+        return ()
 
     @hookspec
     def s2s_first_screen(self, trainer: TrainerView, seconds: float | None) -> Iterable[tuple[str, str]]:
@@ -177,6 +190,7 @@ def load_plugins(local: Sequence[str] = ()) -> Plugins:
         except (Exception, SystemExit) as error:  # so may the user's own file
             raise PluginError(f"plugins=[{name}]: {_reason(error)}{_place(error, name)}") from error
         loaded[name] = f"plugins=[{name}]"
+    provide(lambda: manager.hook.s2s_operators())
     return Plugins(manager.hook, registry, loaded)
 
 

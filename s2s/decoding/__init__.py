@@ -28,6 +28,7 @@ __all__ = [
     "SourceSentence",
     "StreamingSearch",
     "build_constraint",
+    "fused_steps",
     "gather_hypotheses",
     "greedy",
     "log_probs",
@@ -49,7 +50,7 @@ from s2s.registry import Choice, Registry
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from s2s.decoding.beam_search import BeamSearch, greedy
+    from s2s.decoding.beam_search import BeamSearch, fused_steps, greedy
     from s2s.decoding.constraints import build_constraint
     from s2s.decoding.hypotheses import Beams, Candidates, FinishedHypotheses
     from s2s.decoding.lexical import NO_CONSTRAINT, LexicalConstraint

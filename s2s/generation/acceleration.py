@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from s2s.backend import kernels
-from s2s.backend.decoding_graph import graph_decoding
+from s2s.backend.cuda_graph import graph_decoding
 from s2s.backend.device import keep_freed_memory
 from s2s.backend.linear import LinearBackend, deterministic_backend, prepack
+from s2s.backend.operators import description
 from s2s.data.encode import n_workers
 from s2s.errors import ConfigError
 from s2s.io.workers import n_useful_processes
@@ -65,7 +65,7 @@ def accelerate(models: Models, device: torch.device, config: GenerateConfig) -> 
         return f"{device} in {config.precision}"
     keep_freed_memory()
     workers = f"{config.workers} processes, " if config.workers > 1 else ""
-    return f"{device}, {workers}{kernels.description()}, {prepack(models.model, config.matmul, config.quantization)}"
+    return f"{device}, {workers}{description()}, {prepack(models.model, config.matmul, config.quantization)}"
 
 
 def capture_steps(models: Sequence[Seq2Seq]) -> str:
@@ -73,6 +73,8 @@ def capture_steps(models: Sequence[Seq2Seq]) -> str:
     captured = [graph_decoding(model) for model in models]
     if all(captured):
         return "steps captured in CUDA graphs"
+    if not graph_decoding.implementations:
+        return "steps eager, since no plugin captures them"
     if not any(captured):
         return "steps eager, since the architecture's state does not support CUDA graphs"
     return f"steps of {sum(captured)} of {len(models)} models captured in CUDA graphs"
