@@ -113,6 +113,7 @@ PUBLIC = (
     "s2s.nn",
     "s2s.optim",
     "s2s.run",
+    "s2s.tensors",
     "s2s.training",
 )
 """The modules that a plugin may import."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["TrainStep"]
+__all__ = ["TrainStep", "is_memory_error"]
 
 import math
 from dataclasses import dataclass, field
@@ -25,11 +25,10 @@ from s2s.objective import Objective
 from s2s.optim import Schedule
 from s2s.optim.optimizer_step import CUDAGraphOptimizerStep, OptimizerStep
 from s2s.task import Vocab
-from s2s.training.memory_guard import MemoryGuard, is_memory_error
 from s2s.training.step_result import StepResult, pairs_of, ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from s2s.batch import Batch
     from s2s.data.batching import Pair
@@ -55,7 +54,8 @@ class TrainStep:
         self.scaler = torch.amp.GradScaler(self.world.device.type, enabled=self.config.precision == "fp16")
         self.graphs = CUDAGraphCallable(self._backward, capture) if self.backend.cuda_graph.enabled else None
         self.optimizer_step = self._optimizer_step()
-        self.memory = MemoryGuard()
+        self.check_memory: Callable[[int], None] = lambda _: None
+        """Called with the tokens a side of each micro-batch; an error of too little memory splits the batch further"""
         self.split_factor = 1
         """Multiple of the configured number of micro-batches; doubled when memory was too small"""
 
@@ -135,7 +135,7 @@ class TrainStep:
             weight = 1.0 if parts[index] else 0.0
             factor = torch.full((), weight / n_tokens, device=self.world.device)
             self._seed(step, index)
-            self.memory.check(max(part.src.numel(), part.tgt_in.numel()))
+            self.check_memory(max(part.src.numel(), part.tgt_in.numel()))
             with self.strategy.micro_batch(last=index == own[-1]):
                 of_part = (self.graphs or self._backward)(part, factor)
             sums[:-2] += weight * of_part
@@ -223,3 +223,10 @@ def n_positions_of(pairs: Sequence[Pair]) -> tuple[int, int]:
     """Source and target positions of the same as a padded batch."""
     src, tgt = pair_lengths(pairs)
     return len(pairs) * int(src.max(initial=1)), len(pairs) * int(tgt.max(initial=1))
+
+
+def is_memory_error(error: BaseException) -> bool:
+    """Whether it is an error of too little memory, on a GPU or on a CPU."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)

@@ -80,15 +80,17 @@ def test_every_hook_is_documented_and_called(hook: str) -> None:
 
 def test_every_hook_reaches_a_plugin(local: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> None:
     # These would look at what they are given.
-    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "recipe,launcher,ensemble,stages,arch_check,lora")
+    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "recipe,launcher,ensemble,stages,arch_check,lora,batch_size")
     arguments = {
         "s2s_register": "registry",
+        "s2s_operators": "",
         "s2s_build_model": "config, vocab, registry",
         "s2s_run_name": "composed",
         "s2s_configure": "composed, plugins, world",
         "s2s_launch": "config, arguments",
         "s2s_load_models": "config, plugins, device",
         "s2s_prepare_model": "model, config, task",
+        "s2s_fit_batch": "config, train_step",
     }
     source = "from s2s import hookimpl\ncalled = []\n" + "".join(
         f"@hookimpl\ndef {hook}({arguments.get(hook, 'trainer')}):\n    called.append('{hook}')\n" for hook in HOOKS
