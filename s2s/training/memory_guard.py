@@ -1,8 +1,5 @@
 """Refuses a micro-batch for which memory does not suffice, before the system kills the process.
 
-Also returns freed memory to the system now and then: updates allocate ever other sizes, between which the C library's
-memory falls to pieces that it keeps, several times of what is in use.
-
 On a GPU allocating too much is an error. On a CPU the system grants more memory than it has, and kills the process when
 it is written to; so the estimate for a micro-batch larger than any before is compared with what is left by the system,
 its containers and limits.
@@ -16,10 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
-from s2s.backend.memory import available, trim
-
-RELEASE_EVERY = 100
-"""Updates after which freed memory is returned; the pages that are needed again cost less than 1% of their time"""
+from s2s.backend.memory import available
 
 
 class NotEnoughMemoryError(RuntimeError):
@@ -33,7 +27,7 @@ class MemoryGuard:
     bytes_per_token: float = 0.0
     """Of a token a side; 0: unknown, and nothing is refused"""
     largest: int = 0
-    """Tokens a side of the largest micro-batch since memory was released, which the process keeps for the next"""
+    """Tokens a side of the largest micro-batch so far, whose memory the process keeps"""
 
     def check(self, n_tokens: int) -> None:
         """Raises NotEnoughMemoryError for a micro-batch of so many tokens a side that does not fit."""
@@ -45,12 +39,6 @@ class MemoryGuard:
                     f"{left.limit} has {left.n_bytes / 2**30:.1f} GiB left"
                 )
         self.largest = max(self.largest, n_tokens)
-
-    def updated(self, step: int) -> None:
-        """Release freed memory after update `step` if it is time."""
-        if step % RELEASE_EVERY == 0:
-            trim()
-            self.largest = 0
 
 
 def is_memory_error(error: BaseException) -> bool:

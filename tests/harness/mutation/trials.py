@@ -74,7 +74,7 @@ class Trials:
                 shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
             else:
                 shutil.copy2(source, copy)
-        files = sorted((self.root / "tests").rglob("test_*.py"))
+        files = sorted(file for file in (self.root / "tests").rglob("test_*.py") if not file.stem.endswith("_fuzz"))
         self.texts = {str(file.relative_to(self.root)): file.read_text() for file in files}
         torch.set_num_threads(1)
         for name in PRELOADED:
