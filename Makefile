@@ -48,21 +48,23 @@ attack: $(READY)
 test-gpu: $(READY)
 	$(BIN)/python -m pytest -q -m gpu
 
-# A sample of small changes of the core, each of which a test ought to see; it goes on where its log ends. One line alone:
+# A sample of small changes of the core, each of which a test ought to see; it goes on where its log ends. A test file is
+# recorded when it is first needed: which functions each of its tests calls. One line alone:
 # PYTHONPATH=tests/harness python -m mutation --only s2s/io/lock.py:40
 COUNT ?= 50
 mutate: $(READY)
 	mkdir -p build
 	PYTHONPATH=tests/harness $(BIN)/python -m mutation s2s --seed $(SEED) --count $(COUNT) --log build/mutation-$(SEED).jsonl
 
-# The functions in C compiled with AddressSanitizer and UBSan: a read or write beyond an array ends the tests.
+# The functions in C compiled with AddressSanitizer and UBSan: a read or write beyond an array ends the tests with a
+# report, which pytest must not capture.
 SANITIZED := $(CURDIR)/build/sanitized
 test-sanitize: $(READY)
 	mkdir -p $(SANITIZED)
 	printf '#!/bin/sh\nexec gcc -g "$$@" -O1 -fsanitize=address,undefined -fno-sanitize-recover=all\n' > $(SANITIZED)/cc
 	chmod +x $(SANITIZED)/cc
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
-		XDG_CACHE_HOME=$(SANITIZED) CC=$(SANITIZED)/cc S2S_KERNELS=native $(BIN)/python -m pytest -q -n 0 -p no:cacheprovider \
+		XDG_CACHE_HOME=$(SANITIZED) CC=$(SANITIZED)/cc S2S_KERNELS=native $(BIN)/python -m pytest -q -s -n 0 -p no:cacheprovider \
 		tests/plugins/s2s_cpu tests/plugins/test_transformer_fused_decoder.py
 
 # What depends on the installation (commands, presets, C sources, plugins), against the wheel as a user gets it: run from

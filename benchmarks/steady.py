@@ -3,14 +3,18 @@
     python benchmarks/steady.py train --units 20000
     python benchmarks/steady.py generate --units 200000
 
+    python benchmarks/steady.py train --units 1000 arch=luong arch.d_model=64 train.tokens=2048 …
+
 A tiny model on the synthetic corpus, so that files and threads come and go as often as the machine allows: training
-validates and saves every 100 updates; generating reads its lines from a pipe. Ten rows are printed; after the first,
-which has the caches that fill once, nothing may grow by more than 8 MB, one file, or one thread.
+validates and saves every 100 updates; generating reads its lines from a pipe. Options of s2s-train choose another model
+or corpus. Ten rows are printed, with the most memory since the row before; after the first, which has the caches that
+fill once, nothing may grow by more than 8 MB or a tenth, one file, or one thread.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import subprocess
 import sys
 import tempfile
@@ -22,10 +26,13 @@ from typing import IO, NamedTuple
 from s2s_synthetic_corpus.generate import pairs
 
 ROWS = 10
-MODEL = [
+TINY = [
     *("task=translation_tiny", "arch=transformer_tiny", "arch.d_model=16", "arch.d_ff=16", "arch.n_heads=2"),
-    *("arch.n_encoder_layers=1", "arch.n_decoder_layers=1", "train.tokens=200", "train.threads=1", "run=steady"),
-    *("data.workers=1", "valid.sentences=4", "valid.every=100", "checkpoint.every=100", "--quiet"),
+    *("arch.n_encoder_layers=1", "arch.n_decoder_layers=1", "train.tokens=200"),
+]
+RUN = [
+    *("run=steady", "train.threads=1", "data.workers=1", "valid.sentences=4", "valid.every=100"),
+    *("checkpoint.every=100", "--quiet"),
 ]
 
 
@@ -42,7 +49,6 @@ class Held(NamedTuple):
 def held(pid: int, units: int) -> Held:
     """From /proc, without the process knowing."""
     process = Path(f"/proc/{pid}")
-    status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
     links = []
     for link in (process / "fd").iterdir():
         try:
@@ -50,26 +56,33 @@ def held(pid: int, units: int) -> Held:
         except FileNotFoundError:  # closed in between
             continue
     n_sockets = sum(link.startswith("socket:") for link in links)
-    return Held(units, int(status["VmRSS"].split()[0]) / 1024, len(links), n_sockets, int(status["Threads"]))
+    return Held(units, resident(pid), len(links), n_sockets, len(list((process / "task").iterdir())))
 
 
-def train(folder: Path, n_updates: int) -> list[Held]:
+def resident(pid: int) -> float:
+    """Megabytes in memory; 0 of a process that has just ended."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+
+
+def train(folder: Path, n_updates: int, model: list[str]) -> list[Held]:
     """Rows after each tenth of the updates."""
-    command = ["s2s-train", *MODEL, f"train.steps={n_updates}"]
+    command = ["s2s-train", *model, *RUN, "log.every=1", f"train.steps={n_updates}"]
     process, rows = subprocess.Popen(command, cwd=folder), list[Held]()
-    log = folder / "runs" / "steady" / "log.jsonl"
+    log, most = folder / "runs" / "steady" / "log.jsonl", 0.0
     while process.poll() is None:
         done = log.read_bytes().count(b'"kind": "update"') if log.exists() else 0
+        most = max(most, resident(process.pid))
         if done >= (len(rows) + 1) * n_updates // ROWS and len(rows) < ROWS - 1:
-            rows.append(held(process.pid, done))
+            rows.append(held(process.pid, done)._replace(megabytes=most))
+            most = 0.0
         time.sleep(0.05)
     assert process.returncode == 0
     return rows
 
 
-def generate(folder: Path, n_lines: int) -> list[Held]:
+def generate(folder: Path, n_lines: int, model: list[str]) -> list[Held]:
     """Rows after each tenth of the lines, which are written as fast as they are read."""
-    subprocess.run(["s2s-train", *MODEL, "train.steps=2"], cwd=folder, check=True)
+    subprocess.run(["s2s-train", *model, *RUN, "train.steps=2"], cwd=folder, check=True)
     command = ["s2s-generate", "run=steady", "threads=1", "buffer_size=200", "search=greedy", "--quiet"]
     process = subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
@@ -95,7 +108,8 @@ def feed(file: IO[bytes], n_lines: int) -> None:
 def is_steady(rows: list[Held]) -> bool:
     """Whether nothing has grown since the first row."""
     first, last = rows[0], rows[-1]
-    return last.megabytes - first.megabytes < 8 and last.files - first.files <= 1 and last.threads - first.threads <= 1
+    more = last.megabytes - first.megabytes
+    return more < max(8, first.megabytes / 10) and last.files - first.files <= 1 and last.threads - first.threads <= 1
 
 
 def main() -> int:
@@ -103,9 +117,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("train", "generate"))
     parser.add_argument("--units", type=int, default=20_000, help="updates or lines")
+    parser.add_argument("model", nargs="*", default=TINY, help="options of s2s-train")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        rows = {"train": train, "generate": generate}[options.what](Path(folder), options.units)
+        rows = {"train": train, "generate": generate}[options.what](Path(folder), options.units, options.model)
     print(f"{'units':>9}  {'MB':>7}  files  sockets  threads")
     for row in rows:
         print(f"{row.units:>9,}  {row.megabytes:>7.1f}  {row.files:>5}  {row.sockets:>7}  {row.threads:>7}")

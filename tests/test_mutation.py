@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from folders import ROOT
+from mutation.calls import CallMap, Calls
 from mutation.mutants import mutants
-from mutation.trials import tests_of as files_of
+from mutation.sample import candidates, harmless
+from mutation.selection import BUDGET, rings, select_tests
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LIST = ROOT / "tests" / "harness" / "mutation" / "harmless.tsv"
 SOURCE = '''"""Words: 1 + 1."""
 from typing import TYPE_CHECKING
 if TYPE_CHECKING:
@@ -48,13 +55,97 @@ def test_a_mutant_is_python_and_changes_its_line_alone() -> None:
         assert [i for i, (a, b) in enumerate(zip(before, after, strict=True), 1) if a != b] == [mutant.line]
 
 
-@pytest.mark.parametrize(
-    ("module", "tests"),
-    [
-        ("s2s/io/json_files.py", ["tests/s2s/io/test_json_files.py"]),
-        ("s2s/data/batching.py", ["tests/s2s/data/test_batching.py"]),
-    ],
-)
-def test_the_tests_of_a_module_are_found(module: str, tests: list[str]) -> None:
-    root = Path(__file__).parents[1]
-    assert set(tests) <= {str(file.relative_to(root)) for file in files_of(root, module)}
+def test_a_mutant_names_the_function_that_it_is_in() -> None:
+    source = """
+LIMIT = 3
+class A:
+    size = 4
+    def f(self, x=5):
+        def g(): return lambda: x + 1
+        return [g() for _ in range(6)]
+"""
+    assert {(m.before, m.function) for m in mutants(source) if m.before.isdigit()} == {
+        ("3", ""),
+        ("4", ""),
+        ("5", "A.f"),
+        ("1", "A.f.<locals>.g"),
+        ("6", "A.f"),
+    }
+
+
+def test_a_sample_hardly_changes_with_the_code(tmp_path: Path) -> None:
+    """Lines before the mutants, and another function, change neither their order nor their names."""
+    (tmp_path / "s2s").mkdir()
+    file = tmp_path / "s2s" / "x.py"
+    file.write_text(SOURCE)
+    before = [candidate.key for candidate in candidates(tmp_path, ["s2s"], seed=1)]
+    file.write_text(SOURCE.replace("LIMIT = 3", "LIMIT = 3\n\n") + "\ndef g():\n    return 1 + 1\n")
+    after = [candidate.key for candidate in candidates(tmp_path, ["s2s"], seed=1)]
+    assert len(set(before)) == 14
+    assert [key for key in after if key in before] == before
+    assert [c.key for c in candidates(tmp_path, ["s2s"], seed=2)] != after
+
+
+def test_the_tests_of_a_mutant_are_those_that_call_what_it_changes() -> None:
+    tests = {
+        "tests/s2s/io/test_lock.py": [
+            Calls("test_process", 3.0, frozenset()),
+            Calls("test_hold", 0.1, frozenset()),
+        ],
+        "tests/s2s/io/test_other.py": [Calls("test_other", 0.1, frozenset({"s2s/io/lock.py:Lock.hold"}))],
+        "tests/plugins/test_far.py": [
+            Calls("test_slow", BUDGET, frozenset({"s2s/io/lock.py:Lock.hold"})),
+            Calls("test_fast", 2.0, frozenset({"s2s/io/lock.py:Lock.hold"})),
+            Calls("test_free", 0.1, frozenset({"s2s/io/lock.py:Lock.free"})),
+        ],
+    }
+    named = {"tests/s2s/io/test_lock.py": {"test_process", "test_hold"}}
+    found = select_tests(tests, "s2s/io/lock.py", "Lock.hold")
+    assert list(found.files.items()) == [
+        ("tests/s2s/io/test_other.py", {"test_other"}),
+        *named.items(),
+        ("tests/plugins/test_far.py", {"test_fast"}),
+    ]
+    assert found.seconds == pytest.approx(5.2)
+    assert select_tests(tests, "s2s/io/lock.py", "Lock.free").files == {
+        **named,
+        "tests/plugins/test_far.py": {"test_free"},
+    }
+    without = {("tests/s2s/io/test_other.py", "test_other")}
+    assert "tests/s2s/io/test_other.py" not in select_tests(tests, "s2s/io/lock.py", "Lock.hold", without).files
+    assert not select_tests(tests, "s2s/model.py", "").files
+
+
+def test_tests_near_a_module_are_tried_first() -> None:
+    texts = {
+        "tests/plugins/test_far.py": "from s2s.io.lock import Lock",
+        "tests/plugins/test_farther.py": "from s2s.io import Lock; Lock(); Lock()",
+        "tests/plugins/test_other.py": "from s2s.io.locked import Locked",
+        "tests/s2s/io/test_atomic.py": "",
+        "tests/s2s/io/test_lock.py": "",
+        "tests/s2s/io/test_lock_crashes.py": "",
+    }
+    named, mirrored, others = rings(texts, "s2s/io/lock.py", ["Lock"])
+    assert named == ["tests/s2s/io/test_lock.py", "tests/s2s/io/test_lock_crashes.py"]
+    assert mirrored == ["tests/s2s/io/test_atomic.py"]
+    assert others == ["tests/plugins/test_farther.py", "tests/plugins/test_far.py"]
+
+
+def test_what_tests_call_is_kept_as_long_as_their_file_is_the_same(tmp_path: Path) -> None:
+    file, kept = tmp_path / "test_x.py", tmp_path / "calls.json"
+    file.write_text("def test_a(): pass")
+    tests = [
+        Calls("test_a", 0.25, frozenset({"s2s/x.py:f", "s2s/y.py:A.g"})),
+        Calls("test_b", 1.0, frozenset()),
+    ]
+    CallMap(kept).set(file, "tests/test_x.py", tests)
+    assert CallMap(kept).get(file, "tests/test_x.py") == tests
+    file.write_text("def test_a(): 1 / 0")
+    assert CallMap(kept).get(file, "tests/test_x.py") is None
+
+
+def test_each_harmless_mutant_is_one_of_the_code_and_has_a_reason() -> None:
+    reasons = harmless(LIST)
+    there = {c.key for module in {key[0] for key in reasons} for c in candidates(ROOT, [], 1, module)}
+    assert set(reasons) - there == set()
+    assert all(reasons.values())

@@ -8,6 +8,7 @@ __all__ = [
     "keep_freed_memory",
     "matmul_rate",
     "peak_memory",
+    "release_freed_memory",
 ]
 
 import ctypes
@@ -15,6 +16,7 @@ import math
 import resource
 import sys
 import time
+from contextlib import suppress
 
 import torch
 
@@ -84,6 +86,16 @@ def free_memory(device: torch.device) -> int:
 def has_varlen_attention(device: torch.device, dtype: torch.dtype) -> bool:
     """Whether torch has flash attention of packed sentences (varlen) for this device and type."""
     return device.type == "cuda" and dtype.itemsize == 2 and torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+def release_freed_memory() -> None:
+    """Returns what `keep_freed_memory` has kept to the system.
+
+    Where sizes change from one batch to the next, the pieces that are kept between allocations grow to several times of
+    what is in use; the pages that are needed again cost little if this is done once in a hundred updates.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def keep_freed_memory() -> None:

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 
 from s2s.backend.cuda_graph import CUDAGraphCallable, capture
+from s2s.backend.device import release_freed_memory
 from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.batch import make_batch
 from s2s.config import TrainConfig
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
     from s2s.batch import Batch
     from s2s.data.batching import Pair
+
+RELEASE_EVERY = 100
+"""Updates after which the memory that they freed returns to the system"""
 
 
 @dataclass
@@ -73,6 +77,8 @@ class TrainStep:
         self._normalise(n_tokens, sums[1])
         norm = self.optimizer_step(sums[0], lr)
         *values, n_positions, gnorm = torch.cat([sums, norm.double()[None]]).tolist()  # waits for the device
+        if step % RELEASE_EVERY == 0:
+            release_freed_memory()
         loss, *extras = (ratio(*pair) for pair in pairs_of(values))
         return StepResult(
             loss=loss,

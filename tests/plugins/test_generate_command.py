@@ -194,6 +194,7 @@ def test_jsonl_gives_the_n_best_with_their_scores(tmp_path: Path, capsysbinary: 
     assert full["nbest"][0] == {"hyp": "ABC", "score": full["score"]}
     assert len({candidate["hyp"] for candidate in full["nbest"]}) == 3
     assert empty["nbest"] == [{"hyp": "", "score": 0.0}]
+    assert all(candidate["score"] == round(candidate["score"], 4) for candidate in full["nbest"])
 
 
 def test_options_of_the_search_reach_it(tmp_path: Path, capsys: Any) -> None:

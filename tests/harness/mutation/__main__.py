@@ -1,67 +1,68 @@
-"""The command: `python -m mutation PATH … [--seed 1] [--count 50] [--seconds 600] [--log FILE] [--only FILE:LINE]`."""
+"""The command: `python -m mutation [PATH …] [--seed 1] [--count 50] [--log FILE] [--only FILE[:LINE]] [--again]`."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import random
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 from folders import ROOT
 
-from mutation.mutants import Mutant, mutants
-from mutation.trials import Trial, Trials
+from mutation.calls import CallMap
+from mutation.sample import Candidate, candidates, harmless
+from mutation.trials import Trials
 
-PATIENCE = 5
-"""Times the tests' own time, and a minute, after which a mutant hangs, which is seen, too"""
+HARMLESS = Path(__file__).parent / "harmless.tsv"
 
 
 def main() -> int:
     """Try mutants and print those that no test sees; 1 if there is one."""
     options = _options()
     log = Path(options.log)
-    done = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() and not options.only else []
-    until, chosen = time.monotonic() + options.seconds, sample(options)
+    fates = _read(log) if not options.only else {}
+    reasons = harmless(HARMLESS)
+    chosen = candidates(ROOT, options.paths, options.seed, options.only)[: options.count]
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
-        trials, clean = Trials(Path(folder)), dict[str, Trial]()
-        for module, mutant in chosen[len(done) : options.count]:
-            if time.monotonic() > until:
-                break
-            if module not in clean:
-                clean[module] = trials.run(module, (ROOT / module).read_text(), 600)
-            fate = _fate(trials, clean[module], module, mutant)
-            done.append([f"{module}:{mutant.line}", fate, mutant.before, mutant.after])
-            if not options.only:
-                with log.open("a") as file:
-                    file.write(json.dumps(done[-1]) + "\n")
-            if fate != "killed":
-                print(f"{fate}: {module}:{mutant.line}: {mutant.before}  ->  {mutant.after}", flush=True)
-    fates = [fate for _, fate, *_ in done]
-    counts = ", ".join(f"{fates.count(fate)} {fate}" for fate in sorted(set(fates)))
-    print(f"seed {options.seed}: {len(done)} mutants of {len(chosen):,}: {counts or 'none'}")
-    return int("survived" in fates)
+        trials = Trials(Path(folder), CallMap(Path(options.calls)))
+        until = time.monotonic() + options.seconds
+        for candidate in chosen:
+            known = fates.get(candidate.key)
+            if candidate.key in reasons:
+                fates[candidate.key] = "harmless"
+            elif time.monotonic() < until and (known is None or (options.again and known not in ("killed", "hung"))):
+                fates[candidate.key] = _try(trials, candidate, None if options.only else log)
+    counts = Counter(fates[c.key] for c in chosen if c.key in fates)
+    for candidate in chosen:
+        if fates.get(candidate.key) in ("survived", "no tests"):
+            print(f"{fates[candidate.key]}: {candidate.describe()}")
+    _summarize(options.seed, counts)
+    return int(counts["survived"] + counts["no tests"] > 0)
 
 
-def _fate(trials: Trials, clean: Trial, module: str, mutant: Mutant) -> str:
-    if clean.code:
-        return "no tests" if clean.code == 5 else "tests fail without it"
-    return "survived" if trials.run(module, mutant.source, PATIENCE * clean.seconds + 60).code == 0 else "killed"
+def _try(trials: Trials, candidate: Candidate, log: Path | None) -> str:
+    began, outcome = time.monotonic(), trials.run(candidate)
+    if log is not None:
+        entry = {"fate": outcome.fate, "by": outcome.test, "seconds": round(time.monotonic() - began, 1)}
+        with log.open("a") as file:
+            file.write(json.dumps({"key": candidate.key, **entry}) + "\n")
+    print(f"{outcome.fate}: {candidate.describe()}  {outcome.test}", flush=True)
+    return outcome.fate
 
 
-def sample(options: argparse.Namespace) -> list[tuple[str, Mutant]]:
-    """All mutants of the paths in an order drawn from the seed, or those of one line."""
-    if options.only:
-        module, _, line = options.only.partition(":")
-        return [(module, m) for m in mutants((ROOT / module).read_text()) if not line or m.line == int(line)]
-    files = sorted(
-        f for path in options.paths for f in ([ROOT / path] if path.endswith(".py") else (ROOT / path).rglob("*.py"))
-    )
-    every = [(str(file.relative_to(ROOT)), mutant) for file in files for mutant in mutants(file.read_text())]
-    random.Random(options.seed).shuffle(every)
-    return every
+def _summarize(seed: int, counts: Counter[str]) -> None:
+    seen, real = counts["killed"] + counts["hung"], counts.total() - counts["harmless"]
+    each = ", ".join(f"{n} {fate}" for fate, n in sorted(counts.items()))
+    print(f"seed {seed}: {counts.total()} mutants: {each}; {seen} of {real} = {100 * seen / max(real, 1):.1f}% seen")
+
+
+def _read(log: Path) -> dict[tuple[str, ...], str]:
+    """The last fate of each mutant of a log."""
+    entries = map(json.loads, log.read_text().splitlines()) if log.exists() else ()
+    return {tuple(entry["key"]): entry["fate"] for entry in entries}
 
 
 def _options() -> argparse.Namespace:
@@ -70,8 +71,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=50, help="mutants, those of the log included")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no mutant after so many")
-    parser.add_argument("--only", help="FILE or FILE:LINE: its mutants, in their order")
+    parser.add_argument("--only", default="", help="FILE or FILE:LINE: its mutants, in their order, not logged")
+    parser.add_argument("--again", action="store_true", help="try those again that survived")
     parser.add_argument("--log", default="mutation.jsonl", help="mutants done, which are not done again")
+    parser.add_argument("--calls", default="build/mutation-calls.json", help="which tests call which functions: kept")
     return parser.parse_args()
 
 

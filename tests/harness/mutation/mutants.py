@@ -25,23 +25,30 @@ class Mutant(NamedTuple):
     after: str
     source: str
     """Of the whole module"""
+    function: str
+    """The qualified name of the function that it is in; "" in none"""
 
 
 def mutants(source: str) -> Iterator[Mutant]:
     """Every mutant of a module, in the order of its text; nothing that only types, messages or documentation have."""
-    tree = ast.parse(source)
-    for node in sorted(_code(tree), key=lambda n: (n.lineno, n.col_offset)):
+    tree, lines = ast.parse(source), source.splitlines(keepends=True)
+    for node, function in sorted(_code(tree, ""), key=lambda found: (found[0].lineno, found[0].col_offset)):
         for changed in _changes(node):
-            before = ast.get_source_segment(source, node)
-            if before is None or "\n" in before:  # where lines would move, comments and strings might, too
+            if node.end_lineno != node.lineno:  # where lines would move, comments and strings might, too
                 continue
-            after = ast.unparse(changed)
-            whole = _replaced(source, node, f"({after})" if isinstance(node, ast.expr) else after)
-            yield Mutant(node.lineno, before, after, whole)
+            line, after = lines[node.lineno - 1].encode(), ast.unparse(changed)
+            before = line[node.col_offset : node.end_col_offset].decode()  # columns count bytes
+            text = f"({after})" if isinstance(node, ast.expr) else after
+            whole = _replaced(lines, node.lineno - 1, line[: node.col_offset], text, line[node.end_col_offset :])
+            yield Mutant(node.lineno, before, after, whole, function)
 
 
-def _code(tree: ast.AST) -> Iterator[ast.expr | ast.Return]:
-    """Expressions and results that are computed: no annotations, raised messages, decorators, or constants alone."""
+def _code(tree: ast.AST, inside: str) -> Iterator[tuple[ast.expr | ast.Return, str]]:
+    """Expressions and results that are computed, with the function that they are in.
+
+    No annotations, raised messages, decorators, or constants alone.
+    """
+    inside = _qualified(tree, inside)
     for name, value in ast.iter_fields(tree):
         if name in ("annotation", "returns", "decorator_list", "type_params") or isinstance(
             tree, ast.Raise | ast.Assert
@@ -53,9 +60,17 @@ def _code(tree: ast.AST) -> Iterator[ast.expr | ast.Return]:
             continue
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.expr | ast.Return):
-                yield child
+                yield child, "" if inside.endswith(".") else inside
             if isinstance(child, ast.AST):
-                yield from _code(child)
+                yield from _code(child, inside)
+
+
+def _qualified(node: ast.AST, outside: str) -> str:
+    """The qualified name as Python gives it, with a dot at the end for a class."""
+    if isinstance(node, ast.ClassDef | ast.FunctionDef):
+        within = f"{outside}.<locals>." if outside and not outside.endswith(".") else outside
+        return f"{within}{node.name}" + ("." if isinstance(node, ast.ClassDef) else "")
+    return outside
 
 
 def _changes(node: ast.expr | ast.Return) -> Iterator[ast.expr | ast.Return]:
@@ -80,9 +95,14 @@ def _changes(node: ast.expr | ast.Return) -> Iterator[ast.expr | ast.Return]:
         yield new
 
 
-def _replaced(source: str, node: ast.expr | ast.Return, text: str) -> str:
-    """The source with the text of a node that lies on one line replaced; columns count bytes."""
-    lines = source.splitlines(keepends=True)
-    line = lines[node.lineno - 1].encode()
-    lines[node.lineno - 1] = (line[: node.col_offset] + text.encode() + line[node.end_col_offset :]).decode()
-    return "".join(lines)
+def _replaced(lines: list[str], number: int, before: bytes, text: str, after: bytes) -> str:
+    """The source with another line of this number."""
+    return "".join([*lines[:number], before.decode() + text + after.decode(), *lines[number + 1 :]])
+
+
+def exported(source: str) -> list[str]:
+    """The names in a module's `__all__`, or [] if it has none."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return [n.value for n in ast.walk(node.value) if isinstance(n, ast.Constant)]
+    return []

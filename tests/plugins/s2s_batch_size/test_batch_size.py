@@ -15,7 +15,7 @@ from finding_batch_size import train_step
 from s2s.config import TrainConfig
 from s2s.errors import ConfigError
 from s2s.io.json_files import dump_record
-from s2s_batch_size.batch_size import SAFE, find_batch_size
+from s2s_batch_size.batch_size import SAFE, _bytes_per_token, find_batch_size
 from s2s_batch_size.memory_trials import MemoryTrials
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel tells no peaks")
@@ -76,6 +76,15 @@ def test_the_largest_trial_that_fits_counts_where_the_next_does_not(
     update = train_step()
     find_batch_size(update.config, update, 64, tmp_path)
     assert update.config.tokens == n_tokens
+
+
+@pytest.mark.parametrize("room", [10**6, 10**8])
+def test_a_token_takes_what_peaks_rise_by(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+    """Peaks that rise by 3,000 bytes with each token give just that, however many trials it takes."""
+    monkeypatch.setattr(MemoryTrials, "peak", lambda trials, n_pairs: 10**7 + 3000 * n_pairs * trials.longest)
+    update = train_step()
+    side = [update.vocab.unk] * 63
+    assert _bytes_per_token(MemoryTrials(update.config, update, (side, side)), room) == 3000
 
 
 def test_a_first_trial_that_does_not_fit_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+import torch
 
+from s2s.backend.device import peak_memory
 from s2s.backend.memory import available_memory
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GB = 2**30
 
@@ -76,3 +76,12 @@ def test_a_limit_of_address_space_counts() -> None:
         "assert a.n_bytes < 2**30; block = bytearray(2**28); assert available_memory().n_bytes <= a.n_bytes - 2**28"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux says what a process took")
+def test_the_peak_of_a_process_is_in_bytes() -> None:
+    """At least what the kernel says since it was last asked to forget, and less than the machine has."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    peak = 1024 * int(status["VmHWM"].split()[0])
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert 0.99 * peak <= peak_memory(torch.device("cpu")) <= machine

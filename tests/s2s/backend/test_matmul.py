@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 import torch
 
-from s2s.backend.matmul import MATMUL_BACKENDS, TOLERANCE, MatmulBackend, fp32_error, select_matmul
+from s2s.backend.matmul import MATMUL_BACKENDS, TOLERANCE, MatmulBackend, _is_intel, fp32_error, select_matmul
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CPU = torch.device("cpu")
 
@@ -38,6 +43,15 @@ def test_the_rounding_that_is_looked_for_would_be_found() -> None:
     rounded = (a.bfloat16() @ b.bfloat16()).double()
     exact = a.double() @ b.double()
     assert float((rounded - exact).norm() / exact.norm()) > 100 * TOLERANCE
+
+
+@pytest.mark.parametrize(("vendor", "is_intel"), [("GenuineIntel", True), ("AuthenticAMD", False)])
+def test_the_vendor_is_what_the_system_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vendor: str, is_intel: bool
+) -> None:
+    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nvendor_id\t: {vendor}\n")
+    monkeypatch.setattr("s2s.backend.matmul.Path", lambda _: tmp_path / "cpuinfo")
+    assert _is_intel() == is_intel
 
 
 @pytest.mark.parametrize("wanted", MATMUL_BACKENDS)

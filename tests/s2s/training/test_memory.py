@@ -1,16 +1,21 @@
-"""One of two processes has too little memory for its part of a batch: both take smaller ones, and learn the same."""
+"""One of two processes has too little memory for its part of a batch: both take smaller ones, and learn the same.
+
+What updates free returns to the system.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import resource
+from pathlib import Path
 
 import pytest
 import torch
+from children import in_child
+from finding_batch_size import train_step
 from safetensors.torch import load_file
 from sorting_runs import outcome, records, train, train_in_ranks
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from s2s.backend.device import keep_freed_memory, release_freed_memory
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -43,3 +48,32 @@ def test_a_run_that_goes_on_remembers_how_small_the_parts_were(tmp_path: Path, m
     parts, whole = outcome(tmp_path / "parts"), outcome(tmp_path / "whole")
     assert (parts["hashes"], parts["updates"]) == (whole["hashes"], whole["updates"])
     assert {n for (n,) in records(tmp_path / "whole" / "run", "update", "micro_batches")} == {4}
+
+
+def test_freed_memory_returns_to_the_system() -> None:
+    """A megabyte between two small tensors that stay is kept when it is freed, until it is released."""
+
+    def run() -> None:
+        keep_freed_memory()
+        before = resident()
+        kept = [(torch.ones(1 << 18), torch.ones(64))[which] for _ in range(100) for which in (0, 1)]
+        del kept[::2]
+        assert resident() - before > 90 << 20
+        release_freed_memory()
+        assert resident() - before < 10 << 20
+
+    assert in_child(run) == 0
+
+
+def test_an_update_in_a_hundred_releases_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    released: list[int] = []
+    update, pair = train_step(), ([5, 6], [7, 8])
+    monkeypatch.setattr("s2s.training.train_step.release_freed_memory", lambda: released.append(step))
+    for step in (1, 99, 100, 101, 200):
+        update([pair], step)
+    assert released == [100, 200]
+
+
+def resident() -> int:
+    """Bytes of this process that are in memory (man 5 proc)."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
