@@ -83,7 +83,7 @@ def find_micro_tokens(config: Config, train_step: TrainStep, guard: MemoryGuard,
     if world.is_main:
         write_file(path, dump_record({"micro_tokens": train.micro_tokens, "bytes_per_token": per_token}))
     world.barrier()
-    need = (room.fixed + per_token * n) / GIB
+    need = math.ceil(10 * (room.fixed + per_token * n) / GIB) / 10  # rounded up, since it is a bound
     return f"{_at_once(train.n_micro_tokens)}: at most {need:.1f} of {room.free / GIB:.1f} GiB that are free"
 
 

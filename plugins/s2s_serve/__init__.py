@@ -20,7 +20,7 @@ class ServeConfig:
     """s2s-serve: an HTTP server of trained runs, and a page to try them.
 
     s2s-serve run=my_run
-    s2s-serve run={en-de: my_run, parse: my_parser} generate.search.beam=8 port=8000
+    s2s-serve run={en-de: my_run, parse: my_parser} port=8000
     """
 
     run: Any = ""

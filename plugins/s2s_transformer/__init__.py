@@ -25,6 +25,8 @@ class TransformerConfig(Choice):
     """Inner width of the feed-forward sub-layer."""
     n_heads: int = 8
     """Attention heads (h)."""
+    n_kv_heads: int | None = None
+    """Heads of keys and values, each shared by as many heads of queries (Ainslie et al., 2023); null: n_heads."""
     d_k: int | None = None
     """Width of a query and key per head; null: d_model / n_heads."""
     d_v: int | None = None
@@ -62,17 +64,20 @@ class TransformerConfig(Choice):
     label_loss: float = 0.0
     """Weight of the cross-entropy of a source word's label, such as its part of speech, on the encoder's output, beside
     that of a target token; for a task that labels words. Not in the paper."""
-    positions: Literal["sinusoid", "sinusoid_t2t", "learned", "rotary", "none"] = "sinusoid"
+    positions: Literal["sinusoid", "sinusoid_t2t", "learned", "rotary", "relative", "none"] = "sinusoid"
     """sinusoid: section 3.5. sinusoid_t2t: the released code's wavelengths, all sines before all cosines.
     learned: row E of Table 3. rotary: queries and keys of self-attention are rotated by position (Su et al., 2021).
-    none: no positions."""
+    relative: keys and values of self-attention depend on the distance (Shaw et al., 2018). none: no positions."""
+    relative_distance: int = 16
+    """Farthest distance that has vectors of its own with positions=relative; those beyond share the last ones."""
     max_positions: int = 256
     """Longest sentence with positions=learned, eos included; sinusoids have no limit."""
     share_embeddings: Literal["shared", "target", "none"] = "shared"
     """shared: source, target and softmax are one matrix (section 3.4), which needs a joint vocabulary.
     target: target and softmax are one. none: three matrices."""
-    attention_score: Literal["scaled_dot", "dot"] = "scaled_dot"
-    """scaled_dot: q k / sqrt(d_k), the paper's. dot: q k, which section 3.2.1 compares it with."""
+    attention_score: Literal["scaled_dot", "dot", "additive"] = "scaled_dot"
+    """scaled_dot: q k / sqrt(d_k), the paper's. dot: q k. additive: u tanh(q + k) (Bahdanau et al., 2015), which takes
+    d_k times the memory. Section 3.2.1 compares them."""
     self_attention: Literal["full", "restricted"] = "full"
     """restricted: a position sees those of a neighbourhood only (section 4), in time linear in the length."""
     neighbourhood: int = 15
@@ -82,7 +87,8 @@ class TransformerConfig(Choice):
     numbers on a CPU."""
 
     def __post_init__(self) -> None:
-        sizes = ("n_encoder_layers", "n_decoder_layers", "d_model", "d_ff", "n_heads", "d_k", "d_v", "max_positions")
+        sizes = ("n_encoder_layers", "n_decoder_layers", "d_model", "d_ff", "n_heads", "n_kv_heads", "d_k", "d_v")
+        sizes += ("max_positions", "relative_distance")
         refuse_outside("arch", self, **dict.fromkeys(sizes, at_least(1)))
         values = ("dropout", "attention_dropout", "relu_dropout")
         words_and_layers = ("src_word_dropout", "tgt_word_dropout", "decoder_layer_drop")
@@ -91,10 +97,13 @@ class TransformerConfig(Choice):
         if self.label_loss and self.words == "tokens":
             raise ConfigError("arch.label_loss is of words, not of arch.words=tokens; give arch.words=pooled")
         refuse_outside("arch", self, neighbourhood=at_least(1))
-        if self.positions == "rotary" and (self.d_k or self.d_model // self.n_heads) % 2:
-            raise ConfigError("arch.positions=rotary rotates pairs of values: the width of a query (d_k) must be even")
-        if self.positions == "rotary" and self.self_attention == "restricted":
-            raise ConfigError("arch.positions=rotary and arch.self_attention=restricted exclude each other")
+        if self.positions == "rotary":
+            self._check_rotary()
+        if self.n_kv_heads and self.n_heads % self.n_kv_heads:
+            raise ConfigError(
+                f"arch.n_heads={self.n_heads} must be a multiple of arch.n_kv_heads={self.n_kv_heads}, whose heads are "
+                "shared by equally many"
+            )
         if self.neighbourhood % 2 == 0:
             raise ConfigError(f"arch.neighbourhood={self.neighbourhood} has no middle; give an odd number")
         if self.cross_attention == "none" and self.guide == "none":
@@ -111,6 +120,13 @@ class TransformerConfig(Choice):
             raise ConfigError(
                 f"arch.d_model={self.d_model} must be even to hold sines and cosines; or give arch.positions=learned"
             )
+
+    def _check_rotary(self) -> None:
+        if (self.d_k or self.d_model // self.n_heads) % 2:
+            raise ConfigError("arch.positions=rotary rotates pairs of values: the width of a query (d_k) must be even")
+        for name, value in (("self_attention", "restricted"), ("attention_score", "additive")):
+            if getattr(self, name) == value:
+                raise ConfigError(f"arch.positions=rotary and arch.{name}={value} exclude each other")
 
 
 @hookimpl

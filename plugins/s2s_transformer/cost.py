@@ -28,15 +28,17 @@ def forward_operations(config: TransformerConfig, vocab: Vocab, src: Sequence[in
     source, target = np.asarray(src, dtype=float), np.asarray(tgt, dtype=float)
     n_src, n_tgt = source.sum(), target.sum()
     attended = h.n * (h.d_k + h.d_v)  # by a query, at each key
-    two_maps = attended * d  # to queries and from values; or to keys and values
+    to_queries_and_out, to_keys_values = attended * d, h.of_keys * (h.d_k + h.d_v) * d
+    at_distances = attended * (2 * config.relative_distance + 1) if config.positions == "relative" else 0
     feed_forward = (3 if config.gated else 2) * d * config.d_ff
     seen_src, seen_tgt = (source**2).sum(), (target**2).sum() / 2
     if config.self_attention == "restricted":
         reach = config.neighbourhood // 2
         seen_src = 2 * _near(source, reach) - n_src
         seen_tgt = _near(target, reach)
-    encoder = n_src * (2 * two_maps + feed_forward) + attended * seen_src
-    decoder = n_tgt * (3 * two_maps + feed_forward) + n_src * two_maps
+    own = to_queries_and_out + to_keys_values + at_distances + feed_forward
+    encoder = n_src * own + attended * seen_src
+    decoder = n_tgt * (own + to_queries_and_out) + n_src * to_keys_values
     decoder += attended * (seen_tgt + (source * target).sum())
     layers = config.n_encoder_layers * encoder + config.n_decoder_layers * decoder
     return float(2 * (layers + n_tgt * d * vocab.tgt))

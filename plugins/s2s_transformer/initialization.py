@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from s2s.nn import Embeddings, LearnedPositions, Projections
+from s2s_transformer.explicit import Additive, Relative
 
 
 @torch.no_grad()
@@ -16,7 +17,7 @@ def init_weights(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, nn.Linear):
             _init_linear(module)
-        elif isinstance(module, nn.LayerNorm | nn.RMSNorm):
+        elif isinstance(module, nn.LayerNorm | nn.RMSNorm | Additive | Relative):
             module.reset_parameters()
         elif isinstance(module, LearnedPositions):
             nn.init.normal_(module.weight, std=module.weight.size(1) ** -0.5)

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from s2s.backend import add_norm
 from s2s.nn import CrossAttention, Dropout, Heads, KeysValues, Layout, Linear, SelfAttention
-from s2s_transformer.scores import ScoredCrossAttention, ScoredSelfAttention
+from s2s_transformer.scores import AdaptedCrossAttention, AdaptedSelfAttention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -108,19 +108,22 @@ class ResidualConnection(nn.Module):
 
 
 def self_attention(config: TransformerConfig) -> SelfAttention:
-    """Self-attention with the scores that the configuration names."""
-    unscaled, rotary = config.attention_score == "dot", config.positions == "rotary"
-    kind = ScoredSelfAttention if unscaled or rotary else SelfAttention
-    attention = kind(config.d_model, heads(config), config.attention_dropout)
-    if isinstance(attention, ScoredSelfAttention):
-        attention.unscaled, attention.rotary = unscaled, rotary
-    return attention
+    """Self-attention with the scores and heads that the configuration names."""
+    if not is_adapted(config) and config.positions not in ("rotary", "relative"):
+        return SelfAttention(config.d_model, heads(config), config.attention_dropout)
+    return AdaptedSelfAttention(config, heads(config))
 
 
 def cross_attention(config: TransformerConfig) -> CrossAttention:
-    """Attention to the source with the scores that the configuration names."""
-    kind = ScoredCrossAttention if config.attention_score == "dot" else CrossAttention
-    return kind(config.d_model, heads(config), config.attention_dropout)
+    """Attention to the source with the scores and heads that the configuration names."""
+    if not is_adapted(config):
+        return CrossAttention(config.d_model, heads(config), config.attention_dropout)
+    return AdaptedCrossAttention(config, heads(config))
+
+
+def is_adapted(config: TransformerConfig) -> bool:
+    """Whether scores or heads are not the paper's."""
+    return config.attention_score != "scaled_dot" or heads(config).of_keys != config.n_heads
 
 
 def heads(config: TransformerConfig) -> Heads:
@@ -130,6 +133,7 @@ def heads(config: TransformerConfig) -> Heads:
         config.n_heads,
         d_k=width if config.d_k is None else config.d_k,
         d_v=width if config.d_v is None else config.d_v,
+        n_kv=config.n_kv_heads,
     )
 
 
@@ -148,8 +152,10 @@ def departures(config: TransformerConfig) -> list[str]:
     """What the configuration has that neither the paper's layers nor exported formats do, as a user sets it."""
     options = {"norm_kind": "layer", "gated": False, "attention_score": "scaled_dot", "self_attention": "full"}
     given = {name: getattr(config, name) for name, paper in options.items() if getattr(config, name) != paper}
-    if config.positions == "rotary":
-        given["positions"] = "rotary"
+    if config.positions in ("rotary", "relative"):
+        given["positions"] = config.positions
+    if heads(config).of_keys != config.n_heads:
+        given["n_kv_heads"] = config.n_kv_heads
     return [f"arch.{name}={str(value).lower()}" for name, value in given.items()]
 
 

@@ -63,7 +63,8 @@ class Transformer(Seq2Seq):
         super().__init__()
         self.config, self.vocab = config, vocab
         flash = heads(config).d_k == heads(config).d_v and config.attention_dropout == 0  # what it asks for
-        self.packs = flash and config.self_attention == "full"
+        products = config.attention_score != "additive" and config.positions != "relative"
+        self.packs = flash and products and config.self_attention == "full"
         self.embeddings = Embeddings(vocab, config.d_model, config.share_embeddings)
         self.src_positions, self.tgt_positions = positions(config), positions(config)
         self.dropout = Dropout(config.dropout)

@@ -16,7 +16,7 @@ Positions = Sinusoids | LearnedPositions
 
 def positions(config: TransformerConfig) -> Positions | None:
     """What `arch.positions` names; encoder and decoder each have their own."""
-    if config.positions in ("none", "rotary"):
+    if config.positions in ("none", "rotary", "relative"):
         return None
     if config.positions == "learned":
         return LearnedPositions(config.max_positions, config.d_model)

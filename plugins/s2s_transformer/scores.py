@@ -1,12 +1,12 @@
-"""Scores other than the paper's: without its scale, or of rotated queries and keys.
+"""Attention with other scores than the paper's, or with fewer heads of keys and values than of queries.
 
-A layout divides every score by sqrt(d_k), so these change queries and keys before it, whatever layout and kernel are.
-Shapes: h heads, T positions, K hypotheses, d width of a query.
+Each is a layout around the layout that says which position sees which, so that sub-layers need not know of it.
+Shapes: h heads of queries, g heads of keys and values, T positions, S keys, K hypotheses, d width of a query.
 """
 
 from __future__ import annotations
 
-__all__ = ["Scored", "ScoredCrossAttention", "ScoredSelfAttention"]
+__all__ = ["AdaptedCrossAttention", "AdaptedSelfAttention", "Grouped", "Scored", "rotate"]
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,59 +14,103 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from s2s.nn import CachedAttention, CrossAttention, Layout, SelfAttention, VarlenLayout
+from s2s.nn import CachedAttention, CrossAttention, Heads, Layout, Padded, SelfAttention, VarlenLayout
+from s2s_transformer.explicit import Additive, DotProduct, Explicit, Relative
 
 if TYPE_CHECKING:
     from s2s.nn import KeysValues
+    from s2s_transformer import TransformerConfig
 
 LONGEST_WAVE = 10_000.0
 
 
+class AdaptedSelfAttention(SelfAttention):
+    """Self-attention with the scores, positions and heads that a configuration names."""
+
+    def __init__(self, config: TransformerConfig, heads: Heads) -> None:
+        super().__init__(config.d_model, heads, config.attention_dropout)
+        self.score = additive_score(config, heads)
+        if config.positions == "relative":
+            self.score = Relative(heads, config.relative_distance)
+        self.unscaled, self.rotary = config.attention_score == "dot", config.positions == "rotary"
+
+    def forward(self, x: Tensor, layout: Layout) -> Tensor:
+        """[..., T, D] -> [..., T, D]"""
+        adapted = with_heads_and_score(layout, self.heads, self.score)
+        return super().forward(x, Scored(adapted, self.unscaled, positions(layout, x) if self.rotary else None))
+
+
+class AdaptedCrossAttention(CrossAttention):
+    """Attention to the source with the scores and heads that a configuration names."""
+
+    def __init__(self, config: TransformerConfig, heads: Heads) -> None:
+        super().__init__(config.d_model, heads, config.attention_dropout)
+        self.score, self.unscaled = additive_score(config, heads), config.attention_score == "dot"
+
+    def forward(self, x: Tensor, memory: KeysValues, layout: Layout) -> Tensor:
+        """[..., T, D] -> [..., T, D]"""
+        adapted = with_heads_and_score(layout, self.heads, self.score)
+        return super().forward(x, memory, Scored(adapted, self.unscaled, None))
+
+
+def additive_score(config: TransformerConfig, heads: Heads) -> DotProduct | None:
+    """None: the score is a product, which a kernel computes."""
+    return Additive(heads) if config.attention_score == "additive" else None
+
+
+def with_heads_and_score(layout: Layout, heads: Heads, score: DotProduct | None) -> Layout:
+    """The layout with scores of its own, or for fewer heads of keys and values."""
+    if score is not None:
+        assert isinstance(layout, Padded | CachedAttention), "such scores are computed of padded sentences alone"
+        return Explicit(layout, score)
+    return layout if heads.of_keys == heads.n else Grouped(layout)
+
+
 @dataclass
 class Scored:
-    """A layout that is given other queries and keys."""
+    """A layout that is given other queries and keys; it divides every score by sqrt(d_k)."""
 
     layout: Layout
     unscaled: bool
     """Scores are q k."""
-    rotary: bool
-    """Queries and keys are rotated by angles that grow with the position (Su et al., 2021)."""
+    position: Tensor | None
+    """Queries and keys are rotated by angles that grow with it (Su et al., 2021); None: they are not."""
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
         """q, k [..., h, T, d], v [..., h, T, d_v] -> [..., h, T, d_v]"""
-        if self.rotary:
-            position = positions(self.layout, q)
-            q, k = rotate(q, position), rotate(k, position)
+        if self.position is not None:
+            q, k = rotate(q, self.position), rotate(k, self.position)
         if self.unscaled:
             q = q * q.size(-1) ** 0.5
         return self.layout.attend(q, k, v, dropout)
 
 
-class ScoredSelfAttention(SelfAttention):
-    """Self-attention with such scores."""
+@dataclass
+class Grouped:
+    """Heads of queries in g groups, of which each shares a head of keys and values (Ainslie et al., 2023)."""
 
-    unscaled = rotary = False
+    layout: Layout
 
-    def forward(self, x: Tensor, layout: Layout) -> Tensor:
-        """[..., T, D] -> [..., T, D]"""
-        return super().forward(x, Scored(layout, self.unscaled, self.rotary))
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
+        """q [..., h, T, d], k [..., g, S, d], v [..., g, S, d_v] -> [..., h, T, d_v]"""
+        if isinstance(self.layout, CachedAttention):
+            return Explicit(self.layout, DotProduct()).attend(q, k, v, dropout)
+        n_shared = q.size(-3) // k.size(-3)
+        if type(self.layout) is Padded and not self.layout.causal:  # a group's queries, as if of one head
+            folded = q.unflatten(-3, (-1, n_shared)).flatten(-3, -2)  # [..., g, n_shared * T, d]
+            out = self.layout.attend(folded, k, v, dropout)
+            return out.unflatten(-2, (n_shared, -1)).flatten(-4, -3)
+        k, v = (x.repeat_interleave(n_shared, dim=-3) for x in (k, v))
+        return self.layout.attend(q, k, v, dropout)
 
 
-class ScoredCrossAttention(CrossAttention):
-    """Attention to the source with scores q k."""
-
-    def forward(self, x: Tensor, memory: KeysValues, layout: Layout) -> Tensor:
-        """[..., T, D] -> [..., T, D]"""
-        return super().forward(x, memory, Scored(layout, unscaled=True, rotary=False))
-
-
-def positions(layout: Layout, q: Tensor) -> Tensor:
-    """Of each query, in the shape of q [..., h, T, d] without its last dimension, or one that broadcasts to it."""
+def positions(layout: Layout, x: Tensor) -> Tensor:
+    """Of each query of x [..., T, D], in the shape of [..., h, T], or one that broadcasts to it."""
     if isinstance(layout, CachedAttention):
         return layout.paths.length[:, None, None] - 1  # of the newest token, [B, 1, 1]
     if isinstance(layout, VarlenLayout):
         return layout.queries.positions  # [N]
-    return torch.arange(q.size(-2), device=q.device)
+    return torch.arange(x.size(-2), device=x.device)
 
 
 def rotate(x: Tensor, position: Tensor) -> Tensor:

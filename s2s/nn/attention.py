@@ -114,6 +114,13 @@ class Heads:
     n: int
     d_k: int
     d_v: int
+    n_kv: int | None = None
+    """Heads of keys and values, each shared by n / n_kv heads of queries; None: n"""
+
+    @property
+    def of_keys(self) -> int:
+        """Heads of keys and values."""
+        return self.n if self.n_kv is None else self.n_kv
 
 
 class KeysValues(NamedTuple):
@@ -131,12 +138,14 @@ class SelfAttention(nn.Module):
     def __init__(self, d_model: int, heads: Heads, dropout: float) -> None:
         super().__init__()
         self.heads, self.dropout = heads, dropout
-        self.qkv = Projections(d_model, (heads.n * heads.d_k, heads.n * heads.d_k, heads.n * heads.d_v))
+        n, n_kv = heads.n, heads.of_keys
+        self.qkv = Projections(d_model, (n * heads.d_k, n_kv * heads.d_k, n_kv * heads.d_v))
         self.out = Linear(heads.n * heads.d_v, d_model)
 
     def forward(self, x: Tensor, layout: Layout) -> Tensor:
         """[..., T, D] -> [..., T, D]"""
-        q, k, v = (split_heads(part, self.heads.n) for part in self.qkv(x))
+        q, k, v = self.qkv(x)
+        q, k, v = split_heads(q, self.heads.n), *(split_heads(part, self.heads.of_keys) for part in (k, v))
         return self.out(merge_heads(layout.attend(q, k, v, self.dropout if self.training else 0.0)))
 
 
@@ -147,13 +156,13 @@ class CrossAttention(nn.Module):
         super().__init__()
         self.heads, self.dropout = heads, dropout
         self.q = Linear(d_model, heads.n * heads.d_k)
-        self.kv = Projections(d_model, (heads.n * heads.d_k, heads.n * heads.d_v))
+        self.kv = Projections(d_model, (heads.of_keys * heads.d_k, heads.of_keys * heads.d_v))
         self.out = Linear(heads.n * heads.d_v, d_model)
 
     def keys_values(self, memory: Tensor) -> KeysValues:
         """[..., S, D] -> keys and values [..., h, S, d]"""
         k, v = self.kv(memory)
-        return KeysValues(split_heads(k, self.heads.n), split_heads(v, self.heads.n))
+        return KeysValues(split_heads(k, self.heads.of_keys), split_heads(v, self.heads.of_keys))
 
     def forward(self, x: Tensor, memory: KeysValues, layout: Layout) -> Tensor:
         """[..., T, D] -> [..., T, D]"""

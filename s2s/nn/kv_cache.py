@@ -170,7 +170,7 @@ class KVCacheState(State):
 
 def empty_kv_cache(sentence: Tree, n_sentences: int, layers: Sequence[Heads], like: Tensor) -> KVCacheState:
     """Before the first token: one empty path for each sentence, for layers with such heads; dtype as in `like`."""
-    widths = [heads.n * (heads.d_k + heads.d_v) for heads in layers]
+    widths = [heads.of_keys * (heads.d_k + heads.d_v) for heads in layers]
     zeros = torch.zeros(n_sentences, dtype=torch.long, device=like.device)
     return KVCacheState(
         sentence=sentence,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,12 +23,13 @@ from torch.nn import functional as F
 from s2s.backend.linear import prepack
 from s2s.data.packing import pack
 from s2s.errors import ConfigError
-from s2s.nn.attention import KERNELS, Padded, SelfAttention
+from s2s.nn.attention import KERNELS, Heads, Padded, SelfAttention
 from s2s.nn.linear import Linear
 from s2s_testing import VOCAB, check_arch
 from s2s_testing.incremental import LENGTHS, batch_of, pairs
 from s2s_transformer import TransformerConfig
 from s2s_transformer.cost import forward_operations
+from s2s_transformer.explicit import Additive, Explicit, Relative
 from s2s_transformer.intermediate import intermediate
 from s2s_transformer.layers import FeedForward
 from s2s_transformer.restricted import Restricted
@@ -40,6 +42,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "restricted": {"self_attention": "restricted", "neighbourhood": 3},
     "rotary": {"positions": "rotary"},
     "dot": {"attention_score": "dot"},
+    "additive": {"attention_score": "additive"},
+    "relative": {"positions": "relative", "relative_distance": 2},
+    "grouped": {"n_kv_heads": 1},
     "rms": {"norm_kind": "rms"},
     "gated": {"gated": True, "activation": "silu"},
     "all": {
@@ -50,7 +55,17 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "activation": "silu",
         "norm": "pre",
     },
+    "shared": {
+        "n_heads": 4,
+        "n_kv_heads": 2,
+        "positions": "relative",
+        "relative_distance": 1,
+        "self_attention": "restricted",
+        "neighbourhood": 5,
+    },
+    "grouped_rotary": {"n_heads": 4, "n_kv_heads": 2, "positions": "rotary"},
 }
+PADDED = ("restricted", "additive", "relative", "shared")
 SLOW = ("dot", "rms", "gated", "rotary")
 EACH = pytest.mark.parametrize("name", OPTIONS)
 
@@ -69,7 +84,7 @@ def test_the_contract_is_kept(name: str) -> None:
     check_arch(plugins().registry.get("arch", "transformer"), config(name))
 
 
-@pytest.mark.parametrize("name", ["restricted", "all"])
+@pytest.mark.parametrize("name", ["restricted", "all", "additive", "relative", "grouped"])
 def test_searches_and_ensembles_take_it(name: str) -> None:
     assert_searched(build(name))
     assert_ensembles(build(name))
@@ -85,7 +100,7 @@ def test_16_and_8_bits_give_nearly_the_same(name: str) -> None:
 @torch.no_grad()
 def test_packed_batches_give_the_same_or_are_refused(name: str) -> None:
     model = build(name)
-    assert model.packs == (name != "restricted")
+    assert model.packs == (name not in PADDED)
     if not model.packs:
         return
     batch, packed = batch_of(VOCAB), pack(pairs(VOCAB), VOCAB)
@@ -108,7 +123,7 @@ def test_no_exported_format_gets_what_it_cannot_say(name: str) -> None:
         intermediate(config(name), build(name))
 
 
-@pytest.mark.parametrize("name", ["dot", "rms", "gated", "rotary"])
+@pytest.mark.parametrize("name", ["dot", "rms", "gated", "rotary", "additive", "relative", "grouped"])
 def test_operations_are_what_a_counter_counts(name: str) -> None:
     hidden = 2 * 3 * 5 * 5 * (2 * 16)  # a counter counts both halves of what a causal mask hides
     assert_operations(build(name, attention="math"), hidden)
@@ -122,6 +137,9 @@ def test_parameters_are_what_arithmetic_says() -> None:
     assert {count(name) for name in ("restricted", "rotary", "dot")} == {plain}
     assert count("gated") == plain + layers * (16 + 1) * 24
     assert count("rms") == plain - (2 * 1 + 3 * 2) * 16  # no biases
+    assert count("additive") == plain + 5 * 16  # u of each head of five attentions
+    assert count("relative") == plain + layers * 2 * 5 * 8
+    assert count("grouped") == plain - 5 * 2 * (16 + 1) * 8  # one head of keys and of values less
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -190,6 +208,63 @@ def test_a_rotation_is_a_product_of_complex_numbers_and_scores_know_the_distance
 
 
 @torch.no_grad()
+def test_an_additive_score_is_its_equation() -> None:
+    """Bahdanau et al. (2015), section A.1.2, position by position."""
+    torch.manual_seed(0)
+    heads = Heads(2, 3, 4)
+    score, (q, k, v) = Additive(heads).double(), (torch.randn(1, 2, n, d).double() for n, d in ((4, 3), (5, 3), (5, 4)))
+    expected = torch.empty(1, 2, 4, 4, dtype=torch.float64)
+    for h, t in itertools.product(range(2), range(4)):
+        weights = torch.stack([score.u[h] @ (q[0, h, t] + k[0, h, s]).tanh() for s in range(5)]).softmax(0)
+        expected[0, h, t] = weights @ v[0, h]
+    found = Explicit(Padded(KERNELS["math"]), score).attend(q, k, v, 0.0)
+    torch.testing.assert_close(found, expected)
+
+
+@torch.no_grad()
+def test_relative_positions_are_their_equations() -> None:
+    """Shaw et al. (2018), equations 3 and 4, position by position, causal."""
+    torch.manual_seed(0)
+    score = Relative(Heads(2, 3, 4), reach=2).double()
+    q, k, v = (torch.randn(1, 2, 6, d, dtype=torch.float64) for d in (3, 3, 4))
+    expected = torch.empty(1, 2, 6, 4, dtype=torch.float64)
+    for h, t in itertools.product(range(2), range(6)):
+        rows = [max(-2, min(2, s - t)) + 2 for s in range(t + 1)]
+        e = torch.stack([q[0, h, t] @ (k[0, h, s] + score.keys[row]) / 3**0.5 for s, row in enumerate(rows)])
+        read = torch.stack([v[0, h, s] + score.values[row] for s, row in enumerate(rows)])
+        expected[0, h, t] = e.softmax(0) @ read
+    found = Explicit(Padded(KERNELS["math"], causal=True), score).attend(q, k, v, 0.0)
+    torch.testing.assert_close(found, expected)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ["grouped", "grouped_rotary"])
+def test_shared_keys_are_a_model_whose_heads_have_equal_keys(name: str) -> None:
+    """Ainslie et al. (2023): the full model with each shared head repeated."""
+    grouped, batch = build(name), batch_of(VOCAB)
+    full = build(name, n_kv_heads=None)
+    n, width = grouped.config.n_heads // heads_of_keys(grouped), 16 // grouped.config.n_heads
+    repeat = lambda x: x.unflatten(0, (-1, width)).repeat_interleave(n, dim=0).flatten(0, 1)  # noqa: E731
+    weights = grouped.state_dict()
+    for key, weight in weights.items():
+        if ".qkv." in key:
+            q, kv = weight[:16], weight[16:].chunk(2)
+            weights[key] = torch.cat([q, *map(repeat, kv)])
+        elif ".kv." in key:
+            weights[key] = torch.cat([*map(repeat, weight.chunk(2))])
+    full.load_state_dict(weights)
+    given = batch.src, batch.src_pad, batch.tgt_in
+    torch.testing.assert_close(grouped(*given), full(*given))
+    nodes = [model.start(model.encode(*given[:2])).nodes[0].size(-1) for model in (grouped, full)]  # type: ignore[attr-defined]
+    assert nodes[0] * n == nodes[1]  # the cache is as much smaller
+
+
+def heads_of_keys(model: Transformer) -> int:
+    assert model.config.n_kv_heads
+    return model.config.n_kv_heads
+
+
+@torch.no_grad()
 def test_a_gated_layer_is_its_equation() -> None:
     """Shazeer (2020), equation 6, with biases."""
     torch.manual_seed(0)
@@ -223,8 +298,14 @@ def test_maps_of_attention_are_those_of_the_option(name: str) -> None:
         hook = attention.out.register_forward_pre_hook(lambda _, given: seen.update(heads=given[0]))
         model.encode(batch.src, batch.src_pad)
         hook.remove()
-    values = seen["qkv"][2].unflatten(-1, (2, -1)).transpose(1, 2)
-    expected = (weights @ values).transpose(1, 2).flatten(2)
+    values = seen["qkv"][2].unflatten(-1, (attention.heads.of_keys, -1)).transpose(1, 2)
+    values = values.repeat_interleave(weights.size(1) // values.size(1), dim=1)
+    distance = torch.arange(weights.size(-1)) - torch.arange(weights.size(-1))[:, None]
+    score = getattr(attention, "score", None)
+    read = (
+        weights @ values if score is None else score.read(weights, values, distance[None].expand(len(weights), -1, -1))
+    )
+    expected = read.transpose(1, 2).flatten(2)
     real = ~batch.src_pad
     torch.testing.assert_close(seen["heads"][real], expected[real])
     assert len(LENGTHS) == len(weights)
@@ -236,8 +317,11 @@ def test_maps_of_attention_are_those_of_the_option(name: str) -> None:
         ({"neighbourhood": 4}, "odd"),
         ({"positions": "rotary", "d_k": 3, "d_v": 3}, "even"),
         ({"positions": "rotary", "self_attention": "restricted"}, "exclude"),
+        ({"positions": "rotary", "attention_score": "additive"}, "exclude"),
+        ({"n_kv_heads": 3}, "multiple of"),
+        ({"n_kv_heads": 0}, "at least 1"),
     ],
-    ids=["no middle", "odd width", "both"],
+    ids=["no middle", "odd width", "rotary and restricted", "rotary and additive", "uneven groups", "no keys"],
 )
 def test_what_cannot_be_is_refused(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):

@@ -22,7 +22,9 @@ LIMIT = 8 * 2**30
 COMMANDS = [["task=translation", "arch=transformer_big"], ["task=parsing"], ["task=parsing", "recipe=none"]]
 
 
-@pytest.mark.parametrize("flags", [["--dry-run"], ["train.steps=1", "valid.sentences=4"]], ids=["dry", "train"])
+@pytest.mark.parametrize(
+    "flags", [["--dry-run"], ["train.steps=1", "train.tokens=2000", "valid.sentences=4"]], ids=["dry", "train"]
+)
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_it_trains_in_8_gib(tmp_path: Path, command: list[str], flags: list[str]) -> None:
     limited = (

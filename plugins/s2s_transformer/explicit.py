@@ -1,0 +1,145 @@
+"""Attention that holds all scores: for scores that no kernel computes, and for keys that several heads share.
+
+Shapes: B sentences, h heads of queries, g heads of keys and values, T queries, S keys, K hypotheses, d = d_k.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Additive", "DotProduct", "Explicit", "Relative"]
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from s2s.nn import CachedAttention, Heads, Padded, PaddedWithWeights, apply_dropout
+
+BLOCKED = -3e4
+"""Finite, so that a row that sees nothing is not NaN; exp of it is 0, and fp16 can hold it"""
+
+
+class DotProduct(nn.Module):
+    """The paper's score, q k / sqrt(d_k)."""
+
+    def scores(self, q: Tensor, k: Tensor, distance: Tensor) -> Tensor:
+        """q [B, h, T, d], k [B, h, S, d] -> [B, h, T, S]; distance, of the key from the query, [B or 1, T, S]"""
+        del distance
+        return (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)
+
+    def read(self, weights: Tensor, v: Tensor, distance: Tensor) -> Tensor:
+        """weights [B, h, T, S], v [B, h, S, d_v] -> [B, h, T, d_v]"""
+        del distance
+        return weights @ v
+
+
+class Additive(DotProduct):
+    """u tanh(q + k) with a vector u for each head (Bahdanau et al., 2015, section A.1.2), which section 3.2.1 compares
+    with the product. Time and memory grow with T S h d."""
+
+    def __init__(self, heads: Heads) -> None:
+        super().__init__()
+        self.u = nn.Parameter(torch.empty(heads.n, heads.d_k))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Glorot-uniform, of a map from d to 1."""
+        nn.init.uniform_(self.u, -1, 1)
+        with torch.no_grad():
+            self.u *= (6 / (self.u.size(1) + 1)) ** 0.5
+
+    def scores(self, q: Tensor, k: Tensor, distance: Tensor) -> Tensor:
+        """q [B, h, T, d], k [B, h, S, d] -> [B, h, T, S]"""
+        del distance
+        together = (q[..., :, None, :] + k[..., None, :, :]).tanh()  # [B, h, T, S, d]
+        return (together @ self.u[:, None, :, None].to(q.dtype)).squeeze(-1)
+
+
+class Relative(DotProduct):
+    """q (k + a_ij) / sqrt(d_k), and values v + b_ij, with vectors for each distance up to `reach`, which all heads of a
+    layer share (Shaw et al., 2018, equations 3 and 4)."""
+
+    def __init__(self, heads: Heads, reach: int) -> None:
+        super().__init__()
+        self.reach = reach
+        self.keys = nn.Parameter(torch.empty(2 * reach + 1, heads.d_k))
+        self.values = nn.Parameter(torch.empty(2 * reach + 1, heads.d_v))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Glorot-uniform."""
+        nn.init.xavier_uniform_(self.keys)
+        nn.init.xavier_uniform_(self.values)
+
+    def scores(self, q: Tensor, k: Tensor, distance: Tensor) -> Tensor:
+        """q [B, h, T, d], k [B, h, S, d], distance [B or 1, T, S] -> [B, h, T, S]"""
+        q = q * q.size(-1) ** -0.5
+        of_distances = q @ self.keys.to(q.dtype).T  # [B, h, T, 2 * reach + 1]
+        return q @ k.transpose(-2, -1) + of_distances.gather(-1, self._rows(distance, of_distances))
+
+    def read(self, weights: Tensor, v: Tensor, distance: Tensor) -> Tensor:
+        """weights [B, h, T, S], v [B, h, S, d_v] -> [B, h, T, d_v]"""
+        sums = weights.new_zeros(*weights.shape[:-1], len(self.values))  # of the weights at each distance
+        sums = sums.scatter_add(-1, self._rows(distance, sums), weights)
+        return weights @ v + sums @ self.values.to(v.dtype)
+
+    def _rows(self, distance: Tensor, like: Tensor) -> Tensor:
+        """The vectors' numbers, [B, h, T, S]"""
+        rows = distance.clamp(-self.reach, self.reach) + self.reach
+        return rows[:, None].expand(*like.shape[:3], -1)
+
+
+class Seen(NamedTuple):
+    """What queries see."""
+
+    k: Tensor
+    """[B, g, S, d]"""
+    v: Tensor
+    """[B, g, S, d_v]"""
+    bias: Tensor
+    """Broadcast to [B, h, T, S], BLOCKED where nothing may be seen"""
+    distance: Tensor
+    """[B or 1, T, S], of the key from the query"""
+
+
+@dataclass
+class Explicit:
+    """A layout of padded sentences, or of a decoding step, with scores of its own."""
+
+    layout: Padded | CachedAttention
+    score: DotProduct
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
+        """q [B, h, T, d], k [B, g, S, d], v [B, g, S, d_v] -> [B, h, T, d_v]"""
+        layout = self.layout
+        seen = _in_a_step(layout, k, v) if isinstance(layout, CachedAttention) else _padded(layout, q, k, v)
+        k, v = (x.repeat_interleave(q.size(1) // x.size(1), dim=1) for x in (seen.k, seen.v))
+        scores = self.score.scores(q, k, seen.distance)
+        weights = (scores + seen.bias.to(scores.dtype)).softmax(-1)
+        if isinstance(layout, PaddedWithWeights):
+            layout.weights = weights
+        return self.score.read(apply_dropout(weights, dropout).to(v.dtype), v, seen.distance)
+
+
+def _padded(layout: Padded, q: Tensor, k: Tensor, v: Tensor) -> Seen:
+    query, key = torch.arange(q.size(-2), device=q.device)[:, None], torch.arange(k.size(-2), device=q.device)
+    distance, bias = key - query, layout.bias
+    if layout.causal:
+        bias = (distance > 0) * BLOCKED
+    return Seen(k, v, q.new_zeros(1) if bias is None else bias, distance[None])
+
+
+def _in_a_step(layout: CachedAttention, k: Tensor, v: Tensor) -> Seen:
+    """With the newest keys and values [B, g, K, d], which are written into their nodes."""
+    paths, nodes = layout.paths, layout.nodes
+    newest = torch.cat([x.transpose(1, 2).flatten(2) for x in (k, v)], dim=2)  # [B, K, g * (d_k + d_v)]
+    nodes.scatter_(1, paths.newest[..., None].expand_as(newest), newest.to(nodes.dtype))
+    widths = (k.size(1) * k.size(3), v.size(1) * v.size(3))
+    parts = nodes[:, : paths.max_nodes].split(widths, dim=2)
+    keys, values = (x.unflatten(-1, (k.size(1), -1)).transpose(1, 2) for x in parts)  # [B, g, S, d]
+    path = paths.path[..., : paths.max_length]
+    at = torch.arange(path.size(-1), device=path.device)
+    after = at >= paths.length[:, None, None]
+    position = path.new_zeros(*path.shape[:2], paths.max_nodes + 1)
+    position = position.scatter_(2, path.masked_fill(after, paths.max_nodes), at.expand_as(path))[..., :-1]
+    return Seen(keys, values, paths.bias, position - paths.length[:, None, None] + 1)
