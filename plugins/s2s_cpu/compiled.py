@@ -1,8 +1,22 @@
-"""The C sources as a shared library: compiled once per user, and loaded only if nobody else can have changed it."""
+"""The C sources as a shared library: from the wheel, or compiled once per user.
+
+A wheel that was built where there is a compiler holds the library for each level of the processor's instructions, and
+the best that runs here is taken. Otherwise it is compiled for this very processor, and loaded only if nobody else can
+have changed it. The module imports nothing but Python's own library: it also builds what the wheel holds.
+"""
 
 from __future__ import annotations
 
-__all__ = ["UntrustedError", "compile_library", "compiled_library", "find_library"]
+__all__ = [
+    "LEVELS",
+    "SHIPPED",
+    "Level",
+    "UntrustedError",
+    "compile_library",
+    "compiled_library",
+    "find_library",
+    "shipped_library",
+]
 
 import hashlib
 import os
@@ -13,13 +27,38 @@ import subprocess
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 SOURCES = sorted((Path(__file__).parent / "c").glob("*.[ch]"))
 FLAGS = ("-O3", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
+SHIPPED = Path(__file__).parent / "shipped"
+"""Where a wheel has its libraries; they are trusted as the modules beside them are"""
+
+
+class Level(NamedTuple):
+    """A set of instructions for which a wheel holds a library."""
+
+    name: str
+    needs: str
+    """What /proc/cpuinfo calls them, beside those of the levels below"""
+    flags: tuple[str, ...]
+    """Of the compiler"""
+
+
+# System V ABI, AMD64 Architecture Processor Supplement, table 3.1; VNNI is what products of 8-bit integers need.
+LEVELS = {
+    "x86_64": (
+        Level("x86-64-v2", "cx16 lahf_lm popcnt pni ssse3 sse4_1 sse4_2", ("-march=x86-64-v2",)),
+        Level("x86-64-v3", "avx avx2 bmi1 bmi2 f16c fma abm movbe", ("-march=x86-64-v3",)),
+        Level("x86-64-v4", "avx512f avx512bw avx512cd avx512dq avx512vl", ("-march=x86-64-v4",)),
+        Level("x86-64-v4-vnni", "avx512_vnni", ("-march=x86-64-v4", "-mavx512vnni")),
+    ),
+    "aarch64": (Level("armv8-a", "asimd", ("-march=armv8-a",)),),
+}
+"""Of each machine, the lowest first"""
 
 
 class UntrustedError(OSError):
@@ -27,12 +66,16 @@ class UntrustedError(OSError):
 
 
 @contextmanager
-def compiled_library(*, anew: bool) -> Iterator[tuple[Path, str]]:
+def compiled_library(*, anew: bool, shipped: bool = True) -> Iterator[tuple[Path, str]]:
     """The library's path, to be loaded inside the block, and a warning or "".
 
-    It comes from the user's cache, where it is compiled first if it is missing or damaged, or `anew`. Where another
-    user could write to the cache, it is compiled into a private folder that is deleted after the block.
+    It comes from the wheel, unless `anew` or not `shipped`, or from the user's cache, where it is compiled first if it
+    is missing or damaged, or `anew`. Where another user could write to the cache, it is compiled into a private folder
+    that is deleted after the block.
     """
+    if shipped and not anew and (found := shipped_library(SHIPPED, instructions())):
+        yield found, ""
+        return
     try:
         folder, warning = private_cache(), ""
     except OSError as error:
@@ -45,6 +88,27 @@ def compiled_library(*, anew: bool) -> Iterator[tuple[Path, str]]:
     except UntrustedError as error:
         usable, warning = False, f"{error}; compiled again"
     yield (path if usable else compile_library(path)), warning
+
+
+def shipped_library(folder: Path, has: frozenset[str]) -> Path | None:
+    """The library of the highest level whose instructions, and those of all below, a processor has.
+
+    None if a wheel has none for it; one whose contents are not those that were built is passed over.
+    """
+    best = None
+    for level in LEVELS.get(platform.machine(), ()):
+        if not has.issuperset(level.needs.split()):
+            break
+        path = folder / f"{level.name}.so"
+        if path.is_file() and _digest_file(path).is_file() and _digest(path) == _digest_file(path).read_text():
+            best = path
+    return best
+
+
+def instructions() -> frozenset[str]:
+    """What /proc/cpuinfo says that this processor has; nothing where there is no such file."""
+    words = (line.partition(b":")[2].split() for line in _cpuinfo() if line.startswith((b"flags", b"Features")))
+    return frozenset(word.decode() for word in next(words, []))
 
 
 def find_library(path: Path) -> bool:
@@ -61,7 +125,7 @@ def find_library(path: Path) -> bool:
         return False
 
 
-def compile_library(path: Path) -> Path:
+def compile_library(path: Path, march: Sequence[str] = ("-march=native",)) -> Path:
     """Compile the sources into `path`, atomically, for other processes may be loading it."""
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
@@ -69,7 +133,7 @@ def compile_library(path: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         made = Path(folder) / path.name
         sources = [str(source) for source in SOURCES if source.suffix == ".c"]
-        command = [compiler, *FLAGS, "-march=native", *sources, "-o", str(made), "-lm"]
+        command = [compiler, *FLAGS, *march, *sources, "-o", str(made), "-lm"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         if done.returncode:
             raise OSError(f"{compiler} cannot compile {SOURCES[0].parent}: {done.stderr.strip()[:200]}")
@@ -126,8 +190,12 @@ def _digest(path: Path) -> str:
 
 def _processor() -> bytes:
     """What the compiler's choice of instructions depends on."""
+    lines = {line for line in _cpuinfo() if line.startswith((b"flags", b"Features", b"model name"))}
+    return b"".join(sorted(lines)) or platform.processor().encode() + platform.machine().encode()
+
+
+def _cpuinfo() -> list[bytes]:
     try:
-        lines = Path("/proc/cpuinfo").read_bytes().splitlines()
+        return Path("/proc/cpuinfo").read_bytes().splitlines()
     except OSError:
-        return platform.processor().encode() + platform.machine().encode()
-    return b"".join(sorted({line for line in lines if line.startswith((b"flags", b"Features", b"model name"))}))
+        return []

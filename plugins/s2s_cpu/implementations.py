@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from s2s import backend
+import s2s.backend as backend
 from s2s.decoding import fused_steps
 from s2s_cpu import attention, beam_search, label_smoothing, linear_backends, paths, quantization, rows, topk
 from s2s_cpu.beam_search_steps import beam_search_steps

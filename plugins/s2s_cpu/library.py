@@ -68,33 +68,33 @@ def constant(name: str) -> int:
 def native_library() -> NativeLibrary:
     """Found or compiled, and loaded, as S2S_KERNELS says."""
     wanted = os.environ.get("S2S_KERNELS", "auto")
-    if wanted not in ("auto", "torch", "native"):
-        raise ConfigError(f"S2S_KERNELS={wanted}: give auto, torch or native")
+    if wanted not in ("auto", "torch", "native", "compile"):
+        raise ConfigError(f"S2S_KERNELS={wanted}: give auto, torch, native or compile")
     if wanted == "torch":
         return NativeLibrary(None, "torch kernels (S2S_KERNELS=torch)")
     try:
-        return NativeLibrary(_load(), "native kernels")
+        return NativeLibrary(_load(shipped=wanted != "compile"), "native kernels")
     except (OSError, subprocess.SubprocessError) as error:
-        if wanted == "native":
-            raise ConfigError(f"S2S_KERNELS=native: {error}") from error
+        if wanted in ("native", "compile"):
+            raise ConfigError(f"S2S_KERNELS={wanted}: {error}") from error
         return NativeLibrary(None, f"torch kernels ({error})")
 
 
-def _load() -> ctypes.CDLL:
+def _load(*, shipped: bool = True) -> ctypes.CDLL:
     """The functions; a library that does not fit is compiled again, once."""
     try:
-        return _open(anew=False)
+        return _open(anew=False, shipped=shipped)
     except AttributeError:
         pass
     try:
-        return _open(anew=True)
+        return _open(anew=True, shipped=False)
     except AttributeError as error:
         raise OSError(f"the compiled library does not fit: {error}") from error
 
 
-def _open(*, anew: bool) -> ctypes.CDLL:
+def _open(*, anew: bool, shipped: bool) -> ctypes.CDLL:
     """Raises AttributeError if a function is missing or a structure has another size than here."""
-    with compiled_library(anew=anew) as (path, warning):
+    with compiled_library(anew=anew, shipped=shipped) as (path, warning):
         functions = ctypes.CDLL(str(path))
     if warning:
         print(f"warning: {warning}", file=sys.stderr, flush=True)

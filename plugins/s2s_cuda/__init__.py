@@ -10,7 +10,7 @@ from s2s import hookimpl
 @hookimpl
 def s2s_operators() -> None:
     """Let decoding steps be captured; there is nothing to say of a CPU, on which no command captures any."""
-    from s2s import backend
+    import s2s.backend as backend
     from s2s_cuda.decoding_graph import graph_decoding
 
     backend.graph_decoding.implement(graph_decoding, lambda *_: True)

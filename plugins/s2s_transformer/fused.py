@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from torch import nn
 
-from s2s import backend
+import s2s.backend as backend
 from s2s.backend import DecoderSublayers, FusedModel, FusedState, TreeCache, linear_function
 from s2s_transformer.layers import DecoderLayer, FeedForward, departures, heads
 

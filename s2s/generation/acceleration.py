@@ -41,7 +41,7 @@ def accelerate(models: Models, device: torch.device, config: GenerateConfig) -> 
     if config.graph and device.type != "cuda":
         raise ConfigError(f"graph=true captures steps on a CUDA device, but device is {device}; leave it out")
     if device.type == "cuda" and config.graph is not False:
-        return f"{device} in {config.precision}, {capture_steps(models.members)}"
+        return f"{device} in {config.precision}, {capture_steps(models.members, wanted=bool(config.graph))}"
     if not on_cpu:
         return f"{device} in {config.precision}"
     keep_freed_memory()
@@ -49,11 +49,16 @@ def accelerate(models: Models, device: torch.device, config: GenerateConfig) -> 
     return f"{device}, {workers}{description()}, {prepack(models.model, config.matmul, config.quantization)}"
 
 
-def capture_steps(models: Sequence[Seq2Seq]) -> str:
-    """Capture the decoding steps of the models whose states support it; says which do."""
+def capture_steps(models: Sequence[Seq2Seq], *, wanted: bool = False) -> str:
+    """Capture the decoding steps of the models whose states support it; says which do.
+
+    wanted: whether the user has asked for it, so that it is an error if no plugin can.
+    """
     captured = [graph_decoding(model) for model in models]
     if all(captured):
         return "steps captured in CUDA graphs"
+    if wanted and not graph_decoding.implementations:
+        raise ConfigError("graph=true: no loaded plugin captures steps; leave it out")
     if not graph_decoding.implementations:
         return "steps eager, since no plugin captures them"
     if not any(captured):

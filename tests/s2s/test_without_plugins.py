@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,12 +10,14 @@ import torch
 from capitals import Capitals
 from table_model import Table
 
+from s2s.backend import graph_decoding, providers
 from s2s.config import Config, GenerateConfig, TrainConfig
 from s2s.data import tokenizer_kind
 from s2s.decoding import BeamConfig, BeamSearch
 from s2s.distributed import OneProcess, World
 from s2s.errors import ConfigError, DataError
 from s2s.generation import Generator, Input, load_ready
+from s2s.generation.acceleration import capture_steps
 from s2s.log import Screen, choose_screen
 from s2s.plugin import Plugins, load_plugins
 from s2s.training.build import _Builder
@@ -23,7 +26,7 @@ from s2s_generate.output import open_output
 if TYPE_CHECKING:
     from pathlib import Path
 
-BLOCKED = "alignment,constraints,ddp,mbr,output_files,screens,sentencepiece,workers"
+BLOCKED = "alignment,batch_size,constraints,cuda,ddp,mbr,output_files,screens,sentencepiece,workers"
 
 
 @pytest.fixture
@@ -79,6 +82,25 @@ def test_one_process_trains(bare: Plugins) -> None:
     assert isinstance(strategy(1), OneProcess)
     with pytest.raises(ConfigError, match=r"train\.strategy=ddp: no such strategy"):
         strategy(2)
+
+
+def test_steps_are_not_captured(bare: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(providers, "waiting", [])
+    monkeypatch.setattr(graph_decoding, "implementations", ())
+    assert capture_steps([Table(30)]) == "steps eager, since no plugin captures them"
+    with pytest.raises(ConfigError, match="graph=true: no loaded plugin captures steps"):
+        capture_steps([Table(30)], wanted=True)
+
+
+def test_memory_is_not_measured(bare: Plugins) -> None:
+    config = Config(train=TrainConfig(micro_tokens="auto"))
+    prepared: Any = SimpleNamespace(train=[])
+    builder = _Builder(config, bare, World(), SimpleNamespace(path="run"), None)  # type: ignore[arg-type]
+    assert builder.fit_batch(None, prepared) == []  # type: ignore[arg-type]
+    assert config.train.micro_tokens is None
+    config.train.tokens = "auto"
+    with pytest.raises(ConfigError, match=r"train\.tokens=auto: no plugin is loaded that measures memory"):
+        builder.fit_batch(None, prepared)  # type: ignore[arg-type]
 
 
 def test_a_run_shows_plain_lines(bare: Plugins) -> None:

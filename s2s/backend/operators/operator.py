@@ -62,8 +62,9 @@ class Operator(Generic[P, R]):
 def description() -> str:
     """Which implementations operators have, and why."""
     said = providers.ask()
-    if not said and os.environ.get("S2S_KERNELS") == "native":
-        raise ConfigError("S2S_KERNELS=native: no plugin has such kernels; S2S_BLOCK_PLUGINS may name it")
+    wanted = os.environ.get("S2S_KERNELS")
+    if not said and wanted in ("native", "compile"):
+        raise ConfigError(f"S2S_KERNELS={wanted}: no plugin has such kernels; S2S_BLOCK_PLUGINS may name it")
     return ", ".join(said) or "torch kernels (no plugin has others)"
 
 

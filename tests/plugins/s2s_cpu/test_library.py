@@ -29,6 +29,7 @@ REPORT = IMPORT + "print(len(OPERATORS['top_k'].implementations) == 1, said)"
 def run(tmp_path: Path, code: str = REPORT, **env: str) -> str:
     """What a new process prints, with a cache of its own."""
     own = {"XDG_CACHE_HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
+    code = f"import {compiled.__name__} as c; c.SHIPPED = c.Path('/nowhere'); {code}"  # also where a wheel is tested
     done = subprocess.run([sys.executable, "-c", code], env={**own, **env}, capture_output=True, text=True, check=False)
     return done.stdout + done.stderr
 
@@ -47,6 +48,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         compiled._digest_file(path).chmod(0o600)
         return path
 
+    monkeypatch.setattr(compiled, "SHIPPED", tmp_path / "nowhere")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(compiled, "compile_library", copy)
     return tmp_path / "s2s"
@@ -240,7 +242,7 @@ def test_without_a_compiler_the_references_are_used_and_the_reason_is_given(tmp_
     assert run(tmp_path, CC="no-such-compiler").startswith("False torch kernels (no C compiler")
     assert run(tmp_path, S2S_KERNELS="torch") == "False torch kernels (S2S_KERNELS=torch)\n"
     assert "S2S_KERNELS=native: no C compiler" in run(tmp_path, CC="no-such-compiler", S2S_KERNELS="native")
-    assert "S2S_KERNELS=fast: give auto, torch or native" in run(tmp_path, S2S_KERNELS="fast")
+    assert "S2S_KERNELS=fast: give auto, torch, native or compile" in run(tmp_path, S2S_KERNELS="fast")
 
 
 def test_a_user_without_a_home_is_told_what_to_give(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,10 +92,11 @@ def test_without_a_plugin_linear_maps_are_left_to_torch() -> None:
         prepack(model, "auto", "int8")
 
 
-def test_native_kernels_that_no_plugin_has_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("wanted", ["native", "compile"])
+def test_kernels_that_no_plugin_has_are_an_error(wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert description() == "torch kernels (no plugin has others)"
-    monkeypatch.setenv("S2S_KERNELS", "native")
-    with pytest.raises(ConfigError, match="S2S_KERNELS=native: no plugin has such kernels"):
+    monkeypatch.setenv("S2S_KERNELS", wanted)
+    with pytest.raises(ConfigError, match=f"S2S_KERNELS={wanted}: no plugin has such kernels"):
         description()
 
 
