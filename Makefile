@@ -65,12 +65,11 @@ test-sanitize: $(READY)
 	chmod +x $(SANITIZED)/cc
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
 		XDG_CACHE_HOME=$(SANITIZED) CC=$(SANITIZED)/cc S2S_KERNELS=native $(BIN)/python -m pytest -q -s -n 0 -p no:cacheprovider \
-		tests/s2s/backend/test_kernels.py tests/s2s/backend/test_kernels_label_smoothing.py tests/s2s/backend/test_operators.py \
-		tests/s2s/backend/test_linear.py tests/plugins/test_transformer_fused_decoder.py
+		tests/plugins/s2s_cpu tests/plugins/test_transformer_fused_decoder.py
 
 # What depends on the installation (commands, presets, C sources, plugins), against the wheel as a user gets it: run from
 # another folder, so that the sources are out of sight.
-WHEEL_TESTS := $(addprefix ../tests/,test_third_party.py plugins/test_transformer.py $(addprefix s2s/,cli backend test_plugin.py compose/test_presets.py))
+WHEEL_TESTS := $(addprefix ../tests/,test_third_party.py plugins/test_transformer.py plugins/s2s_cpu $(addprefix s2s/,cli backend test_plugin.py compose/test_presets.py))
 test-wheel: $(READY)
 	rm -rf build/wheel && mkdir -p build/wheel
 	$(BIN)/python -m build --wheel --outdir build/wheel . > build/wheel.log 2>&1 || (cat build/wheel.log; exit 1)

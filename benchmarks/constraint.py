@@ -23,6 +23,7 @@ from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.model_scores import gather_hypotheses
 from s2s.decoding.request import SearchRequest, search_all
+from s2s.plugin import load_plugins
 from s2s.task import Constraint, Vocab
 from s2s_parsing.constraint import Bounds, TreeConstraint
 from s2s_parsing.linear import FORMS
@@ -91,6 +92,7 @@ def read_one(line: str) -> Tree:
 
 def build_model(device: str) -> Transformer:
     """3 + 3 layers of width 256, untrained."""
+    load_plugins()  # with them come the functions in C
     torch.manual_seed(1)
     config = TransformerConfig(
         n_encoder_layers=3, n_decoder_layers=3, d_model=256, d_ff=1024, n_heads=4, share_embeddings="none"

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from sacrebleu.metrics.bleu import BLEU
 
-from s2s.backend.kernels import references_only
 from s2s.backend.linear import prepack
+from s2s.backend.operators import references_only
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.request import SearchRequest, SentenceQueue, SourceSentence

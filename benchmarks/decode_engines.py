@@ -15,12 +15,13 @@ from typing import Any
 
 import torch
 
-from s2s.backend.kernels import references_only
 from s2s.backend.linear import LinearBackend, prepack
+from s2s.backend.operators import references_only
 from s2s.batch import make_batch
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.request import SearchRequest, SentenceQueue, SourceSentence
+from s2s.plugin import load_plugins
 from s2s.registry import Choice
 from s2s.task import Vocab
 from s2s_export import Exporter, ExportInput
@@ -63,6 +64,7 @@ def build(size: str, seed: int = 0) -> tuple[Transformer, Vocab]:
 
     The last norm lifts the first number of every hidden state, and eos alone answers to it.
     """
+    load_plugins()  # with them come the functions in C
     config, n_symbols = SIZES[size]
     vocab = Vocab(src=n_symbols, tgt=n_symbols, joint=True)
     torch.manual_seed(seed)

@@ -122,11 +122,11 @@ def prepare_text(files: list[Path], place: Path) -> dict[str, Any]:
     """By one thread, with the peak of the process's memory."""
     import torch
 
-    from s2s.backend.device import PeakMemory
     from s2s.compose import compose
     from s2s.config import PrepareConfig
     from s2s.data.preparation import prepare
     from s2s.plugin import load_plugins
+    from s2s_batch_size.peak_memory import PeakMemory
 
     plugins = load_plugins()
     train = f"task.train=[{files[0]},{files[1]}]"

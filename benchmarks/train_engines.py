@@ -18,8 +18,8 @@ from unittest.mock import patch
 import torch
 from torch.nn import functional as F
 
-from s2s.backend.device import PeakMemory, keep_freed_memory
-from s2s.backend.kernels import references_only
+from s2s.backend.device import keep_freed_memory
+from s2s.backend.operators import references_only
 from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.compose import compose
 from s2s.config import Config, TrainConfig
@@ -29,6 +29,7 @@ from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
 from s2s.plugin import load_plugins
 from s2s.training.train_step import TrainStep
+from s2s_batch_size.peak_memory import PeakMemory
 from s2s_ddp.ddp import DDP
 from s2s_optim import AdamConfig
 from s2s_optim.build import adam
@@ -76,6 +77,7 @@ def build(config: TransformerConfig, vocab: Vocab, device: torch.device, **how: 
     """The engine that `how`, in the keys of BASE, describes."""
     if how["peer"]:
         return Engine(Peer(how["peer"], config, vocab, device, DTYPES[how["precision"]]), device)
+    load_plugins()  # with them come the functions in C
     torch.manual_seed(1)
     if how["kept"] and device.type == "cpu":  # as s2s.training.build does
         keep_freed_memory()

@@ -30,6 +30,7 @@ __all__ = [
     "Entry",
     "Example",
     "Guide",
+    "HasAuxiliary",
     "Mean",
     "Memory",
     "Objective",
@@ -79,7 +80,17 @@ if TYPE_CHECKING:
     from s2s.batch import Batch, Packing, SequenceOffsets, batch_by_length, make_batch
     from s2s.corpus import Corpus
     from s2s.model import AttentionMap, Memory, Seq2Seq, State, evaluating
-    from s2s.objective import Auxiliary, Context, Decode, Mean, Objective, SentenceMetric, Sums, rows_without_eos
+    from s2s.objective import (
+        Auxiliary,
+        Context,
+        Decode,
+        HasAuxiliary,
+        Mean,
+        Objective,
+        SentenceMetric,
+        Sums,
+        rows_without_eos,
+    )
     from s2s.task import Constraint, Effect, Encoded, Example, Guide, Rejected, Side, Sources, Task, TokenNames, Vocab
     from s2s.tensors import map_tensors
     from s2s.trained_model import Attention, TrainedModel
@@ -102,6 +113,7 @@ PUBLIC = (
     "s2s.nn",
     "s2s.optim",
     "s2s.run",
+    "s2s.tensors",
     "s2s.training",
 )
 """The modules that a plugin may import."""

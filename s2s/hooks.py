@@ -64,6 +64,10 @@ class Hooks:
     def s2s_register(self, registry: Registry) -> None:
         """Add architectures, tasks, objectives, optimizers, schedules, searches, metrics, recipes, corpora, presets."""
 
+    @hookspec
+    def s2s_operators(self) -> str | None:
+        """Implement operators of `s2s.backend`, when one is first called; says in a few words which, or why none."""
+
     @hookspec(firstresult=True)
     def s2s_help(self, schema: type, topics: Sequence[str], flags: Mapping[str, str], plugins: Plugins) -> str | None:
         """What a command prints for --help: about itself, or about groups, sections, options and choices."""
@@ -154,6 +158,14 @@ class Hooks:
         plugins: Plugins,
     ) -> Mapping[str, Sequence[str]] | None:
         """Check a new model, set or freeze weights, on every rank; gives headings and lines for the first screen."""
+
+    @hookspec
+    def s2s_fit_batch(self, config: Config, train_step: Any, corpora: Sequence[Any], directory: Path) -> Iterable[str]:
+        """Replace train.tokens=auto and train.micro_tokens=auto by numbers, on every rank; lines for the first screen.
+
+        `train_step` is a `s2s.training.TrainStep` before its first update, `corpora` those of training.
+        """
+        return ()
 
     @hookspec
     def s2s_first_screen(self, trainer: TrainerView, seconds: float | None) -> Iterable[tuple[str, str]]:

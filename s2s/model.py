@@ -142,6 +142,9 @@ class Seq2Seq(nn.Module, ABC):
     """Whether `project` and `step` return log-probabilities, which search adds as they are, such as a weighted mean of
     several models; otherwise they return logits, which search normalises."""
 
+    ignores_labels: bool = False
+    """Whether `encode` reads a source as if its `Vocab.labels` were not there; any other model is refused with them"""
+
     @abstractmethod
     def encode(self, src: Tensor, pad: Tensor) -> Memory:
         """src ids [B, S], each ending in eos; pad [B, S], True at padding."""

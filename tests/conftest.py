@@ -6,11 +6,29 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the commands that tests start, too
 
+import pytest
 import torch
 from hypothesis import HealthCheck, settings
+
+from s2s.backend import OPERATORS, description
+from s2s.plugin import load_plugins
 
 torch.set_num_threads(1)
 
 # An example's time says more about who else is at work on the machine than about the code.
 settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared machine")
+
+
+@pytest.fixture(scope="session")
+def plugin_operators() -> str:
+    """Operators as the plugins implement them on this machine; in words."""
+    load_plugins()
+    return description()
+
+
+@pytest.fixture
+def native_operators(plugin_operators: str) -> None:
+    """The same, where C functions are among them."""
+    if not OPERATORS["top_k"].implementations:
+        pytest.skip(plugin_operators)

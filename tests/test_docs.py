@@ -126,9 +126,10 @@ def test_the_tokeniser_of_the_page_is_one_of_translation(here: Path) -> None:
     task = loaded().registry.get("task", "translation").build(config)
     (here / "tokenizer").mkdir()
     task.learn(here / "tokenizer")
-    assert task.src.pieces == ["<pad>", "<unk>", "<s>", "</s>", "b", "a", "c"]
-    assert task.encode_source(["abx"]) == [[5, 4, 1]]
-    assert task.detokenize([5, 4, 1], "") == "ab⁇"
+    assert sorted(task.src.pieces) == ["</s>", "<pad>", "<s>", "<unk>", "a", "b", "c"]
+    (ids,) = task.encode_source(["abx"])
+    assert ids == [task.src.pieces.index("a"), task.src.pieces.index("b"), 1]
+    assert task.detokenize(ids, "") == "ab⁇"
 
 
 def test_reinforcement_learning_of_the_page_is_a_plugin(here: Path) -> None:

@@ -59,6 +59,33 @@ def test_a_state_of_another_version_is_no_bug(here: Path, capsys: Any, state: ob
     assert "step-000004 is whole, but not what this version of s2s saves" in err
 
 
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        *((["split_factor"], value) for value in ("inf", 0, 10**30)),
+        (["trainer", "step"], -1),
+        (["optim", "betas"], {"tuple": [0.9, "x"]}),
+    ],
+    ids=repr,
+)
+def test_a_state_with_a_value_of_another_kind_is_no_bug(
+    here: Path, capsys: Any, place: list[str], value: object
+) -> None:
+    path = here / "runs/x/checkpoints/step-000004"
+    state = json.loads((path / "state.json").read_text())
+    if place[0] == "optim":
+        ((_, groups),) = [pair for pair in state["optim"]["dict"] if pair[0] == "param_groups"]
+        (pair,) = [pair for pair in groups[0]["dict"] if pair[0] == place[1]]
+        pair[1] = value
+    else:
+        (state if len(place) == 1 else state[place[0]])[place[-1]] = value
+    (path / "state.json").write_text(json.dumps(state))
+    write_manifest(path, sorted(file.name for file in path.iterdir() if file.name != "MANIFEST.json"))
+    code, _, err = call("s2s-train", CONTINUED, capsys)
+    assert code == 2
+    assert "step-000004 is whole, but not what this version of s2s saves" in err
+
+
 def test_prepared_data_goes_into_a_folder_that_can_be(here: Path, capsys: Any) -> None:
     for folder, complaint in {"": "give a folder", "~no-such-user/x": "no such user", "a.en": "choose another"}.items():
         code, _, err = call("s2s-prepare", [*SMALL[:3], f"data.prepared={folder}"], capsys)

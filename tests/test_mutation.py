@@ -10,7 +10,7 @@ from folders import ROOT
 from mutation.calls import CallMap, Calls
 from mutation.mutants import mutants
 from mutation.sample import candidates, harmless
-from mutation.selection import BUDGET, rings, select_tests
+from mutation.selection import BUDGET, nearest, select_tests
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,10 +125,13 @@ def test_tests_near_a_module_are_tried_first() -> None:
         "tests/s2s/io/test_lock.py": "",
         "tests/s2s/io/test_lock_crashes.py": "",
     }
-    named, mirrored, others = rings(texts, "s2s/io/lock.py", ["Lock"])
-    assert named == ["tests/s2s/io/test_lock.py", "tests/s2s/io/test_lock_crashes.py"]
-    assert mirrored == ["tests/s2s/io/test_atomic.py"]
-    assert others == ["tests/plugins/test_farther.py", "tests/plugins/test_far.py"]
+    assert nearest(texts, "s2s/io/lock.py", ["Lock"]) == [
+        "tests/s2s/io/test_lock.py",
+        "tests/s2s/io/test_lock_crashes.py",
+        "tests/s2s/io/test_atomic.py",
+        "tests/plugins/test_farther.py",
+        "tests/plugins/test_far.py",
+    ]
 
 
 def test_what_tests_call_is_kept_as_long_as_their_file_is_the_same(tmp_path: Path) -> None:

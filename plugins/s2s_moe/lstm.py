@@ -67,7 +67,8 @@ class MoELSTM(Seq2Seq):
         self.attend = Attention(d)
         self.encoder_mixture, self.decoder_mixture = (mixture(config) for _ in range(2))
         self.dropout = Dropout(config.dropout)
-        self.auxiliary = auxiliary_names(config) if config.mixture else ()
+        if config.mixture:
+            self.auxiliary = auxiliary_names(config)
         self.init_weights()
 
     def encode(self, src: Tensor, pad: Tensor) -> Memory:
@@ -127,12 +128,12 @@ class MoELSTM(Seq2Seq):
         return 2.0 * (sum(src) * per_src + sum(tgt) * per_tgt + attended)
 
     def record_auxiliary(self) -> None:
-        """Record the use of experts; see `s2s.objective.HasAuxiliary`."""
+        """Record the use of experts; see `s2s.HasAuxiliary`."""
         for mixture in self._mixtures():
             mixture.uses = []
 
     def take_auxiliary(self) -> Auxiliary:
-        """The balance losses; see `s2s.objective.HasAuxiliary`."""
+        """The balance losses; see `s2s.HasAuxiliary`."""
         return take_auxiliary(self._mixtures(), self.out.weight.device)
 
     def _decode(self, tgt: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:

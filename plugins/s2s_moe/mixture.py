@@ -86,12 +86,12 @@ class Mixture(Seq2Seq):
         return inner + sum(n_tokens[side] * self._more(layer) for side in n_tokens for layer in self._layers(side))
 
     def record_auxiliary(self) -> None:
-        """Record the use of experts; see `s2s.objective.HasAuxiliary`."""
+        """Record the use of experts; see `s2s.HasAuxiliary`."""
         for layer in self._every_layer():
             layer.uses = []
 
     def take_auxiliary(self) -> Auxiliary:
-        """The balance losses; see `s2s.objective.HasAuxiliary`."""
+        """The balance losses; see `s2s.HasAuxiliary`."""
         return take_auxiliary(self._every_layer(), next(self.parameters()).device)
 
     def _more(self, layer: MixtureLayer) -> int:

@@ -65,6 +65,9 @@ class RNNConfig(Choice):
     its own, before the softmax."""
     words: Literal["tokens", "pooled"] = "tokens"
     """A position of the encoder for every source token, or for every word, whose tokens' embeddings are summed."""
+    label_loss: float = 0.0
+    """Weight of the cross-entropy of a source word's label, such as its part of speech, on the encoder's output, beside
+    that of a target token; for a task that labels words."""
     dropout: float = 0.1
     """On embeddings and on each layer's output, not from step to step (Zaremba et al., 2014)."""
     src_word_dropout: float = 0.0
@@ -81,6 +84,7 @@ class RNNConfig(Choice):
         widths = ("d_model", "d_embedding", "d_projection", "d_factor", "n_groups", "d_attention", "d_readout")
         sizes = (*widths, "n_encoder_layers", "n_decoder_layers")
         refuse_outside("arch", self, **dict.fromkeys(sizes, at_least(1)), residual_from=at_least(0))
+        refuse_outside("arch", self, label_loss=at_least(0))
         shares = ("dropout", "src_word_dropout", "tgt_word_dropout")
         refuse_outside("arch", self, **dict.fromkeys(shares, SHARE), init_range=above(0))
         for wrong, why in (*self._of_cells(), *self._of_attention()):
@@ -121,6 +125,10 @@ class RNNConfig(Choice):
                 not attends and self.start == "zero" and self.guide == "none",
                 "arch.attention=none and arch.start=zero: the decoder would see nothing of the source; give "
                 "arch.start=final or tanh, or an attention",
+            ),
+            (
+                self.label_loss > 0 and self.words == "tokens",
+                "arch.label_loss is of words, not of arch.words=tokens; give arch.words=pooled",
             ),
             (self.input_feeding and not top, "arch.input_feeding=true needs attention with arch.attention_from=top"),
             (

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from s2s import ConfigError, Memory, Seq2Seq, State
-from s2s.nn import Dropout, Guidance, Guided, Linear, SourceWords, WordDropout
+from s2s.nn import Dropout, Guidance, Guided, Linear, SourceWords, WordDropout, WordLabels
 from s2s_recurrent.attention import Attention
 from s2s_recurrent.cells import Cell, Hidden
 from s2s_recurrent.cost import forward_operations
@@ -24,7 +24,7 @@ from s2s_recurrent.encoder import Encoder, d_memory, modules
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s import Side, Vocab
+    from s2s import Auxiliary, Side, Vocab
     from s2s_recurrent import RNNConfig
     from s2s_recurrent.attention import Source
 
@@ -67,13 +67,17 @@ class RNN(Seq2Seq):
         self.decoder = Decoder(config, d_embedding, d_memory(self.encoder))
         d_cell = config.d_projection or config.d_model
         n_starts = config.n_decoder_layers if config.start == "tanh" else 0
-        self.words = SourceWords(vocab)
+        self.words, self.ignores_labels = SourceWords(vocab), config.words == "pooled"
         self.guidance: Guidance | None = None
         if config.guide != "none":
             widths, pooled = (d_embedding, self.decoder.d_readout), config.words == "pooled"
             self.guidance = Guidance(
                 vocab, config.guide, d_memory(self.encoder), widths, pooled=pooled, dropout=config.dropout
             )
+        self.labels: WordLabels | None = None
+        if config.label_loss:
+            self.labels = WordLabels(vocab, d_memory(self.encoder), config.label_loss)
+            self.auxiliary = self.labels.auxiliary
         self.starts = modules(Linear(d_cell, d_cell) for _ in range(n_starts))
         self.softmax = Linear(self.decoder.d_readout, vocab.tgt)
         self.init_weights()
@@ -84,6 +88,8 @@ class RNN(Seq2Seq):
         x, of_x = self.words.pool(self.src.weight, src, pad) if pooled else (self.src(src), pad)
         hidden, finals = self.encoder(self.dropout(self.src_word_dropout(x)), of_x)
         guided = self.guidance.begin(hidden, src, pad) if self.guidance else None
+        if self.labels:
+            self.labels.read(hidden, src, pad)
         if self.config.attention == "none":
             hidden = hidden[:, :, :0]  # the decoder sees nothing of it
         return RecurrentMemory(hidden, of_x, self._first_states(finals), guided)
@@ -123,6 +129,16 @@ class RNN(Seq2Seq):
             y = y + at_input
         decoded, hidden = self.decoder.step(y, hidden, source)
         return self.project(self._guided(decoded.readout, beside)), replace(state, hypothesis=(hidden, guide))
+
+    def record_auxiliary(self) -> None:
+        """See `s2s.HasAuxiliary`, which this is with arch.label_loss."""
+        assert self.labels is not None
+        self.labels.record_auxiliary()
+
+    def take_auxiliary(self) -> Auxiliary:
+        """The loss of the words' labels."""
+        assert self.labels is not None
+        return self.labels.take_auxiliary()
 
     def vocab_rows(self) -> dict[str, Side]:
         """Both embeddings, and the softmax's matrix and bias."""

@@ -7,6 +7,7 @@ __all__ = ["SentencePiece", "Subwords", "Trained", "train_subwords"]
 import io
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
@@ -15,6 +16,7 @@ import sentencepiece
 from s2s import ConfigError, DataError
 from s2s.data import BOS, EOS, MAX_LINE, PAD, UNK, Tokenizer, missing
 from s2s.io import read_bytes, write_file
+from s2s_sentencepiece.sampling import SubwordSampler
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 BLANK, UNKNOWN = "▁", "⁇"
 MAX_BYTES = 4192  # sentencepiece silently skips longer lines
 MAX_LINES = 10_000_000  # more lines do not change the vocabulary, but must fit into memory
-N_SEEDS = (1 << 32) - 1  # 32 bits, of which the last number means none
 N_THREADS = 16  # fixed: the vocabulary of unigram depends on it
 
 
@@ -143,8 +144,8 @@ class SentencePiece:
         train_subwords(lines, path, self.kind, size, character_coverage=character_coverage, option=option)
 
     def load(self, path: Path) -> Subwords:
-        """Read a model of either kind."""
-        return Subwords(path)
+        """Read a model."""
+        return Subwords(path, self.kind)
 
 
 class Subwords(Tokenizer):
@@ -152,8 +153,9 @@ class Subwords(Tokenizer):
 
     library = "sentencepiece"
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, kind: Literal["bpe", "unigram"] = "bpe") -> None:
+        """kind: how other subwords are drawn; a model of either kind encodes as it was trained to."""
+        self.path, self.kind = path, kind
         try:
             model = read_bytes(path)
         except FileNotFoundError:
@@ -178,6 +180,15 @@ class Subwords(Tokenizer):
             raise damaged
         return pieces
 
+    @cached_property
+    def scores(self) -> list[float]:
+        """By id: of unigram a log-probability, of bpe a merge's priority, of which the highest comes first."""
+        return [self._processor.get_score(i) for i in range(self.size)]
+
+    def sampler(self, alpha: float) -> SubwordSampler:
+        """By its kind: a merge is left out with probability alpha, or a segmentation as likely as its own ** alpha."""
+        return SubwordSampler(self.pieces, self.scores, self.kind, alpha)
+
     def encode(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
         """Ids of every line, without bos and eos; the same for any number of threads, which release the GIL.
 
@@ -189,18 +200,6 @@ class Subwords(Tokenizer):
             return self._processor.encode(list(lines), num_threads=threads)
         except (RuntimeError, TypeError):  # a lone surrogate, which UTF-8 cannot encode
             return self._processor.encode([_without_surrogates(line) for line in lines], num_threads=threads)
-
-    def resample(self, ids: Sequence[int], alpha: float, seed: int) -> list[int]:
-        """The text of `ids` in other subwords, drawn by `seed` alone; the same ids where unk hides some of the text.
-
-        BPE-dropout: a merge is left out with probability alpha (Provilkov et al., 2020). Unigram: a segmentation is as
-        likely as its probability to the power of alpha (Kudo, 2018).
-        """
-        if UNK in ids:
-            return list(ids)
-        text = self._processor.decode(list(map(int, ids)))
-        sentencepiece.set_random_generator_seed(seed % N_SEEDS)  # the generator of this thread
-        return self._processor.encode(text, enable_sampling=True, alpha=alpha, nbest_size=-1) or list(ids)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; special tokens are skipped, unk becomes ⁇."""

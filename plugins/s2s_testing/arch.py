@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from s2s import Batch, Vocab, make_batch
+from s2s import Batch, HasAuxiliary, Vocab, load_plugins, make_batch
 from s2s.backend import deterministic_backend, prepack
 from s2s_testing.attention import assert_attention, assert_attention_maps
 from s2s_testing.incremental import LENGTHS, IncrementalDecoding, assert_close, batch_of, pairs, regular
@@ -161,8 +161,11 @@ def assert_trains(model: Seq2Seq, vocab: Vocab = VOCAB, n_steps: int = 60, lr: f
         src = [regular(vocab, (1 + i % 4,), n_tokens=6, seed=16 * step + i).tolist() for i in range(16)]
         batch = make_batch([(s, s) for s in src], vocab)
         optimizer.zero_grad()
+        if isinstance(model, HasAuxiliary):
+            model.record_auxiliary()
         loss = _loss(model, batch)
-        loss.backward()
+        added = model.take_auxiliary().loss if isinstance(model, HasAuxiliary) else 0
+        (loss + added).backward()
         optimizer.step()
         losses.append(loss.item())
     unused = [name for name, p in model.named_parameters() if p.requires_grad and p.grad is None]
@@ -174,6 +177,8 @@ def assert_trains(model: Seq2Seq, vocab: Vocab = VOCAB, n_steps: int = 60, lr: f
 @torch.no_grad()
 def assert_prepacks(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
     """Prepacked linear maps, as decoding on a CPU has them, compute what the model did; it cannot be trained then."""
+    if not prepack.implementations:
+        load_plugins()  # one of them prepacks
     model.eval()
     batch = batch_of(vocab)
     before = _logits(model, batch.src, batch.src_pad, batch.tgt_in)

@@ -47,7 +47,7 @@ def _order(vocab: Vocab, side: Side, seed: int) -> torch.Tensor:
     begins = vocab.word_begins if side == "src" else ()
     effects = vocab.guide.effects if vocab.guide and (side == "tgt" or vocab.joint) else ()
     kinds = [(begins[i] if begins else False, effects[i] if effects else "") for i in range(len(order))]
-    special = {vocab.pad, vocab.unk, vocab.bos, vocab.eos, *vocab.tag_ids}
+    special = {vocab.pad, vocab.unk, vocab.bos, vocab.eos, *vocab.tag_ids, *vocab.labels}
     generator = torch.Generator().manual_seed(seed)
     for kind in dict.fromkeys(kinds):
         ids = torch.tensor([i for i in range(len(order)) if kinds[i] == kind and i not in special], dtype=torch.long)

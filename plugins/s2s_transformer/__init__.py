@@ -61,6 +61,9 @@ class TransformerConfig(Choice):
     """none: the decoder sees of the source what the guide shows, no more."""
     words: Literal["tokens", "pooled"] = "tokens"
     """A position of the encoder for every source token, or for every word, whose tokens' embeddings are summed."""
+    label_loss: float = 0.0
+    """Weight of the cross-entropy of a source word's label, such as its part of speech, on the encoder's output, beside
+    that of a target token; for a task that labels words. Not in the paper."""
     positions: Literal["sinusoid", "sinusoid_t2t", "learned", "rotary", "relative", "none"] = "sinusoid"
     """sinusoid: section 3.5. sinusoid_t2t: the released code's wavelengths, all sines before all cosines.
     learned: row E of Table 3. rotary: queries and keys of self-attention are rotated by position (Su et al., 2021).
@@ -90,6 +93,9 @@ class TransformerConfig(Choice):
         values = ("dropout", "attention_dropout", "relu_dropout")
         words_and_layers = ("src_word_dropout", "tgt_word_dropout", "decoder_layer_drop")
         refuse_outside("arch", self, **dict.fromkeys((*values, *words_and_layers), SHARE), norm_eps=at_least(0))
+        refuse_outside("arch", self, label_loss=at_least(0))
+        if self.label_loss and self.words == "tokens":
+            raise ConfigError("arch.label_loss is of words, not of arch.words=tokens; give arch.words=pooled")
         refuse_outside("arch", self, neighbourhood=at_least(1))
         if self.positions == "rotary":
             self._check_rotary()

@@ -1,4 +1,4 @@
-"""The decoder's steps as functions in C, where they support the configuration and its weights are prepacked."""
+"""The decoder's steps as one call, where a plugin can compute them so."""
 
 from __future__ import annotations
 
@@ -9,20 +9,14 @@ from typing import TYPE_CHECKING
 
 from torch import nn
 
-from s2s.backend import (
-    DecoderSublayers,
-    FusedDecoder,
-    FusedModel,
-    FusedState,
-    PrepackedLinear,
-    TreeCache,
-    linear_function,
-)
+import s2s.backend as backend
+from s2s.backend import DecoderSublayers, FusedModel, FusedState, TreeCache, linear_function
 from s2s_transformer.layers import DecoderLayer, FeedForward, departures, heads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from s2s.backend import FusedDecoder
     from s2s.nn import Embeddings
     from s2s_transformer import TransformerConfig
     from s2s_transformer.decoding import Decoding
@@ -31,21 +25,20 @@ if TYPE_CHECKING:
 def fused_decoder(
     layers: Iterable[DecoderLayer], last_norm: nn.Module, config: TransformerConfig
 ) -> FusedDecoder | None:
-    """Their step as one function in C, with the norm of the stack; None if it does not support the configuration or
-    their weights are not prepacked for it."""
+    """Their step as one function, with the norm of the stack; None if there is none for the configuration or for their
+    weights as they are."""
     sublayers = [_sublayers(layer) for layer in layers]
     if config.activation != "relu" or departures(config) or None in sublayers:
         return None
     own, last = heads(config), last_norm if isinstance(last_norm, nn.LayerNorm) else None
-    sizes, pre_norm = (own.n, own.d_k, own.d_v), config.norm == "pre"
-    return FusedDecoder([s for s in sublayers if s], sizes, pre_norm=pre_norm, norm=last)
+    sizes = own.n, own.d_k, own.d_v
+    return backend.fused_decoder([s for s in sublayers if s], sizes, config.norm == "pre", last)
 
 
 def fused_state(decoder: FusedDecoder, embeddings: Embeddings, state: Decoding) -> tuple[FusedState, Decoding] | None:
-    """The state for functions in C, and as it is after their steps but for the counts on the host, from one that has
-    room for a step; None if the product with the softmax's matrix is not in C."""
-    output = embeddings.prepacked
-    if not isinstance(output, PrepackedLinear):
+    """The state for `fused_steps`, and as it is after them but for the counts on the host, from one that has room for a
+    step; None if the product with the softmax's matrix is not prepacked."""
+    if embeddings.prepacked is None:
         return None
     state = replace(state, length=state.length.clone(), n_nodes=state.n_nodes.clone())
     has_positions, n_steps = len(state.positions) > 0, state.n_free_steps
@@ -53,7 +46,7 @@ def fused_state(decoder: FusedDecoder, embeddings: Embeddings, state: Decoding) 
         n_steps = min(n_steps, len(state.positions) - state.max_length)
     sources, seen, _ = state.sentence
     cache = TreeCache(state.nodes, state.hypothesis, state.length, sources, seen)
-    model = FusedModel(decoder, embeddings.target_table.detach(), embeddings.scale, output)
+    model = FusedModel(decoder, embeddings.target_table.detach(), embeddings.scale, embeddings.prepacked)
     return FusedState(model, cache, state.n_nodes, state.positions if has_positions else None, n_steps), state
 
 
@@ -64,6 +57,4 @@ def _sublayers(layer: DecoderLayer) -> DecoderSublayers | None:
     modules = (own.qkv, own.out, source.q, source.out, feed_forward.inner, feed_forward.out)
     residuals = (layer.attention_residual, layer.cross_attention_residual, layer.feed_forward_residual)
     norms = [residual.norm for residual in residuals if isinstance(residual.norm, nn.LayerNorm)]
-    linears = [linear for linear in map(linear_function, modules) if isinstance(linear, PrepackedLinear)]
-    supported = len(linears) == len(modules) and len(norms) == len(residuals)
-    return DecoderSublayers(linears, norms) if supported else None
+    return DecoderSublayers([*map(linear_function, modules)], norms) if len(norms) == len(residuals) else None

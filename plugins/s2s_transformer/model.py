@@ -27,6 +27,7 @@ from s2s.nn import (
     SourceWords,
     VarlenLayout,
     WordDropout,
+    WordLabels,
     empty_kv_cache,
 )
 from s2s_transformer.attention_weights import attention_maps, cross_attention_weights
@@ -42,7 +43,7 @@ from s2s_transformer.regularization import LayerDrop
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s import AttentionMap, Packing, SequenceOffsets, Side, Vocab
+    from s2s import AttentionMap, Auxiliary, Packing, SequenceOffsets, Side, Vocab
     from s2s.backend import FusedDecoder, FusedState
     from s2s.nn import Layout
     from s2s_transformer import TransformerConfig
@@ -82,7 +83,11 @@ class Transformer(Seq2Seq):
         if config.guide != "none":
             d, p = config.d_model, config.dropout
             self.guidance = Guidance(vocab, config.guide, d, (d, d), pooled=self.pooled, dropout=p)
-        self.packs = self.packs and not (self.guidance or self.pooled)
+        self.packs, self.ignores_labels = self.packs and not (self.guidance or self.pooled), self.pooled
+        self.labels: WordLabels | None = None
+        if config.label_loss:
+            self.labels = WordLabels(vocab, config.d_model, config.label_loss)
+            self.auxiliary = self.labels.auxiliary
         init_weights(self)
 
     def encode(self, src: Tensor, pad: Tensor) -> Memory:
@@ -93,6 +98,8 @@ class Transformer(Seq2Seq):
             x, pad_of_x = self.embeddings.source(src), pad
         x = self._add_positions(self.src_word_dropout(x), self.src_positions)
         hidden = self._encode(x, source_layout(self.config, self.kernel, pad_of_x, x.dtype))
+        if self.labels:
+            self.labels.read(hidden, src, pad)
         if self.guidance is None:
             return Memory(hidden, pad_of_x)
         return GuidedMemory(hidden, pad_of_x, self.guidance.begin(hidden, src, pad))
@@ -142,6 +149,16 @@ class Transformer(Seq2Seq):
     def project(self, hidden: Tensor) -> Tensor:
         """[..., D] -> logits [..., V]"""
         return self.embeddings.logits(hidden)
+
+    def record_auxiliary(self) -> None:
+        """See `s2s.HasAuxiliary`, which this is with arch.label_loss."""
+        assert self.labels is not None
+        self.labels.record_auxiliary()
+
+    def take_auxiliary(self) -> Auxiliary:
+        """The loss of the words' labels."""
+        assert self.labels is not None
+        return self.labels.take_auxiliary()
 
     def vocab_rows(self) -> dict[str, Side]:
         """The matrices of source, target and softmax."""

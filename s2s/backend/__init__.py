@@ -1,29 +1,52 @@
-"""How operations are computed: C kernels, CUDA graphs, prepacked linear maps, and the selection among them."""
+"""How operations are computed: operators that plugins implement, CUDA graphs, prepacked linear maps, devices."""
 
 from __future__ import annotations
 
 __all__ = [
+    "BLOCKED",
     "OPERATORS",
+    "Candidates",
+    "Capture",
     "DecoderSublayers",
+    "Finished",
     "FusedDecoder",
     "FusedModel",
     "FusedState",
+    "HasFusedState",
+    "LinearBackend",
+    "LinearMap",
+    "LossAndGradient",
     "Operator",
-    "PrepackedLinear",
     "TreeCache",
+    "TreePaths",
     "add_norm",
     "attention_weights",
+    "available_memory",
     "bucket_size",
+    "capture",
+    "description",
     "deterministic_backend",
+    "extend_paths",
     "free_memory",
+    "fused_decoder",
+    "graph_decoding",
+    "is_prepackable",
+    "label_smoothing_",
     "linear_function",
     "matmul_rate",
+    "merge_candidates",
+    "merge_finished",
     "padded_attention",
     "prepack",
+    "references_only",
+    "reorder_paths",
+    "replace_linear_maps",
+    "search_finished",
     "select_matmul",
     "top_k",
     "top_k_log_probs",
     "tree_attention",
+    "unfinished_candidates",
 ]
 
 from typing import TYPE_CHECKING
@@ -31,32 +54,51 @@ from typing import TYPE_CHECKING
 from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from s2s.backend.cuda_graph import bucket_size
+    from s2s.backend.cuda_graph import Capture, bucket_size, capture, graph_decoding
     from s2s.backend.device import free_memory, matmul_rate
-    from s2s.backend.kernels import (
+    from s2s.backend.fused import (
+        DecoderSublayers,
+        FusedDecoder,
+        FusedModel,
+        FusedState,
+        HasFusedState,
+        TreeCache,
+        fused_decoder,
+    )
+    from s2s.backend.linear import (
+        LinearBackend,
+        LinearMap,
+        deterministic_backend,
+        is_prepackable,
+        linear_function,
+        prepack,
+        replace_linear_maps,
+    )
+    from s2s.backend.matmul import select_matmul
+    from s2s.backend.memory import available_memory
+    from s2s.backend.operators import (
+        BLOCKED,
         OPERATORS,
+        Candidates,
+        Finished,
+        LossAndGradient,
         Operator,
+        TreePaths,
         add_norm,
         attention_weights,
+        description,
+        extend_paths,
+        label_smoothing_,
+        merge_candidates,
+        merge_finished,
         padded_attention,
+        references_only,
+        reorder_paths,
+        search_finished,
         top_k,
         top_k_log_probs,
         tree_attention,
+        unfinished_candidates,
     )
-    from s2s.backend.kernels.beam_search_steps import FusedModel, FusedState
-    from s2s.backend.kernels.decoder import DecoderSublayers, FusedDecoder, TreeCache
-    from s2s.backend.kernels.linear import PrepackedLinear
-    from s2s.backend.linear import deterministic_backend, linear_function, prepack
-    from s2s.backend.matmul import select_matmul
 
-__getattr__ = lazy_names(
-    __name__,
-    "linear",
-    "cuda_graph",
-    "device",
-    "matmul",
-    "kernels",
-    "kernels.decoder",
-    "kernels.beam_search_steps",
-    "kernels.linear",
-)
+__getattr__ = lazy_names(__name__, "operators", "linear", "cuda_graph", "device", "matmul", "memory", "fused")

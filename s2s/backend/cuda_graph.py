@@ -6,7 +6,7 @@ and gradients are accumulated and zeroed in place.
 
 from __future__ import annotations
 
-__all__ = ["GRAPH_DEVICES", "CUDAGraphCallable", "Capture", "bucket_size", "capture"]
+__all__ = ["GRAPH_DEVICES", "CUDAGraphCallable", "Capture", "bucket_size", "capture", "graph_decoding"]
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from s2s.backend.operators.operator import Operator
 from s2s.tensors import map_tensors
 
 if TYPE_CHECKING:
     from s2s.batch import Batch
+    from s2s.model import Seq2Seq
 
 Backward = Callable[["Batch", Tensor], Tensor]
 """A batch and a factor of its loss, 0-dim -> sums; adds to the gradients"""
@@ -68,6 +70,16 @@ def capture(function: Callable[[], Tensor]) -> tuple[Callable[[], None], Tensor]
     with torch.cuda.graph(graph):
         result = function()
     return graph.replay, result
+
+
+@Operator
+def graph_decoding(model: Seq2Seq) -> bool:
+    """Capture a model's decoding steps, if its states support it; returns whether they do, and a plugin captures them.
+
+    Only one search at a time may then use the model.
+    """
+    del model
+    return False
 
 
 def bucket_size(n: int, device: torch.device, least: int = 1) -> int:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 __all__ = [
-    "PeakMemory",
-    "can_measure_peak",
     "free_memory",
     "has_varlen_attention",
     "keep_freed_memory",
     "matmul_rate",
     "peak_memory",
+    "release_freed_memory",
 ]
 
 import ctypes
@@ -17,12 +16,11 @@ import math
 import resource
 import sys
 import time
-from pathlib import Path
-from typing import Self
+from contextlib import suppress
 
 import torch
 
-from s2s.backend.memory import available
+from s2s.backend.memory import available_memory
 
 WIDTH = {"cpu": 2048, "cuda": 8192}
 """Of the square matrices with which the rate is measured"""
@@ -77,52 +75,27 @@ def peak_memory(device: torch.device) -> int:
     return peak if sys.platform == "darwin" else 1024 * peak
 
 
-class PeakMemory:
-    """Peak memory inside the block: of the GPU where one is used, else of this process."""
-
-    bytes = 0
-
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
-
-    def __enter__(self) -> Self:
-        if self.device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats(self.device)
-        else:
-            Path("/proc/self/clear_refs").write_text("5")  # sets the peak to what is in use (man 5 proc)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bytes = self._peak()
-
-    def _peak(self) -> int:
-        if self.device.type == "cuda":
-            return int(torch.cuda.max_memory_allocated(self.device))
-        return _kilobytes("/proc/self/status", "VmHWM:")
-
-
-def can_measure_peak(device: torch.device) -> bool:
-    """Whether `PeakMemory` works here; on a CPU it needs Linux, and permission to reset the peak."""
-    if device.type == "cuda":
-        return True
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return False
-    return True
-
-
 def free_memory(device: torch.device) -> int:
     """Bytes that can still be allocated."""
     if device.type == "cuda":
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return int(torch.cuda.mem_get_info(device)[0]) + unused
-    return available().n_bytes
+    return available_memory().n_bytes
 
 
 def has_varlen_attention(device: torch.device, dtype: torch.dtype) -> bool:
     """Whether torch has flash attention of packed sentences (varlen) for this device and type."""
     return device.type == "cuda" and dtype.itemsize == 2 and torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+def release_freed_memory() -> None:
+    """Returns what `keep_freed_memory` has kept to the system.
+
+    Where sizes change from one batch to the next, the pieces that are kept between allocations grow to several times of
+    what is in use; the pages that are needed again cost little if this is done once in a hundred updates.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def keep_freed_memory() -> None:
@@ -137,9 +110,3 @@ def keep_freed_memory() -> None:
         return
     for parameter, value in ((-4, 0), (-1, 2**31 - 1), (-2, 2**26)):  # M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD
         mallopt(parameter, value)
-
-
-def _kilobytes(file: str, name: str) -> int:
-    """Bytes, from a file of lines such as `VmHWM: 1234 kB`."""
-    lines = Path(file).read_text().splitlines()
-    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(name))

@@ -6,9 +6,8 @@ machine has; a process beyond it is killed without a word, so it is asked for he
 
 from __future__ import annotations
 
-__all__ = ["Available", "available", "trim"]
+__all__ = ["AvailableMemory", "available_memory"]
 
-import ctypes
 import os
 import resource
 from functools import cache
@@ -23,7 +22,7 @@ UNLIMITED = 1 << 60
 """What cgroup v1 writes for no limit is about this"""
 
 
-class Available(NamedTuple):
+class AvailableMemory(NamedTuple):
     """Bytes that can still be allocated, and what limits them."""
 
     n_bytes: int
@@ -40,31 +39,23 @@ class Group(NamedTuple):
     """The field of `stat` with the page cache that the system would give back first"""
 
 
-def available(proc: Path = PROC, cgroup: Path = CGROUP) -> Available:
+def available_memory(proc: Path = PROC, cgroup: Path = CGROUP) -> AvailableMemory:
     """The least that any of them leaves. Takes some 0.1 ms."""
-    return min(_limits(proc, cgroup), default=Available(_physical(), "the machine"))
+    return min(_limits(proc, cgroup), default=AvailableMemory(_physical(), "the machine"))
 
 
-def trim() -> None:
-    """Give freed memory back to the system, where the C library can (GNU's)."""
-    try:
-        ctypes.CDLL(None).malloc_trim(0)
-    except (OSError, AttributeError):
-        return
-
-
-def _limits(proc: Path, cgroup: Path) -> Iterator[Available]:
+def _limits(proc: Path, cgroup: Path) -> Iterator[AvailableMemory]:
     machine = _kilobytes(proc / "meminfo", "MemAvailable:")
     if machine is not None:
-        yield Available(machine, "the machine")
+        yield AvailableMemory(machine, "the machine")
     for group in _groups(proc, cgroup):
         left = _left(group)
         if left is not None:
-            yield Available(left, "the control group (container)")
+            yield AvailableMemory(left, "the control group (container)")
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     used = _kilobytes(proc / "self" / "status", "VmSize:")
     if soft != resource.RLIM_INFINITY and used is not None:
-        yield Available(max(soft - used, 0), "ulimit -v")
+        yield AvailableMemory(max(soft - used, 0), "ulimit -v")
 
 
 @cache

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from s2s.backend.device import has_varlen_attention
-from s2s.backend.kernels import description
 from s2s.backend.matmul import MatmulBackend, select_matmul
+from s2s.backend.operators import description
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from s2s.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from s2s.registry import Registry
@@ -52,8 +52,8 @@ class Tokenizer(ABC):
     def words(self, ids: Sequence[int]) -> list[int]:
         """For each token the index of its word in the text that `decode` gives."""
 
-    def resample(self, ids: Sequence[int], alpha: float, seed: int) -> list[int]:
-        """The text of `ids` in other tokens, drawn by `seed` alone."""
+    def sampler(self, alpha: float) -> Callable[[Sequence[int], int], list[int]]:
+        """A function of ids and a seed alone: the same text in other tokens, in every process the same."""
         raise ConfigError(f"task.subword_sampling={alpha}: this tokeniser has one way to write a text; leave it out")
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "SourceBatch",
     "SourceSentence",
     "StreamingSearch",
+    "fused_steps",
     "gather_hypotheses",
     "greedy",
     "log_probs",
@@ -51,7 +52,7 @@ from s2s.registry import Choice, Registry
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from s2s.decoding.beam_search import BeamSearch, greedy
+    from s2s.decoding.beam_search import BeamSearch, fused_steps, greedy
     from s2s.decoding.constraints import (
         BeamAllocation,
         ConstraintSet,

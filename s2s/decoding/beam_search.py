@@ -5,21 +5,23 @@ hypotheses.
 
 No decision about a sentence depends on another: an output does not depend on the batch.
 
-A search of your own may derive from `BeamSearch`. Its public methods are called in every mode, with C operators and
-with their equivalents in torch, so overriding one of them replaces that part of the search everywhere. `BeamSearch`
-itself takes several steps as one call where it can (see `fused_steps`); a search that derives from it does not.
+A search of your own may derive from `BeamSearch`. Its public methods are called in every mode, with operators that
+plugins implement and with their references, so overriding one of them replaces that part of the search everywhere.
+`BeamSearch` itself takes several steps as one call where it can (see `fused_steps`); a search that derives from it does
+not.
 """
 
 from __future__ import annotations
 
-__all__ = ["BeamSearch", "greedy"]
+__all__ = ["BeamSearch", "fused_steps", "greedy"]
 
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from s2s.backend.kernels import (
+from s2s.backend.operators import (
+    Operator,
     merge_candidates,
     merge_finished,
     search_finished,
@@ -27,7 +29,6 @@ from s2s.backend.kernels import (
     unfinished_candidates,
 )
 from s2s.decoding import BeamConfig, GreedyConfig, Hypothesis, SearchResult
-from s2s.decoding.fused_steps import fused_steps
 from s2s.decoding.history import ROOT, History
 from s2s.decoding.hypotheses import Beams, BeamSentence, Candidates, FinishedHypotheses
 from s2s.decoding.model_scores import gather_hypotheses
@@ -44,6 +45,14 @@ def greedy(config: GreedyConfig) -> BeamSearch:
     """A beam of one that stops at the first eos: the most probable token at every step."""
     a, b, ban_unk = config.max_len_a, config.max_len_b, config.ban_unk
     return BeamSearch(BeamConfig(beam=1, alpha=0.0, stop="first_k", max_len_a=a, max_len_b=b, ban_unk=ban_unk))
+
+
+@Operator
+def fused_steps(search: BeamSearch, batch: Beams) -> Beams | None:
+    """The batch after several steps, the last of them as soon as a sentence is done; None: a step must be taken alone.
+
+    The search's state is written into; the result has the same bits as single steps."""
+    del search, batch
 
 
 class BeamSearch(StreamingSearch[Beams]):

@@ -6,10 +6,10 @@ __all__ = ["accelerate", "resolve_matmul"]
 
 from typing import TYPE_CHECKING
 
-from s2s.backend import kernels
-from s2s.backend.decoding_graph import graph_decoding
+from s2s.backend.cuda_graph import graph_decoding
 from s2s.backend.device import keep_freed_memory
 from s2s.backend.linear import LinearBackend, deterministic_backend, prepack
+from s2s.backend.operators import description
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,19 +41,26 @@ def accelerate(models: Models, device: torch.device, config: GenerateConfig) -> 
     if config.graph and device.type != "cuda":
         raise ConfigError(f"graph=true captures steps on a CUDA device, but device is {device}; leave it out")
     if device.type == "cuda" and config.graph is not False:
-        return f"{device} in {config.precision}, {capture_steps(models.members)}"
+        return f"{device} in {config.precision}, {capture_steps(models.members, wanted=bool(config.graph))}"
     if not on_cpu:
         return f"{device} in {config.precision}"
     keep_freed_memory()
     workers = f"{config.workers} processes, " if config.workers > 1 else ""
-    return f"{device}, {workers}{kernels.description()}, {prepack(models.model, config.matmul, config.quantization)}"
+    return f"{device}, {workers}{description()}, {prepack(models.model, config.matmul, config.quantization)}"
 
 
-def capture_steps(models: Sequence[Seq2Seq]) -> str:
-    """Capture the decoding steps of the models whose states support it; says which do."""
+def capture_steps(models: Sequence[Seq2Seq], *, wanted: bool = False) -> str:
+    """Capture the decoding steps of the models whose states support it; says which do.
+
+    wanted: whether the user has asked for it, so that it is an error if no plugin can.
+    """
     captured = [graph_decoding(model) for model in models]
     if all(captured):
         return "steps captured in CUDA graphs"
+    if wanted and not graph_decoding.implementations:
+        raise ConfigError("graph=true: no loaded plugin captures steps; leave it out")
+    if not graph_decoding.implementations:
+        return "steps eager, since no plugin captures them"
     if not any(captured):
         return "steps eager, since the architecture's state does not support CUDA graphs"
     return f"steps of {sum(captured)} of {len(models)} models captured in CUDA graphs"

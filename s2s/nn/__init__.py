@@ -28,6 +28,7 @@ __all__ = [
     "SourceWords",
     "VarlenLayout",
     "WordDropout",
+    "WordLabels",
     "apply_dropout",
     "empty_kv_cache",
     "recording_weights",
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from s2s.nn.loss import LabelSmoothed, target_log_probs
     from s2s.nn.positions import LearnedPositions, Sinusoids
     from s2s.nn.varlen import VarlenLayout
+    from s2s.nn.word_labels import WordLabels
     from s2s.nn.words import SourceWords
 
 
@@ -99,4 +101,5 @@ __getattr__ = lazy_names(
     "loss",
     "guidance",
     "words",
+    "word_labels",
 )

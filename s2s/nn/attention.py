@@ -27,7 +27,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from s2s.backend.kernels import BLOCKED, attention_weights, padded_attention
+from s2s.backend.operators import BLOCKED, attention_weights, padded_attention
 from s2s.nn.dropout import apply_dropout
 from s2s.nn.linear import Linear, Projections
 

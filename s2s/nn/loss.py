@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
-from s2s.backend.kernels import label_smoothing_
+from s2s.backend.operators import label_smoothing_
 from s2s.objective import Context, Objective, Sums
 
 if TYPE_CHECKING:

@@ -31,6 +31,7 @@ class SourceWords(nn.Module):
         A word's vector is its first token's embedding, plus the others' divided by the root of their number. In
         training, tokens become unknown as often as `Vocab.unknown` says.
         """
+        pad = pad | self._labels(src)
         first = self.firsts(src, pad)
         unknown = self._on(src.device)[1]
         if self.training and self.vocab.unknown:
@@ -48,11 +49,23 @@ class SourceWords(nn.Module):
         of_words = weights.mT[self._at(first)]  # [N, T]
         return weights.new_zeros(*src.shape, weights.size(1)).masked_scatter(first[..., None], of_words).mT
 
+    def labels(self, src: Tensor, pad: Tensor) -> Tensor:
+        """[B, S] -> [B, W], the label of each word, counted from the first of `Vocab.labels`; -1: it has none"""
+        first, is_label = self.firsts(src, pad), self._labels(src)
+        labels = torch.full(self._at(first).shape, -1, device=src.device)
+        rows, positions = is_label.nonzero(as_tuple=True)
+        words = first.cumsum(1)[rows, positions] - 1
+        return labels.index_put((rows, words), src[rows, positions] - self.vocab.labels.start)
+
     def firsts(self, src: Tensor, pad: Tensor) -> Tensor:
         """[B, S], True at the first token of a word; no sentence continues the word of another."""
         first = self._on(src.device)[0][src]
         first[:, :1] = True
         return first & ~pad
+
+    def _labels(self, src: Tensor) -> Tensor:
+        """[B, S], True at labels"""
+        return (src >= self.vocab.labels.start) & (src < self.vocab.labels.stop)
 
     def _sums(self, embedding: Tensor, tokens: Tensor, first: Tensor) -> Tensor:
         """Tokens of all words end to end [N], and which are the first of one -> vectors [number of words, D]"""

@@ -22,13 +22,10 @@ from s2s.metrics import build_metrics
 from s2s.objective import HasAuxiliary, WithAuxiliary
 from s2s.plugin import Plugins
 from s2s.run import RunDirectory
-from s2s.training.batch_size import find_batch_size
 from s2s.training.build_model import build_model, trainable_parameters
 from s2s.training.checkpointing import CheckpointManager
 from s2s.training.data_loader import DataLoader
 from s2s.training.ema import EMA
-from s2s.training.memory_trials import longest_pair
-from s2s.training.micro_batch import find_micro_tokens
 from s2s.training.objective_context import RunContext
 from s2s.training.retention import Retention
 from s2s.training.step_result import RESERVED
@@ -83,11 +80,7 @@ class _Builder:
         model, initial = build_model(config, self.plugins, self.world, task, prepared, run)
         train_step = self.train_step(model, task, metrics, strategy)
         validation = self.validation(train_step, task, prepared, metrics, search)
-        corpora = [corpus for corpus, _ in prepared.train]
-        found = [
-            find_batch_size(config.train, train_step, config.data.max_len, run.path),
-            find_micro_tokens(config, train_step, longest_pair(corpora), run.path),
-        ]
+        fitted = self.fit_batch(train_step, prepared)
         ema = EMA(model, config.train.ema) if config.train.ema else None
         retention = Retention(config, run.checkpoints, self.log)
         return Trainer(
@@ -99,7 +92,7 @@ class _Builder:
             checkpoints=CheckpointManager(config, run.checkpoints, train_step, ema, self.log, retention),
             log=self.log,
             hook=self.plugins.hook,
-            report=[*task.describe(), *prepared.report, *filter(None, found)],
+            report=[*task.describe(), *prepared.report, *fitted],
             initial=initial,
             peak_flops=self.peak_flops(model, train_step.backend),
             corpora=prepared.train,
@@ -146,6 +139,18 @@ class _Builder:
             strategy=strategy,
             backend=backend,
         )
+
+    def fit_batch(self, train_step: TrainStep, prepared: Prepared) -> list[str]:
+        """Let plugins replace train.tokens=auto and train.micro_tokens=auto; their lines for the header."""
+        train, corpora = self.config.train, [corpus for corpus, _ in prepared.train]
+        found = self.plugins.hook.s2s_fit_batch(
+            config=self.config, train_step=train_step, corpora=corpora, directory=self.run.path
+        )
+        if train.tokens == "auto":
+            raise ConfigError("train.tokens=auto: no plugin is loaded that measures memory; give a number")
+        if train.micro_tokens == "auto":
+            train.micro_tokens = None
+        return [line for of_plugin in found for line in of_plugin]
 
     def strategy(self) -> Strategy:
         """How the processes share the model; a single process always holds all of it."""

@@ -59,6 +59,11 @@ def _new_model(config: Config, plugins: Plugins, task: Task) -> Seq2Seq:
         raise
     if not isinstance(model, Seq2Seq):
         raise PluginError(f"arch={config.arch.name}: expected a Seq2Seq, got {type(model).__name__}")
+    if task.vocab.labels and not model.ignores_labels:
+        raise ConfigError(
+            f"task={config.task.name} labels the words of training pairs, and arch={config.arch.name} would read the "
+            "labels as input; give arch.words=pooled, or train without labels"
+        )
     return model
 
 

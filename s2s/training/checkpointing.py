@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from torch import Tensor
 
 from s2s import checkpoint
+from s2s.checkpoint.state_tree import refuse_other_kind
 from s2s.config import Config
 from s2s.errors import CheckpointError
 from s2s.io.prefetch import Job
@@ -31,6 +32,10 @@ AVERAGE = "average"
 """Name of the checkpoint that holds the mean of others"""
 MAX_FAILED_SAVES = 5
 """Consecutive saves that may fail, e.g. because the disk is full, before the run is given up."""
+
+
+MAX_SPLIT = 1 << 20
+"""Largest split factor that is believed"""
 
 
 class CheckpointContent(NamedTuple):
@@ -177,11 +182,12 @@ class CheckpointManager:
         self.load_weights(found.tensors["model"], path)
         self._load_optimizer(checkpoint.unflatten_state(found.state["optim"], found.tensors["optim"]))
         self.train_step.scaler.load_state_dict(found.state["scaler"])
-        self.train_step.split_factor = found.state["split_factor"]
+        self.train_step.split_factor = split_factor = found.state["split_factor"]
+        if type(split_factor) is not int or not 1 <= split_factor <= MAX_SPLIT:
+            raise ValueError(f"split_factor: {str(split_factor)[:60]!r}")
         if self.ema:
             self.ema.load(self.train_step.strategy.shard_like(found.tensors["ema"], self.ema.mean))
-        state = TrainerState(**found.state["trainer"])
-        state.best = [(criterion, step) for criterion, step in state.best]
+        state = TrainerState.from_json(found.state["trainer"])
         self.saved = copy.deepcopy(state)
         self.interim = path.name if found.state.get("interim") else ""
         return state
@@ -198,6 +204,9 @@ class CheckpointManager:
             of_parameter = state["state"].get(number, {})
             tensors = {name: t for name, t in of_parameter.items() if isinstance(t, Tensor)}
             of_parameter |= self.train_step.strategy.shard_like(tensors, dict.fromkeys(tensors, p))
+        for own, saved in zip(optimizer.param_groups, state["param_groups"], strict=True):
+            for name in own.keys() - {"params"}:  # an older torch may lack one
+                refuse_other_kind(name, own[name], saved.setdefault(name, own[name]))
         optimizer.load_state_dict(state)
 
     def average(self, state: TrainerState) -> Path | None:

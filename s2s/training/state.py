@@ -5,7 +5,10 @@ from __future__ import annotations
 __all__ = ["TrainerState"]
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass
@@ -31,6 +34,21 @@ class TrainerState:
     """(criterion, step) of the best validations, best first; a larger criterion is better"""
     best_metric: str = "nll"
     """valid.best when `best` was recorded"""
+
+    @classmethod
+    def from_json(cls, saved: Mapping[str, Any]) -> TrainerState:
+        """The state of a checkpoint; raises TypeError or ValueError where it is none that a run can have."""
+        state = cls(**saved)
+        state.best = [(float(criterion), step) for criterion, step in state.best]
+        counts = [state.step, state.epoch, state.batch, state.n_tokens, state.n_bad, state.valid_step, state.n_stale]
+        for count in [*counts, *(step for _, step in state.best)]:
+            if type(count) is not int or not 0 <= count < 1 << 53:
+                raise ValueError(f"trainer: {str(count)[:60]!r} is no count")
+        if not (type(state.seconds) in (int, float) and 0 <= state.seconds < float("inf")):
+            raise ValueError(f"trainer.seconds: {str(state.seconds)[:60]!r}")
+        if type(state.best_metric) is not str:
+            raise TypeError(f"trainer.best_metric: {str(state.best_metric)[:60]!r}")
+        return state
 
     def record_validation(self, criterion: float, n_best: int) -> bool:
         """Add a validation, keeping the `n_best`; whether it is better than all before."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["TrainStep"]
+__all__ = ["TrainStep", "is_memory_error"]
 
 import math
 from dataclasses import dataclass, field
@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 
 from s2s.backend.cuda_graph import CUDAGraphCallable, capture
+from s2s.backend.device import release_freed_memory
 from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.batch import make_batch
 from s2s.config import TrainConfig
@@ -25,14 +26,16 @@ from s2s.objective import Objective
 from s2s.optim import Schedule
 from s2s.optim.optimizer_step import CUDAGraphOptimizerStep, OptimizerStep
 from s2s.task import Vocab
-from s2s.training.memory_guard import MemoryGuard, is_memory_error
 from s2s.training.step_result import StepResult, pairs_of, ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from s2s.batch import Batch
     from s2s.data.batching import Pair
+
+RELEASE_EVERY = 100
+"""Updates after which the memory that they freed returns to the system"""
 
 
 @dataclass
@@ -55,7 +58,8 @@ class TrainStep:
         self.scaler = torch.amp.GradScaler(self.world.device.type, enabled=self.config.precision == "fp16")
         self.graphs = CUDAGraphCallable(self._backward, capture) if self.backend.cuda_graph.enabled else None
         self.optimizer_step = self._optimizer_step()
-        self.memory = MemoryGuard()
+        self.check_memory: Callable[[int], None] = lambda _: None
+        """Called with the tokens a side of each micro-batch; an error of too little memory splits the batch further"""
         self.split_factor = 1
         """Multiple of the configured number of micro-batches; doubled when memory was too small"""
 
@@ -73,7 +77,8 @@ class TrainStep:
         self._normalise(n_tokens, sums[1])
         norm = self.optimizer_step(sums[0], lr)
         *values, n_positions, gnorm = torch.cat([sums, norm.double()[None]]).tolist()  # waits for the device
-        self.memory.updated(step)
+        if step % RELEASE_EVERY == 0:
+            release_freed_memory()
         loss, *extras = (ratio(*pair) for pair in pairs_of(values))
         return StepResult(
             loss=loss,
@@ -136,7 +141,7 @@ class TrainStep:
             weight = 1.0 if parts[index] else 0.0
             factor = torch.full((), weight / n_tokens, device=self.world.device)
             self._seed(step, index)
-            self.memory.check(max(part.src.numel(), part.tgt_in.numel()))
+            self.check_memory(max(part.src.numel(), part.tgt_in.numel()))
             with self.strategy.micro_batch(last=index == own[-1]):
                 of_part = (self.graphs or self._backward)(part, factor)
             sums[:-2] += weight * of_part
@@ -224,3 +229,10 @@ def n_positions_of(pairs: Sequence[Pair]) -> tuple[int, int]:
     """Source and target positions of the same as a padded batch."""
     src, tgt = pair_lengths(pairs)
     return len(pairs) * int(src.max(initial=1)), len(pairs) * int(tgt.max(initial=1))
+
+
+def is_memory_error(error: BaseException) -> bool:
+    """Whether it is an error of too little memory, on a GPU or on a CPU."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)

@@ -82,6 +82,8 @@ class ParsingConfig(Choice):
     prefixes, suffixes, trigrams and shape, for an architecture with arch.words=pooled."""
     tags: Literal["form", "predict"] = "form"
     """Parts of speech in outputs. form: as task.linear has them. predict: beside every word, in any form."""
+    word_labels: Literal["none", "tags"] = "none"
+    """Labels of the source words of training trees: their parts of speech, for an architecture with arch.label_loss."""
     word_ends: Literal["none", "mark", "number"] = "none"
     """Token after every source word. mark: always the same. number: one of 16 in turn, which the word's token in the
     target has, too; from few trees, a model then learns much sooner at which word it is."""
@@ -106,6 +108,8 @@ class ParsingConfig(Choice):
             )
         if self.word_ends != "none" and self.words == "parts":
             raise ConfigError(f"task.word_ends={self.word_ends} is for task.words=subwords; give task.word_ends=none")
+        if self.word_labels != "none" and self.words != "parts":
+            raise ConfigError(f"task.word_labels={self.word_labels} needs task.words=parts")
         if self.tags == "predict" and self.word_ends == "number":
             raise ConfigError("task.tags=predict and task.word_ends=number exclude each other")
         if self.tags == "predict" and self.linear == "released":

@@ -28,6 +28,7 @@ class SourceEncoder:
     """Words to ids, with an optional token after each word."""
 
     unknown: Sequence[float] = ()
+    label_ids = range(0)
 
     def __init__(self, subwords: Tokenizer, n_ends: int = 0) -> None:
         """`n_ends`: number of different word-end tokens, used in turn."""

@@ -24,7 +24,7 @@ from s2s_parsing.text_tree import pretty
 from s2s_parsing.tree import Tree, leaves, to_nltk
 from s2s_parsing.treebank import join_chains, read_brackets, split_joined
 from s2s_parsing.vocabulary import TreeStatistics, TreeVocabulary, load_vocabulary, save_vocabulary
-from s2s_parsing.word_parts import WordParts, learn_words, load_words
+from s2s_parsing.word_parts import WordParts, count_words, load_words, save_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -81,7 +81,8 @@ class Parsing(Task):
         config, option = self.config, "task.src_vocab_size"
         trees = TreeStatistics(self.form)
         if config.words == "parts":
-            learn_words(self._sentences(trees), directory / WORDS)
+            counts = count_words(self._sentences(trees))
+            save_words(counts, directory / WORDS, trees.tag_names() if config.word_labels == "tags" else ())
         else:
             self._kind.learn(self._sentences(trees), directory / SOURCE, config.size, option=option)
         save_vocabulary(trees.vocabulary(), directory / TARGET)
@@ -106,14 +107,18 @@ class Parsing(Task):
             tgt=self.target.size,
             word_begins=self.source.word_marks,
             unknown=self.source.unknown,
+            labels=self.source.label_ids,
             guide=StackGuide(self.target.actions, self.target.bounds.with_reserve().depth),
         )
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         """Ids of both sides, without bos and eos."""
-        src = self.encode_source([example.src for example in examples])
-        trees = (self._written(read_tree(example.tgt)) for example in examples)
-        return [Encoded(ids, self.target.encode(tree)) for ids, tree in zip(src, trees, strict=True)]
+        trees = [read_tree(example.tgt) for example in examples]
+        if isinstance(self.source, WordParts) and self.source.labels:
+            src = [self.source.encode_labelled(leaves(tree)) for tree in trees]
+        else:
+            src = self.encode_source([example.src for example in examples])
+        return [Encoded(ids, self.target.encode(self._written(tree))) for ids, tree in zip(src, trees, strict=True)]
 
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
         """Ids of new sentences, without bos and eos."""
@@ -179,7 +184,7 @@ class Parsing(Task):
     def _shape(self) -> dict[str, Any]:
         """The options that determine the target vocabulary."""
         shape = {key: getattr(self.config, key) for key in ("linear", "unary", "word_ends")}
-        newer = {"words": "subwords", "tags": "form"}  # with these, what older versions prepared is right
+        newer = {"words": "subwords", "tags": "form", "word_labels": "none"}  # with these, older preparations are right
         return shape | {
             key: getattr(self.config, key) for key, old in newer.items() if getattr(self.config, key) != old
         }

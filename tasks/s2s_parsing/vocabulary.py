@@ -12,7 +12,7 @@ from s2s import DataError
 from s2s.data import UNK, missing
 from s2s.io import read_json, write_file
 from s2s_parsing.constraint.bounds import Bounds
-from s2s_parsing.linear import Kind, Malformed, build, repair
+from s2s_parsing.linear import UNKNOWN_TAG, Kind, Malformed, build, repair
 from s2s_parsing.punctuation import Punctuation
 from s2s_parsing.tree import leaves
 
@@ -75,6 +75,10 @@ class TreeStatistics:
         self.tokens.update(zip(self.form.tokens(tree), (action.kind for action in actions), strict=True))
         self.tags.update(leaves(tree))
         self.bounds = Bounds.of([actions]).over(self.bounds)
+
+    def tag_names(self) -> list[str]:
+        """All parts of speech, the placeholder of unknown ones left out."""
+        return sorted({tag for tag, _ in self.tags} - {UNKNOWN_TAG})
 
     def vocabulary(self) -> TreeVocabulary:
         """All tokens, the most frequent first; raises DataError if a token has two kinds of action."""

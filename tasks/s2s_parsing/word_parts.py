@@ -5,7 +5,7 @@ The parts are hashed into a fixed number of ids, so that no word is without: an 
 
 from __future__ import annotations
 
-__all__ = ["WordParts", "learn_words", "load_words"]
+__all__ = ["WordParts", "count_words", "load_words", "save_words"]
 
 import hashlib
 import json
@@ -41,15 +41,23 @@ class WordParts:
 
     ends: Sequence[int] = ()
 
-    def __init__(self, counts: Mapping[str, int], n_buckets: int = N_BUCKETS) -> None:
+    def __init__(self, counts: Mapping[str, int], n_buckets: int = N_BUCKETS, labels: Sequence[str] = ()) -> None:
         self.counts, self.n_buckets = counts, n_buckets
-        self.pieces = [*SPECIAL, *counts, *(f"<part {i}>" for i in range(n_buckets))]
+        self.pieces = [*SPECIAL, *counts, *(f"<part {i}>" for i in range(n_buckets)), *(f"<is {x}>" for x in labels)]
+        self.labels = {label: i for i, label in enumerate(labels, len(self.pieces) - len(labels))}
+        """Labels of words, with their ids"""
         self.ids = {word: i for i, word in enumerate(counts, len(SPECIAL))}
         first_bucket = len(SPECIAL) + len(counts)
         self.word_marks = [UNK <= i < first_bucket and i not in (2, 3) for i in range(len(self.pieces))]
-        self.unknown = [0.0] * len(SPECIAL) + [UNKNOWN / (UNKNOWN + n) for n in counts.values()] + [0.0] * n_buckets
+        unknown = [0.0] * len(SPECIAL) + [UNKNOWN / (UNKNOWN + n) for n in counts.values()]
+        self.unknown = unknown + [0.0] * (self.size - len(unknown))
         """By id, how often training reads it as unknown"""
         self._parts = lru_cache(maxsize=100_000)(self._hashed)
+
+    @property
+    def label_ids(self) -> range:
+        """Ids of labels, which are the last."""
+        return range(self.size - len(self.labels), self.size)
 
     @property
     def size(self) -> int:
@@ -59,18 +67,26 @@ class WordParts:
     @cached_property
     def identity(self) -> str:
         """A hash of all that determines ids."""
-        return hashlib.sha256(json.dumps([self.counts, self.n_buckets]).encode()).hexdigest()
+        labels = [list(self.labels)] if self.labels else []
+        return hashlib.sha256(json.dumps([self.counts, self.n_buckets, *labels]).encode()).hexdigest()
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
         """Ids of every line, without bos and eos."""
         return [[i for word in words_of(line) for i in self._parts(word)] for line in lines]
 
+    def encode_labelled(self, words: Iterable[tuple[str, str]]) -> list[int]:
+        """Ids of a sentence of (label, word): of each word, then of its label if that is known."""
+        return [i for label, word in words for i in (*self._parts(word), *self._of_label(label))]
+
     def decode(self, ids: Iterable[int]) -> str:
         """The words of ids; of an unknown one no more is known."""
         return " ".join(self.pieces[i] for i in ids if self.word_marks[i])
 
+    def _of_label(self, label: str) -> list[int]:
+        return [self.labels[label]] if label in self.labels else []
+
     def _hashed(self, word: str) -> list[int]:
-        first_bucket = self.size - self.n_buckets
+        first_bucket = len(SPECIAL) + len(self.counts)
         buckets = [first_bucket + crc32(part.encode(errors="surrogatepass")) % self.n_buckets for part in parts(word)]
         return [self.ids.get(word, UNK), *buckets]
 
@@ -94,11 +110,16 @@ def shape(word: str) -> str:
     return "".join(kind for kind, _ in groupby(kinds))
 
 
-def learn_words(lines: Iterable[str], path: Path, n_buckets: int = N_BUCKETS) -> None:
-    """Count the words of the training sentences, and write the frequent ones to a JSON file."""
-    counts = Counter(word for line in lines for word in words_of(line))
+def count_words(lines: Iterable[str]) -> Counter[str]:
+    """How often each word stands in the training sentences."""
+    return Counter(word for line in lines for word in words_of(line))
+
+
+def save_words(counts: Counter[str], path: Path, labels: Sequence[str] = (), n_buckets: int = N_BUCKETS) -> None:
+    """Write the frequent words, and the labels that words have, to a JSON file."""
     kept = sorted((word for word in counts if counts[word] >= RARE), key=lambda word: (-counts[word], word))
     written = {"n_buckets": n_buckets, "words": [[word, counts[word]] for word in kept]}
+    written |= {"labels": list(labels)} if labels else {}
     write_file(path, json.dumps(written, ensure_ascii=False).encode(errors="surrogatepass") + b"\n")
 
 
@@ -106,8 +127,9 @@ def load_words(path: Path) -> WordParts:
     """Read them; raises DataError if the file is damaged."""
     try:
         written = json.loads(path.read_bytes().decode(errors="surrogatepass"))
-        return WordParts({str(word): int(n) for word, n in written["words"]}, int(written["n_buckets"]))
+        counts, labels = {str(word): int(n) for word, n in written["words"]}, written.get("labels", ())
+        return WordParts(counts, int(written["n_buckets"]), [str(label) for label in labels])
     except FileNotFoundError:
         raise missing(path) from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{path}: not the words of this task ({error}); prepare again") from None

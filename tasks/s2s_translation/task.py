@@ -130,10 +130,8 @@ class Translation(Task):
         alpha = self.config.subword_sampling
         if alpha == 0:
             return None
-        src, tgt = self.src, self.tgt
-        return lambda pair, seed: Encoded(
-            src.resample(pair.src, alpha, seed), tgt.resample(pair.tgt, alpha, seed >> HALF)
-        )
+        src, tgt = self.src.sampler(alpha), self.tgt.sampler(alpha)
+        return lambda pair, seed: Encoded(src(pair.src, seed), tgt(pair.tgt, seed >> HALF))
 
     def split(self, src: str) -> Sequence[str]:
         """The sentences, by punctuation and capital letters."""

@@ -11,9 +11,10 @@ from typing import Any
 import torch
 from finding_batch_size import train_step
 
-import s2s.training.micro_batch
-from s2s.backend.device import PeakMemory
-from s2s.training.micro_batch import find_micro_tokens
+import s2s_batch_size.micro_batch
+from s2s_batch_size.memory_guard import MemoryGuard
+from s2s_batch_size.micro_batch import find_micro_tokens
+from s2s_batch_size.peak_memory import PeakMemory
 
 PAIR = ([5] * 63, [5] * 63)
 N_PAIRS = 256
@@ -29,12 +30,14 @@ def configured(tokens: int = 64 * N_PAIRS) -> tuple[Any, Any]:
 
 def main(folder: Path, free: int) -> None:
     """Print what was found, whether the weights are unchanged, and the bytes that a batch then takes."""
-    s2s.training.micro_batch.free_memory = lambda _: free
+    s2s_batch_size.micro_batch.free_memory = lambda _: free
     config, step = configured()
     weights = [p.detach().clone() for p in step.parameters]
     with PeakMemory(torch.device("cpu")) as before:
         pass
-    said = find_micro_tokens(config, step, PAIR, folder)
+    guard = MemoryGuard()
+    step.check_memory = guard.check
+    said = find_micro_tokens(config, step, guard, PAIR, folder)
     same = all(torch.equal(p, w) for p, w in zip(step.parameters, weights, strict=True))
     with PeakMemory(torch.device("cpu")) as peak:
         step.trial([PAIR] * N_PAIRS)

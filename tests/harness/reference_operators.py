@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from s2s.backend.kernels import Operator
+from s2s.backend import Operator
 
 if TYPE_CHECKING:
     import pytest
@@ -12,4 +12,4 @@ if TYPE_CHECKING:
 
 def use_references(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where no compiler is: no operator calls its function in C."""
-    monkeypatch.setattr(Operator, "use_native", False)
+    monkeypatch.setattr(Operator, "use_implementations", False)

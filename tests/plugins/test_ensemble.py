@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from s2s.model import Seq2Seq
 
+pytestmark = pytest.mark.usefixtures("plugin_operators")
+
 VOCAB = Vocab(src=12, tgt=7)
 NO_SOURCE = [4, EOS]
 CONFIG = BeamConfig(beam=3, max_len_a=0.5, max_len_b=3)

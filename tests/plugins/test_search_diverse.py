@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     from slow_search import NextLogProbs, Scored
 
+pytestmark = pytest.mark.usefixtures("plugin_operators")
+
 VOCAB = Vocab(src=12, tgt=9)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -156,38 +155,6 @@ def test_training_and_encoding_say_nothing(tmp_path: Path, capfd: pytest.Capture
     train_subwords([*text(), "\0"], tmp_path / "m", "bpe", 60)
     Subwords(tmp_path / "m").encode(["a\0", "\ud800"], 2)
     assert capfd.readouterr() == ("", "")
-
-
-def test_other_subwords_depend_on_their_seed_alone(subwords: Subwords) -> None:
-    lines = subwords.encode(text(20, seed=5))
-    drawn = {seed: [subwords.resample(ids, 0.3, seed) for ids in lines] for seed in range(1, 7)}
-    assert drawn[1] == [subwords.resample(ids, 0.3, 1) for ids in lines]
-    assert any(drawn[seed] != drawn[1] for seed in drawn), "with the unigram model some seeds change nothing"
-    beyond = {seed: [subwords.resample(ids, 0.3, seed + (12_345_677 << 32)) for ids in lines] for seed in drawn}
-    assert beyond != drawn, "bits beyond 32 count"
-    with ThreadPoolExecutor(1) as pool:
-        in_thread = pool.submit(lambda: [subwords.resample(ids, 0.3, 1) for ids in reversed(lines)])
-        assert in_thread.result()[::-1] == drawn[1]
-
-
-@given(st.text(), st.integers(0, 2**64 - 1))
-@settings(max_examples=50)
-def test_other_subwords_have_the_same_text(subwords: Subwords, line: str, seed: int) -> None:
-    for ids in subwords.encode([line, f"ban {line}strour"]):
-        again = subwords.resample(ids, 0.3, seed)
-        assert subwords.decode(again) == subwords.decode(ids)
-        assert again == ids or subwords.unk not in again
-
-
-def test_merges_are_left_out_as_often_as_asked(tmp_path: Path) -> None:
-    """Of text whose words are two characters, each one merge, as many words stay whole as merges are made."""
-    words = ["ab", "cd", "ef"]
-    train_subwords([" ".join(words)] * 50, tmp_path / "m", "bpe", 4 + 7 + 6)
-    subwords = Subwords(tmp_path / "m")
-    (ids,) = subwords.encode(["ab"])
-    assert len(ids) == 1, "▁, a and b take two merges"
-    n_whole = sum(subwords.resample(ids, 0.2, seed) == ids for seed in range(3000))
-    assert n_whole / 3000 == pytest.approx(0.8**2, abs=0.03)
 
 
 def test_a_damaged_model_is_refused_or_still_works(subwords: Subwords, tmp_path: Path) -> None:

@@ -10,15 +10,15 @@ import torch
 from recurrent_model import Recurrent
 from search_calls import find_queued
 
-from s2s.backend import decoding_graph
 from s2s.backend.cuda_graph import bucket_size, capture
-from s2s.backend.decoding_graph import CUDAGraphDecoding, graph_decoding
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.request import SentenceQueue, SourceSentence
 from s2s.generation.acceleration import capture_steps
 from s2s.model import Memory, State
 from s2s.task import Vocab
+from s2s_cuda import decoding_graph
+from s2s_cuda.decoding_graph import CUDAGraphDecoding, graph_decoding
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 
@@ -102,9 +102,9 @@ def test_any_state_that_keeps_its_shapes_can_be_captured(beam: int) -> None:
     assert model.step.graphs  # type: ignore[attr-defined]
 
 
-def test_what_is_not_captured_is_not_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_captured_is_not_claimed(monkeypatch: pytest.MonkeyPatch, plugin_operators: str) -> None:
     """The Transformer's steps are, those of a state that says nothing are not, in any combination."""
-    monkeypatch.setattr("s2s.backend.decoding_graph.capture", again)
+    monkeypatch.setattr("s2s_cuda.decoding_graph.capture", again)
     yes, no = small("cpu"), Recurrent(60).eval()
     step = no.step
     assert capture_steps([no]) == "steps eager, since the architecture's state does not support CUDA graphs"

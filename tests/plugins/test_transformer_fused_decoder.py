@@ -9,12 +9,13 @@ import torch
 from search_calls import find_queued
 from torch import Tensor
 
-from s2s.backend import kernels
-from s2s.backend.kernels.linear import has_int8_linear, has_linear
 from s2s.backend.linear import prepack
-from s2s.decoding import BeamConfig, fused_steps
+from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.request import SentenceQueue, SourceSentence
+from s2s_cpu import beam_search_steps
+from s2s_cpu.library import native_library
+from s2s_cpu.prepacked import has_int8_linear, has_linear
 from s2s_testing import VOCAB, assert_state_reorders, assert_step_is_decode
 from s2s_transformer import TransformerConfig
 from s2s_transformer.decoding import Decoding
@@ -23,7 +24,10 @@ from s2s_transformer.model import Transformer
 if TYPE_CHECKING:
     from s2s.task import Vocab
 
-pytestmark = pytest.mark.skipif(not has_linear(), reason=kernels.description())
+pytestmark = [
+    pytest.mark.skipif(not has_linear(), reason=native_library().reason),
+    pytest.mark.usefixtures("plugin_operators"),
+]
 
 needs_bytes = pytest.mark.skipif(not has_int8_linear(), reason="no AVX-512 VNNI")
 
@@ -137,14 +141,14 @@ def test_steps_as_one_call_have_the_bits_of_single_steps(
     """Sentences join and leave in between, buffers grow, and the last outputs reach their limit of 25 tokens."""
     one, config = model(**options), BeamConfig(beam=beam, stop=stop, max_len_a=0.0, max_len_b=25)
     rows = [[*row[row != VOCAB.pad].tolist(), VOCAB.eos] for row in sources(9)]
-    taken, steps = [], fused_steps.beam_search_steps
+    taken, steps = [], beam_search_steps.run_steps
 
     def counted(*given: Any) -> Any:
         found = steps(*given)
         taken.append(found[0])
         return found
 
-    monkeypatch.setattr(fused_steps, "beam_search_steps", counted)
+    monkeypatch.setattr(beam_search_steps, "run_steps", counted)
 
     def outputs(search: BeamSearch) -> list[list[Any]]:
         queue = SentenceQueue((SourceSentence(i, row) for i, row in enumerate(rows)), 30)

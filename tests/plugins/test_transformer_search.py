@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+pytestmark = pytest.mark.usefixtures("plugin_operators")
+
 VOCAB = Vocab(src=60, tgt=60, joint=True)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import re
 import sys
 from collections.abc import Callable
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -74,30 +76,27 @@ def test_every_hook_is_documented_and_called(hook: str) -> None:
     assert getattr(Hooks, hook).__doc__
     text = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
     assert re.search(rf"^#+ .*`{hook}", text, re.MULTILINE), f"docs/plugins.md has no heading for {hook}"
-    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "s2s").rglob("*.py")]
+    callers = [*(ROOT / "s2s").rglob("*.py"), *(ROOT / "plugins" / "s2s_generate").glob("*.py")]
+    sources = [path.read_text(encoding="utf-8") for path in callers]
     assert any(re.search(rf"\.{hook}\(", source) for source in sources), f"nobody calls {hook}"
 
 
 def test_every_hook_reaches_a_plugin(local: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> None:
-    # These would look at what they are given.
-    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "recipe,launcher,ensemble,stages,arch_check,lora")
-    arguments = {
-        "s2s_register": "registry",
-        "s2s_build_model": "config, vocab, registry",
-        "s2s_run_name": "composed",
-        "s2s_configure": "composed, plugins, world",
-        "s2s_launch": "config, arguments",
-        "s2s_load_models": "config, plugins, device",
-        "s2s_prepare_model": "model, config, task",
-    }
-    source = "from s2s import hookimpl\ncalled = []\n" + "".join(
-        f"@hookimpl\ndef {hook}({arguments.get(hook, 'trainer')}):\n    called.append('{hook}')\n" for hook in HOOKS
-    )
+    # All others of s2s would look at what they are given.
+    shipped = {point.name for point in entry_points(group="s2s")}
+    monkeypatch.setenv("S2S_BLOCK_PLUGINS", ",".join(shipped))
+
+    def written(hook: str) -> str:
+        arguments = [name for name in inspect.signature(getattr(Hooks, hook)).parameters if name != "self"]
+        return f"@hookimpl\ndef {hook}({', '.join(arguments)}):\n    called.append('{hook}')\n"
+
+    source = "from s2s import hookimpl\ncalled = []\n" + "".join(map(written, HOOKS))
     name = local(source)
     plugins = load_plugins([name])
     values = {
         "config": SimpleNamespace(arch=SimpleNamespace(name="none")),
         "composed": SimpleNamespace(chosen={"task": "a", "arch": "b"}),
+        "flags": {},
         "path": Path(),
         "record": {},
     }

@@ -11,13 +11,14 @@ from parsing_trees import trees
 from written_trees import Written
 
 from s2s.errors import ConfigError, DataError
+from s2s.nn import SourceWords
 from s2s.plugin import load_plugins
 from s2s_parsing import ParsingConfig
 from s2s_parsing.linear import FORMS, Kind, Tagged
 from s2s_parsing.stack_guide import StackGuide
 from s2s_parsing.task import Parsing, read_tree
 from s2s_parsing.tree import Tree, leaves
-from s2s_parsing.word_parts import UNK, learn_words, load_words, parts, shape
+from s2s_parsing.word_parts import UNK, count_words, load_words, parts, save_words, shape
 from s2s_testing import check_task
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def test_parts_of_a_word() -> None:
 
 
 def test_rare_words_are_known_by_their_parts_alone(tmp_path: Path) -> None:
-    learn_words(["the cat sleeps", "the dog sleeps", "the end"], tmp_path / "words.json")
+    save_words(count_words(["the cat sleeps", "the dog sleeps", "the end"]), tmp_path / "words.json")
     words = load_words(tmp_path / "words.json")
     (the, cat), (dog,) = (words.encode(["the"])[0], words.encode(["cat"])[0]), words.encode(["dog"])
     assert words.pieces[the[0]] == "the"
@@ -112,6 +113,7 @@ def test_rare_words_are_known_by_their_parts_alone(tmp_path: Path) -> None:
 
 def test_with_parts_and_tags_it_is_a_task(tmp_path: Path) -> None:
     options: dict[str, Any] = {"words": "parts", "tags": "predict", "linear": "in_order", "trees": 60}
+    options["word_labels"] = "tags"
     config = ParsingConfig(name="parsing", **options)
     check_task(load_plugins().registry.get("task", "parsing"), config, tmp_path)
     task = Parsing(config)
@@ -122,14 +124,46 @@ def test_with_parts_and_tags_it_is_a_task(tmp_path: Path) -> None:
     assert task.detokenize(encoded.tgt, gold[0]) == gold[1], "with the tags"
 
 
+def test_training_trees_label_their_words_and_new_sentences_do_not(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"words": "parts", "word_labels": "tags", "linear": "in_order", "trees": 60}
+    task = load_plugins().registry.get("task", "parsing").build(ParsingConfig(name="parsing", **options))
+    task.learn(tmp_path)
+    gold = next(iter(task.examples("train", "synthetic")))
+    tree = read_tree(gold.tgt)
+    (encoded,), vocab, pieces = task.encode([gold]), task.vocab, task.vocabulary("src")
+    tags = [f"<is {tag}>" for tag, _ in leaves(tree)]
+    assert [pieces[i] for i in encoded.src if i in vocab.labels] == tags
+    words = SourceWords(vocab)
+    src = torch.tensor([[*encoded.src, vocab.eos]])
+    labels = words.labels(src, src == vocab.pad)
+    assert [pieces[vocab.labels[i]] for i in labels[0, :-1]] == tags
+    assert labels[0, -1] == -1, "the end of the sentence has none"
+    assert task.encode_source([gold.src])[0] == [i for i in encoded.src if i not in vocab.labels]
+
+
+def test_words_that_are_tagged_as_unknown_have_no_label(tmp_path: Path) -> None:
+    save_words(count_words(["a b"]), tmp_path / "words.json", labels=["DT", "NN"])
+    words = load_words(tmp_path / "words.json")
+    ids = words.encode_labelled([("DT", "a"), ("XX", "b")])
+    assert [i for i in ids if i in words.label_ids] == [words.labels["DT"]]
+    assert [i for i in ids if i not in words.label_ids] == words.encode(["a b"])[0]
+    assert words.identity != load_words(unlabelled(tmp_path)).identity
+
+
+def unlabelled(folder: Path) -> Path:
+    save_words(count_words(["a b"]), folder / "unlabelled.json")
+    return folder / "unlabelled.json"
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        ({"word_labels": "tags"}, "needs task.words=parts"),
         ({"words": "parts", "word_ends": "mark"}, "is for task.words=subwords"),
         ({"tags": "predict", "linear": "brackets", "word_ends": "number"}, "exclude each other"),
         ({"tags": "predict"}, "has parts of speech already"),
     ],
-    ids=["word ends", "numbers", "released"],
+    ids=["labels", "word ends", "numbers", "released"],
 )
 def test_options_that_exclude_each_other(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):

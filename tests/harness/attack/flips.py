@@ -81,5 +81,5 @@ def act(action: str, folder: Path) -> tuple[Ended, object]:
     if action == "generate":
         return run(folder, "s2s-generate", GENERATE), written(folder)
     if action == "continue":
-        return train(folder, 6), weights(folder)
+        return train(folder, 5), weights(folder)
     return train(folder, 2, "run=y"), weights(folder, "y")

@@ -24,10 +24,11 @@ def main() -> int:
     options = _options()
     log = Path(options.log)
     fates = _read(log) if not options.only else {}
-    reasons, until = harmless(HARMLESS), time.monotonic() + options.seconds
+    reasons = harmless(HARMLESS)
     chosen = candidates(ROOT, options.paths, options.seed, options.only)[: options.count]
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
         trials = Trials(Path(folder), CallMap(Path(options.calls)))
+        until = time.monotonic() + options.seconds
         for candidate in chosen:
             known = fates.get(candidate.key)
             if candidate.key in reasons:

@@ -26,18 +26,18 @@ class Selection(NamedTuple):
     seconds: float
 
 
-def rings(texts: dict[str, str], module: str, names: Sequence[str] = ()) -> list[list[str]]:
-    """Test files named after a module, those of the folder that mirrors its own, and the others that use it most.
+def nearest(texts: dict[str, str], module: str, names: Sequence[str] = ()) -> list[str]:
+    """Test files named after a module, those of the folder that mirrors its own, and some others, by how they use it.
 
     `texts` are those of all test files, `names` what the module offers.
     """
     path = Path(module).with_suffix("")
     dotted = ".".join(path.parts[path.parts[0] != "s2s" :]).removesuffix(".__init__")
     used = re.compile("|".join((rf"{re.escape(dotted)}\b", *(rf"\b{name}\b" for name in names))))
-    named, mirrored, others = ([file for file in texts if _distance(file, module) == n] for n in range(3))
-    uses = {file: len(used.findall(texts[file])) for file in others}
-    others = sorted((file for file in others if uses[file]), key=lambda file: -uses[file])
-    return [named, mirrored, others[:FARTHEST]]
+    uses = {file: len(used.findall(texts[file])) for file in texts}
+    order = sorted(texts, key=lambda file: (_distance(file, module), -uses[file]))
+    others = [file for file in order if _distance(file, module) == 2 and uses[file]]
+    return [file for file in order if _distance(file, module) < 2] + others[:FARTHEST]
 
 
 def select_tests(

@@ -21,7 +21,7 @@ from folders import ROOT
 
 from mutation.calls import CallMap, Calls, Recorder
 from mutation.mutants import exported
-from mutation.selection import Selection, rings, select_tests
+from mutation.selection import Selection, nearest, select_tests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,23 +74,32 @@ class Trials:
                 shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
             else:
                 shutil.copy2(source, copy)
-        files = sorted((self.root / "tests").rglob("test_*.py"))
+        files = sorted(file for file in (self.root / "tests").rglob("test_*.py") if not file.stem.endswith("_fuzz"))
         self.texts = {str(file.relative_to(self.root)): file.read_text() for file in files}
         torch.set_num_threads(1)
         for name in PRELOADED:
             importlib.import_module(name)
 
     def run(self, candidate: Candidate) -> Outcome:
-        """Run the tests that call what a mutant changes, the nearest first, until one that passes without it fails."""
-        outcome, names = Outcome("no tests"), exported((self.root / candidate.module).read_text())
-        for ring in rings(self.texts, candidate.module, names):
-            for name in ring:
-                if name not in self.tests:
-                    self.tests[name] = self.calls.get(self.root / name, name) or self._record(name)
-            outcome = self._run_some(candidate, {name: self.tests[name] for name in ring}) or outcome
-            if outcome.fate in ("killed", "hung"):
+        """Run the tests that call what a mutant changes until one that passes without it fails.
+
+        First those of all files near it that are recorded, then file by file, as long as it survives.
+        """
+        files = nearest(self.texts, candidate.module, exported((self.root / candidate.module).read_text()))
+        known = {name: tests for name in files if (tests := self._known(name)) is not None}
+        outcome = self._run_some(candidate, known)
+        for name in (name for name in files if name not in known):
+            if outcome and outcome.fate in ("killed", "hung"):
                 break
-        return outcome
+            self.tests[name] = self._record(name)
+            outcome = self._run_some(candidate, {name: self.tests[name]}) or outcome
+        return outcome or Outcome("no tests")
+
+    def _known(self, name: str) -> list[Calls] | None:
+        """The tests of a file that is recorded."""
+        if name not in self.tests and (kept := self.calls.get(self.root / name, name)) is not None:
+            self.tests[name] = kept
+        return self.tests.get(name)
 
     def _run_some(self, candidate: Candidate, tests: dict[str, list[Calls]]) -> Outcome | None:
         """None if there are none that might see it."""

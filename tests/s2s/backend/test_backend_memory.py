@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from s2s.backend.device import peak_memory
-from s2s.backend.memory import available
+from s2s.backend.memory import available_memory
 
 GB = 2**30
 
@@ -36,44 +36,44 @@ def put(folder: Path, limit: str, usage: int, cached: int = 0, v1: bool = False)
 
 
 def test_without_limits_it_is_what_the_machine_has(tmp_path: Path) -> None:
-    assert available(*machine(tmp_path, 20 * GB, "0::/")) == (20 * GB, "the machine")
+    assert available_memory(*machine(tmp_path, 20 * GB, "0::/")) == (20 * GB, "the machine")
 
 
 def test_the_tightest_group_on_the_way_to_the_root_counts(tmp_path: Path) -> None:
     proc, cgroup = machine(tmp_path, 20 * GB, "0::/a/b")
     put(cgroup / "a", str(8 * GB), 3 * GB, cached=GB)
     put(cgroup / "a" / "b", "max", 3 * GB)
-    assert available(proc, cgroup) == (6 * GB, "the control group (container)")
+    assert available_memory(proc, cgroup) == (6 * GB, "the control group (container)")
 
 
 def test_a_container_sees_its_own_group_as_the_root(tmp_path: Path) -> None:
     proc, cgroup = machine(tmp_path, 20 * GB, "4:memory:/outside/of/here")
     put(cgroup / "memory", str(8 * GB), 5 * GB, cached=GB, v1=True)
-    assert available(proc, cgroup).n_bytes == 4 * GB
+    assert available_memory(proc, cgroup).n_bytes == 4 * GB
 
 
 def test_a_group_of_version_1_without_a_limit_has_none(tmp_path: Path) -> None:
     proc, cgroup = machine(tmp_path, 20 * GB, "4:memory:/a")
     put(cgroup / "memory" / "a", "9223372036854771712", 5 * GB, v1=True)
-    assert available(proc, cgroup).n_bytes == 20 * GB
+    assert available_memory(proc, cgroup).n_bytes == 20 * GB
 
 
 def test_a_group_beyond_its_limit_leaves_nothing(tmp_path: Path) -> None:
     proc, cgroup = machine(tmp_path, 20 * GB, "0::/a")
     put(cgroup / "a", str(GB), 2 * GB)
-    assert available(proc, cgroup).n_bytes == 0
+    assert available_memory(proc, cgroup).n_bytes == 0
 
 
 def test_a_system_without_these_files_has_what_is_built_in(tmp_path: Path) -> None:
-    assert available(tmp_path / "proc", tmp_path / "cgroup").n_bytes > 0
+    assert available_memory(tmp_path / "proc", tmp_path / "cgroup").n_bytes > 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_limit_of_address_space_counts() -> None:
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30));"
-        "from s2s.backend.memory import available; a = available(); assert a.limit == 'ulimit -v', a;"
-        "assert a.n_bytes < 2**30; block = bytearray(2**28); assert available().n_bytes <= a.n_bytes - 2**28"
+        "from s2s.backend.memory import available_memory; a = available_memory(); assert a.limit == 'ulimit -v', a;"
+        "assert a.n_bytes < 2**30; block = bytearray(2**28); assert available_memory().n_bytes <= a.n_bytes - 2**28"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

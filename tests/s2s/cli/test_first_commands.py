@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="limits as Linux has them")]
 LIMIT = 8 * 2**30
 COMMANDS = [["task=translation", "arch=transformer_big"], ["task=parsing"], ["task=parsing", "recipe=none"]]
-
 UPDATE = ["train.steps=1", "train.tokens=2000", "valid.sentences=4"]
 
 

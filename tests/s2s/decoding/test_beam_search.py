@@ -27,7 +27,7 @@ from slow_search import (
 from table_model import Table
 from torch import Tensor
 
-from s2s.backend.kernels import top_k
+from s2s.backend import top_k
 from s2s.decoding import BeamConfig, GreedyConfig
 from s2s.decoding.beam_search import BeamSearch, greedy
 from s2s.decoding.request import SentenceQueue, SourceSentence
@@ -289,7 +289,7 @@ def test_impossible_options_are_refused_by_their_names(options: dict[str, Any]) 
 
 @pytest.mark.parametrize("native", [True, False], ids=["native", "torch"])
 def test_a_sentence_that_comes_late_has_its_one_hypothesis_widened_to_a_beam_larger_than_the_vocabulary(
-    native: bool, monkeypatch: pytest.MonkeyPatch
+    native: bool, monkeypatch: pytest.MonkeyPatch, plugin_operators: str
 ) -> None:
     """Others are further on, with more hypotheses than there are tokens: none of those added may count."""
     if not native:

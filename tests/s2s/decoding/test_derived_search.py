@@ -1,4 +1,4 @@
-"""A search that overrides a method of beam search does the same with C operators and with torch's."""
+"""A search that overrides a method of beam search does the same with operators in C and with those in torch."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from reference_operators import use_references
 from search_calls import find
 from table_model import Table
 
-from s2s.backend.kernels import description
-from s2s.backend.kernels.library import native_library
 from s2s.decoding import BeamConfig, Hypothesis, SearchResult
 from s2s.decoding.beam_search import BeamSearch
 from s2s.task import Vocab
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from s2s.decoding.hypotheses import Beams, Candidates, FinishedHypotheses
     from s2s.decoding.request import SearchRequest, SourceSentence
 
-pytestmark = pytest.mark.skipif(native_library().functions is None, reason=description())
+pytestmark = pytest.mark.usefixtures("native_operators")
 
 VOCAB = Vocab(src=9, tgt=9)
 FORBIDDEN = 5

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 import torch
 from children import in_child
+from finding_batch_size import train_step
 from safetensors.torch import load_file
 from sorting_runs import outcome, records, train, train_in_ranks
 
-from s2s.backend.device import keep_freed_memory
-from s2s.training.memory_guard import RELEASE_EVERY, MemoryGuard
+from s2s.backend.device import keep_freed_memory, release_freed_memory
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -51,21 +51,27 @@ def test_a_run_that_goes_on_remembers_how_small_the_parts_were(tmp_path: Path, m
 
 
 def test_freed_memory_returns_to_the_system() -> None:
-    """A megabyte freed between two small tensors that stay is kept by the C library, until it is asked to return it."""
+    """A megabyte between two small tensors that stay is kept when it is freed, until it is released."""
 
     def run() -> None:
         keep_freed_memory()
-        guard, before = MemoryGuard(bytes_per_token=1.0, largest=7), resident()
+        before = resident()
         kept = [(torch.ones(1 << 18), torch.ones(64))[which] for _ in range(100) for which in (0, 1)]
         del kept[::2]
-        guard.updated(RELEASE_EVERY - 1)
         assert resident() - before > 90 << 20
-        assert guard.largest == 7
-        guard.updated(3 * RELEASE_EVERY)
+        release_freed_memory()
         assert resident() - before < 10 << 20
-        assert guard.largest == 0  # what the process no longer keeps is asked for again
 
     assert in_child(run) == 0
+
+
+def test_an_update_in_a_hundred_releases_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    released: list[int] = []
+    update, pair = train_step(), ([5, 6], [7, 8])
+    monkeypatch.setattr("s2s.training.train_step.release_freed_memory", lambda: released.append(step))
+    for step in (1, 99, 100, 101, 200):
+        update([pair], step)
+    assert released == [100, 200]
 
 
 def resident() -> int:

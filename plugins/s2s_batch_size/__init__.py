@@ -1,0 +1,34 @@
+"""train.tokens=auto and train.micro_tokens=auto: as much at once as memory holds, measured with trial batches."""
+
+from __future__ import annotations
+
+__all__ = ["s2s_fit_batch"]
+
+from typing import TYPE_CHECKING
+
+from s2s import hookimpl
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from s2s.config import Config
+    from s2s.data import MappedCorpus
+    from s2s.training import TrainStep
+
+
+@hookimpl
+def s2s_fit_batch(config: Config, train_step: TrainStep, corpora: Sequence[MappedCorpus], directory: Path) -> list[str]:
+    """Replace both by numbers, and refuse micro-batches that memory no longer holds."""
+    from s2s_batch_size.batch_size import find_batch_size
+    from s2s_batch_size.memory_guard import MemoryGuard
+    from s2s_batch_size.memory_trials import longest_pair
+    from s2s_batch_size.micro_batch import find_micro_tokens
+
+    guard = MemoryGuard()
+    train_step.check_memory = guard.check
+    found = [
+        find_batch_size(config.train, train_step, config.data.max_len, directory),
+        find_micro_tokens(config, train_step, guard, longest_pair(corpora), directory),
+    ]
+    return [line for line in found if line]

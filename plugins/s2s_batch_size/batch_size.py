@@ -1,0 +1,84 @@
+"""train.tokens=auto: the largest batch that fits into memory, extrapolated from small ones.
+
+Trial batches consist of the longest pairs that the run may meet, which take the most memory per token, and double in
+size: bytes per token beyond weights and gradients are the difference of two peaks over the difference of tokens. The
+allocator may hold unused memory that the first trials fit into, so both peaks must have risen.
+"""
+
+from __future__ import annotations
+
+__all__ = ["find_batch_size"]
+
+import math
+from typing import TYPE_CHECKING
+
+from s2s import ConfigError
+from s2s.backend import free_memory
+from s2s.io import dump_record, write_file
+from s2s.run import read_run_record
+from s2s_batch_size.memory_trials import MemoryTrials
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from s2s.config import TrainConfig
+    from s2s.training import TrainStep
+
+SAFE = 0.8
+"""Share of the free memory that is used: validation, other programs and fragmentation need the rest"""
+MOST = 400_000
+"""Tokens a side beyond which a larger batch no longer speeds up learning (Ott et al., 2018)"""
+RISE = 1 / 64
+"""Share of the memory by which a peak must rise to be distinguished from what the process held before"""
+MULTIPLE = 256
+"""The result is a multiple of this"""
+OPTIMIZER_STATE = 2
+"""Numbers that Adam keeps per parameter; trials make no optimizer step, so they are not allocated yet"""
+
+
+def find_batch_size(config: TrainConfig, train_step: TrainStep, longest: int, folder: Path) -> str:
+    """Replace train.tokens=auto by a number; a line for the header, or "" if a number was given.
+
+    A resumed run reads the number from `folder`. longest: tokens of a pair's longer side, eos counted.
+    """
+    if config.tokens != "auto":
+        return ""
+    world, path = train_step.world, folder / "tokens.json"
+    if path.is_file():
+        config.tokens = read_run_record(path, "tokens")["tokens"]
+        return f"train.tokens={config.tokens:,}, found by the batch-size finder when the run began"
+    n = min(world.all_gather(tokens_per_rank(config, train_step, longest)))
+    config.tokens = n * world.size
+    if world.is_main:
+        write_file(path, dump_record({"tokens": config.tokens}))
+    world.barrier()
+    return f"train.tokens={config.tokens:,}, for which {SAFE:.0%} of the free memory suffices by the batch-size finder"
+
+
+def tokens_per_rank(config: TrainConfig, train_step: TrainStep, longest: int) -> int:
+    """Tokens a side that this rank can train on at once."""
+    side = [train_step.vocab.unk] * (longest - 1)
+    trials = MemoryTrials(config, train_step, (side, side))
+    room = SAFE * (free_memory(train_step.world.device) - OPTIMIZER_STATE * trials.gradients)
+    n = int(min(room / _bytes_per_token(trials, room), MOST)) // MULTIPLE * MULTIPLE
+    if n < longest:
+        raise ConfigError(
+            f"train.tokens=auto: memory for {max(n, 0):,} tokens is left, and a sentence may have data.max_len="
+            f"{longest}; give a smaller model or data.max_len, or train.activations=recompute"
+        )
+    return n
+
+
+def _bytes_per_token(trials: MemoryTrials, room: float) -> float:
+    """Bytes per token a side, from two trials each of which raised the peak by at least RISE of the room."""
+    n_pairs = max(1024 // trials.longest, 1)
+    trials.peak(n_pairs)  # allocates gradients and warms up
+    peak, rises = trials.peak(n_pairs), [0.0, 0.0]
+    if peak is None:
+        return math.inf
+    while trials.step.world.any_true(min(rises) < RISE * room) and n_pairs * trials.longest < MOST:  # of all ranks
+        larger = trials.peak(2 * n_pairs)
+        if larger is None:
+            return room / (n_pairs * trials.longest)  # so many are known to fit
+        n_pairs, peak, rises = 2 * n_pairs, larger, [rises[1], larger - peak]
+    return max(rises[1], 1) / (n_pairs * trials.longest / 2)

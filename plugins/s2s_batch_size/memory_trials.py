@@ -1,0 +1,69 @@
+"""Trials: the gradient of a few pairs is computed and discarded, to measure the memory that it takes."""
+
+from __future__ import annotations
+
+__all__ = ["MemoryTrials", "longest_pair"]
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from s2s.training import is_memory_error
+from s2s_batch_size.peak_memory import PeakMemory, trim
+
+if TYPE_CHECKING:
+    from s2s.config import TrainConfig
+    from s2s.data import MappedCorpus
+    from s2s.training import TrainStep
+
+Pair = tuple[Sequence[int], Sequence[int]]
+"""Ids of a source and of its target, without eos"""
+BLOCK, N_BLOCKS = 1 << 20, 8
+"""Pairs among which the longest is searched at once, and such blocks in a corpus"""
+
+
+class MemoryTrials:
+    """Trials with copies of one pair, the longest that a run may meet: it takes the most memory per token."""
+
+    def __init__(self, train: TrainConfig, train_step: TrainStep, pair: Pair) -> None:
+        self.train, self.step, self.pair = train, train_step, pair
+        self.longest = max(map(len, pair)) + 1
+        """Tokens of the pair's longer side, eos counted"""
+        self.gradients = sum(p.numel() * p.element_size() for p in train_step.parameters)
+        """Bytes of the gradients, which the first trial allocates"""
+        trim()
+        with PeakMemory(train_step.world.device) as before:
+            pass
+        self.before = before.bytes
+        """Bytes before the first trial"""
+
+    def peak(self, n_pairs: int) -> int | None:
+        """Peak memory of a gradient of so many pairs on every rank; None if the memory of one did not suffice."""
+        pairs = [self.pair] * n_pairs * self.step.world.size
+        tokens, self.train.tokens = self.train.tokens, len(pairs) * self.longest
+        try:
+            with PeakMemory(self.step.world.device) as peak:
+                sufficed = self.step.trial(pairs)
+        except (RuntimeError, MemoryError) as error:
+            if not is_memory_error(error):
+                raise
+            sufficed = False
+        finally:
+            self.train.tokens = tokens
+        return peak.bytes if sufficed else None
+
+
+def longest_pair(corpora: Sequence[MappedCorpus]) -> Pair:
+    """The pair with the longest side; of corpora beyond N_BLOCKS * BLOCK pairs, of evenly spaced blocks of them."""
+    best: Pair = ([], [])
+    longest = -1
+    for corpus in corpora:
+        stride = max(len(corpus) // N_BLOCKS, BLOCK)
+        for first in range(0, len(corpus), stride):
+            rows = np.arange(first, min(first + BLOCK, len(corpus)))
+            lengths = np.maximum(*corpus.lengths(rows))
+            row = int(lengths.argmax())
+            if lengths[row] > longest:
+                best, longest = corpus[int(rows[row])], int(lengths[row])
+    return best

@@ -1,0 +1,139 @@
+"""train.micro_tokens=auto: how much of an update's batch fits into memory at once.
+
+What a trial takes beyond gradients, over its tokens, is an upper bound of what a token takes in a batch of any size.
+The bound becomes tighter with every trial, each of twice the tokens, until the whole batch fits by it. So most runs
+make one trial of some 500 tokens, and take their batches whole, as with train.micro_tokens=null.
+"""
+
+from __future__ import annotations
+
+__all__ = ["find_micro_tokens"]
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from s2s import ConfigError
+from s2s.backend import available_memory, free_memory
+from s2s.io import dump_record, write_file
+from s2s.run import read_run_record
+from s2s_batch_size.memory_trials import MemoryTrials
+from s2s_batch_size.peak_memory import can_measure_peak
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from s2s.config import Config, TrainConfig
+    from s2s.training import TrainStep
+    from s2s_batch_size.memory_guard import MemoryGuard
+    from s2s_batch_size.memory_trials import Pair
+
+GIB = 2**30
+FILE = "micro_tokens.json"
+"""Keeps what was found, since a run that continues must draw the same dropout"""
+FREE_MEMORY_SHARE = 0.85
+"""Share of the free memory that is used: the rest is for fragmentation, and for what other programs take meanwhile"""
+FIRST_TRIAL_TOKENS = 512
+"""Tokens a side of the first trial"""
+TRIAL_GRANULARITY = 8
+"""Trials grow up to this part of what fits: a tighter bound would change little"""
+DECODING_BYTES = 256 * 2**20
+"""Bytes that decoding in validation takes; on a CPU packed copies of the weights come to it"""
+
+
+@dataclass(frozen=True)
+class Room:
+    """Bytes of memory that this process may use."""
+
+    free: int
+    """Before the first trial"""
+    fixed: int
+    """Taken whatever the size of a micro-batch: gradients, optimizer state, copies for a checkpoint"""
+
+    @property
+    def left(self) -> float:
+        """What micro-batches may take."""
+        return FREE_MEMORY_SHARE * self.free - self.fixed
+
+
+def find_micro_tokens(config: Config, train_step: TrainStep, guard: MemoryGuard, pair: Pair, folder: Path) -> str:
+    """Replace train.micro_tokens=auto by a number, or by None where a batch fits whole; a line for the header.
+
+    "" if there is nothing to find. A resumed run reads the answer from `folder`. pair: the longest, for the trials.
+    """
+    train, world, path = config.train, train_step.world, folder / FILE
+    if train.micro_tokens != "auto":
+        return ""
+    if path.is_file():
+        found = read_run_record(path, "micro_tokens", "bytes_per_token")
+        train.micro_tokens, guard.bytes_per_token = found["micro_tokens"], found["bytes_per_token"]
+        return f"{_at_once(train.n_micro_tokens)}, as found when the run began"
+    if not _can_try(train, train_step):
+        train.micro_tokens = None
+        return ""
+    trials = MemoryTrials(train, train_step, pair)
+    room = _room(config, trials)
+    whole = max(-(-train.n_tokens // world.size), trials.longest)
+    per_token = _bytes_per_token(trials, room, whole)
+    n = min(world.all_gather(int(min(room.left / per_token, whole))))
+    if n < trials.longest:
+        raise _nothing_fits(config, room, per_token * trials.longest)
+    train.micro_tokens = None if n >= whole else n
+    guard.bytes_per_token = per_token
+    if world.is_main:
+        write_file(path, dump_record({"micro_tokens": train.micro_tokens, "bytes_per_token": per_token}))
+    world.barrier()
+    need = math.ceil(10 * (room.fixed + per_token * n) / GIB) / 10  # rounded up, since it is a bound
+    return f"{_at_once(train.n_micro_tokens)}: at most {need:.1f} of {room.free / GIB:.1f} GiB that are free"
+
+
+def _can_try(train: TrainConfig, train_step: TrainStep) -> bool:
+    """Not where a trial would compile the model or record a graph for a shape of its own: there, on GPUs, a batch is
+    split when memory turns out to be too small."""
+    fixed_shape = train.compile or train_step.backend.static_shapes
+    return not fixed_shape and can_measure_peak(train_step.world.device)
+
+
+def _at_once(micro_tokens: int | None) -> str:
+    return "a batch at once" if micro_tokens is None else f"{micro_tokens:,} tokens a side at once"
+
+
+def _bytes_per_token(trials: MemoryTrials, room: Room, whole: int) -> float:
+    """An upper bound of what a token a side takes, where a batch has `whole` of them; inf: no pair fits."""
+    n_before, peak_before = 0, trials.before
+    n_pairs = max(min(FIRST_TRIAL_TOKENS, whole) // trials.longest, 1)
+    while (peak := trials.peak(n_pairs)) is not None or (n_before == 0 and n_pairs > 1):
+        if peak is None:  # the first trial was too large
+            n_pairs = 1
+            continue
+        n = n_pairs * trials.longest
+        slope = (peak - peak_before) / (n - n_before) if n_before else 0.0
+        bound = max((peak - trials.before - trials.gradients) / n, slope, 1.0)
+        fits = room.left / bound
+        is_loose = fits < whole and TRIAL_GRANULARITY * n < min(fits, whole)
+        if not trials.step.world.any_true(is_loose):  # a trial is one of all ranks
+            return bound
+        n_pairs, n_before, peak_before = 2 * n_pairs, n, peak
+    return room.left / n_before if n_before else math.inf  # the trial before is known to fit
+
+
+def _room(config: Config, trials: MemoryTrials) -> Room:
+    """The memory there is; ConfigError if parameters and optimizer, or decoding in validation, do not fit."""
+    world, gradients = trials.step.world, trials.gradients
+    on_cpu, n_means = world.device.type == "cpu", 1 if config.train.ema else 0
+    # gradients, the optimizer's two moments, their EMA; on a CPU copies, from which a checkpoint is written
+    n_copies = 1 + 2 + n_means + (3 + n_means if on_cpu else 0)
+    room = Room(free_memory(world.device), n_copies * gradients)
+    decoding = DECODING_BYTES + on_cpu * gradients if config.valid.score else 0  # in the place of a micro-batch
+    if world.any_true(room.left <= 0 or room.free - room.fixed < decoding):
+        raise _nothing_fits(config, room, 0)
+    return room
+
+
+def _nothing_fits(config: Config, room: Room, need: float) -> ConfigError:
+    limit = f" ({available_memory().limit} leaves no more)" if config.train.device != "cuda" else ""
+    return ConfigError(
+        f"too little memory: {room.free / GIB:.1f} GiB are free{limit}; gradients, optimizer and checkpoint copies "
+        f"of arch={config.arch.name} take {room.fixed / GIB:.1f} GiB, and the longest pair {need / GIB:.1f} GiB more. "
+        "Give a smaller model, a smaller data.max_len, train.activations=recompute, or more memory"
+    )

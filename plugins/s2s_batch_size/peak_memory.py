@@ -1,0 +1,60 @@
+"""Peak memory of a piece of code, and returning what is freed to the system."""
+
+from __future__ import annotations
+
+__all__ = ["PeakMemory", "can_measure_peak", "trim"]
+
+import ctypes
+from pathlib import Path
+from typing import Self
+
+import torch
+
+
+class PeakMemory:
+    """Peak memory inside the block: of the GPU where one is used, else of this process."""
+
+    bytes = 0
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+
+    def __enter__(self) -> Self:
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.device)
+        else:
+            Path("/proc/self/clear_refs").write_text("5")  # sets the peak to what is in use (man 5 proc)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bytes = self._peak()
+
+    def _peak(self) -> int:
+        if self.device.type == "cuda":
+            return int(torch.cuda.max_memory_allocated(self.device))
+        return _kilobytes("/proc/self/status", "VmHWM:")
+
+
+def can_measure_peak(device: torch.device) -> bool:
+    """Whether `PeakMemory` works here; on a CPU it needs Linux, and permission to reset the peak."""
+    if device.type == "cuda":
+        return True
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def trim() -> None:
+    """Give freed memory back to the system, where the C library can (GNU's)."""
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (OSError, AttributeError):
+        return
+
+
+def _kilobytes(file: str, name: str) -> int:
+    """Bytes, from a file of lines such as `VmHWM: 1234 kB`."""
+    lines = Path(file).read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(name))

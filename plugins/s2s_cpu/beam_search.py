@@ -1,0 +1,82 @@
+"""What beam search does between the steps of a model; see `s2s.backend.operators.beam_search`."""
+
+from __future__ import annotations
+
+__all__ = [
+    "accepts_unfinished_candidates",
+    "merge_candidates",
+    "merge_finished",
+    "search_finished",
+    "unfinished_candidates",
+]
+
+import ctypes
+from ctypes import c_void_p
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from s2s_cpu.library import call
+
+if TYPE_CHECKING:
+    from s2s.backend import Candidates, Finished
+
+
+def merge_candidates(log_probs: Tensor, tokens: Tensor, score: Tensor, node: Tensor, n: int) -> Candidates:
+    n_sentences, beam, m = tokens.shape
+    best = _empty_candidates(n_sentences, min(n, beam * m))
+    given = [x.contiguous() for x in (log_probs, tokens, score, node)]
+    call("s2s_merge_candidates", *given, n_sentences, beam, m, best[0].size(1), *best)
+    return best
+
+
+def merge_finished(
+    candidates: Candidates, finished: Finished, eos: int, counted: int, penalties: Tensor, length: Tensor
+) -> Finished:
+    (n_sentences, n), shape = candidates[0].shape, finished[0].shape
+    result = torch.empty(shape), torch.empty(shape, dtype=torch.long), torch.empty(shape)
+    given, before = [x.contiguous() for x in candidates], [x.contiguous() for x in finished]
+    sizes = (n_sentences, n, shape[1], eos, counted)
+    call("s2s_merge_finished", _pointers(given), _pointers(before), *sizes, penalties, length, _pointers(result))
+    return result
+
+
+def unfinished_candidates(candidates: Candidates, eos: int, n: int) -> Candidates:
+    n_sentences, n_candidates = candidates[0].shape
+    live = _empty_candidates(n_sentences, min(n, n_candidates))
+    given = [x.contiguous() for x in candidates]
+    call(
+        "s2s_unfinished_candidates", _pointers(given), n_sentences, n_candidates, live[0].size(1), eos, _pointers(live)
+    )
+    return live
+
+
+def search_finished(
+    score: Tensor, finished: Tensor, length: Tensor, limit: Tensor, penalties: Tensor, n: int
+) -> Tensor:
+    result = torch.empty(len(length), dtype=torch.bool)
+    sizes = (len(length), score.size(1), finished.size(1), n)
+    given = score.contiguous(), finished.contiguous(), length, limit, penalties
+    call("s2s_search_finished", *given, *sizes, result)
+    return result
+
+
+def accepts_unfinished_candidates(candidates: Candidates, *_: object) -> bool:
+    """fp32 scores on a CPU."""
+    return candidates[0].dtype is torch.float32 and candidates[0].is_cpu
+
+
+def _empty_candidates(*shape: int) -> Candidates:
+    return (
+        torch.empty(shape),
+        torch.empty(shape, dtype=torch.long),
+        torch.empty(shape, dtype=torch.long),
+        torch.empty(shape),
+        torch.empty(shape, dtype=torch.long),
+    )
+
+
+def _pointers(tensors: tuple[Tensor, ...] | list[Tensor]) -> ctypes.Array[c_void_p]:
+    """A C structure of pointers to them."""
+    return (c_void_p * len(tensors))(*(tensor.data_ptr() for tensor in tensors))

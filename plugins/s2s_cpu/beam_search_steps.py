@@ -1,0 +1,158 @@
+"""Steps of a beam search as one call, with a model that is made of functions in C.
+
+With few sentences or narrow layers, the calls around a decoder's step take longer than the step. The functions are
+those that single steps call, so results have the same bits.
+
+Shapes: B sentences, K hypotheses, E finished hypotheses, V tokens, P positions, D = d_model.
+"""
+
+from __future__ import annotations
+
+__all__ = ["beam_search_steps", "run_steps"]
+
+import ctypes
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from s2s.backend import HasFusedState
+from s2s.decoding import FinishedHypotheses, SentenceQueue
+from s2s_cpu.decoder import FusedDecoder
+from s2s_cpu.library import call
+from s2s_cpu.prepacked import PrepackedLinear
+from s2s_cpu.structs import ModelStruct, SearchStruct
+
+if TYPE_CHECKING:
+    from s2s.backend import FusedState
+    from s2s.decoding import Beams, BeamSearch
+
+
+class SearchArrays(NamedTuple):
+    """What steps change in place."""
+
+    token: Tensor
+    """[B, K], the newest tokens"""
+    node: Tensor
+    """[B, K], their history nodes"""
+    score: Tensor
+    """[B, K], log-probabilities, best first"""
+    length: Tensor
+    """[B], of live hypotheses"""
+    finished_score: Tensor
+    """[B, E]"""
+    finished_node: Tensor
+    """[B, E]"""
+    finished_log_prob: Tensor
+    """[B, E]"""
+
+
+class SearchSettings(NamedTuple):
+    """What all steps share."""
+
+    eos: int
+    n: int
+    """Candidates of a sentence"""
+    counted: int
+    """The first candidates, which alone may finish"""
+    wanted: int
+    """Finished hypotheses that no live one may still exceed when a sentence is done"""
+    first_k: bool
+    """Whether a sentence is done as soon as it has E finished hypotheses instead"""
+    normalize: bool
+    """Whether logits are normalised"""
+    banned: Tensor
+    """Tokens that no output has"""
+    limit: Tensor
+    """[B], most tokens of an output"""
+    penalties: Tensor
+    """Of outputs of 0, 1, 2, … tokens"""
+
+
+class NewNodes(NamedTuple):
+    """What was added to the search history, all [n_steps * B * K]: tokens, log-probabilities, nodes before."""
+
+    token: Tensor
+    log_prob: Tensor
+    parent: Tensor
+
+
+def beam_search_steps(search: BeamSearch, batch: Beams) -> Beams | None:
+    """See `s2s.decoding.fused_steps`: None before every hypothesis is live, under a constraint, where the model is not
+    made of functions in C. Sentences may join another queue than a plain one, or be cancelled, after every step, so it
+    is one then.
+    """
+    model, queue, config = search.request.model, search.request.queue, search.config
+    constrained = search.constraint is not None or batch.constraint_state is not None
+    if constrained or batch.n_hypotheses != config.beam:
+        return None
+    found = model.fused_state(batch.state) if isinstance(model, HasFusedState) else None
+    if found is None:
+        return None
+    fused, state = found
+    if not isinstance(fused.model.decoder, FusedDecoder) or not isinstance(fused.model.output, PrepackedLinear):
+        return None
+    most = fused.n_steps if type(queue) is SentenceQueue else 1
+    changed = (batch.token, batch.node, batch.score, batch.length, *batch.finished)
+    arrays = SearchArrays(*(x.clone(memory_format=torch.contiguous_format) for x in changed))
+    n_steps, new = run_steps(fused, arrays, _settings(search, batch), search.history.n_nodes, most)
+    search.history.add_steps(*new)
+    return replace(
+        batch,
+        slack=batch.slack - n_steps,
+        length=arrays.length,
+        token=arrays.token,
+        node=arrays.node,
+        score=arrays.score,
+        finished=FinishedHypotheses(*arrays[4:]),
+        state=state.after_step(config.beam, n_steps),
+    )
+
+
+def _settings(search: BeamSearch, batch: Beams) -> SearchSettings:
+    beam, stop, vocab = search.config.beam, search.config.stop, search.request.vocab
+    return SearchSettings(
+        eos=vocab.eos,
+        n=2 * beam,
+        counted=beam if stop == "first_k" else 2 * beam,
+        wanted=min(search.request.nbest, beam) if stop == "best" else beam,
+        first_k=stop == "first_k",
+        normalize=search.normalize,
+        banned=search.banned,
+        limit=batch.limit,
+        penalties=search.penalties,
+    )
+
+
+def run_steps(
+    state: FusedState, arrays: SearchArrays, settings: SearchSettings, first_node: int, most: int
+) -> tuple[int, NewNodes]:
+    """The number of steps taken, up to the first after which a sentence is done, and their nodes from `first_node` on.
+
+    Writes into the arrays, and into the path, length and n_nodes of the state, all of which must be contiguous.
+    """
+    model, cache, size = state.model, state.cache, arrays.token.numel() * most
+    decoder, output = model.decoder, model.output
+    assert isinstance(decoder, FusedDecoder)
+    assert isinstance(output, PrepackedLinear)
+    new = NewNodes(torch.empty(size, dtype=torch.long), torch.empty(size), torch.empty(size, dtype=torch.long))
+    step, _alive = decoder.structure(cache, model.embedding.size(1))
+    layers = ctypes.cast(decoder.layers, ctypes.c_void_p)
+    positions = None if state.positions is None else state.positions.data_ptr()
+    given = ModelStruct(layers, len(decoder.layers), output.struct, model.embedding.data_ptr(), model.scale, positions)
+    written = (*arrays, cache.path, cache.length, state.n_nodes, *new)
+    assert all(x.is_contiguous() for x in written)
+    numbers = (settings.eos, settings.n, settings.counted, settings.wanted, settings.first_k, settings.normalize)
+    read = [settings.banned, settings.limit, settings.penalties]
+    pointers = [x.data_ptr() for x in (*read, *written)]
+    search = SearchStruct(arrays.finished_score.size(1), *numbers, len(settings.banned), first_node, *pointers)
+    n_steps = ctypes.c_int64()
+    call(
+        "s2s_beam_search_steps",
+        *map(ctypes.byref, (given, step, search)),
+        min(most, state.n_steps),
+        ctypes.byref(n_steps),
+    )
+    n_new = arrays.token.numel() * n_steps.value
+    return n_steps.value, NewNodes(*(x[:n_new] for x in new))

@@ -1,0 +1,55 @@
+/* A decoder's step, and what it is made of. Functions that allocate return OK or NO_MEMORY. */
+
+#ifndef S2S_DECODER_H
+#define S2S_DECODER_H
+
+#include "vectors.h"
+
+enum { OK = 0, NO_MEMORY = 1 };
+
+typedef struct { /* x W^T + b; made by prepacked.py, as are the fields' layouts */
+    const void *weight;
+    const float *bias;   /* [O] */
+    const float *scale;  /* [O], of weights in 8-bit integers; null if they are floats */
+    const int32_t *zero; /* [O], what 0 among the inputs adds to a sum of such */
+    int64_t I, O;
+} Linear;
+
+typedef struct {
+    const float *weight, *bias; /* [D] */
+    double eps;
+} Norm;
+
+typedef struct {
+    Linear qkv, out, query, source_out, inner, outer;
+    Norm self_attention_norm, cross_attention_norm, feed_forward_norm;
+    float *nodes;               /* [B, N, h * (d_k + d_v)] */
+    const float *keys, *values; /* [B, h, S, d_k], [B, h, S, d_v] */
+} Layer;
+
+typedef struct { /* B sentences, K hypotheses of each, N nodes, L longest path, S longest source, h heads */
+    int64_t B, K, N, L, S, h, d_k, d_v, D;
+    const int64_t *path, *length; /* [B, K, L], [B] */
+    const uint8_t *seen;          /* [B, S], where a source has a token */
+    int64_t pre_norm;             /* whether norms stand before the sub-layers */
+    Norm norm;                    /* of the last layer's output; none if its weight is null */
+} Step;
+
+int64_t s2s_panel_width(void);
+int64_t s2s_linear(const Linear *linear, const float *x, int64_t R, float *out);
+int64_t s2s_norm(const float *x, int64_t R, int64_t D, const float *weight, const float *bias, float eps, float *out);
+int64_t s2s_add_norm(const float *x, const float *y, int64_t R, int64_t D, const float *weight, const float *bias,
+                     float eps, float *out);
+int64_t s2s_decoder_step(const Layer *layers, int64_t n_layers, const Step *s, float *x);
+int64_t s2s_top_k(const float *x, int64_t rows, int64_t V, int64_t n, const uint8_t *allowed, const int64_t *banned,
+                  int64_t n_banned, float *lse, float *values, int64_t *ids);
+int64_t s2s_quantize_rows(const float *x, int64_t R, int64_t I, int64_t stride, int64_t zero, uint8_t *out,
+                          float *scale);
+int64_t s2s_tree_attention(const float *q, const float *k, const float *v, int64_t q_stride, int64_t k_stride,
+                           int64_t v_stride, float *nodes, const int64_t *path, const int64_t *length, int64_t B,
+                           int64_t K, int64_t N, int64_t L, int64_t h, int64_t d_k, int64_t d_v, float scale,
+                           float *out);
+int64_t s2s_source_attention(const float *q, const float *keys, const float *values, const uint8_t *seen, int64_t B,
+                             int64_t K, int64_t S, int64_t h, int64_t d_k, int64_t d_v, float scale, float *out);
+
+#endif

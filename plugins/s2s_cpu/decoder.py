@@ -1,0 +1,87 @@
+"""A decoder's whole step as one call: where rows are few and narrow, calls take longer than arithmetic.
+
+Shapes: B sentences, K hypotheses, N room for nodes, L room for tokens, S source length, h heads, D = d_model.
+"""
+
+from __future__ import annotations
+
+__all__ = ["FusedDecoder", "accepts_layers", "fused_decoder"]
+
+import ctypes
+from typing import TYPE_CHECKING, cast
+
+import torch
+
+from s2s_cpu.library import call
+from s2s_cpu.prepacked import PrepackedLinear
+from s2s_cpu.structs import LayerStruct, NormStruct, StepStruct
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor, nn
+
+    from s2s.backend import DecoderSublayers, TreeCache
+
+
+def fused_decoder(
+    layers: Sequence[DecoderSublayers], heads: tuple[int, int, int], pre_norm: bool, norm: nn.LayerNorm | None
+) -> FusedDecoder:
+    """See `s2s.backend.fused_decoder`."""
+    return FusedDecoder(layers, heads, pre_norm=pre_norm, norm=norm)
+
+
+def accepts_layers(layers: Sequence[DecoderSublayers], *_: object) -> bool:
+    """Whether all of their linear maps are prepacked for the functions in C."""
+    return all(isinstance(linear, PrepackedLinear) for layer in layers for linear in layer.linears)
+
+
+class FusedDecoder:
+    """Layers whose step is one function in C, and the norm of the last one's output, if there is one."""
+
+    def __init__(
+        self,
+        layers: Sequence[DecoderSublayers],
+        heads: tuple[int, int, int],
+        *,
+        pre_norm: bool,
+        norm: nn.LayerNorm | None,
+    ) -> None:
+        """heads: h, d_k, d_v; pre_norm: whether norms stand before the sub-layers or after their residual sums."""
+        self.tensors = layers, norm  # the structures only point to what these own
+        self.layers = (LayerStruct * len(layers))(*map(_layer, layers))
+        self.sizes = dict(zip(("h", "d_k", "d_v"), heads, strict=True))
+        self.pre_norm, self.norm = pre_norm, _norm(norm) if norm else NormStruct()
+
+    def __call__(self, x: Tensor, cache: TreeCache) -> Tensor:
+        """x [B, K, D] -> [B, K, D]; keys and values go into the nodes where the paths end."""
+        out = x.clone(memory_format=torch.contiguous_format)
+        step, _alive = self.structure(cache, x.size(2))
+        call("s2s_decoder_step", self.layers, len(self.layers), ctypes.byref(step), out)
+        return out
+
+    def structure(self, cache: TreeCache, width: int) -> tuple[StepStruct, list[Tensor]]:
+        """The structure of a step of D = width, and what must be kept as long as it is used.
+
+        The layers point to this cache until the next call.
+        """
+        path, length, seen = (t.contiguous() for t in (cache.path, cache.length, cache.seen))
+        alive = [path, length, seen]
+        for layer, own, source in zip(self.layers, cache.nodes, cache.sources, strict=True):
+            assert own.is_contiguous()
+            keys, values = (t.contiguous() for t in source)
+            layer.nodes, layer.keys, layer.values = own.data_ptr(), keys.data_ptr(), values.data_ptr()
+            alive += keys, values
+        n_sentences, beam, room = path.shape
+        sizes = {"B": n_sentences, "K": beam, "N": cache.nodes[0].size(1), "L": room, "S": seen.size(1), "D": width}
+        pointers = {"path": path.data_ptr(), "length": length.data_ptr(), "seen": seen.data_ptr()}
+        return StepStruct(**sizes, **self.sizes, **pointers, pre_norm=self.pre_norm, norm=self.norm), alive
+
+
+def _layer(sublayers: DecoderSublayers) -> LayerStruct:
+    linears = (cast("PrepackedLinear", linear).struct for linear in sublayers.linears)
+    return LayerStruct(*linears, *map(_norm, sublayers.norms))
+
+
+def _norm(norm: nn.LayerNorm) -> NormStruct:
+    return NormStruct(norm.weight.data_ptr(), norm.bias.data_ptr(), norm.eps)

@@ -1,0 +1,77 @@
+"""Which operator each function implements, and the arguments that it takes."""
+
+from __future__ import annotations
+
+__all__ = ["implement"]
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+import s2s.backend as backend
+from s2s.decoding import fused_steps
+from s2s_cpu import attention, beam_search, label_smoothing, linear_backends, paths, quantization, rows, topk
+from s2s_cpu.beam_search_steps import beam_search_steps
+from s2s_cpu.decoder import accepts_layers, fused_decoder
+from s2s_cpu.library import native_library
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def implement() -> str:
+    """Let operators call what there is on this machine; says what there is."""
+    backend.prepack.implement(linear_backends.prepack, on_cpu)
+    backend.deterministic_backend.implement(linear_backends.deterministic_backend, on_cpu)
+    functions, reason = native_library()
+    if functions is None:
+        return reason
+    backend.top_k.implement(topk.top_k, fp32(0))
+    backend.top_k_log_probs.implement(topk.top_k_log_probs, fp32(0))
+    backend.merge_candidates.implement(beam_search.merge_candidates, fp32(0, 2))
+    backend.merge_finished.implement(beam_search.merge_finished, fp32(4))
+    backend.unfinished_candidates.implement(
+        beam_search.unfinished_candidates, beam_search.accepts_unfinished_candidates
+    )
+    backend.search_finished.implement(beam_search.search_finished, fp32(0, 1))
+    backend.padded_attention.implement(
+        attention.padded_attention, fp32(0, 1, 2, also=attention.accepts_padded_attention)
+    )
+    backend.tree_attention.implement(attention.tree_attention, fp32(0, 1, 2, 3, also=attention.accepts_tree_attention))
+    backend.extend_paths.implement(paths.extend_paths, paths.accepts_paths)
+    backend.reorder_paths.implement(paths.reorder_paths, paths.accepts_paths)
+    backend.add_norm.implement(rows.add_norm, fp32(0, 1, also=without_gradient))
+    backend.label_smoothing_.implement(label_smoothing.label_smoothing_, label_smoothing.accepts_label_smoothing)
+    backend.fused_decoder.implement(fused_decoder, accepts_layers)
+    fused_steps.implement(beam_search_steps, lambda *_: True)
+    quantization.quantize_rows.implement(rows.quantize_rows, fp32(0))
+    quantization.dequantize_rows.implement(rows.dequantize_rows, fp32(0, 1, 2, also=contiguous))
+    return reason
+
+
+def fp32(*which: int, also: Callable[..., bool] | None = None) -> Callable[..., bool]:
+    """A rule: the arguments numbered so are fp32 tensors on a CPU, and `also` is true of all."""
+
+    def accepts(*args: Any, **kwargs: Any) -> bool:
+        for i in which:
+            x = args[i]
+            if x.dtype is not torch.float32 or not x.is_cpu:
+                return False
+        return also is None or also(*args, **kwargs)
+
+    return accepts
+
+
+def on_cpu(model: torch.nn.Module, *_: object) -> bool:
+    """Whether all of its parameters are there."""
+    return all(p.is_cpu for p in model.parameters())
+
+
+def without_gradient(*_: object) -> bool:
+    """Functions in C have none."""
+    return not torch.is_grad_enabled()
+
+
+def contiguous(x: torch.Tensor, *_: object) -> bool:
+    """What is written in place must be."""
+    return x.is_contiguous()

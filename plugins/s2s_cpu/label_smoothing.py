@@ -1,0 +1,42 @@
+"""Label-smoothed cross-entropy and its gradient, which takes the place of the logits.
+
+Each row has the same bits whatever the others are, so rows are divided among as many threads as torch has.
+Shapes: n positions, V target vocabulary.
+"""
+
+from __future__ import annotations
+
+__all__ = ["accepts_label_smoothing", "label_smoothing_"]
+
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+from torch import Tensor
+
+from s2s.backend import LossAndGradient
+from s2s_cpu.library import call
+
+
+def label_smoothing_(
+    logits: Tensor, target: Tensor, counts: Tensor, on_target: float, on_each: float
+) -> LossAndGradient:
+    loss, nll = logits.new_empty((2, len(logits)), dtype=torch.float)
+    rows = (logits, target.contiguous(), counts.contiguous(), loss, nll)
+    pieces = list(zip(*(t.chunk(torch.get_num_threads()) for t in rows), strict=True))
+
+    def compute(piece: tuple[Tensor, ...]) -> None:
+        x, y, counted, *sums = piece
+        scratch = torch.empty(x.size(1))
+        is_bf16 = int(x.dtype == torch.bfloat16)
+        call("s2s_label_smoothing", x, is_bf16, *x.shape, y, counted, on_target, on_each, scratch, *sums)
+
+    if len(pieces) == 1:
+        compute(pieces[0])
+    else:
+        with ThreadPoolExecutor(len(pieces)) as pool:
+            list(pool.map(compute, pieces))
+    return LossAndGradient(loss, nll, logits)
+
+
+def accepts_label_smoothing(logits: Tensor, *_: object) -> bool:
+    return logits.is_cpu and logits.dtype in (torch.float32, torch.bfloat16) and logits.is_contiguous()

@@ -1,0 +1,107 @@
+"""The compiled functions, loaded once per process, and how they are called."""
+
+from __future__ import annotations
+
+__all__ = ["NativeLibrary", "call", "constant", "native_library"]
+
+import ctypes
+import functools
+import os
+import subprocess
+import sys
+from ctypes import c_float, c_int64, c_void_p
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+from s2s import ConfigError
+from s2s_cpu.compiled import compiled_library
+from s2s_cpu.structs import STRUCTS
+
+SIGNATURES = {
+    "s2s_top_k": [c_void_p, *[c_int64] * 3, *[c_void_p] * 2, c_int64, *[c_void_p] * 3],
+    "s2s_tree_attention": [*[c_void_p] * 3, *[c_int64] * 3, *[c_void_p] * 3, *[c_int64] * 7, c_float, c_void_p],
+    "s2s_source_attention": [*[c_void_p] * 4, *[c_int64] * 6, c_float, c_void_p],
+    "s2s_padded_attention": [*[c_void_p] * 7, *[c_int64] * 6, c_float, c_void_p],
+    "s2s_add_norm": [*[c_void_p] * 2, *[c_int64] * 2, *[c_void_p] * 2, c_float, c_void_p],
+    "s2s_quantize_rows": [c_void_p, *[c_int64] * 4, *[c_void_p] * 2],
+    "s2s_dequantize_rows": [c_void_p, *[c_int64] * 2, *[c_void_p] * 2],
+    "s2s_linear": [c_void_p, c_void_p, c_int64, c_void_p],
+    "s2s_decoder_step": [c_void_p, c_int64, c_void_p, c_void_p],
+    "s2s_merge_candidates": [*[c_void_p] * 4, *[c_int64] * 4, *[c_void_p] * 5],
+    "s2s_merge_finished": [*[c_void_p] * 2, *[c_int64] * 5, *[c_void_p] * 3],
+    "s2s_unfinished_candidates": [c_void_p, *[c_int64] * 4, c_void_p],
+    "s2s_search_finished": [*[c_void_p] * 5, *[c_int64] * 4, c_void_p],
+    "s2s_beam_search_steps": [*[c_void_p] * 3, c_int64, c_void_p],
+    "s2s_extend_paths": [*[c_void_p] * 3, *[c_int64] * 3],
+    "s2s_reorder_paths": [*[c_void_p] * 2, *[c_int64] * 4, c_void_p],
+    "s2s_label_smoothing": [c_void_p, *[c_int64] * 3, *[c_void_p] * 2, *[c_float] * 2, *[c_void_p] * 3],
+    "s2s_huge_pages": [c_void_p, c_int64],
+    "s2s_struct_size": [c_int64],
+    "s2s_panel_width": [],
+    "s2s_has_int8": [],
+}
+"""Argument types; all return an integer: 0 or an error code, or the constant that they are asked for"""
+
+
+class NativeLibrary(NamedTuple):
+    """The compiled functions, or None; and which are used, and why."""
+
+    functions: ctypes.CDLL | None
+    reason: str
+
+
+def call(name: str, *arguments: Any) -> None:
+    """Call a function; tensors are passed as the addresses of their data. Raises MemoryError if memory runs out."""
+    pointers = [a.data_ptr() if isinstance(a, Tensor) else a for a in arguments]
+    if getattr(native_library().functions, name)(*pointers):
+        raise MemoryError(f"{name}: not enough memory")
+
+
+def constant(name: str) -> int:
+    """A constant that was compiled in."""
+    value: int = getattr(native_library().functions, name)()
+    return value
+
+
+@functools.cache
+def native_library() -> NativeLibrary:
+    """Found or compiled, and loaded, as S2S_KERNELS says."""
+    wanted = os.environ.get("S2S_KERNELS", "auto")
+    if wanted not in ("auto", "torch", "native", "compile"):
+        raise ConfigError(f"S2S_KERNELS={wanted}: give auto, torch, native or compile")
+    if wanted == "torch":
+        return NativeLibrary(None, "torch kernels (S2S_KERNELS=torch)")
+    try:
+        return NativeLibrary(_load(shipped=wanted != "compile"), "native kernels")
+    except (OSError, subprocess.SubprocessError) as error:
+        if wanted in ("native", "compile"):
+            raise ConfigError(f"S2S_KERNELS={wanted}: {error}") from error
+        return NativeLibrary(None, f"torch kernels ({error})")
+
+
+def _load(*, shipped: bool = True) -> ctypes.CDLL:
+    """The functions; a library that does not fit is compiled again, once."""
+    try:
+        return _open(anew=False, shipped=shipped)
+    except AttributeError:
+        pass
+    try:
+        return _open(anew=True, shipped=False)
+    except AttributeError as error:
+        raise OSError(f"the compiled library does not fit: {error}") from error
+
+
+def _open(*, anew: bool, shipped: bool) -> ctypes.CDLL:
+    """Raises AttributeError if a function is missing or a structure has another size than here."""
+    with compiled_library(anew=anew, shipped=shipped) as (path, warning):
+        functions = ctypes.CDLL(str(path))
+    if warning:
+        print(f"warning: {warning}", file=sys.stderr, flush=True)
+    for name, types in SIGNATURES.items():
+        function = getattr(functions, name)
+        function.argtypes, function.restype = types, c_int64
+    for index, struct in enumerate(STRUCTS):
+        if (size := functions.s2s_struct_size(index)) != ctypes.sizeof(struct):
+            raise AttributeError(f"{struct.__name__} has {ctypes.sizeof(struct)} bytes here and {size} there")
+    return functions

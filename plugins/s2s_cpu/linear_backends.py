@@ -1,0 +1,136 @@
+"""Which library computes a model's linear maps in decoding: torch, oneDNN, or the functions in C.
+
+On some processors torch multiplies fp32 matrices by a library that is slow there, and oneDNN, which comes with torch,
+is 2 to 4 times as fast; the functions in C are faster still for few rows, and a model may have its whole decoding step
+made of them. So it is measured, once, with a layer of the model itself. A row's result has the same bits whatever the
+other rows are, and however many.
+
+Shapes: R rows, I inputs, O outputs.
+"""
+
+from __future__ import annotations
+
+__all__ = ["deterministic_backend", "prepack"]
+
+import functools
+import time
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from s2s import ConfigError
+from s2s.backend import LinearBackend, LinearMap, is_prepackable, replace_linear_maps
+from s2s_cpu.library import native_library
+from s2s_cpu.onednn import OneDNNInt8Linear, OneDNNLinear, int8_is_exact
+from s2s_cpu.prepacked import Fp32Linear, HugePageArena, Int8Linear, has_int8_linear, has_linear
+
+Prepack = Callable[[Tensor, Tensor | None], LinearMap]
+"""Weight [O, I] and bias [O] -> x W^T + b"""
+
+
+def prepack(model: nn.Module, backend: LinearBackend, quantization: Literal["none", "int8"]) -> str:
+    """Prepack the weights of a model's linear maps for decoding; it can then be neither trained nor saved.
+
+    These are modules of `s2s.nn.linear`, whose own weights are freed, and modules that are nn.Linear itself, which keep
+    them. All others are left alone: a subclass of nn.Linear may do something else. Returns what was done, in words.
+    """
+    if quantization == "int8":
+        replace_linear_maps(model, _int8())
+        return "linear maps in 8-bit integers, each row by itself"
+    backends = _available()
+    backend = deterministic_backend(model) if backend == "exact" else backend
+    name, reason = _fastest(model, backends) if backend == "auto" else (backend, f"matmul={backend}")
+    if name == "torch":
+        return f"linear maps by torch ({reason})"
+    if name not in backends:
+        raise ConfigError(f"{reason}: {_missing(name)}; leave the option out")
+    replace_linear_maps(model, backends[name])
+    return f"linear maps {NAMES[name]} ({reason})"
+
+
+NAMES = {"onednn": "by oneDNN", "native": "in C"}
+
+
+def _available() -> dict[LinearBackend, Prepack]:
+    """The alternatives to torch's own linear maps, the preferred first."""
+    backends: dict[LinearBackend, Prepack] = {}
+    if has_linear():
+        backends["native"] = functools.partial(Fp32Linear, arena=HugePageArena())
+    if hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        backends["onednn"] = OneDNNLinear
+    return backends
+
+
+def _int8() -> Prepack:
+    if has_int8_linear():
+        return functools.partial(Int8Linear, arena=HugePageArena())
+    if not hasattr(torch.ops.onednn, "qlinear_pointwise"):
+        raise ConfigError(f"quantization=int8: {_missing('onednn')}; leave the option out")
+    if not int8_is_exact():
+        raise ConfigError(
+            "quantization=int8: sums of 8-bit products overflow on this processor, which has no VNNI; "
+            "leave the option out"
+        )
+    return OneDNNInt8Linear
+
+
+def _missing(name: str) -> str:
+    if name == "onednn":
+        return f"this build of torch {torch.__version__} has no oneDNN"
+    return f"there are functions in C for one thread (threads=1) and with a C compiler; here: {native_library().reason}"
+
+
+@torch.no_grad()
+def deterministic_backend(model: nn.Module) -> LinearBackend:
+    """The preferred backend that is accurate here, without timing: another process must come to the same choice."""
+    largest = _largest(model)
+    return next(iter(_accurate(largest, _available())), "torch") if largest else "torch"
+
+
+def _largest(model: nn.Module) -> nn.Linear | None:
+    maps = [module for module in model.modules() if isinstance(module, nn.Linear) and is_prepackable(module)]
+    return max(maps, key=lambda module: module.weight.numel(), default=None)
+
+
+def _accurate(module: nn.Linear, backends: dict[LinearBackend, Prepack]) -> dict[LinearBackend, LinearMap]:
+    """What each backend makes of a map, without those that are not accurate here."""
+    x = _rows(module, 32)
+    bias = None if module.bias is None else module.bias.double()
+    exact = F.linear(x.double(), module.weight.double(), bias)
+    functions = {name: prepack(module.weight.detach(), module.bias) for name, prepack in backends.items()}
+    tolerance = 1e-5 * exact.abs().max().clamp(min=1e-12)
+    return {name: linear for name, linear in functions.items() if (linear(x) - exact).abs().max() <= tolerance}
+
+
+def _rows(module: nn.Linear, n: int) -> Tensor:
+    return torch.randn(n, module.weight.size(1), generator=torch.Generator().manual_seed(n))
+
+
+@torch.no_grad()
+def _fastest(model: nn.Module, backends: dict[LinearBackend, Prepack]) -> tuple[LinearBackend, str]:
+    """The fastest backend and why: measured with 4 and 32 rows of the model's largest linear map."""
+    largest = _largest(model)
+    if largest is None or not backends:
+        return "torch", "there is no alternative" if largest is not None else "the model has none"
+    rows, weight, bias = [_rows(largest, n) for n in (4, 32)], largest.weight, largest.bias
+    times: dict[LinearBackend, float] = {"torch": _seconds(lambda: [F.linear(x, weight, bias) for x in rows])}
+    for name, linear in _accurate(largest, backends).items():
+        times[name] = _seconds(lambda linear=linear: [linear(x) for x in rows])  # type: ignore[misc]
+    names = (name for name in backends if times.get(name, torch.inf) < 1.1 * min(times.values()))
+    best: LinearBackend = next(names, "torch")
+    others = ", ".join(f"{name} took {times[name] / times[best]:.1f} times as long" for name in times if name != best)
+    return best, others or "no other is accurate here"
+
+
+def _seconds(function: Callable[[], object], n: int = 7) -> float:
+    """The shortest CPU time of several runs."""
+    times = []
+    for _ in range(n):
+        begun = time.process_time()
+        for _ in range(5):
+            function()
+        times.append(time.process_time() - begun)
+    return max(min(times), 1e-9)

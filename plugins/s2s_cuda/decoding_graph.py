@@ -1,0 +1,130 @@
+"""Decoding steps captured in CUDA graphs: the kernels of a step for the price of one launch.
+
+A graph reads and writes the memory that it was captured with. So a search's state lives in the graph's own buffers, and
+is copied only when it comes from elsewhere: after its first token, when sentences join, when a buffer has grown.
+
+Shapes: B sentences, K hypotheses.
+"""
+
+from __future__ import annotations
+
+__all__ = ["CUDAGraphDecoding", "graph_decoding"]
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from s2s import State
+from s2s.backend import bucket_size, capture
+from s2s.tensors import map_tensors
+
+if TYPE_CHECKING:
+    from s2s import Seq2Seq
+    from s2s.backend import Capture
+
+    Step = Callable[[Tensor, State], tuple[Tensor, State]]
+
+MAX_GRAPHS = 32
+"""Graphs kept, each with buffers of its own; beyond, the least recently used is discarded"""
+
+
+def graph_decoding(model: Seq2Seq, capture: Capture = capture) -> bool:
+    """Capture a model's decoding steps, if its states support it; returns whether they do.
+
+    Only one search at a time may then use the model.
+    """
+    device = next((p.device for p in model.parameters()), torch.device("cpu"))
+    with torch.no_grad():
+        src = torch.zeros(1, 1, dtype=torch.long, device=device)
+        state = model.start(model.encode(src, src > 0))
+    if state.captures:
+        model.step = CUDAGraphDecoding(model.step, capture)  # type: ignore[method-assign]
+    return state.captures
+
+
+class CUDAGraphDecoding:
+    """A `step` that is captured once for each shape of state; steps that a state does not offer run eagerly."""
+
+    def __init__(self, step: Step, capture: Capture) -> None:
+        self.step, self.capture = step, capture
+        self.graphs: OrderedDict[Any, StepGraph] = OrderedDict()
+
+    def __call__(self, token: Tensor, state: State) -> tuple[Tensor, State]:
+        """token [B, K] -> logits [B, K, V], which the next call overwrites."""
+        prepared = state.prepare_capture() if state.captures else None
+        if prepared is None:
+            return self.step(token, state)
+        key = self._key(token, prepared)
+        if key not in self.graphs:
+            if len(self.graphs) == MAX_GRAPHS:
+                self.graphs.popitem(last=False)
+            self.graphs[key] = StepGraph.of(self.step, self.capture, token, prepared, n_rows=key[0])
+        self.graphs.move_to_end(key)
+        return self.graphs[key](token, prepared)
+
+    def _key(self, token: Tensor, state: State) -> tuple[int, Any]:
+        """A graph's rows and its shape: the graph that holds the state now, unless it has twice the rows needed."""
+        n_rows, buffers = bucket_size(len(token), token.device), _buffers(state)
+        shape = (type(state), token.size(1), token.dtype, *((t.shape[1:], t.dtype) for t in buffers))
+        for key, graph in self.graphs.items():
+            fits = len(token) <= key[0] <= 2 * n_rows
+            if key[1] == shape and fits and _buffers(graph.state)[0].data_ptr() == buffers[0].data_ptr():
+                return key
+        return n_rows, shape
+
+
+@dataclass
+class StepGraph:
+    """The graph of one shape."""
+
+    token: Tensor
+    """[B, K]"""
+    state: State
+    """What the graph reads and writes"""
+    logits: Tensor
+    """[B, K, V]"""
+    replay: Callable[[], None]
+
+    @classmethod
+    def of(cls, step: Step, capture: Capture, token: Tensor, like: State, n_rows: int) -> StepGraph:
+        """Capture the step for states of this shape, of `n_rows` sentences."""
+        roomy = lambda t: t.new_zeros(n_rows, *t.shape[1:])  # noqa: E731
+        state = like.with_buffers(map_tensors(roomy, like.buffers())).at_capacity(token.size(1))
+        static = roomy(token)
+
+        def advance() -> Tensor:
+            logits, after = step(static, state)
+            for old, new in zip(_buffers(state), _buffers(after), strict=True):
+                if new.data_ptr() != old.data_ptr():
+                    old.copy_(new)
+            return logits
+
+        kind = token.device.type
+        enabled, dtype = torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)
+        # Weights that autocast has cast and cached would be freed before the graph is replayed.
+        with torch.autocast(kind, dtype, enabled=enabled, cache_enabled=False):
+            replay, logits = capture(advance)
+        return cls(static, state, logits, replay)
+
+    def __call__(self, token: Tensor, state: State) -> tuple[Tensor, State]:
+        """token [B', K] -> logits [B', K, V], for B' <= B; the results of other rows are arbitrary."""
+        n = len(token)
+        self.token[:n].copy_(token)
+        for own, given in zip(_buffers(self.state), _buffers(state), strict=True):
+            if own.data_ptr() != given.data_ptr():
+                own[:n].copy_(given)
+        self.state.clear_rows(n)
+        self.replay()
+        after = state.with_buffers(map_tensors(lambda t: t[:n], self.state.buffers()))
+        return self.logits[:n], after.after_step(token.size(1))
+
+
+def _buffers(state: State) -> list[Tensor]:
+    """All buffers, in a constant order."""
+    found: list[Tensor] = []
+    map_tensors(lambda t: found.append(t) or t, state.buffers())  # type: ignore[func-returns-value]
+    return found

@@ -1,0 +1,105 @@
+"""A decoder's steps as one call: where rows are few and narrow, its layers' calls take longer than their arithmetic.
+
+An architecture says of what its layers consist; a plugin that can compute such layers as one function implements
+`fused_decoder`, and `fused_steps` for several steps of a beam search at once.
+
+Shapes: B sentences, K hypotheses, N room for nodes, L room for tokens, S source length, h heads, V tokens, P positions,
+D = d_model.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "DecoderSublayers",
+    "FusedDecoder",
+    "FusedModel",
+    "FusedState",
+    "HasFusedState",
+    "TreeCache",
+    "fused_decoder",
+]
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+
+from torch import Tensor, nn
+
+from s2s.backend.linear import LinearMap
+from s2s.backend.operators.operator import Operator
+
+if TYPE_CHECKING:
+    from s2s.model import State
+
+
+class DecoderSublayers(NamedTuple):
+    """A layer: self-attention over the paths so far, cross-attention, and max(0, x W1 + b1) W2 + b2."""
+
+    linears: Sequence[LinearMap]
+    """Of self-attention: of queries, keys and values together, and of the output; of cross-attention: of queries and
+    of the output; W1 and W2"""
+    norms: Sequence[nn.LayerNorm]
+    """Of each of the three"""
+
+
+class TreeCache(NamedTuple):
+    """The keys and values of a search's tokens, and of its sources; see `s2s.nn.kv_cache`."""
+
+    nodes: Sequence[Tensor]
+    """Of each layer, [B, N, h * (d_k + d_v)]"""
+    path: Tensor
+    """[B, K, L], of which the first length [B] nodes count"""
+    length: Tensor
+    sources: Sequence[tuple[Tensor, Tensor]]
+    """Each layer's keys and values, [B, h, S, d]"""
+    seen: Tensor
+    """[B, S], True at tokens"""
+
+
+FusedDecoder = Callable[[Tensor, TreeCache], Tensor]
+"""x [B, K, D] -> [B, K, D], of all layers and the last norm; keys and values go into the nodes where the paths end"""
+
+
+@Operator
+def fused_decoder(
+    layers: Sequence[DecoderSublayers], heads: tuple[int, int, int], pre_norm: bool, norm: nn.LayerNorm | None
+) -> FusedDecoder | None:
+    """The step of layers as one function, and the norm of the last one's output, if there is one; None: there is none.
+
+    heads: h, d_k, d_v; pre_norm: whether norms stand before the sub-layers or after their residual sums.
+    """
+    del layers, heads, pre_norm, norm
+
+
+@dataclass(frozen=True)
+class FusedModel:
+    """The output map's product with a decoder of the sum of scale * embedding and a position's vector."""
+
+    decoder: FusedDecoder
+    embedding: Tensor
+    """[V, D], fp32"""
+    scale: float
+    output: LinearMap
+
+
+class FusedState(NamedTuple):
+    """Where a model's decoding stands."""
+
+    model: FusedModel
+    cache: TreeCache
+    n_nodes: Tensor
+    """[B], in use"""
+    positions: Tensor | None
+    """[P, D], of the first positions, if the model adds them"""
+    n_steps: int
+    """Steps for which there is room in all of it"""
+
+
+@runtime_checkable
+class HasFusedState(Protocol):
+    """A model that may have a fused decoder."""
+
+    def fused_state(self, state: State) -> tuple[FusedState, State] | None:
+        """The same state for `fused_steps`, and as it is after them, but for `State.after_step`: they write into its
+        buffers. None: only `step` can compute this model's steps."""
+        ...

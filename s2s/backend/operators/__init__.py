@@ -1,0 +1,61 @@
+"""Operators: functions in torch that plugins implement for some devices and types, and the table of them."""
+
+from __future__ import annotations
+
+__all__ = [
+    "BLOCKED",
+    "OPERATORS",
+    "Candidates",
+    "Finished",
+    "LossAndGradient",
+    "Operator",
+    "TreePaths",
+    "add_norm",
+    "attention_weights",
+    "description",
+    "extend_paths",
+    "label_smoothing_",
+    "merge_candidates",
+    "merge_finished",
+    "padded_attention",
+    "references_only",
+    "reorder_paths",
+    "search_finished",
+    "top_k",
+    "top_k_log_probs",
+    "tree_attention",
+    "unfinished_candidates",
+]
+
+from typing import Any
+
+from s2s.backend.operators.attention import BLOCKED, TreePaths, attention_weights, padded_attention, tree_attention
+from s2s.backend.operators.beam_search import (
+    Candidates,
+    Finished,
+    merge_candidates,
+    merge_finished,
+    search_finished,
+    unfinished_candidates,
+)
+from s2s.backend.operators.label_smoothing import LossAndGradient, label_smoothing_
+from s2s.backend.operators.operator import Operator, description, references_only
+from s2s.backend.operators.paths import extend_paths, reorder_paths
+from s2s.backend.operators.rows import add_norm
+from s2s.backend.operators.topk import top_k, top_k_log_probs
+
+OPERATORS: dict[str, Operator[Any, Any]] = {
+    "top_k": top_k,
+    "top_k_log_probs": top_k_log_probs,
+    "merge_candidates": merge_candidates,
+    "merge_finished": merge_finished,
+    "unfinished_candidates": unfinished_candidates,
+    "search_finished": search_finished,
+    "padded_attention": padded_attention,
+    "tree_attention": tree_attention,
+    "extend_paths": extend_paths,
+    "reorder_paths": reorder_paths,
+    "add_norm": add_norm,
+    "label_smoothing_": label_smoothing_,
+}
+"""Those of tensors alone, by name"""

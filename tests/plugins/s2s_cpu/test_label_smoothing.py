@@ -1,0 +1,107 @@
+"""The loss and its gradient in C against autograd in float64."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from s2s import backend
+from s2s.nn import LabelSmoothedConfig
+from s2s.nn.loss import LabelSmoothed, Positions
+from s2s_cpu.label_smoothing import label_smoothing_
+from s2s_cpu.library import native_library
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = pytest.mark.skipif(native_library().functions is None, reason=native_library().reason)
+
+
+@pytest.fixture
+def three_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+def drawn(n_symbols: int, dtype: torch.dtype, scale: float = 3.0) -> tuple[Tensor, Positions]:
+    """Seven positions, of which two do not count."""
+    draw = torch.Generator().manual_seed(n_symbols)
+    logits = (torch.randn(7, n_symbols, generator=draw) * scale).to(dtype)
+    target = torch.randint(n_symbols, (7,), generator=draw)
+    return logits, Positions(torch.empty(7, 0), target, torch.arange(7) % 4 > 0)
+
+
+def in_float64(loss: LabelSmoothed, logits: Tensor, at: Positions) -> tuple[Tensor, Tensor]:
+    """The sums of loss and nll [2], and the gradient of the first."""
+    logits = logits.double().requires_grad_()
+    log_probs, weights = logits.log_softmax(-1), loss.weights(logits.size(-1))
+    nll = -log_probs.gather(-1, at.target[:, None]).squeeze(-1)
+    losses = weights.on_target * nll - weights.on_each * log_probs.sum(-1) - weights.constant
+    losses[at.counts].sum().backward()
+    assert logits.grad is not None
+    return torch.stack([losses[at.counts].sum(), nll[at.counts].sum()]).detach(), logits.grad
+
+
+@pytest.mark.parametrize("definition", ["uniform", "others", "t2t"])
+@pytest.mark.parametrize("n_symbols", [2, 15, 16, 17, 1003])
+@pytest.mark.parametrize(("dtype", "error"), [(torch.float, 1e-6), (torch.bfloat16, 4e-3)], ids=["fp32", "bf16"])
+def test_they_are_those_of_the_definition(definition: str, n_symbols: int, dtype: torch.dtype, error: float) -> None:
+    """The gradient is rounded to the logits' type, the sums are of fp32."""
+    loss = LabelSmoothed(LabelSmoothedConfig(definition=definition))  # type: ignore[arg-type]
+    logits, at = drawn(n_symbols, dtype)
+    sums, gradient = in_float64(loss, logits, at)
+    found, found_gradient = loss.sums_and_gradient(logits, at)
+    assert found_gradient.data_ptr() == logits.data_ptr()
+    torch.testing.assert_close(torch.stack(found).double(), sums, rtol=2e-6, atol=1e-5)
+    torch.testing.assert_close(found_gradient.double(), gradient, rtol=error, atol=1e-7)
+    assert not found_gradient[~at.counts].any()
+
+
+def test_logits_may_be_far_apart() -> None:
+    loss = LabelSmoothed(LabelSmoothedConfig(eps=0.1))
+    logits, at = drawn(50, torch.float, scale=1000.0)
+    sums, gradient = in_float64(loss, logits, at)
+    found, found_gradient = loss.sums_and_gradient(logits, at)
+    torch.testing.assert_close(torch.stack(found).double(), sums, rtol=1e-6, atol=1e-3)
+    torch.testing.assert_close(found_gradient.double(), gradient, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("poison", [float("nan"), float("inf")])
+@pytest.mark.parametrize("place", [0, 33])
+def test_what_is_not_finite_shows_in_the_loss(poison: float, place: int) -> None:
+    """The train step skips the update because of it."""
+    logits, at = drawn(34, torch.bfloat16)
+    logits[1, place] = poison
+    sums, _ = LabelSmoothed(LabelSmoothedConfig()).sums_and_gradient(logits, at)
+    assert not sums.loss.isfinite()
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_threads_change_no_bit() -> None:
+    logits, at = drawn(300, torch.bfloat16)
+    alone = logits.clone()
+    rows = [
+        label_smoothing_(alone[i : i + 1], at.target[i : i + 1], at.counts[i : i + 1], 0.9, 0.1 / 300) for i in range(7)
+    ]
+    sums = label_smoothing_(logits, at.target, at.counts, 0.9, 0.1 / 300)
+    assert torch.equal(logits, alone)
+    assert all(torch.equal(own, torch.cat(parts)) for own, parts in zip(sums, zip(*rows, strict=True), strict=True))
+
+
+@pytest.mark.parametrize(
+    "function", [label_smoothing_, backend.label_smoothing_.reference], ids=["native", "reference"]
+)
+@pytest.mark.parametrize(("exact", "rounded"), [(257, 256), (259, 260), (258.5, 258)], ids=["down", "up", "nearest"])
+def test_a_gradient_between_two_numbers_of_bf16_goes_to_the_nearest_and_a_tie_to_the_even(
+    function: Callable[..., Any], exact: float, rounded: float
+) -> None:
+    """Two equal logits: half of on_target for the other token, and its opposite for the target; bf16 has 8 digits."""
+    logits, half = torch.zeros(1, 2, dtype=torch.bfloat16), exact / 1024
+    target, counts = torch.tensor([0]), torch.tensor([True])
+    *_, gradient = function(logits, target, counts, 2 * half, 0.5 - half)
+    assert gradient.tolist() == [[-rounded / 1024, rounded / 1024]]

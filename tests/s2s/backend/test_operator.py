@@ -1,0 +1,110 @@
+"""Operators without any plugin's code: which function a call takes, and when plugins are asked for theirs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from s2s.backend import Operator, description, providers, references_only, top_k
+from s2s.backend.linear import prepack
+from s2s.errors import ConfigError
+
+
+@Operator
+def double(x: torch.Tensor) -> str:
+    """In torch."""
+    return "reference"
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No plugin has been asked, and none is waiting."""
+    monkeypatch.setattr(providers, "waiting", [])
+    monkeypatch.setattr(providers, "_said", {})
+    monkeypatch.setattr(double, "implementations", ())
+    monkeypatch.setattr(prepack, "implementations", ())
+
+
+def test_an_operator_is_documented_as_its_reference() -> None:
+    assert "of equal values the first comes first" in str(top_k.__doc__)
+    assert repr(top_k) == "Operator(top_k)"
+
+
+def fast(x: torch.Tensor) -> str:
+    return "fast"
+
+
+def test_the_first_implementation_that_accepts_is_called() -> None:
+    x = torch.ones(2)
+    assert double(x) == "reference"
+    double.implement(fast, lambda x: x.dtype is torch.float64)
+    double.implement(lambda x: "other", lambda x: True)
+    assert double(x) == "other"
+    assert double(x.double()) == "fast"
+    with references_only():
+        assert double(x.double()) == "reference"
+    double.implement(fast, lambda x: True)  # again: now the last
+    assert double(x.double()) == "other"
+
+
+def test_plugins_are_asked_at_the_first_call_and_for_those_that_are_loaded_later_again() -> None:
+    asked: list[str] = []
+
+    def brings() -> list[str]:
+        double.implement(fast, lambda x: True)
+        asked.append("fast")
+        return ["fast functions"]
+
+    def brings_more() -> list[str]:
+        double.implement(lambda x: "faster", lambda x: True)
+        return ["faster functions", *brings()]
+
+    providers.provide(brings)
+    assert asked == []
+    assert [double(torch.ones(1)) for _ in range(3)] == ["fast"] * 3
+    assert asked == ["fast"]
+    providers.provide(brings_more)
+    assert double(torch.ones(1)) == "faster"
+    assert description() == "fast functions, faster functions"
+    assert asked == ["fast", "fast"]
+
+
+def test_a_plugin_that_fails_is_asked_again_so_that_no_later_call_hides_the_error() -> None:
+    def fails() -> list[str]:
+        raise ConfigError("not here")
+
+    providers.provide(fails)
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="not here"):
+            double(torch.ones(1))
+
+
+def test_without_a_plugin_linear_maps_are_left_to_torch() -> None:
+    model = torch.nn.Linear(3, 2)
+    assert prepack(model, "auto", "none") == "linear maps by torch (no plugin has others)"
+    assert prepack(model, "torch", "none") == "linear maps by torch (matmul=torch)"
+    with pytest.raises(ConfigError, match="matmul=native: no plugin has such linear maps for this; leave the option"):
+        prepack(model, "native", "none")
+    with pytest.raises(ConfigError, match="quantization=int8: no plugin has"):
+        prepack(model, "auto", "int8")
+
+
+@pytest.mark.parametrize("wanted", ["native", "compile"])
+def test_kernels_that_no_plugin_has_are_an_error(wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert description() == "torch kernels (no plugin has others)"
+    monkeypatch.setenv("S2S_KERNELS", wanted)
+    with pytest.raises(ConfigError, match=f"S2S_KERNELS={wanted}: no plugin has such kernels"):
+        description()
+
+
+def test_where_the_plugin_is_blocked_the_references_are_called_and_the_log_says_so() -> None:
+    code = (
+        "import s2s, torch; s2s.load_plugins(); from s2s.backend import description, top_k;"
+        "print(description(), top_k(torch.tensor([[1.0, 3.0, 2.0]]), 1)[1].tolist(), top_k.implementations)"
+    )
+    env = {"S2S_BLOCK_PLUGINS": "cpu", "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == "torch kernels (no plugin has others) [[1]] ()\n"

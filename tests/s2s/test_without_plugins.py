@@ -1,0 +1,112 @@
+"""What the core says where a plugin is blocked that an option needs: an error, never a setting that is skipped."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from capitals import Capitals
+from table_model import Table
+
+from s2s.backend import graph_decoding, providers
+from s2s.config import Config, GenerateConfig, TrainConfig
+from s2s.data import tokenizer_kind
+from s2s.decoding import BeamConfig, BeamSearch
+from s2s.distributed import OneProcess, World
+from s2s.errors import ConfigError, DataError
+from s2s.generation import Generator, Input, load_ready
+from s2s.generation.acceleration import capture_steps
+from s2s.log import Screen, choose_screen
+from s2s.plugin import Plugins, load_plugins
+from s2s.training.build import _Builder
+from s2s_generate.output import open_output
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BLOCKED = "alignment,batch_size,constraints,cuda,ddp,mbr,output_files,screens,sentencepiece,workers"
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Plugins:
+    """All plugins but those that these options need."""
+    monkeypatch.setenv("S2S_BLOCK_PLUGINS", BLOCKED)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").write_text("a\n")
+    return load_plugins()
+
+
+def generator(plugins: Plugins, **options: Any) -> Generator:
+    return Generator(Table(30), Capitals(), BeamSearch(BeamConfig()), "cpu", GenerateConfig(**options), plugins)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"min_len": 2}, "no loaded plugin constrains outputs"),
+        ({"mbr": "chrf"}, "mbr=chrf: no loaded plugin does it"),
+        ({"coverage": 0.2}, "coverage=0.2: no loaded plugin does it"),
+        ({"replace_unk": True}, "replace_unk=true: no loaded plugin does it"),
+    ],
+    ids=lambda x: str(x)[:20],
+)
+def test_outputs_are_not_given_otherwise_than_asked(bare: Plugins, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        generator(bare, **options)
+
+
+def test_what_an_output_must_contain_is_not_left_out(bare: Plugins) -> None:
+    with pytest.raises(DataError, match="no loaded plugin constrains single outputs"):
+        list(generator(bare)([Input("abc", prefix="x")]))
+
+
+@pytest.mark.parametrize("option", [{"resume": True}, {"shard": "1/2"}], ids=str)
+def test_files_are_written_but_not_continued(bare: Plugins, option: dict[str, Any]) -> None:
+    assert open_output(GenerateConfig(input="in", output="out"), bare).name == "out"
+    with pytest.raises(ConfigError, match="no loaded plugin continues a file"):
+        open_output(GenerateConfig(input="in", output="out", **option), bare)
+
+
+def test_one_process_decodes(bare: Plugins) -> None:
+    with pytest.raises(ConfigError, match="workers=2: no loaded plugin starts processes"):
+        load_ready(GenerateConfig(run="x", device="cpu", workers=2), bare)
+
+
+def test_one_process_trains(bare: Plugins) -> None:
+    def strategy(size: int) -> Any:
+        world = World(size=size, device=torch.device("cpu"))
+        return _Builder(Config(train=TrainConfig()), bare, world, None, None).strategy()  # type: ignore[arg-type]
+
+    assert isinstance(strategy(1), OneProcess)
+    with pytest.raises(ConfigError, match=r"train\.strategy=ddp: no such strategy"):
+        strategy(2)
+
+
+def test_steps_are_not_captured(bare: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(providers, "waiting", [])
+    monkeypatch.setattr(graph_decoding, "implementations", ())
+    assert capture_steps([Table(30)]) == "steps eager, since no plugin captures them"
+    with pytest.raises(ConfigError, match="graph=true: no loaded plugin captures steps"):
+        capture_steps([Table(30)], wanted=True)
+
+
+def test_memory_is_not_measured(bare: Plugins) -> None:
+    config = Config(train=TrainConfig(micro_tokens="auto"))
+    prepared: Any = SimpleNamespace(train=[])
+    builder = _Builder(config, bare, World(), SimpleNamespace(path="run"), None)  # type: ignore[arg-type]
+    assert builder.fit_batch(None, prepared) == []  # type: ignore[arg-type]
+    assert config.train.micro_tokens is None
+    config.train.tokens = "auto"
+    with pytest.raises(ConfigError, match=r"train\.tokens=auto: no plugin is loaded that measures memory"):
+        builder.fit_batch(None, prepared)  # type: ignore[arg-type]
+
+
+def test_a_run_shows_plain_lines(bare: Plugins) -> None:
+    assert type(choose_screen(Config().log, bare.registry, quiet=False)) is Screen
+
+
+def test_a_tokeniser_is_missed_by_its_name(bare: Plugins) -> None:
+    with pytest.raises(ConfigError, match=r"task\.subword=bpe: no such tokeniser"):
+        tokenizer_kind("bpe", bare.registry)
