@@ -170,7 +170,7 @@ def records(draw: random.Random, folder: Path) -> str:
 def words(draw: random.Random, folder: Path) -> str:
     """The tokeniser is another file, and every hash of it right."""
     tok = folder / RUN / "tokenizer"
-    file = draw.choice([p for p in sorted(tok.iterdir()) if p.name != "MANIFEST.json"])
+    file = draw.choice([p for p in sorted(tok.iterdir()) if p.name != "MANIFEST.json" and p.stat().st_size])
     data = bytearray(file.read_bytes())
     way = draw.choice(("empty", "cut", "random", "flipped", "odd"))
     if way == "flipped":
