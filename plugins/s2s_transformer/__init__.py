@@ -88,8 +88,8 @@ class TransformerConfig(Choice):
 
     def __post_init__(self) -> None:
         sizes = ("n_encoder_layers", "n_decoder_layers", "d_model", "d_ff", "n_heads", "n_kv_heads", "d_k", "d_v")
-        sizes += ("max_positions", "relative_distance")
-        refuse_outside("arch", self, **dict.fromkeys(sizes, at_least(1)))
+        lengths = ("max_positions", "relative_distance")
+        refuse_outside("arch", self, **dict.fromkeys((*sizes, *lengths), at_least(1)))
         values = ("dropout", "attention_dropout", "relu_dropout")
         words_and_layers = ("src_word_dropout", "tgt_word_dropout", "decoder_layer_drop")
         refuse_outside("arch", self, **dict.fromkeys((*values, *words_and_layers), SHARE), norm_eps=at_least(0))

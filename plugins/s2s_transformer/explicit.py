@@ -44,9 +44,8 @@ class Additive(DotProduct):
 
     def reset_parameters(self) -> None:
         """Glorot-uniform, of a map from d to 1."""
-        nn.init.uniform_(self.u, -1, 1)
-        with torch.no_grad():
-            self.u *= (6 / (self.u.size(1) + 1)) ** 0.5
+        bound = (6 / (self.u.size(1) + 1)) ** 0.5
+        nn.init.uniform_(self.u, -bound, bound)
 
     def scores(self, q: Tensor, k: Tensor, distance: Tensor) -> Tensor:
         """q [B, h, T, d], k [B, h, S, d] -> [B, h, T, S]"""
