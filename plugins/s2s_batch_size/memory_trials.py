@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from s2s.backend import release_freed_memory
 from s2s.training import is_memory_error
-from s2s_batch_size.peak_memory import PeakMemory, trim
+from s2s_batch_size.peak_memory import PeakMemory
 
 if TYPE_CHECKING:
     from s2s.config import TrainConfig
@@ -32,7 +33,7 @@ class MemoryTrials:
         """Tokens of the pair's longer side, eos counted"""
         self.gradients = sum(p.numel() * p.element_size() for p in train_step.parameters)
         """Bytes of the gradients, which the first trial allocates"""
-        trim()
+        release_freed_memory()
         with PeakMemory(train_step.world.device) as before:
             pass
         self.before = before.bytes
