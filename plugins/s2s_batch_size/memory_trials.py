@@ -4,8 +4,7 @@ from __future__ import annotations
 
 __all__ = ["MemoryTrials", "longest_pair"]
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,12 +13,14 @@ from s2s.training import is_memory_error
 from s2s_batch_size.peak_memory import PeakMemory
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from s2s.config import TrainConfig
     from s2s.data import MappedCorpus
     from s2s.training import TrainStep
 
-Pair = tuple[Sequence[int], Sequence[int]]
-"""Ids of a source and of its target, without eos"""
+Pair = tuple[Any, Any]
+"""Ids of a source and of its target, lists or arrays, without eos"""
 BLOCK, N_BLOCKS = 1 << 20, 8
 """Pairs among which the longest is searched at once, and such blocks in a corpus"""
 
