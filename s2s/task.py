@@ -26,55 +26,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from s2s.vocab import Effect, Guide, Side, Vocab
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from s2s.registry import Choice
 
-Side = Literal["src", "tgt"]
-
 TokenNames = str | tuple[str, ...]
 """What identifies a token across runs; of several names, the most specific first"""
-
-Effect = Literal["nothing", "takes", "opens", "wraps", "closes"]
-"""What a target token does to a stack of items: takes the next word as an item; opens an item, whose children follow;
-opens one whose first child is the last item (wraps); closes the innermost open one with its children"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Vocab:
-    """All that a model knows of a task: sizes, and the ids that are special on both sides."""
-
-    src: int
-    """Source tokens, special ones included."""
-    tgt: int
-    """Target tokens, special ones included."""
-    pad: int = 0
-    unk: int = 1
-    bos: int = 2
-    eos: int = 3
-    joint: bool = False
-    """Both sides are one vocabulary, so that embeddings can be shared."""
-    tags: int = 0
-    """Kinds of sources, where there are several: a source's first token is then the id of its kind."""
-
-    word_begins: Sequence[bool] = ()
-    """By source id, whether it begins a word, of which the ids behind it are further parts; empty: each is a word."""
-    unknown: Sequence[float] = ()
-    """By source id, how often training reads it as `unk`, so that a model learns unknown words; empty: never."""
-    labels: range = range(0)
-    """Source ids that are no input: in training pairs, the one behind a word's tokens is its label, such as its part of
-    speech. A model reads a source as if they were not there, and may learn them (`s2s.nn.WordLabels`)."""
-    guide: Guide | None = field(default=None, compare=False, repr=False)
-    """Tracks the source position that an incomplete output has reached; None: the task has no guide."""
-
-    @property
-    def tag_ids(self) -> range:
-        """The source ids of tags: the first after the special ones."""
-        first = 1 + max(self.pad, self.unk, self.bos, self.eos)
-        return range(first, first + self.tags)
 
 
 class Example(NamedTuple):
@@ -123,29 +85,6 @@ class Constraint(Protocol):
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
         """The states after `token` [B, K]. Hypotheses that are dead come along, with any token at all."""
-        ...
-
-
-class Guide(Protocol):
-    """A batched automaton that tracks the source position that each hypothesis has reached: P places, F kinds."""
-
-    n_places: int
-    """P, at least 2: of the next word, of the last one, and others. A place is a word, from 0, or -1: none."""
-    kinds: Sequence[int]
-    """F numbers: how many values each kind has, such as labels of what is at the places"""
-    effects: Sequence[Effect] = ()
-    """By target id, for an architecture that keeps a stack of its own; empty: outputs are no brackets over words"""
-
-    def start(self, src: Tensor, pad: Tensor) -> Tensor:
-        """States of the empty outputs: src, pad [B, S] -> [B, 1, ·], of a width that depends on no sentence."""
-        ...
-
-    def advance(self, state: Tensor, token: Tensor) -> Tensor:
-        """The states after `token` [B, K], which may be any token at all; bos changes nothing."""
-        ...
-
-    def read(self, state: Tensor) -> tuple[Tensor, Tensor]:
-        """States [B, K, ·] -> places [B, K, P], kinds [B, K, F]; a place may be past the source's end."""
         ...
 
 

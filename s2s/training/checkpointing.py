@@ -205,8 +205,8 @@ class CheckpointManager:
             tensors = {name: t for name, t in of_parameter.items() if isinstance(t, Tensor)}
             of_parameter |= self.train_step.strategy.shard_like(tensors, dict.fromkeys(tensors, p))
         for own, saved in zip(optimizer.param_groups, state["param_groups"], strict=True):
-            for name in own.keys() - {"params"}:
-                refuse_other_kind(name, own[name], saved[name])
+            for name in own.keys() - {"params"}:  # an older torch may lack one
+                refuse_other_kind(name, own[name], saved.setdefault(name, own[name]))
         optimizer.load_state_dict(state)
 
     def average(self, state: TrainerState) -> Path | None:

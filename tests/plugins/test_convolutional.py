@@ -26,7 +26,8 @@ from s2s.config import Config
 from s2s.errors import ConfigError, DataError
 from s2s_convolutional import ByteNetConfig, ConvS2SConfig
 from s2s_convolutional.bytenet import Block, ByteNet
-from s2s_convolutional.convs2s import HALF, ConvS2S
+from s2s_convolutional.convs2s import ConvS2S
+from s2s_convolutional.convs2s_layers import HALF
 from s2s_testing import VOCAB, check_arch
 from s2s_testing.incremental import batch_of
 

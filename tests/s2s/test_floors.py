@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 FLOORS = (
     "errors lazy tensors",
     "registry io",
-    "config task",
+    "config vocab",
+    "task",
     "batch corpus",
     "model",
     "backend",

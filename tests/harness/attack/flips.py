@@ -1,6 +1,6 @@
 """Bits anywhere in a run, its prepared data or its tokenisers, turned over; sizes and times stay.
 
-Each case turns eight, in files of their own. Where the command ends as if nothing had been, none of them had an effect,
+Each case turns four, in files of their own. Where the command ends as if nothing had been, none of them had an effect,
 and all count; where it says something, one has been found, and one counts.
 """
 
@@ -54,7 +54,7 @@ class Flips:
         return case._replace(n_faults=1 if said else FLIPS)
 
 
-FLIPS = 8
+FLIPS = 4
 """Bits that a case turns over"""
 ACTIONS = ("continue", "begin", "generate")
 
@@ -82,4 +82,4 @@ def act(action: str, folder: Path) -> tuple[Ended, object]:
         return run(folder, "s2s-generate", GENERATE), written(folder)
     if action == "continue":
         return train(folder, 5), weights(folder)
-    return train(folder, 1, "run=y"), weights(folder, "y")
+    return train(folder, 2, "run=y"), weights(folder, "y")

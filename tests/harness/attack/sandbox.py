@@ -50,6 +50,8 @@ class Child:
     ) -> None:
         self.command, self.began = command, time.monotonic()
         self.streams = Path(tempfile.mkdtemp(prefix="streams-", dir=folder.parent))
+        for name in ("out", "err"):  # here, since the child may be killed before it could
+            (self.streams / name).touch(0o600)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of threads; ours are idle
             self.pid = os.fork()
@@ -125,7 +127,7 @@ def _become(folder: Path, streams: Path, command: str, arguments: Sequence[str],
         os.chdir(folder)
         os.environ.update(env)
         for descriptor, name in enumerate((os.devnull, streams / "out", streams / "err")):
-            os.dup2(os.open(name, os.O_RDWR | os.O_CREAT, 0o600), descriptor)
+            os.dup2(os.open(name, os.O_RDWR), descriptor)
         sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", buffering=1)  # noqa: SIM115
         sys.argv = [command, *arguments]
         code = COMMANDS[command](arguments)
