@@ -4,21 +4,23 @@ from __future__ import annotations
 
 __all__ = ["MemoryTrials", "longest_pair"]
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from s2s.backend import release_freed_memory
 from s2s.training import is_memory_error
-from s2s_batch_size.peak_memory import PeakMemory, trim
+from s2s_batch_size.peak_memory import PeakMemory
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from s2s.config import TrainConfig
     from s2s.data import MappedCorpus
     from s2s.training import TrainStep
 
-Pair = tuple[Sequence[int], Sequence[int]]
-"""Ids of a source and of its target, without eos"""
+Pair = tuple[Any, Any]
+"""Ids of a source and of its target, lists or arrays, without eos"""
 BLOCK, N_BLOCKS = 1 << 20, 8
 """Pairs among which the longest is searched at once, and such blocks in a corpus"""
 
@@ -32,7 +34,7 @@ class MemoryTrials:
         """Tokens of the pair's longer side, eos counted"""
         self.gradients = sum(p.numel() * p.element_size() for p in train_step.parameters)
         """Bytes of the gradients, which the first trial allocates"""
-        trim()
+        release_freed_memory()
         with PeakMemory(train_step.world.device) as before:
             pass
         self.before = before.bytes

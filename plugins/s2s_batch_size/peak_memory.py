@@ -1,10 +1,9 @@
-"""Peak memory of a piece of code, and returning what is freed to the system."""
+"""Peak memory of a piece of code."""
 
 from __future__ import annotations
 
-__all__ = ["PeakMemory", "can_measure_peak", "trim"]
+__all__ = ["PeakMemory", "can_measure_peak"]
 
-import ctypes
 from pathlib import Path
 from typing import Self
 
@@ -44,14 +43,6 @@ def can_measure_peak(device: torch.device) -> bool:
     except OSError:
         return False
     return True
-
-
-def trim() -> None:
-    """Give freed memory back to the system, where the C library can (GNU's)."""
-    try:
-        ctypes.CDLL(None).malloc_trim(0)
-    except (OSError, AttributeError):
-        return
 
 
 def _kilobytes(file: str, name: str) -> int:

@@ -1,4 +1,4 @@
-"""Attention without gradients, which reads a path's nodes alone.
+"""Attention without gradients; see `s2s.backend.operators.attention`.
 
 Shapes: B sentences, T queries, S keys, K hypotheses, N nodes of a sentence's tree, h heads.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def padded_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None) -> Tensor:
-    """The same; a query has the same bits however many keys with a bias of BLOCKED follow."""
+    """A query has the same bits however many keys with a bias of BLOCKED follow."""
     (n_sentences, n_heads, n_queries, d_k), (n_keys, d_v) = q.shape, v.shape[2:]
     bias = q.new_zeros(n_sentences, n_keys) if bias is None else bias[:, 0, 0].contiguous()
     given = [x if x.stride(3) == 1 else x.contiguous() for x in (q, k, v)]
@@ -39,7 +39,7 @@ def accepts_padded_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | Non
 
 
 def accepts_tree_attention(*given: object) -> bool:
-    """No dropout."""
+    """Without dropout."""
     return not given[-1]
 
 
@@ -52,7 +52,7 @@ def tree_attention(
     kernel: object,  # noqa: ARG001  the C function is the kernel
     dropout: float,  # noqa: ARG001  is 0
 ) -> Tensor:
-    """The same, reading the nodes of each path alone."""
+    """Reads the nodes of each path alone, not all with a bias."""
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))  # [B, K, h, d]
     n_sentences, beam, n_heads, d_k = q.shape
     out = torch.empty_like(v, memory_format=torch.contiguous_format)

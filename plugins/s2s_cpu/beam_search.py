@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 def merge_candidates(log_probs: Tensor, tokens: Tensor, score: Tensor, node: Tensor, n: int) -> Candidates:
+    """log_probs, tokens [B, K, m], score, node [B, K] -> [B, n]"""
     n_sentences, beam, m = tokens.shape
     best = _empty_candidates(n_sentences, min(n, beam * m))
     given = [x.contiguous() for x in (log_probs, tokens, score, node)]
@@ -34,6 +35,7 @@ def merge_candidates(log_probs: Tensor, tokens: Tensor, score: Tensor, node: Ten
 def merge_finished(
     candidates: Candidates, finished: Finished, eos: int, counted: int, penalties: Tensor, length: Tensor
 ) -> Finished:
+    """candidates [B, n], finished [B, E], length [B] -> [B, E]"""
     (n_sentences, n), shape = candidates[0].shape, finished[0].shape
     result = torch.empty(shape), torch.empty(shape, dtype=torch.long), torch.empty(shape)
     given, before = [x.contiguous() for x in candidates], [x.contiguous() for x in finished]
@@ -43,6 +45,7 @@ def merge_finished(
 
 
 def unfinished_candidates(candidates: Candidates, eos: int, n: int) -> Candidates:
+    """candidates [B, m] -> [B, n]"""
     n_sentences, n_candidates = candidates[0].shape
     live = _empty_candidates(n_sentences, min(n, n_candidates))
     given = [x.contiguous() for x in candidates]
@@ -55,6 +58,7 @@ def unfinished_candidates(candidates: Candidates, eos: int, n: int) -> Candidate
 def search_finished(
     score: Tensor, finished: Tensor, length: Tensor, limit: Tensor, penalties: Tensor, n: int
 ) -> Tensor:
+    """score [B, K], finished [B, E], length, limit [B] -> [B], bool"""
     result = torch.empty(len(length), dtype=torch.bool)
     sizes = (len(length), score.size(1), finished.size(1), n)
     given = score.contiguous(), finished.contiguous(), length, limit, penalties

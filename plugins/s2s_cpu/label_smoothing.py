@@ -20,6 +20,7 @@ from s2s_cpu.library import call
 def label_smoothing_(
     logits: Tensor, target: Tensor, counts: Tensor, on_target: float, on_each: float
 ) -> LossAndGradient:
+    """logits [n, V], which become the gradient; target, counts [n]"""
     loss, nll = logits.new_empty((2, len(logits)), dtype=torch.float)
     rows = (logits, target.contiguous(), counts.contiguous(), loss, nll)
     pieces = list(zip(*(t.chunk(torch.get_num_threads()) for t in rows), strict=True))
@@ -39,4 +40,5 @@ def label_smoothing_(
 
 
 def accepts_label_smoothing(logits: Tensor, *_: object) -> bool:
+    """fp32 or bf16 on a CPU, in rows that lie end to end."""
     return logits.is_cpu and logits.dtype in (torch.float32, torch.bfloat16) and logits.is_contiguous()

@@ -29,14 +29,11 @@ from s2s_cpu.prepacked import Fp32Linear, HugePageArena, Int8Linear, has_int8_li
 
 Prepack = Callable[[Tensor, Tensor | None], LinearMap]
 """Weight [O, I] and bias [O] -> x W^T + b"""
+NAMES = {"onednn": "by oneDNN", "native": "in C"}
 
 
 def prepack(model: nn.Module, backend: LinearBackend, quantization: Literal["none", "int8"]) -> str:
-    """Prepack the weights of a model's linear maps for decoding; it can then be neither trained nor saved.
-
-    These are modules of `s2s.nn.linear`, whose own weights are freed, and modules that are nn.Linear itself, which keep
-    them. All others are left alone: a subclass of nn.Linear may do something else. Returns what was done, in words.
-    """
+    """See `s2s.backend.prepack`."""
     if quantization == "int8":
         replace_linear_maps(model, _int8())
         return "linear maps in 8-bit integers, each row by itself"
@@ -49,9 +46,6 @@ def prepack(model: nn.Module, backend: LinearBackend, quantization: Literal["non
         raise ConfigError(f"{reason}: {_missing(name)}; leave the option out")
     replace_linear_maps(model, backends[name])
     return f"linear maps {NAMES[name]} ({reason})"
-
-
-NAMES = {"onednn": "by oneDNN", "native": "in C"}
 
 
 def _available() -> dict[LinearBackend, Prepack]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["accepts_paths", "extend_paths", "reorder_paths"]
 
-
 from typing import TYPE_CHECKING
 
 from s2s_cpu.library import call
@@ -14,11 +13,13 @@ if TYPE_CHECKING:
 
 
 def extend_paths(path: Tensor, length: Tensor, n_nodes: Tensor) -> Tensor:
+    """path [B, K, L], length, n_nodes [B] -> path, in place"""
     call("s2s_extend_paths", path, length, n_nodes, *path.shape)
     return path
 
 
 def reorder_paths(path: Tensor, parents: Tensor) -> Tensor:
+    """path [B, K, L], parents [B, K'] -> [B, K', L]"""
     n_sentences, beam, room = path.shape
     parents = parents.contiguous()
     out = path.new_empty(n_sentences, parents.size(1), room)
@@ -27,4 +28,5 @@ def reorder_paths(path: Tensor, parents: Tensor) -> Tensor:
 
 
 def accepts_paths(path: Tensor, *_: object) -> bool:
+    """Paths on a CPU that lie end to end."""
     return path.is_cpu and path.is_contiguous()

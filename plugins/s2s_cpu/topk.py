@@ -1,4 +1,4 @@
-"""The largest values of each row; see `s2s.backend.operators.topk`."""
+"""The largest values of each row, in one pass; see `s2s.backend.operators.topk`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from s2s_cpu.library import call
 
 
 def top_k(scores: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """scores [..., V] -> values, indices [..., min(n, V)]"""
     return _call(scores, min(n, scores.size(-1)), None, None, normalize=False)
 
 
 def top_k_log_probs(
     logits: Tensor, n: int, banned: Tensor, allowed: Tensor | None = None, normalize: bool = True
 ) -> tuple[Tensor, Tensor]:
+    """logits, allowed [..., V], banned [N] -> log-probabilities, tokens [..., min(n + N, V)]"""
     return _call(logits, min(n + len(banned), logits.size(-1)), banned, allowed, normalize=normalize)
 
 

@@ -39,6 +39,7 @@ __all__ = [
     "padded_attention",
     "prepack",
     "references_only",
+    "release_freed_memory",
     "reorder_paths",
     "replace_linear_maps",
     "search_finished",
@@ -55,7 +56,7 @@ from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
     from s2s.backend.cuda_graph import Capture, bucket_size, capture, graph_decoding
-    from s2s.backend.device import free_memory, matmul_rate
+    from s2s.backend.device import free_memory, matmul_rate, release_freed_memory
     from s2s.backend.fused import (
         DecoderSublayers,
         FusedDecoder,

@@ -68,8 +68,6 @@ def fused_decoder(
 
     heads: h, d_k, d_v; pre_norm: whether norms stand before the sub-layers or after their residual sums.
     """
-    del layers, heads, pre_norm, norm
-    return None
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["add_norm"]
 
-
 from typing import TYPE_CHECKING
 
 from s2s.backend.operators.operator import Operator
