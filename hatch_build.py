@@ -1,7 +1,7 @@
 """What a wheel holds beside the sources: the functions in C, compiled for each level of this machine's instructions.
 
-Without a C compiler, elsewhere than on Linux, and with S2S_PURE_WHEEL=1, the wheel is pure, and the functions are
-compiled where it is installed.
+Without a C compiler that knows all levels (GCC 11, clang 12), elsewhere than on Linux, and with S2S_PURE_WHEEL=1, the
+wheel is pure, and the functions are compiled where it is installed.
 """
 
 from __future__ import annotations
@@ -29,16 +29,20 @@ class CompiledFunctions(BuildHookInterface[Any]):
         folder = root / "build" / "shipped"
         folder.mkdir(parents=True, exist_ok=True)
         inside = Path(*compiled.SHIPPED.relative_to(root).parts[compiled.SHIPPED.is_relative_to(root / "plugins") :])
+        files = {}
         for level in compiled.LEVELS.get(platform.machine(), ()):
             path = folder / f"{level.name}.so"
             try:
                 compiled.compile_library(path, level.flags)
-            except FileNotFoundError as error:
+            except OSError as error:
                 self.app.display_warning(f"a wheel without compiled functions: {error}")
                 return
             for file in (path, path.with_suffix(".sha256")):
                 file.chmod(0o755 if file is path else 0o644)
-                build_data["force_include"][str(file)] = str(inside / file.name)
+                files[str(file)] = str(inside / file.name)
+        if not files:
+            return
+        build_data["force_include"] |= files
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
 

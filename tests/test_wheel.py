@@ -8,13 +8,13 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from folders import ROOT
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from types import ModuleType
 
 pytest.importorskip("hatchling")
@@ -91,6 +91,55 @@ def test_the_instructions_are_those_that_the_system_lists(tmp_path: Path, monkey
     (tmp_path / "cpuinfo").write_text("model name\t: avx512f\nflags\t\t: fpu sse4_2 avx2\nflags\t\t: fpu sse4_2 avx2\n")
     monkeypatch.setattr(COMPILED, "Path", lambda _: tmp_path / "cpuinfo")
     assert COMPILED.instructions() == {"fpu", "sse4_2", "avx2"}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project that has the sources in C alone, and a compiler that only writes a file."""
+    here = COMPILED.SHIPPED.parent
+    shutil.copytree(here, tmp_path / here.relative_to(ROOT))
+    fake = tmp_path / "cc"
+    fake.write_text('#!/bin/sh\nfor word; do [ "$last" = -o ] && echo compiled > "$word"; last=$word; done\n')
+    fake.chmod(0o755)
+    monkeypatch.setenv("CC", str(fake))
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    return tmp_path
+
+
+def built(project: Path, version: str = "standard") -> dict[str, Any]:
+    """What the hook says of a wheel."""
+    data: dict[str, Any] = {"force_include": {}}
+    hook = hatch_build.CompiledFunctions(str(project), {}, None, None, str(project), "wheel")  # type: ignore[arg-type]
+    hook.initialize(version, data)
+    return data
+
+
+def test_a_wheel_for_a_machine_has_a_library_and_a_digest_for_each_of_its_levels(project: Path) -> None:
+    data = built(project)
+    names = {Path(inside).name for inside in data["force_include"].values()}
+    assert names == {f"{level.name}.{suffix}" for level in X86 for suffix in ("so", "sha256")}
+    assert {Path(inside).parent.name for inside in data["force_include"].values()} == {"shipped"}
+    assert all(Path(file).is_file() for file in data["force_include"])
+    assert not data["pure_python"]
+    assert data["tag"].startswith("py3-none-linux_")
+
+
+@pytest.mark.parametrize(
+    "reason", ["no compiler", "an old compiler", "another system", "asked for", "editable", "riscv64"]
+)
+def test_otherwise_it_is_pure(project: Path, monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
+    if reason == "no compiler":
+        monkeypatch.setenv("CC", "no-such-compiler")
+    elif reason == "an old compiler":
+        (project / "cc").write_text('#!/bin/sh\ncase "$*" in *v4*) exit 1;; esac\n' + (project / "cc").read_text())
+    elif reason == "another system":
+        monkeypatch.setattr(sys, "platform", "darwin")
+    elif reason == "asked for":
+        monkeypatch.setenv("S2S_PURE_WHEEL", "1")
+    elif reason == "riscv64":
+        monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    assert built(project, reason) == {"force_include": {}}
 
 
 @pytest.mark.slow

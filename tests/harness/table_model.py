@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
-from s2s.model import Memory, Seq2Seq
+from s2s.model import Memory, Seq2Seq, State
 
 
 class Table(Seq2Seq):
@@ -29,3 +32,20 @@ class Table(Seq2Seq):
             place = (place * 31 + token * 7 + 1) % 997
             rows.append(self.logits[place])
         return torch.stack(rows, dim=1)
+
+
+class JoiningState(State):
+    """Rows of the table [B, K]; no dimension grows, so that sentences may join a running batch."""
+
+    joins: ClassVar[bool] = True
+
+
+class JoiningTable(Table):
+    """The same logits, by a state."""
+
+    def start(self, memory: Memory) -> State:
+        return JoiningState(sentence=memory, hypothesis=memory.hidden * 131)
+
+    def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
+        place = (state.hypothesis * 31 + token * 7 + 1) % 997
+        return self.logits[place], replace(state, hypothesis=place)

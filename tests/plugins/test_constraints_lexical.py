@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 from search_calls import find_queued
-from table_model import Table
+from table_model import JoiningTable, Table
 
 from s2s.decoding import BeamConfig, beam_search
 from s2s.decoding.beam_search import BeamSearch
@@ -61,10 +61,12 @@ def holds(wish: LexicalConstraint, output: Sequence[int]) -> bool:
     return begins and all(stands(phrase, output) for phrase in wish.phrases)
 
 
-def search(wishes: Sequence[LexicalConstraint], beam: int, nbest: int, tokens: int = 10_000) -> list[list[Hypothesis]]:
+def search(
+    wishes: Sequence[LexicalConstraint], beam: int, nbest: int, tokens: int = 10_000, table: type[Table] = Table
+) -> list[list[Hypothesis]]:
     sources = [SourceSentence(i, [4 + i % 5, 5, 6 + i % 3, EOS], wish) for i, wish in enumerate(wishes)]
     config = BeamConfig(beam=beam, max_len_a=0.0, max_len_b=LIMIT, alpha=0.0)
-    model = Table(VOCAB.tgt, seed=2, spread=1.0)
+    model = table(VOCAB.tgt, seed=2, spread=1.0)
     return find_queued(BeamSearch(config), model, SentenceQueue(sources, tokens), VOCAB, nbest=nbest)
 
 
@@ -102,12 +104,14 @@ def test_a_narrow_beam_does_as_is_asked(beam: int) -> None:
 
 
 @pytest.mark.parametrize("beam", [1, 4])
-def test_an_output_does_not_depend_on_what_is_asked_of_its_neighbours(beam: int) -> None:
-    """Nor on how many are in the batch, and when they came into it."""
+@pytest.mark.parametrize("table", [Table, JoiningTable])
+def test_an_output_does_not_depend_on_what_is_asked_of_its_neighbours(beam: int, table: type[Table]) -> None:
+    """Nor on how many are in the batch, and when they came into it: after others, or beside them while they run."""
     draw = random.Random(1)
     wishes = [draw.choice(WISHES) for _ in range(30)]
-    together, in_turn = (search(wishes, beam, beam, tokens) for tokens in (10_000, 12))
-    assert together == in_turn
+    together = search(wishes, beam, beam)
+    for tokens in (12, 40):
+        assert search(wishes, beam, beam, tokens, table) == together
     alone = [search([*[NO_CONSTRAINT] * i, wish], beam, beam)[i] for i, wish in enumerate(wishes[:10])]
     assert alone == together[:10]
 

@@ -11,7 +11,9 @@ from torch import Tensor
 from s2s.batch import Batch, make_batch
 from s2s.data.packing import Capacity, pack
 from s2s.nn import LabelSmoothedConfig
+from s2s.nn.attention import sdpa
 from s2s.nn.loss import LabelSmoothed
+from s2s.nn.varlen import FlashVarlen, PaddedVarlen
 from s2s.task import Vocab
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
@@ -93,6 +95,41 @@ def test_what_is_in_the_rest_changes_nothing() -> None:
     batch.src[batch.src_pad] = 7
     batch.tgt_in[batch.tgt_pad] = 7
     assert torch.equal(net(*batch.inputs)[~batch.tgt_pad], before)
+
+
+def varlen_attn(
+    q: Tensor, k: Tensor, v: Tensor, cu_q: Tensor, cu_k: Tensor, max_q: int, max_k: int, *, window_size: tuple[int, int]
+) -> Tensor:
+    """torch's function, by its documentation: sentence by sentence, query by query. q, k, v [N, h, d]"""
+    left, right = window_size
+    out = torch.zeros(len(q), q.size(1), v.size(2), dtype=q.dtype)
+    for a, b, c, d in zip(cu_q, cu_q[1:], cu_k, cu_k[1:], strict=False):
+        assert b - a <= max_q
+        assert d - c <= max_k
+        for i in range(int(b - a)):
+            first = c if left < 0 else max(c, c + i - left)
+            end = d if right < 0 else min(d, c + i + right + 1)
+            weights = (torch.einsum("hd,shd->hs", q[a + i], k[first:end]) * q.size(2) ** -0.5).softmax(-1)
+            out[a + i] = torch.einsum("hs,shd->hd", weights, v[first:end])
+    return out
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("capacity", SHAPES)
+def test_flash_attention_is_asked_for_what_rectangles_compute(
+    monkeypatch: pytest.MonkeyPatch, capacity: Capacity | None, causal: bool
+) -> None:
+    monkeypatch.setattr("torch.nn.attention.varlen.varlen_attn", varlen_attn)
+    packing = pack(pairs(), VOCAB, capacity).packing
+    assert packing is not None
+    queries, keys = (packing.tgt, packing.tgt) if causal else (packing.tgt, packing.src)
+    draw = torch.Generator().manual_seed(4)
+    q, k, v = (
+        torch.randn(2, len(side.positions), 5, generator=draw, dtype=torch.double) for side in (queries, keys, keys)
+    )
+    found = FlashVarlen(queries, keys, causal).attend(q, k, v, 0.0)
+    expected = PaddedVarlen.among(queries, keys, q.dtype, sdpa, causal=causal).attend(q, k, v, 0.0)
+    torch.testing.assert_close(found, expected)
 
 
 @pytest.mark.gpu
