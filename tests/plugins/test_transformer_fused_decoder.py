@@ -128,6 +128,10 @@ def test_outputs_and_scores_are_the_same_bits_in_any_order_and_batch(quantizatio
     assert len({len(tokens) for hypotheses in together for _, tokens in hypotheses}) > 1
 
 
+class ChangingQueue(SentenceQueue):
+    """A queue that the search does not know."""
+
+
 class StepByStep(BeamSearch):
     """The same search, whose steps are never taken as one call."""
 
@@ -157,6 +161,10 @@ def test_steps_as_one_call_have_the_bits_of_single_steps(
     together = outputs(BeamSearch(config))
     assert max(taken) > 1
     assert together == outputs(StepByStep(config))
+    taken.clear()
+    queue = ChangingQueue((SourceSentence(i, row) for i, row in enumerate(rows)), 30)
+    assert find_queued(BeamSearch(config), one, queue, VOCAB, nbest=nbest) == together
+    assert set(taken) == {1}, "sentences may come or be cancelled after every step"
 
 
 def test_what_is_not_in_c_is_done_by_the_layers() -> None:
