@@ -10,7 +10,7 @@ import pytest
 from attack import sandbox
 from attack.__main__ import FAMILIES, main
 from attack.flips import flip
-from attack.sandbox import run
+from attack.sandbox import run, run_command
 from attack.verdicts import BAD, Verdict, judge
 from tiny_runs import COMMANDS
 
@@ -71,6 +71,14 @@ def test_every_end_of_a_command_has_its_verdict(
     monkeypatch.setattr(sandbox, "CPU_SECONDS", 1)
     (tmp_path / "here").mkdir()
     assert judge(0, "", run(tmp_path / "here", "s2s-x", []), is_same).verdict is verdict
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["show", "arch=transformer_tiny"], 0), (["show", "arch=nix"], 2)])
+def test_a_command_of_a_shell_ends_as_its_fork_does(tmp_path: Path, arguments: list[str], code: int) -> None:
+    (tmp_path / "here").mkdir()
+    forked, started = (each(tmp_path / "here", "s2s-plugins", arguments) for each in (run, run_command))
+    assert forked == started
+    assert forked.code == code
 
 
 def test_a_flip_changes_one_bit_and_no_time(tmp_path: Path) -> None:

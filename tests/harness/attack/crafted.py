@@ -7,7 +7,7 @@ import random
 from typing import TYPE_CHECKING, NamedTuple
 
 from attack.crafting import CRAFTS
-from attack.sandbox import run
+from attack.sandbox import run, run_command
 from attack.scene import BEGIN, GENERATE, Scene
 from attack.verdicts import Case, Verdict, judge
 
@@ -45,7 +45,8 @@ class Crafted:
         what = "; ".join(craft(draw, folder) for craft in crafts)
         victims = hashes(folder)
         command = draw.choice(list(COMMANDS))
-        ended = run(folder, command, COMMANDS[command], {"CANARY": str(folder / "canary")})
+        start = run_command if number % 20 == 19 else run
+        ended = start(folder, command, COMMANDS[command], {"CANARY": str(folder / "canary")})
         case = judge(number, f"{what}, then {command}", ended, is_same=True)
         if hashes(folder) != victims:
             return case._replace(verdict=Verdict.SILENT, what=f"wrote elsewhere or ran code: {case.what}")

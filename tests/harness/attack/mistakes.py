@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tiny_runs import SMALL
 
 from attack.odd_text import odd_file
-from attack.sandbox import run
+from attack.sandbox import run, run_command
 from attack.scene import Scene, written
 from attack.verdicts import Case, Verdict, judge
 from s2s.compose import compose
@@ -112,7 +112,8 @@ class Mistakes:
             return self._odd_input(number, draw)
         command = draw.choice(list(BASE))
         arguments = mistaken(draw, command)
-        return judge(number, f"{command} {arguments}", run(self.folder, command, arguments), is_same=True)
+        ended = (run_command if number % 20 == 18 else run)(self.folder, command, arguments)
+        return judge(number, f"{command} {arguments}", ended, is_same=True)
 
     def _odd_input(self, number: int, draw: random.Random) -> Case:
         """A file of odd lines: refused, or as many outputs as it has lines; or learnt from, each line with its own."""

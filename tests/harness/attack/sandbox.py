@@ -7,6 +7,7 @@ import os
 import resource
 import select
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -115,13 +116,41 @@ def run(folder: Path, command: str, arguments: Sequence[str], env: Mapping[str, 
     return Child(folder, command, arguments, env).end()
 
 
+def run_command(folder: Path, command: str, arguments: Sequence[str], env: Mapping[str, str] | None = None) -> Ended:
+    """The command as a shell starts it, which takes some seconds; what no shell can give it goes to a fork."""
+    if any("\0" in argument for argument in arguments):
+        return run(folder, command, arguments, env)
+    script, environment = Path(sys.executable).with_name(command), {**os.environ, **(env or {})}
+    with subprocess.Popen(
+        [script, *arguments],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=-1,
+        stderr=-1,
+        preexec_fn=_limit,
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=WALL_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return Ended(command, process.wait(), "", "", is_late=True)
+    said = (stream.decode(errors="replace") for stream in (out, err))
+    return Ended(command, process.returncode, *said, is_late=process.returncode == -signal.SIGXCPU)
+
+
+def _limit() -> None:
+    """What a command may take."""
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
 def _become(folder: Path, streams: Path, command: str, arguments: Sequence[str], env: Mapping[str, str]) -> None:
     """Be the command; never returns."""
     code = 3
     try:
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        _limit()
         faulthandler.disable()  # it would write to pytest's own stream
         torch.set_num_threads(1)  # the parent's threads did not come along
         os.chdir(folder)
