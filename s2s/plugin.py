@@ -20,7 +20,7 @@ from zlib import crc32
 
 import pluggy
 
-from s2s.backend.providers import provide
+from s2s.backend.providers import add_provider
 from s2s.errors import PluginError, did_you_mean
 from s2s.hooks import GROUP, CoreHooks, Hooks, Observer, Plugins, TrainerView, hookimpl
 from s2s.registry import Registry
@@ -55,7 +55,7 @@ def load_plugins(local: Sequence[str] = ()) -> Plugins:
         except (Exception, SystemExit) as error:  # so may the user's own file
             raise PluginError(f"plugins=[{name}]: {_reason(error)}{_place(error, name)}") from error
         loaded[name] = f"plugins=[{name}]"
-    provide(lambda: manager.hook.s2s_operators())
+    add_provider(lambda: manager.hook.s2s_operators())
     return Plugins(manager.hook, registry, loaded)
 
 

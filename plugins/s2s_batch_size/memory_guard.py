@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from s2s.backend import available_memory
 
 
-class NotEnoughMemoryError(RuntimeError):
+class NotEnoughMemoryError(MemoryError):
     """A micro-batch would take more memory than there is."""
 
 

@@ -79,9 +79,8 @@ class NewNodes(NamedTuple):
 
 
 def beam_search_steps(search: BeamSearch, batch: Beams) -> Beams | None:
-    """See `s2s.decoding.fused_steps`: None before every hypothesis is live, under a constraint, where the model is not
-    made of functions in C. Sentences may join another queue than a plain one, or be cancelled, after every step, so it
-    is one then.
+    """See `s2s.decoding.fused_steps`; None if the beam is not full yet, a constraint applies, or the model's decoder is
+    not a function in C. With a queue that grows, or whose sentences may be cancelled, one step is taken at a time.
     """
     model, queue, config = search.request.model, search.request.queue, search.config
     constrained = search.constraint is not None or batch.constraint_state is not None

@@ -98,11 +98,11 @@ class DDP:
         return nullcontext()
 
     def full_tensors(self, tree: T) -> T:
-        """As they are."""
+        """The tree as given: every rank holds all parameters."""
         return tree
 
     def shard_like(self, tensors: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """As they are."""
+        """The tensors as given: every rank holds all parameters."""
         return dict(tensors)
 
     def _on_gradient(self, bucket: Bucket) -> None:

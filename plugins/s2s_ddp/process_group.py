@@ -48,11 +48,11 @@ class ProcessGroup(World):
         return self.watchdog.collective(what)
 
     def heartbeat(self) -> None:
-        """To the watchdog."""
+        """Report progress to the watchdog."""
         self.watchdog.heartbeat()
 
     def start_update(self, step: int) -> None:
-        """For the watchdog's message."""
+        """Note the number of the current update, for the watchdog's message."""
         self.watchdog.step = step
 
     def all_reduce(self, values: Tensor) -> Tensor:

@@ -29,6 +29,8 @@ class AlignedOutput(OutputFormat):
 class TsvOutput(OutputFormat):
     """The columns of the input, output and score; a line for each candidate."""
 
+    writes_nbest = True
+
     def __init__(self, config: Choice, generator: Generator) -> None:
         pass
 
@@ -43,6 +45,8 @@ class TsvOutput(OutputFormat):
 
 class JsonlOutput(OutputFormat):
     """The fields of the input, with `hyp`, `score`, what `fields` names and, of several outputs, `nbest`."""
+
+    writes_nbest = True
 
     def __init__(self, config: Choice, generator: Generator) -> None:
         self.more = generator.config.fields

@@ -70,7 +70,8 @@ def _input(name: str, registry: Registry) -> InputFormat:
 def output_format(config: GenerateConfig, generator: Generator, registry: Registry) -> OutputFormat:
     """The one that `format` names: a registered one, or a view of the task.
 
-    ConfigError if there is none, or if one that writes any number of lines is to be resumed.
+    ConfigError if there is none, or if one that writes any number of lines is to be resumed, or the best output alone
+    of several.
     """
     name, task, registered = config.format, generator.task, registry.names("output_format")
     if name not in (*task.views, *registered):
@@ -81,6 +82,8 @@ def output_format(config: GenerateConfig, generator: Generator, registry: Regist
         built: OutputFormat = entry.build(entry.config(name=name), generator)
     else:
         built = View(task.views[name])
+    if config.nbest > 1 and not built.writes_nbest:
+        raise ConfigError(f"nbest={config.nbest} needs format=tsv or jsonl: {name} has the best alone")
     if config.resume and not built.n_lines(config.nbest):
         raise ConfigError(f"resume=true counts lines, of which format={name} has any number; give format=text")
     return built

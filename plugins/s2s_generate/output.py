@@ -37,8 +37,6 @@ def open_output(config: GenerateConfig, plugins: Plugins) -> OutputStream:
 
 def _check(config: GenerateConfig) -> None:
     """Refuse impossible inputs and outputs before a model is loaded."""
-    if config.nbest > 1 and config.format not in ("tsv", "jsonl"):
-        raise ConfigError(f"nbest={config.nbest} needs format=tsv or jsonl: {config.format} has the best alone")
     if not config.output or os.path.isdir(config.output):  # noqa: PTH112  Path's own raises on a name too long
         raise ConfigError(f"output={config.output}: name a file, or - for standard output")
     reads_file = config.input != "-" and not is_stream(config.input)

@@ -72,7 +72,7 @@ def fused_decoder(
 
 @dataclass(frozen=True)
 class FusedModel:
-    """The output map's product with a decoder of the sum of scale * embedding and a position's vector."""
+    """logits = output(decoder(scale * embedding[token] + position))"""
 
     decoder: FusedDecoder
     embedding: Tensor

@@ -5,29 +5,29 @@ No torch is imported, so that `load_plugins` can name them.
 
 from __future__ import annotations
 
-__all__ = ["ask", "provide", "waiting"]
+__all__ = ["add_provider", "load_implementations", "pending"]
 
 from collections.abc import Callable
 from threading import Lock
 
 Provider = Callable[[], list[str]]
-"""Implements operators; says in a few words what there is now, or why nothing, for the log"""
+"""Implements operators; returns a few words on what there is now, or why nothing, for the log"""
 
-waiting: list[Provider] = []
+pending: list[Provider] = []
 """Of this process, like the operators themselves"""
-_said: dict[str, None] = {}
-_asking = Lock()
+_descriptions: dict[str, None] = {}
+_loading = Lock()
 
 
-def provide(provider: Provider) -> None:
-    """Ask a provider when an operator is next called."""
-    waiting.append(provider)
+def add_provider(provider: Provider) -> None:
+    """Have a provider called when an operator is next called."""
+    pending.append(provider)
 
 
-def ask() -> list[str]:
-    """Ask those that have not been asked; what all have said."""
-    with _asking:
-        while waiting:
-            _said.update(dict.fromkeys(waiting[0]()))
-            del waiting[0]
-    return list(_said)
+def load_implementations() -> list[str]:
+    """Call the pending providers; the descriptions of all that have been called."""
+    with _loading:
+        while pending:
+            _descriptions.update(dict.fromkeys(pending[0]()))
+            del pending[0]
+    return list(_descriptions)

@@ -50,7 +50,7 @@ class SentenceConstraint(Protocol):
     """What the output of one sentence must be; all of one search are of one class."""
 
     def beside(self, constraint: Constraint | None, vocab: Vocab) -> GrowingConstraint:
-        """The constraint on outputs of which none has such a demand yet, beside that on every output."""
+        """The growing constraint of a batch, empty at first, beside `constraint`, which holds for every output."""
         ...
 
 
@@ -82,7 +82,7 @@ class GrowingConstraint(Protocol):
 
 
 class BeamAllocation(Protocol):
-    """Which candidates live on, where the best alone would never do what is asked."""
+    """Selects the candidates that stay in the beam where the best-scoring ones would never satisfy a constraint."""
 
     def add_required(
         self, states: Tensor, logits: Tensor, allowed: Tensor, log_probs: Tensor, tokens: Tensor, banned: Tensor

@@ -61,16 +61,16 @@ class OneProcess:
         return nullcontext()
 
     def reduce_gradients(self) -> None:
-        """They are the sums already."""
+        """Nothing to do: they are the sums already."""
 
     def unsharded(self, model: nn.Module) -> AbstractContextManager[None]:
-        """It is."""
+        """Nothing to do: nothing is sharded."""
         return nullcontext()
 
     def full_tensors(self, tree: T) -> T:
-        """They are."""
+        """The tree as given: nothing is sharded."""
         return tree
 
     def shard_like(self, tensors: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Whole."""
+        """The tensors as given: nothing is sharded."""
         return dict(tensors)

@@ -1,6 +1,6 @@
-"""Inputs in, outputs out: `reading` makes ids of text, `searching` hypotheses of ids, and `writing` text of hypotheses.
+"""Text in, text out: `reading` encodes inputs as ids, `searching` finds hypotheses, `writing` turns them into text.
 
-`generator.Generator` is the three in a row; `pipeline` runs it over a file. Torch is not imported here.
+`Generator` chains the three; s2s-generate (`plugins/s2s_generate/pipeline.py`) runs it over a file. No torch at import.
 """
 
 from __future__ import annotations

@@ -46,6 +46,9 @@ class InputFormat(ABC):
 class OutputFormat(ABC):
     """How outputs are written."""
 
+    writes_nbest: bool = False
+    """Whether several outputs of an input can be written"""
+
     @abstractmethod
     def render(self, record: Record, output: Output, nbest: int) -> list[str]:
         """The lines to write for an input."""

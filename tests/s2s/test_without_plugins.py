@@ -85,7 +85,7 @@ def test_one_process_trains(bare: Plugins) -> None:
 
 
 def test_steps_are_not_captured(bare: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(providers, "waiting", [])
+    monkeypatch.setattr(providers, "pending", [])
     monkeypatch.setattr(graph_decoding, "implementations", ())
     assert capture_steps([Table(30)]) == "steps eager, since no plugin captures them"
     with pytest.raises(ConfigError, match="graph=true: no loaded plugin captures steps"):

@@ -48,8 +48,8 @@ class Operator(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if not self.use_implementations or torch.compiler.is_compiling():
             return self.reference(*args, **kwargs)
-        if providers.waiting:
-            providers.ask()
+        if providers.pending:
+            providers.load_implementations()
         for accepts, function in self.implementations:
             if accepts(*args, **kwargs):
                 return function(*args, **kwargs)
@@ -61,7 +61,7 @@ class Operator(Generic[P, R]):
 
 def description() -> str:
     """Which implementations operators have, and why."""
-    said = providers.ask()
+    said = providers.load_implementations()
     wanted = os.environ.get("S2S_KERNELS")
     if not said and wanted in ("native", "compile"):
         raise ConfigError(f"S2S_KERNELS={wanted}: no plugin has such kernels; S2S_BLOCK_PLUGINS may name it")

@@ -22,8 +22,8 @@ def double(x: torch.Tensor) -> str:
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """No plugin has been asked, and none is waiting."""
-    monkeypatch.setattr(providers, "waiting", [])
-    monkeypatch.setattr(providers, "_said", {})
+    monkeypatch.setattr(providers, "pending", [])
+    monkeypatch.setattr(providers, "_descriptions", {})
     monkeypatch.setattr(double, "implementations", ())
     monkeypatch.setattr(prepack, "implementations", ())
 
@@ -62,11 +62,11 @@ def test_plugins_are_asked_at_the_first_call_and_for_those_that_are_loaded_later
         double.implement(lambda x: "faster", lambda x: True)
         return ["faster functions", *brings()]
 
-    providers.provide(brings)
+    providers.add_provider(brings)
     assert asked == []
     assert [double(torch.ones(1)) for _ in range(3)] == ["fast"] * 3
     assert asked == ["fast"]
-    providers.provide(brings_more)
+    providers.add_provider(brings_more)
     assert double(torch.ones(1)) == "faster"
     assert description() == "fast functions, faster functions"
     assert asked == ["fast", "fast"]
@@ -76,7 +76,7 @@ def test_a_plugin_that_fails_is_asked_again_so_that_no_later_call_hides_the_erro
     def fails() -> list[str]:
         raise ConfigError("not here")
 
-    providers.provide(fails)
+    providers.add_provider(fails)
     for _ in range(2):
         with pytest.raises(ConfigError, match="not here"):
             double(torch.ones(1))

@@ -1,4 +1,4 @@
-"""The house stands: a module imports only lower floors, plugins and tasks only s2s, and nothing is unpickled."""
+"""A module imports only lower layers, plugins and tasks only s2s, and nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-FLOORS = (
+LAYERS = (
     "errors lazy tensors",
     "registry io",
     "config vocab",
@@ -32,9 +32,9 @@ FLOORS = (
     "cli trained_model",
     "api __main__",
 )
-"""Names under s2s/, lowest first: a module imports lower floors and its own package, be it for types alone."""
+"""Names under s2s/, lowest first: a module imports lower layers and its own package, be it for types alone."""
 
-FLOOR = {name: height for height, names in enumerate(FLOORS) for name in names.split()}
+LAYER = {name: height for height, names in enumerate(LAYERS) for name in names.split()}
 SOURCES = sorted(path for folder in ("s2s", "plugins", "tasks") for path in (ROOT / folder).rglob("*.py"))
 
 
@@ -59,16 +59,16 @@ def home(path: Path) -> str:
 @pytest.mark.parametrize(
     "path", [p for p in SOURCES if p.is_relative_to(ROOT / "s2s")], ids=lambda p: str(p.relative_to(ROOT))
 )
-def test_a_module_imports_only_lower_floors(path: Path) -> None:
+def test_a_module_imports_only_lower_layers(path: Path) -> None:
     own = home(path)
     if own == "__init__":
         return
-    assert own in FLOOR, f"{own} has no floor: give it one in FLOORS, and in docs/architecture.md"
+    assert own in LAYER, f"{own} has no layer: give it one in LAYERS, and in docs/architecture.md"
     for name in imports(parsed(path)):
         parts = name.split(".")
-        if parts[0] != "s2s" or len(parts) == 1 or parts[1] == own or parts[1] not in FLOOR:
+        if parts[0] != "s2s" or len(parts) == 1 or parts[1] == own or parts[1] not in LAYER:
             continue
-        assert FLOOR[parts[1]] < FLOOR[own], f"{own} (floor {FLOOR[own]}) imports {name} (floor {FLOOR[parts[1]]})"
+        assert LAYER[parts[1]] < LAYER[own], f"{own} (layer {LAYER[own]}) imports {name} (layer {LAYER[parts[1]]})"
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -101,6 +101,6 @@ def test_configs_hold_yaml_only() -> None:
     assert {path.suffix for path in files} == {".yaml"}
 
 
-def test_every_floor_is_lived_on() -> None:
+def test_every_layer_has_a_module() -> None:
     there = {home(path) for path in SOURCES if path.is_relative_to(ROOT / "s2s")}
-    assert FLOOR.keys() <= there, "FLOORS names what is gone"
+    assert LAYER.keys() <= there, "LAYERS names what is gone"
