@@ -8,7 +8,7 @@ from __future__ import annotations
 __all__ = ["ask", "provide", "waiting"]
 
 from collections.abc import Callable
-from threading import Lock
+from threading import RLock
 
 Provider = Callable[[], list[str]]
 """Implements operators; says in a few words what there is now, or why nothing, for the log"""
@@ -16,7 +16,9 @@ Provider = Callable[[], list[str]]
 waiting: list[Provider] = []
 """Of this process, like the operators themselves"""
 _said: dict[str, None] = {}
-_asking = Lock()
+_asked: list[Provider] = []
+"""The one that is being asked"""
+_lock = RLock()
 
 
 def provide(provider: Provider) -> None:
@@ -25,9 +27,16 @@ def provide(provider: Provider) -> None:
 
 
 def ask() -> list[str]:
-    """Ask those that have not been asked; what all have said."""
-    with _asking:
-        while waiting:
-            _said.update(dict.fromkeys(waiting[0]()))
-            del waiting[0]
+    """Ask those that have not been asked; what all have said.
+
+    Other threads wait meanwhile. An operator that a provider itself calls is computed with what there is by then.
+    """
+    with _lock:
+        while waiting and not _asked:
+            _asked.append(waiting[0])
+            try:
+                _said.update(dict.fromkeys(waiting[0]()))
+                del waiting[0]
+            finally:
+                _asked.clear()
     return list(_said)
