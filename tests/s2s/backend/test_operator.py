@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 import torch
@@ -70,6 +72,38 @@ def test_plugins_are_asked_at_the_first_call_and_for_those_that_are_loaded_later
     assert double(torch.ones(1)) == "faster"
     assert description() == "fast functions, faster functions"
     assert asked == ["fast", "fast"]
+
+
+def test_a_plugin_may_call_operators_while_it_is_asked() -> None:
+    found: list[str] = []
+
+    def tries() -> list[str]:
+        found.append(double(torch.ones(1)))
+        double.implement(fast, lambda x: True)
+        found.append(double(torch.ones(1)))
+        return []
+
+    providers.add_provider(tries)
+    assert double(torch.ones(1)) == "fast"
+    assert found == ["reference", "fast"]
+
+
+def test_threads_wait_until_all_is_there() -> None:
+    began, go_on = Event(), Event()
+
+    def slow() -> list[str]:
+        began.set()
+        assert go_on.wait(60)
+        double.implement(fast, lambda x: True)
+        return []
+
+    providers.add_provider(slow)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(double, torch.ones(1))
+        assert began.wait(60)
+        second = pool.submit(double, torch.ones(1))
+        go_on.set()
+        assert (first.result(60), second.result(60)) == ("fast", "fast")
 
 
 def test_a_plugin_that_fails_is_asked_again_so_that_no_later_call_hides_the_error() -> None:
