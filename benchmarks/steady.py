@@ -4,7 +4,7 @@
     python benchmarks/steady.py generate --units 200000
 
 A tiny model on the synthetic corpus, so that files and threads come and go as often as the machine allows: training
-validates and saves every 100 updates; generating reads its lines from a pipe. Ten rows are printed; after the first,
+validates and saves every 100 updates; generating reads its lines from a pipe. Nine rows are printed; after the first,
 which has the caches that fill once, nothing may grow by more than 8 MB, one file, or one thread.
 """
 
@@ -53,6 +53,12 @@ def held(pid: int, units: int) -> Held:
     return Held(units, int(status["VmRSS"].split()[0]) / 1024, len(links), n_sockets, int(status["Threads"]))
 
 
+def shown(row: Held) -> Held:
+    """The same row, printed at once: a long run may be ended."""
+    print(f"{row.units:>9,}  {row.megabytes:>7.1f}  {row.files:>5}  {row.sockets:>7}  {row.threads:>7}", flush=True)
+    return row
+
+
 def train(folder: Path, n_updates: int) -> list[Held]:
     """Rows after each tenth of the updates."""
     command = ["s2s-train", *MODEL, f"train.steps={n_updates}"]
@@ -61,7 +67,7 @@ def train(folder: Path, n_updates: int) -> list[Held]:
     while process.poll() is None:
         done = log.read_bytes().count(b'"kind": "update"') if log.exists() else 0
         if done >= (len(rows) + 1) * n_updates // ROWS and len(rows) < ROWS - 1:
-            rows.append(held(process.pid, done))
+            rows.append(shown(held(process.pid, done)))
         time.sleep(0.05)
     assert process.returncode == 0
     return rows
@@ -70,7 +76,8 @@ def train(folder: Path, n_updates: int) -> list[Held]:
 def generate(folder: Path, n_lines: int) -> list[Held]:
     """Rows after each tenth of the lines, which are written as fast as they are read."""
     subprocess.run(["s2s-train", *MODEL, "train.steps=2"], cwd=folder, check=True)
-    command = ["s2s-generate", "run=steady", "threads=1", "buffer_size=200", "search=greedy", "--quiet"]
+    short = ["search=greedy", "search.max_len_a=0", "search.max_len_b=9"]  # an untrained model never ends by itself
+    command = ["s2s-generate", "run=steady", "threads=1", "buffer_size=200", *short, "--quiet"]
     process = subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
     assert process.stdout is not None
@@ -78,7 +85,7 @@ def generate(folder: Path, n_lines: int) -> list[Held]:
     rows: list[Held] = []
     for done, _ in enumerate(process.stdout, 1):
         if done >= (len(rows) + 1) * n_lines // ROWS and len(rows) < ROWS - 1:
-            rows.append(held(process.pid, done))
+            rows.append(shown(held(process.pid, done)))
     assert process.wait() == 0
     assert done == n_lines
     return rows
@@ -104,11 +111,9 @@ def main() -> int:
     parser.add_argument("what", choices=("train", "generate"))
     parser.add_argument("--units", type=int, default=20_000, help="updates or lines")
     options = parser.parse_args()
+    print(f"{'units':>9}  {'MB':>7}  files  sockets  threads", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         rows = {"train": train, "generate": generate}[options.what](Path(folder), options.units)
-    print(f"{'units':>9}  {'MB':>7}  files  sockets  threads")
-    for row in rows:
-        print(f"{row.units:>9,}  {row.megabytes:>7.1f}  {row.files:>5}  {row.sockets:>7}  {row.threads:>7}")
     return int(not is_steady(rows))
 
 
