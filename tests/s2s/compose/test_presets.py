@@ -66,7 +66,7 @@ def arguments(path: Path) -> list[str]:
 
 def n_parameters(config: Config) -> int:
     with torch.device("meta"):
-        vocab = Vocab(src=1000, tgt=1000, joint=True, tags=2, guide=OneByOne(bos=2))
+        vocab = Vocab(src=1000, tgt=1000, joint=True, tags=2, labels=range(990, 1000), guide=OneByOne(bos=2))
         model = plugins().hook.s2s_build_model(config=config, vocab=vocab, registry=plugins().registry)
     return sum(p.numel() for p in model.parameters())
 
