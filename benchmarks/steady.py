@@ -6,14 +6,9 @@
     python benchmarks/steady.py train --units 1000 arch=luong arch.d_model=64 train.tokens=2048 …
 
 A tiny model on the synthetic corpus, so that files and threads come and go as often as the machine allows: training
-<<<<<<< HEAD
 validates and saves every 100 updates; generating reads its lines from a pipe. Options of s2s-train choose another model
-or corpus. Ten rows are printed, with the most memory since the row before; after the first, which has the caches that
+or corpus. Nine rows are printed, with the most memory since the row before; after the first, which has the caches that
 fill once, nothing may grow by more than 8 MB or a tenth, one file, or one thread.
-=======
-validates and saves every 100 updates; generating reads its lines from a pipe. Nine rows are printed; after the first,
-which has the caches that fill once, nothing may grow by more than 8 MB, one file, or one thread.
->>>>>>> w-c
 """
 
 from __future__ import annotations
@@ -64,22 +59,18 @@ def held(pid: int, units: int) -> Held:
     return Held(units, resident(pid), len(links), n_sockets, len(list((process / "task").iterdir())))
 
 
-<<<<<<< HEAD
 def resident(pid: int) -> float:
     """Megabytes in memory; 0 of a process that has just ended."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
 
 
-def train(folder: Path, n_updates: int, model: list[str]) -> list[Held]:
-=======
 def shown(row: Held) -> Held:
     """The same row, printed at once: a long run may be ended."""
     print(f"{row.units:>9,}  {row.megabytes:>7.1f}  {row.files:>5}  {row.sockets:>7}  {row.threads:>7}", flush=True)
     return row
 
 
-def train(folder: Path, n_updates: int) -> list[Held]:
->>>>>>> w-c
+def train(folder: Path, n_updates: int, model: list[str]) -> list[Held]:
     """Rows after each tenth of the updates."""
     command = ["s2s-train", *model, *RUN, "log.every=1", f"train.steps={n_updates}"]
     process, rows = subprocess.Popen(command, cwd=folder), list[Held]()
@@ -88,12 +79,8 @@ def train(folder: Path, n_updates: int) -> list[Held]:
         done = log.read_bytes().count(b'"kind": "update"') if log.exists() else 0
         most = max(most, resident(process.pid))
         if done >= (len(rows) + 1) * n_updates // ROWS and len(rows) < ROWS - 1:
-<<<<<<< HEAD
-            rows.append(held(process.pid, done)._replace(megabytes=most))
+            rows.append(shown(held(process.pid, done)._replace(megabytes=most)))
             most = 0.0
-=======
-            rows.append(shown(held(process.pid, done)))
->>>>>>> w-c
         time.sleep(0.05)
     assert process.returncode == 0
     return rows
@@ -101,14 +88,9 @@ def train(folder: Path, n_updates: int) -> list[Held]:
 
 def generate(folder: Path, n_lines: int, model: list[str]) -> list[Held]:
     """Rows after each tenth of the lines, which are written as fast as they are read."""
-<<<<<<< HEAD
     subprocess.run(["s2s-train", *model, *RUN, "train.steps=2"], cwd=folder, check=True)
-    command = ["s2s-generate", "run=steady", "threads=1", "buffer_size=200", "search=greedy", "--quiet"]
-=======
-    subprocess.run(["s2s-train", *MODEL, "train.steps=2"], cwd=folder, check=True)
     short = ["search=greedy", "search.max_len_a=0", "search.max_len_b=9"]  # an untrained model never ends by itself
     command = ["s2s-generate", "run=steady", "threads=1", "buffer_size=200", *short, "--quiet"]
->>>>>>> w-c
     process = subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
     assert process.stdout is not None
@@ -146,14 +128,7 @@ def main() -> int:
     options = parser.parse_args()
     print(f"{'units':>9}  {'MB':>7}  files  sockets  threads", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-<<<<<<< HEAD
         rows = {"train": train, "generate": generate}[options.what](Path(folder), options.units, options.model)
-    print(f"{'units':>9}  {'MB':>7}  files  sockets  threads")
-    for row in rows:
-        print(f"{row.units:>9,}  {row.megabytes:>7.1f}  {row.files:>5}  {row.sockets:>7}  {row.threads:>7}")
-=======
-        rows = {"train": train, "generate": generate}[options.what](Path(folder), options.units)
->>>>>>> w-c
     return int(not is_steady(rows))
 
 
