@@ -25,6 +25,8 @@ BLANK = "▁"
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 N_KEPT = 100_000
 """Words, or partly merged words, of which the possible next steps are kept in memory"""
+LONG = 32
+"""Tokens of a word from which on nothing of it is kept, such as of a sentence written without blanks"""
 
 
 class LastPieces(NamedTuple):
@@ -54,9 +56,9 @@ class SubwordSampler:
         self._begins = [piece.startswith(BLANK) for piece in pieces]
         self._longest = max(map(len, pieces))
         self._draw = self._bpe if kind == "bpe" else self._unigram
-        self._merges = lru_cache(N_KEPT)(self._merged)
-        self._characters = lru_cache(N_KEPT)(self._split)
-        self._lattice = lru_cache(N_KEPT)(self._last_pieces)
+        self._kept_merges = lru_cache(N_KEPT)(self._merges)
+        self._kept_characters = lru_cache(N_KEPT)(self._characters)
+        self._kept_lattice = lru_cache(N_KEPT)(self._lattice)
 
     def __call__(self, ids: Sequence[int], seed: int) -> list[int]:
         """The text of `ids` in other subwords: a function of both arguments alone."""
@@ -77,18 +79,18 @@ class SubwordSampler:
             yield tuple(word)
 
     def _bpe(self, word: tuple[int, ...], draw: Callable[[], float]) -> list[int]:
-        state, alpha, merges = self._characters(word), self.alpha, self._merges
-        while following := merges(state):
-            for merged in following:  # the best that is not left out
+        alpha, state = self.alpha, self._kept_characters(word) if len(word) < LONG else self._characters(word)
+        while merges := self._kept_merges(state) if len(state) < LONG else self._merges(state):
+            for i in merges:  # the best that is not left out
                 if draw() >= alpha:
-                    state = merged
+                    state = (*state[:i], state[i] + state[i + 1], *state[i + 2 :])
                     break
             else:
                 break
         return [self.ids[piece] for piece in state]
 
     def _unigram(self, word: tuple[int, ...], draw: Callable[[], float]) -> list[int]:
-        lattice, drawn = self._lattice(word), list[int]()
+        lattice, drawn = self._kept_lattice(word) if len(word) < LONG else self._lattice(word), list[int]()
         end = len(lattice) - 1
         while end:
             last = lattice[end]
@@ -97,19 +99,19 @@ class SubwordSampler:
             end = last.starts[choice]
         return drawn[::-1]
 
-    def _split(self, word: tuple[int, ...]) -> tuple[str, ...]:
+    def _characters(self, word: tuple[int, ...]) -> tuple[str, ...]:
         """The characters; the pieces of `word` where the vocabulary lacks one."""
         pieces = tuple(self.pieces[i] for i in word)
         characters = tuple("".join(pieces))
         return characters if all(character in self.ids for character in characters) else pieces
 
-    def _merged(self, state: tuple[str, ...]) -> list[tuple[str, ...]]:
-        """The word after each possible merge, that of the highest score first, then from the left."""
+    def _merges(self, state: tuple[str, ...]) -> list[int]:
+        """Where two neighbours can be merged: those of the highest score first, then from the left."""
         both = [a + b for a, b in pairwise(state)]
         merges = sorted((-self.scores[piece], i) for i, piece in enumerate(both) if piece in self.ids)
-        return [(*state[:i], both[i], *state[i + 2 :]) for _, i in merges]
+        return [i for _, i in merges]
 
-    def _last_pieces(self, word: tuple[int, ...]) -> list[LastPieces]:
+    def _lattice(self, word: tuple[int, ...]) -> list[LastPieces]:
         """For each beginning of the word: forward filtering, then to be drawn from backwards."""
         text = "".join(self.pieces[i] for i in word)
         total, lattice = [0.0], [LastPieces([], [], [])]
