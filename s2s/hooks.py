@@ -111,12 +111,12 @@ class Hooks:
         """Load several models of s2s-generate as one, `s2s.generation.Models`; None leaves a single run to the core."""
 
     @hookspec
-    def s2s_constrain_outputs(self, config: GenerateConfig, task: Task) -> Sequence[Any]:
+    def s2s_output_constraints(self, config: GenerateConfig, task: Task) -> Sequence[Any]:
         """Constraints on every output that options ask for, each an `s2s.decoding.FixedWidthConstraint`."""
         return ()
 
     @hookspec(firstresult=True)
-    def s2s_constrain_output(self, task: Task, given: Any) -> Any:
+    def s2s_sentence_constraint(self, task: Task, given: Any) -> Any:
         """What the prefix and phrases of an `s2s.generation.Input` mean: an `s2s.decoding.SentenceConstraint`."""
 
     @hookspec

@@ -59,7 +59,7 @@ class TrainedModel:
         self.config, self.task, self.device = first.config, first.task, self._ready.device
         self.model = self._ready.models.model
         """The network; an ensemble is one network, too"""
-        self.how = self._ready.how
+        self.description = self._ready.description
         """What computes, in words"""
 
     def translate(self, texts: str | Iterable[str | Input], **options: Any) -> Any:

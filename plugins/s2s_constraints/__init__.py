@@ -5,7 +5,7 @@ No torch at import.
 
 from __future__ import annotations
 
-__all__ = ["s2s_constrain_output", "s2s_constrain_outputs"]
+__all__ = ["s2s_output_constraints", "s2s_sentence_constraint"]
 
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @hookimpl
-def s2s_constrain_outputs(config: GenerateConfig, task: Task) -> list[FixedWidthConstraint]:
+def s2s_output_constraints(config: GenerateConfig, task: Task) -> list[FixedWidthConstraint]:
     """What the options forbid in every output."""
     from s2s_constraints.tokens import token_constraints
 
@@ -28,7 +28,7 @@ def s2s_constrain_outputs(config: GenerateConfig, task: Task) -> list[FixedWidth
 
 
 @hookimpl(trylast=True)
-def s2s_constrain_output(task: Task, given: Input) -> LexicalConstraint:
+def s2s_sentence_constraint(task: Task, given: Input) -> LexicalConstraint:
     """The prefix and phrases of one output."""
     from s2s_constraints.lexical import lexical_constraint
 

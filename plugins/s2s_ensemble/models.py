@@ -37,16 +37,16 @@ def load_models(
     digests = [sha256(run.checkpoint_path / "MANIFEST.json") for run in runs]
     model = first.model if len(runs) == 1 else Ensemble(members)
     made_of: dict[str, Any] = {"checkpoint": digests[0] if len(runs) == 1 else digests}
-    how = f"an ensemble of {len(runs)} models" if len(runs) > 1 else ""
+    description = f"an ensemble of {len(runs)} models" if len(runs) > 1 else ""
     if not config.fusion:
-        return Models(first, directory, model, members, made_of, how)
+        return Models(first, directory, model, members, made_of, description)
     path = find_run(config.fusion, "fusion")
     _refuse_other_tokens("fusion", path, directory)
     beside = load_run(path, config.fusion_checkpoint, plugins, device)
     fused = ShallowFusion(model, beside.model, config.fusion_weight, _source(config, beside))
     made_of["fusion"] = {"checkpoint": sha256(beside.checkpoint_path / "MANIFEST.json"), "weight": config.fusion_weight}
-    how = ", ".join(filter(None, [how, f"fused with {path.name} by {config.fusion_weight:g}"]))
-    return Models(first, directory, fused, [*members, beside.model], made_of, how)
+    description = ", ".join(filter(None, [description, f"fused with {path.name} by {config.fusion_weight:g}"]))
+    return Models(first, directory, fused, [*members, beside.model], made_of, description)
 
 
 def names_of(config: GenerateConfig) -> list[tuple[str, str]]:

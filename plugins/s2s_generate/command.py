@@ -41,13 +41,13 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
     output = open_output(config, plugins)
     resume = config.resume or output.continues
     logging.basicConfig(format="warning: %(message)s")
-    generator, made_of, how = load(composed, plugins)
+    generator, made_of, description = load(composed, plugins)
     read = input_format(config, plugins.registry)
     write = output_format(config, generator, plugins.registry)  # an error now, before anything is written
     if resume and output.is_done(made_of):
         return say(f"{config.output} is finished; to make it anew, remove it or leave out resume=true")
     if options.dry_run:
-        return say(f"all is in order; nothing was read or written; on {how}")
+        return say(f"all is in order; nothing was read or written; on {description}")
     with contextlib.closing(output):
         n_written = output.resume(made_of, write.n_lines(config.nbest)) if resume else output.begin(made_of)
         if n_written:
@@ -56,7 +56,7 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
         generate_file(generator, config, read, write, output, n_written)
         output.finish()
     how_much = generator.counts.describe(generator.task.counts, time.monotonic() - started)
-    return say(f"{how_much}; on {how}")
+    return say(f"{how_much}; on {description}")
 
 
 if __name__ == "__main__":

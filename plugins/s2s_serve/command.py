@@ -56,7 +56,7 @@ def serve(composed: ComposedConfig[ServeConfig], plugins: Plugins, options: Opti
     listening = _listen(config)
     if not options.quiet:
         for name, engine in server.engines.items():
-            print(f"run      {name}: {engine.how}", file=sys.stderr)
+            print(f"run      {name}: {engine.description}", file=sys.stderr)
         host, port = listening.getsockname()[:2]
         print(f"serving  http://{f'[{host}]' if ':' in host else host}:{port}", file=sys.stderr, flush=True)
     uvicorn.Server(settings).run(sockets=[listening])

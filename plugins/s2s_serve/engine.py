@@ -52,7 +52,7 @@ class Engine:
 
     def __init__(self, name: str, loaded: Loaded, max_waiting: int) -> None:
         """max_waiting: source tokens, of all requests, that are not answered yet."""
-        self.name, self.how, self.max_waiting = name, loaded.how, max_waiting
+        self.name, self.description, self.max_waiting = name, loaded.description, max_waiting
         self.generator = loaded.generator
         self.aligned = _with_alignment(loaded.generator)
         """The generator that aligns words; None if the architecture gives no attention"""

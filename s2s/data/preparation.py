@@ -234,7 +234,7 @@ def _check_splits(reports: list[CorpusReport]) -> None:
             raise DataError(f"no {split} pair is left ({counts}); check the files, data.max_len and data.max_ratio")
 
 
-def _open(spec: PreparationSpec, manifest: Manifest, how: str) -> Prepared:
+def _open(spec: PreparationSpec, manifest: Manifest, origin: str) -> Prepared:
     train, valid = [], []
     digest = hashlib.sha256()
     for number, (split, _, weight) in enumerate(spec.corpora):
@@ -246,4 +246,4 @@ def _open(spec: PreparationSpec, manifest: Manifest, how: str) -> Prepared:
             valid.append(corpus)
     weights = [weight for _, _, weight in spec.corpora]
     lines = [report.line(weight) for report, weight in zip(manifest.reports, weights, strict=True)]
-    return Prepared(spec.directory, train, valid, digest.hexdigest(), [f"{how} in {spec.directory}", *lines])
+    return Prepared(spec.directory, train, valid, digest.hexdigest(), [f"{origin} in {spec.directory}", *lines])

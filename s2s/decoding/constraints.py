@@ -101,7 +101,7 @@ class BeamAllocation(Protocol):
 def build_constraint(config: GenerateConfig, task: Task, plugins: Plugins | None) -> Constraint | None:
     """The task's and the user's constraints; None if every output is allowed."""
     own = task.constraint() if config.constrained else None
-    found = plugins.hook.s2s_constrain_outputs(config=config, task=task) if plugins else []
+    found = plugins.hook.s2s_output_constraints(config=config, task=task) if plugins else []
     others = [constraint for of_plugin in reversed(found) for constraint in of_plugin]
     if not others and any(getattr(config, option) for option in OPTIONS):
         raise ConfigError(f"{', '.join(OPTIONS)}: no loaded plugin constrains outputs")

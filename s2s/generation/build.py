@@ -33,7 +33,7 @@ class Loaded(NamedTuple):
 
     generator: Generator
     made_of: dict[str, Any]
-    how: str
+    description: str
     """A description of what computes"""
 
 
@@ -46,7 +46,7 @@ class LoadedModels:
     config: GenerateConfig
     """Options that concern the models are settled in it"""
     plugins: Plugins
-    how: str
+    description: str
     """A description of what computes"""
 
     def generator(self, composed: ComposedConfig[GenerateConfig]) -> Loaded:
@@ -57,14 +57,14 @@ class LoadedModels:
         if "max_source" not in composed.given:  # what the run was trained on is not too long for it
             settled["max_source"] = max(self.models.first.config.data.max_len, composed.config.max_source)
         config = resolve_candidates(replace(composed.config, **settled), chosen)
-        search, how = self._search(chosen, config)
+        search, description = self._search(chosen, config)
         generator = Generator(self.models.model, task, search, self.device, config, self.plugins)
-        return Loaded(generator, made_of(generator.config, self.models.made_of, chosen, self.device.type), how)
+        return Loaded(generator, made_of(generator.config, self.models.made_of, chosen, self.device.type), description)
 
     def _search(self, chosen: Choice, config: GenerateConfig) -> tuple[Search, str]:
         """The search, and a description of what computes."""
         if config.backend == "native":
-            return self.plugins.registry.get("search", chosen.name).build(chosen), self.how
+            return self.plugins.registry.get("search", chosen.name).build(chosen), self.description
         folder = Path(config.exported) if config.exported else self.models.directory / "export" / config.backend
         engine = self.plugins.registry.get("inference_engine", config.backend)
         search = engine.build(folder, self.models.first, config, chosen, self.device)
@@ -99,8 +99,8 @@ def load_ready(config: GenerateConfig, plugins: Plugins) -> LoadedModels:
     if config.backend == "native":
         if config.exported:
             raise ConfigError(f"exported={config.exported} is a model for another backend; give backend=ctranslate2")
-        how = "; ".join(filter(None, [accelerate(models, device, config), models.how]))
-        return LoadedModels(models, device, config, plugins, how)
+        description = "; ".join(filter(None, [accelerate(models, device, config), models.description]))
+        return LoadedModels(models, device, config, plugins, description)
     if config.backend not in plugins.registry.names("inference_engine"):
         known = plugins.registry.known("inference_engine")
         raise ConfigError(f"backend={config.backend}: neither native nor a registered inference engine.{known}")

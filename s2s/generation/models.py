@@ -34,7 +34,7 @@ class Models(NamedTuple):
     """The models of which `model` consists"""
     made_of: dict[str, Any]
     """What identifies the weights"""
-    how: str
+    description: str
     """A description; empty for a single model"""
 
 

@@ -84,7 +84,7 @@ class Reader:
             return None
         found: SentenceConstraint | None = None
         if self.plugins:
-            found = self.plugins.hook.s2s_constrain_output(task=self.task, given=given)
+            found = self.plugins.hook.s2s_sentence_constraint(task=self.task, given=given)
         if found is None:
             raise DataError("prefix and phrases: no loaded plugin constrains single outputs; leave them out")
         return found

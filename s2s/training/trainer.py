@@ -181,12 +181,12 @@ class Trainer:
         with self.train_step.strategy.unsharded(self.train_step.model):
             return self.validation(self.stop)
 
-    def save(self, how: Callable[[TrainerState, CheckpointContent], None]) -> None:
+    def save(self, write: Callable[[TrainerState, CheckpointContent], None]) -> None:
         """Finish the previous save, then start writing a checkpoint on the first rank while training goes on."""
         content = self.checkpoints.gather()
         if self.world.is_main:
             self.finish_save()
-            how(self.state, content)
+            write(self.state, content)
         self.saved_at = time.monotonic()
 
     def finish_save(self) -> None:
