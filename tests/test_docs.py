@@ -217,3 +217,16 @@ def links() -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize(("page", "target"), sorted(set(links())))
 def test_a_link_leads_somewhere(page: str, target: str) -> None:
     assert (ROOT / page).parent.joinpath(target).exists()
+
+
+def test_every_test_that_a_page_names_exists() -> None:
+    """Files, and functions of them; a name may stand for all tests that begin with it."""
+    tests = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")}
+    named = re.compile(r"`(test_\w+\.py)(?:::(test_\w+))?")
+    missing = [
+        f"{page.name}: {file} {function}"
+        for page in PAGES
+        for file, function in named.findall(page.read_text(encoding="utf-8"))
+        if file not in FILES and f"def {function}" not in tests.get(file, "")
+    ]
+    assert not missing
