@@ -60,7 +60,7 @@ class Gleu(Metric):
             found = self._n_grams(hyp)
             against = [self._n_grams(ref) for ref in of]
             pairs = [((found & ref).total(), max(found.total(), ref.total())) for ref in against]
-            rows.append(max(pairs, key=lambda pair: pair[0] / max(pair[1], 1)))
+            rows.append(max((pair for pair in pairs if pair[1]), key=lambda pair: pair[0] / pair[1], default=(0, 0)))
         return np.array(rows, dtype=np.float64)
 
     def _n_grams(self, line: str) -> Counter[tuple[str, ...]]:
@@ -76,6 +76,6 @@ class Gleu(Metric):
 
 
 def _percent(counts: NDArray[np.float64]) -> float:
-    """Of matches and n-grams [2]; two empty sentences have 0, as in nltk."""
+    """Of matches and n-grams [2]; empty sentences have 0, as in nltk."""
     matches, n_grams = counts
     return float(100 * matches / n_grams) if n_grams else 0.0

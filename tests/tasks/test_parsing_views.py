@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from parsing_trees import trees
 
-from s2s.registry import Registry
+from s2s.plugin import load_plugins
 from s2s_parsing import ParsingConfig
 from s2s_parsing.ptb_tokenizer import tokenize
 from s2s_parsing.svg_tree import html, svg
@@ -20,7 +20,7 @@ from s2s_parsing.tree import Tree, Word, leaves
 if TYPE_CHECKING:
     from s2s_parsing.tree import Node
 
-TASK = Parsing(ParsingConfig(name="parsing"), registry=Registry())
+TASK = Parsing(ParsingConfig(name="parsing"), registry=load_plugins().registry)
 LINE = "(TOP (S (NP (DT The) (NN cat)) (VP (VBZ sleeps)) (. .)))"
 SVG = "{http://www.w3.org/2000/svg}"
 
