@@ -69,7 +69,12 @@ def guard(command: str, run: Callable[[], int]) -> int:
 
 def _is_memory(error: Exception) -> bool:
     """Whether torch, which is not imported here, ran out of memory, on a GPU or a CPU."""
-    words = ("can't allocate memory", "Storage size calculation overflowed", "integer multiplication overflow")
+    words = (
+        "can't allocate memory",
+        "Cannot allocate memory",
+        "Storage size calculation overflowed",
+        "integer multiplication overflow",
+    )
     return type(error).__name__ == "OutOfMemoryError" or any(word in str(error) for word in words)
 
 
