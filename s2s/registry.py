@@ -179,6 +179,11 @@ class Registry:
             return self.entries[group, name]
         raise PluginError(self.unknown(group, name))
 
+    def build_default(self, group: str, name: str, *args: Any) -> Any:
+        """What an entry builds, with `args`, where its options are as they are by default."""
+        entry = self.get(group, name)
+        return entry.build(entry.config(name=name), *args)
+
     def unknown(self, group: str, name: str) -> str:
         """What to say when nothing is registered under that name."""
         return f"{group}={name}: no such {group}.{did_you_mean(name, self.names(group))}{self.absent()}"

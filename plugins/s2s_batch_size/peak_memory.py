@@ -9,6 +9,8 @@ from typing import Self
 
 import torch
 
+from s2s.backend import proc_bytes
+
 
 class PeakMemory:
     """Peak memory inside the block: of the GPU where one is used, else of this process."""
@@ -31,7 +33,7 @@ class PeakMemory:
     def _peak(self) -> int:
         if self.device.type == "cuda":
             return int(torch.cuda.max_memory_allocated(self.device))
-        return _kilobytes("/proc/self/status", "VmHWM:")
+        return proc_bytes(Path("/proc/self/status"), "VmHWM:") or 0
 
 
 def can_measure_peak(device: torch.device) -> bool:
@@ -43,9 +45,3 @@ def can_measure_peak(device: torch.device) -> bool:
     except OSError:
         return False
     return True
-
-
-def _kilobytes(file: str, name: str) -> int:
-    """Bytes, from a file of lines such as `VmHWM: 1234 kB`."""
-    lines = Path(file).read_text().splitlines()
-    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(name))

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 __all__ = ["DDP", "build_ddp"]
 
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch import distributed as dist
 
+from s2s.distributed import Unsharded
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator, Sequence
 
     from s2s.distributed import World
     from s2s_ddp import DDPConfig
-
-T = TypeVar("T")
 
 BUCKET_BYTES = 32 * 2**20
 """Bytes of gradients in one all-reduce"""
@@ -54,10 +53,8 @@ class Bucket:
         self.work, self.flat = None, self.flat[:0]
 
 
-class DDP:
+class DDP(Unsharded):
     """train.strategy=ddp."""
-
-    needs_every_rank = False
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -92,18 +89,6 @@ class DDP:
             for bucket in self.buckets:
                 bucket.finish_reduce()
         self.n_started = 0
-
-    def unsharded(self, model: nn.Module) -> AbstractContextManager[None]:
-        """Nothing to do: every rank holds all parameters."""
-        return nullcontext()
-
-    def full_tensors(self, tree: T) -> T:
-        """The tree as given: every rank holds all parameters."""
-        return tree
-
-    def shard_like(self, tensors: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The tensors as given: every rank holds all parameters."""
-        return dict(tensors)
 
     def _on_gradient(self, bucket: Bucket) -> None:
         bucket.n_pending -= 1

@@ -62,8 +62,7 @@ def input_format(config: GenerateConfig, registry: Registry) -> InputFormat:
 
 
 def _input(name: str, registry: Registry) -> InputFormat:
-    entry = registry.get("input_format", name)
-    built: InputFormat = entry.build(entry.config(name=name))
+    built: InputFormat = registry.build_default("input_format", name)
     return built
 
 
@@ -78,8 +77,7 @@ def output_format(config: GenerateConfig, generator: Generator, registry: Regist
         hint = did_you_mean(name, [*task.views, *registered])
         raise ConfigError(f"format={name}: no such format of s2s-generate or of task={task.config.name}.{hint}")
     if name in registered:
-        entry = registry.get("output_format", name)
-        built: OutputFormat = entry.build(entry.config(name=name), generator)
+        built: OutputFormat = registry.build_default("output_format", name, generator)
     else:
         built = View(task.views[name])
     if config.nbest > 1 and not built.writes_nbest:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from s2s import PluginError, hookimpl
 from s2s.compose import flatten
 from s2s.io import write_file
+from s2s.log import scalars
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,14 +47,14 @@ def s2s_step_end(trainer: Trainer, record: Mapping[str, Any]) -> None:
     """Every log.every updates."""
     every = trainer.config.log.every
     if trainer.world.is_main and every and record["step"] % every == 0:
-        _mlflow().log_metrics(_numbers("train", record), step=record["step"])
+        _mlflow().log_metrics(scalars("train", record), step=record["step"])
 
 
 @hookimpl
 def s2s_validation_end(trainer: Trainer, record: Mapping[str, Any]) -> None:
     """Loss and scores."""
     if trainer.world.is_main:
-        _mlflow().log_metrics(_numbers("valid", record), step=record["step"])
+        _mlflow().log_metrics(scalars("valid", record), step=record["step"])
 
 
 @hookimpl
@@ -61,13 +62,8 @@ def s2s_train_end(trainer: Trainer, record: Mapping[str, Any]) -> None:
     """The summary."""
     if trainer.world.is_main:
         mlflow = _mlflow()
-        mlflow.log_metrics(_numbers("end", record), step=trainer.state.step)
+        mlflow.log_metrics(scalars("end", record), step=trainer.state.step)
         mlflow.end_run()
-
-
-def _numbers(section: str, record: Mapping[str, Any]) -> dict[str, float]:
-    numbers = {key: value for key, value in record.items() if isinstance(value, int | float) and key != "step"}
-    return {f"{section}/{key}": float(value) for key, value in numbers.items()}
 
 
 def _mlflow() -> Any:

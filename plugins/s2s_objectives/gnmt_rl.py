@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from s2s import Context, Mean, Sums, rows_without_eos
-from s2s_objectives.sequences import SequenceObjective, distinct
+from s2s import Sums
+from s2s_objectives import GnmtRlConfig
+from s2s_objectives.sequences import SequenceObjective
 
 if TYPE_CHECKING:
     from s2s import Batch, Seq2Seq
-    from s2s_objectives import GnmtRlConfig
 
 
-class GnmtRl(SequenceObjective):
+class GnmtRl(SequenceObjective[GnmtRlConfig]):
     """-alpha log p(y*) - mean over outputs y drawn of (r(y) - mean r) log p(y), summed over sentences (equation 9).
 
     The gradient is that of the log-probabilities alone; rewards r are constants.
@@ -24,23 +24,16 @@ class GnmtRl(SequenceObjective):
 
     extras = ("score", "nll_sentence")
 
-    def __init__(self, config: GnmtRlConfig, context: Context) -> None:
-        super().__init__(config, context)
-        self.config = config
-
     def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
         """Extras: score, the mean of the metric over the outputs drawn; nll_sentence, of the references."""
-        references = rows_without_eos(batch.tgt_out, batch.tgt_pad)
         drawn = self.draw(model, batch)
-        scores = self.scores(batch, drawn, references)
-        outputs = distinct([[reference, *of] for reference, of in zip(references, drawn, strict=True)])
+        outputs = drawn.beside_references()
         log_probs = self.log_probs(model, batch, outputs)
-        weights = [self.weights(*sentence) for sentence in zip(outputs, drawn, scores, strict=True)]
+        weights = [self.weights(*sentence) for sentence in zip(outputs, drawn.outputs, drawn.scores, strict=True)]
         loss = -(torch.tensor([weight for of in weights for weight in of]).to(log_probs) * log_probs).sum()
         first = torch.tensor([0, *map(len, outputs[:-1])], device=log_probs.device).cumsum(0)
-        every_score = [score for of in scores for score in of]
         nll = -log_probs.detach()[first].sum()
-        return Sums(loss, len(outputs), {"score": Mean(sum(every_score), len(every_score)), "nll_sentence": nll})
+        return Sums(loss, len(outputs), {"score": drawn.mean_score, "nll_sentence": nll})
 
     def weights(self, outputs: list[list[int]], drawn: list[list[int]], scores: list[float]) -> list[float]:
         """Of log p of each different output, of which the first is the reference."""

@@ -13,15 +13,15 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from s2s import Context, Mean, Sums, rows_without_eos
+from s2s import Sums
+from s2s_objectives import RiskConfig
 from s2s_objectives.sequences import SequenceObjective, distinct
 
 if TYPE_CHECKING:
     from s2s import Batch, Seq2Seq
-    from s2s_objectives import RiskConfig
 
 
-class Risk(SequenceObjective):
+class Risk(SequenceObjective[RiskConfig]):
     """Sum over sentences of the expected cost of their outputs: sum_y Q(y) cost(y), Q(y) ~ p(y | x) ** alpha.
 
     Q is normalised over the different outputs drawn, and the reference; the gradient is that of Q alone (eq. 12).
@@ -29,25 +29,18 @@ class Risk(SequenceObjective):
 
     extras = ("score", "outputs")
 
-    def __init__(self, config: RiskConfig, context: Context) -> None:
-        super().__init__(config, context)
-        self.config = config
-
     def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
         """Extras: score, the mean of the metric over the outputs drawn; outputs, different ones per sentence."""
-        references = rows_without_eos(batch.tgt_out, batch.tgt_pad)
         drawn = self.draw(model, batch)
-        scores = self.scores(batch, drawn, references)
         if self.config.reference:
-            outputs = distinct([[reference, *of] for reference, of in zip(references, drawn, strict=True)])
+            outputs = drawn.beside_references()
         else:
-            outputs = distinct(of or [reference] for of, reference in zip(drawn, references, strict=True))
-        costs = self.costs(self.scores(batch, outputs, references))
+            pairs = zip(drawn.outputs, drawn.references, strict=True)
+            outputs = distinct(of or [reference] for of, reference in pairs)
+        costs = self.costs(self.scores(batch, outputs, drawn.references))
         log_probs = self.log_probs(model, batch, outputs).split([len(of) for of in outputs])
         loss = expected_cost(log_probs, costs, self.config.alpha)
-        every_score = [score for of in scores for score in of]
-        n_outputs = sum(map(len, outputs))
-        return Sums(loss, len(outputs), {"score": Mean(sum(every_score), len(every_score)), "outputs": n_outputs})
+        return Sums(loss, len(outputs), {"score": drawn.mean_score, "outputs": sum(map(len, outputs))})
 
     def costs(self, scores: list[list[float]]) -> list[Tensor]:
         """Of each output of each sentence; 0 is perfect."""

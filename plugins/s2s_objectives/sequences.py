@@ -5,13 +5,13 @@ Shapes: B sentences, M outputs in all, T target length.
 
 from __future__ import annotations
 
-__all__ = ["Outputs", "SequenceObjective", "distinct"]
+__all__ = ["Drawn", "Outputs", "SequenceObjective", "distinct"]
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import torch
 
-from s2s import Context, Objective, make_batch
+from s2s import Context, Mean, Objective, make_batch, rows_without_eos
 from s2s.nn import target_log_probs
 
 if TYPE_CHECKING:
@@ -24,19 +24,42 @@ if TYPE_CHECKING:
 
 Outputs = list[list[list[int]]]
 """Target ids of the outputs of each sentence"""
+C = TypeVar("C", bound="RiskConfig | GnmtRlConfig")
 
 
-class SequenceObjective(Objective):
+class Drawn(NamedTuple):
+    """Outputs of each sentence of a batch, equal ones as often as they were drawn."""
+
+    outputs: Outputs
+    references: list[list[int]]
+    """Of each sentence, without eos"""
+    scores: list[list[float]]
+    """The metric of each output against its sentence's reference"""
+
+    @property
+    def mean_score(self) -> Mean:
+        """Over all outputs, for the log."""
+        scores = [score for of in self.scores for score in of]
+        return Mean(sum(scores), len(scores))
+
+    def beside_references(self) -> Outputs:
+        """The different ones, after each sentence's reference."""
+        return distinct([[reference, *of] for reference, of in zip(self.references, self.outputs, strict=True)])
+
+
+class SequenceObjective(Objective, Generic[C]):
     """Base of objectives that draw outputs from the model and score them by a metric."""
 
-    def __init__(self, config: RiskConfig | GnmtRlConfig, context: Context) -> None:
-        self.context, self.n, self.chunk = context, config.n, config.chunk
+    def __init__(self, config: C, context: Context) -> None:
+        self.config, self.context = config, context
         self.decode = context.search(config.search, "objective.search")
         self.metric = context.metric(config.metric, "objective.metric")
 
-    def draw(self, model: Seq2Seq, batch: Batch) -> Outputs:
-        """Outputs of each sentence, equal ones as often as they were drawn."""
-        return self.decode(model, batch, self.n)
+    def draw(self, model: Seq2Seq, batch: Batch) -> Drawn:
+        """`n` outputs of each sentence, and their scores."""
+        references = rows_without_eos(batch.tgt_out, batch.tgt_pad)
+        outputs = self.decode(model, batch, self.config.n)
+        return Drawn(outputs, references, self.scores(batch, outputs, references))
 
     def scores(self, batch: Batch, outputs: Outputs, references: list[list[int]]) -> list[list[float]]:
         """The metric of each output against its sentence's reference."""
@@ -54,7 +77,7 @@ class SequenceObjective(Objective):
         sentence = torch.arange(len(outputs), device=batch.src.device).repeat_interleave(n_outputs)  # [M]
         memory = model.encode(batch.src, batch.src_pad).keep(sentence)
         hidden = model.decode(targets.tgt_in, memory)  # [M, T, ·]
-        return target_log_probs(model, targets, self.chunk, hidden).sum(-1)
+        return target_log_probs(model, targets, self.config.chunk, hidden).sum(-1)
 
 
 def distinct(outputs: Iterable[list[list[int]]]) -> Outputs:

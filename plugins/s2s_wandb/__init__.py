@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from s2s import PluginError, hookimpl
 from s2s.compose import flatten
+from s2s.log import scalars
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,14 +44,14 @@ def s2s_step_end(trainer: Trainer, record: Mapping[str, Any]) -> None:
     """Every log.every updates."""
     every = trainer.config.log.every
     if trainer.world.is_main and every and record["step"] % every == 0:
-        _wandb().log(_numbers("train", record), step=record["step"])
+        _wandb().log(scalars("train", record), step=record["step"])
 
 
 @hookimpl
 def s2s_validation_end(trainer: Trainer, record: Mapping[str, Any]) -> None:
     """Loss and scores."""
     if trainer.world.is_main:
-        _wandb().log(_numbers("valid", record), step=record["step"])
+        _wandb().log(scalars("valid", record), step=record["step"])
 
 
 @hookimpl
@@ -58,13 +59,8 @@ def s2s_train_end(trainer: Trainer, record: Mapping[str, Any]) -> None:
     """The summary."""
     if trainer.world.is_main:
         wandb = _wandb()
-        wandb.run.summary.update(_numbers("end", record))
+        wandb.run.summary.update(scalars("end", record))
         wandb.finish()
-
-
-def _numbers(section: str, record: Mapping[str, Any]) -> dict[str, float]:
-    numbers = {key: value for key, value in record.items() if isinstance(value, int | float) and key != "step"}
-    return {f"{section}/{key}": float(value) for key, value in numbers.items()}
 
 
 def _wandb() -> Any:

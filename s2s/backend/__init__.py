@@ -38,6 +38,7 @@ __all__ = [
     "merge_finished",
     "padded_attention",
     "prepack",
+    "proc_bytes",
     "references_only",
     "release_freed_memory",
     "reorder_paths",
@@ -76,7 +77,7 @@ if TYPE_CHECKING:
         replace_linear_maps,
     )
     from s2s.backend.matmul import select_matmul
-    from s2s.backend.memory import available_memory
+    from s2s.backend.memory import available_memory, proc_bytes
     from s2s.backend.operators import (
         BLOCKED,
         OPERATORS,

@@ -6,7 +6,7 @@ machine has; a process beyond it is killed without a word, so it is asked for he
 
 from __future__ import annotations
 
-__all__ = ["AvailableMemory", "available_memory"]
+__all__ = ["AvailableMemory", "available_memory", "proc_bytes"]
 
 import os
 import resource
@@ -45,7 +45,7 @@ def available_memory(proc: Path = PROC, cgroup: Path = CGROUP) -> AvailableMemor
 
 
 def _limits(proc: Path, cgroup: Path) -> Iterator[AvailableMemory]:
-    machine = _kilobytes(proc / "meminfo", "MemAvailable:")
+    machine = proc_bytes(proc / "meminfo", "MemAvailable:")
     if machine is not None:
         yield AvailableMemory(machine, "the machine")
     for group in _groups(proc, cgroup):
@@ -53,7 +53,7 @@ def _limits(proc: Path, cgroup: Path) -> Iterator[AvailableMemory]:
         if left is not None:
             yield AvailableMemory(left, "the control group (container)")
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    used = _kilobytes(proc / "self" / "status", "VmSize:")
+    used = proc_bytes(proc / "self" / "status", "VmSize:")
     if soft != resource.RLIM_INFINITY and used is not None:
         yield AvailableMemory(max(soft - used, 0), "ulimit -v")
 
@@ -99,7 +99,7 @@ def _field(line: str) -> tuple[str, str, str]:
     return line.partition(" ")
 
 
-def _kilobytes(file: Path, name: str) -> int | None:
+def proc_bytes(file: Path, name: str) -> int | None:
     """Bytes, from a file of lines such as `VmSize: 1234 kB`; None where there is no such line."""
     lines = _text(file).splitlines()
     return next((1024 * int(line.split()[1]) for line in lines if line.startswith(name)), None)

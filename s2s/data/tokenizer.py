@@ -79,6 +79,5 @@ def tokenizer_kind(name: str, registry: Registry, option: str = "task.subword") 
     known = registry.names("tokenizer")
     if name not in known:
         raise ConfigError(f"{option}={name}: no such tokeniser.{did_you_mean(name, known)}{registry.absent()}")
-    entry = registry.get("tokenizer", name)
-    built: TokenizerKind = entry.build(entry.config(name=name))
+    built: TokenizerKind = registry.build_default("tokenizer", name)
     return built

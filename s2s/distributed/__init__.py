@@ -7,7 +7,7 @@ the global batch.
 
 from __future__ import annotations
 
-__all__ = ["STORE", "OneProcess", "Strategy", "World", "init", "pick_device"]
+__all__ = ["STORE", "OneProcess", "Strategy", "Unsharded", "World", "init", "pick_device"]
 
-from s2s.distributed.strategy import OneProcess, Strategy
+from s2s.distributed.strategy import OneProcess, Strategy, Unsharded
 from s2s.distributed.world import STORE, World, init, pick_device

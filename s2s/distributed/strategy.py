@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["OneProcess", "Strategy"]
+__all__ = ["OneProcess", "Strategy", "Unsharded"]
 
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -48,10 +48,26 @@ class Strategy(Protocol):
         ...
 
 
-class OneProcess:
-    """Training with one process: nothing is shared."""
+class Unsharded:
+    """Base of strategies in which every process holds all parameters."""
 
     needs_every_rank = False
+
+    def unsharded(self, model: nn.Module) -> AbstractContextManager[None]:
+        """Nothing to do."""
+        return nullcontext()
+
+    def full_tensors(self, tree: T) -> T:
+        """The tree as given."""
+        return tree
+
+    def shard_like(self, tensors: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The tensors as given."""
+        return dict(tensors)
+
+
+class OneProcess(Unsharded):
+    """Training with one process: nothing is shared."""
 
     def wrap(self, model: nn.Module) -> None:
         """Nothing to do, as in all that follows."""
@@ -62,15 +78,3 @@ class OneProcess:
 
     def reduce_gradients(self) -> None:
         """Nothing to do: they are the sums already."""
-
-    def unsharded(self, model: nn.Module) -> AbstractContextManager[None]:
-        """Nothing to do: nothing is sharded."""
-        return nullcontext()
-
-    def full_tensors(self, tree: T) -> T:
-        """The tree as given: nothing is sharded."""
-        return tree
-
-    def shard_like(self, tensors: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The tensors as given: nothing is sharded."""
-        return dict(tensors)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["JsonLines", "finite"]
+__all__ = ["JsonLines", "finite", "scalars"]
 
 import json
 import math
@@ -62,3 +62,9 @@ def finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [finite(below) for below in value]
     return value if isinstance(value, str | int | None) else str(value)
+
+
+def scalars(section: str, record: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of a record, as `section/name`, for a tracker; without the step, which trackers take by itself."""
+    numbers = {key: value for key, value in record.items() if isinstance(value, int | float) and key != "step"}
+    return {f"{section}/{key}": float(value) for key, value in numbers.items()}

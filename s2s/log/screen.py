@@ -60,6 +60,5 @@ def choose_screen(config: LogConfig, registry: Registry, *, quiet: bool) -> Scre
     name = LIVE if config.format == "text" else config.format
     if name not in known:
         return Screen()
-    entry = registry.get("screen", name)
-    built: Screen = entry.build(entry.config(name=name))
+    built: Screen = registry.build_default("screen", name)
     return built

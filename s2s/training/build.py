@@ -159,8 +159,8 @@ class _Builder:
             raise ConfigError(f"train.strategy={name}: no such strategy.{registry.known('strategy')}")
         if self.world.size == 1:
             return OneProcess()
-        entry = registry.get("strategy", name)
-        built: Strategy = entry.build(entry.config(name=name), self.world, DTYPES[self.config.train.precision])
+        precision = DTYPES[self.config.train.precision]
+        built: Strategy = registry.build_default("strategy", name, self.world, precision)
         return built
 
     def validation(

@@ -144,5 +144,4 @@ def _build(registry: Registry, config: ParsingConfig) -> Parsing:
     """The task with the form that it names, which any plugin may have registered."""
     from s2s_parsing.task import Parsing  # imports sentencepiece
 
-    entry = registry.get("linear", config.linear)
-    return Parsing(config, entry.build(entry.config(name=config.linear)), registry)
+    return Parsing(config, registry.build_default("linear", config.linear), registry)
