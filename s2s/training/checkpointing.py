@@ -115,8 +115,8 @@ class CheckpointManager:
         """Whether a pending save has succeeded or failed, so that `finish_save` returns at once."""
         return self.pending is not None and self.pending.job.is_done
 
-    def finish_save(self) -> Path | None:
-        """Wait for the pending save, if any, and log its outcome; the path, or None if nothing was written."""
+    def finish_save(self) -> tuple[Path, float] | None:
+        """Wait for the pending save, if any; the path and how many seconds it took, or None if nothing was written."""
         if self.pending is None:
             return None
         save = self.pending
@@ -131,8 +131,7 @@ class CheckpointManager:
             self.pending = None
         self.saved, self.n_failed = save.state, 0
         self.interim = path.name if save.interim else ""
-        self.log.saved(path, time.monotonic() - save.began)
-        return path
+        return path, time.monotonic() - save.began
 
     def _failed(self, error: CheckpointError) -> None:
         """Free space for the next save; raises after MAX_FAILED_SAVES consecutive failures."""
