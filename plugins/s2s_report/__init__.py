@@ -41,11 +41,14 @@ class ReportConfig:
     """Training pairs that are read for the statistics of the data; 0: none."""
     shown: int = 10
     """Sentences that are shown of each kind, such as the largest losses."""
+    attention: int = 3
+    """So many of these with the attention of every layer and head, where the architecture gives it; 0: none."""
 
     def __post_init__(self) -> None:
         if not self.run:
             raise ConfigError("run: which model? Give run=NAME, a run directory, run=last, or run=[A,B]")
         refuse_outside("", self, sentences=at_least(0), samples=at_least(0), pairs=at_least(0), shown=at_least(0))
+        refuse_outside("", self, attention=at_least(0))
 
     @property
     def runs(self) -> list[str]:
@@ -67,6 +70,6 @@ def s2s_train_end(trainer: TrainerView) -> None:
         if trainer.world.is_main and importlib.util.find_spec("matplotlib") is not None:
             from s2s_report.command import write_training_report
 
-            write_training_report(trainer.directory)
+            write_training_report(trainer)
     except Exception as error:
         logging.getLogger(__name__).warning("no report was written: %s: %s", type(error).__name__, error)
