@@ -18,6 +18,7 @@ from s2s.config import Config
 from s2s.errors import CheckpointError
 from s2s.io.prefetch import Job
 from s2s.log import Log
+from s2s.optim.saved_state import refuse_other_state
 from s2s.training.ema import EMA
 from s2s.training.nonfinite import refuse_not_finite
 from s2s.training.retention import Retention
@@ -198,6 +199,7 @@ class CheckpointManager:
 
     def _load_optimizer(self, state: dict[str, Any]) -> None:
         optimizer = self.train_step.optimizer
+        refuse_other_state(optimizer, state["state"])
         held = enumerate(p for group in optimizer.param_groups for p in group["params"])
         for number, p in held:
             of_parameter = state["state"].get(number, {})
