@@ -159,13 +159,12 @@ class Hooks:
     ) -> Mapping[str, Sequence[str]] | None:
         """Check a new model, set or freeze weights, on every rank; gives headings and lines for the first screen."""
 
-    @hookspec
-    def s2s_fit_batch(self, config: Config, train_step: Any, corpora: Sequence[Any], directory: Path) -> Iterable[str]:
-        """Replace train.tokens=auto and train.micro_tokens=auto by numbers, on every rank; lines for the first screen.
+    @hookspec(firstresult=True)
+    def s2s_fit_batch(self, config: Config, train_step: Any, corpora: Sequence[Any], directory: Path) -> Any:
+        """Numbers for train.tokens=auto and train.micro_tokens=auto, an `s2s.training.BatchPlan`, on every rank.
 
         `train_step` is a `s2s.training.TrainStep` before its first update, `corpora` those of training.
         """
-        return ()
 
     @hookspec
     def s2s_first_screen(self, trainer: TrainerView, seconds: float | None) -> Iterable[tuple[str, str]]:

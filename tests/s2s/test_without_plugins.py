@@ -21,6 +21,7 @@ from s2s.generation.acceleration import capture_steps
 from s2s.log import Screen, choose_screen
 from s2s.plugin import Plugins, load_plugins
 from s2s.training.build import _Builder
+from s2s.training.batch_plan import BatchPlan
 from s2s_generate.output import open_output
 
 if TYPE_CHECKING:
@@ -96,11 +97,10 @@ def test_memory_is_not_measured(bare: Plugins) -> None:
     config = Config(train=TrainConfig(micro_tokens="auto"))
     prepared: Any = SimpleNamespace(train=[])
     builder = _Builder(config, bare, World(), SimpleNamespace(path="run"), None)  # type: ignore[arg-type]
-    assert builder.fit_batch(None, prepared) == []  # type: ignore[arg-type]
-    assert config.train.micro_tokens is None
+    assert builder.batch_plan(None, prepared) == BatchPlan(25_000)  # type: ignore[arg-type]
     config.train.tokens = "auto"
     with pytest.raises(ConfigError, match=r"train\.tokens=auto: no plugin is loaded that measures memory"):
-        builder.fit_batch(None, prepared)  # type: ignore[arg-type]
+        builder.batch_plan(None, prepared)  # type: ignore[arg-type]
 
 
 def test_a_run_shows_plain_lines(bare: Plugins) -> None:
