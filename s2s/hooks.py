@@ -58,11 +58,15 @@ class Observer:
 
 
 class Hooks:
-    """Every hook that a plugin may implement."""
+    """Every hook that a plugin may implement.
+
+    A `config` has the options that all loaded plugins add to its command: an implementation may declare it as its own
+    dataclass of options.
+    """
 
     @hookspec
     def s2s_register(self, registry: Registry) -> None:
-        """Add architectures, tasks, objectives, optimizers, schedules, searches, metrics, recipes, corpora, presets."""
+        """Add entries of groups, such as architectures, searches and metrics, presets, and options of commands."""
 
     @hookspec
     def s2s_operators(self) -> str | None:

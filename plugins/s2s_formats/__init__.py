@@ -1,4 +1,4 @@
-"""Formats of s2s-generate beside plain text: tsv, jsonl, and alignments as Marian writes them. No torch at import."""
+"""Formats of s2s-generate beside plain text: tsv and jsonl. No torch at import."""
 
 from __future__ import annotations
 
@@ -11,6 +11,5 @@ from s2s import Choice, Registry, hookimpl
 def s2s_register(registry: Registry) -> None:
     registry.add("input_format", "tsv", Choice, "s2s_formats.reading:TsvInput")
     registry.add("input_format", "jsonl", Choice, "s2s_formats.reading:JsonlInput")
-    registry.add("output_format", "aligned", Choice, "s2s_formats.writing:AlignedOutput")
     registry.add("output_format", "tsv", Choice, "s2s_formats.writing:TsvOutput")
     registry.add("output_format", "jsonl", Choice, "s2s_formats.writing:JsonlOutput")

@@ -265,7 +265,7 @@ def test_plugins_lists_what_each_brings_and_what_is_broken(
 ) -> None:
     made = toy_plugins()
     made.registry.broken["exotic"] = "ImportError: no (from exotic 1.0)"
-    made.registry.blocked.append("other")
+    made.registry.blocked["other"] = "other"
     monkeypatch.setattr(
         s2s_plugins.command, "load_plugins", lambda _=(): type(made)(None, made.registry, {"s2s": "toy 1.0"})
     )
