@@ -321,6 +321,6 @@ def n_layers(run: str) -> int:
 def test_options_without_the_plugin_are_refused(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:
-    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "stages")
+    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "fine_tuning")
     assert train("stage", option) == 2
-    assert "no loaded plugin has them. Blocked by S2S_BLOCK_PLUGINS: stages." in capsys.readouterr().err
+    assert "no loaded plugin has them. Blocked by S2S_BLOCK_PLUGINS: fine_tuning." in capsys.readouterr().err

@@ -23,7 +23,7 @@ class DDPConfig(Choice):
 
 @hookimpl
 def s2s_register(registry: Registry) -> None:
-    registry.add("strategy", "ddp", DDPConfig, "s2s_ddp.ddp:build_ddp")
+    registry.add("strategy", "ddp", DDPConfig, "s2s_distributed.ddp.strategy:build_ddp")
 
 
 @hookimpl
@@ -31,6 +31,6 @@ def s2s_join(device: str, timeout: timedelta) -> World | None:
     """The process group; None without torchrun."""
     if "RANK" not in os.environ:
         return None
-    from s2s_ddp.process_group import join
+    from s2s_distributed.ddp.process_group import join
 
     return join(device, timeout)

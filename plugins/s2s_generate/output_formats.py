@@ -1,8 +1,8 @@
-"""Outputs as lines of tsv and jsonl files, and with their alignments."""
+"""Outputs as lines of tsv and jsonl files."""
 
 from __future__ import annotations
 
-__all__ = ["AlignedOutput", "JsonlOutput", "TsvOutput"]
+__all__ = ["JsonlOutput", "TsvOutput"]
 
 import json
 import math
@@ -14,16 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s import Choice
-
-
-class AlignedOutput(OutputFormat):
-    """The output and its alignment, as in `ein Hund ||| 0-0 1-1`: as Marian writes it, in Pharaoh format."""
-
-    def __init__(self, config: Choice, generator: Generator) -> None:
-        pass
-
-    def render(self, record: Record, output: Output, nbest: int) -> list[str]:
-        return [f"{one_line(output.hyp)} ||| {' '.join(_pharaoh(output.best))}"]
 
 
 class TsvOutput(OutputFormat):
@@ -66,11 +56,6 @@ def _fields(candidate: Candidate, more: Sequence[str]) -> dict[str, Any]:
         "tokens": candidate.tokens,
         "pieces": candidate.pieces,
         "log_probs": [round(p, 4) for p in candidate.log_probs],
-        "align": _pharaoh(candidate),
+        "align": candidate.pharaoh(),
     }
     return {"hyp": candidate.hyp, "score": score, **{name: further[name] for name in more}}
-
-
-def _pharaoh(candidate: Candidate) -> list[str]:
-    """Source word - word of the output, both from 0."""
-    return [f"{source}-{target}" for source, target in candidate.align]

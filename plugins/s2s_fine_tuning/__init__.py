@@ -25,8 +25,8 @@ def s2s_prepare_model(
 ) -> list[tuple[str, str]]:
     """Weights of another run, unless this one has a checkpoint of its own; then the parameters that stay frozen."""
     from s2s.checkpoint import latest
-    from s2s_stages.freeze import freeze
-    from s2s_stages.init_from import init_from
+    from s2s_fine_tuning.freeze import freeze
+    from s2s_fine_tuning.init_from import init_from
 
     begins = config.train.init_from is not None and latest(directory / "checkpoints").path is None
     taken = init_from(model, config, task, directory / "tokenizer", plugins, world) if begins else []

@@ -14,8 +14,8 @@ from torch.nn import functional as F
 from s2s import Batch, ConfigError, Example, Vocab, make_batch
 from s2s.compose import compose
 from s2s.config import Config
-from s2s_memory import MemoryNetworkConfig
-from s2s_memory.model import MemoryNetwork
+from s2s_memory_networks import MemoryNetworkConfig
+from s2s_memory_networks.model import MemoryNetwork
 from s2s_stories import StoriesConfig
 from s2s_stories.generator import Story, story
 from s2s_stories.task import SENTENCE, Stories

@@ -9,9 +9,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from s2s import PRESET_GROUPS, ConfigError, Plugins, did_you_mean, load_plugins
-from s2s.cli import guard, split_flags, version
+from s2s.cli import guard, refuse_blocked, split_flags, version
 from s2s.compose import build_config, experiment_settings, local_plugins, merge_groups, to_yaml
-from s2s_plugins.help import choice_text, wrapped
+from s2s_help.help import choice_text, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,9 @@ def _run(argv: Sequence[str]) -> int:
     commands = {"list": show_list, "show": show}
     if words[0] not in commands:
         raise ConfigError(f"no command '{words[0]}'.{did_you_mean(words[0], commands)}")
-    commands[words[0]](words[1:], load_plugins(local_plugins(words[1:])))
+    plugins = load_plugins(local_plugins(words[1:]))
+    refuse_blocked(_run, plugins)
+    commands[words[0]](words[1:], plugins)
     return 0
 
 
@@ -64,6 +66,8 @@ def show_list(words: Sequence[str], plugins: Plugins) -> None:
             own = sorted(e.name for e in registry.entries.values() if (e.group, e.plugin) == (group, name))
             if own:
                 print(*wrapped(group, ", ".join(own)), sep="\n")
+        for added in (one for one in registry.added if one.plugin == name):
+            print(*wrapped("options", ", ".join(added.names)), sep="\n")
         _print_presets(plugins, name)
     shipped = [p for p in registry.presets.values() if p.plugin not in plugins.loaded]
     if shipped:

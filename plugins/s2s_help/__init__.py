@@ -17,6 +17,6 @@ if TYPE_CHECKING:
 @hookimpl
 def s2s_help(schema: type, topics: Sequence[str], flags: Mapping[str, str], plugins: Plugins) -> str:
     """One screen about the command, or all about the topics."""
-    from s2s_plugins.help import explain, overview
+    from s2s_help.help import explain, overview
 
     return explain(schema, topics, plugins) if topics else overview(schema, flags, plugins)

@@ -43,4 +43,4 @@ class MemoryNetworkConfig(Choice):
 
 @hookimpl
 def s2s_register(registry: Registry) -> None:
-    registry.arch("memory_network", MemoryNetworkConfig, "s2s_memory.model:MemoryNetwork")
+    registry.arch("memory_network", MemoryNetworkConfig, "s2s_memory_networks.model:MemoryNetwork")

@@ -6,7 +6,7 @@ from torch import nn
 
 from s2s.errors import ConfigError
 from s2s.task import Vocab
-from s2s_stages.vocab_rows import match_tokens, rows_by_size, take_rows
+from s2s_fine_tuning.vocab_rows import match_tokens, rows_by_size, take_rows
 
 
 def test_a_token_is_found_by_its_name_wherever_it_stands() -> None:

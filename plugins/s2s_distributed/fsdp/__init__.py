@@ -16,4 +16,4 @@ class FSDPConfig(Choice):
 
 @hookimpl
 def s2s_register(registry: Registry) -> None:
-    registry.add("strategy", "fsdp", FSDPConfig, "s2s_fsdp.strategy:FSDP")
+    registry.add("strategy", "fsdp", FSDPConfig, "s2s_distributed.fsdp.strategy:FSDP")

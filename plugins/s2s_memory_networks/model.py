@@ -20,7 +20,7 @@ from s2s.nn import Linear, SourceWords
 
 if TYPE_CHECKING:
     from s2s import Side, Vocab
-    from s2s_memory import MemoryNetworkConfig
+    from s2s_memory_networks import MemoryNetworkConfig
 
 
 @dataclass

@@ -16,8 +16,8 @@ from s2s import CheckpointError, ConfigError, Side, Task
 from s2s.config import Config
 from s2s.io import sha256
 from s2s.run import find_run, load_task, read_weights, tokenizer
-from s2s_stages.init_map import missing_part, names_in_source
-from s2s_stages.vocab_rows import match_tokens, rows_by_size, take_rows
+from s2s_fine_tuning.init_map import missing_part, names_in_source
+from s2s_fine_tuning.vocab_rows import match_tokens, rows_by_size, take_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

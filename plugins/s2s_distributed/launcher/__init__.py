@@ -19,7 +19,7 @@ def s2s_launch(config: Config, arguments: Sequence[str]) -> int | None:
     """The exit code of the processes, if there are several."""
     if config.train.devices == 1:
         return None
-    from s2s_launcher.launcher import launch, n_processes
+    from s2s_distributed.launcher.launch import launch, n_processes
 
     n = n_processes(config.train)
     return launch("s2s.cli.train", arguments, config.train, n) if n > 1 else None

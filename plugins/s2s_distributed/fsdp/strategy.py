@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from s2s.distributed import World
-    from s2s_fsdp import FSDPConfig
+    from s2s_distributed.fsdp import FSDPConfig
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from s2s import GROUPS, ConfigError, did_you_mean
 from s2s.compose import default_choice, hints_of, is_section, merge_groups, options_of, resolve
-from s2s_plugins.documentation import WIDTH, describe, docs
+from s2s_help.documentation import WIDTH, describe, docs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

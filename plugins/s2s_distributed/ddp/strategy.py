@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from s2s.distributed import World
-    from s2s_ddp import DDPConfig
+    from s2s_distributed.ddp import DDPConfig
 
 BUCKET_BYTES = 32 * 2**20
 """Bytes of gradients in one all-reduce"""

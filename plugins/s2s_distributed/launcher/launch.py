@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from s2s.io import ERROR_DIR, Cause, ExitStatus, read_error_files, report
-from s2s_launcher.processes import LocalRanks
+from s2s_distributed.launcher.processes import LocalRanks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
