@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from spoilt_optimizer import vouch_again
 
-from attack.crafting_tensors import RUN, checkpoints, cut, moments, numbers, tensors
+from attack.crafting_tensors import RUN, cut, moments, numbers, saved_steps, tensors
 from s2s.io.json_files import dump_record
 from s2s.run import tokenizer
 from s2s.run.record import CHECKSUM, with_checksum
@@ -74,7 +74,7 @@ def yaml(draw: random.Random, folder: Path) -> str:
 
 def state(draw: random.Random, folder: Path) -> str:
     """A value in state.json is odd, and the manifest right."""
-    step = checkpoints(folder)[-1]
+    step = saved_steps(folder)[-1]
     content = json.loads((step / "state.json").read_text())
     place = _odd_place(draw, content)
     (step / "state.json").write_text(json.dumps(content))
@@ -175,7 +175,7 @@ def folders(draw: random.Random, folder: Path) -> str:
             "step-٣",
         )
     )
-    source = checkpoints(folder)[-1]
+    source = saved_steps(folder)[-1]
     if draw.random() < 0.5:
         shutil.copytree(source, checkpoints / name)
         return f"a checkpoint named {name}"
@@ -189,7 +189,7 @@ def code(draw: random.Random, folder: Path) -> str:
     pickle = b"cposix\nsystem\n(S'touch canary'\ntR."
     for name in ("conftest.py", "sitecustomize.py", "s2s_translation.py", "sentencepiece.py", "plugin.py"):
         (folder / RUN / name).write_text(PAYLOAD)
-    step = checkpoints(folder)[-1]
+    step = saved_steps(folder)[-1]
     for name in ("model.pt", "pytorch_model.bin", "optim.pt", "state.pkl", "average.pt"):
         (step / name).write_bytes(pickle)
     if draw.random() < 0.5:

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 RUN = "runs/x"
 
 
-def checkpoints(folder: Path) -> list[Path]:
+def saved_steps(folder: Path) -> list[Path]:
     """Those of the run, the newest last."""
     return sorted((folder / RUN / "checkpoints").glob("step-*"))
 
 
 def tensors(draw: random.Random, folder: Path) -> str:
     """The header of a file of tensors is another, and the manifest right."""
-    step = checkpoints(folder)[-1]
+    step = saved_steps(folder)[-1]
     file = step / draw.choice(("model.safetensors", "optim.safetensors"))
     data = file.read_bytes()
     (n,) = struct.unpack("<Q", data[:8])
@@ -51,7 +51,7 @@ def tensors(draw: random.Random, folder: Path) -> str:
 
 def numbers(draw: random.Random, folder: Path) -> str:
     """Weights or moments are NaN, infinite or random bytes, and the manifest right."""
-    step = checkpoints(folder)[-1]
+    step = saved_steps(folder)[-1]
     file = step / draw.choice(("model.safetensors", "optim.safetensors"))
     data = file.read_bytes()
     (n,) = struct.unpack("<Q", data[:8])
@@ -65,7 +65,7 @@ def numbers(draw: random.Random, folder: Path) -> str:
 
 def moments(draw: random.Random, folder: Path) -> str:
     """The optimizer's state is one that nothing can step with, and the manifest right."""
-    step, way = checkpoints(folder)[-1], draw.choice(list(OPTIM_CHANGES))
+    step, way = saved_steps(folder)[-1], draw.choice(list(OPTIM_CHANGES))
     place = OPTIM_CHANGES[way](step)
     vouch_again(step)
     return f"optimizer: {way}, {place}"
@@ -73,7 +73,7 @@ def moments(draw: random.Random, folder: Path) -> str:
 
 def cut(draw: random.Random, folder: Path) -> str:
     """A file of tensors ends early, or has more behind it, and the manifest is right."""
-    step = checkpoints(folder)[-1]
+    step = saved_steps(folder)[-1]
     file = step / draw.choice(("model.safetensors", "optim.safetensors"))
     data = file.read_bytes()
     n = draw.choice((0, 1, 7, 8, 9, len(data) // 2, len(data) - 4, len(data) - 1, len(data) + 1, len(data) + 4096))

@@ -1,4 +1,4 @@
-"""The command: `python -m mutation [PATH …] [--seed 1] [--count 50] [--log FILE] [--quick] [--only FILE[:LINE]]`."""
+"""The command: `python -m mutation [PATH …] [--seed 1] [--count 50] [--log FILE] [--only FILE[:LINE]]`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def main() -> int:
             if candidate.key in reasons:
                 fates[candidate.key] = "harmless"
             elif time.monotonic() < until and (known is None or (options.again and known not in SEEN)):
-                fates[candidate.key] = _try(trials, candidate, None if options.only else log, records=not options.quick)
+                fates[candidate.key] = _try(trials, candidate, None if options.only else log, options.record)
     counts = Counter(fates[c.key] for c in chosen if c.key in fates)
     for candidate in chosen:
         if fates.get(candidate.key) in ("survived", "no tests"):
@@ -46,9 +46,9 @@ def main() -> int:
     return int(counts["survived"] + counts["no tests"] > 0)
 
 
-def _try(trials: Trials, candidate: Candidate, log: Path | None, *, records: bool) -> str:
+def _try(trials: Trials, candidate: Candidate, log: Path | None, n_recorded: int) -> str:
     began, computed = time.monotonic(), _processor_seconds()
-    outcome = trials.run(candidate, records=records)
+    outcome = trials.run(candidate, n_recorded)
     seconds, wall = _processor_seconds() - computed, time.monotonic() - began
     if log is not None:
         entry = {"fate": outcome.fate, "by": outcome.test, "seconds": round(seconds, 1), "wall": round(wall, 1)}
@@ -95,7 +95,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no mutant after so many")
     parser.add_argument("--only", default="", help="FILE or FILE:LINE: its mutants, in their order, not logged")
     parser.add_argument("--again", action="store_true", help="try those again that survived")
-    parser.add_argument("--quick", action="store_true", help="record no test files: `--again` tries survivors on more")
+    parser.add_argument("--record", type=int, default=99, help="files at most for a mutant; --again goes on with more")
     parser.add_argument("--log", default="mutation.jsonl", help="mutants done, which are not done again")
     parser.add_argument("--calls", default="build/mutation-calls.json", help="which tests call which functions: kept")
     return parser.parse_args()

@@ -63,18 +63,18 @@ class Trials:
             importlib.import_module(name)
         self._preload()
 
-    def run(self, candidate: Candidate, *, records: bool = True) -> Outcome:
+    def run(self, candidate: Candidate, n_recorded: int) -> Outcome:
         """Run the tests that enter the block of a mutant until one that passes without it fails.
 
         First those of all files that are recorded, and whole files named after the module; then, as long as it
-        survives, files near it are recorded one by one, unless `records` is false.
+        survives, files near it are recorded one by one, at most so many.
         """
         known = {name: tests for name in self.texts if (tests := self._known(name)) is not None}
         outcome = self._try(candidate, select_tests(known, list(self.texts), candidate.module, candidate.mutant.block))
         names = exported((self.root / candidate.module).read_text())
-        near = nearest(self.texts, candidate.module, names)
-        for name in (n for n in near if n not in known and not is_named_after(n, candidate.module)):
-            if outcome.fate not in ("survived", "no tests") or not records:
+        near = [n for n in nearest(self.texts, candidate.module, names) if n not in known]
+        for name in [n for n in near if not is_named_after(n, candidate.module)][:n_recorded]:
+            if outcome.fate not in ("survived", "no tests"):
                 break
             tests = {name: self._record(name)}
             selection = select_tests(tests, [], candidate.module, candidate.mutant.block)
