@@ -6,7 +6,7 @@ __all__ = ["GROUP", "CoreHooks", "Hooks", "Observer", "Plugins", "TrainerView", 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import pluggy
 
@@ -36,25 +36,41 @@ class TrainerView(Protocol):
     """`step`, `epoch`, and the rest of what a checkpoint keeps of the loop"""
     train_step: Any
     """`model`, `vocab`, `optimizer`, `parameters`"""
-    corpora: Any
-    """Encoded training corpora, each with its weight"""
+    data_loader: Any
+    """`batches`, with the encoded training `corpora` and the `weights` of each"""
     validation: Any
     checkpoints: Any
     """`folder`"""
     log: Any
+    """An `s2s.log.Log`"""
 
 
 class Observer:
-    """Follows one run with a state of its own; made by `s2s_observe`, and overrides what it wants to know."""
+    """Follows one run with a state of its own; made by `s2s_observe`, and overrides what it wants to know.
+
+    All processes of a training make one, and get the same records.
+    """
 
     def update(self, record: Mapping[str, Any]) -> None:
-        """After every update, with what the log gets of it."""
+        """After every update, with its values."""
 
     def validated(self, record: Mapping[str, Any]) -> None:
         """After every validation, with its scores."""
 
-    def close(self) -> None:
-        """When training ends, be it by an error."""
+    def saved(self, path: Path, seconds: float) -> None:
+        """When a checkpoint is verified on disk, so long after it was begun; on the process that wrote it."""
+
+    def finished(self, summary: Mapping[str, Any]) -> None:
+        """After the last update, validation and checkpoint, in the reverse order of observers."""
+
+    def close(self, error: BaseException | None) -> None:
+        """Last of all; error: what ends training, if anything does, such as a `Preempted` run that will go on."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        self.close(error)
 
 
 class Hooks:
@@ -160,8 +176,8 @@ class Hooks:
         directory: Path,
         world: Any,
         plugins: Plugins,
-    ) -> Mapping[str, Sequence[str]] | None:
-        """Check a new model, set or freeze weights, on every rank; gives headings and lines for the first screen."""
+    ) -> Sequence[tuple[str, str]] | None:
+        """Check a new model, set or freeze weights, on every rank; gives topics and facts for the first screen."""
 
     @hookspec(firstresult=True)
     def s2s_fit_batch(self, config: Config, train_step: Any, corpora: Sequence[Any], directory: Path) -> Any:
@@ -171,36 +187,16 @@ class Hooks:
         """
 
     @hookspec
-    def s2s_first_screen(self, trainer: TrainerView, seconds: float | None) -> Iterable[tuple[str, str]]:
-        """Lines for the first screen, each under a heading, which may be "warning".
+    def s2s_facts(self, trainer: TrainerView, seconds: float | None) -> Iterable[tuple[str, str]]:
+        """Topics and facts for the first screen; one whose topic is "warning" is shown as a warning.
 
         seconds: of an update, measured, in a dry run; else None.
         """
         return ()
 
     @hookspec
-    def s2s_train_start(self, trainer: TrainerView) -> None:
-        """Called once, when all is built and a checkpoint, if any, is loaded."""
-
-    @hookspec
     def s2s_observe(self, trainer: TrainerView) -> Observer | None:
-        """Follow the updates and validations that come; called after `s2s_train_start`."""
-
-    @hookspec
-    def s2s_step_end(self, trainer: TrainerView, record: Mapping[str, Any]) -> None:
-        """Called after every update with what the log gets of it."""
-
-    @hookspec
-    def s2s_validation_end(self, trainer: TrainerView, record: Mapping[str, Any]) -> None:
-        """Called after every validation with its scores."""
-
-    @hookspec
-    def s2s_checkpoint_saved(self, trainer: TrainerView, path: Path) -> None:
-        """Called when a checkpoint is complete and verified on disk."""
-
-    @hookspec
-    def s2s_train_end(self, trainer: TrainerView, record: Mapping[str, Any]) -> None:
-        """Called once, after the last update, with the summary."""
+        """Follow a run; called on every process, once all is built and a checkpoint, if any, is loaded."""
 
 
 class CoreHooks:

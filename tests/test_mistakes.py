@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from spoilt_optimizer import OPTIM_CHANGES, vouch_again
 from tiny_runs import SMALL, call, train_tiny
 
-from s2s.checkpoint.manifest import write_manifest
 from s2s.cli.failures import guard
 from s2s_generate import command as generate
 
@@ -52,8 +52,7 @@ def here(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 def test_a_state_of_another_version_is_no_bug(here: Path, capsys: Any, state: object) -> None:
     folder = here / "runs/x/checkpoints/step-000004"
     (folder / "state.json").write_text(json.dumps(state))
-    (folder / "MANIFEST.json").unlink()
-    write_manifest(folder, [path.name for path in folder.iterdir()])
+    vouch_again(folder)
     code, _, err = call("s2s-train", CONTINUED, capsys)
     assert code == 2
     assert "step-000004 is whole, but not what this version of s2s saves" in err
@@ -80,10 +79,21 @@ def test_a_state_with_a_value_of_another_kind_is_no_bug(
     else:
         (state if len(place) == 1 else state[place[0]])[place[-1]] = value
     (path / "state.json").write_text(json.dumps(state))
-    write_manifest(path, sorted(file.name for file in path.iterdir() if file.name != "MANIFEST.json"))
+    vouch_again(path)
     code, _, err = call("s2s-train", CONTINUED, capsys)
     assert code == 2
     assert "step-000004 is whole, but not what this version of s2s saves" in err
+
+
+@pytest.mark.parametrize("change", OPTIM_CHANGES)
+def test_an_optimizer_state_that_nothing_can_step_with_is_no_bug(here: Path, capsys: Any, change: str) -> None:
+    path = here / "runs/x/checkpoints/step-000004"
+    place = OPTIM_CHANGES[change](path)
+    vouch_again(path)
+    code, _, err = call("s2s-train", CONTINUED, capsys)
+    assert code == 2
+    assert "step-000004 is whole, but not what this version of s2s saves" in err
+    assert place in err
 
 
 def test_prepared_data_goes_into_a_folder_that_can_be(here: Path, capsys: Any) -> None:

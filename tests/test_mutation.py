@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
 
 import pytest
 from folders import ROOT
+from mutation.__main__ import wilson
+from mutation.blocks import NOTE, noting
 from mutation.calls import CallMap, Calls
+from mutation.child import run_in_child
 from mutation.mutants import mutants
 from mutation.sample import candidates, harmless
 from mutation.selection import BUDGET, nearest, select_tests
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LIST = ROOT / "tests" / "harness" / "mutation" / "harmless.tsv"
 SOURCE = '''"""Words: 1 + 1."""
@@ -55,22 +59,53 @@ def test_a_mutant_is_python_and_changes_its_line_alone() -> None:
         assert [i for i, (a, b) in enumerate(zip(before, after, strict=True), 1) if a != b] == [mutant.line]
 
 
-def test_a_mutant_names_the_function_that_it_is_in() -> None:
-    source = """
+NESTED = """
 LIMIT = 3
 class A:
     size = 4
     def f(self, x=5):
         def g(): return lambda: x + 1
-        return [g() for _ in range(6)]
+        if x > 6:
+            return 7
+        return [g() for _ in range(8)]
 """
-    assert {(m.before, m.function) for m in mutants(source) if m.before.isdigit()} == {
+
+
+def test_a_mutant_names_the_block_that_it_is_in() -> None:
+    assert {(m.before, m.block) for m in mutants(NESTED) if m.before.isdigit()} == {
         ("3", ""),
         ("4", ""),
-        ("5", "A.f"),
-        ("1", "A.f.<locals>.g"),
-        ("6", "A.f"),
+        ("5", "A.f#0"),
+        ("1", "A.f.<locals>.g#0"),
+        ("6", "A.f#0"),
+        ("7", "A.f#1"),
+        ("8", "A.f#0"),
     }
+
+
+def test_the_blocks_that_are_entered_are_noted_and_nothing_else_changes() -> None:
+    noted: list[str] = []
+    names: dict[str, object] = {NOTE: noted.append}
+    exec(compile(noting(NESTED, "x.py"), "x.py", "exec"), names)
+    a: Any = names["A"]
+    assert a().f(7) == 7
+    assert noted == ["x.py:A.f#0", "x.py:A.f#1"]
+    assert a().f(2)[0]() == 3
+    assert noted[2:] == ["x.py:A.f#0", *["x.py:A.f.<locals>.g#0"] * 8]
+
+
+def test_every_module_can_note_its_blocks_on_the_lines_of_its_text() -> None:
+    """A first statement and the note before it have one line; docstrings stay what they are."""
+    for path in sorted((ROOT / "s2s").rglob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        plain, tree = ast.parse(source), noting(source, path.name)
+        compile(tree, path.name, "exec")
+        lines = [{n.lineno for n in ast.walk(t) if isinstance(n, ast.stmt)} for t in (plain, tree)]
+        documented = [
+            [ast.get_docstring(n) for n in ast.walk(t) if isinstance(n, ast.FunctionDef)] for t in (plain, tree)
+        ]
+        assert lines[0] == lines[1]
+        assert documented[0] == documented[1]
 
 
 def test_a_sample_hardly_changes_with_the_code(tmp_path: Path) -> None:
@@ -86,34 +121,31 @@ def test_a_sample_hardly_changes_with_the_code(tmp_path: Path) -> None:
     assert [c.key for c in candidates(tmp_path, ["s2s"], seed=2)] != after
 
 
-def test_the_tests_of_a_mutant_are_those_that_call_what_it_changes() -> None:
+def test_the_tests_of_a_mutant_are_those_that_enter_its_block() -> None:
+    """First in files named after the module; last what else these have, since it may run in another process."""
+    hold = frozenset({"s2s/io/lock.py:Lock.hold#0"})
     tests = {
-        "tests/s2s/io/test_lock.py": [
-            Calls("test_process", 3.0, frozenset()),
-            Calls("test_hold", 0.1, frozenset()),
-        ],
-        "tests/s2s/io/test_other.py": [Calls("test_other", 0.1, frozenset({"s2s/io/lock.py:Lock.hold"}))],
+        "tests/s2s/io/test_lock.py": [Calls("test_process", 3.0, frozenset()), Calls("test_hold", 0.1, hold)],
         "tests/plugins/test_far.py": [
-            Calls("test_slow", BUDGET, frozenset({"s2s/io/lock.py:Lock.hold"})),
-            Calls("test_fast", 2.0, frozenset({"s2s/io/lock.py:Lock.hold"})),
-            Calls("test_free", 0.1, frozenset({"s2s/io/lock.py:Lock.free"})),
+            Calls("test_slow", BUDGET, hold),
+            Calls("test_fast", 2.0, hold),
+            Calls("test_free", 0.1, frozenset({"s2s/io/lock.py:Lock.hold#1"})),
         ],
+        "tests/s2s/io/test_other.py": [Calls("test_other", 4.0, hold)],
     }
-    named = {"tests/s2s/io/test_lock.py": {"test_process", "test_hold"}}
-    found = select_tests(tests, "s2s/io/lock.py", "Lock.hold")
-    assert list(found.files.items()) == [
-        ("tests/s2s/io/test_other.py", {"test_other"}),
-        *named.items(),
-        ("tests/plugins/test_far.py", {"test_fast"}),
+    found = select_tests(tests, list(tests), "s2s/io/lock.py", "Lock.hold#0")
+    assert [list(group.items()) for group in found.groups] == [
+        [("tests/s2s/io/test_lock.py", {"test_hold"})],
+        [("tests/s2s/io/test_other.py", {"test_other"}), ("tests/plugins/test_far.py", {"test_fast"})],
+        [("tests/s2s/io/test_lock.py", {"test_process"})],
     ]
-    assert found.seconds == pytest.approx(5.2)
-    assert select_tests(tests, "s2s/io/lock.py", "Lock.free").files == {
-        **named,
-        "tests/plugins/test_far.py": {"test_free"},
+    assert found.seconds == pytest.approx(9.1)
+    assert select_tests(tests, [], "s2s/io/lock.py", "Lock.hold#1").groups[0] == {
+        "tests/plugins/test_far.py": {"test_free"}
     }
-    without = {("tests/s2s/io/test_other.py", "test_other")}
-    assert "tests/s2s/io/test_other.py" not in select_tests(tests, "s2s/io/lock.py", "Lock.hold", without).files
-    assert not select_tests(tests, "s2s/model.py", "").files
+    whole = select_tests({}, [*tests, "tests/s2s/io/test_lock_crashes.py"], "s2s/io/lock.py", "")
+    assert whole.groups == [{"tests/s2s/io/test_lock.py": None, "tests/s2s/io/test_lock_crashes.py": None}]
+    assert not select_tests(tests, list(tests), "s2s/model.py", "").groups
 
 
 def test_tests_near_a_module_are_tried_first() -> None:
@@ -138,13 +170,49 @@ def test_what_tests_call_is_kept_as_long_as_their_file_is_the_same(tmp_path: Pat
     file, kept = tmp_path / "test_x.py", tmp_path / "calls.json"
     file.write_text("def test_a(): pass")
     tests = [
-        Calls("test_a", 0.25, frozenset({"s2s/x.py:f", "s2s/y.py:A.g"})),
+        Calls("test_a", 0.25, frozenset({"s2s/x.py:f#0", "s2s/y.py:A.g#1"})),
         Calls("test_b", 1.0, frozenset()),
     ]
-    CallMap(kept).set(file, "tests/test_x.py", tests)
+    CallMap(kept).set(file, "tests/test_x.py", tests, ["json"])
+    assert CallMap(kept).modules() == {"json"}
     assert CallMap(kept).get(file, "tests/test_x.py") == tests
     file.write_text("def test_a(): 1 / 0")
     assert CallMap(kept).get(file, "tests/test_x.py") is None
+
+
+def test_a_child_answers_crashes_hangs_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    """A death and a loop are no answer; what it started ends with it."""
+    started = tmp_path / "started"
+
+    def start() -> int:
+        process = subprocess.Popen(["sleep", "1000"])
+        started.write_text(str(process.pid))
+        return 5
+
+    assert run_in_child(tmp_path, start, 10) == 5
+    assert not is_alive(int(started.read_text()))
+    assert run_in_child(tmp_path, lambda: os.kill(os.getpid(), signal.SIGKILL), 10) is None
+    assert run_in_child(tmp_path, loop, 1) is None
+
+
+def loop() -> None:
+    while True:
+        pass
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs, or could."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_sample_says_how_little_it_says() -> None:
+    """Wilson's interval: its ends are the shares from which k of n is 1.96 standard deviations away."""
+    for k, n in ((26, 30), (300, 300), (0, 9)):
+        for end in wilson(k, n):
+            assert abs(end - k / n) == pytest.approx(1.96 * (end * (1 - end) / n) ** 0.5, abs=1e-6)
 
 
 def test_each_harmless_mutant_has_a_reason() -> None:

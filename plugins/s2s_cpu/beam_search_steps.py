@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from s2s.backend import HasFusedState
-from s2s.decoding import FinishedHypotheses, SentenceQueue
+from s2s.decoding import FinishedHypotheses
 from s2s_cpu.decoder import FusedDecoder
 from s2s_cpu.library import call
 from s2s_cpu.prepacked import PrepackedLinear
@@ -80,7 +80,7 @@ class NewNodes(NamedTuple):
 
 def beam_search_steps(search: BeamSearch, batch: Beams) -> Beams | None:
     """See `s2s.decoding.fused_steps`; None if the beam is not full yet, a constraint applies, or the model's decoder is
-    not a function in C. With a queue that grows, or whose sentences may be cancelled, one step is taken at a time.
+    not a function in C. No more steps are taken than the queue allows (`SentenceQueue.steps_at_once`).
     """
     model, queue, config = search.request.model, search.request.queue, search.config
     constrained = search.constraint is not None or batch.constraint_state is not None
@@ -92,7 +92,7 @@ def beam_search_steps(search: BeamSearch, batch: Beams) -> Beams | None:
     fused, state = found
     if not isinstance(fused.model.decoder, FusedDecoder) or not isinstance(fused.model.output, PrepackedLinear):
         return None
-    most = fused.n_steps if type(queue) is SentenceQueue else 1
+    most = min(fused.n_steps, queue.steps_at_once)
     changed = (batch.token, batch.node, batch.score, batch.length, *batch.finished)
     arrays = SearchArrays(*(x.clone(memory_format=torch.contiguous_format) for x in changed))
     n_steps, new = run_steps(fused, arrays, _settings(search, batch), search.history.n_nodes, most)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from s2s import hookimpl
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from s2s import Plugins, Seq2Seq, Task
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 @hookimpl
 def s2s_prepare_model(
     model: Seq2Seq, config: Config, task: Task, directory: Path, world: World, plugins: Plugins
-) -> Mapping[str, Sequence[str]]:
+) -> list[tuple[str, str]]:
     """Weights of another run, unless this one has a checkpoint of its own; then the parameters that stay frozen."""
     from s2s.checkpoint import latest
     from s2s_fine_tuning.freeze import freeze
@@ -31,4 +30,5 @@ def s2s_prepare_model(
 
     begins = config.train.init_from is not None and latest(directory / "checkpoints").path is None
     taken = init_from(model, config, task, directory / "tokenizer", plugins, world) if begins else []
-    return {"init": taken, "frozen": freeze(model, config.train.freeze)}
+    frozen = freeze(model, config.train.freeze)
+    return [*(("init", line) for line in taken), *(("frozen", line) for line in frozen)]

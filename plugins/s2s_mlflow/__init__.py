@@ -5,12 +5,12 @@ A run that continues goes on there, too: its id is kept in the run's directory.
 
 from __future__ import annotations
 
-__all__ = ["s2s_step_end", "s2s_train_end", "s2s_train_start", "s2s_validation_end"]
+__all__ = ["Tracker", "s2s_observe"]
 
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from s2s import PluginError, hookimpl
+from s2s import Observer, PluginError, hookimpl
 from s2s.compose import flatten
 from s2s.io import write_file
 from s2s.log import scalars
@@ -18,7 +18,7 @@ from s2s.log import scalars
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from s2s.training import Trainer
+    from s2s import TrainerView
 
 RUN_ID = "mlflow_run_id"
 """The file of the run's directory"""
@@ -26,49 +26,46 @@ AT_ONCE, LONGEST = 100, 500
 """Parameters in one request, and characters of a value, that every version of a server takes"""
 
 
+class Tracker(Observer):
+    """A run there, begun or gone on with."""
+
+    def __init__(self, trainer: TrainerView, mlflow: Any) -> None:
+        self.log, self.state, self.mlflow = trainer.log, trainer.state, mlflow
+        kept = trainer.directory / RUN_ID
+        if trainer.state.step and kept.is_file():
+            mlflow.start_run(run_id=kept.read_text(encoding="utf-8").strip())
+            return
+        run = mlflow.start_run(run_name=trainer.directory.name)
+        write_file(kept, run.info.run_id + "\n")
+        parameters = iter([(key, str(value)[:LONGEST]) for key, value in flatten(trainer.config).items()])
+        while some := dict(islice(parameters, AT_ONCE)):
+            mlflow.log_params(some)
+
+    def update(self, record: Mapping[str, Any]) -> None:
+        """Every log.every updates, and the last."""
+        if self.log.is_due(record["step"]):
+            self.mlflow.log_metrics(scalars(record, "train/"), step=record["step"])
+
+    def validated(self, record: Mapping[str, Any]) -> None:
+        """Loss and scores."""
+        self.mlflow.log_metrics(scalars(record, "valid/"), step=record["step"])
+
+    def finished(self, summary: Mapping[str, Any]) -> None:
+        """The summary."""
+        self.mlflow.log_metrics(scalars(summary, "end/"), step=self.state.step)
+
+    def close(self, error: BaseException | None) -> None:
+        """Mark the run as finished, or as failed by an error."""
+        self.mlflow.end_run("FINISHED" if error is None else "FAILED")
+
+
 @hookimpl
-def s2s_train_start(trainer: Trainer) -> None:
-    """Begin the run there, or go on with it."""
+def s2s_observe(trainer: TrainerView) -> Tracker | None:
+    """On the first rank."""
     if not trainer.world.is_main:
-        return
-    mlflow, kept = _mlflow(), trainer.directory / RUN_ID
-    if trainer.state.step and kept.is_file():
-        mlflow.start_run(run_id=kept.read_text(encoding="utf-8").strip())
-        return
-    run = mlflow.start_run(run_name=trainer.directory.name)
-    write_file(kept, run.info.run_id + "\n")
-    parameters = iter([(key, str(value)[:LONGEST]) for key, value in flatten(trainer.config).items()])
-    while some := dict(islice(parameters, AT_ONCE)):
-        mlflow.log_params(some)
-
-
-@hookimpl
-def s2s_step_end(trainer: Trainer, record: Mapping[str, Any]) -> None:
-    """Every log.every updates."""
-    every = trainer.config.log.every
-    if trainer.world.is_main and every and record["step"] % every == 0:
-        _mlflow().log_metrics(scalars("train", record), step=record["step"])
-
-
-@hookimpl
-def s2s_validation_end(trainer: Trainer, record: Mapping[str, Any]) -> None:
-    """Loss and scores."""
-    if trainer.world.is_main:
-        _mlflow().log_metrics(scalars("valid", record), step=record["step"])
-
-
-@hookimpl
-def s2s_train_end(trainer: Trainer, record: Mapping[str, Any]) -> None:
-    """The summary."""
-    if trainer.world.is_main:
-        mlflow = _mlflow()
-        mlflow.log_metrics(scalars("end", record), step=trainer.state.step)
-        mlflow.end_run()
-
-
-def _mlflow() -> Any:
+        return None
     try:
         import mlflow
     except ImportError:
         raise PluginError("plugins=[s2s_mlflow] needs mlflow: pip install 's2s-toolkit[mlflow]'") from None
-    return mlflow
+    return Tracker(trainer, mlflow)

@@ -3,7 +3,7 @@ import."""
 
 from __future__ import annotations
 
-__all__ = ["GatingConfig", "MixtureConfig", "MoELSTMConfig", "s2s_register"]
+__all__ = ["ExpertsConfig", "GatingConfig", "MixtureConfig", "MoELSTMConfig", "s2s_register"]
 
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -120,9 +120,15 @@ class MoELSTMConfig(GatingConfig):
             )
 
 
+@dataclass(kw_only=True)
+class ExpertsConfig(Choice):
+    """Each process holds a share of the experts; tokens are sent to them, and back."""
+
+
 @hookimpl
 def s2s_register(registry: Registry) -> None:
-    """The architectures, under their names."""
+    """The architectures, under their names, and the strategy that divides experts over the ranks."""
+    registry.add("strategy", "experts", ExpertsConfig, "s2s_moe.expert_parallel:ExpertParallel")
     registry.arch("mixture", MixtureConfig, partial(_mixture, registry))
     registry.arch("moe_lstm", MoELSTMConfig, "s2s_moe.lstm:MoELSTM")
 

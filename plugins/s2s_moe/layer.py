@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from s2s_moe import GatingConfig
+    from s2s_moe.exchange import Exchange
 
 
 class Tokens(NamedTuple):
@@ -67,6 +68,8 @@ class MixtureLayer(nn.Module):
         """Set by the model before a pass in training that is recorded"""
         self.uses: list[Use] | None = None
         """Of the recorded passes; None: nothing is recorded"""
+        self.exchange: Exchange | None = None
+        """Set by train.strategy=experts, which divides the experts over the ranks"""
 
     def begin(self, pad: Tensor) -> None:
         """Before a pass over sentences, pad [B, S]."""
@@ -90,10 +93,10 @@ class MixtureLayer(nn.Module):
         """[N, D] -> [N, D]: tokens are sorted by expert, and each expert computes all of its own at once."""
         expert = gates.experts.flatten()  # [N k]
         order = expert.argsort(stable=True)
-        counts = expert.bincount(minlength=len(self.experts)).tolist()
-        parts = x[order // self.config.n_active].split(counts)
-        computed = torch.cat([e(part) for e, part in zip(self.experts, parts, strict=True)])  # an empty part, too:
-        computed = computed[order.argsort()].unflatten(0, gates.experts.shape)  # so every expert gets a gradient
+        counts = expert.bincount(minlength=len(self.experts))
+        compute = self.exchange or compute_here
+        computed = compute(self.experts, x[order // self.config.n_active], counts)
+        computed = computed[order.argsort()].unflatten(0, gates.experts.shape)
         return (computed * gates.weights[..., None].to(computed.dtype)).sum(1)
 
     def _use(self, gates: Gates, tokens: Tokens) -> Use:
@@ -106,6 +109,12 @@ class MixtureLayer(nn.Module):
         real = (tokens.group < tokens.n_groups)[:, None].expand_as(gates.experts)
         counts = gates.experts[real].bincount(minlength=len(self.experts))
         return Use((loss * n_tokens).sum(), n_tokens.sum(), gates.importance.detach().sum(0), counts)
+
+
+def compute_here(experts: nn.ModuleList, x: Tensor, counts: Tensor) -> Tensor:
+    """x [N k, D], sorted by expert, and each expert's number of them, [E] -> [N k, D]"""
+    parts = x.split(counts.tolist())
+    return torch.cat([e(part) for e, part in zip(experts, parts, strict=True)])  # empty ones, too, for a gradient
 
 
 def take_auxiliary(layers: Sequence[MixtureLayer], device: torch.device) -> Auxiliary:

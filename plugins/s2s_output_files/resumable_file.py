@@ -14,7 +14,6 @@ from __future__ import annotations
 
 __all__ = ["ResumableFile"]
 
-import fcntl
 import json
 import os
 import struct
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from s2s import DataError, UserError
 from s2s.compose import differences
 from s2s.generation import OutputStream
-from s2s.io import NO_LOCKS, dump_record, fsync, read_record, sha256, temporary, write_file
+from s2s.io import dump_record, flock, fsync, read_record, sha256, temporary, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -160,14 +159,9 @@ class ResumableFile(OutputStream):
         except OSError as error:  # the name is too long, a folder is in the way, …
             raise DataError(f"output={self.path}: {self.partial} cannot be written: {error.strerror}") from None
         try:
-            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            locked = os.path.samestat(os.fstat(self.descriptor), self.partial.stat())
+            locked = not flock(self.descriptor) or os.path.samestat(os.fstat(self.descriptor), self.partial.stat())
         except (BlockingIOError, FileNotFoundError):  # FileNotFoundError: renamed by another command meanwhile
             locked = False
-        except OSError as error:
-            if error.errno not in NO_LOCKS:
-                raise
-            locked = True
         if not locked:
             self.close()
             raise UserError(f"{self.partial} is being written by another s2s-generate; wait for it")

@@ -34,7 +34,7 @@ class Tracing(Observer):
         """One more update."""
         self.profile.step()
 
-    def close(self) -> None:
+    def close(self, error: BaseException | None) -> None:
         """Write what was traced until now, if all of it was not."""
         self.profile.stop()
 

@@ -18,7 +18,7 @@ __all__ = [
     "Situation",
     "interval",
     "s2s_configure",
-    "s2s_first_screen",
+    "s2s_facts",
     "s2s_register",
     "s2s_run_name",
     "warmup",
@@ -85,7 +85,7 @@ def s2s_configure(
 
 
 @hookimpl
-def s2s_first_screen(trainer: Trainer, seconds: float | None) -> list[tuple[str, str]]:
+def s2s_facts(trainer: Trainer, seconds: float | None) -> list[tuple[str, str]]:
     """What the run will come to, and what its user may not have meant."""
     from s2s_recipe.forecast import forecast
 

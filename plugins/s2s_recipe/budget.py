@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 FOR_VALIDATION, MOST_FOR_VALIDATION = 0.15, 0.3
 """Shares of the time that validations should take, and that they may take for there to be FEWEST of them"""
+FOR_PACE = 0.01
+"""Share of the time in which updates are timed, but for 3 seconds at least and 30 at most"""
 FEWEST = 10
 """Validations of a run, so that the first comes within its first tenth"""
 N_DECODED = 8
@@ -59,10 +61,10 @@ class Validations(NamedTuple):
     """Of each"""
 
 
-def measure_pace(config: Config, plugins: Plugins, world: World) -> Pace:
-    """The pace of the run that this configuration describes, by the slowest process."""
+def measure_pace(config: Config, plugins: Plugins, world: World, seconds: float) -> Pace:
+    """The pace of the run that this configuration describes, by the slowest process; seconds: of the whole run."""
     with trial_run(config, plugins, world) as trainer:
-        update, flops = time_updates(trainer)
+        update, flops = time_updates(trainer, min(max(FOR_PACE * seconds, 3.0), 30.0))
         loss, sentence, n_sentences = _validation(trainer)
     del trainer
     gc.collect()  # before the next one is built

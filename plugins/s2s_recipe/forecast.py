@@ -85,7 +85,8 @@ class Forecast:
 
 def forecast(trainer: Trainer) -> Forecast:
     """The forecast of a run whose batches are filled to the last token."""
-    config, corpora, step = trainer.config, trainer.corpora, trainer.train_step
+    config, batches, step = trainer.config, trainer.data_loader.batches, trainer.train_step
+    corpora = [(corpus, float(weight)) for corpus, weight in zip(batches.corpora, batches.weights, strict=True)]
     n_pairs = sum(len(corpus) for corpus, _ in corpora)
     tokens = [sum(weight * (corpus.n_ids[side] + len(corpus)) for corpus, weight in corpora) for side in (0, 1)]
     updates = max(tokens) / config.train.n_tokens

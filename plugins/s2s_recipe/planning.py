@@ -54,12 +54,12 @@ def _with_budget(composed: ComposedConfig[Config], plan: Plan | None, plugins: P
     if seconds is None:
         return plan
     planned = _under(plan, composed, plugins).config
-    pace = measure_pace(planned, plugins, world)
+    pace = measure_pace(planned, plugins, world, seconds)
     if plan and pace.flops:
         again = make_plan(composed, plugins, world, plan, max(world.all_gather(pace.flops)))
         if again and _model(again) != _model(plan):
             plan, planned = again, _under(again, composed, plugins).config
-            pace = measure_pace(planned, plugins, world)
+            pace = measure_pace(planned, plugins, world, seconds)
     steps_and_intervals = decide_steps(planned, pace, seconds, given_keys(composed))
     decided = [replace(decision, by=by) for decision in steps_and_intervals]
     return (plan or Plan(by, ())).extended(decided)

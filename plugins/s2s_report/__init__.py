@@ -5,17 +5,19 @@ run_log (what training wrote) and outcome (outputs, scores, flags) → sections 
 
 from __future__ import annotations
 
-__all__ = ["ReportConfig", "s2s_register", "s2s_train_end"]
+__all__ = ["ReportConfig", "TrainingReport", "s2s_observe", "s2s_register"]
 
 import importlib.util
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from s2s import Choice, ConfigError, hookimpl
+from s2s import Choice, ConfigError, Observer, hookimpl
 from s2s.config import at_least, refuse_outside
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from s2s import Registry, TrainerView
 
 
@@ -41,11 +43,14 @@ class ReportConfig:
     """Training pairs that are read for the statistics of the data; 0: none."""
     shown: int = 10
     """Sentences that are shown of each kind, such as the largest losses."""
+    attention: int = 3
+    """So many of these with the attention of every layer and head, where the architecture gives it; 0: none."""
 
     def __post_init__(self) -> None:
         if not self.run:
             raise ConfigError("run: which model? Give run=NAME, a run directory, run=last, or run=[A,B]")
         refuse_outside("", self, sentences=at_least(0), samples=at_least(0), pairs=at_least(0), shown=at_least(0))
+        refuse_outside("", self, attention=at_least(0))
 
     @property
     def runs(self) -> list[str]:
@@ -60,13 +65,25 @@ def s2s_register(registry: Registry) -> None:
     registry.add("output_format", "figures", Choice, "s2s_report.attention:AttentionFigures")
 
 
-@hookimpl
-def s2s_train_end(trainer: TrainerView) -> None:
-    """report.html in the run's directory, where plotting is installed; never the reason why a run fails."""
-    try:
-        if trainer.world.is_main and importlib.util.find_spec("matplotlib") is not None:
+class TrainingReport(Observer):
+    """report.html in the directory of a run that is finished; never the reason why it fails."""
+
+    def __init__(self, trainer: TrainerView) -> None:
+        self.trainer = trainer
+
+    def finished(self, summary: Mapping[str, Any]) -> None:
+        """Write it."""
+        try:
             from s2s_report.command import write_training_report
 
-            write_training_report(trainer.directory)
-    except Exception as error:
-        logging.getLogger(__name__).warning("no report was written: %s: %s", type(error).__name__, error)
+            write_training_report(self.trainer)
+        except Exception as error:
+            logging.getLogger(__name__).warning("no report was written: %s: %s", type(error).__name__, error)
+
+
+@hookimpl
+def s2s_observe(trainer: TrainerView) -> TrainingReport | None:
+    """On the first rank, where plotting is installed."""
+    if not trainer.world.is_main or importlib.util.find_spec("matplotlib") is None:
+        return None
+    return TrainingReport(trainer)

@@ -27,7 +27,7 @@ addEventListener("DOMContentLoaded", () => document.querySelectorAll(".attention
       token.tabIndex = i === at ? 0 : -1;
       token.style.outline = i === at ? "2px solid var(--accent)" : "";
     });
-    [...keys.children].forEach((token, k) => { token.style.backgroundColor = `rgba(var(--heat), ${row[k] / 1000})`; });
+    [...keys.children].forEach((token, k) => { token.style.backgroundColor = `rgba(var(--heat), ${row[k] / 2000})`; });
     const most = row.map((w, k) => [w, k]).sort((a, b) => b[0] - a[0]).slice(0, 4);
     explain.textContent = `${map.queries[at]} ← ` + most.map(([w, k]) => `${map.keys[k]} ${Math.round(w / 10)}%`).join(", ");
   };

@@ -5,7 +5,7 @@ Shapes: h heads, Q queries, K keys.
 
 from __future__ import annotations
 
-__all__ = ["AttentionFigures", "AttentionPage"]
+__all__ = ["AttentionFigures", "AttentionPage", "Seen", "explorer", "script", "see"]
 
 import json
 from html import escape
@@ -21,7 +21,7 @@ from s2s_report.attention_lines import figures
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s import AttentionMap, Choice, Side
+    from s2s import AttentionMap, Choice, Seq2Seq, Side, Task
     from s2s.generation import Generator, Output, Record
 
 
@@ -43,6 +43,39 @@ class Seen(NamedTuple):
         """Names of its columns; on the target side the first is what stands before the output."""
         return self.src if one.keys == "src" else ["<s>", *self.tgt[:-1]]
 
+    @property
+    def words(self) -> str:
+        """What each target token attends to most, in the mean of the heads of the last layer that reads the source."""
+        cross = next((one for one in reversed(self.maps) if one.queries == "tgt" and one.keys == "src"), self.maps[-1])
+        most = cross.weights.mean(0).max(-1)  # values and indices [Q]
+        keys = self.keys(cross)
+        said = zip(self.queries(cross), most.indices.tolist(), most.values.tolist(), strict=True)
+        return ", ".join(f"{query} ← {keys[k]} {weight:.0%}" for query, k, weight in said)
+
+
+@torch.no_grad()
+def see(model: Seq2Seq, task: Task, device: torch.device, src: str, tokens: Sequence[int]) -> Seen:
+    """All attention while the output `tokens` are predicted for `src`; no maps where the architecture gives none."""
+    ids = task.encode_source([src])[0] if src else []
+    batch = make_batch([(list(ids), list(tokens))], task.vocab).to(device)
+    maps = model.eval().attention_maps(batch.src, batch.src_pad, batch.tgt_in)
+    names, pieces = _names(task, [*ids, task.vocab.eos], "src"), [*task.pieces(tokens, src), "</s>"]
+    of_pair = [one._replace(weights=one.weights[0].float().cpu()) for one in maps]
+    return Seen([_shown(name) for name in names], [_shown(name) for name in pieces], of_pair)
+
+
+def explorer(seen: Seen, title: str = "", anchor: str = "") -> str:
+    """Every kind, layer and head of attention, for `script` to draw."""
+    data = json.dumps([_as_json(seen, one) for one in seen.maps], ensure_ascii=False).replace("</", "<\\/")
+    head = f"<h2>{escape(title)}</h2>" if title else ""
+    name = f' id="{anchor}"' if anchor else ""
+    return f'<section class="attention"{name}>{head}<script type="application/json">{data}</script></section>'
+
+
+def script() -> str:
+    """The page's own script."""
+    return files("s2s_report").joinpath("attention.js").read_text(encoding="utf-8")
+
 
 class AttentionOutput(OutputFormat):
     """Outputs with all that the model attended to; ConfigError if the architecture gives no attention."""
@@ -50,7 +83,7 @@ class AttentionOutput(OutputFormat):
     def __init__(self, config: Choice, generator: Generator) -> None:
         self.generator = generator
         self.n_written = 0
-        if not self._maps([], []):
+        if not self._see("", []).maps:
             raise ConfigError("this architecture gives no attention (Seq2Seq.attention_maps); choose another format")
 
     def n_lines(self, nbest: int) -> int:
@@ -61,52 +94,31 @@ class AttentionOutput(OutputFormat):
         self.n_written += 1
         if not output.tokens:
             return [*head, f"<p>{escape(output.src)}: no output</p>"]
-        return [*head, *self.body(self._seen(output), output, self.n_written)]
+        return [*head, *self.body(self._see(output.src, output.tokens), output, self.n_written)]
 
     def head(self) -> str:
         """What stands before the first output."""
         style = files("s2s_report").joinpath("style.css").read_text(encoding="utf-8")
-        script = files("s2s_report").joinpath("attention.js").read_text(encoding="utf-8")
         return (
             '<!doctype html><html lang="en"><meta charset="utf-8"><title>Attention</title>'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<style>{style}</style><script>{script}</script><h1>Attention</h1>"
+            f"<style>{style}</style><script>{script()}</script><h1>Attention</h1>"
         )
 
     def body(self, seen: Seen, output: Output, number: int) -> list[str]:
         """The lines of one output."""
         raise NotImplementedError
 
-    def _seen(self, output: Output) -> Seen:
-        task, eos = self.generator.task, self.generator.task.vocab.eos
-        ids = task.encode_source([output.src])[0]
-        src, tgt = self._names([*ids, eos], "src"), [*task.pieces(output.tokens, output.src), "</s>"]
-        return Seen([_shown(name) for name in src], [_shown(name) for name in tgt], self._maps(ids, output.tokens))
-
-    @torch.no_grad()
-    def _maps(self, src: Sequence[int], tgt: Sequence[int]) -> list[AttentionMap]:
+    def _see(self, src: str, tokens: Sequence[int]) -> Seen:
         search = self.generator.search
-        batch = make_batch([(list(src), list(tgt))], self.generator.task.vocab).to(search.device)
-        maps = search.model.eval().attention_maps(batch.src, batch.src_pad, batch.tgt_in)
-        return [one._replace(weights=one.weights[0].float().cpu()) for one in maps]
-
-    def _names(self, ids: Sequence[int], side: Side) -> list[str]:
-        names = self.generator.task.vocabulary(side)
-        if names is None:
-            return [str(i) for i in ids]
-        return [name if isinstance(name, str) else name[-1] for name in (names[i] for i in ids)]
+        return see(search.model, self.generator.task, search.device, src, tokens)
 
 
 class AttentionPage(AttentionOutput):
     """Every kind, layer and head of attention, for the token under the mouse or the keyboard's focus."""
 
     def body(self, seen: Seen, output: Output, number: int) -> list[str]:
-        data = json.dumps([_as_json(seen, one) for one in seen.maps], ensure_ascii=False).replace("</", "<\\/")
-        title = escape(f"{output.src} → {output.hyp}")
-        return [
-            f'<section class="attention" id="a{number}"><h2>{title}</h2>'
-            f'<script type="application/json">{data}</script></section>',
-        ]
+        return [explorer(seen, f"{output.src} → {output.hyp}", f"a{number}")]
 
 
 class AttentionFigures(AttentionOutput):
@@ -128,6 +140,13 @@ def _as_json(seen: Seen, one: AttentionMap) -> dict[str, Any]:
     weights = (one.weights * 1000).round().int().tolist()
     name = f"{one.kind} {one.layer}" if one.layer else one.kind
     return {"name": name, "queries": seen.queries(one), "keys": seen.keys(one), "weights": weights}
+
+
+def _names(task: Task, ids: Sequence[int], side: Side) -> list[str]:
+    names = task.vocabulary(side)
+    if names is None:
+        return [str(i) for i in ids]
+    return [name if isinstance(name, str) else name[-1] for name in (names[i] for i in ids)]
 
 
 def _shown(piece: str) -> str:

@@ -16,7 +16,7 @@ from s2s_report import ReportConfig
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s import Plugins, TrainedModel
+    from s2s import Plugins, TrainedModel, TrainerView
     from s2s.compose import ComposedConfig
     from s2s_report.document import Section
 
@@ -59,6 +59,7 @@ def _sections(
     from s2s_report.document import Section, Text
     from s2s_report.outcome import DataStatistics, decode, read_statistics
     from s2s_report.run_log import read_log
+    from s2s_report.sentence_sections import sentence_sections
 
     logs = [read_log(directory) for directory in directories.values()]
     first = next(iter(models.values()))
@@ -76,7 +77,7 @@ def _sections(
         sections += [parts] if parts else []
     sections.append(of_training.curves(logs))
     if outcome:
-        sections += of_outputs.sentence_section(outcome, config.shown)
+        sections += sentence_sections(outcome, config, models)
         sections.append(of_outputs.bucket_section(outcome, statistics, config.samples))
         sections.append(of_outputs.flag_section(outcome, config.shown))
     sections.append(of_outputs.data_section(statistics, config.pairs))
@@ -85,23 +86,25 @@ def _sections(
     return sections
 
 
-def write_training_report(directory: Path) -> None:
+def write_training_report(trainer: TrainerView) -> None:
     """What the log says, without decoding anything: how every run ends."""
     from s2s_report.document import Section, Text
     from s2s_report.run_log import read_log
-    from s2s_report.training_sections import curves, training_verdict
+    from s2s_report.training_sections import configuration, cost, curves, training_verdict
 
-    log = read_log(directory)
-    more = f"With outputs, scores and sentences: s2s-report run={directory.name}"
+    log = read_log(trainer.directory)
+    more = f"With outputs, scores and sentences: s2s-report run={log.name}"
     verdict = Section("Verdict", [Text(training_verdict(log), strong=True), Text(more)])
-    _write(directory / "report", f"{directory.name}: report", [verdict, curves([log])])
+    of_run = [cost([log], {log.name: trainer.train_step.model}), configuration({log.name: trainer.config})]
+    _write(trainer.directory / "report", f"{log.name}: report", [verdict, curves([log]), *of_run])
 
 
 def _write(target: Path, title: str, sections: list[Section]) -> None:
+    from s2s_report.attention import script
     from s2s_report.document import as_html, as_markdown
 
     target.parent.mkdir(parents=True, exist_ok=True)
-    write_file(target.with_name(f"{target.name}.html"), as_html(title, sections).encode())
+    write_file(target.with_name(f"{target.name}.html"), as_html(title, sections, script()).encode())
     write_file(target.with_name(f"{target.name}.md"), as_markdown(title, sections).encode())
 
 

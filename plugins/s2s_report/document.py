@@ -5,7 +5,7 @@ The same report gives the same bytes: nothing in it depends on the time or on th
 
 from __future__ import annotations
 
-__all__ = ["Block", "Details", "Picture", "Section", "Table", "Text", "as_html", "as_markdown"]
+__all__ = ["Block", "Details", "Explorer", "Picture", "Section", "Table", "Text", "as_html", "as_markdown"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -42,6 +42,14 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Explorer:
+    """HTML that the page's script makes interactive, and the same in words."""
+
+    html: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Details:
     """What is shown when it is opened."""
 
@@ -49,7 +57,7 @@ class Details:
     blocks: Sequence[Block]
 
 
-Block = Union[Text, Table, Picture, "Details"]
+Block = Union[Text, Table, Picture, Explorer, "Details"]
 
 
 @dataclass(frozen=True)
@@ -60,8 +68,8 @@ class Section:
     blocks: list[Block] = field(default_factory=list)
 
 
-def as_html(title: str, sections: Sequence[Section]) -> str:
-    """The whole page."""
+def as_html(title: str, sections: Sequence[Section], script: str = "") -> str:
+    """The whole page; `script` is run by it."""
     style = files("s2s_report").joinpath("style.css").read_text(encoding="utf-8")
     links = "".join(f'<li><a href="#s{i}">{escape(s.title)}</a></li>' for i, s in enumerate(sections))
     body = "".join(
@@ -71,7 +79,7 @@ def as_html(title: str, sections: Sequence[Section]) -> str:
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(title)}</title>'
-        f"<style>\n{style}</style></head>\n<body><h1>{escape(title)}</h1>"
+        f"<style>\n{style}</style><script>{script}</script></head>\n<body><h1>{escape(title)}</h1>"
         f'<nav aria-label="Contents"><ul>{links}</ul></nav>\n<main>{body}</main></body></html>\n'
     )
 
@@ -82,6 +90,8 @@ def _html(block: Block) -> str:
         return f"<p{kind}>{block.html or escape(block.text)}</p>"
     if isinstance(block, Picture):
         return f'<figure role="img" aria-label="{escape(block.text)}">{block.svg}</figure>'
+    if isinstance(block, Explorer):
+        return block.html
     if isinstance(block, Details):
         inside = "".join(map(_html, block.blocks))
         return f"<details><summary>{escape(block.title)}</summary>{inside}</details>"
@@ -108,7 +118,7 @@ def as_markdown(title: str, sections: Sequence[Section]) -> str:
 def _markdown(block: Block) -> str:
     if isinstance(block, Text):
         return f"**{block.text}**\n" if block.strong else f"{block.text}\n"
-    if isinstance(block, Picture):
+    if isinstance(block, Picture | Explorer):
         return f"{block.text}\n"
     if isinstance(block, Details):
         return f"### {block.title}\n\n" + "\n".join(map(_markdown, block.blocks))

@@ -16,7 +16,7 @@ from s2s.metrics import Comparison, Metric, build_metrics, compare
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from s2s import Plugins, Task, TrainedModel
+    from s2s import Plugins, Side, Task, TrainedModel
     from s2s_report import ReportConfig
 
 ENOUGH = 30
@@ -107,19 +107,22 @@ class DataStatistics:
     """Pairs that cannot be used, by reason"""
     lengths: dict[str, list[int]] = field(default_factory=lambda: {"src": [], "tgt": []})
     """Words of each side"""
-    words: Counter[str] = field(default_factory=Counter)
-    """How often each word of the targets occurs"""
+    words: dict[str, Counter[str]] = field(default_factory=lambda: {"src": Counter(), "tgt": Counter()})
+    """How often each word of a side occurs"""
     pieces: Counter[int] = field(default_factory=Counter)
     """How often each token of the targets occurs"""
 
-    def rarest(self, text: str) -> int:
+    n_vocab: int = 0
+    """Tokens that targets may have"""
+
+    def rarest(self, text: str, side: Side) -> int:
         """How often the rarest word of a text occurs."""
-        return min((self.words[word] for word in text.split()), default=0)
+        return min((self.words[side][word] for word in text.split()), default=0)
 
 
 def read_statistics(task: Task, n: int) -> DataStatistics:
     """Of the first `n` training pairs of every corpus; none where they cannot be read any more."""
-    found = DataStatistics()
+    found = DataStatistics(n_vocab=task.vocab.tgt)
     for corpus, _ in task.corpora("train"):
         some: list[Example] = []
         for example in islice(task.examples("train", corpus), n):
@@ -131,7 +134,8 @@ def read_statistics(task: Task, n: int) -> DataStatistics:
         for src, tgt in some:
             found.lengths["src"].append(len(src.split()))
             found.lengths["tgt"].append(len(tgt.split()))
-            found.words.update(tgt.split())
+            found.words["src"].update(src.split())
+            found.words["tgt"].update(tgt.split())
         for pair in task.encode(some):
             found.pieces.update(pair.tgt)
     return found

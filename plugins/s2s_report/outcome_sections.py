@@ -1,29 +1,28 @@
-"""Sections about outputs: verdict, scores, buckets, flags, data, and the sentences that tell most."""
+"""Sections about outputs: verdict, scores, buckets, flags and data."""
 
 from __future__ import annotations
 
-__all__ = ["bucket_section", "data_section", "flag_section", "score_section", "sentence_section", "verdict"]
+__all__ = ["bucket_section", "data_section", "flag_section", "score_section", "verdict"]
 
 from collections import Counter
-from html import escape
 from statistics import mean
 from typing import TYPE_CHECKING
 
-from s2s_report.brackets import compare_brackets, drawn, read
-from s2s_report.document import Details, Picture, Section, Table, Text
+from s2s_report.brackets import read
+from s2s_report.document import Details, Section, Table, Text
 from s2s_report.flags import FLAGS, flags_of
 from s2s_report.outcome import ENOUGH, FREQUENCIES, LENGTHS, buckets
-from s2s_report.word_diff import diff_html
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from s2s import Side
     from s2s.metrics import Comparison, Score
-    from s2s_report.brackets import Bracket
     from s2s_report.document import Block
     from s2s_report.outcome import DataStatistics, Outcome
 
 SIGNIFICANT = 0.05
+SIDES: dict[Side, str] = {"src": "source", "tgt": "reference"}
 
 
 def verdict(outcome: Outcome, split: str) -> str:
@@ -62,9 +61,10 @@ def bucket_section(outcome: Outcome, statistics: DataStatistics, samples: int) -
     """Scores by the length of the source, and by how often the rarest word of the reference was seen in training."""
     lengths = [len(example.src.split()) for example in outcome.examples]
     blocks: list[Block] = [_bucket_table("words of the source", outcome, lengths, LENGTHS, samples)]
-    if statistics.n_pairs and read(outcome.examples[0].tgt) is None:
-        rarest = [statistics.rarest(example.tgt) for example in outcome.examples]
-        title = "occurrences in training of the reference's rarest word"
+    if statistics.n_pairs:
+        side: Side = "src" if read(outcome.examples[0].tgt) else "tgt"  # the words of a tree are those of its source
+        rarest = [statistics.rarest(getattr(example, side), side) for example in outcome.examples]
+        title = f"occurrences in training of the {SIDES[side]}'s rarest word"
         blocks.append(_bucket_table(title, outcome, rarest, FREQUENCIES, samples))
     blocks.append(Text(f"Of fewer than {ENOUGH} sentences no score is shown."))
     return Section("Where it is good and bad", blocks)
@@ -118,81 +118,34 @@ def data_section(statistics: DataStatistics, n: int) -> Section:
         at = [ordered[min(len(ordered) - 1, int(share * len(ordered)))] for share in (0.0, 0.5, 0.95, 1.0)]
         rows.append([f"words of a {name}", f"{mean(ordered):.1f}", *(f"{value:,}" for value in at)])
     rejected = [[reason, f"{count:,}"] for reason, count in statistics.rejected.most_common()] or [["none", "0"]]
-    pieces = sorted(statistics.pieces.values(), reverse=True)
-    once = sum(count == 1 for count in statistics.words.values())
-    rare = sum(count < 20 for count in pieces)
+    words = statistics.words["tgt"]
     said = (
         f"The first {n:,} pairs of each corpus were read, {statistics.n_pairs:,} of them usable. "
-        f"{len(statistics.words):,} different target words, {once:,} of them once; "
-        f"{len(pieces):,} different target tokens, {rare:,} of them fewer than 20 times."
+        f"{len(words):,} different target words, {sum(count == 1 for count in words.values()):,} of them once."
     )
     head = ["", "mean", "shortest", "median", "95%", "longest"]
     return Section(
         "Training data",
-        [Text(said), Table(head, rows, range(1, 6)), Table(["not used because", "pairs"], rejected, (1,))],
+        [
+            Text(said),
+            Table(head, rows, range(1, 6)),
+            _frequency_table(statistics),
+            Table(["not used because", "pairs"], rejected, (1,)),
+        ],
     )
 
 
-def sentence_section(outcome: Outcome, shown: int) -> list[Section]:
-    """Of one run its worst sentences; of several, what each other run wins and loses most."""
-    base, *others = outcome.outputs
-    of_base = outcome.sentences[base]
-    sign = 1 if outcome.compared[0][0].score.higher_is_better else -1
-    if not others:
-        worst = sorted(range(len(of_base)), key=lambda i: (sign * of_base[i], i))[:shown]
-        return [Section("Worst sentences", [_sentence(outcome, i, [base]) for i in worst])]
-    sections = []
-    for other in others:
-        gains = [sign * (own - before) for own, before in zip(outcome.sentences[other], of_base, strict=True)]
-        order = sorted(range(len(gains)), key=lambda i: (-gains[i], i))
-        for title, chosen in (("wins", order[:shown]), ("losses", order[::-1][:shown])):
-            blocks: list[Block] = [
-                _sentence(outcome, i, [base, other]) for i in chosen if (gains[i] > 0) == (title == "wins") and gains[i]
-            ]
-            sections.append(Section(f"Largest {title} of {other}", blocks or [Text("None.")]))
-    return sections
-
-
-def _sentence(outcome: Outcome, i: int, names: Sequence[str]) -> Details:
-    example = outcome.examples[i]
-    scores = ", ".join(f"{name} {outcome.sentences[name][i]:.1f}" for name in names)
-    blocks: list[Block] = []
-    gold = read(example.tgt)
-    html = [("source", escape(example.src))]
-    if gold is None:
-        html.append(("reference", escape(example.tgt)))
-        html += [(name, diff_html(example.tgt, outcome.hyps(name)[i])) for name in names]
-    text = "; ".join(f"{name}: {outcome.hyps(name)[i]}" for name in names)
-    said = "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{value}</dd>" for name, value in html) + "</dl>"
-    blocks.append(Text(f"source: {example.src}; reference: {example.tgt}; {text}", said))
-    for name in names:
-        if gold is not None:
-            blocks += _trees(name, outcome.hyps(name)[i], example.tgt)
-        others = [candidate.hyp for candidate in outcome.outputs[name][i].nbest[1:]]
-        if others:
-            rows = [[f"{k}", hyp] for k, hyp in enumerate(others, 2)]
-            blocks.append(Details(f"Alternatives of {name}", [Table(["rank", "output"], rows, (0,))]))
-    return Details(f"{scores}: {example.src[:90]}", blocks)
-
-
-def _trees(name: str, hyp: str, gold: str) -> list[Block]:
-    """Both trees; brackets that only one of them has are framed and marked."""
-    one, other = read(hyp), read(gold)
-    if one is None or other is None:
-        return [Text(f"{name}: {hyp}")]
-    extra, missing = compare_brackets(one, other)
-
-    said = f"{name}: wrong brackets (+): {_words(extra)}; missing from it (−): {_words(missing)}."
-    return [
-        Text(said),
-        Picture(drawn(one, extra, "+"), f"The tree of {name}: {hyp}"),
-        Picture(drawn(other, missing, "−"), f"The gold tree: {gold}"),
-    ]
-
-
-def _words(wrong: Counter[Bracket]) -> str:
-    """Brackets, by the numbers of their words from 1."""
-    return ", ".join(f"{b.label} over words {b.begin + 1} to {b.end}" for b in sorted(wrong.elements())) or "none"
+def _frequency_table(statistics: DataStatistics) -> Table:
+    """How many target words and tokens occur how often; a token may never occur, a word is known by occurring."""
+    words, pieces = list(statistics.words["tgt"].values()), list(statistics.pieces.values())
+    n_never = max(0, statistics.n_vocab - len(pieces))
+    n_words, n_pieces = (
+        {bucket.name: len(bucket.indices) for bucket in buckets(counts, FREQUENCIES)}
+        for counts in (words, [*pieces, *[0] * n_never])
+    )
+    names = [bucket.name for bucket in buckets([*words, *pieces, *[0] * min(1, n_never)], FREQUENCIES)]
+    rows = [[name, f"{n_words.get(name, 0):,}", f"{n_pieces.get(name, 0):,}"] for name in names]
+    return Table(["occurrences", "target words", "target tokens"], rows, range(3))
 
 
 def _with_interval(score: Score) -> str:

@@ -28,13 +28,14 @@ NO_SCORE = {"kind", "step", "best", "nll", "ppl", "search", "signatures"}
 
 @dataclass
 class RunLog:
-    """The records of one run."""
+    """The records of one run; an update that was made twice, since training was resumed, is there twice."""
 
     name: str
     directory: Path
     updates: list[dict[str, Any]] = field(default_factory=list)
     valid: list[dict[str, Any]] = field(default_factory=list)
     summary: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, Any] = field(default_factory=dict)
 
     def series(self, kind: str, key: str) -> Series:
         """A value over the updates."""
@@ -57,10 +58,21 @@ class RunLog:
         """Of training, as the updates took them."""
         return float(self.summary.get("seconds") or sum(record.get("seconds", 0.0) for record in self.updates))
 
+    @property
+    def n_devices(self) -> int:
+        """Processes, each with one GPU, or with its threads of one CPU."""
+        return int(self.environment.get("ranks") or 1)
+
+    @property
+    def operations(self) -> float:
+        """Floating-point operations of forward and backward passes; 0 where an update's are not known."""
+        counts = [record.get("flops") for record in self.updates]
+        return float(sum(counts)) if counts and all(counts) else 0.0
+
 
 def read_log(directory: Path) -> RunLog:
     """The log of a run; lines that a crash cut short are no records."""
-    log = RunLog(directory.name, directory)
+    log = RunLog(directory.name, directory, environment=_environment(directory))
     path = directory / "log.jsonl"
     for line in path.read_bytes().split(b"\n") if path.is_file() else ():
         try:
@@ -76,6 +88,15 @@ def read_log(directory: Path) -> RunLog:
         elif record.get("kind") == "summary":
             log.summary = record
     return log
+
+
+def _environment(directory: Path) -> dict[str, Any]:
+    """What the run was trained on, if it was written down."""
+    try:
+        found = json.loads((directory / "env.json").read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def titles(logs: Sequence[RunLog]) -> dict[str, tuple[str, str]]:

@@ -62,33 +62,25 @@ def cost(logs: Sequence[RunLog], models: Mapping[str, Seq2Seq]) -> Section:
     """Time and arithmetic: operations of forward and backward pass, the backward one counted twice."""
     rows = []
     for log in logs:
-        pairs = sum(record.get("pairs", 0) for record in log.updates)
-        operations = _operations(log, models.get(log.name), pairs)
         n_parameters = sum(p.numel() for p in models[log.name].parameters()) if log.name in models else 0
+        hours, operations = log.seconds / 3600 * log.n_devices, log.operations
         rows.append(
             [
                 log.name,
+                str(log.environment.get("device", "")),
                 f"{n_parameters:,}" if n_parameters else "",
                 f"{log.updates[-1]['step']:,}" if log.updates else "",
-                f"{pairs:,}",
+                f"{sum(record.get('pairs', 0) for record in log.updates):,}",
                 f"{sum(record.get('tokens', 0) for record in log.updates):,}",
-                f"{log.seconds / 3600:.2f}",
+                f"{log.n_devices} × {log.seconds / 3600:.2f}",
                 f"{operations:.2e}" if operations else "",
-                f"{operations / log.seconds / 1e9:.1f}" if operations and log.seconds else "",
+                f"{operations / hours / 3600 / 1e9:.1f}" if operations and hours else "",
             ]
         )
-    head = ["run", "parameters", "updates", "pairs", "target tokens", "hours", "operations", "GFLOP/s"]
+    head = ["run", "device", "parameters", "updates", "pairs", "target tokens", "hours", "operations", "GFLOP/s"]
     note = (
-        "Operations are counted: three times those of a forward pass over pairs of the mean length, since the backward "
-        "pass takes two. The paper's Table 2 estimates them as hours times devices times the sustained rate of a "
-        "device, which is the last column; hours are those of one process."
+        "Hours are devices × hours of each, validation and checkpoints among them. Operations are counted: three times "
+        "those of a forward pass over every batch, since the backward pass takes two. The paper's Table 2 estimates "
+        "them as hours × devices × the sustained rate of a device, which is the last column."
     )
-    return Section("Cost", [Table(head, rows, range(1, len(head))), Text(note)])
-
-
-def _operations(log: RunLog, model: Seq2Seq | None, pairs: int) -> float:
-    if model is None or not pairs:
-        return 0.0
-    src, tgt = (sum(r.get(key, 0) for r in log.updates) / pairs for key in ("src_tokens", "tokens"))
-    of_pair = model.forward_operations([max(1, round(src))], [max(1, round(tgt))])
-    return 3 * of_pair * pairs if of_pair else 0.0
+    return Section("Cost", [Table(head, rows, range(2, len(head))), Text(note)])

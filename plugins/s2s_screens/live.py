@@ -13,11 +13,12 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from s2s.log import GAP, Screen
+from s2s.log import Screen
+from s2s_screens.lines import GAP
 
 if TYPE_CHECKING:
     from s2s import Choice
-    from s2s.log import UpdateLine
+    from s2s_screens.lines import UpdateLine
 
 REDRAW = 1.0
 """Seconds between two drawings of the live line"""
@@ -34,8 +35,6 @@ def live_screen(config: Choice) -> Screen:  # noqa: ARG001  it has no options
 class LiveScreen(Screen):
     """Plain lines, and below them one that is redrawn at most once a second."""
 
-    live = True
-
     def __init__(self, console: Console) -> None:
         self.console = console
         to_terminal = sys.stderr.isatty()  # elsewhere, warnings must not be drawn
@@ -50,7 +49,8 @@ class LiveScreen(Screen):
             )
         self.console.print(Text(text), soft_wrap=True)
 
-    def update(self, line: UpdateLine, due: bool) -> None:
+    def draw(self, line: UpdateLine) -> None:
+        """Where the run stands."""
         now = time.monotonic()
         if now - self.drawn_at < REDRAW and line.step < line.n_steps:
             return

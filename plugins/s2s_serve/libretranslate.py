@@ -1,4 +1,4 @@
-"""LibreTranslate's API, so that its clients work: /translate, /languages, /detect (version 1.9).
+"""LibreTranslate's API, so that its clients work: /translate, /languages, /detect, /health (version 1.9).
 
 Beyond it, texts of a list are translated together, and the language of each is detected by itself.
 """
@@ -34,6 +34,11 @@ def libretranslate(server: Server) -> APIRouter:
     @api.get("/languages", summary="Languages, and into which each is translated")
     async def languages() -> list[dict[str, Any]]:
         return service.languages()
+
+    @api.get("/health", summary="As /healthz, in LibreTranslate's form")
+    async def health() -> JSONResponse:
+        status, body = server.state()
+        return JSONResponse({"status": body["status"]}, status)
 
     @api.post("/detect", summary="The language of a text", response_model=None)
     async def detect(request: Request) -> Response:

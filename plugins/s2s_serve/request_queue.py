@@ -9,10 +9,11 @@ queue.close()
 
 from __future__ import annotations
 
-__all__ = ["QueueClosedError", "RequestQueue", "serve"]
+__all__ = ["Pace", "QueueClosedError", "RequestQueue", "serve"]
 
 import itertools
 import threading
+import time
 from collections import deque
 from concurrent.futures import Future
 from queue import Full
@@ -28,9 +29,31 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+TURN = 0.02
+"""Seconds after which sentences may join or leave the batch"""
+MOST_STEPS = 32
+
 
 class QueueClosedError(RuntimeError):
     """The queue takes no more sentences, since it was closed or its search failed."""
+
+
+class Pace:
+    """How many steps a search takes at once: as many as take about `TURN` seconds."""
+
+    def __init__(self) -> None:
+        self.n_steps, self._begun = 1, 0.0
+
+    def begin(self, now: float) -> None:
+        """The steps begin."""
+        self._begun = now
+
+    def end(self, now: float) -> None:
+        """They have ended, perhaps before `n_steps`, with a sentence."""
+        if now - self._begun > TURN:
+            self.n_steps = max(1, self.n_steps // 2)
+        elif now - self._begun < TURN / 2:
+            self.n_steps = min(2 * self.n_steps, MOST_STEPS)
 
 
 class RequestQueue(SentenceQueue):
@@ -43,7 +66,7 @@ class RequestQueue(SentenceQueue):
     def __init__(self, n_tokens: int, max_waiting: int = 1000) -> None:
         """n_tokens: source tokens, eos included, in the batch at once; max_waiting: sentences not yet in it."""
         super().__init__((), n_tokens)
-        self.max_waiting = max_waiting
+        self.max_waiting, self.pace = max_waiting, Pace()
         self._changed = threading.Condition()
         self._waiting: deque[SourceSentence] = deque()
         self._futures: dict[int, Future[list[Hypothesis]]] = {}
@@ -129,13 +152,24 @@ class RequestQueue(SentenceQueue):
             self._changed.notify_all()
             return True
 
+    @property
+    def steps_at_once(self) -> int:
+        """So many that nobody waits much longer than `TURN` seconds."""
+        return self.pace.n_steps
+
+    def admit(self, n_in_use: int) -> list[SourceSentence]:
+        """See `SentenceQueue.admit`; asked for after steps."""
+        self.pace.end(time.perf_counter())
+        return super().admit(n_in_use)
+
     def take_cancelled(self) -> set[int]:
-        """Indices of sentences in the batch that were cancelled since the last call; asked for before every step."""
+        """Indices of sentences in the batch that were cancelled since the last call; asked for before steps."""
         self._run_calls()
-        if not self._cancelled:
-            return self._cancelled
-        with self._changed:
-            cancelled, self._cancelled = self._cancelled, set()
+        cancelled: set[int] = set()
+        if self._cancelled:
+            with self._changed:
+                cancelled, self._cancelled = self._cancelled, set()
+        self.pace.begin(time.perf_counter())
         return cancelled
 
     def _run_calls(self) -> None:

@@ -18,26 +18,29 @@ class Plots(Observer):
     """Every number of an update or a validation, as `train/name` or `valid/name`."""
 
     def __init__(self, trainer: TrainerView, writer: Any) -> None:
-        self.trainer, self.writer = trainer, writer
+        self.log, self.writer = trainer.log, writer
+        self.n_tokens, self.seconds = 0, 0.0
+        """Since the last update that was plotted"""
 
     def update(self, record: Mapping[str, Any]) -> None:
         """Every log.every updates, and the last."""
-        config, step = self.trainer.config, record["step"]
-        if step == config.train.steps or (config.log.every > 0 and step % config.log.every == 0):
-            speed = self.trainer.log.means.per_second("tokens")
-            self._plot("train", {**record, "tokens_per_second": speed})
+        self.n_tokens += record["tokens"]
+        self.seconds += record["seconds"] + record["wait"]
+        if self.log.is_due(record["step"]):
+            self._plot("train", {**record, "tokens_per_second": self.n_tokens / max(self.seconds, 1e-9)})
+            self.n_tokens, self.seconds = 0, 0.0
 
     def validated(self, record: Mapping[str, Any]) -> None:
         """Loss and scores."""
         self._plot("valid", record)
 
-    def close(self) -> None:
+    def close(self, error: BaseException | None) -> None:
         """Write the rest."""
-        with self.trainer.log.surviving():
+        with self.log.surviving():
             self.writer.close()
 
     def _plot(self, group: str, record: Mapping[str, Any]) -> None:
-        with self.trainer.log.surviving():
+        with self.log.surviving():
             for name, value in record.items():
                 if isinstance(value, int | float) and not isinstance(value, bool) and name != "step":
                     self.writer.add_scalar(f"{group}/{name}", value, record["step"])

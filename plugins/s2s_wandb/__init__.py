@@ -5,67 +5,63 @@ WANDB_MODE=offline writes the same below the run's directory, for `wandb sync` l
 
 from __future__ import annotations
 
-__all__ = ["s2s_step_end", "s2s_train_end", "s2s_train_start", "s2s_validation_end"]
+__all__ = ["Tracker", "s2s_observe"]
 
 import hashlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from s2s import PluginError, hookimpl
+from s2s import Observer, PluginError, hookimpl
 from s2s.compose import flatten
 from s2s.log import scalars
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from s2s.training import Trainer
+    from s2s import TrainerView
+
+
+class Tracker(Observer):
+    """A run there, begun or gone on with; an error that ends training marks it as failed."""
+
+    def __init__(self, trainer: TrainerView, wandb: Any) -> None:
+        self.log = trainer.log
+        directory = trainer.directory.absolute()
+        self.run = wandb.init(
+            project=os.environ.get("WANDB_PROJECT", "s2s"),
+            name=os.environ.get("WANDB_NAME", directory.name),
+            id=os.environ.get("WANDB_RUN_ID", hashlib.sha256(bytes(directory)).hexdigest()[:16]),
+            dir=directory,
+            resume="allow",
+            reinit="finish_previous",
+            config=flatten(trainer.config),
+        )
+
+    def update(self, record: Mapping[str, Any]) -> None:
+        """Every log.every updates, and the last."""
+        if self.log.is_due(record["step"]):
+            self.run.log(scalars(record, "train/"), step=record["step"])
+
+    def validated(self, record: Mapping[str, Any]) -> None:
+        """Loss and scores."""
+        self.run.log(scalars(record, "valid/"), step=record["step"])
+
+    def finished(self, summary: Mapping[str, Any]) -> None:
+        """The summary."""
+        self.run.summary.update(scalars(summary, "end/"))
+
+    def close(self, error: BaseException | None) -> None:
+        """Send the rest."""
+        self.run.finish(exit_code=0 if error is None else 1)
 
 
 @hookimpl
-def s2s_train_start(trainer: Trainer) -> None:
-    """Begin the run there, or go on with it."""
+def s2s_observe(trainer: TrainerView) -> Tracker | None:
+    """On the first rank."""
     if not trainer.world.is_main:
-        return
-    wandb = _wandb()
-    directory = trainer.directory.absolute()
-    wandb.init(
-        project=os.environ.get("WANDB_PROJECT", "s2s"),
-        name=os.environ.get("WANDB_NAME", directory.name),
-        id=os.environ.get("WANDB_RUN_ID", hashlib.sha256(bytes(directory)).hexdigest()[:16]),
-        dir=directory,
-        resume="allow",
-        reinit="finish_previous",
-        config=flatten(trainer.config),
-    )
-
-
-@hookimpl
-def s2s_step_end(trainer: Trainer, record: Mapping[str, Any]) -> None:
-    """Every log.every updates."""
-    every = trainer.config.log.every
-    if trainer.world.is_main and every and record["step"] % every == 0:
-        _wandb().log(scalars("train", record), step=record["step"])
-
-
-@hookimpl
-def s2s_validation_end(trainer: Trainer, record: Mapping[str, Any]) -> None:
-    """Loss and scores."""
-    if trainer.world.is_main:
-        _wandb().log(scalars("valid", record), step=record["step"])
-
-
-@hookimpl
-def s2s_train_end(trainer: Trainer, record: Mapping[str, Any]) -> None:
-    """The summary."""
-    if trainer.world.is_main:
-        wandb = _wandb()
-        wandb.run.summary.update(scalars("end", record))
-        wandb.finish()
-
-
-def _wandb() -> Any:
+        return None
     try:
         import wandb
     except ImportError:
         raise PluginError("plugins=[s2s_wandb] needs wandb: pip install 's2s-toolkit[wandb]'") from None
-    return wandb
+    return Tracker(trainer, wandb)

@@ -26,8 +26,9 @@ from s2s.data.manifest import MANIFEST, Manifest
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter
 from s2s.data.preparation_spec import PreparationSpec
 from s2s.errors import DataError
-from s2s.io.atomic import NO_LOCKS, write_file
+from s2s.io.atomic import write_file
 from s2s.io.atomic_folder import replace_folder
+from s2s.io.kernel_lock import flock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -118,14 +119,11 @@ def _locked(directory: Path, progress: ProgressReporter) -> Iterator[None]:
 
 def _wait(lock: IO[str], directory: Path, progress: ProgressReporter) -> None:
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not flock(lock):
+            progress.begin(f"no locks in {directory.parent}: let only one process prepare there at a time")
     except BlockingIOError:
         progress.begin(f"waiting for another process that prepares {directory}")
         fcntl.flock(lock, fcntl.LOCK_EX)
-    except OSError as error:
-        if error.errno not in NO_LOCKS:
-            raise
-        progress.begin(f"no locks in {directory.parent}: let only one process prepare there at a time")
 
 
 def _unwritable(directory: Path, error: OSError) -> DataError:

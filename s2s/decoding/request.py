@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = ["SearchRequest", "SentenceQueue", "SourceBatch", "SourceSentence", "max_output_length", "search_all"]
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -71,6 +72,12 @@ class SentenceQueue:
         """Take the first sentence out of the queue; False if it is another one by now."""
         self._first = next(self._sentences, None)
         return True
+
+    @property
+    def steps_at_once(self) -> int:
+        """Most steps between two calls of `admit`; one for a queue of another class, whose sentences may come, or be
+        cancelled, after every step."""
+        return sys.maxsize if type(self) is SentenceQueue else 1
 
     def take_cancelled(self) -> Collection[int]:
         """Indices of admitted sentences that were cancelled since the last call; their rows leave the batch."""

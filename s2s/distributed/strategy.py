@@ -7,8 +7,10 @@ __all__ = ["OneProcess", "Strategy", "Unsharded"]
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from torch.nn.utils import get_total_norm
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from torch import Tensor, nn
@@ -35,6 +37,10 @@ class Strategy(Protocol):
         """After the last micro-batch: every gradient becomes its sum over the ranks."""
         ...
 
+    def gradient_norm(self, parameters: Sequence[nn.Parameter]) -> Tensor:
+        """Euclidean norm, [], of the whole gradient, equal on all ranks; after `reduce_gradients`."""
+        ...
+
     def unsharded(self, model: nn.Module) -> AbstractContextManager[None]:
         """Inside the block every rank holds all parameters, for decoding; they must not be updated there."""
         ...
@@ -52,6 +58,10 @@ class Unsharded:
     """Base of strategies in which every process holds all parameters."""
 
     needs_every_rank = False
+
+    def gradient_norm(self, parameters: Sequence[nn.Parameter]) -> Tensor:
+        """Of the gradients as they are."""
+        return get_total_norm([p.grad for p in parameters if p.grad is not None])
 
     def unsharded(self, model: nn.Module) -> AbstractContextManager[None]:
         """Nothing to do."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 __all__ = [
     "ERROR_DIR",
-    "NO_LOCKS",
     "Cause",
     "ExitStatus",
     "dump_record",
     "exit_now",
     "expand_user",
+    "flock",
     "fsync",
     "in_use",
     "lock_holder",
@@ -31,12 +31,15 @@ from typing import TYPE_CHECKING
 from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from s2s.io.atomic import NO_LOCKS, fsync, sha256, temporary, write_file
+    from s2s.io.atomic import fsync, sha256, temporary, write_file
     from s2s.io.atomic_folder import replace_folder
     from s2s.io.exit_status import ERROR_DIR, Cause, ExitStatus, exit_now, read_error_files, report
     from s2s.io.json_files import dump_record, parse_json, read_bytes, read_json, read_record
+    from s2s.io.kernel_lock import flock
     from s2s.io.line_file import write_lines
     from s2s.io.lock import in_use, lock_holder
     from s2s.io.paths import expand_user
 
-__getattr__ = lazy_names(__name__, "atomic", "atomic_folder", "exit_status", "json_files", "line_file", "lock", "paths")
+__getattr__ = lazy_names(
+    __name__, "atomic", "atomic_folder", "exit_status", "json_files", "kernel_lock", "line_file", "lock", "paths"
+)

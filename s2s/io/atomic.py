@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["NO_LOCKS", "fsync", "read_link", "sha256", "temporary", "write_file", "write_link", "write_synced"]
+__all__ = ["fsync", "read_link", "sha256", "temporary", "write_file", "write_link", "write_synced"]
 
-import errno
 import hashlib
 import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
-"""Errors of flock on file systems without locks, such as some network file systems"""
 
 
 def write_file(path: Path, data: str | bytes) -> None:

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-__all__ = ["FileLock", "HeldLock", "in_use", "lock_holder"]
+__all__ = ["FileLock", "in_use", "lock_holder"]
 
-import fcntl
 import json
 import os
 import socket
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 from s2s.errors import CheckpointError
-from s2s.io.atomic import NO_LOCKS
+from s2s.io.kernel_lock import flock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-
-class HeldLock(Protocol):
-    """What takes the place of flock on a file system without it."""
-
-    def release(self) -> None:
-        """Give the lock up."""
-        ...
 
 
 class FileLock:
@@ -33,46 +24,39 @@ class FileLock:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.descriptor: int | None = None
-        self.held: HeldLock | None = None
+        """Of the locked file; None: not held"""
+        self.substitute: Any = None
+        """What holds the lock on a file system without flock: something to `release`"""
 
-    @property
-    def is_held(self) -> bool:
-        """Whether this process has it."""
-        return self.descriptor is not None
-
-    def acquire(self, without_flock: Callable[[Path], HeldLock | None]) -> None:
+    def acquire(self, without_flock: Callable[[Path], Any]) -> None:
         """Take the lock without waiting; CheckpointError names the holder.
 
-        without_flock: takes it where the file system has no locks; None: nothing can.
+        without_flock: gives the substitute where the file system has no locks; None: nothing can lock there.
         """
         self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
         os.register_at_fork(after_in_child=self._close)  # a data worker that outlives a killed run would keep it
         try:
-            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            try:
-                if isinstance(error, BlockingIOError):
-                    raise in_use(self.path) from None
-                if error.errno not in NO_LOCKS:
-                    raise
-                self.held = without_flock(self.path)
-            except BaseException:
-                self._close()
-                raise
+            if not flock(self.descriptor):
+                self.substitute = without_flock(self.path)
+        except BlockingIOError:
+            self._close()
+            raise in_use(self.path) from None
+        except BaseException:
+            self._close()
+            raise
         os.ftruncate(self.descriptor, 0)
         os.write(self.descriptor, json.dumps(lock_holder()).encode())
 
     def release(self) -> None:
-        """Give the lock up."""
-        if self.held is not None:
-            self.held.release()
+        """Give the lock up, if it is held."""
+        if self.substitute is not None:
+            self.substitute.release()
         self._close()
 
     def _close(self) -> None:
-        self.held = None
-        if self.descriptor is not None:
-            os.close(self.descriptor)
-            self.descriptor = None
+        descriptor, self.descriptor, self.substitute = self.descriptor, None, None
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def in_use(path: Path) -> CheckpointError:

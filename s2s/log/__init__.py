@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-__all__ = ["GAP", "Log", "Screen", "UpdateLine", "choose_screen", "finite", "scalars"]
+__all__ = ["Log", "Progress", "Screen", "choose_screen", "finite", "scalars"]
 
 from s2s.log.files import finite, scalars
-from s2s.log.lines import GAP, UpdateLine
 from s2s.log.log import Log
-from s2s.log.screen import Screen, choose_screen
+from s2s.log.screen import Progress, Screen, choose_screen

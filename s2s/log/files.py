@@ -64,7 +64,7 @@ def finite(value: Any) -> Any:
     return value if isinstance(value, str | int | None) else str(value)
 
 
-def scalars(section: str, record: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers of a record, as `section/name`, for a tracker; without the step, which trackers take by itself."""
+def scalars(record: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
+    """The numbers of a record under their names after a prefix, such as `train/`; without the step."""
     numbers = {key: value for key, value in record.items() if isinstance(value, int | float) and key != "step"}
-    return {f"{section}/{key}": float(value) for key, value in numbers.items()}
+    return {f"{prefix}{key}": float(value) for key, value in numbers.items()}

@@ -1,18 +1,21 @@
-"""What a run shows: plain lines, or what a plugin makes of them, such as a live line on a terminal."""
+"""What a run shows: plain lines, where no plugin does better."""
 
 from __future__ import annotations
 
-__all__ = ["Screen", "choose_screen"]
+__all__ = ["Progress", "Screen", "choose_screen"]
 
 from typing import TYPE_CHECKING, Any
 
 from s2s.errors import ConfigError
+from s2s.hooks import Observer
+from s2s.log.files import scalars
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from s2s.config import LogConfig
-    from s2s.log.lines import UpdateLine
+    from s2s.hooks import TrainerView
     from s2s.registry import Registry
 
 LIVE = "live"
@@ -20,19 +23,11 @@ LIVE = "live"
 
 
 class Screen:
-    """Plain lines, one every log.every updates."""
-
-    live = False
-    """Whether it takes every update, not only those that are due for a line."""
+    """Standard output, which shows lines alone."""
 
     def line(self, text: str, indent: int = 0) -> None:
         """Text for people; indent: of the lines that follow, where a terminal breaks it."""
         print(text, flush=True)
-
-    def update(self, line: UpdateLine, due: bool) -> None:
-        """Where the run stands; `due` every log.every updates."""
-        if due:
-            self.line(str(line))
 
     def record(self, record: Mapping[str, Any]) -> None:
         """The same for programs, as in log.jsonl."""
@@ -48,6 +43,34 @@ class QuietScreen(Screen):
         """Nothing."""
 
 
+class Progress(Observer):
+    """A line for each record with all its numbers; a plugin's observer that derives from this one takes its place."""
+
+    def __init__(self, trainer: TrainerView) -> None:
+        self.log, self.n_steps = trainer.log, trainer.config.train.steps
+
+    def update(self, record: Mapping[str, Any]) -> None:
+        """Every log.every updates."""
+        if self.log.is_due(record["step"]):
+            self.log.show(f"update {record['step']:,}/{self.n_steps:,}{_numbers(record)}")
+
+    def validated(self, record: Mapping[str, Any]) -> None:
+        """Loss and scores."""
+        self.log.show(f"valid @{record['step']:,}{_numbers(record)}")
+
+    def saved(self, path: Path, seconds: float) -> None:
+        """The checkpoint's path."""
+        self.log.show(f"saved {self.log.shown(path)} ({seconds:.1f} s, verified)")
+
+    def finished(self, summary: Mapping[str, Any]) -> None:
+        """What was done."""
+        self.log.show(f"done  {summary['steps']:,} updates")
+
+
+def _numbers(record: Mapping[str, Any]) -> str:
+    return "".join(f"  {name} {value:.6g}" for name, value in scalars(record).items())
+
+
 def choose_screen(config: LogConfig, registry: Registry, *, quiet: bool) -> Screen:
     """The one that log.format names."""
     known = registry.names("screen")
@@ -55,10 +78,8 @@ def choose_screen(config: LogConfig, registry: Registry, *, quiet: bool) -> Scre
         raise ConfigError(
             f"log.format={config.format}: neither text nor a registered screen.{registry.known('screen')}"
         )
-    if quiet:
-        return QuietScreen()
     name = LIVE if config.format == "text" else config.format
-    if name not in known:
-        return Screen()
+    if quiet or name not in known:
+        return QuietScreen() if quiet else Screen()
     built: Screen = registry.build_default("screen", name)
     return built

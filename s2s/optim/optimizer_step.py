@@ -11,22 +11,30 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.distributed.tensor import DTensor
-from torch.nn.utils import clip_grads_with_norm_, get_total_norm
+from torch.nn.utils import clip_grads_with_norm_
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from s2s.backend.cuda_graph import Capture
+
+    GradientNorm = Callable[[Sequence[nn.Parameter]], Tensor]
 
 
 class OptimizerStep:
     """Clips the gradient and steps an optimizer, on any device."""
 
-    def __init__(self, optimizer: torch.optim.Optimizer, clip: float | None, scaler: torch.amp.GradScaler) -> None:
-        self.optimizer, self.clip, self.scaler = optimizer, clip, scaler
+    def __init__(
+        self,
+        optimizer: torch.optim.Optimizer,
+        clip: float | None,
+        scaler: torch.amp.GradScaler,
+        gradient_norm: GradientNorm,
+    ) -> None:
+        """gradient_norm: of `distributed.Strategy`."""
+        self.optimizer, self.clip, self.scaler, self.gradient_norm = optimizer, clip, scaler, gradient_norm
         self.parameters = [p for group in optimizer.param_groups for p in group["params"]]
 
     def prepare(self) -> None:
@@ -45,9 +53,7 @@ class OptimizerStep:
 
     def clip_gradient(self) -> Tensor:
         """Euclidean norm of the whole gradient, [], before it is scaled down to train.clip."""
-        norm = get_total_norm([p.grad for p in self.parameters if p.grad is not None])
-        if isinstance(norm, DTensor):
-            norm = norm.full_tensor()
+        norm = self.gradient_norm(self.parameters)
         if self.clip is not None:
             clip_grads_with_norm_(self.parameters, self.clip, norm)
         return norm
@@ -57,9 +63,14 @@ class CUDAGraphOptimizerStep(OptimizerStep):
     """The same, captured once: learning rate and whether to step are tensors, which fused Adam accepts."""
 
     def __init__(
-        self, optimizer: torch.optim.Optimizer, clip: float | None, scaler: torch.amp.GradScaler, capture: Capture
+        self,
+        optimizer: torch.optim.Optimizer,
+        clip: float | None,
+        scaler: torch.amp.GradScaler,
+        gradient_norm: GradientNorm,
+        capture: Capture,
     ) -> None:
-        super().__init__(optimizer, clip, scaler)
+        super().__init__(optimizer, clip, scaler, gradient_norm)
         self.capture = capture
         self.replay: Callable[[], None] | None = None
         device = self.parameters[0].device

@@ -92,7 +92,7 @@ class RunDirectory:
 
     def discard(self) -> None:
         """Remove the directory of a new run that failed before its first update."""
-        if self.is_main and self.is_new and self.lock.is_held and not self.is_resumed:
+        if self.is_main and self.is_new and self.lock.descriptor is not None and not self.is_resumed:
             shutil.rmtree(self.path, ignore_errors=True)
 
     @property

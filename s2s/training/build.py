@@ -78,7 +78,7 @@ class _Builder:
         search: Search = self.chosen("search")
         strategy = self.strategy()
         prepared = self.prepared(task)
-        model, initial = build_model(self.config, self.plugins, self.world, task, prepared, run)
+        model, made = build_model(self.config, self.plugins, self.world, task, prepared, run)
         train_step = self.train_step(model, task, metrics, strategy)
         validation = self.validation(train_step, task, prepared, metrics, search)
         plan = self.batch_plan(train_step, prepared)
@@ -96,10 +96,8 @@ class _Builder:
             checkpoints=CheckpointManager(config, run.checkpoints, train_step, ema, self.log, retention),
             log=self.log,
             hook=self.plugins.hook,
-            report=[*task.describe(), *prepared.report, *plan.lines],
-            initial=initial,
+            facts=[*(("data", line) for line in (*task.describe(), *prepared.report, *plan.lines)), *made],
             peak_flops=planned.peak_flops(model, train_step.backend),
-            corpora=prepared.train,
         )
 
     def chosen(self, group: str, *args: Any) -> Any:

@@ -14,8 +14,6 @@ from s2s.model import Seq2Seq
 from s2s.nn.activation_checkpointing import checkpoint_activations
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from torch import nn
 
     from s2s.config import Config
@@ -28,11 +26,11 @@ if TYPE_CHECKING:
 
 def build_model(
     config: Config, plugins: Plugins, world: World, task: Task, prepared: Prepared, run: RunDirectory
-) -> tuple[Seq2Seq, dict[str, Sequence[str]]]:
-    """The whole model on its device, and headings and lines for the first screen: what plugins did with its weights."""
+) -> tuple[Seq2Seq, list[tuple[str, str]]]:
+    """The whole model on its device, and facts for the first screen: what plugins did with its weights."""
     model = _new_model(config, plugins, task).to(world.device)
     _refuse_long_sentences(model, config, prepared)
-    reports = plugins.hook.s2s_prepare_model(
+    found = plugins.hook.s2s_prepare_model(
         model=model,
         config=config,
         task=task,
@@ -41,11 +39,11 @@ def build_model(
         world=world,
         plugins=plugins,
     )
-    if not reports and (config.train.init_from or config.train.freeze):
+    if not found and (config.train.init_from or config.train.freeze):
         raise ConfigError("train.init_from, train.freeze: no loaded plugin has them." + plugins.registry.absent())
     if config.train.activations == "recompute":
         checkpoint_activations(model)
-    return model, {heading: lines for report in reports for heading, lines in report.items()}
+    return model, [fact for facts in found for fact in facts]
 
 
 def _new_model(config: Config, plugins: Plugins, task: Task) -> Seq2Seq:

@@ -18,6 +18,7 @@ from s2s.config import Config
 from s2s.errors import CheckpointError
 from s2s.io.prefetch import Job
 from s2s.log import Log
+from s2s.optim.saved_state import refuse_other_state
 from s2s.training.ema import EMA
 from s2s.training.nonfinite import refuse_not_finite
 from s2s.training.retention import Retention
@@ -115,8 +116,8 @@ class CheckpointManager:
         """Whether a pending save has succeeded or failed, so that `finish_save` returns at once."""
         return self.pending is not None and self.pending.job.is_done
 
-    def finish_save(self) -> Path | None:
-        """Wait for the pending save, if any, and log its outcome; the path, or None if nothing was written."""
+    def finish_save(self) -> tuple[Path, float] | None:
+        """Wait for the pending save, if any; the path and how many seconds it took, or None if nothing was written."""
         if self.pending is None:
             return None
         save = self.pending
@@ -131,8 +132,7 @@ class CheckpointManager:
             self.pending = None
         self.saved, self.n_failed = save.state, 0
         self.interim = path.name if save.interim else ""
-        self.log.saved(path, time.monotonic() - save.began)
-        return path
+        return path, time.monotonic() - save.began
 
     def _failed(self, error: CheckpointError) -> None:
         """Free space for the next save; raises after MAX_FAILED_SAVES consecutive failures."""
@@ -199,6 +199,7 @@ class CheckpointManager:
 
     def _load_optimizer(self, state: dict[str, Any]) -> None:
         optimizer = self.train_step.optimizer
+        refuse_other_state(optimizer, state["state"])
         held = enumerate(p for group in optimizer.param_groups for p in group["params"])
         for number, p in held:
             of_parameter = state["state"].get(number, {})

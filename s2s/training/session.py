@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["dry_run", "train_in"]
 
-import shlex
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from s2s.training.signals import Stopped, StopSignal
 from s2s.training.trial import time_updates, trial_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from s2s.compose import ComposedConfig
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
     from s2s.distributed import World
     from s2s.plugin import Plugins
     from s2s.training.trainer import Trainer
-
-WARNING = "warning"
-"""The heading of a line of the first screen that is shown as one"""
 
 
 def train_in(composed: ComposedConfig[Config], plugins: Plugins, world: World, stop: StopSignal, *, quiet: bool) -> int:
@@ -55,12 +51,9 @@ def train_in(composed: ComposedConfig[Config], plugins: Plugins, world: World, s
                 log.warn(warning)
             with _recording_status(run), stop.as_stopped():
                 trainer = _built(config, plugins, world, run, log)
-                found = _first_screen(trainer, plugins)
-                log.facts([*header(composed, trainer, plugins), *(line for line in found if line[0] != WARNING)])
-                _warn(found, log)
+                log.facts([*facts(composed, trainer, plugins), *_of_plugins(trainer, plugins)])
                 summary = trainer.train(stop)
             run.status("done", **summary)
-            log.summary(summary, f"s2s-generate run={shlex.quote(str(run.path))} input=FILE")
     return 0
 
 
@@ -107,19 +100,15 @@ def _configured(composed: ComposedConfig[Config], plugins: Plugins, world: World
     return found or composed
 
 
-def header(composed: ComposedConfig[Config], trainer: Trainer, plugins: Plugins) -> Iterator[tuple[str, str]]:
-    """The lines printed before the first update: configuration, data, model, device, directory."""
+def facts(composed: ComposedConfig[Config], trainer: Trainer, plugins: Plugins) -> Iterator[tuple[str, str]]:
+    """What is shown before the first update: configuration, data, model, device, directory."""
     config, model, world = trainer.config, trainer.train_step.model, trainer.world
     chosen = [f"{group}={name}" for group, name in composed.chosen.items()]
     set_by_user = [key for key, origin in composed.origins.items() if _is_set_by_user(key, origin)]
     chosen += [f"{key}={to_text(_value(config, key))}" for key in set_by_user]
     yield "config", "  ".join(chosen)
     yield from composed.notes
-    for line in trainer.report:
-        yield "data", line
-    for heading, lines in trainer.initial.items():
-        for line in lines:
-            yield heading, line
+    yield from trainer.facts
     n_parameters = sum(p.numel() for p in model.parameters())
     yield "model", f"{n_parameters:,} parameters, {config.arch.name}"
     machine = f"{world.device}, {config.train.precision}"
@@ -143,27 +132,19 @@ def dry_run(composed: ComposedConfig[Config], plugins: Plugins, world: World) ->
     composed = _configured(composed, plugins, world)
     config = composed.config
     with trial_run(config, plugins, world) as trainer:
-        trainer.log.facts([fact for fact in header(composed, trainer, plugins) if fact[0] != "run"])
+        trainer.log.facts([fact for fact in facts(composed, trainer, plugins) if fact[0] != "run"])
         seconds, steps = time_updates(trainer).seconds, config.train.steps
         memory = peak_memory(world.device) / 2**30
         time = f"{seconds:.3g} s an update, {duration_text(seconds * steps)} for {steps:,}, {memory:.1f} GiB so far"
         kept = f"nothing is kept but the prepared data in {config.data.prepared}"
-        lines = _first_screen(trainer, plugins, seconds)
-        trainer.log.facts([("dry run", time), *(line for line in lines if line[0] != WARNING), ("dry run", kept)])
-        _warn(lines, trainer.log)
+        trainer.log.facts([("dry run", time), *_of_plugins(trainer, plugins, seconds), ("dry run", kept)])
     return 0
 
 
-def _first_screen(trainer: Trainer, plugins: Plugins, seconds: float | None = None) -> list[tuple[str, str]]:
-    """Lines of plugins, which may be warnings."""
-    found = plugins.hook.s2s_first_screen(trainer=trainer, seconds=seconds)
-    return [line for of_plugin in reversed(found) for line in of_plugin]
-
-
-def _warn(lines: Sequence[tuple[str, str]], log: Log) -> None:
-    for heading, text in lines:
-        if heading == WARNING:
-            log.warn(text)
+def _of_plugins(trainer: Trainer, plugins: Plugins, seconds: float | None = None) -> list[tuple[str, str]]:
+    """Facts of plugins, in the order in which they were loaded."""
+    found = plugins.hook.s2s_facts(trainer=trainer, seconds=seconds)
+    return [fact for of_plugin in reversed(found) for fact in of_plugin]
 
 
 def _is_set_by_user(key: str, origin: str) -> bool:

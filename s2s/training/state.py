@@ -58,10 +58,12 @@ class TrainerState:
         self.best = sorted([*self.best, (criterion, self.step)], key=lambda b: (-b[0], b[1]))[:n_best]
         return better
 
-    def monitor(self, metric: str) -> None:
-        """Rank validations by `metric` from now on; a ranking by another metric is discarded."""
+    def monitor(self, metric: str) -> str:
+        """Rank validations by `metric` from now on; the other one by which they were ranked, if that is discarded."""
+        discarded = self.best_metric if self.best and metric != self.best_metric else ""
         if metric != self.best_metric:
             self.best, self.n_stale, self.best_metric = [], 0, metric
+        return discarded
 
     def summary(self) -> dict[str, Any]:
         """What status.json and the last log line report of a finished run."""

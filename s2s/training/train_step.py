@@ -224,7 +224,7 @@ class TrainStep:
 
     def _optimizer_step(self) -> OptimizerStep:
         """In a CUDA graph where forward and backward are, if the optimizer supports it."""
-        arguments = self.optimizer, self.config.clip, self.scaler
+        arguments = self.optimizer, self.config.clip, self.scaler, self.strategy.gradient_norm
         if self.graphs and CUDAGraphOptimizerStep.supports(self.optimizer):
             return CUDAGraphOptimizerStep(*arguments, capture)
         return OptimizerStep(*arguments)

@@ -9,18 +9,17 @@ from __future__ import annotations
 __all__ = ["Trainer"]
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s import checkpoint
 from s2s.backend.device import peak_memory
 from s2s.config import Config
-from s2s.data.mapped_corpus import MappedCorpus
 from s2s.errors import Preempted, S2SError
-from s2s.log import Log
+from s2s.log import Log, Progress
 from s2s.training.checkpointing import AVERAGE, CheckpointContent, CheckpointManager
 from s2s.training.data_loader import DataLoader
 from s2s.training.nonfinite import NonFiniteGuard
@@ -49,14 +48,10 @@ class Trainer:
     checkpoints: CheckpointManager
     log: Log
     hook: Any
-    report: Sequence[str] = ()
-    """Lines about the data for the header"""
-    initial: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Lines for the header under their headings: what train.init_from loaded, what train.freeze freezes"""
+    facts: Sequence[tuple[str, str]] = ()
+    """Topics and facts for the first screen: what was found when the parts were built"""
     peak_flops: float = 0.0
     """Operations a second of large matrix products on all devices; 0: the model does not count its own"""
-    corpora: Sequence[tuple[MappedCorpus, float]] = ()
-    """Encoded training corpora, each with its weight"""
 
     def __post_init__(self) -> None:
         self.world = self.train_step.world
@@ -71,32 +66,25 @@ class Trainer:
         """Update until train.steps, until validation stops improving, or until a signal; the summary."""
         self.stop = stop
         self.resume()
-        self.hook.s2s_train_start(trainer=self)
-        with stop.deferred(), self.finishing_saves(), self.observed():
-            self.validate_and_save()  # what a signal may have skipped after the update of the checkpoint
-            for batch in self.batches():
-                self.update(batch)
-                self.validate_and_save()
-            self.save(self.checkpoints.save)
-            self.wait_for_save()
-        return self.finish()
+        with self.observed():
+            with stop.deferred(), self.finishing_saves():
+                self.validate_and_save()  # what a signal may have skipped after the update of the checkpoint
+                for batch in self.batches():
+                    self.update(batch)
+                    self.validate_and_save()
+                self.save(self.checkpoints.save)
+                self.wait_for_save()
+            return self.finish()
 
     def resume(self) -> None:
         """Continue from the newest valid checkpoint, or from the beginning."""
         self.state = self.checkpoints.restore() or self.state
         if self.state.step:
             self.log.line(f"continuing after update {self.state.step:,}")
-        self.log.start(self.state.step, self.train_step.objective.extras)
-        self.set_best_metric()
-
-    def set_best_metric(self) -> None:
-        """Rank validations by valid.best; a ranking by another metric is discarded with a warning."""
-        state, metric = self.state, self.config.valid.best
-        if state.best and state.best_metric != metric:
-            self.log.warn(
-                f"valid.best was {state.best_metric} and is {metric}: the best validations so far are forgotten"
-            )
-        state.monitor(metric)
+        self.log.start(self.state.step)
+        metric = self.config.valid.best
+        if was := self.state.monitor(metric):
+            self.log.warn(f"valid.best was {was} and is {metric}: the best validations so far are forgotten")
 
     def batches(self) -> Iterator[Sequence[Pair]]:
         """The global batches from where the run stands; `state` is advanced to each before it is yielded."""
@@ -108,7 +96,7 @@ class Trainer:
         return self.state.step >= self.config.train.steps or 0 < patience <= self.state.n_stale
 
     def update(self, batch: Sequence[Pair]) -> None:
-        """Train on one global batch; log it and call the hooks."""
+        """Train on one global batch."""
         state, began = self.state, time.monotonic()
         result = self.train_step(batch, state.step)
         if result.finite:
@@ -133,8 +121,6 @@ class Trainer:
             "mfu": rate / self.peak_flops if rate else None,
             "memory": peak_memory(self.world.device),
         }
-        self.log.update(record)
-        self.hook.s2s_step_end(trainer=self, record=record)
         for observer in self.observers:
             observer.update(record)
 
@@ -170,8 +156,6 @@ class Trainer:
             raise self.stopped()
         better = state.record_validation(result.criterion, self.checkpoints.retention.n_best())
         record = {"step": state.step, "best": better, **result.record()}
-        self.log.valid(record)
-        self.hook.s2s_validation_end(trainer=self, record=record)
         for observer in self.observers:
             observer.validated(record)
         return any(step == state.step for _, step in state.best)
@@ -190,10 +174,10 @@ class Trainer:
         self.saved_at = time.monotonic()
 
     def finish_save(self) -> None:
-        """Wait for the pending checkpoint, if any, and call the hook."""
-        path = self.checkpoints.finish_save()
-        if path is not None:
-            self.hook.s2s_checkpoint_saved(trainer=self, path=path)
+        """Wait for the pending checkpoint, if any."""
+        if saved := self.checkpoints.finish_save():
+            for observer in self.observers:
+                observer.saved(*saved)
 
     def wait_for_save(self) -> None:
         """Wait on all ranks until the pending checkpoint is on disk."""
@@ -202,13 +186,14 @@ class Trainer:
 
     @contextmanager
     def observed(self) -> Iterator[None]:
-        """Plugins' observers follow what happens in the block."""
-        self.observers = self.hook.s2s_observe(trainer=self)[::-1]  # in the order in which plugins were loaded
-        try:
-            yield
-        finally:
+        """The log, lines for people, and plugins' observers follow what happens in the block."""
+        found = self.hook.s2s_observe(trainer=self)[::-1]  # in the order in which plugins were loaded
+        lines = [one for one in found if isinstance(one, Progress)] or [Progress(self)]
+        self.observers = [self.log, *lines, *(one for one in found if one not in lines)]
+        with ExitStack() as stack:
             for observer in self.observers:
-                observer.close()
+                stack.enter_context(observer)
+            yield
 
     @contextmanager
     def finishing_saves(self) -> Iterator[None]:
@@ -229,7 +214,8 @@ class Trainer:
             "stopped_early": state.step < self.config.train.steps,
             "average": self.validate_average() if self.world.any_true(averaged is not None) else None,
         }
-        self.hook.s2s_train_end(trainer=self, record=summary)
+        for observer in reversed(self.observers):
+            observer.finished(summary)
         return summary
 
     def validate_average(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ __all__ = ["Timing", "time_updates", "trial_run"]
 import tempfile
 import time
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,10 +27,7 @@ if TYPE_CHECKING:
     from s2s.training.trainer import Trainer
 
 PARTS = (64, 16, 4)
-"""Parts of a batch that are tried, the smallest first, until one takes ENOUGH seconds"""
-ENOUGH = 3.0
-N_WHOLE = 8
-"""Whole updates that are timed at most where they are quick: batches differ in their padding"""
+"""Parts of a batch that are tried, the smallest first, until one takes long enough"""
 
 
 class Timing(NamedTuple):
@@ -61,8 +58,11 @@ def trial_run(config: Config, plugins: Plugins, world: World) -> Iterator[Traine
         yield build_trainer(config, plugins, world, RunDirectory(Path(folder)), log)
 
 
-def time_updates(trainer: Trainer) -> Timing:
-    """Make a few updates with the trainer, which must not be used afterwards; every process must call it."""
+def time_updates(trainer: Trainer, enough: float = 3.0) -> Timing:
+    """Make updates with the trainer, which must not be used afterwards; every process must call it.
+
+    enough: seconds that they may take together. Batches differ in their padding, and other processes come and go.
+    """
     batches = iter(trainer.batches())
     batch = next(batches, None)
     if batch is None:  # train.steps=0
@@ -71,10 +71,10 @@ def time_updates(trainer: Trainer) -> Timing:
     before = _run(trainer, _part(batch, PARTS[0]))
     for n in PARTS[1:]:
         run = _run(trainer, _part(batch, n))
-        if trainer.world.any_true(run.seconds >= ENOUGH):
+        if trainer.world.any_true(run.seconds >= enough):
             return _extrapolated(before, run, sum(n_tokens_of(batch)))
         before = run
-    return _mean(trainer, chain([batch], islice(batches, N_WHOLE)))
+    return _mean(trainer, chain([batch], batches), enough)
 
 
 def _part(batch: Sequence[Pair], n: int) -> Sequence[Pair]:
@@ -95,11 +95,11 @@ def _extrapolated(small: _Run, large: _Run, n_tokens: int) -> Timing:
     return Timing(large.seconds + per_token * (n_tokens - large.n_tokens), large.operations / large.seconds)
 
 
-def _mean(trainer: Trainer, batches: Iterable[Sequence[Pair]]) -> Timing:
-    """Of whole updates, until they have taken ENOUGH seconds."""
+def _mean(trainer: Trainer, batches: Iterable[Sequence[Pair]], enough: float) -> Timing:
+    """Of whole updates, until they have taken so many seconds."""
     runs: list[_Run] = []
     for batch in batches:
-        if runs and trainer.world.any_true(sum(run.seconds for run in runs) > ENOUGH):
+        if runs and trainer.world.any_true(sum(run.seconds for run in runs) > enough):
             break
         runs.append(_run(trainer, batch))
     seconds = sum(run.seconds for run in runs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,23 @@ async def client_of(server: Server) -> AsyncIterator[httpx.AsyncClient]:
         httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client,
     ):
         yield client
+
+
+@contextmanager
+def listening(server: Server) -> Iterator[str]:
+    """The server on a port of the loopback; its address, with a slash at the end."""
+    import uvicorn
+
+    loop = uvicorn.Server(uvicorn.Config(create_app(server), port=0, log_level="error"))
+    thread = threading.Thread(target=loop.run)
+    thread.start()
+    while not loop.started:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{loop.servers[0].sockets[0].getsockname()[1]}/"
+    finally:
+        loop.should_exit = True
+        thread.join()
 
 
 class Served:

@@ -37,7 +37,9 @@ def train(folder: Path, *arguments: str) -> int:
         sys.path.insert(0, example)
     plugins = f"plugins=[s2s_example,{WATCH}]"
     places = [f"run={folder / 'run'}", f"data.prepared={folder.parent / 'prepared'}"]
-    return main([plugins, *SMALL, *places, *arguments])
+    other_model = any(argument.startswith("arch=") for argument in arguments)
+    small = [option for option in SMALL if not (other_model and option.startswith("arch"))]
+    return main([plugins, *small, *places, *arguments])
 
 
 def outcome(folder: Path) -> dict[str, Any]:

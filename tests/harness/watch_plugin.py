@@ -1,4 +1,4 @@
-"""A local plugin that writes down every hook it hears (WATCH) and makes faults: it spoils gradients (SPOIL="3 4": of
+"""A local plugin that writes down what it observes (WATCH) and makes faults: it spoils gradients (SPOIL="3 4": of
 these updates), or sends a signal to its own process (SIGNAL="TERM validating 6": while it validates after update 6;
 HANG sleeps), in rank SIGNAL_RANK alone where that is given, and only once of all starts with ONCE=file. MEMORY=30: the
 backward pass of more than 30 source places has too little memory, when most of it is done."""
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from s2s.plugin import hookimpl
+from s2s.plugin import Observer, hookimpl
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -62,8 +62,8 @@ def s2s_build_model() -> Generator[None, Seq2Seq, Seq2Seq]:
 
 
 @hookimpl
-def s2s_train_start(trainer: Trainer) -> None:
-    tell("train_start", step=trainer.state.step)
+def s2s_observe(trainer: Trainer) -> Watch:
+    tell("observe", step=trainer.state.step)
     send("starting", trainer.state.step)
     spoilt = [int(step) for step in os.environ.get("SPOIL", "").split()]
     weight = trainer.train_step.parameters[0]
@@ -84,29 +84,32 @@ def s2s_train_start(trainer: Trainer) -> None:
             send("averaged" if averaged else "validating", trainer.state.step)
 
     trainer.train_step.model.register_forward_pre_hook(before_forward)
+    return Watch(trainer)
 
 
-@hookimpl
-def s2s_step_end(trainer: Trainer, record: Mapping[str, Any]) -> None:
-    weights = [p.detach().double().sum().item() for p in trainer.train_step.parameters]
-    tell("step_end", step=record["step"], weights=sum(weights))
-    send("updating", record["step"])
+class Watch(Observer):
+    """Writes down what happens."""
 
+    def __init__(self, trainer: Trainer) -> None:
+        self.trainer = trainer
 
-@hookimpl
-def s2s_validation_end(trainer: Trainer, record: Mapping[str, Any]) -> None:
-    tell("validation_end", step=record["step"], nll=record["nll"])
-    send("validated", record["step"])
+    def update(self, record: Mapping[str, Any]) -> None:
+        weights = [p.detach().double().sum().item() for p in self.trainer.train_step.parameters]
+        tell("update", step=record["step"], weights=sum(weights))
+        send("updating", record["step"])
 
+    def validated(self, record: Mapping[str, Any]) -> None:
+        tell("validated", step=record["step"], nll=record["nll"])
+        send("validated", record["step"])
 
-@hookimpl
-def s2s_checkpoint_saved(trainer: Trainer, path: Path) -> None:
-    step = int(path.name.removeprefix("step-"))  # the run may be further on
-    tell("checkpoint_saved", step=step, name=path.name)
-    send("saved", step)
+    def saved(self, path: Path, seconds: float) -> None:
+        step = int(path.name.removeprefix("step-"))  # the run may be further on
+        tell("saved", step=step, name=path.name, seconds=seconds)
+        send("saved", step)
 
+    def finished(self, summary: Mapping[str, Any]) -> None:
+        tell("finished", step=summary["steps"])
+        send("finishing", summary["steps"])
 
-@hookimpl
-def s2s_train_end(trainer: Trainer, record: Mapping[str, Any]) -> None:
-    tell("train_end", step=record["steps"])
-    send("finishing", record["steps"])
+    def close(self, error: BaseException | None) -> None:
+        tell("close", error=error and type(error).__name__)

@@ -77,6 +77,26 @@ def test_where_equals_is_no_break_the_whole_word_is_replaced(tmp_path: Path) -> 
     assert complete("s2s-train train.precision=b", tmp_path, " \t\n") == ["train.precision=bf16"]
 
 
+@pytest.mark.skipif(not shutil.which("fish"), reason="needs fish")
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("s2s-train task=transl", ["task=translation", "task=translation_tiny"]),
+        ("s2s-generate run=m", ["run=mine"]),
+        ("s2s-generate input=so", ["input=source.en"]),
+        ("s2s-plugins sh", ["show"]),
+    ],
+)
+def test_fish_offers(typed: str, offered: list[str], tmp_path: Path) -> None:
+    (tmp_path / "runs" / "mine").mkdir(parents=True)
+    (tmp_path / "runs" / "mine" / "resolved.yaml").touch()
+    (tmp_path / "source.en").touch()
+    script = f"{SCRIPTS['fish'](WORDS)}\ncomplete -C '{typed}'"
+    done = subprocess.run(["fish", "-N", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert not done.stderr
+    assert [line.partition("\t")[0] for line in done.stdout.splitlines()] == offered
+
+
 @pytest.mark.parametrize("shell", SCRIPTS)
 def test_a_shell_can_read_its_script(shell: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([shell]) == 0

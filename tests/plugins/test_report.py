@@ -12,18 +12,21 @@ import pytest
 import torch
 from tiny_runs import train_tiny
 
+from s2s import AttentionMap
 from s2s.metrics import Comparison, Score
 from s2s_generate import command as generate
 from s2s_report import command
+from s2s_report.attention import Seen
 from s2s_report.attention_lines import farthest, sharpest
 from s2s_report.brackets import Bracket, brackets_of, compare_brackets, drawn, read
 from s2s_report.curves import BOTTOM, HEIGHT, TOP, Series, chart
 from s2s_report.detail_section import detail_section
 from s2s_report.document import Details, Section, Table, Text, as_html, as_markdown
 from s2s_report.flags import flags_of
-from s2s_report.outcome import buckets
+from s2s_report.outcome import DataStatistics, buckets
+from s2s_report.outcome_sections import data_section
 from s2s_report.run_log import read_log
-from s2s_report.training_sections import training_verdict
+from s2s_report.training_sections import cost, training_verdict
 from s2s_report.word_diff import diff_html
 
 if TYPE_CHECKING:
@@ -44,13 +47,14 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_ends_with_a_report_of_its_training(here: Path) -> None:
     pytest.importorskip("matplotlib", reason="reports are written where plotting is installed")
     page = (here / "runs" / "x" / "report.html").read_text()
-    assert "Training loss" in page
+    for said in ("Training loss", "<h2>Cost</h2>", "<h2>Configuration</h2>"):
+        assert said in page
     assert "s2s-report run=x" in page
 
 
 def test_a_report_needs_nothing_else_and_is_the_same_each_time(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(here)
-    arguments = ["run=x", "sentences=6", "samples=20", "pairs=50", "--quiet"]
+    arguments = ["run=x", "sentences=6", "samples=20", "pairs=50", "attention=2", "--quiet"]
     files = []
     for name in ("one", "two"):
         assert command.main([*arguments, f"output={name}/report"]) == 0
@@ -62,6 +66,9 @@ def test_a_report_needs_nothing_else_and_is_the_same_each_time(here: Path, monke
     for title in ("Verdict", "Scores", "Curves", "Worst sentences", "Training data", "Cost", "Configuration"):
         assert f"<h2>{title}</h2>" in page
         assert f"## {title}" in text
+    explored = re.findall(r'<section class="attention"><script type="application/json">(.*?)</script>', page)
+    assert len(explored) == text.count("### Attention of x") == 2, "as many as asked for, of the six sentences"
+    assert {each["name"] for each in json.loads(explored[0])} == {"encoder 1", "decoder 1", "cross 1"}
     score = json.loads((here / "runs/x/log.jsonl").read_text().splitlines()[-1])
     assert score["kind"] == "summary"
     assert f"{score['steps']:,}" in text
@@ -173,6 +180,40 @@ def test_every_value_is_in_one_bucket() -> None:
     assert buckets([3], (0, 1, 5)) == [("1–4", [0])]
 
 
+def test_words_and_tokens_are_counted_by_how_often_they_occur() -> None:
+    counts = Counter({"a": 1, "b": 4, "c": 30})
+    found = DataStatistics(
+        n_pairs=2, words={"src": Counter("x"), "tgt": counts}, pieces=Counter({4: 2, 5: 30}), n_vocab=6
+    )
+    for side in ("src", "tgt"):
+        found.lengths[side] = [3, 5]
+    section = data_section(found, 10)
+    table = next(block for block in section.blocks if isinstance(block, Table) and block.head[0] == "occurrences")
+    assert table.rows == [["0", "0", "4"], ["1–4", "2", "1"], ["20–99", "1", "1"]], "4 of 6 tokens never occur"
+    assert found.rarest("b c", "tgt") == 4
+    assert found.rarest("b c", "src") == 0
+
+
+def test_what_the_attention_says_in_words() -> None:
+    """The heads' mean, of the last layer from the output to the source."""
+    cross = torch.tensor([[[0.9, 0.1], [0.2, 0.8]], [[0.7, 0.3], [0.4, 0.6]]])
+    maps = [AttentionMap("cross", 1, "tgt", "src", cross), AttentionMap("decoder", 1, "tgt", "tgt", torch.eye(2)[None])]
+    assert Seen(["old", "</s>"], ["alt", "</s>"], maps).words == "alt ← old 80%, </s> ← </s> 70%"
+
+
+def test_hours_are_those_of_all_devices(tmp_path: Path) -> None:
+    of_update = {"kind": "update", "tokens": 7, "pairs": 2, "seconds": 1800.0, "flops": 9e12}
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps({**of_update, "step": i}) + "\n" for i in (1, 2)))
+    (tmp_path / "env.json").write_text('{"ranks": 4, "device": "cuda"}')
+    (table, _) = cost([read_log(tmp_path)], {}).blocks
+    assert isinstance(table, Table)
+    row = dict(zip(table.head, table.rows[0], strict=True))
+    assert row["hours"] == "4 × 1.00"
+    assert row["operations"] == "1.80e+13"
+    assert row["GFLOP/s"] == "1.2", "18 TFLOP in 4 device hours"
+    assert row["device"] == "cuda"
+
+
 def test_a_chart_has_every_series_and_says_its_ends() -> None:
     many = [(float(i), 1000.0 - i) for i in range(1000)]
     picture, words = chart("Loss", [Series("a", many), Series("b", [(1.0, math.nan), (2.0, 5.0)]), Series("c", [])])
@@ -216,6 +257,6 @@ def test_the_verdict_says_whether_training_had_stopped_improving(tmp_path: Path)
 
 
 def test_markdown_and_html_escape_what_texts_bring_along() -> None:
-    sections = [Section("A", [Text("<script>"), Table(["h"], [["a|b\nc"]], (0,))])]
-    assert "<script>" not in as_html("t", sections)
+    sections = [Section("A", [Text("<script>x"), Table(["h"], [["a|b\nc"]], (0,))])]
+    assert "<script>x" not in as_html("t", sections)
     assert "| a\\|b c |" in as_markdown("t", sections)

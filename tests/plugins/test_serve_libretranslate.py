@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx", reason="the extra `dev` is not installed")
 
-from serving import Served, served, tiny_server, train_run
+from serving import Served, listening, served, tiny_server, train_run
 
 from s2s_serve.languages import Detector
 
@@ -21,10 +21,16 @@ QUERY = {"q": "the old dog", "source": "en", "target": "de"}
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    run = train_run(tmp_path_factory.mktemp("served"))
-    with pytest.MonkeyPatch.context() as patch, served(tiny_server(run)) as started:
-        patch.chdir(Path(run).parents[1])  # where its training text is
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with pytest.MonkeyPatch.context() as patch:
+        found = train_run(tmp_path_factory.mktemp("served"))
+        patch.chdir(Path(found).parents[1])  # where its training text is
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(run: str) -> Iterator[Served]:
+    with served(tiny_server(run)) as started:
         yield started
 
 
@@ -43,6 +49,24 @@ def test_a_text_is_a_text_and_a_list_a_list(server: Served) -> None:
 def test_a_form_is_as_good_as_json(server: Served) -> None:
     form = server.ask(lambda client: client.post("/translate", data=QUERY))
     assert form.json() == server.post("/translate", QUERY).json()
+
+
+@pytest.mark.slow
+def test_its_own_client_in_python_works(run: str, server: Served) -> None:
+    pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
+    pytest.importorskip("libretranslatepy", reason="LibreTranslate's client is not installed")
+    from libretranslatepy import LibreTranslateAPI
+
+    with listening(tiny_server(run)) as address:
+        client = LibreTranslateAPI(address)
+        assert client.translate("the old dog", "en", "de") == hyp(server, "the old dog")
+        assert client.detect("the old dog")[0]["language"] == "en"
+        assert [language["code"] for language in client.languages()] == ["en"]
+
+
+def test_its_health_is_ours(server: Served) -> None:
+    answer = server.ask(lambda client: client.get("/health"))
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
 
 def test_alternatives_and_the_detected_language_are_there_if_asked_for(server: Served) -> None:

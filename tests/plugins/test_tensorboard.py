@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from s2s.config import Config, LogConfig
+from s2s.log import Log, Screen
 from s2s_tensorboard import s2s_observe
 
 if TYPE_CHECKING:
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 def trainer(directory: Path, step: int = 0, **log: Any) -> Any:
     """What the plugin sees of a trainer."""
-    shown = SimpleNamespace(means=SimpleNamespace(per_second=lambda name: 7.0), surviving=nullcontext)
+    config = Config(log=LogConfig(**log))
     main, state = SimpleNamespace(is_main=True), SimpleNamespace(step=step)
-    return SimpleNamespace(config=Config(log=LogConfig(**log)), directory=directory, world=main, state=state, log=shown)
+    shown = Log(directory, config.log, config.train.steps, Screen())
+    return SimpleNamespace(config=config, directory=directory, world=main, state=state, log=shown)
 
 
 def test_it_gets_the_numbers(tmp_path: Path) -> None:
@@ -29,13 +30,14 @@ def test_it_gets_the_numbers(tmp_path: Path) -> None:
     plots = s2s_observe(trainer(tmp_path, every=2))
     assert plots
     for step in (1, 2, 3, 4):
-        plots.update({"step": step, "loss": 1.0 / step, "skipped": False})
+        record = {"step": step, "loss": 1.0 / step, "skipped": False}
+        plots.update(record | {"tokens": 10 * step, "seconds": 1.5, "wait": 0.5})
     plots.validated({"step": 4, "nll": 1.0, "bleu": 30.5, "best": True, "signatures": {"bleu": "x"}})
-    plots.close()
+    plots.close(None)
     events = EventAccumulator(str(tmp_path / "tensorboard"))
     events.Reload()
     assert [e.step for e in events.Scalars("train/loss")] == [2, 4]
-    assert [e.value for e in events.Scalars("train/tokens_per_second")] == [7.0, 7.0]
+    assert [e.value for e in events.Scalars("train/tokens_per_second")] == [30 / 4, 70 / 4]
     assert [e.value for e in events.Scalars("valid/bleu")] == [30.5]
     assert "train/skipped" not in events.Tags()["scalars"]
 

@@ -1,14 +1,22 @@
-"""W&B and MLflow get what the log gets, without a network; each is skipped where it is not installed."""
+"""W&B and MLflow get what the log gets, without a network; where one is not installed, what it would be called with."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
 from tiny_runs import SMALL, write_corpus
+
+import s2s_mlflow
+import s2s_wandb
+from s2s import PluginError
+from s2s.config import Config, LogConfig
+from s2s.log import Log, Screen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,3 +66,42 @@ def test_wandb_writes_an_offline_run(tmp_path: Path) -> None:
     content = file.read_bytes()
     for key in (b"train/loss", b"valid/nll", b"end/steps", b"arch.d_model"):
         assert key in content, key
+
+
+def trainer(folder: Path, *, is_main: bool = True) -> Any:
+    """What a tracker uses of one: 5 updates, every second of which is shown."""
+    log = Log(folder, LogConfig(every=2), 5, Screen())
+    world, state = SimpleNamespace(is_main=is_main), SimpleNamespace(step=5)
+    return SimpleNamespace(config=Config(), directory=folder, world=world, state=state, log=log)
+
+
+@pytest.mark.parametrize(("error", "code"), [(None, 0), (KeyboardInterrupt(), 1)])
+def test_wandb_hears_how_training_ended(tmp_path: Path, error: BaseException | None, code: int) -> None:
+    wandb = Mock()
+    tracker = s2s_wandb.Tracker(trainer(tmp_path), wandb)
+    for step in range(1, 6):
+        tracker.update({"step": step, "loss": 1.0, "mfu": None})
+    tracker.close(error)
+    run = wandb.init.return_value
+    assert [call.kwargs["step"] for call in run.log.call_args_list] == [2, 4, 5]
+    assert run.log.call_args.args == ({"train/loss": 1.0},)
+    run.finish.assert_called_once_with(exit_code=code)
+
+
+@pytest.mark.parametrize(("error", "status"), [(None, "FINISHED"), (KeyboardInterrupt(), "FAILED")])
+def test_mlflow_hears_how_training_ended(tmp_path: Path, error: BaseException | None, status: str) -> None:
+    mlflow = Mock()
+    mlflow.start_run.return_value.info.run_id = "17"
+    s2s_mlflow.Tracker(trainer(tmp_path), mlflow).close(error)
+    mlflow.end_run.assert_called_once_with(status)
+    assert (tmp_path / "mlflow_run_id").read_text() == "17\n"
+
+
+@pytest.mark.parametrize("plugin", [s2s_wandb, s2s_mlflow])
+def test_one_process_tracks_and_what_it_lacks_is_named(
+    tmp_path: Path, plugin: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert plugin.s2s_observe(trainer(tmp_path, is_main=False)) is None
+    monkeypatch.setitem(sys.modules, plugin.__name__.removeprefix("s2s_"), None)
+    with pytest.raises(PluginError, match="pip install"):
+        plugin.s2s_observe(trainer(tmp_path))

@@ -132,6 +132,12 @@ class ChangingQueue(SentenceQueue):
     """A queue that the search does not know."""
 
 
+class QueueOfTurns(SentenceQueue):
+    """A queue whose sentences may come after every third step."""
+
+    steps_at_once = 3
+
+
 class StepByStep(BeamSearch):
     """The same search, whose steps are never taken as one call."""
 
@@ -165,6 +171,10 @@ def test_steps_as_one_call_have_the_bits_of_single_steps(
     queue = ChangingQueue((SourceSentence(i, row) for i, row in enumerate(rows)), 30)
     assert find_queued(BeamSearch(config), one, queue, VOCAB, nbest=nbest) == together
     assert set(taken) == {1}, "sentences may come or be cancelled after every step"
+    taken.clear()
+    queue = QueueOfTurns((SourceSentence(i, row) for i, row in enumerate(rows)), 30)
+    assert find_queued(BeamSearch(config), one, queue, VOCAB, nbest=nbest) == together
+    assert max(taken) == 3
 
 
 def test_what_is_not_in_c_is_done_by_the_layers() -> None:

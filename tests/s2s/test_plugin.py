@@ -181,7 +181,7 @@ BROKEN = {
         "Did you mean 's2s_register'?",
     ),
     "unmarked": ("def s2s_register(registry): ...\n", "'s2s_register' lacks @s2s.hookimpl"),
-    "argument": ("from s2s import hookimpl\n@hookimpl\ndef s2s_train_end(trianer): ...\n", "trianer"),
+    "argument": ("from s2s import hookimpl\n@hookimpl\ndef s2s_observe(trianer): ...\n", "trianer"),
     "half-way": (
         GOOD.format(name="half") + "    registry.group('own', 'it')\n    raise OSError('no disk')\n",
         "OSError: no disk",

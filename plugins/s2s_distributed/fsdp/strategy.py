@@ -18,11 +18,12 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
 from torch.distributed.fsdp._fully_shard._fsdp_common import TrainingState
 from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.nn.utils import get_total_norm
 
 from s2s import map_tensors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from s2s.distributed import World
     from s2s_distributed.fsdp import FSDPConfig
@@ -66,6 +67,11 @@ class FSDP:
 
     def reduce_gradients(self) -> None:
         """Nothing to do: the backward of the last micro-batch has reduced them."""
+
+    def gradient_norm(self, parameters: Sequence[nn.Parameter]) -> Tensor:
+        """Summed over the shards."""
+        norm = get_total_norm([p.grad for p in parameters if p.grad is not None])
+        return norm.full_tensor() if isinstance(norm, DTensor) else norm
 
     @contextmanager
     def unsharded(self, model: nn.Module) -> Iterator[None]:

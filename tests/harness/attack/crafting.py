@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import struct
 from typing import TYPE_CHECKING, Any
 
-from s2s.checkpoint.manifest import write_manifest
+from spoilt_optimizer import vouch_again
+
+from attack.crafting_tensors import RUN, cut, moments, numbers, saved_steps, tensors
 from s2s.io.json_files import dump_record
 from s2s.run import tokenizer
 from s2s.run.record import CHECKSUM, with_checksum
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-RUN = "runs/x"
 ODD: list[Any] = [
     *(None, True, -1, 0, 1, 7, 1000000, 10**12, 10**30, 1e308, float("nan"), float("inf"), "", "x", "../../a.en"),
     *("/etc/passwd", [], {}, [[]], {"a": {"b": 1}}, "\x00", "é" * 9999, "${oc.env:HOME}", "*a"),
@@ -72,65 +72,13 @@ def yaml(draw: random.Random, folder: Path) -> str:
     return f"{file}: {name}"
 
 
-def _steps(folder: Path) -> list[Path]:
-    return sorted((folder / RUN / "checkpoints").glob("step-*"))
-
-
-def _again(step: Path) -> None:
-    """A manifest that says what is there now, of the files that it may name."""
-    names = (p.name for p in step.iterdir() if p.suffix in (".safetensors", ".json"))
-    write_manifest(step, sorted(name for name in names if name != "MANIFEST.json"))
-
-
-def tensors(draw: random.Random, folder: Path) -> str:
-    """The header of a file of tensors is another, and the manifest right."""
-    step = _steps(folder)[-1]
-    file = step / draw.choice(("model.safetensors", "optim.safetensors"))
-    data = file.read_bytes()
-    (n,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8 : 8 + n])
-    name = draw.choice([key for key in header if key != "__metadata__"])
-    ways: dict[str, Callable[[], Any]] = {
-        "dtype": lambda: header[name].update(dtype=draw.choice(["F64", "I8", "BF16", "BOOL", "F8_E4M3", "U64", "XX"])),
-        "shape": lambda: header[name].update(shape=draw.choice([[], [0], [2**62, 2**62], [-1], [1] * 500, "x", None])),
-        "offsets": lambda: header[name].update(data_offsets=draw.choice([[0, 0], [0, 2**63], [9, 1], [-1, 4], None])),
-        "gone": lambda: header.pop(name),
-        "named": lambda: header.update({draw.choice(["../x", "", "a" * 10**5, "\x00"]): header.pop(name)}),
-        "aliases": lambda: header.update(
-            {"__metadata__": {"aliases": draw.choice(['{"a": "nix"}', "[]", "5", "[" * 10**5, "{}"])}}
-        ),
-        "metadata": lambda: header.update({"__metadata__": draw.choice([{}, {"aliases": "x"}, {"format": "np"}])}),
-    }
-    way = draw.choice(list(ways))
-    ways[way]()
-    raw = json.dumps(header).encode()
-    length = draw.choice([len(raw)] * 6 + [2**63, 2**40, 0, len(data) * 2])
-    file.write_bytes(struct.pack("<Q", length) + raw + data[8 + n :])
-    _again(step)
-    return f"{file.name}: {way} of {name}, header of {length}"
-
-
-def numbers(draw: random.Random, folder: Path) -> str:
-    """Weights or moments are NaN, infinite or random bytes, and the manifest right."""
-    step = _steps(folder)[-1]
-    file = step / draw.choice(("model.safetensors", "optim.safetensors"))
-    data = file.read_bytes()
-    (n,) = struct.unpack("<Q", data[:8])
-    body, way = len(data) - 8 - n, draw.choice(("nan", "inf", "random", "zero"))
-    value = {"nan": float("nan"), "inf": float("inf"), "zero": 0.0}.get(way)
-    filling = draw.randbytes(body) if value is None else struct.pack("<f", value) * (body // 4 + 1)
-    file.write_bytes(data[: 8 + n] + filling[:body])
-    _again(step)
-    return f"{file.name}: {way}"
-
-
 def state(draw: random.Random, folder: Path) -> str:
     """A value in state.json is odd, and the manifest right."""
-    step = _steps(folder)[-1]
+    step = saved_steps(folder)[-1]
     content = json.loads((step / "state.json").read_text())
     place = _odd_place(draw, content)
     (step / "state.json").write_text(json.dumps(content))
-    _again(step)
+    vouch_again(step)
     return f"state.json: {place}"
 
 
@@ -227,7 +175,7 @@ def folders(draw: random.Random, folder: Path) -> str:
             "step-٣",
         )
     )
-    source = _steps(folder)[-1]
+    source = saved_steps(folder)[-1]
     if draw.random() < 0.5:
         shutil.copytree(source, checkpoints / name)
         return f"a checkpoint named {name}"
@@ -241,15 +189,16 @@ def code(draw: random.Random, folder: Path) -> str:
     pickle = b"cposix\nsystem\n(S'touch canary'\ntR."
     for name in ("conftest.py", "sitecustomize.py", "s2s_translation.py", "sentencepiece.py", "plugin.py"):
         (folder / RUN / name).write_text(PAYLOAD)
-    step = _steps(folder)[-1]
+    step = saved_steps(folder)[-1]
     for name in ("model.pt", "pytorch_model.bin", "optim.pt", "state.pkl", "average.pt"):
         (step / name).write_bytes(pickle)
     if draw.random() < 0.5:
         (step / "model.safetensors").write_bytes(pickle)
-        _again(step)
+        vouch_again(step)
     return f"code and pickles in {RUN} and {step.name}"
 
 
 CRAFTS: list[Callable[[random.Random, Path], str]] = [
     *(option, huge, yaml, tensors, numbers, state, records, words, links, folders, code, option, tensors, state),
+    *(moments, moments, cut),
 ]

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from s2s.errors import DataError
-from s2s.plugin import hookimpl
+from s2s.plugin import Observer, hookimpl
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from s2s.training.trainer import Trainer
 
 KINDS = [
     DataError("a.en: damaged while it was read"),
@@ -24,8 +22,15 @@ KINDS = [
 ]
 
 
+class Raising(Observer):
+    """Raises it."""
+
+    def update(self, record: Mapping[str, Any]) -> None:
+        rank, step, kind = os.environ.get("RAISE", "-1 0 0").split()
+        if (rank, int(step)) == (os.environ.get("RANK"), record["step"]):
+            raise KINDS[int(kind)]
+
+
 @hookimpl
-def s2s_step_end(trainer: Trainer, record: Mapping[str, Any]) -> None:
-    rank, step, kind = os.environ.get("RAISE", "-1 0 0").split()
-    if (rank, int(step)) == (os.environ.get("RANK"), record["step"]):
-        raise KINDS[int(kind)]
+def s2s_observe() -> Raising:
+    return Raising()

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
+from processor_time import scheduled
 from tiny_runs import COMMANDS
 
 if TYPE_CHECKING:
@@ -97,18 +98,6 @@ class Child:
             if time.monotonic() - since > IDLE_SECONDS or time.monotonic() - self.began > WALL_SECONDS:
                 return True
         return False
-
-
-def scheduled(pid: int) -> int:
-    """Nanoseconds that the threads of a process have computed, or waited for a processor; 0 when it is gone."""
-    total = 0
-    for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
-        try:
-            ran, waited, _ = file.read_text().split()
-        except (OSError, ValueError):  # a thread that has ended
-            continue
-        total += int(ran) + int(waited)
-    return total
 
 
 def run(folder: Path, command: str, arguments: Sequence[str], env: Mapping[str, str] | None = None) -> Ended:

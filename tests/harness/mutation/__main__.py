@@ -1,9 +1,11 @@
-"""The command: `python -m mutation [PATH …] [--seed 1] [--count 50] [--log FILE] [--only FILE[:LINE]] [--again]`."""
+"""The command: `python -m mutation [PATH …] [--seed 1] [--count 50] [--log FILE] [--only FILE[:LINE]]`."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
 import sys
 import tempfile
 import time
@@ -16,6 +18,7 @@ from mutation.calls import CallMap
 from mutation.sample import Candidate, candidates, harmless
 from mutation.trials import Trials
 
+SEEN = ("killed", "hung")
 HARMLESS = Path(__file__).parent / "harmless.tsv"
 
 
@@ -33,8 +36,8 @@ def main() -> int:
             known = fates.get(candidate.key)
             if candidate.key in reasons:
                 fates[candidate.key] = "harmless"
-            elif time.monotonic() < until and (known is None or (options.again and known not in ("killed", "hung"))):
-                fates[candidate.key] = _try(trials, candidate, None if options.only else log)
+            elif time.monotonic() < until and (known is None or (options.again and known not in SEEN)):
+                fates[candidate.key] = _try(trials, candidate, None if options.only else log, options.record)
     counts = Counter(fates[c.key] for c in chosen if c.key in fates)
     for candidate in chosen:
         if fates.get(candidate.key) in ("survived", "no tests"):
@@ -43,20 +46,39 @@ def main() -> int:
     return int(counts["survived"] + counts["no tests"] > 0)
 
 
-def _try(trials: Trials, candidate: Candidate, log: Path | None) -> str:
-    began, outcome = time.monotonic(), trials.run(candidate)
+def _try(trials: Trials, candidate: Candidate, log: Path | None, n_recorded: int) -> str:
+    began, computed = time.monotonic(), _processor_seconds()
+    outcome = trials.run(candidate, n_recorded)
+    seconds, wall = _processor_seconds() - computed, time.monotonic() - began
     if log is not None:
-        entry = {"fate": outcome.fate, "by": outcome.test, "seconds": round(time.monotonic() - began, 1)}
+        entry = {"fate": outcome.fate, "by": outcome.test, "seconds": round(seconds, 1), "wall": round(wall, 1)}
         with log.open("a") as file:
             file.write(json.dumps({"key": candidate.key, **entry}) + "\n")
     print(f"{outcome.fate}: {candidate.describe()}  {outcome.test}", flush=True)
     return outcome.fate
 
 
+def _processor_seconds() -> float:
+    """Of this process and the children that ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
 def _summarize(seed: int, counts: Counter[str]) -> None:
-    seen, real = counts["killed"] + counts["hung"], counts.total() - counts["harmless"]
+    seen, real = sum(counts[fate] for fate in SEEN), counts.total() - counts["harmless"] - counts["late"]
+    low, high = wilson(seen, real)
     each = ", ".join(f"{n} {fate}" for fate, n in sorted(counts.items()))
-    print(f"seed {seed}: {counts.total()} mutants: {each}; {seen} of {real} = {100 * seen / max(real, 1):.1f}% seen")
+    print(f"seed {seed}: {counts.total()} mutants: {each}")
+    print(f"seen: {seen} of {real} = {100 * seen / max(real, 1):.1f}%, 95% interval {low:.1%} to {high:.1%}")
+
+
+def wilson(k: int, n: int) -> tuple[float, float]:
+    """The 95% interval of a share of which k of n were drawn (Wilson, 1927)."""
+    if not n:
+        return 0.0, 1.0
+    z, p = 1.96, k / n
+    middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    return (middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)
 
 
 def _read(log: Path) -> dict[tuple[str, ...], str]:
@@ -73,6 +95,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no mutant after so many")
     parser.add_argument("--only", default="", help="FILE or FILE:LINE: its mutants, in their order, not logged")
     parser.add_argument("--again", action="store_true", help="try those again that survived")
+    parser.add_argument("--record", type=int, default=99, help="files at most for a mutant; --again goes on with more")
     parser.add_argument("--log", default="mutation.jsonl", help="mutants done, which are not done again")
     parser.add_argument("--calls", default="build/mutation-calls.json", help="which tests call which functions: kept")
     return parser.parse_args()

@@ -1,20 +1,17 @@
-"""Which tests call which functions of the code, recorded once for each test file and kept."""
+"""Which tests enter which blocks of the code, recorded once for each test file and kept."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import sys
-import threading
-import time
+import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
-    from types import CodeType, FrameType
 
 
 class Calls(NamedTuple):
@@ -22,48 +19,49 @@ class Calls(NamedTuple):
 
     name: str
     seconds: float
+    """Of processor time"""
     calls: frozenset[str]
-    """module:qualified name"""
+    """module:block"""
 
 
 class Recorder:
-    """A pytest plugin that notes what each test calls, in any thread; not in other processes."""
+    """A pytest plugin that knows which blocks each test enters, in any thread; not in other processes.
 
-    def __init__(self, root: Path) -> None:
-        self.prefix = f"{root}/"
-        self.called: set[CodeType] = set()
-        self.of_fixtures: dict[str, set[CodeType]] = {}
+    `called` is where the code notes them.
+    """
+
+    def __init__(self) -> None:
+        self.called = set[str]()
+        self.of_fixtures: dict[str, set[str]] = {}
         self.seconds: dict[str, float] = {}
-        self.calls: dict[str, set[CodeType]] = {}
-        self.failed: set[str] = set()
+        self.calls: dict[str, set[str]] = {}
+        self.failed = set[str]()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """Note the calls of a test and of the fixtures that it shares with others."""
-        self.called, began = set(), time.monotonic()
-        threading.settrace(self._note)
-        sys.settrace(self._note)
+        """Note the blocks of a test and of the fixtures that it shares with others."""
+        self.called.clear()
+        began = _processor_seconds()
         try:
             return (yield)
         finally:
-            sys.settrace(None)
-            threading.settrace(None)  # type: ignore[arg-type]
             name = getattr(item, "originalname", None) or item.name
             shared = (self.of_fixtures.get(fixture, set()) for fixture in getattr(item, "fixturenames", ()))
             self.calls.setdefault(name, set()).update(self.called, *shared)
-            self.seconds[name] = self.seconds.get(name, 0) + time.monotonic() - began
+            self.seconds[name] = self.seconds.get(name, 0) + _processor_seconds() - began
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Iterator[None]:
-        """Keep the calls of a fixture that is made once for several tests."""
+        """Keep the blocks of a fixture that is made once for several tests."""
         if fixturedef.scope == "function":
             return (yield)
-        before, self.called = self.called, set()
+        before = frozenset(self.called)
+        self.called.clear()
         try:
             return (yield)
         finally:
-            self.of_fixtures[fixturedef.argname] = self.called
-            self.called = before | self.called
+            self.of_fixtures[fixturedef.argname] = set(self.called)
+            self.called |= before
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A test that fails without any mutant shows nothing."""
@@ -72,19 +70,20 @@ class Recorder:
 
     def tests(self) -> list[Calls]:
         """Those that passed."""
-        names = [name for name in self.calls if name not in self.failed]
-        return [Calls(n, self.seconds[n], frozenset(map(self._name, self.calls[n]))) for n in names]
+        return [Calls(n, self.seconds[n], frozenset(self.calls[n])) for n in self.calls if n not in self.failed]
 
-    def _note(self, frame: FrameType, event: str, arg: object) -> None:
-        if frame.f_code.co_filename.startswith(self.prefix):
-            self.called.add(frame.f_code)
 
-    def _name(self, code: CodeType) -> str:
-        return f"{code.co_filename.removeprefix(self.prefix)}:{code.co_qualname.partition('.<locals>.<')[0]}"
+def _processor_seconds() -> float:
+    """Of this process and of those that it started and that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 class CallMap:
-    """The tests of each file, kept in a file of JSON as long as the test file is the same."""
+    """The tests of each file, and the modules that they import, kept in a file of JSON.
+
+    What was kept of a test file is valid as long as the file is the same.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -98,13 +97,18 @@ class CallMap:
         names = found["names"]
         return [Calls(t, seconds, frozenset(names[i] for i in calls)) for t, seconds, calls in found["tests"]]
 
-    def set(self, file: Path, name: str, tests: list[Calls]) -> None:
+    def set(self, file: Path, name: str, tests: list[Calls], modules: Iterable[str] = ()) -> None:
         """Keep them."""
         names = sorted(frozenset().union(*(test.calls for test in tests)))
         index = {name: i for i, name in enumerate(names)}
         rows = [[t.name, round(t.seconds, 3), sorted(index[c] for c in t.calls)] for t in tests]
         self.known[name] = {"digest": _digest(file), "names": names, "tests": rows}
+        self.known[name]["modules"] = sorted(modules)
         self.path.write_text(json.dumps(self.known))
+
+    def modules(self) -> set[str]:
+        """What any recorded test imports."""
+        return {module for found in self.known.values() for module in found.get("modules", ())}
 
 
 def _digest(file: Path) -> str:

@@ -6,6 +6,8 @@ import ast
 import copy
 from typing import TYPE_CHECKING, NamedTuple
 
+from mutation.blocks import blocks
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -25,14 +27,15 @@ class Mutant(NamedTuple):
     after: str
     source: str
     """Of the whole module"""
-    function: str
-    """The qualified name of the function that it is in; "" in none"""
+    block: str
+    """The block that it is in, such as "Lock.hold#0"; "" in no function"""
 
 
 def mutants(source: str) -> Iterator[Mutant]:
     """Every mutant of a module, in the order of its text; nothing that only types, messages or documentation have."""
     tree, lines = ast.parse(source), source.splitlines(keepends=True)
-    for node, function in sorted(_code(tree, ""), key=lambda found: (found[0].lineno, found[0].col_offset)):
+    names = {id(statement): name for name, body in blocks(tree) for statement in body}
+    for node, block in sorted(_code(tree, "", names), key=lambda found: (found[0].lineno, found[0].col_offset)):
         for changed in _changes(node):
             if node.end_lineno != node.lineno:  # where lines would move, comments and strings might, too
                 continue
@@ -40,15 +43,15 @@ def mutants(source: str) -> Iterator[Mutant]:
             before = line[node.col_offset : node.end_col_offset].decode()  # columns count bytes
             text = f"({after})" if isinstance(node, ast.expr) else after
             whole = _replaced(lines, node.lineno - 1, line[: node.col_offset], text, line[node.end_col_offset :])
-            yield Mutant(node.lineno, before, after, whole, function)
+            yield Mutant(node.lineno, before, after, whole, block)
 
 
-def _code(tree: ast.AST, inside: str) -> Iterator[tuple[ast.expr | ast.Return, str]]:
-    """Expressions and results that are computed, with the function that they are in.
+def _code(tree: ast.AST, inside: str, names: dict[int, str]) -> Iterator[tuple[ast.expr | ast.Return, str]]:
+    """Expressions and results that are computed, with the block that they are in.
 
     No annotations, raised messages, decorators, or constants alone.
     """
-    inside = _qualified(tree, inside)
+    inside = names.get(id(tree.body[0] if isinstance(tree, ast.FunctionDef) else tree), inside)
     for name, value in ast.iter_fields(tree):
         if name in ("annotation", "returns", "decorator_list", "type_params") or isinstance(
             tree, ast.Raise | ast.Assert
@@ -59,18 +62,12 @@ def _code(tree: ast.AST, inside: str) -> Iterator[tuple[ast.expr | ast.Return, s
         if isinstance(tree, ast.JoinedStr) or (isinstance(tree, ast.Expr) and isinstance(tree.value, ast.Constant)):
             continue
         for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.expr | ast.Return):
-                yield child, "" if inside.endswith(".") else inside
+            if isinstance(child, ast.Return):
+                yield child, names[id(child)]
+            if isinstance(child, ast.expr):
+                yield child, inside
             if isinstance(child, ast.AST):
-                yield from _code(child, inside)
-
-
-def _qualified(node: ast.AST, outside: str) -> str:
-    """The qualified name as Python gives it, with a dot at the end for a class."""
-    if isinstance(node, ast.ClassDef | ast.FunctionDef):
-        within = f"{outside}.<locals>." if outside and not outside.endswith(".") else outside
-        return f"{within}{node.name}" + ("." if isinstance(node, ast.ClassDef) else "")
-    return outside
+                yield from _code(child, inside, names)
 
 
 def _changes(node: ast.expr | ast.Return) -> Iterator[ast.expr | ast.Return]:

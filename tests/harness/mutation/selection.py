@@ -7,22 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence, Set
+    from collections.abc import Sequence
 
     from mutation.calls import Calls
 
-BUDGET = 60
-"""Seconds that the tests of a mutant may take without it"""
-
+BUDGET = 40
+"""Seconds of processor time that the tests of a mutant may take without it"""
+UNKNOWN = 20
+"""As many are reckoned for a file that is not recorded"""
 
 FARTHEST = 6
 """Test files elsewhere that are run on a mutant"""
 
 
 class Selection(NamedTuple):
-    """Names of tests by their file."""
+    """Test files in groups that are run in turn; of each the names of its tests, or None for all of them."""
 
-    files: dict[str, set[str]]
+    groups: list[dict[str, set[str] | None]]
     seconds: float
 
 
@@ -40,38 +41,44 @@ def nearest(texts: dict[str, str], module: str, names: Sequence[str] = ()) -> li
     return [file for file in order if _distance(file, module) < 2] + others[:FARTHEST]
 
 
-def select_tests(
-    tests: dict[str, list[Calls]], module: str, function: str, without: Set[tuple[str, str]] = frozenset()
-) -> Selection:
-    """The tests that call a function, or, if it is "", anything of its module, and those in files named after it.
+def select_tests(tests: dict[str, list[Calls]], files: Sequence[str], module: str, block: str) -> Selection:
+    """The tests that enter a block, or, if it is "", anything of its module.
 
-    The fastest come first. What goes beyond the budget is left out.
+    Three groups: in files named after the module, whole where they are not recorded (are in `files` alone); in others,
+    the nearest and fastest first; and what else is in files named after the module, since a test may start another
+    process. What goes beyond the budget is left out.
     """
-    chosen = {
-        file: [test for test in those if (file, test.name) not in without and _may_see(file, test, module, function)]
-        for file, those in tests.items()
-    }
-    order = sorted(chosen, key=lambda file: sum(test.seconds for test in chosen[file]))
-    files, seconds = dict[str, set[str]](), 0.0
-    for file in order:
-        for test in sorted(chosen[file], key=lambda test: test.seconds):
-            if seconds + test.seconds <= BUDGET or not files:
-                files.setdefault(file, set()).add(test.name)
+    own = [file for file in dict.fromkeys((*tests, *files)) if is_named_after(file, module)]
+    enters = {file: [test for test in tests[file] if _enters(test, module, block)] for file in tests}
+    near = {file: enters[file] for file in own if file in tests}
+    others = [file for file in tests if file not in own]
+    others.sort(key=lambda file: (_distance(file, module), sum(test.seconds for test in enters[file])))
+    rest = {file: [test for test in tests[file] if test not in near[file]] for file in near}
+    whole: dict[str, set[str] | None] = {file: None for file in own if file not in tests}
+    seconds, groups = float(UNKNOWN * len(whole)), list[dict[str, set[str] | None]]()
+    for group in (near, {file: enters[file] for file in others}, rest):
+        groups.append({})
+        for file, test in [(f, test) for f in group for test in sorted(group[f], key=lambda test: test.seconds)]:
+            if seconds + test.seconds <= BUDGET or not seconds:
+                groups[-1][file] = {*(groups[-1].get(file) or ()), test.name}
                 seconds += test.seconds
-    return Selection(files, seconds)
+    groups[0] |= whole
+    return Selection([group for group in groups if group], seconds)
 
 
-def _may_see(file: str, test: Calls, module: str, function: str) -> bool:
-    if f"{module}:{function}" in test.calls or (not function and any(c.startswith(f"{module}:") for c in test.calls)):
-        return True
-    return _distance(file, module) == 0
+def _enters(test: Calls, module: str, block: str) -> bool:
+    return f"{module}:{block}" in test.calls or (not block and any(c.startswith(f"{module}:") for c in test.calls))
+
+
+def is_named_after(file: str, module: str) -> bool:
+    """Whether a test file is called `test_x` or `test_x_…` for a module x, or for the package x."""
+    path = Path(module)
+    name = f"test_{path.parent.name if path.stem == '__init__' else path.stem}"
+    return Path(file).stem == name or Path(file).stem.startswith(f"{name}_")
 
 
 def _distance(file: str, module: str) -> int:
     """0: named after the module; 1: in the folder that mirrors the module's; 2: elsewhere."""
-    test, path = Path(file), Path(module)
-    if test.stem.startswith(f"test_{path.stem}") or (
-        path.stem == "__init__" and test.stem == f"test_{path.parent.name}"
-    ):
+    if is_named_after(file, module):
         return 0
-    return 1 if test.parent == Path("tests") / path.parent else 2
+    return 1 if Path(file).parent == Path("tests") / Path(module).parent else 2

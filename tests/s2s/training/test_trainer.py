@@ -200,15 +200,16 @@ def test_a_disk_that_stays_full_ends_the_run(tmp_path: Path, monkeypatch: pytest
     assert status(tmp_path / "full")["state"] == "failed"
 
 
-def test_every_hook_is_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_observer_gets_all_that_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WATCH", str(tmp_path / "heard"))
     assert train(tmp_path / "a", "train.steps=7", "checkpoint.every=3", "valid.every=2", "checkpoint.keep_best=9") == 0
     heard = tmp_path / "heard"
-    assert [r["step"] for r in hooks(heard, "train_start")] == [0]
-    assert [r["step"] for r in hooks(heard, "step_end")] == [1, 2, 3, 4, 5, 6, 7]
-    assert [r["step"] for r in hooks(heard, "validation_end")] == [2, 4, 6, 7]
-    assert [r["step"] for r in hooks(heard, "checkpoint_saved")] == [2, 3, 4, 6, 7]
-    assert [r["step"] for r in hooks(heard, "train_end")] == [7]
+    assert [r["step"] for r in hooks(heard, "observe")] == [0]
+    assert [r["step"] for r in hooks(heard, "update")] == [1, 2, 3, 4, 5, 6, 7]
+    assert [r["step"] for r in hooks(heard, "validated")] == [2, 4, 6, 7]
+    assert [r["step"] for r in hooks(heard, "saved")] == [2, 3, 4, 6, 7]
+    assert [r["step"] for r in hooks(heard, "finished")] == [7]
+    assert [r["error"] for r in hooks(heard, "close")] == [None]
 
 
 def test_an_update_that_is_not_finite_is_skipped_and_kept(
@@ -217,7 +218,7 @@ def test_an_update_that_is_not_finite_is_skipped_and_kept(
     monkeypatch.setenv("WATCH", str(tmp_path / "heard"))
     monkeypatch.setenv("SPOIL", "3 4")
     assert train(tmp_path / "a", "train.steps=6", "valid.every=0") == 0
-    weights = [r["weights"] for r in hooks(tmp_path / "heard", "step_end")]
+    weights = [r["weights"] for r in hooks(tmp_path / "heard", "update")]
     assert weights[1] == weights[2] == weights[3] != weights[4]
     assert "update 4 skipped" in capsys.readouterr().err
     kept = [json.loads(line) for line in (tmp_path / "a" / "run" / "bad_batches.jsonl").read_text().splitlines()]

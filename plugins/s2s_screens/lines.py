@@ -8,7 +8,7 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from s2s.config.duration import duration_text
+from s2s.config import duration_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,9 +21,9 @@ GAP = "  "
 class MovingMeans:
     """Sums over the last updates: target tokens, their loss and extras, and seconds, waiting for data included."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, extras: Sequence[str] = ("nll",)) -> None:
         self.updates: deque[dict[str, float]] = deque(maxlen=size)
-        self.extras: Sequence[str] = ("nll",)
+        self.extras = extras
         """Names of the objective's extra values"""
 
     def add(self, seconds: float, record: Mapping[str, Any]) -> None:

@@ -1,0 +1,120 @@
+"""What serve_load.py and serve_soak.py share: the server as a process, one request, and what the kernel says of it."""
+
+from __future__ import annotations
+
+__all__ = ["Answers", "Server", "post", "sentences", "serving"]
+
+import http.client
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TICKS = os.sysconf("SC_CLK_TCK")
+HEADERS = {"content-type": "application/json"}
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running s2s-serve, seen from outside: all figures are the kernel's, from /proc."""
+
+    port: int
+    pid: int
+
+    def connection(self, timeout: float = 120) -> http.client.HTTPConnection:
+        """A new connection over the loopback."""
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Of all its threads since it began, in user and system mode."""
+        after_name = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(after_name[11]) + int(after_name[12])) / TICKS
+
+    @property
+    def memory(self) -> float:
+        """Resident megabytes."""
+        return self._status("VmRSS") / 1024
+
+    @property
+    def n_threads(self) -> int:
+        """Threads that exist now."""
+        return self._status("Threads")
+
+    @property
+    def n_files(self) -> int:
+        """Open files and sockets."""
+        return sum(1 for _ in Path(f"/proc/{self.pid}/fd").iterdir())
+
+    def _status(self, name: str) -> int:
+        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith(f"{name}:")).split()[1])
+
+
+@dataclass
+class Answers:
+    """Latencies of answered requests, and how they were answered; what has no whole answer counts as 0."""
+
+    seconds: list[float] = field(default_factory=list)
+    statuses: Counter[int] = field(default_factory=Counter)
+
+    def quantile(self, share: float) -> float:
+        """In milliseconds."""
+        ordered = sorted(self.seconds)
+        return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+    def extend(self, other: Answers) -> None:
+        """Add those of another round."""
+        self.seconds += other.seconds
+        self.statuses += other.statuses
+
+
+def post(connection: http.client.HTTPConnection, path: str, body: bytes, found: Answers) -> bytes:
+    """One request, measured until the last byte of its answer."""
+    begun = time.monotonic()
+    connection.request("POST", path, body, HEADERS)
+    answer = connection.getresponse()
+    content = answer.read()
+    found.seconds.append(time.monotonic() - begun)
+    found.statuses[answer.status] += 1
+    return content
+
+
+def generate_body(text: str) -> bytes:
+    """A request for one sentence's best output."""
+    return json.dumps({"text": text, "split": False}).encode()
+
+
+@contextmanager
+def serving(run: str, *options: str) -> Iterator[Server]:
+    """The command on any free port, ready; it must end well."""
+    command = [sys.executable, "-m", "s2s_serve.command", f"run={{en-de: {run}}}", "port=0", *options]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            print(line, end="", flush=True)
+            if line.startswith("serving"):
+                break
+        port = int(line.rpartition(":")[2])
+        threading.Thread(target=process.stderr.read, daemon=True).start()
+        try:
+            yield Server(port, process.pid)
+        finally:
+            process.terminate()
+        assert process.wait(60) == 0, "it ends well"
+
+
+def sentences(n: int) -> list[str]:
+    """English sentences of the built-in grammar that no run has seen."""
+    command = [sys.executable, "-m", "s2s_synthetic_corpus", str(n), "--split", "test", "--side", "en"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()

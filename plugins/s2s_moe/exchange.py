@@ -1,0 +1,75 @@
+"""Experts on several ranks: tokens are sent to their experts, and what these compute is sent back.
+
+Shapes: M tokens with one expert each, sorted by expert; D width; R ranks, E experts.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Exchange"]
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch import distributed as dist
+
+from s2s.distributed import World
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """The experts of one mixture layer on all ranks; every rank calls it equally often."""
+
+    world: World
+    owners: Sequence[int]
+    """[E], the rank of each expert, in ascending order"""
+
+    def __call__(self, experts: nn.ModuleList, x: Tensor, counts: Tensor) -> Tensor:
+        """x [M, D], and how many of them each expert computes, [E] -> [M, D], what the experts computed."""
+        self.world.heartbeat()
+        every = self._counts_of_all(counts)
+        own = [e for e, owner in enumerate(self.owners) if owner == self.world.rank]
+        ranks = range(self.world.size)
+        sent = [
+            sum(n for n, owner in zip(every[self.world.rank], self.owners, strict=True) if owner == r) for r in ranks
+        ]
+        received = [sum(every[r][e] for e in own) for r in ranks]
+        came = _AllToAll.apply(x, sent, received)  # by rank, and of each rank by expert
+        labels = torch.arange(len(own)).repeat(self.world.size)
+        repeats = torch.tensor([every[r][e] for r in ranks for e in own])
+        order = labels.repeat_interleave(repeats).argsort(stable=True).to(x.device)
+        parts = came[order].split([sum(every[r][e] for r in ranks) for e in own])
+        computed = torch.cat([experts[e](part) for e, part in zip(own, parts, strict=True)])
+        back: Tensor = _AllToAll.apply(computed[order.argsort()], received, sent)
+        return back
+
+    def _counts_of_all(self, counts: Tensor) -> list[list[int]]:
+        """[E] -> of every rank"""
+        found = [torch.empty_like(counts) for _ in range(self.world.size)]
+        dist.all_gather(found, counts)
+        every: list[list[int]] = torch.stack(found).tolist()
+        return every
+
+
+class _AllToAll(torch.autograd.Function):
+    """Rows to the other ranks, and rows from them; the gradient goes the other way."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, sent: list[int], received: list[int]) -> Tensor:
+        """x [sum of sent, D] -> [sum of received, D]"""
+        ctx.splits = sent, received
+        return _send(x, sent, received)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        """[sum of received, D] -> [sum of sent, D]"""
+        sent, received = ctx.splits
+        return _send(gradients[0], received, sent), None, None
+
+
+def _send(x: Tensor, sent: list[int], received: list[int]) -> Tensor:
+    out = x.new_empty((sum(received), *x.shape[1:]))
+    dist.all_to_all_single(out, x.contiguous(), received, sent)
+    return out

@@ -1,0 +1,182 @@
+"""train.strategy=experts: each rank holds a share of every mixture's experts, and all other parameters.
+
+Tokens travel: each rank sends them to the ranks that hold their experts, which compute and send back (all-to-all, as
+Shazeer et al., 2017, section 3.1, and Lepikhin et al., 2021). An expert's gradient is whole on the rank that holds it,
+since that has seen the tokens of all ranks; the other gradients are summed over the ranks.
+
+A parameter of another rank's expert has no rows here; the model's names stay the same, and checkpoints hold whole
+tensors, whatever the number of ranks.
+"""
+
+from __future__ import annotations
+
+__all__ = ["ExpertParallel"]
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch import distributed as dist
+from torch.nn.utils import get_total_norm
+
+from s2s import ConfigError, map_tensors
+from s2s.distributed import Unsharded
+from s2s_moe.exchange import Exchange
+from s2s_moe.layer import MixtureLayer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from s2s.distributed import World
+    from s2s_moe import ExpertsConfig
+
+T = TypeVar("T")
+
+BUCKET_ELEMENTS = 2**23
+"""Gradients in one all-reduce"""
+
+
+class Divided(NamedTuple):
+    """A parameter that one rank holds."""
+
+    parameter: nn.Parameter
+    owner: int
+    shape: torch.Size
+    """Of the whole; on other ranks than the owner the first dimension is 0"""
+
+
+class ExpertParallel(Unsharded):
+    """train.strategy=experts."""
+
+    needs_every_rank = True  # exchanging tokens is a collective
+
+    def __init__(self, config: ExpertsConfig, world: World, dtype: torch.dtype) -> None:
+        if dtype == torch.float16:
+            raise ConfigError(
+                "train.strategy=experts: the loss scale of train.precision=fp16 would differ from rank to rank; "
+                "give train.precision=bf16"
+            )
+        self.world = world
+        self.layers: list[MixtureLayer] = []
+        self.divided: list[Divided] = []
+        self.shared: list[nn.Parameter] = []
+
+    def wrap(self, model: nn.Module) -> None:
+        """Drop the experts of other ranks."""
+        self.layers = [module for module in model.modules() if isinstance(module, MixtureLayer)]
+        if not self.layers:
+            raise ConfigError("train.strategy=experts: the model has no mixture of experts; give train.strategy=ddp")
+        for layer in self.layers:
+            layer.exchange = Exchange(self.world, owners(len(layer.experts), self.world.size))
+            for expert, owner in zip(layer.experts, layer.exchange.owners, strict=True):
+                self.divided += [Divided(p, owner, p.shape) for p in expert.parameters()]
+        self._drop()
+        divided = {id(of_expert.parameter) for of_expert in self.divided}
+        self.shared = [p for p in model.parameters() if p.requires_grad and id(p) not in divided]
+
+    @contextmanager
+    def micro_batch(self, *, last: bool) -> Iterator[None]:
+        """Forward and backward exchange tokens."""
+        with self.world.collective("the tokens of experts"):
+            yield
+
+    def reduce_gradients(self) -> None:
+        """Sum those of all parameters but the experts'."""
+        for p in self._trained():
+            if p.grad is None:
+                p.grad = torch.zeros_like(p)
+        with self.world.collective("the gradients"):
+            for bucket in by_size([p.grad for p in self.shared if p.grad is not None]):
+                flat = torch.cat([g.reshape(-1) for g in bucket])
+                dist.all_reduce(flat)
+                for g, total in zip(bucket, flat.split([g.numel() for g in bucket]), strict=True):
+                    g.copy_(total.view_as(g))
+
+    def gradient_norm(self, parameters: Sequence[nn.Parameter]) -> Tensor:
+        """Of all experts' gradients, those of other ranks included."""
+        divided = {id(of_expert.parameter) for of_expert in self.divided}
+        own = [p.grad for p in parameters if p.grad is not None and id(p) in divided and p.numel()]
+        shared = get_total_norm([p.grad for p in parameters if p.grad is not None and id(p) not in divided])
+        squares = self.world.all_reduce(get_total_norm(own).to(shared).square().reshape(1))
+        return (shared.square() + squares[0]).sqrt()
+
+    @contextmanager
+    def unsharded(self, model: nn.Module) -> Iterator[None]:
+        """Every rank has all experts, and computes its tokens alone."""
+        exchanges = [layer.exchange for layer in self.layers]
+        with self.world.collective("the experts"):
+            for p, owner, shape in self.divided:
+                p.data = self._broadcast(p.data, owner, shape)
+        for layer in self.layers:
+            layer.exchange = None
+        try:
+            yield
+        finally:
+            self._drop()
+            for layer, exchange in zip(self.layers, exchanges, strict=True):
+                layer.exchange = exchange
+
+    def full_tensors(self, tree: T) -> T:
+        """Tensors that one rank alone has rows of, on rank 0; empty on the others. All others as they are."""
+        tensors: list[Tensor] = []
+        map_tensors(lambda t: tensors.append(t) or t, tree)  # type: ignore[func-returns-value]
+        shapes = zip(*self.world.all_gather([list(t.shape) for t in tensors]), strict=True)
+        left = iter(shapes)
+
+        def gather(t: Tensor) -> Tensor:
+            of_ranks = next(left)
+            if all(shape == of_ranks[0] for shape in of_ranks):
+                return t
+            owner = max(range(self.world.size), key=lambda rank: of_ranks[rank][0])
+            with self.world.collective("the checkpoint"):
+                full = self._broadcast(t.detach(), owner, torch.Size(of_ranks[owner]))
+            return full.cpu() if self.world.is_main else full.new_empty(0)
+
+        return map_tensors(gather, tree)
+
+    def shard_like(self, tensors: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """No rows of what belongs to another rank's expert."""
+        dropped = {name for name, t in tensors.items() if t.dim() and name in like and is_dropped(like[name], t)}
+        return {name: t[:0] if name in dropped else t for name, t in tensors.items()}
+
+    def _trained(self) -> list[nn.Parameter]:
+        return self.shared + [d.parameter for d in self.divided if d.parameter.requires_grad]
+
+    def _drop(self) -> None:
+        for p, owner, _ in self.divided:
+            if owner != self.world.rank:
+                p.data = p.data[:0].clone()
+
+    def _broadcast(self, tensor: Tensor, owner: int, shape: torch.Size) -> Tensor:
+        """The owner's tensor, on every rank."""
+        full = tensor.contiguous() if owner == self.world.rank else tensor.new_empty(shape)
+        dist.broadcast(full, owner)
+        return full
+
+
+def owners(n_experts: int, n_ranks: int) -> list[int]:
+    """The rank that holds each expert: neighbours, as many on each rank as on any other, or one more."""
+    if n_ranks > n_experts:
+        raise ConfigError(
+            f"train.strategy=experts: {n_ranks} processes, and arch.n_experts={n_experts}; start fewer processes"
+        )
+    return [expert * n_ranks // n_experts for expert in range(n_experts)]
+
+
+def is_dropped(like: Tensor, whole: Tensor) -> bool:
+    """Whether `like` is what another rank keeps of the whole tensor."""
+    return like.numel() == 0 and whole.numel() > 0 and like.shape[1:] == whole.shape[1:]
+
+
+def by_size(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+    """Neighbours of one dtype, up to BUCKET_ELEMENTS."""
+    bucket: list[Tensor] = []
+    for t in tensors:
+        full = sum(b.numel() for b in bucket) + t.numel() > BUCKET_ELEMENTS
+        if bucket and (full or t.dtype != bucket[0].dtype):
+            yield bucket
+            bucket = []
+        bucket.append(t)
+    if bucket:
+        yield bucket

@@ -1,0 +1,103 @@
+"""The sentences that tell most: the worst of a run, or what one run wins and loses against another."""
+
+from __future__ import annotations
+
+__all__ = ["sentence_sections"]
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from s2s_report.attention import explorer, see
+from s2s_report.brackets import compare_brackets, drawn, read
+from s2s_report.document import Details, Explorer, Picture, Section, Table, Text
+from s2s_report.word_diff import diff_html
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Mapping, Sequence
+
+    from s2s import TrainedModel
+    from s2s.generation import Output
+    from s2s_report import ReportConfig
+    from s2s_report.brackets import Bracket
+    from s2s_report.document import Block
+    from s2s_report.outcome import Outcome
+
+
+def sentence_sections(outcome: Outcome, config: ReportConfig, models: Mapping[str, TrainedModel]) -> list[Section]:
+    """Of one run its worst sentences; of several, what each other run wins and loses most."""
+    base, *others = outcome.outputs
+    of_base, shown = outcome.sentences[base], config.shown
+    sign = 1 if outcome.compared[0][0].score.higher_is_better else -1
+
+    def blocks(chosen: Sequence[int], names: Sequence[str]) -> list[Block]:
+        with_attention = {name: models[name] for name in names}
+        return [
+            _sentence(outcome, i, names, with_attention if k < config.attention else {}) for k, i in enumerate(chosen)
+        ]
+
+    if not others:
+        worst = sorted(range(len(of_base)), key=lambda i: (sign * of_base[i], i))[:shown]
+        return [Section("Worst sentences", blocks(worst, [base]))]
+    sections = []
+    for other in others:
+        gains = [sign * (own - before) for own, before in zip(outcome.sentences[other], of_base, strict=True)]
+        order = sorted(range(len(gains)), key=lambda i: (-gains[i], i))
+        wins = [i for i in order[:shown] if gains[i] > 0]
+        losses = [i for i in order[::-1][:shown] if gains[i] < 0]
+        for title, chosen in (("wins", wins), ("losses", losses)):
+            sections.append(Section(f"Largest {title} of {other}", blocks(chosen, [base, other]) or [Text("None.")]))
+    return sections
+
+
+def _sentence(outcome: Outcome, i: int, names: Sequence[str], models: Mapping[str, TrainedModel]) -> Details:
+    """A sentence with the outputs of some runs, and with their attention for those in `models`."""
+    example = outcome.examples[i]
+    scores = ", ".join(f"{name} {outcome.sentences[name][i]:.1f}" for name in names)
+    blocks: list[Block] = []
+    gold = read(example.tgt)
+    html = [("source", escape(example.src))]
+    if gold is None:
+        html.append(("reference", escape(example.tgt)))
+        html += [(name, diff_html(example.tgt, outcome.hyps(name)[i])) for name in names]
+    text = "; ".join(f"{name}: {outcome.hyps(name)[i]}" for name in names)
+    said = "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{value}</dd>" for name, value in html) + "</dl>"
+    blocks.append(Text(f"source: {example.src}; reference: {example.tgt}; {text}", said))
+    for name in names:
+        if gold is not None:
+            blocks += _trees(name, outcome.hyps(name)[i], example.tgt)
+        others = [candidate.hyp for candidate in outcome.outputs[name][i].nbest[1:]]
+        if others:
+            rows = [[f"{k}", hyp] for k, hyp in enumerate(others, 2)]
+            blocks.append(Details(f"Alternatives of {name}", [Table(["rank", "output"], rows, (0,))]))
+        if name in models:
+            blocks += _attention(name, models[name], outcome.outputs[name][i])
+    return Details(f"{scores}: {example.src[:90]}", blocks)
+
+
+def _attention(name: str, model: TrainedModel, output: Output) -> list[Block]:
+    """Of every kind, layer and head, where the architecture gives it and something was written."""
+    if not output.tokens:
+        return []
+    seen = see(model.model, model.task, model.device, output.src, output.tokens)
+    return [Details(f"Attention of {name}", [Explorer(explorer(seen), seen.words)])] if seen.maps else []
+
+
+def _trees(name: str, hyp: str, gold: str) -> list[Block]:
+    """Both trees; brackets that only one of them has are framed and marked."""
+    one, other = read(hyp), read(gold)
+    if one is None or other is None:
+        return [Text(f"{name}: {hyp}")]
+    extra, missing = compare_brackets(one, other)
+
+    said = f"{name}: wrong brackets (+): {_words(extra)}; missing from it (−): {_words(missing)}."
+    return [
+        Text(said),
+        Picture(drawn(one, extra, "+"), f"The tree of {name}: {hyp}"),
+        Picture(drawn(other, missing, "−"), f"The gold tree: {gold}"),
+    ]
+
+
+def _words(wrong: Counter[Bracket]) -> str:
+    """Brackets, by the numbers of their words from 1."""
+    return ", ".join(f"{b.label} over words {b.begin + 1} to {b.end}" for b in sorted(wrong.elements())) or "none"

@@ -1,0 +1,82 @@
+"""The lines of a run for people, from its records: means over the last updates, speed, time that is left."""
+
+from __future__ import annotations
+
+__all__ = ["RunLines"]
+
+import shlex
+import time
+from typing import TYPE_CHECKING, Any
+
+from s2s.config import duration_text
+from s2s.log import Progress
+from s2s_screens.lines import GAP, MovingMeans, UpdateLine, scores, short, valid_line
+from s2s_screens.live import LiveScreen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from s2s import TrainerView
+
+
+class RunLines(Progress):
+    """One line for every log.every updates, one for a validation with its checkpoint, and the summary."""
+
+    def __init__(self, trainer: TrainerView) -> None:
+        super().__init__(trainer)
+        self.directory = trainer.directory
+        self.means = MovingMeans(max(trainer.config.log.every, 1), trainer.train_step.objective.extras)
+        self.mark = time.monotonic()
+        """When the last update, validation or checkpoint ended"""
+        self.pending: Mapping[str, Any] | None = None
+        """A validation whose line is shown with the checkpoint that follows"""
+
+    def update(self, record: Mapping[str, Any]) -> None:
+        """A line if it is due; on a terminal, one that moves with every update."""
+        self._flush()
+        now = time.monotonic()
+        self.means.add(now - self.mark, record)
+        self.mark = now
+        is_due, screen = self.log.is_due(record["step"]), self.log.screen
+        if isinstance(screen, LiveScreen):
+            screen.draw(line := UpdateLine.of(record, self.n_steps, self.means))
+            if is_due:
+                self.log.write(str(line))
+        elif is_due:
+            self.log.show(str(UpdateLine.of(record, self.n_steps, self.means)))
+
+    def validated(self, record: Mapping[str, Any]) -> None:
+        """Loss and scores, whose line is shown with what follows."""
+        self._flush()
+        self.pending = record
+        self.mark = time.monotonic()  # its time does not count as an update's
+
+    def saved(self, path: Path, seconds: float) -> None:
+        """The checkpoint, in the line of the validation of the same step if there was one."""
+        self._flush(f"saved {self.log.shown(path)} ({seconds:.1f} s, verified)")
+        self.mark = time.monotonic()
+
+    def finished(self, summary: Mapping[str, Any]) -> None:
+        """What was done, the best validation, that of the averaged weights, and the command to continue with."""
+        self._flush()
+        done = f"{summary['steps']:,} updates, {short(summary['tokens'])} tokens, {duration_text(summary['seconds'])}"
+        self.log.show(f"done  {done}")
+        best = [record for record in self.log.records("valid") if record.get("best")]
+        if best:
+            self.log.show(f"best  {valid_line({**best[-1], 'best': False})}")
+            for name, signature in best[-1].get("signatures", {}).items():
+                self.log.show(f"      {name}: {signature}")
+        if average := summary.get("average"):
+            self.log.show(GAP.join(["mean", *scores(average), f"saved {self.log.shown(average['path'])}"]))
+        self.log.show(f"next  s2s-generate run={shlex.quote(str(self.directory))} input=FILE")
+
+    def close(self, error: BaseException | None) -> None:
+        """Show a validation that no checkpoint followed."""
+        self._flush()
+
+    def _flush(self, saved: str = "") -> None:
+        """Show the pending validation, with its checkpoint, or the checkpoint alone."""
+        record, self.pending = self.pending, None
+        if text := valid_line(record, saved) if record else saved:
+            self.log.show(text)

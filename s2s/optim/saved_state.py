@@ -1,0 +1,74 @@
+"""An optimizer's state that a checkpoint holds, compared with what the optimizer keeps, before anything steps with it.
+
+A fused kernel reads as many moments as there are weights, whatever the state has.
+"""
+
+from __future__ import annotations
+
+__all__ = ["refuse_other_state"]
+
+import copy
+from collections import defaultdict
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from torch.optim import Optimizer
+
+
+def refuse_other_state(optimizer: Optimizer, state: Mapping[int, Mapping[str, Any]]) -> None:
+    """Raise ValueError naming the first value of `state`, by the number of its parameter, that cannot be its own.
+
+    It is not there, of another shape or type, NaN, or a negative count of steps. A parameter without any state was
+    never stepped, such as a frozen one. Where an optimizer cannot step a small tensor alone, only the numbers are
+    checked.
+    """
+    parameters = [(group, p) for group in optimizer.param_groups for p in group["params"]]
+    examples: dict[tuple[int, int, torch.dtype], dict[str, Any]] = {}
+    for number, (group, p) in enumerate(parameters):
+        saved, kind = state.get(number, {}), (id(group), p.ndim, p.dtype)
+        if not saved:
+            continue
+        if kind not in examples:
+            examples[kind] = _example(optimizer, group, p)
+        for name in {**examples[kind], **saved}:
+            if wrong := _difference(name, examples[kind].get(name), saved.get(name), p):
+                raise ValueError(f"optim.state.{number}.{name} {wrong}")
+
+
+def _example(optimizer: Optimizer, group: Mapping[str, Any], parameter: Tensor) -> dict[str, Any]:
+    """The state of a small parameter of as many dimensions after a step; {} if the optimizer cannot step it."""
+    small = nn.Parameter(torch.zeros(_small_shape(parameter), dtype=parameter.dtype, device=parameter.device))
+    small.grad = torch.zeros_like(small)
+    with suppress(Exception):  # a plugin's may need all of its parameters, or a closure
+        other = copy.copy(optimizer)
+        other.state, other.param_groups = defaultdict(dict), [{**group, "params": [small], "lr": 0.0}]
+        other.step()  # type: ignore[call-overload]
+        return dict(other.state[small])
+    return {}
+
+
+def _small_shape(parameter: Tensor) -> torch.Size:
+    return torch.Size(range(2, 2 + parameter.ndim))
+
+
+def _difference(name: str, example: Any, saved: Any, parameter: Tensor) -> str:
+    """In words, why a saved value is not one such as `example`; "" if it may be, or if there is no example."""
+    if isinstance(saved, Tensor) and saved.is_floating_point() and saved.isnan().any():
+        return "holds NaN"
+    if name == "step" and isinstance(saved, Tensor) and saved.numel() == 1 and saved.item() < 0:
+        return f"is {saved.item()}"
+    if not isinstance(example, Tensor):
+        return ""
+    if not isinstance(saved, Tensor):
+        return "is not there" if saved is None else f"is {str(saved)[:60]!r}"
+    of_parameter = example.shape == _small_shape(parameter)
+    shape = parameter.shape if of_parameter else example.shape
+    if saved.shape != shape and (of_parameter or not example.ndim):  # other shapes may depend on the parameter's
+        return f"is {list(saved.shape)} instead of {list(shape)}"
+    return f"is {saved.dtype} instead of {example.dtype}" if saved.dtype != example.dtype else ""

@@ -1,0 +1,87 @@
+"""Who follows a run, in which order, and how it ends for them."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sorting_runs import train
+
+from s2s import Observer
+from s2s.log import Progress
+from s2s.training import Trainer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Noting(Observer):
+    """Writes down how training ended."""
+
+    def __init__(self, heard: list[Any], name: str, raised: Exception | None = None) -> None:
+        self.heard, self.name, self.raised = heard, name, raised
+
+    def close(self, error: BaseException | None) -> None:
+        self.heard.append((self.name, error))
+        if self.raised:
+            raise self.raised
+
+
+class Lines(Progress):
+    """A plugin's lines."""
+
+    def __init__(self) -> None:
+        pass
+
+
+def trainer(log: Observer, *found: Observer) -> Any:
+    """With a hook that gives these observers; hooks answer with the plugin that was loaded last first."""
+    hook = SimpleNamespace(s2s_observe=lambda trainer: list(reversed(found)))
+    return SimpleNamespace(hook=hook, log=log, config=SimpleNamespace(train=SimpleNamespace(steps=3)))
+
+
+def test_the_log_is_first_lines_are_second_and_others_follow_as_they_were_loaded() -> None:
+    log, one, two, lines = Noting([], "log"), Noting([], "one"), Noting([], "two"), Lines()
+    followed = trainer(log, one, lines, two)
+    with Trainer.observed(followed):
+        assert followed.observers == [log, lines, one, two]
+
+
+def test_without_a_plugin_the_core_writes_lines() -> None:
+    followed = trainer(Noting([], "log"))
+    with Trainer.observed(followed):
+        assert [type(observer) for observer in followed.observers] == [Noting, Progress]
+
+
+def test_all_are_closed_with_the_error_the_log_last_though_one_of_them_fails() -> None:
+    heard: list[Any] = []
+    broken = Noting(heard, "broken", OSError("no network"))
+    followed = trainer(Noting(heard, "log"), Noting(heard, "one"), broken)
+    ended = ValueError("ended")
+
+    def run() -> None:
+        with Trainer.observed(followed):
+            raise ended
+
+    with pytest.raises(OSError, match="no network"):
+        run()
+    assert heard[0] == ("broken", ended)
+    assert [name for name, _ in heard] == ["broken", "one", "log"]
+    assert all(error is not None for _, error in heard)
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "name"), [("signal", 75, "Preempted"), ("nan", 1, "S2SError"), ("none", 0, None)]
+)
+def test_an_observer_hears_what_ends_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, code: int, name: str | None
+) -> None:
+    monkeypatch.setenv("WATCH", str(tmp_path / "heard"))
+    monkeypatch.setenv("SIGNAL", "TERM updating 2" if kind == "signal" else "none")
+    monkeypatch.setenv("SPOIL", "1 2" if kind == "nan" else "")
+    assert train(tmp_path / "a", "train.steps=4", "valid.every=0", "train.max_bad=2") == code
+    *others, last = map(json.loads, (tmp_path / "heard").read_text().splitlines())
+    assert (last["hook"], last["error"]) == ("close", name)
+    assert ("finished" in [line["hook"] for line in others]) == (code == 0)
