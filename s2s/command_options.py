@@ -68,14 +68,15 @@ def refuse_misfit(new: AddedOptions, before: Sequence[AddedOptions]) -> None:
 
 def with_added(config: type[T], added: Iterable[type]) -> type[T]:
     """A dataclass of options with those that were added to it and to its sections; itself if there are none."""
-    return _whole(config, tuple(added))
+    whole: type[T] = _whole(config, tuple(added))
+    return whole
 
 
 @cache
-def _whole(config: type[T], added: tuple[type, ...]) -> type[T]:
+def _whole(config: Any, added: tuple[type, ...]) -> Any:
     """The last that was added stands first in the order of methods, so that its options are listed last."""
     hints = get_type_hints(config)
-    inner = {item.name: hints[item.name] for item in fields(config) if item.default_factory is hints[item.name]}  # type: ignore[arg-type]
+    inner = {item.name: hints[item.name] for item in fields(config) if item.default_factory is hints[item.name]}
     whole = {name: _whole(section, added) for name, section in inner.items() if is_dataclass(section)}
     changed = [(name, section) for name, section in whole.items() if section is not inner[name]]
     own = [one for one in reversed(added) if command_of(one) is config]
