@@ -74,11 +74,15 @@ class Observer:
 
 
 class Hooks:
-    """Every hook that a plugin may implement."""
+    """Every hook that a plugin may implement.
+
+    A `config` has the options that all loaded plugins add to its command: an implementation may declare it as its own
+    dataclass of options.
+    """
 
     @hookspec
     def s2s_register(self, registry: Registry) -> None:
-        """Add architectures, tasks, objectives, optimizers, schedules, searches, metrics, recipes, corpora, presets."""
+        """Add entries of groups, such as architectures, searches and metrics, presets, and options of commands."""
 
     @hookspec
     def s2s_operators(self) -> str | None:
@@ -175,13 +179,12 @@ class Hooks:
     ) -> Sequence[tuple[str, str]] | None:
         """Check a new model, set or freeze weights, on every rank; gives topics and facts for the first screen."""
 
-    @hookspec
-    def s2s_fit_batch(self, config: Config, train_step: Any, corpora: Sequence[Any], directory: Path) -> Iterable[str]:
-        """Replace train.tokens=auto and train.micro_tokens=auto by numbers, on every rank; lines for the first screen.
+    @hookspec(firstresult=True)
+    def s2s_fit_batch(self, config: Config, train_step: Any, corpora: Sequence[Any], directory: Path) -> Any:
+        """Numbers for train.tokens=auto and train.micro_tokens=auto, an `s2s.training.BatchPlan`, on every rank.
 
         `train_step` is a `s2s.training.TrainStep` before its first update, `corpora` those of training.
         """
-        return ()
 
     @hookspec
     def s2s_facts(self, trainer: TrainerView, seconds: float | None) -> Iterable[tuple[str, str]]:

@@ -68,7 +68,7 @@ def _register(
     plugin = load()
     if manager.is_registered(plugin):
         raise PluginError(f"this is plugin '{manager.get_name(plugin)}', which is already there")
-    before = dict(registry.entries), dict(registry.presets), dict(registry.groups)
+    before = dict(registry.entries), dict(registry.presets), dict(registry.groups), list(registry.added)
     registry.plugin, registry.packages[name] = name, origin
     try:
         _refuse_misspelt_hooks(name, plugin)
@@ -77,7 +77,7 @@ def _register(
         if hasattr(plugin, "s2s_register"):
             plugin.s2s_register(registry)
     except BaseException:
-        registry.entries, registry.presets, registry.groups = before
+        registry.entries, registry.presets, registry.groups, registry.added = before
         if manager.has_plugin(name):
             manager.unregister(name=name)
         raise
@@ -122,7 +122,7 @@ def _installed(registry: Registry) -> Iterator[tuple[EntryPoint, str]]:
     found = [(names[p.dist] == "s2s-toolkit", p, origins[p.dist] if p.dist else p.value) for p in points]
     for is_shipped, point, origin in sorted(found, key=lambda f: (not f[0], f[1].name, f[2])):
         if point.name in blocked or (only_shipped and not is_shipped):
-            registry.blocked.append(point.name)
+            registry.blocked[point.name] = point.module
         else:
             yield point, origin
 

@@ -13,8 +13,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from s2s.command_options import AddedOptions, refuse_misfit, with_added
 from s2s.errors import PluginError, did_you_mean
 
 GROUPS = {
@@ -38,7 +39,7 @@ SERVICES = {
     "screen": "what a run shows: factory(config) -> s2s.log.Screen",
     "strategy": "how processes share a model: factory(config, world, dtype) -> s2s.distributed.Strategy",
     "inference_engine": "another program that runs an exported model: "
-    "factory(folder, run, config, search config, device) -> s2s.decoding.Search with describe()",
+    "factory(s2s.generation.EngineInput) -> s2s.decoding.Search with describe()",
 }
 """Groups that are no section of a configuration: tasks and commands look their entries up by name."""
 
@@ -54,6 +55,7 @@ class Choice:
 
 
 Factory = Callable[..., Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -96,10 +98,12 @@ class Registry:
         """The groups and their contracts: those of a configuration, and those that plugins have opened."""
         self.entries: dict[tuple[str, str], Entry] = {}
         self.presets: dict[tuple[str, str], Preset] = {}
+        self.added: list[AddedOptions] = []
+        """Options of commands that plugins add"""
         self.broken: dict[str, str] = {}
         """Plugins that could not be loaded, with the reason in one line."""
-        self.blocked: list[str] = []
-        """Plugins left out because S2S_BLOCK_PLUGINS names them."""
+        self.blocked: dict[str, str] = {}
+        """Plugins left out because S2S_BLOCK_PLUGINS names them, with their modules."""
         self.plugin = "s2s"
         """The plugin that is registering now; set by `load_plugins`."""
         self.packages: dict[str, str] = {}
@@ -123,6 +127,19 @@ class Registry:
         self._refuse_config(group, name, config)
         self._refuse_clash(self.entries, group, name)
         self.entries[group, name] = Entry(group, name, config, factory, self.plugin)
+
+    def options(self, config: type) -> None:
+        """Add options to a command: the fields of a dataclass that derives from the command's own, as GenerateConfig.
+
+        To add options to a section, such as train, derive from the section's.
+        """
+        new = AddedOptions(config, self.plugin)
+        refuse_misfit(new, self.added)
+        self.added.append(new)
+
+    def with_options(self, config: type[T]) -> type[T]:
+        """The config of a command with the options that plugins have added to it and to its sections."""
+        return with_added(config, (one.config for one in self.added))
 
     def preset(self, group: str, name: str, source: Path | Mapping[str, Any]) -> None:
         """Register a preset of `group`, or of "experiment"."""

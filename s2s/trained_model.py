@@ -14,9 +14,9 @@ import torch
 
 from s2s.batch import make_batch
 from s2s.compose import arguments_of, compose
-from s2s.config import GenerateConfig
+from s2s.config import OF_FILES, OF_MODELS, GenerateConfig, options_marked
 from s2s.errors import ConfigError, DataError
-from s2s.generation import MODEL_OPTIONS, load_ready, score
+from s2s.generation import load_ready, score
 from s2s.metrics import build_metrics
 from s2s.model import AttentionMap, evaluating
 from s2s.task import Example
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from s2s.metrics import Score
     from s2s.plugin import Plugins
     from s2s.task import Side
-
-FILE_OPTIONS = ("input", "output", "input_format", "format", "shard", "resume")
-"""Options of s2s-generate that say where texts come from and go to"""
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,9 @@ class TrainedModel:
     def __init__(self, arguments: Sequence[str], plugins: Plugins) -> None:
         """`arguments`: those of s2s-generate."""
         self._arguments, self._plugins = list(arguments), plugins
-        _refuse_options(self._arguments, FILE_OPTIONS, "inputs are given, and outputs returned, as texts")
+        schema = plugins.registry.with_options(GenerateConfig)
+        self._of_files, self._of_models = options_marked(schema, OF_FILES), options_marked(schema, OF_MODELS)
+        _refuse_options(self._arguments, self._of_files, "inputs are given, and outputs returned, as texts")
         given = compose(GenerateConfig, [*self._arguments, "format=jsonl"], plugins).config
         self._nbest, self._ready = given.nbest, load_ready(given, plugins)
         self._generators: dict[tuple[str, ...], Generator] = {}
@@ -92,8 +91,8 @@ class TrainedModel:
 
     def generator(self, **options: Any) -> Generator:
         """What `generate` calls, with its counts of inputs and outputs; made once for each choice of options."""
-        _refuse_options(options, FILE_OPTIONS, "inputs are given, and outputs returned, as texts")
-        _refuse_options(options, MODEL_OPTIONS, "it concerns the models; give it to s2s.load")
+        _refuse_options(options, self._of_files, "inputs are given, and outputs returned, as texts")
+        _refuse_options(options, self._of_models, "it concerns the models; give it to s2s.load")
         given = arguments_of(GenerateConfig, options)
         key = tuple(given)
         if key not in self._generators:

@@ -75,7 +75,7 @@ def test_a_plugin_of_the_page_loads_alone(here: Path, name: str) -> None:
     before = load_plugins().registry
     registry = load_plugins([name]).registry
     brought = [e for key, e in {**registry.entries, **registry.presets}.items() if key not in before.entries]
-    assert any(e.plugin == name for e in brought) == ("s2s_register" in FILES[name])
+    assert any(e.plugin == name for e in [*brought, *registry.added]) == ("s2s_register" in FILES[name])
 
 
 def test_the_task_of_the_page_keeps_its_contract(here: Path) -> None:
@@ -115,6 +115,11 @@ def test_all_plugins_of_the_page_train_together(here: Path, capsysbinary: pytest
     assert generate.main([plugins, "run=strange", "input=in.txt", *written]) == 0
     with gzip.open(here / "out.gz", "rt") as zipped:
         assert [line.split(" ||| ")[0] for line in zipped] == ["0", "1", "2"]
+    ranked = ["search=beam", "nbest=4", "format=tsv", "token_reward=100", "--quiet"]
+    assert generate.main([plugins, "run=strange", "input=in.txt", *ranked]) == 0
+    outputs = [line.split("\t")[1] for line in capsysbinary.readouterr().out.decode().splitlines()[:4]]
+    assert sorted(outputs, key=len, reverse=True) == outputs
+    assert len({len(output) for output in outputs}) > 1
     (here / "ref.txt").write_text("cba\n\nbb\n")
     assert score.main([plugins, "task=spelling", "task.train=x.tsv", "hyp=in.txt", "ref=ref.txt", "metrics=exact"]) == 0
     assert b"exact|nrefs:1|bs:1000|seed:12345\n  in.txt   66.67  [" in capsysbinary.readouterr().out

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from s2s import Seq2Seq, Task
-    from s2s.config import GenerateConfig
+    from s2s_alignment import AlignmentOptions
 
 Pair = tuple[Sequence[int], Sequence[int]]
 
@@ -32,9 +32,9 @@ Pair = tuple[Sequence[int], Sequence[int]]
 class AttentionStage(OutputStage):
     """Adds source positions to outputs, and ranks them anew by coverage."""
 
-    follows = ("attention",)
+    aligns = True
 
-    def __init__(self, model: Seq2Seq, task: Task, device: torch.device, config: GenerateConfig) -> None:
+    def __init__(self, model: Seq2Seq, task: Task, device: torch.device, config: AlignmentOptions) -> None:
         """Raises ConfigError, before anything is decoded, if the model gives no attention."""
         self.model, self.task, self.device, self.config = model, task, device, config
         asked = self.config.needs_attention

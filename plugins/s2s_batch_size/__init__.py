@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["s2s_fit_batch"]
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from s2s import hookimpl
@@ -14,21 +15,20 @@ if TYPE_CHECKING:
 
     from s2s.config import Config
     from s2s.data import MappedCorpus
-    from s2s.training import TrainStep
+    from s2s.training import BatchPlan, TrainStep
 
 
 @hookimpl
-def s2s_fit_batch(config: Config, train_step: TrainStep, corpora: Sequence[MappedCorpus], directory: Path) -> list[str]:
-    """Replace both by numbers, and refuse micro-batches that memory no longer holds."""
+def s2s_fit_batch(config: Config, train_step: TrainStep, corpora: Sequence[MappedCorpus], directory: Path) -> BatchPlan:
+    """Numbers for both, and a check that refuses micro-batches that memory no longer holds."""
+    from s2s.training import BatchPlan
     from s2s_batch_size.batch_size import find_batch_size
     from s2s_batch_size.memory_guard import MemoryGuard
     from s2s_batch_size.memory_trials import longest_pair
     from s2s_batch_size.micro_batch import find_micro_tokens
 
     guard = MemoryGuard()
-    train_step.check_memory = guard.check
-    found = [
-        find_batch_size(config.train, train_step, config.data.max_len, directory),
-        find_micro_tokens(config, train_step, guard, longest_pair(corpora), directory),
-    ]
-    return [line for line in found if line]
+    tokens, of_batch = find_batch_size(train_step, guard, config.data.max_len, directory)
+    config = replace(config, train=replace(config.train, tokens=tokens))
+    micro_tokens, of_part = find_micro_tokens(config, train_step, guard, longest_pair(corpora), directory)
+    return BatchPlan(tokens, micro_tokens, guard.check, [line for line in (of_batch, of_part) if line])

@@ -21,8 +21,8 @@ from s2s_batch_size.memory_trials import MemoryTrials
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from s2s.config import TrainConfig
     from s2s.training import TrainStep
+    from s2s_batch_size.memory_guard import MemoryGuard
 
 SAFE = 0.8
 """Share of the free memory that is used: validation, other programs and fragmentation need the rest"""
@@ -36,29 +36,29 @@ OPTIMIZER_STATE = 2
 """Numbers that Adam keeps per parameter; trials make no optimizer step, so they are not allocated yet"""
 
 
-def find_batch_size(config: TrainConfig, train_step: TrainStep, longest: int, folder: Path) -> str:
-    """Replace train.tokens=auto by a number; a line for the header, or "" if a number was given.
+def find_batch_size(train_step: TrainStep, guard: MemoryGuard, longest: int, folder: Path) -> tuple[int, str]:
+    """The number for train.tokens, and a line for the header: "" if the number was given.
 
     A resumed run reads the number from `folder`. longest: tokens of a pair's longer side, eos counted.
     """
-    if config.tokens != "auto":
-        return ""
-    world, path = train_step.world, folder / "tokens.json"
+    world, path, given = train_step.world, folder / "tokens.json", train_step.config
+    if given.tokens != "auto":
+        return given.n_tokens, ""
     if path.is_file():
-        config.tokens = read_run_record(path, "tokens")["tokens"]
-        return f"train.tokens={config.tokens:,}, found by the batch-size finder when the run began"
-    n = min(world.all_gather(tokens_per_rank(config, train_step, longest)))
-    config.tokens = n * world.size
+        tokens: int = read_run_record(path, "tokens")["tokens"]
+        return tokens, f"train.tokens={tokens:,}, found by the batch-size finder when the run began"
+    tokens = min(world.all_gather(tokens_per_rank(train_step, guard, longest))) * world.size
     if world.is_main:
-        write_file(path, dump_record({"tokens": config.tokens}))
+        write_file(path, dump_record({"tokens": tokens}))
     world.barrier()
-    return f"train.tokens={config.tokens:,}, for which {SAFE:.0%} of the free memory suffices by the batch-size finder"
+    how = f"for which {SAFE:.0%} of the free memory suffices by the batch-size finder"
+    return tokens, f"train.tokens={tokens:,}, {how}"
 
 
-def tokens_per_rank(config: TrainConfig, train_step: TrainStep, longest: int) -> int:
+def tokens_per_rank(train_step: TrainStep, guard: MemoryGuard, longest: int) -> int:
     """Tokens a side that this rank can train on at once."""
     side = [train_step.vocab.unk] * (longest - 1)
-    trials = MemoryTrials(config, train_step, (side, side))
+    trials = MemoryTrials(train_step, guard, (side, side))
     room = SAFE * (free_memory(train_step.world.device) - OPTIMIZER_STATE * trials.gradients)
     n = int(min(room / _bytes_per_token(trials, room), MOST)) // MULTIPLE * MULTIPLE
     if n < longest:

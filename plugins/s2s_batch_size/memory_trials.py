@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from s2s.backend import release_freed_memory
-from s2s.training import is_memory_error
+from s2s.training import BatchPlan, is_memory_error
 from s2s_batch_size.peak_memory import PeakMemory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from s2s.config import TrainConfig
     from s2s.data import MappedCorpus
     from s2s.training import TrainStep
+    from s2s_batch_size.memory_guard import MemoryGuard
 
 Pair = tuple[Any, Any]
 """Ids of a source and of its target, lists or arrays, without eos"""
@@ -28,8 +28,8 @@ BLOCK, N_BLOCKS = 1 << 20, 8
 class MemoryTrials:
     """Trials with copies of one pair, the longest that a run may meet: it takes the most memory per token."""
 
-    def __init__(self, train: TrainConfig, train_step: TrainStep, pair: Pair) -> None:
-        self.train, self.step, self.pair = train, train_step, pair
+    def __init__(self, train_step: TrainStep, guard: MemoryGuard, pair: Pair) -> None:
+        self.step, self.guard, self.pair = train_step, guard, pair
         self.longest = max(map(len, pair)) + 1
         """Tokens of the pair's longer side, eos counted"""
         self.gradients = sum(p.numel() * p.element_size() for p in train_step.parameters)
@@ -43,16 +43,14 @@ class MemoryTrials:
     def peak(self, n_pairs: int) -> int | None:
         """Peak memory of a gradient of so many pairs on every rank; None if the memory of one did not suffice."""
         pairs = [self.pair] * n_pairs * self.step.world.size
-        tokens, self.train.tokens = self.train.tokens, len(pairs) * self.longest
+        plan = BatchPlan(len(pairs) * self.longest, self.step.config.n_micro_tokens, self.guard.check)
         try:
             with PeakMemory(self.step.world.device) as peak:
-                sufficed = self.step.trial(pairs)
+                sufficed = self.step.trial(pairs, plan)
         except (RuntimeError, MemoryError) as error:
             if not is_memory_error(error):
                 raise
             sufficed = False
-        finally:
-            self.train.tokens = tokens
         return peak.bytes if sufficed else None
 
 

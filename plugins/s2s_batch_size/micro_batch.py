@@ -42,7 +42,7 @@ DECODING_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True)
-class Room:
+class UsableMemory:
     """Bytes of memory that this process may use."""
 
     free: int
@@ -56,35 +56,36 @@ class Room:
         return FREE_MEMORY_SHARE * self.free - self.fixed
 
 
-def find_micro_tokens(config: Config, train_step: TrainStep, guard: MemoryGuard, pair: Pair, folder: Path) -> str:
-    """Replace train.micro_tokens=auto by a number, or by None where a batch fits whole; a line for the header.
+def find_micro_tokens(
+    config: Config, train_step: TrainStep, guard: MemoryGuard, pair: Pair, folder: Path
+) -> tuple[int | None, str]:
+    """The number for train.micro_tokens, None where a batch fits whole, and a line for the header.
 
     "" if there is nothing to find. A resumed run reads the answer from `folder`. pair: the longest, for the trials.
     """
     train, world, path = config.train, train_step.world, folder / FILE
     if train.micro_tokens != "auto":
-        return ""
+        return train.n_micro_tokens, ""
     if path.is_file():
         found = read_run_record(path, "micro_tokens", "bytes_per_token")
-        train.micro_tokens, guard.bytes_per_token = found["micro_tokens"], found["bytes_per_token"]
-        return f"{_at_once(train.n_micro_tokens)}, as found when the run began"
+        guard.bytes_per_token = found["bytes_per_token"]
+        return found["micro_tokens"], f"{_at_once(found['micro_tokens'])}, as found when the run began"
     if not _can_try(train, train_step):
-        train.micro_tokens = None
-        return ""
-    trials = MemoryTrials(train, train_step, pair)
-    room = _room(config, trials)
+        return None, ""
+    trials = MemoryTrials(train_step, guard, pair)
+    memory = _usable_memory(config, trials)
     whole = max(-(-train.n_tokens // world.size), trials.longest)
-    per_token = _bytes_per_token(trials, room, whole)
-    n = min(world.all_gather(int(min(room.left / per_token, whole))))
+    per_token = _bytes_per_token(trials, memory, whole)
+    n = min(world.all_gather(int(min(memory.left / per_token, whole))))
     if n < trials.longest:
-        raise _nothing_fits(config, room, per_token * trials.longest)
-    train.micro_tokens = None if n >= whole else n
+        raise _nothing_fits(config, memory, per_token * trials.longest)
+    micro_tokens = None if n >= whole else n
     guard.bytes_per_token = per_token
     if world.is_main:
-        write_file(path, dump_record({"micro_tokens": train.micro_tokens, "bytes_per_token": per_token}))
+        write_file(path, dump_record({"micro_tokens": micro_tokens, "bytes_per_token": per_token}))
     world.barrier()
-    need = math.ceil(10 * (room.fixed + per_token * n) / GIB) / 10  # rounded up, since it is a bound
-    return f"{_at_once(train.n_micro_tokens)}: at most {need:.1f} of {room.free / GIB:.1f} GiB that are free"
+    need = math.ceil(10 * (memory.fixed + per_token * n) / GIB) / 10  # rounded up, since it is a bound
+    return micro_tokens, f"{_at_once(micro_tokens)}: at most {need:.1f} of {memory.free / GIB:.1f} GiB that are free"
 
 
 def _can_try(train: TrainConfig, train_step: TrainStep) -> bool:
@@ -98,7 +99,7 @@ def _at_once(micro_tokens: int | None) -> str:
     return "a batch at once" if micro_tokens is None else f"{micro_tokens:,} tokens a side at once"
 
 
-def _bytes_per_token(trials: MemoryTrials, room: Room, whole: int) -> float:
+def _bytes_per_token(trials: MemoryTrials, memory: UsableMemory, whole: int) -> float:
     """An upper bound of what a token a side takes, where a batch has `whole` of them; inf: no pair fits."""
     n_before, peak_before = 0, trials.before
     n_pairs = max(min(FIRST_TRIAL_TOKENS, whole) // trials.longest, 1)
@@ -109,31 +110,32 @@ def _bytes_per_token(trials: MemoryTrials, room: Room, whole: int) -> float:
         n = n_pairs * trials.longest
         slope = (peak - peak_before) / (n - n_before) if n_before else 0.0
         bound = max((peak - trials.before - trials.gradients) / n, slope, 1.0)
-        fits = room.left / bound
+        fits = memory.left / bound
         is_loose = fits < whole and TRIAL_GRANULARITY * n < min(fits, whole)
         if not trials.step.world.any_true(is_loose):  # a trial is one of all ranks
             return bound
         n_pairs, n_before, peak_before = 2 * n_pairs, n, peak
-    return room.left / n_before if n_before else math.inf  # the trial before is known to fit
+    return memory.left / n_before if n_before else math.inf  # the trial before is known to fit
 
 
-def _room(config: Config, trials: MemoryTrials) -> Room:
+def _usable_memory(config: Config, trials: MemoryTrials) -> UsableMemory:
     """The memory there is; ConfigError if parameters and optimizer, or decoding in validation, do not fit."""
     world, gradients = trials.step.world, trials.gradients
     on_cpu, n_means = world.device.type == "cpu", 1 if config.train.ema else 0
     # gradients, the optimizer's two moments, their EMA; on a CPU copies, from which a checkpoint is written
     n_copies = 1 + 2 + n_means + (3 + n_means if on_cpu else 0)
-    room = Room(free_memory(world.device), n_copies * gradients)
+    memory = UsableMemory(free_memory(world.device), n_copies * gradients)
     decoding = DECODING_BYTES + on_cpu * gradients if config.valid.score else 0  # in the place of a micro-batch
-    if world.any_true(room.left <= 0 or room.free - room.fixed < decoding):
-        raise _nothing_fits(config, room, 0)
-    return room
+    if world.any_true(memory.left <= 0 or memory.free - memory.fixed < decoding):
+        raise _nothing_fits(config, memory, 0)
+    return memory
 
 
-def _nothing_fits(config: Config, room: Room, need: float) -> ConfigError:
+def _nothing_fits(config: Config, memory: UsableMemory, need: float) -> ConfigError:
     limit = f" ({available_memory().limit} leaves no more)" if config.train.device != "cuda" else ""
     return ConfigError(
-        f"too little memory: {room.free / GIB:.1f} GiB are free{limit}; gradients, optimizer and checkpoint copies "
-        f"of arch={config.arch.name} take {room.fixed / GIB:.1f} GiB, and the longest pair {need / GIB:.1f} GiB more. "
-        "Give a smaller model, a smaller data.max_len, train.activations=recompute, or more memory"
+        f"too little memory: {memory.free / GIB:.1f} GiB are free{limit}; gradients, optimizer and checkpoint "
+        f"copies of arch={config.arch.name} take {memory.fixed / GIB:.1f} GiB, and the longest pair "
+        f"{need / GIB:.1f} GiB more. Give a smaller model, a smaller data.max_len, "
+        "train.activations=recompute, or more memory"
     )

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from s2s import ConfigError, load_plugins
-from s2s.cli import guard
+from s2s.cli import guard, refuse_blocked
 from s2s_completion.scripts import SCRIPTS
 from s2s_completion.words import words_of_commands
 
@@ -38,5 +38,7 @@ def _run(argv: Sequence[str]) -> int:
     shell, *rest = argv
     if shell not in SCRIPTS or rest:
         raise ConfigError(f"{' '.join(argv)}: expected one of {', '.join(SCRIPTS)}")
-    print(SCRIPTS[shell](words_of_commands(load_plugins().registry)), end="")
+    plugins = load_plugins()
+    refuse_blocked(_run, plugins)
+    print(SCRIPTS[shell](words_of_commands(plugins.registry)), end="")
     return 0

@@ -37,7 +37,7 @@ def _words(command: str, module: ModuleType, registry: Registry) -> set[str]:
     for schema in vars(module).values():
         heading = (getattr(schema, "__doc__", None) or "").partition(":")[0].split()
         if isinstance(schema, type) and is_dataclass(schema) and heading[:1] == [command]:
-            words |= {*FLAGS, *heading[1:], *_of_schema(schema, registry)}
+            words |= {*FLAGS, *heading[1:], *_of_schema(registry.with_options(schema), registry)}
     return words
 
 

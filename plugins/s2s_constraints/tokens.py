@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s import Task
-    from s2s.config import GenerateConfig
     from s2s.decoding import FixedWidthConstraint
+    from s2s_constraints import ConstraintOptions
 
 NONE = -1
 """Marks positions without a token"""
@@ -27,7 +27,7 @@ NGRAM_WINDOW = 512
 """How many tokens back `NoRepeatNgram` looks: the same for every source, so that states can be concatenated"""
 
 
-def token_constraints(config: GenerateConfig, task: Task) -> list[FixedWidthConstraint]:
+def token_constraints(config: ConstraintOptions, task: Task) -> list[FixedWidthConstraint]:
     """What the options ask for."""
     vocab = task.vocab
     found: list[FixedWidthConstraint] = []

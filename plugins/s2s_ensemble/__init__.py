@@ -5,22 +5,48 @@
 
 from __future__ import annotations
 
-__all__ = ["s2s_load_models"]
+__all__ = ["FusionOptions", "s2s_load_models", "s2s_register"]
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from s2s import hookimpl
+from s2s import Registry, hookimpl
+from s2s.config import NEUTRAL, OF_MODELS, GenerateConfig, at_least, refuse_outside, refuse_unused
 
 if TYPE_CHECKING:
     import torch
 
     from s2s import Plugins
-    from s2s.config import GenerateConfig
     from s2s.generation import Models
+
+OF_WEIGHTS = OF_MODELS | NEUTRAL
+"""What identifies the language model's weights is in `Models.made_of`."""
+
+
+@dataclass(kw_only=True)
+class FusionOptions(GenerateConfig):
+    """A language model beside the models."""
+
+    fusion: str = field(default="", metadata=OF_WEIGHTS)
+    """Shallow fusion: run of task=language_model, with the same vocabulary, whose log-probabilities are added."""
+    fusion_weight: float = field(default=0.3, metadata=OF_WEIGHTS)
+    """Factor on the language model's log-probabilities."""
+    fusion_checkpoint: str = field(default="auto", metadata=OF_WEIGHTS)
+    """Checkpoint of the language model, as `checkpoint`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_outside("", self, fusion_weight=at_least(0))
+        refuse_unused(self, "fusion_checkpoint", "fusion", self.fusion)
 
 
 @hookimpl
-def s2s_load_models(config: GenerateConfig, plugins: Plugins, device: torch.device) -> Models | None:
+def s2s_register(registry: Registry) -> None:
+    registry.options(FusionOptions)
+
+
+@hookimpl
+def s2s_load_models(config: FusionOptions, plugins: Plugins, device: torch.device) -> Models | None:
     """What `run`, `checkpoint` and `fusion` name; None if it is a single model."""
     from s2s_ensemble.models import load_models, names_of
 

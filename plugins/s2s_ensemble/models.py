@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     import torch
 
     from s2s import Plugins
-    from s2s.config import GenerateConfig
     from s2s.run import Run
+    from s2s_ensemble import FusionOptions
 
 
 def load_models(
-    names: Sequence[tuple[str, str]], config: GenerateConfig, plugins: Plugins, device: torch.device
+    names: Sequence[tuple[str, str]], config: FusionOptions, plugins: Plugins, device: torch.device
 ) -> Models:
     """The runs and checkpoints of `names` as one model, with the language model that `fusion` names."""
     directories = [find_run(name) for name, _ in names]
@@ -49,7 +49,7 @@ def load_models(
     return Models(first, directory, fused, [*members, beside.model], made_of, description)
 
 
-def names_of(config: GenerateConfig) -> list[tuple[str, str]]:
+def names_of(config: FusionOptions) -> list[tuple[str, str]]:
     """Every member's run and checkpoint; of either, one may stand for all."""
     runs, checkpoints = (value if isinstance(value, list) else [value] for value in (config.run, config.checkpoint))
     n = max(len(runs), len(checkpoints))
@@ -62,7 +62,7 @@ def names_of(config: GenerateConfig) -> list[tuple[str, str]]:
     return list(zip(runs * (n // len(runs)), checkpoints * (n // len(checkpoints)), strict=True))
 
 
-def _source(config: GenerateConfig, run: Run) -> list[int]:
+def _source(config: FusionOptions, run: Run) -> list[int]:
     """The ids with eos that stand for every source: a language model's task knows no other."""
     one, other = run.task.encode_source(["", "a"])  # two letters may both be unknown, and so be one token
     if one != other:

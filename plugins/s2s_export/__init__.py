@@ -6,13 +6,13 @@ An architecture gives its model in the intermediate representation (group `inter
 
 from __future__ import annotations
 
-__all__ = ["ExportConfig", "ExportInput", "ExportedModel", "Exporter", "s2s_register"]
+__all__ = ["ExportConfig", "ExportInput", "ExportedModel", "Exporter", "InferenceOptions", "s2s_register"]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from s2s import Choice, Registry, hookimpl
-from s2s.config import at_least, refuse_outside
+from s2s import Choice, ConfigError, Registry, hookimpl
+from s2s.config import NEUTRAL, OF_MODELS, GenerateConfig, at_least, refuse_outside
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,6 +48,19 @@ class ExportConfig:
 
     def __post_init__(self) -> None:
         refuse_outside("", self, sentences=at_least(1))
+
+
+@dataclass(kw_only=True)
+class InferenceOptions(GenerateConfig):
+    """The exported model of backend=ctranslate2."""
+
+    exported: str = field(default="", metadata=OF_MODELS | NEUTRAL)
+    """Folder of the exported model; empty: export/BACKEND in the run's directory."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.exported and self.backend == "native":
+            raise ConfigError(f"exported={self.exported} is a model for another backend; give backend=ctranslate2")
 
 
 class ExportInput(NamedTuple):
@@ -90,6 +103,7 @@ class Exporter(Protocol):
 @hookimpl
 def s2s_register(registry: Registry) -> None:
     """The formats, and CTranslate2 as a backend of s2s-generate."""
+    registry.options(InferenceOptions)
     registry.group("exporter", "a format of s2s-export: factory(config) -> s2s_export.Exporter")
     registry.add("exporter", "ctranslate2", Choice, "s2s_export.ctranslate2:CTranslate2Exporter")
     registry.add("exporter", "hf", Choice, "s2s_export.marian:MarianExporter")

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["ExportedSearch", "open_export"]
 
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,23 +20,26 @@ from s2s.decoding import (
     max_output_length,
 )
 from s2s.io import sha256
+from s2s_export import InferenceOptions
 from s2s_export.ctranslate2 import FORBIDDEN, CTranslate2Model
 from s2s_export.export import read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-    from s2s import Choice, Seq2Seq, Task
+    from s2s import Choice, Seq2Seq
     from s2s.config import GenerateConfig
     from s2s.decoding import SearchRequest
-    from s2s.run import Run
+    from s2s.generation import EngineInput
 
 COMPUTE = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
-def open_export(folder: Path, run: Run, config: GenerateConfig, chosen: Choice, device: torch.device) -> ExportedSearch:
+def open_export(given: EngineInput) -> ExportedSearch:
     """The search of a run's exported checkpoint; raises ConfigError for options that it does not support."""
+    config, chosen, run = given.config, given.search, given.run
+    assert isinstance(config, InferenceOptions)
+    folder = Path(config.exported) if config.exported else given.directory / "export" / config.backend
     manifest, checkpoint = read_manifest(folder), run.checkpoint_path
     if manifest.get("checkpoint_sha256") != sha256(checkpoint / "MANIFEST.json"):
         raise CheckpointError(
@@ -43,9 +47,13 @@ def open_export(folder: Path, run: Run, config: GenerateConfig, chosen: Choice, 
             f"run={config.run} checkpoint={checkpoint.name}, or give checkpoint={manifest.get('checkpoint')}"
         )
     _refuse_unsupported(config, chosen)
-    _refuse_constraint(config, run.task)
+    if given.constraint is not None:
+        raise ConfigError(
+            "backend=ctranslate2 cannot keep to what the task, min_len, no_repeat_ngram_size or bad_words allow; "
+            "leave these out and give constrained=false, or backend=native"
+        )
     compute = "int8" if config.quantization == "int8" else COMPUTE[config.precision]
-    exported = CTranslate2Model(folder, compute_type=compute, device=device.type, intra_threads=config.threads)
+    exported = CTranslate2Model(folder, compute_type=compute, device=given.device.type, intra_threads=config.threads)
     if config.max_source > exported.n_positions and not run.model.max_len:
         raise ConfigError(f"max_source={config.max_source}: the exported model has {exported.n_positions} positions")
     assert isinstance(chosen, BeamConfig | GreedyConfig)
@@ -60,21 +68,10 @@ def _refuse_unsupported(config: GenerateConfig, chosen: Choice) -> None:
         raise ConfigError(
             f"search.num_beam_groups={n_groups}: backend=ctranslate2 has no groups; give search.num_beam_groups=1"
         )
-    if config.workers != 1:
-        raise ConfigError(f"backend=ctranslate2 has threads of its own: give threads={config.workers} and no workers")
     if "log_probs" in config.fields:
         raise ConfigError("backend=ctranslate2 has no log_probs of tokens; leave them out of fields")
     if isinstance(chosen, BeamConfig) and config.nbest > chosen.beam:
         raise ConfigError(f"nbest={config.nbest} is more than the beam, which is {chosen.beam}; give search.beam")
-
-
-def _refuse_constraint(config: GenerateConfig, task: Task) -> None:
-    own = config.constrained and task.constraint() is not None
-    if own or config.min_len or config.no_repeat_ngram_size or config.bad_words:
-        raise ConfigError(
-            "backend=ctranslate2 cannot keep to what the task, min_len, no_repeat_ngram_size or bad_words allow; "
-            "leave these out and give constrained=false, or backend=native"
-        )
 
 
 class ExportedSearch:

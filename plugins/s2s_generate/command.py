@@ -41,17 +41,18 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
 
     config = composed.config
     output = open_output(config, plugins)
-    resume = config.resume or output.continues
     logging.basicConfig(format="warning: %(message)s")
     generator, made_of, description = load(composed, plugins)
     read = input_format(config, plugins.registry)
-    write = output_format(config, generator, plugins.registry)  # an error now, before anything is written
-    if resume and output.is_done(made_of):
+    write = output_format(
+        config, generator, plugins.registry, output.counts_lines
+    )  # an error before anything is written
+    if output.continues and output.is_done(made_of):
         return say(f"{config.output} is finished; to make it anew, remove it or leave out resume=true")
     if options.dry_run:
         return say(f"all is in order; nothing was read or written; on {description}")
     with contextlib.closing(output):
-        n_written = output.resume(made_of, write.n_lines(config.nbest)) if resume else output.begin(made_of)
+        n_written = output.resume(made_of, write.n_lines(config.nbest)) if output.continues else output.begin(made_of)
         if n_written:
             say(f"{n_written:,} outputs are there already")
         started = time.monotonic()

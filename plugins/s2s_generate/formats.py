@@ -66,11 +66,13 @@ def _input(name: str, registry: Registry) -> InputFormat:
     return built
 
 
-def output_format(config: GenerateConfig, generator: Generator, registry: Registry) -> OutputFormat:
+def output_format(
+    config: GenerateConfig, generator: Generator, registry: Registry, counts_lines: str = ""
+) -> OutputFormat:
     """The one that `format` names: a registered one, or a view of the task.
 
-    ConfigError if there is none, or if one that writes any number of lines is to be resumed, or the best output alone
-    of several.
+    ConfigError if there is none, or if it writes the best output alone of several, or any number of lines where
+    `counts_lines`, an option, needs as many for each output.
     """
     name, task, registered = config.format, generator.task, registry.names("output_format")
     if name not in (*task.views, *registered):
@@ -82,6 +84,6 @@ def output_format(config: GenerateConfig, generator: Generator, registry: Regist
         built = View(task.views[name])
     if config.nbest > 1 and not built.writes_nbest:
         raise ConfigError(f"nbest={config.nbest} needs format=tsv or jsonl: {name} has the best alone")
-    if config.resume and not built.n_lines(config.nbest):
-        raise ConfigError(f"resume=true counts lines, of which format={name} has any number; give format=text")
+    if counts_lines and not built.n_lines(config.nbest):
+        raise ConfigError(f"{counts_lines} counts lines, of which format={name} has any number; give format=text")
     return built

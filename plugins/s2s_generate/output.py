@@ -25,9 +25,6 @@ def open_output(config: GenerateConfig, plugins: Plugins) -> OutputStream:
     _check(config)
     is_file = config.output != "-" and not is_stream(config.output)
     opened: OutputStream | None = plugins.hook.s2s_open_output(config=config, is_file=is_file)
-    if opened is None and (config.resume or config.shard):
-        asked = "resume=true" if config.resume else f"shard={config.shard}"
-        raise ConfigError(f"{asked}: no loaded plugin continues a file.{plugins.registry.absent()}")
     output = opened or OutputStream(config.output)
     if config.input != "-" and not is_stream(config.input):
         with open_bytes(Path(config.input)) as source:
@@ -39,9 +36,6 @@ def _check(config: GenerateConfig) -> None:
     """Refuse impossible inputs and outputs before a model is loaded."""
     if not config.output or os.path.isdir(config.output):  # noqa: PTH112  Path's own raises on a name too long
         raise ConfigError(f"output={config.output}: name a file, or - for standard output")
-    reads_file = config.input != "-" and not is_stream(config.input)
-    if config.resume and (not reads_file or config.output == "-" or is_stream(config.output)):
-        raise ConfigError("resume=true compares files: give input=FILE and output=FILE")
 
 
 def _refuse_input(config: GenerateConfig, source: os.stat_result, written: Iterable[Path]) -> None:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 class MinimumBayesRisk(OutputStage):
     """Ranks outputs by their utility, which is then their score."""
 
-    follows = ("mbr",)
-
     def __init__(self, metric: Metric, weights: Literal["uniform", "model"]) -> None:
         self.metric, self.weights = metric, weights
 

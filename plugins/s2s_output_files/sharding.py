@@ -27,7 +27,7 @@ from s2s_output_files.resumable_file import ResumableFile
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from s2s.config import GenerateConfig
+    from s2s_output_files import OutputFileOptions
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class ShardFile(ResumableFile):
     otherwise = "remove it"
     continues = True
 
-    def __init__(self, shard: Shard, config: GenerateConfig) -> None:
+    def __init__(self, shard: Shard, config: OutputFileOptions) -> None:
         super().__init__(shard.path(config.output))
         self.shard, self.config, self.whole = shard, config, ResumableFile(Path(config.output))
         self.whole.otherwise = self.otherwise
@@ -81,7 +81,7 @@ class ShardFile(ResumableFile):
         merge(self)
 
 
-def find_shard(config: GenerateConfig, *, is_file: bool) -> Shard | None:
+def find_shard(config: OutputFileOptions, *, is_file: bool) -> Shard | None:
     """The shard of the option, or of this rank under torchrun; None: all of the input."""
     rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     shard = Shard(rank + 1, size)

@@ -14,7 +14,6 @@ __all__ = ["CHAIN", "Forest", "Symbols", "forest_of", "written"]
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -172,10 +171,3 @@ def written(nodes: list[tuple[str, int, int]], words: list[str], root: int) -> s
         stack.extend([left] if right < 0 else [right, left])
     text = "".join(parts).strip()
     return f"({TOP} {text})" if n_top else text
-
-
-def counts_of(forest: Forest) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """How often each binary, unary and lexical rule occurs."""
-    kinds = (forest.right >= 0, (forest.left >= 0) & (forest.right < 0), forest.left < 0)
-    sizes = (len(forest.binary), len(forest.unary), len(forest.lexical))
-    return tuple(np.bincount(forest.rule[k].numpy(), minlength=n) for k, n in zip(kinds, sizes, strict=True))  # type: ignore[return-value]

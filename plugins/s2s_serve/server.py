@@ -109,8 +109,9 @@ def load_server(config: ServeConfig, plugins: Plugins) -> Server:
     engines = {}
     for name, run in config.runs.items():
         composed = compose(GenerateConfig, arguments_of(GenerateConfig, {**options, "run": run}), plugins)
-        if composed.config.workers != 1:
-            raise ConfigError(f"generate.workers={composed.config.workers}: a server has one process; leave it out")
+        if composed.config.n_processes != 1:
+            given = config.generate.get("workers")
+            raise ConfigError(f"generate.workers={given}: a server has one process; leave it out")
         engines[name] = Engine(name, load(composed, plugins), config.max_waiting)
     return Server(config, engines, _keys(config.key_file))
 

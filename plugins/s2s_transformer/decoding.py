@@ -8,13 +8,16 @@ from __future__ import annotations
 __all__ = ["Decoding"]
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor
 
 from s2s.backend import bucket_size
 from s2s.nn import KeysValues, KVCacheState
+
+if TYPE_CHECKING:
+    from s2s_transformer.positions import Positions
 
 
 @dataclass
@@ -26,6 +29,15 @@ class Decoding(KVCacheState):
     """Vectors of the first positions, [P, D]: what belongs to no sentence"""
     guide: Tensor | None = field(kw_only=True)
     """[B, K, ·], the guide's states"""
+
+    def with_positions(self, positions: Positions, n: int, max_len: int | None) -> Self:
+        """With vectors of the first n positions, and of as many or more to come, so that few steps compute any."""
+        if n <= len(self.positions):
+            return self
+        positions.check(n)
+        n_vectors = max(64, 2 * n) if max_len is None else min(2 * n, max_len)
+        numbers = torch.arange(n_vectors, device=self.positions.device)
+        return replace(self, positions=positions(numbers, self.positions.dtype))
 
     def keep(self, rows: Tensor) -> Self:
         """The state of the sentences `rows` [B']."""

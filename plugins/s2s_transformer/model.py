@@ -204,7 +204,7 @@ class Transformer(Seq2Seq):
             (at_input, at_output), guide = self.guidance.step(token, state.sentence[2], state.guide)
             x, state = x + at_input, replace(state, guide=guide)
         if self.tgt_positions is not None:
-            state = self._with_positions(self.tgt_positions, state, state.max_length)
+            state = state.with_positions(self.tgt_positions, state.max_length, self.max_len)
             x = x + state.positions[state.length - 1][:, None]
         x = self.dropout(x)
         return self.project(self._guided(self._step(x, state), at_output)), state
@@ -217,14 +217,8 @@ class Transformer(Seq2Seq):
             return None
         state = state.reserve()
         if self.tgt_positions is not None:
-            state = self._with_positions(self.tgt_positions, state, state.max_length + 1)
+            state = state.with_positions(self.tgt_positions, state.max_length + 1, self.max_len)
         return fused_state(self.fused_decoder, self.embeddings, state)
-
-    def _with_positions(self, positions: Positions, state: Decoding, n: int) -> Decoding:
-        """With the vectors of the first n positions at least."""
-        if n <= len(state.positions):
-            return state
-        return replace(state, positions=self._first_positions(positions, n, state.positions))
 
     def _step(self, x: Tensor, state: Decoding) -> Tensor:
         """The newest tokens through all layers, which write their keys and values: [B, K, D] -> [B, K, D]"""
@@ -245,9 +239,3 @@ class Transformer(Seq2Seq):
             vectors = positions(torch.arange(length, device=x.device), x.dtype)  # [L, D]
             x = x + (vectors.index_select(0, offsets.positions) if offsets else vectors)
         return self.dropout(x)
-
-    def _first_positions(self, positions: Positions, n: int, like: Tensor) -> Tensor:
-        """Vectors of the first `n` positions and of as many or more to come, [P, D], so that few steps compute any."""
-        positions.check(n)
-        n_vectors = max(64, 2 * n) if self.max_len is None else min(2 * n, self.max_len)
-        return positions(torch.arange(n_vectors, device=like.device), like.dtype)

@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
-__all__ = ["s2s_configure_generation", "s2s_run_search"]
+__all__ = ["WorkerOptions", "s2s_configure_generation", "s2s_register", "s2s_run_search"]
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from s2s import hookimpl
+from s2s import ConfigError, Registry, hookimpl
+from s2s.config import NEUTRAL, OF_MODELS, THREADS, GenerateConfig, refuse_outside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from s2s.config import GenerateConfig
     from s2s.decoding import SearchResult, SourceSentence
 
 
+@dataclass(kw_only=True)
+class WorkerOptions(GenerateConfig):
+    """Processes that search."""
+
+    workers: int = field(default=1, metadata=OF_MODELS | NEUTRAL)
+    """Processes on a CPU that share the weights and the buffered inputs; with more than one, each has one thread.
+    0: as many as there are idle cores, measured at the start."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_outside("", self, workers=THREADS)
+        if self.workers != 1 and self.backend != "native":
+            what = f"backend={self.backend} has threads of its own"
+            raise ConfigError(f"{what}: give threads={self.workers} and no workers")
+
+    @property
+    def n_processes(self) -> int:
+        return self.workers
+
+
 @hookimpl
-def s2s_configure_generation(config: GenerateConfig, device: Any) -> GenerateConfig | None:
+def s2s_register(registry: Registry) -> None:
+    registry.options(WorkerOptions)
+
+
+@hookimpl
+def s2s_configure_generation(config: WorkerOptions, device: Any) -> WorkerOptions | None:
     """With the number of processes."""
     if config.workers == 1:
         return None
@@ -29,7 +55,7 @@ def s2s_configure_generation(config: GenerateConfig, device: Any) -> GenerateCon
 def s2s_run_search(
     search: Callable[[Sequence[SourceSentence]], Iterable[Iterable[SearchResult]]],
     sentences: Sequence[SourceSentence],
-    config: GenerateConfig,
+    config: WorkerOptions,
 ) -> Iterator[Iterable[SearchResult]] | None:
     """In several processes, if there are enough sentences."""
     if config.workers == 1:

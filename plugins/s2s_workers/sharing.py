@@ -17,14 +17,14 @@ from s2s_workers.processes import n_useful_processes, run_in_processes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from s2s.config import GenerateConfig
     from s2s.decoding import SourceSentence
+    from s2s_workers import WorkerOptions
 
 MIN_PER_WORKER = 8
 """Sentences below which another process costs more than it saves"""
 
 
-def resolved(config: GenerateConfig, device: torch.device) -> GenerateConfig:
+def resolved(config: WorkerOptions, device: torch.device) -> WorkerOptions:
     """With so many processes as decode; this one must have had a single thread until then."""
     if device.type != "cpu":
         if config.workers > 1:

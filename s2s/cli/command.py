@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FLAGS", "Options", "run_command", "split_flags"]
+__all__ = ["FLAGS", "Options", "refuse_blocked", "run_command", "split_flags"]
 
 import sys
 from dataclasses import dataclass, fields
@@ -56,15 +56,17 @@ def run_command(
     argv = sys.argv[1:] if argv is None else argv
 
     def run() -> int:
-        flags, arguments = split_flags(argv, _switches(schema))
+        plugins = load_plugins(local_plugins(argv))
+        refuse_blocked(main, plugins)
+        whole = plugins.registry.with_options(schema)
+        flags, arguments = split_flags(argv, _switches(whole))
         if "--version" in flags:
             print(version())
             return 0
-        plugins = load_plugins(local_plugins(arguments))
         if "--help" in flags:
-            print(plugins.hook.s2s_help(schema=schema, topics=arguments, flags=FLAGS, plugins=plugins))
+            print(plugins.hook.s2s_help(schema=whole, topics=arguments, flags=FLAGS, plugins=plugins))
             return 0
-        composed = compose(schema, arguments, plugins)
+        composed = compose(whole, arguments, plugins)
         if "--print-config" in flags:
             composed = complete(composed, plugins) if complete else composed
             print(to_yaml(composed.config, composed.origins) + "".join(_deferred_groups(composed)), end="")
@@ -72,6 +74,15 @@ def run_command(
         return main(composed, plugins, Options("--dry-run" in flags, "--quiet" in flags)) or 0
 
     return guard(command_of(schema), run)
+
+
+def refuse_blocked(main: Callable[..., Any], plugins: Plugins) -> None:
+    """ConfigError if S2S_BLOCK_PLUGINS names the plugin whose command `main` is."""
+    spec = getattr(sys.modules.get(main.__module__), "__spec__", None)  # knows the name of what runs as __main__, too
+    package = (spec.name if spec else main.__module__).partition(".")[0]
+    for name, module in plugins.registry.blocked.items():
+        if module.partition(".")[0] == package != "s2s":
+            raise ConfigError(f"S2S_BLOCK_PLUGINS={name} leaves out this very command; take it out")
 
 
 def _deferred_groups(composed: ComposedConfig[Any]) -> Iterator[str]:
@@ -83,7 +94,7 @@ def _deferred_groups(composed: ComposedConfig[Any]) -> Iterator[str]:
 
 def _switches(schema: type) -> dict[str, str]:
     """Boolean options of the command, which may be given as flags: --per-sentence -> per_sentence=true."""
-    names = [item.name for item in fields(schema) if item.type == "bool" and item.default is False]
+    names = [item.name for item in fields(schema) if item.type in ("bool", bool) and item.default is False]
     return {f"--{name.replace('_', '-')}": f"{name}=true" for name in names}
 
 

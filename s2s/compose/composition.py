@@ -61,6 +61,7 @@ def compose(
 
     The settings of a `recipe` lie between presets and files, those that were `measured` over everything.
     """
+    schema = plugins.registry.with_options(schema)
     settings = _settings(schema, arguments, plugins, recipe)
     composed = build_config(merge(schema, [*settings, *measured], plugins.registry))
     return replace(composed, arguments=tuple(arguments))
@@ -74,7 +75,7 @@ def recompose(config: T, given: Mapping[str, Any], plugins: Plugins) -> T:
 
 def merge_groups(groups: Sequence[str], arguments: Sequence[str], plugins: Plugins) -> Merged:
     """Some groups by themselves, to be described; with the sections of a run, which they may refer to."""
-    schema = _schema_of(groups)
+    schema = _schema_of(groups, plugins.registry)
     return merge(schema, _settings(schema, arguments, plugins), plugins.registry)
 
 
@@ -82,13 +83,13 @@ def choice_config(group: str, name: str, options: Mapping[str, Any], registry: R
     """The config of what `group=name` chooses, an entry or a preset, with these options: a choice inside another's."""
     origin = f"{group}={name}"
     settings = [Setting((group,), name, origin), *settings_of(options, origin, group)]
-    merged = merge(_schema_of([group]), settings, registry)
+    merged = merge(_schema_of([group], registry), settings, registry)
     return _build(merged, merged.sections[group], f"{group}.", resolve(merged))
 
 
-def _schema_of(groups: Sequence[str]) -> type:
+def _schema_of(groups: Sequence[str], registry: Registry) -> type:
     """Some groups, with the sections of a run."""
-    kept = [(f.name, f.type, f) for f in fields(Config) if f.name not in GROUPS]
+    kept = [(f.name, f.type, f) for f in fields(registry.with_options(Config)) if f.name not in GROUPS]
     own = [(group, Choice, field(default_factory=Choice)) for group in groups]
     schema = make_dataclass("Shown", [*kept, *own], kw_only=True, namespace={"__doc__": "it: what is shown"})
     schema.__module__ = Config.__module__

@@ -33,6 +33,8 @@ class Merged:
     """A configuration before its values are resolved and converted."""
 
     schema: type
+    absent: str = ""
+    """Plugins that were left out, in words"""
     entries: dict[str, Entry] = field(default_factory=dict)
     """Group -> its choice; a group that is left open is missing."""
     chosen: dict[str, str] = field(default_factory=dict)
@@ -65,7 +67,7 @@ class Merged:
         section, at = ".".join(key), f"{blame(origin)}{'.'.join(key)}"
         if section not in self.sections:
             known = [*self.options, *self.sections, *self.open]
-            raise ConfigError(f"{at}: {unknown_option(section, self.schema, self.sections, known)}")
+            raise ConfigError(f"{at}: {unknown_option(section, self.schema, self.sections, known, self.absent)}")
         if value is not None and not isinstance(value, Mapping):
             first = next((k for k in self.options if k.startswith(f"{section}.")), section)
             raise ConfigError(f"{at}={value}: a section, not an option; set one, as {first}=…")
@@ -95,16 +97,16 @@ def put(tree: dict[str, Any], path: Sequence[str], value: Any, at: str) -> None:
 
 def merge(schema: type, settings: Sequence[Setting], registry: Registry) -> Merged:
     """Choose every group of the schema, then apply the settings to the defaults, the weakest first."""
-    kept, advice = _relevant(settings, schema), list[Setting]()
+    kept, advice = _relevant(settings, schema, registry), list[Setting]()
     selections: dict[str, Selection] = {}
     may_stay_open = {item.name: item.metadata.get("may_stay_open", False) for item in fields(schema)}
     hints = hints_of(schema)
     for group in (group for group in registry.groups if _is_group(hints.get(group))):
         selection = selections[group] = select(group, default_choice(schema, group), [*advice, *kept], registry)
-        advice += _relevant(selection.advice, schema)
+        advice += _relevant(selection.advice, schema, registry)
         if selection.entry is None and not may_stay_open[group]:
             raise ConfigError(f"{group}: nothing is chosen; say {group}=NAME.{registry.known(group)}")
-    merged = _declared(schema, selections)
+    merged = _declared(schema, selections, registry.absent())
     for setting in [*advice, *kept]:
         if setting.key[0] not in selections:
             merged.set(setting.key, setting.value, setting.origin)
@@ -127,13 +129,13 @@ def default_choice(schema: type, group: str) -> str:
     return choice.name
 
 
-def _relevant(settings: Sequence[Setting], schema: type) -> list[Setting]:
+def _relevant(settings: Sequence[Setting], schema: type, registry: Registry) -> list[Setting]:
     """The settings that this command has options for.
 
     Files and presets may serve several commands: what only another one knows is left out. What none knows goes into
     the option that takes others, if the command has one.
     """
-    own, others = {item.name for item in fields(schema)}, {item.name for item in fields(Config)}
+    own, others = ({item.name for item in fields(of)} for of in (schema, registry.with_options(Config)))
     takes_others = [item.name for item in fields(schema) if item.metadata.get("takes_others")]
     kept = []
     for setting in settings:
@@ -143,15 +145,15 @@ def _relevant(settings: Sequence[Setting], schema: type) -> list[Setting]:
         elif root not in others and takes_others:
             kept.append(setting._replace(key=(takes_others[0], *setting.key)))
         elif root not in others:
-            raise ConfigError(f"{at}: {unknown_root('.'.join(setting.key), schema)}")
+            raise ConfigError(f"{at}: {unknown_root('.'.join(setting.key), schema, registry.absent())}")
         elif setting.origin == COMMAND_LINE:
             raise ConfigError(f"{at}: {command_of(schema)} does not use it.")
     return kept
 
 
-def _declared(schema: type, selections: Mapping[str, Selection]) -> Merged:
+def _declared(schema: type, selections: Mapping[str, Selection], absent: str) -> Merged:
     """All options of the schema, with those of the chosen entries in the places of their groups; no values."""
-    merged, hints = Merged(schema), hints_of(schema)
+    merged, hints = Merged(schema, absent), hints_of(schema)
     own = {option.key: option for option in options_of(schema)}
     for item in fields(schema):
         selection, hint = selections.get(item.name), hints[item.name]

@@ -22,18 +22,24 @@ def command_of(schema: type) -> str:
     return (schema.__doc__ or schema.__name__).partition(":")[0]
 
 
-def unknown_option(key: str, schema: type, sections: Mapping[str, type], known: Collection[str]) -> str:
-    """For a key of a known root: the option meant, or all options of the innermost section that exists."""
+def unknown_option(
+    key: str, schema: type, sections: Mapping[str, type], known: Collection[str], absent: str = ""
+) -> str:
+    """For a key of a known root: the option meant, or all options of the innermost section that exists.
+
+    absent: what `Registry.absent` says.
+    """
+    left_out = _not_loaded(absent)
     if near := _meant(key, known):
-        return f"no such option. Did you mean '{near}'?"
+        return f"no such option.{left_out} Did you mean '{near}'?"
     section = key.rpartition(".")[0]
     while section and section not in sections:
         section = section.rpartition(".")[0]
     of = f" of {section} ({sections[section].__name__})" if section else f" of {command_of(schema)}"
-    return f"no such option{of}.{did_you_mean(key, {k for k in known if k.rpartition('.')[0] == section})}"
+    return f"no such option{of}.{left_out}{did_you_mean(key, {k for k in known if k.rpartition('.')[0] == section})}"
 
 
-def unknown_root(key: str, schema: type) -> str:
+def unknown_root(key: str, schema: type, absent: str = "") -> str:
     """For a key whose first part the command does not have; options of groups are not known at this point."""
     roots, keys = [item.name for item in fields(schema)], [option.key for option in options_of(schema)]
     root, _, name = key.rpartition(".")
@@ -42,7 +48,13 @@ def unknown_root(key: str, schema: type) -> str:
     groups = GROUPS.keys() & roots
     in_groups = [target for target in targets(key) if target.partition(".")[0] in groups]
     near = _meant(key, [*in_groups, *keys, *roots])
-    return f"no such option.{f' Did you mean {near!r}?' if near else did_you_mean(key.partition('.')[0], roots)}"
+    hint = f" Did you mean {near!r}?" if near else did_you_mean(key.partition(".")[0], roots)
+    return f"no such option.{_not_loaded(absent)}{hint}"
+
+
+def _not_loaded(absent: str) -> str:
+    """Plugins that might have brought the option, if any were left out."""
+    return f" No loaded plugin offers it.{absent}" if absent else ""
 
 
 def _meant(key: str, known: Collection[str]) -> str:

@@ -7,7 +7,11 @@ beside the component. A value may refer to another option, anywhere in the confi
 from __future__ import annotations
 
 __all__ = [
+    "NEUTRAL",
+    "OF_FILES",
+    "OF_MODELS",
     "SHARE",
+    "THREADS",
     "CheckpointConfig",
     "Config",
     "DataConfig",
@@ -20,12 +24,14 @@ __all__ = [
     "above",
     "at_least",
     "duration_text",
+    "options_marked",
     "refuse_outside",
+    "refuse_unused",
 ]
 
 from s2s.config.data import DataConfig, PrepareConfig
 from s2s.config.duration import duration_text
-from s2s.config.generate import GenerateConfig
-from s2s.config.ranges import SHARE, Range, above, at_least, refuse_outside
+from s2s.config.generate import NEUTRAL, OF_FILES, OF_MODELS, GenerateConfig, options_marked
+from s2s.config.ranges import SHARE, THREADS, Range, above, at_least, refuse_outside, refuse_unused
 from s2s.config.run import CheckpointConfig, Config, LogConfig, ValidConfig
 from s2s.config.training import TrainConfig

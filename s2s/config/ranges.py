@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["SHARE", "THREADS", "Range", "above", "at_least", "refuse_outside"]
+__all__ = ["SHARE", "THREADS", "Range", "above", "at_least", "refuse_outside", "refuse_unused"]
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from s2s.errors import ConfigError
 
@@ -56,3 +57,11 @@ def refuse_outside(section: str, config: object, **ranges: Range) -> None:
         key = f"{section}.{name}" if section else name
         finite = "" if math.isfinite(value) else " and finite"
         raise ConfigError(f"{key}={value} must be {allowed}{finite}")
+
+
+def refuse_unused(config: Any, option: str, needs: str, given: object) -> None:
+    """ConfigError for an option that is not at its default, and has a meaning only where something else is given."""
+    default = next(item.default for item in fields(config) if item.name == option)
+    value = getattr(config, option)
+    if value != default and not given:
+        raise ConfigError(f"{option}={value} has no effect without {needs}; give that, too, or leave it out")

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Protocol, Self
 import torch
 from torch import Tensor
 
-from s2s.errors import ConfigError
 from s2s.task import Constraint, Vocab
 
 if TYPE_CHECKING:
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
     from s2s.decoding.hypotheses import Candidates
     from s2s.plugin import Plugins
     from s2s.task import Task
-
-OPTIONS = ("min_len", "no_repeat_ngram_size", "bad_words")
-"""Those of s2s-generate that constrain every output"""
 
 
 class FixedWidthConstraint(Constraint, Protocol):
@@ -103,8 +99,6 @@ def build_constraint(config: GenerateConfig, task: Task, plugins: Plugins | None
     own = task.constraint() if config.constrained else None
     found = plugins.hook.s2s_output_constraints(config=config, task=task) if plugins else []
     others = [constraint for of_plugin in reversed(found) for constraint in of_plugin]
-    if not others and any(getattr(config, option) for option in OPTIONS):
-        raise ConfigError(f"{', '.join(OPTIONS)}: no loaded plugin constrains outputs")
     return ConstraintSet(own, others) if others else own
 
 

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 __all__ = [
-    "MODEL_OPTIONS",
     "NOTHING",
     "UNANSWERED",
     "Candidate",
     "Counts",
+    "EngineInput",
     "Generator",
     "Input",
     "InputFormat",
@@ -39,7 +39,7 @@ from s2s.generation.candidates import NOTHING, UNANSWERED, Candidate, Counts, In
 from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from s2s.generation.build import MODEL_OPTIONS, Loaded, LoadedModels, load, load_ready
+    from s2s.generation.build import EngineInput, Loaded, LoadedModels, load, load_ready
     from s2s.generation.formats import InputFormat, OutputFormat, Record, one_line
     from s2s.generation.generator import Generator
     from s2s.generation.input_lines import is_stream, lines_of, standard_input

@@ -45,8 +45,8 @@ def accelerate(models: Models, device: torch.device, config: GenerateConfig) -> 
     if not on_cpu:
         return f"{device} in {config.precision}"
     keep_freed_memory()
-    workers = f"{config.workers} processes, " if config.workers > 1 else ""
-    return f"{device}, {workers}{description()}, {prepack(models.model, config.matmul, config.quantization)}"
+    processes = f"{config.n_processes} processes, " if config.n_processes > 1 else ""
+    return f"{device}, {processes}{description()}, {prepack(models.model, config.matmul, config.quantization)}"
 
 
 def capture_steps(models: Sequence[Seq2Seq], *, wanted: bool = False) -> str:

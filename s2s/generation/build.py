@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["MODEL_OPTIONS", "Loaded", "LoadedModels", "load", "load_ready", "made_of"]
+__all__ = ["EngineInput", "Loaded", "LoadedModels", "load", "load_ready", "made_of"]
 
 import os
 from dataclasses import asdict, dataclass, replace
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from s2s.compose import ComposedConfig, recompose
-from s2s.config import GenerateConfig
+from s2s.config import NEUTRAL, OF_MODELS, GenerateConfig, options_marked
+from s2s.decoding.constraints import build_constraint
 from s2s.distributed import pick_device
 from s2s.errors import ConfigError
 from s2s.generation.acceleration import accelerate, resolve_matmul
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
     from s2s.decoding import Search
     from s2s.registry import Choice
+    from s2s.run import Run
+    from s2s.task import Constraint
 
 
 class Loaded(NamedTuple):
@@ -35,6 +38,19 @@ class Loaded(NamedTuple):
     made_of: dict[str, Any]
     description: str
     """A description of what computes"""
+
+
+class EngineInput(NamedTuple):
+    """What an inference engine is built from."""
+
+    directory: Path
+    """Of the run"""
+    run: Run
+    config: GenerateConfig
+    search: Choice
+    device: torch.device
+    constraint: Constraint | None
+    """On every output"""
 
 
 @dataclass(frozen=True)
@@ -52,7 +68,7 @@ class LoadedModels:
     def generator(self, composed: ComposedConfig[GenerateConfig]) -> Loaded:
         """A generator by other options of search and output; what `search` does not say is as in the run."""
         task = self.models.first.task
-        settled = {name: getattr(self.config, name) for name in MODEL_OPTIONS}
+        settled = {name: getattr(self.config, name) for name in options_marked(type(self.config), OF_MODELS)}
         chosen = recompose(self.models.first.config, {"search": composed.given.get("search", {})}, self.plugins).search
         if "max_source" not in composed.given:  # what the run was trained on is not too long for it
             settled["max_source"] = max(self.models.first.config.data.max_len, composed.config.max_source)
@@ -65,17 +81,10 @@ class LoadedModels:
         """The search, and a description of what computes."""
         if config.backend == "native":
             return self.plugins.registry.get("search", chosen.name).build(chosen), self.description
-        folder = Path(config.exported) if config.exported else self.models.directory / "export" / config.backend
-        engine = self.plugins.registry.get("inference_engine", config.backend)
-        search = engine.build(folder, self.models.first, config, chosen, self.device)
+        constraint = build_constraint(config, self.models.first.task, self.plugins)
+        given = EngineInput(self.models.directory, self.models.first, config, chosen, self.device, constraint)
+        search = self.plugins.registry.get("inference_engine", config.backend).build(given)
         return search, search.describe()
-
-
-MODEL_OPTIONS = (
-    *("run", "checkpoint", "fusion", "fusion_weight", "fusion_checkpoint", "device", "precision", "threads"),
-    *("workers", "matmul", "graph", "quantization", "backend", "exported"),
-)
-"""Options that are settled when models are loaded; all others may differ from one call to the next"""
 
 
 def load(composed: ComposedConfig[GenerateConfig], plugins: Plugins) -> Loaded:
@@ -84,62 +93,51 @@ def load(composed: ComposedConfig[GenerateConfig], plugins: Plugins) -> Loaded:
 
 
 def load_ready(config: GenerateConfig, plugins: Plugins) -> LoadedModels:
-    """Load what `run`, `checkpoint` and `fusion` name, and make it ready to decode as fast as it can here."""
+    """Load what the options name, and make it ready to decode as fast as it can here."""
     if not config.run:
         raise ConfigError("run: which model? Give run=NAME, a run directory, or run=last")
     device = pick_device(config.device, "device", int(os.environ.get("LOCAL_RANK", "0")))
     completed: GenerateConfig | None = plugins.hook.s2s_configure_generation(config=config, device=device)
-    if completed is None and config.workers != 1:
-        raise ConfigError(f"workers={config.workers}: no loaded plugin starts processes.{plugins.registry.absent()}")
     config = completed or config
     if config.threads:
         torch.set_num_threads(config.threads)
     models = load_models(config, plugins, device)
     config = replace(config, matmul=resolve_matmul(config, models.model, device))
     if config.backend == "native":
-        if config.exported:
-            raise ConfigError(f"exported={config.exported} is a model for another backend; give backend=ctranslate2")
         description = "; ".join(filter(None, [accelerate(models, device, config), models.description]))
         return LoadedModels(models, device, config, plugins, description)
     if config.backend not in plugins.registry.names("inference_engine"):
         known = plugins.registry.known("inference_engine")
         raise ConfigError(f"backend={config.backend}: neither native nor a registered inference engine.{known}")
     if len(models.members) > 1:
-        asked = f"fusion={config.fusion}" if config.fusion else f"run={config.run} checkpoint={config.checkpoint}"
-        raise ConfigError(f"backend={config.backend} serves one model alone, not {asked}; give backend=native")
+        what = f"backend={config.backend} serves one model alone"
+        raise ConfigError(f"{what}, not {models.description}; give backend=native")
     return LoadedModels(models, device, config, plugins, "")
 
 
 def resolve_candidates(config: GenerateConfig, search: Choice) -> GenerateConfig:
     """With `candidates` set to the beam size where it is not given; raises ConfigError for a single candidate."""
-    if not config.reranks:
+    if not config.reranked_by:
         return config
     beam = getattr(search, "beam", None)
     if beam and config.candidates > beam:
         raise ConfigError(f"candidates={config.candidates} are more than search.beam={beam} finds; give search.beam=N")
     chosen = replace(config, candidates=config.candidates or beam or 1)
     if chosen.n_candidates < 2:
-        asked = f"mbr={config.mbr}" if config.mbr else f"coverage={config.coverage:g}"
-        raise ConfigError(f"{asked} chooses among outputs, and search={search.name} gives one; give candidates=N")
+        what = f"{config.reranked_by} chooses among outputs, and search={search.name} gives one"
+        raise ConfigError(f"{what}; give candidates=N")
     return chosen
-
-
-SHAPING = (
-    *("raw", "input_format", "format", "nbest", "fields", "tokens", "buffer_size", "max_source", "too_long"),
-    *("constrained", "min_len", "no_repeat_ngram_size", "bad_words", "replace_unk", "attention_layer", "coverage"),
-    *("mbr", "mbr_weights", "candidates", "precision", "matmul", "quantization", "backend"),
-)
-"""Options on which the bytes of an output depend, beside input, checkpoint and search"""
 
 
 def made_of(config: GenerateConfig, weights: Mapping[str, Any], search: Choice, device: str) -> dict[str, Any]:
     """All that the bytes of an output file depend on; empty for standard output."""
     if config.output == "-":
         return {}
+    neutral = options_marked(type(config), NEUTRAL)
     return {
         "input": sha256(Path(config.input)) if Path(config.input).is_file() else config.input,
         **weights,
         "search": asdict(search),
         "device": device,
-        **{name: getattr(config, name) for name in SHAPING},
+        **{name: value for name, value in vars(config).items() if name not in neutral},
     }

@@ -40,6 +40,10 @@ class Candidate:
     align: list[tuple[int, int]] = field(default_factory=list)
     """Aligned pairs of source word and output word numbers, if requested"""
 
+    def pharaoh(self) -> list[str]:
+        """The alignment in Pharaoh format: source word - word of the output, both from 0."""
+        return [f"{source}-{target}" for source, target in self.align]
+
 
 NOTHING = Candidate(hyp="", score=0.0, tokens=[], log_probs=[])
 """The candidate of an empty input, which is not searched"""

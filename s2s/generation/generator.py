@@ -50,7 +50,7 @@ class Generator:
         plugins: Plugins | None = None,
     ) -> None:
         """plugins: what constrains outputs, and finishes them; not needed where no option asks for it."""
-        config = config or GenerateConfig()
+        config = config or (plugins.registry.with_options(GenerateConfig) if plugins else GenerateConfig)()
         config = replace(config, tokens=config.tokens or TOKENS.get(torch.device(device).type, DEFAULT_TOKENS))
         self.task, self.config, self.counts, self.plugins = task, config, Counts(), plugins
         limit = self.config.max_source if model.max_len is None else min(self.config.max_source, model.max_len)

@@ -39,14 +39,14 @@ class Models(NamedTuple):
 
 
 def load_models(config: GenerateConfig, plugins: Plugins, device: torch.device) -> Models:
-    """Load what `run`, `checkpoint` and `fusion` name; several models are combined by a plugin."""
+    """Load what the options name: a run, or what plugins make of several."""
     combined: Models | None = plugins.hook.s2s_load_models(config=config, plugins=plugins, device=device)
     if combined is not None:
         return combined
     names, checkpoints = (value if isinstance(value, list) else [value] for value in (config.run, config.checkpoint))
-    if len(names) > 1 or len(checkpoints) > 1 or config.fusion:
+    if len(names) > 1 or len(checkpoints) > 1:
         raise ConfigError(
-            "several of run and checkpoint, and fusion: no loaded plugin combines models." + plugins.registry.absent()
+            "several of run and checkpoint: no loaded plugin combines models." + plugins.registry.absent()
         )
     directory = find_run(names[0])
     run = load_run(directory, checkpoints[0], plugins, device)

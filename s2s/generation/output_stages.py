@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class OutputStage:
     """One thing that is done with outputs; a stage overrides what it changes."""
 
-    follows: Sequence[str] = ()
-    """Options of s2s-generate that it follows: attention stands for all that need attention weights"""
+    aligns = False
+    """Whether it finds out which words are aligned"""
 
     def results(
         self, results: Iterable[Iterable[SearchResult]], sources: Mapping[int, Sequence[int]]
@@ -48,12 +48,11 @@ class OutputStage:
 def build_stages(
     config: GenerateConfig, task: Task, model: Seq2Seq, device: torch.device, plugins: Plugins | None
 ) -> list[OutputStage]:
-    """What the options ask for; ConfigError if no plugin does it."""
+    """What the options ask for; ConfigError for alignments that no plugin finds."""
     stages: list[OutputStage] = []
     if plugins:
         stages = plugins.hook.s2s_finish_outputs(config=config, task=task, model=model, device=device, plugins=plugins)
-    followed = {option for stage in stages for option in stage.follows}
-    for option, given in (("attention", config.needs_attention), ("mbr", config.mbr)):
-        if given and option not in followed:
-            raise ConfigError(f"{given if option == 'attention' else f'mbr={given}'}: no loaded plugin does it")
+    if config.aligns and not any(stage.aligns for stage in stages):
+        absent = plugins.registry.absent() if plugins else ""
+        raise ConfigError(f"fields={config.fields}: no loaded plugin aligns words.{absent}")
     return stages[::-1]  # in the order in which the plugins were loaded

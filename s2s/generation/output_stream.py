@@ -21,7 +21,9 @@ class OutputStream:
     """
 
     continues = False
-    """Whether it continues what an earlier command wrote without being asked for (resume=true)"""
+    """Whether it continues what an earlier command wrote"""
+    counts_lines = ""
+    """The option for which every output needs the same number of lines, such as "resume=true"; empty: none"""
 
     def __init__(self, path: str) -> None:
         self.name = path

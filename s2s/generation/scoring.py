@@ -17,20 +17,16 @@ import torch
 from s2s.batch import batch_by_length, make_batch
 from s2s.errors import DataError, UserError
 from s2s.model import evaluating
+from s2s.nn.loss import target_log_probs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from torch import Tensor
-
-    from s2s.batch import Batch
     from s2s.model import Seq2Seq
     from s2s.task import Encoded, Example, Task, Vocab
 
 WINDOW = 2000
 """Pairs read ahead, so that those of like length are scored together"""
-CHUNK = 1024
-"""Positions whose logits are held at once"""
 
 
 @dataclass(frozen=True)
@@ -75,25 +71,11 @@ def _window(model: Seq2Seq, vocab: Vocab, pairs: Sequence[Encoded], device: torc
     for places in batch_by_length(pairs, tokens):
         batch = make_batch([pairs[i] for i in places], vocab).to(device)
         with evaluating(model), torch.no_grad():
-            rows = token_log_probs(model, batch).tolist()
+            rows = target_log_probs(model, batch).tolist()
         for i, row in zip(places, rows, strict=True):
             n = len(pairs[i].tgt)
             found[i] = Scored(list(pairs[i].tgt), row[: n + 1])
     return [found[i] for i in range(len(pairs))]
-
-
-def token_log_probs(model: Seq2Seq, batch: Batch) -> Tensor:
-    """Of every target token, [B, T] in fp32; the logits of all are never held at once."""
-    hidden = model(*batch.inputs).flatten(0, 1)  # [N, ·]
-    parts = zip(hidden.split(CHUNK), batch.tgt_out.flatten().split(CHUNK), strict=True)
-    found = [_log_probs(model.project(some), target) for some, target in parts]
-    return torch.cat(found).unflatten(0, batch.tgt_out.shape)
-
-
-def _log_probs(logits: Tensor, target: Tensor) -> Tensor:
-    """logits [n, V], target [n] -> [n]"""
-    logits = logits.float()
-    return logits.gather(-1, target[:, None])[:, 0] - logits.logsumexp(-1)
 
 
 def _encoded(task: Task, examples: Iterable[Example]) -> Iterator[Encoded]:

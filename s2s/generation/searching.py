@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from s2s.backend.selection import DTYPES
 from s2s.config import GenerateConfig
 from s2s.decoding import Search, SearchResult
 from s2s.decoding.request import SearchRequest, SentenceQueue, SourceSentence
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from s2s.generation.reading import Segment
-
-AUTOCAST = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 @dataclass(frozen=True)
@@ -88,5 +87,5 @@ class Searcher:
 
     def precision(self) -> torch.autocast:
         """Around every step of the search."""
-        dtype = AUTOCAST[self.config.precision]
-        return torch.autocast(self.device.type, dtype, enabled=dtype is not None)
+        precision = self.config.precision
+        return torch.autocast(self.device.type, DTYPES[precision], enabled=precision != "fp32")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["build_trainer", "refuse_taken_names"]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,6 +22,7 @@ from s2s.metrics import build_metrics
 from s2s.objective import HasAuxiliary, WithAuxiliary
 from s2s.plugin import Plugins
 from s2s.run import RunDirectory
+from s2s.training.batch_plan import BatchPlan
 from s2s.training.build_model import build_model, trainable_parameters
 from s2s.training.checkpointing import CheckpointManager
 from s2s.training.data_loader import DataLoader
@@ -70,30 +71,33 @@ class _Builder:
 
     def trainer(self) -> Trainer:
         """All parts; the configuration's `auto` values are replaced by what is measured."""
-        config, run = self.config, self.run
+        run = self.run
         task: Task = self.chosen("task")
         metrics = build_metrics(task, self.plugins.registry)  # a misspelt name is an error before data are prepared
-        check_best(config, [metric.name for metric in metrics])
+        check_best(self.config, [metric.name for metric in metrics])
         search: Search = self.chosen("search")
         strategy = self.strategy()
         prepared = self.prepared(task)
-        model, made = build_model(config, self.plugins, self.world, task, prepared, run)
+        model, made = build_model(self.config, self.plugins, self.world, task, prepared, run)
         train_step = self.train_step(model, task, metrics, strategy)
         validation = self.validation(train_step, task, prepared, metrics, search)
-        fitted = self.fit_batch(train_step, prepared)
+        plan = self.batch_plan(train_step, prepared)
+        train_step.follow(plan)
+        config = replace(self.config, train=train_step.config)
+        planned = replace(self, config=config)
         ema = EMA(model, config.train.ema) if config.train.ema else None
         retention = Retention(config, run.checkpoints, self.log)
         return Trainer(
             config=config,
             directory=run.path,
-            data_loader=self.data_loader(task, prepared, train_step),
+            data_loader=planned.data_loader(task, prepared, train_step),
             train_step=train_step,
-            validation=validation,
+            validation=replace(validation, config=config),
             checkpoints=CheckpointManager(config, run.checkpoints, train_step, ema, self.log, retention),
             log=self.log,
             hook=self.plugins.hook,
-            facts=[*(("data", line) for line in (*task.describe(), *prepared.report, *fitted)), *made],
-            peak_flops=self.peak_flops(model, train_step.backend),
+            facts=[*(("data", line) for line in (*task.describe(), *prepared.report, *plan.lines)), *made],
+            peak_flops=planned.peak_flops(model, train_step.backend),
         )
 
     def chosen(self, group: str, *args: Any) -> Any:
@@ -138,17 +142,16 @@ class _Builder:
             backend=backend,
         )
 
-    def fit_batch(self, train_step: TrainStep, prepared: Prepared) -> list[str]:
-        """Let plugins replace train.tokens=auto and train.micro_tokens=auto; their lines for the header."""
-        train, corpora = self.config.train, [corpus for corpus, _ in prepared.train]
-        found = self.plugins.hook.s2s_fit_batch(
+    def batch_plan(self, train_step: TrainStep, prepared: Prepared) -> BatchPlan:
+        """A plugin's numbers for train.tokens=auto and train.micro_tokens=auto; without one, those that are given."""
+        corpora = [corpus for corpus, _ in prepared.train]
+        found: BatchPlan | None = self.plugins.hook.s2s_fit_batch(
             config=self.config, train_step=train_step, corpora=corpora, directory=self.run.path
         )
-        if train.tokens == "auto":
-            raise ConfigError("train.tokens=auto: no plugin is loaded that measures memory; give a number")
-        if train.micro_tokens == "auto":
-            train.micro_tokens = None
-        return [line for of_plugin in found for line in of_plugin]
+        if found is None and self.config.train.tokens == "auto":
+            absent = self.plugins.registry.absent()
+            raise ConfigError(f"train.tokens=auto: no plugin is loaded that measures memory; give a number.{absent}")
+        return found or BatchPlan(self.config.train.n_tokens, self.config.train.n_micro_tokens)
 
     def strategy(self) -> Strategy:
         """How the processes share the model; a single process always holds all of it."""

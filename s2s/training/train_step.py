@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["TrainStep", "is_memory_error"]
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from s2s.batch import Batch
     from s2s.data.batching import Pair
+    from s2s.training.batch_plan import BatchPlan
 
 RELEASE_EVERY = 100
 """Updates after which the memory that they freed returns to the system"""
@@ -59,7 +60,7 @@ class TrainStep:
         self.graphs = CUDAGraphCallable(self._backward, capture) if self.backend.cuda_graph.enabled else None
         self.optimizer_step = self._optimizer_step()
         self.check_memory: Callable[[int], None] = lambda _: None
-        """Called with the tokens a side of each micro-batch; an error of too little memory splits the batch further"""
+        """See `BatchPlan`"""
         self.split_factor = 1
         """Multiple of the configured number of micro-batches; doubled when memory was too small"""
 
@@ -100,9 +101,19 @@ class TrainStep:
         """The micro-batches of a global batch that this rank trains on."""
         return split(batch, self._n_micro_batches(batch))[self.world.rank :: self.world.size]
 
-    def trial(self, batch: Sequence[Pair]) -> bool:
+    def follow(self, plan: BatchPlan) -> None:
+        """From now on, batches of this size, in these parts."""
+        self.config = replace(self.config, tokens=plan.tokens, micro_tokens=plan.micro_tokens)
+        self.check_memory = plan.check_memory
+
+    def trial(self, batch: Sequence[Pair], plan: BatchPlan) -> bool:
         """Compute the gradient of a batch and discard it, to measure memory; whether that sufficed on all ranks."""
-        _, failed = self._gradient(split(batch, self._n_micro_batches(batch)), 0, n_tokens_of(batch)[1])
+        before = self.config, self.check_memory
+        self.follow(plan)
+        try:
+            _, failed = self._gradient(split(batch, self._n_micro_batches(batch)), 0, n_tokens_of(batch)[1])
+        finally:
+            self.config, self.check_memory = before
         self.optimizer.zero_grad(set_to_none=self.graphs is None)
         return not failed
 

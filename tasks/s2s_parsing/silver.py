@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s2s import ConfigError, DataError, UserError
+from s2s import ConfigError, DataError
+from s2s.cli import guard
 from s2s.data import numbered_lines
 from s2s.io import write_lines
 from s2s_parsing.source_encoder import words_of
@@ -105,15 +106,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--longest", type=int, default=100, help="most words of a sentence (100)")
     parser.add_argument("--without", type=Path, nargs="*", default=[], help="treebanks whose sentences are left out")
     options = parser.parse_args(arguments)
-    try:
-        sys.stderr.write(f"{_run(options)}\n")
-    except UserError as error:
-        sys.stderr.write(f"{parser.prog}: {error}\n")
-        return error.exit_code
-    return 0
+    return guard(parser.prog, lambda: _run(options))
 
 
-def _run(options: argparse.Namespace) -> str:
+def _run(options: argparse.Namespace) -> int:
     if options.keep is not None and options.least is not None:
         raise ConfigError("--keep and --least: give one of them")
     share = 0.5 if options.keep is None else options.keep
@@ -125,7 +121,8 @@ def _run(options: argparse.Namespace) -> str:
     kept = confident(parses, least, options.longest, sentences_of(options.without), dropped)
     n_kept = write_lines(options.output, (parse.tree for parse in kept))
     reasons = "".join(f", {n:,} {why}" for why, n in sorted(dropped.items()))
-    return f"{options.output}: {n_kept:,} trees of a score of at least {least:.4f}{reasons}"
+    print(f"{options.output}: {n_kept:,} trees of a score of at least {least:.4f}{reasons}", file=sys.stderr)
+    return 0
 
 
 if __name__ == "__main__":

@@ -17,7 +17,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from s2s import ConfigError, DataError, Example, UserError
+from s2s import ConfigError, DataError, Example
+from s2s.cli import guard
 from s2s.data import numbered_lines
 from s2s.io import write_lines
 
@@ -81,12 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
     parser = _parser()
     options = parser.parse_args(arguments)
-    try:
-        sys.stderr.write(f"{_run(options)}\n")
-    except UserError as error:
-        sys.stderr.write(f"{parser.prog}: {error}\n")
-        return error.exit_code
-    return 0
+    return guard(parser.prog, lambda: _run(options))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -106,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(options: argparse.Namespace) -> str:
+def _run(options: argparse.Namespace) -> int:
     if options.tag and options.forward:
         raise ConfigError("--tag: tags go with --back; what is distilled has sources like any others")
     if not options.output.name.endswith((".tsv", ".tsv.gz")):
@@ -116,7 +112,8 @@ def _run(options: argparse.Namespace) -> str:
     pairs = pairs_of(translated, options, dropped)
     n_pairs = write_lines(options.output, (f"{pair.src}\t{pair.tgt}" for pair in pairs))
     reasons = "".join(f", {n:,} {why}" for why, n in sorted(dropped.items()))
-    return f"{options.output}: {n_pairs:,} pairs{reasons}"
+    print(f"{options.output}: {n_pairs:,} pairs{reasons}", file=sys.stderr)
+    return 0
 
 
 if __name__ == "__main__":

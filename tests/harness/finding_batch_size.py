@@ -14,7 +14,9 @@ from s2s.distributed import World
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
 from s2s.task import Vocab
+from s2s.training.batch_plan import BatchPlan
 from s2s.training.train_step import TrainStep
+from s2s_batch_size.memory_guard import MemoryGuard
 from s2s_batch_size.peak_memory import PeakMemory
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
@@ -39,11 +41,11 @@ def main(folder: Path, free: int) -> None:
     weights = [p.detach().clone() for p in update.parameters]
     with PeakMemory(torch.device("cpu")) as before:
         pass
-    said = s2s_batch_size.batch_size.find_batch_size(update.config, update, 64, folder)
+    tokens, said = s2s_batch_size.batch_size.find_batch_size(update, MemoryGuard(), 64, folder)
     same = all(torch.equal(p, w) for p, w in zip(update.parameters, weights, strict=True))
     with PeakMemory(torch.device("cpu")) as peak:
-        update.trial([([5] * 63, [5] * 63)] * (update.config.n_tokens // 64))
-    print(json.dumps([said, update.config.n_tokens, same, peak.bytes - before.bytes]))
+        update.trial([([5] * 63, [5] * 63)] * (tokens // 64), BatchPlan(tokens))
+    print(json.dumps([said, tokens, same, peak.bytes - before.bytes]))
 
 
 if __name__ == "__main__":

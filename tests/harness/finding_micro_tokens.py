@@ -12,6 +12,7 @@ import torch
 from finding_batch_size import train_step
 
 import s2s_batch_size.micro_batch
+from s2s.training.batch_plan import BatchPlan
 from s2s_batch_size.memory_guard import MemoryGuard
 from s2s_batch_size.micro_batch import find_micro_tokens
 from s2s_batch_size.peak_memory import PeakMemory
@@ -36,12 +37,11 @@ def main(folder: Path, free: int) -> None:
     with PeakMemory(torch.device("cpu")) as before:
         pass
     guard = MemoryGuard()
-    step.check_memory = guard.check
-    said = find_micro_tokens(config, step, guard, PAIR, folder)
+    micro_tokens, said = find_micro_tokens(config, step, guard, PAIR, folder)
     same = all(torch.equal(p, w) for p, w in zip(step.parameters, weights, strict=True))
     with PeakMemory(torch.device("cpu")) as peak:
-        step.trial([PAIR] * N_PAIRS)
-    print(json.dumps([said, config.train.micro_tokens, same, peak.bytes - before.bytes]))
+        step.trial([PAIR] * N_PAIRS, BatchPlan(config.train.n_tokens, micro_tokens, guard.check))
+    print(json.dumps([said, micro_tokens, same, peak.bytes - before.bytes]))
 
 
 if __name__ == "__main__":

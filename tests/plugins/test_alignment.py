@@ -9,10 +9,9 @@ import pytest
 import torch
 from capitals import WithoutFiles
 from search_calls import find
-from shipped_plugins import shipped
+from shipped_plugins import generate_config, shipped
 from torch import Tensor, nn
 
-from s2s.config import GenerateConfig
 from s2s.decoding import BeamConfig, Hypothesis
 from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError
@@ -74,7 +73,7 @@ class Says(Seq2Seq):
 
 
 def generated(model: Seq2Seq, lines: list[str], **options: Any) -> list[Any]:
-    config = GenerateConfig(**{"format": "jsonl", **options})
+    config = generate_config(**{"format": "jsonl", **options})
     return list(Generator(model, Strokes(), BeamSearch(BeamConfig(beam=4)), "cpu", config, shipped())(lines))
 
 
@@ -175,7 +174,7 @@ def test_coverage_ranks_the_whole_beam_anew(beta: float) -> None:
             covered += math.log(min(sum(p[0, j, i].item() for j in range(len(hypothesis.tokens) + 1)), 1.0))
         expected.append((hypothesis.score + beta * covered, hypothesis.tokens))
     expected.sort(key=lambda pair: -pair[0])
-    config = GenerateConfig(format="jsonl", nbest=2, candidates=6, coverage=beta, attention_layer=2)
+    config = generate_config(format="jsonl", nbest=2, candidates=6, coverage=beta, attention_layer=2)
     (output,) = Generator(model, task, search, "cpu", config, shipped())(["ab cde"])
     assert [candidate.tokens for candidate in output.nbest] == [tokens for _, tokens in expected[:2]]
     assert [candidate.score for candidate in output.nbest] == pytest.approx([score for score, _ in expected[:2]])

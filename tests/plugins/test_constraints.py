@@ -13,6 +13,7 @@ import pytest
 import torch
 from capitals import Capitals
 from search_calls import find
+from shipped_plugins import generate_config, shipped
 from table_model import Table
 from torch import Tensor
 
@@ -21,7 +22,6 @@ from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.constraints import ConstraintSet, build_constraint
 from s2s.errors import ConfigError
-from s2s.plugin import load_plugins
 from s2s.task import Encoded, Example, Vocab
 from s2s_constraints.tokens import BadWords, MinLength, NoRepeatNgram
 from s2s_search import SampleConfig
@@ -121,8 +121,8 @@ class Letters(Capitals):
 
 def test_options_become_constraints_beside_the_tasks_own() -> None:
     assert build_constraint(GenerateConfig(), Letters(), None) is None
-    asked = GenerateConfig(min_len=2, no_repeat_ngram_size=3, bad_words=["ab", "c"])
-    chosen = build_constraint(asked, Letters(), load_plugins())
+    asked = generate_config(min_len=2, no_repeat_ngram_size=3, bad_words=["ab", "c"])
+    chosen = build_constraint(asked, Letters(), shipped())
     assert isinstance(chosen, ConstraintSet)
     least, repeat, ban = chosen.others
     assert isinstance(least, MinLength)
@@ -141,4 +141,4 @@ def test_without_options_the_tasks_own_constraint_is_left_as_it_is(own: Any) -> 
 
 def test_a_text_without_symbols_cannot_be_banned() -> None:
     with pytest.raises(ConfigError, match=r"bad_words: '\?' has no tokens"):
-        build_constraint(GenerateConfig(bad_words=["?"]), Letters(), load_plugins())
+        build_constraint(generate_config(bad_words=["?"]), Letters(), shipped())

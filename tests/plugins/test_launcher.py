@@ -18,7 +18,7 @@ from s2s.cli.train import main
 from s2s.config import TrainConfig
 from s2s.errors import ConfigError
 from s2s.io.exit_status import Cause, ExitStatus
-from s2s_launcher.launcher import _report_cause, n_processes
+from s2s_distributed.launcher.launch import _report_cause, n_processes
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from capitals import Capitals
-from shipped_plugins import shipped
+from shipped_plugins import generate_config, shipped
 from table_model import Table
 
 from s2s.config import GenerateConfig
@@ -110,7 +110,7 @@ def test_the_generator_writes_what_is_likest_to_all_samples() -> None:
     model, task, search = Table(30, spread=3.0), Capitals(), Sampling(SampleConfig(max_len_b=6))
     judge = metric("chrf", char_order=2)
     plain = Generator(model, task, search, "cpu", GenerateConfig(format="jsonl", nbest=25))
-    config = GenerateConfig(format="jsonl", nbest=3, candidates=25, mbr={"name": "chrf", "char_order": 2})
+    config = generate_config(format="jsonl", nbest=3, candidates=25, mbr={"name": "chrf", "char_order": 2})
     chosen = Generator(model, task, search, "cpu", config, shipped())
     for samples, output in zip(plain(["abc", "x"]), chosen(["abc", "x"]), strict=True):
         hyps = [candidate.hyp for candidate in samples.nbest]

@@ -18,7 +18,7 @@ from s2s_pcfg.em import Schedule, expectation
 from s2s_pcfg.fine import FineChart
 from s2s_pcfg.grammar import Grammar, normalised, smoothed
 from s2s_pcfg.refine import Plan, iterate, merge, merge_losses, split, train
-from s2s_pcfg.treebank import Forest, Symbols, counts_of, forest_of, written
+from s2s_pcfg.treebank import Forest, Symbols, forest_of, written
 from s2s_pcfg.words import WordClasses, signature
 
 TREES = [
@@ -68,7 +68,9 @@ def test_trees_come_back_from_their_arrays() -> None:
 def test_the_treebank_grammar_has_relative_frequencies() -> None:
     grammar, schedule = learnt(0)
     name, forest = grammar.symbols.ids, schedule.forest
-    binary, unary, _ = counts_of(forest)
+    is_leaf, has_two = forest.left < 0, forest.right >= 0
+    binary = forest.rule[has_two].bincount(minlength=len(forest.binary)).tolist()
+    unary = forest.rule[~has_two & ~is_leaf].bincount(minlength=len(forest.unary)).tolist()
     rules = {tuple(rule): i for i, rule in enumerate(forest.binary.tolist())}
     own = rules[name["NP"], name["D"], name["N"]]
     total = sum(n for rule, n in zip(forest.binary[:, 0], binary, strict=True) if rule == name["NP"])

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 LAYERS = (
     "errors lazy tensors",
+    "command_options",
     "registry io",
     "config vocab",
     "task",

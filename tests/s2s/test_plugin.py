@@ -167,7 +167,7 @@ def test_no_plugins_leaves_the_shipped_ones(install: Install, monkeypatch: pytes
     install(GOOD.format(name="late"), point="zebra")
     monkeypatch.setenv("S2S_NO_PLUGINS", "1")
     plugins = load_plugins()
-    assert plugins.registry.blocked == ["zebra"]
+    assert plugins.registry.blocked.keys() == {"zebra"}
     assert "transformer" in archs(plugins)
 
 

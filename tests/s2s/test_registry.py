@@ -102,7 +102,7 @@ def test_an_unknown_name_gets_a_suggestion_and_what_may_have_held_it() -> None:
     registry.arch("transformer", ToyConfig, len)
     registry.preset("arch", "transformer_big", {"name": "transformer"})
     registry.broken["exotic"] = "ImportError: no module x (from exotic 1.0)"
-    registry.blocked.append("other")
+    registry.blocked["other"] = "other"
     with pytest.raises(PluginError) as caught:
         registry.get("arch", "transfromer")
     assert str(caught.value) == (

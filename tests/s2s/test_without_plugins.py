@@ -11,15 +11,17 @@ from capitals import Capitals
 from table_model import Table
 
 from s2s.backend import graph_decoding, providers
+from s2s.compose import compose
 from s2s.config import Config, GenerateConfig, TrainConfig
 from s2s.data import tokenizer_kind
 from s2s.decoding import BeamConfig, BeamSearch
 from s2s.distributed import OneProcess, World
 from s2s.errors import ConfigError, DataError
-from s2s.generation import Generator, Input, load_ready
+from s2s.generation import Generator, Input
 from s2s.generation.acceleration import capture_steps
 from s2s.log import Screen, choose_screen
 from s2s.plugin import Plugins, load_plugins
+from s2s.training.batch_plan import BatchPlan
 from s2s.training.build import _Builder
 from s2s_generate.output import open_output
 
@@ -43,18 +45,19 @@ def generator(plugins: Plugins, **options: Any) -> Generator:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"min_len": 2}, "no loaded plugin constrains outputs"),
-        ({"mbr": "chrf"}, "mbr=chrf: no loaded plugin does it"),
-        ({"coverage": 0.2}, "coverage=0.2: no loaded plugin does it"),
-        ({"replace_unk": True}, "replace_unk=true: no loaded plugin does it"),
-    ],
-    ids=lambda x: str(x)[:20],
+    "argument",
+    ["min_len=2", "mbr=chrf", "coverage=0.2", "replace_unk=true", "resume=true", "shard=1/2", "workers=2"],
 )
-def test_outputs_are_not_given_otherwise_than_asked(bare: Plugins, options: dict[str, Any], said: str) -> None:
+def test_an_option_goes_with_its_plugin(bare: Plugins, argument: str) -> None:
+    name, blocked = argument.partition("=")[0], BLOCKED.replace(",", ", ")
+    said = f"^{name}: no such option. No loaded plugin offers it. Blocked by S2S_BLOCK_PLUGINS: {blocked}."
     with pytest.raises(ConfigError, match=said):
-        generator(bare, **options)
+        compose(GenerateConfig, [argument], bare)
+
+
+def test_words_are_not_aligned(bare: Plugins) -> None:
+    with pytest.raises(ConfigError, match=r"fields=\['align'\]: no loaded plugin aligns words. Blocked by"):
+        generator(bare, format="jsonl", fields=["align"])
 
 
 def test_what_an_output_must_contain_is_not_left_out(bare: Plugins) -> None:
@@ -62,16 +65,13 @@ def test_what_an_output_must_contain_is_not_left_out(bare: Plugins) -> None:
         list(generator(bare)([Input("abc", prefix="x")]))
 
 
-@pytest.mark.parametrize("option", [{"resume": True}, {"shard": "1/2"}], ids=str)
-def test_files_are_written_but_not_continued(bare: Plugins, option: dict[str, Any]) -> None:
-    assert open_output(GenerateConfig(input="in", output="out"), bare).name == "out"
-    with pytest.raises(ConfigError, match="no loaded plugin continues a file"):
-        open_output(GenerateConfig(input="in", output="out", **option), bare)
+def test_files_are_written_but_not_continued(bare: Plugins) -> None:
+    output = open_output(GenerateConfig(input="in", output="out"), bare)
+    assert (output.name, output.continues) == ("out", False)
 
 
 def test_one_process_decodes(bare: Plugins) -> None:
-    with pytest.raises(ConfigError, match="workers=2: no loaded plugin starts processes"):
-        load_ready(GenerateConfig(run="x", device="cpu", workers=2), bare)
+    assert compose(GenerateConfig, [], bare).config.n_processes == 1
 
 
 def test_one_process_trains(bare: Plugins) -> None:
@@ -96,11 +96,10 @@ def test_memory_is_not_measured(bare: Plugins) -> None:
     config = Config(train=TrainConfig(micro_tokens="auto"))
     prepared: Any = SimpleNamespace(train=[])
     builder = _Builder(config, bare, World(), SimpleNamespace(path="run"), None)  # type: ignore[arg-type]
-    assert builder.fit_batch(None, prepared) == []  # type: ignore[arg-type]
-    assert config.train.micro_tokens is None
+    assert builder.batch_plan(None, prepared) == BatchPlan(25_000)  # type: ignore[arg-type]
     config.train.tokens = "auto"
     with pytest.raises(ConfigError, match=r"train\.tokens=auto: no plugin is loaded that measures memory"):
-        builder.fit_batch(None, prepared)  # type: ignore[arg-type]
+        builder.batch_plan(None, prepared)  # type: ignore[arg-type]
 
 
 def test_a_run_shows_plain_lines(bare: Plugins) -> None:

@@ -6,7 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from s2s import DataError, UserError
+from s2s import DataError
+from s2s.cli import guard
 from s2s.data import read_lines
 from s2s_parsing.evalb.parameters import find_parameters
 from s2s_parsing.evalb.report import TooManyErrors, label_table, report
@@ -24,11 +25,7 @@ def main() -> int:
     parser.add_argument("-e", dest="max_error", type=int, help="errors to bear")
     parser.add_argument("--labels", action="store_true", help="end with a table of labels")
     options = parser.parse_args()
-    try:
-        return _run(options)
-    except UserError as error:
-        sys.stderr.write(f"{parser.prog}: {error}\n")
-        return error.exit_code
+    return guard(parser.prog, lambda: _run(options))
 
 
 def _run(options: argparse.Namespace) -> int:

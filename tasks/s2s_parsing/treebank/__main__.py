@@ -7,7 +7,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from s2s import DataError, UserError
+from s2s import DataError
+from s2s.cli import guard
 from s2s_parsing.tree import Tree, leaves
 from s2s_parsing.treebank import Cleaner, read_treebank, treebank_files
 
@@ -22,21 +23,17 @@ def main() -> int:
     parser.add_argument("--words", action="store_true", help="their sentences instead, words separated by blanks")
     parser.add_argument("--split", choices=["train", "valid", "test"], help="of a folder of the Wall Street Journal")
     options = parser.parse_args()
-    try:
-        _print(options)
-    except UserError as error:
-        sys.stderr.write(f"{parser.prog}: {error}\n")
-        return error.exit_code
-    return 0
+    return guard(parser.prog, lambda: _run(options))
 
 
-def _print(options: argparse.Namespace) -> None:
+def _run(options: argparse.Namespace) -> int:
     files = [file for path in options.paths for file in treebank_files(path, options.split)]
     for tree in read_treebank(files, Cleaner(Counter()), "error"):
         if not isinstance(tree, Tree):
             raise DataError(f"{tree.reason}; mend the treebank")
         sys.stdout.write(" ".join(leaf.word for leaf in leaves(tree)) if options.words else str(tree))
         sys.stdout.write("\n")
+    return 0
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ def keys(command: str) -> list[str]:
     if command == "s2s-train":
         options = [argument for argument in BASE[command] if not argument.startswith("--")]
         return [*compose(Config, options, plugins).origins, "experiment", "plugins", "train", "task.x"]
-    own = [field.name for field in fields(SCHEMAS[command])]
+    own = [field.name for field in fields(plugins.registry.with_options(SCHEMAS[command]))]
     return [*own, "task.src", "search.beam", "search.alpha", "plugins", "data.prepared", "data.max_len", "nonsense"]
 
 

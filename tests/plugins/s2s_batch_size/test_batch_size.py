@@ -16,6 +16,7 @@ from s2s.config import TrainConfig
 from s2s.errors import ConfigError
 from s2s.io.json_files import dump_record
 from s2s_batch_size.batch_size import SAFE, _bytes_per_token, find_batch_size
+from s2s_batch_size.memory_guard import MemoryGuard
 from s2s_batch_size.memory_trials import MemoryTrials
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel tells no peaks")
@@ -49,22 +50,21 @@ def test_what_is_found_fits_and_is_not_half_of_what_would(tmp_path: Path) -> Non
 def test_a_run_that_continues_keeps_its_number(tmp_path: Path) -> None:
     (tmp_path / "tokens.json").write_bytes(dump_record({"tokens": 1536}))
     update = train_step()
-    find_batch_size(update.config, update, 64, tmp_path)
-    assert update.config.tokens == 1536
+    assert find_batch_size(update, MemoryGuard(), 64, tmp_path)[0] == 1536
+    assert update.config.tokens == "auto", "the configuration is left as it is"
 
 
 def test_a_number_that_was_given_is_left_alone(tmp_path: Path) -> None:
     update = train_step()
     update.config.tokens = 700
-    assert find_batch_size(update.config, update, 64, tmp_path) == ""
-    assert update.config.tokens == 700
+    assert find_batch_size(update, MemoryGuard(), 64, tmp_path) == (700, "")
 
 
 def test_too_little_memory_for_one_sentence_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("s2s_batch_size.batch_size.free_memory", lambda _: 0)
     update = train_step()
     with pytest.raises(ConfigError, match=r"data.max_len=64"):
-        find_batch_size(update.config, update, 64, tmp_path)
+        find_batch_size(update, MemoryGuard(), 64, tmp_path)
 
 
 @pytest.mark.parametrize(("n_fitting", "n_tokens"), [(16, 1024), (40, 2048)])
@@ -74,8 +74,7 @@ def test_the_largest_trial_that_fits_counts_where_the_next_does_not(
     """Peaks never rise here, as where an allocator holds unused memory, so trials double until one fails."""
     monkeypatch.setattr(MemoryTrials, "peak", lambda _, n_pairs: 10**6 if n_pairs <= n_fitting else None)
     update = train_step()
-    find_batch_size(update.config, update, 64, tmp_path)
-    assert update.config.tokens == n_tokens
+    assert find_batch_size(update, MemoryGuard(), 64, tmp_path)[0] == n_tokens
 
 
 @pytest.mark.parametrize("room", [10**6, 10**8])
@@ -84,14 +83,14 @@ def test_a_token_takes_what_peaks_rise_by(monkeypatch: pytest.MonkeyPatch, room:
     monkeypatch.setattr(MemoryTrials, "peak", lambda trials, n_pairs: 10**7 + 3000 * n_pairs * trials.longest)
     update = train_step()
     side = [update.vocab.unk] * 63
-    assert _bytes_per_token(MemoryTrials(update.config, update, (side, side)), room) == 3000
+    assert _bytes_per_token(MemoryTrials(update, MemoryGuard(), (side, side)), room) == 3000
 
 
 def test_a_first_trial_that_does_not_fit_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MemoryTrials, "peak", lambda *_: None)
     update = train_step()
     with pytest.raises(ConfigError, match=r"memory for 0 tokens is left"):
-        find_batch_size(update.config, update, 64, tmp_path)
+        find_batch_size(update, MemoryGuard(), 64, tmp_path)
 
 
 @pytest.mark.parametrize("wrong", ["much", "", 0])

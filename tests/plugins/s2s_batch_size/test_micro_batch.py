@@ -42,8 +42,10 @@ def test_a_batch_takes_no_more_than_there_is_and_is_whole_where_it_fits(tmp_path
 def test_a_run_that_continues_keeps_its_answer(tmp_path: Path) -> None:
     (tmp_path / "micro_tokens.json").write_bytes(dump_record({"micro_tokens": 320, "bytes_per_token": 7.0}))
     (config, step), guard = configured(), MemoryGuard()
-    assert "320 tokens a side at once" in find_micro_tokens(config, step, guard, PAIR, tmp_path)
-    assert config.train.micro_tokens == 320
+    micro_tokens, said = find_micro_tokens(config, step, guard, PAIR, tmp_path)
+    assert micro_tokens == 320
+    assert "320 tokens a side at once" in said
+    assert config.train.micro_tokens == "auto", "the configuration is left as it is"
     assert guard.bytes_per_token == 7.0
 
 
@@ -51,8 +53,7 @@ def test_a_run_that_continues_keeps_its_answer(tmp_path: Path) -> None:
 def test_what_is_given_is_left_alone(tmp_path: Path, given: int | None) -> None:
     config, step = configured()
     config.train.micro_tokens = given
-    assert find_micro_tokens(config, step, MemoryGuard(), PAIR, tmp_path) == ""
-    assert config.train.micro_tokens == given
+    assert find_micro_tokens(config, step, MemoryGuard(), PAIR, tmp_path) == (given, "")
 
 
 @pytest.mark.parametrize("free", [0, 4 * 10**6])

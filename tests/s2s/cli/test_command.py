@@ -12,7 +12,7 @@ import pytest
 from toy_plugins import toy_plugins
 
 import s2s.cli.command
-import s2s_plugins.command
+import s2s_help.command
 from s2s.cli.command import Options, run_command, split_flags
 from s2s.cli.failures import guard
 from s2s.compose import build_config, compose
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def toys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every command finds the toy entries."""
     monkeypatch.setattr(s2s.cli.command, "load_plugins", lambda _=(): toy_plugins())
-    monkeypatch.setattr(s2s_plugins.command, "load_plugins", lambda _=(): toy_plugins())
+    monkeypatch.setattr(s2s_help.command, "load_plugins", lambda _=(): toy_plugins())
 
 
 @dataclass
@@ -255,7 +255,7 @@ def test_an_interrupt_ends_a_command_without_a_traceback() -> None:
 
 
 def plugins(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
-    code = s2s_plugins.command.main(argv)
+    code = s2s_help.command.main(argv)
     out, err = capsys.readouterr()
     return code, out, err
 
@@ -265,9 +265,9 @@ def test_plugins_lists_what_each_brings_and_what_is_broken(
 ) -> None:
     made = toy_plugins()
     made.registry.broken["exotic"] = "ImportError: no (from exotic 1.0)"
-    made.registry.blocked.append("other")
+    made.registry.blocked["other"] = "other"
     monkeypatch.setattr(
-        s2s_plugins.command, "load_plugins", lambda _=(): type(made)(None, made.registry, {"s2s": "toy 1.0"})
+        s2s_help.command, "load_plugins", lambda _=(): type(made)(None, made.registry, {"s2s": "toy 1.0"})
     )
     code, out, _ = plugins(capsys, "list")
     assert code == 0
@@ -309,9 +309,9 @@ def test_plugins_counts_the_parameters_of_an_architecture(
         code, out, err = plugins(capsys, "show", "arch=transformer", f"vocab={vocab}")
         assert (code, err) == (0, "")
         shown = int(out.splitlines()[-1].split()[1].replace(",", ""))
-        merged = s2s_plugins.command.merge_groups(["arch"], ["arch=transformer"], s2s_plugins.command.load_plugins())
+        merged = s2s_help.command.merge_groups(["arch"], ["arch=transformer"], s2s_help.command.load_plugins())
         config = build_config(merged).config.arch
-        assert shown == s2s_plugins.command.n_parameters(merged.entries["arch"].build, config, vocab)
+        assert shown == s2s_help.command.n_parameters(merged.entries["arch"].build, config, vocab)
         assert f"(vocab={vocab:,})" in out
 
 

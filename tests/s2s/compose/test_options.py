@@ -13,7 +13,7 @@ from s2s.compose import merge_groups
 from s2s.compose.options import options_of, type_text
 from s2s.errors import PluginError
 from s2s.plugin import load_plugins
-from s2s_plugins.documentation import describe, docs
+from s2s_help.documentation import describe, docs
 
 if TYPE_CHECKING:
     from s2s.registry import Choice
@@ -90,8 +90,14 @@ def test_types_that_are_not_imported_are_explained() -> None:
 
 
 def shipped() -> list[type]:
-    own = [config for name in s2s.config.__all__ if name.endswith("Config") for config in [getattr(s2s.config, name)]]
-    return own + sorted({e.config for e in load_plugins().registry.entries.values()}, key=lambda c: c.__qualname__)
+    registry = load_plugins().registry
+    own = [
+        config
+        for name in s2s.config.__all__
+        if name.endswith("Config")
+        for config in [registry.with_options(getattr(s2s.config, name))]
+    ]
+    return own + sorted({e.config for e in registry.entries.values()}, key=lambda c: c.__qualname__)
 
 
 @pytest.mark.parametrize("config", shipped(), ids=lambda c: c.__name__)

@@ -20,10 +20,11 @@ PLANNED = {"train.init_from", "objective.eps"}
 
 def shipped() -> set[str]:
     """Every option and section of every command, whatever is chosen."""
-    entries = [e for e in load_plugins().registry.entries.values() if e.group in GROUPS]
+    registry = load_plugins().registry
+    entries = [e for e in registry.entries.values() if e.group in GROUPS]
     found = {option.key for entry in entries for option in options_of(entry.config, f"{entry.group}.")}
     for name in (name for name in s2s.config.__all__ if name.endswith("Config")):
-        found |= {option.key for option in options_of(getattr(s2s.config, name))}
+        found |= {option.key for option in options_of(registry.with_options(getattr(s2s.config, name)))}
     return found | {key.rpartition(".")[0] for key in found}
 
 

@@ -15,8 +15,8 @@ from torch.distributed import TCPStore
 
 from s2s.distributed import OneProcess, World, init, pick_device
 from s2s.errors import ConfigError
-from s2s_ddp.ddp import DDP
-from s2s_ddp.process_group import join
+from s2s_distributed.ddp.process_group import join
+from s2s_distributed.ddp.strategy import DDP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,7 +75,7 @@ def test_without_torchrun_the_world_is_one_process() -> None:
 
 
 def test_two_processes_have_the_gradient_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("s2s_ddp.ddp.BUCKET_BYTES", 90)  # several buckets, even here
+    monkeypatch.setattr("s2s_distributed.ddp.strategy.BUCKET_BYTES", 90)  # several buckets, even here
     rows = torch.randn(6, 5, generator=torch.Generator().manual_seed(2))
     whole = model()
     (loss(whole, rows[:3]) + loss(whole, rows[3:])).backward()

@@ -19,8 +19,8 @@ from sorting_runs import outcome, train, train_in_ranks
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from s2s.io.exit_status import Cause, read_error_files
-from s2s_ddp import process_group, watchdog
-from s2s_ddp.process_group import join
+from s2s_distributed.ddp import process_group, watchdog
+from s2s_distributed.ddp.process_group import join
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from capitals import Capitals
-from shipped_plugins import shipped
+from shipped_plugins import generate_config, shipped
 from torch import Tensor, nn
 
 from s2s.config import GenerateConfig
@@ -53,7 +53,7 @@ def model() -> Copy:
 
 
 def generator(model: Seq2Seq, task: Capitals | None = None, **options: Any) -> Generator:
-    search, config = BeamSearch(BeamConfig()), GenerateConfig(**options)
+    search, config = BeamSearch(BeamConfig()), generate_config(**options)
     return Generator(model, task or Capitals(), search, "cpu", config, shipped())
 
 
@@ -315,4 +315,4 @@ def test_words_of_parts_are_numbered_as_in_the_whole() -> None:
 )
 def test_what_says_something_of_nothing_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"has no effect without .*; give that, too, or leave it out"):
-        GenerateConfig(**options)
+        generate_config(**options)

@@ -88,7 +88,7 @@ def test_coverage_chooses_from_the_whole_beam(capsysbinary: Any) -> None:
     ("arguments", "message"),
     [
         (["format=aligned", "attention_layer=7"], "attention_layer=7: the decoder has 1, numbered from 1"),
-        (["candidates=5"], "are for coverage and mbr to choose from; give one of both"),
+        (["candidates=5"], "are for an option to choose from, such as coverage or mbr; give one"),
         (["mbr=chrf", "search=greedy"], "search=greedy gives one; give candidates=N"),
         (["mbr=chrf", "search=sample"], "search=sample gives one; give candidates=N"),
         (["mbr=chrf", "candidates=9"], "candidates=9 are more than search.beam=4 finds; give search.beam=N"),

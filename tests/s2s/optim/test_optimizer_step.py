@@ -18,6 +18,7 @@ from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
 from s2s.optim.optimizer_step import CUDAGraphOptimizerStep, OptimizerStep
 from s2s.task import Vocab
+from s2s.training.batch_plan import BatchPlan
 from s2s.training.train_step import TrainStep
 from s2s_optim import AdamConfig, AdamWConfig
 from s2s_optim.build import adam, adamw
@@ -134,7 +135,7 @@ def test_a_run_that_is_continued_steps_with_the_state_that_was_loaded() -> None:
         assert saved.keys() == other.keys()
         assert not any(isinstance(value, torch.Tensor) for value in saved.values())
         assert saved["capturable"] is False
-    parts.trial(BATCHES[0])
+    parts.trial(BATCHES[0], BatchPlan(parts.config.n_tokens))
     parts.model.load_state_dict(whole.model.state_dict())
     parts.optimizer.load_state_dict(copy.deepcopy(whole.optimizer.state_dict()))
     for step, batch in enumerate(BATCHES[2:], 3):

@@ -1,0 +1,102 @@
+"""train.devices: one process for each device of this machine, started by the command itself.
+
+Each process writes its exit status to an error file; the launcher prints the root cause once and exits with its code.
+Processes that were killed, or that hung, are restarted and continue from the last checkpoint.
+"""
+
+from __future__ import annotations
+
+__all__ = ["launch", "n_processes"]
+
+import os
+import signal
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from s2s.io import ERROR_DIR, Cause, ExitStatus, read_error_files, report
+from s2s_distributed.launcher.processes import LocalRanks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from s2s.config import TrainConfig
+
+STOP_CODES = EXIT_PREEMPTED, EXIT_INTERRUPTED = 75, 130
+
+
+def n_processes(config: TrainConfig) -> int:
+    """The number of processes that train.devices asks for on this machine."""
+    if config.devices != "auto":
+        return int(config.devices)
+    on_gpus = config.device in ("auto", "cuda") and torch.cuda.is_available()
+    return torch.cuda.device_count() if on_gpus else 1
+
+
+def launch(module: str, argv: Sequence[str], config: TrainConfig, n: int) -> int:
+    """Run `python -m module argv` in `n` processes until all are done; the exit code of the command."""
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // n)))
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # else a lost peer logs a page of C++ frames
+    command = ["-m", module, *argv]
+    for attempt in range(config.restarts + 1):
+        with tempfile.TemporaryDirectory() as directory:
+            code, retry = _run(command, n, int(config.timeout), Path(directory))
+        if not retry or attempt == config.restarts:
+            return code
+        print(f"warning: starting again ({attempt + 1} of {config.restarts})", file=sys.stderr, flush=True)
+    raise AssertionError("the last attempt returns")
+
+
+def _run(command: Sequence[str], n: int, shutdown_seconds: int, private: Path) -> tuple[int, bool]:
+    """Start the processes and wait for them; the exit code, and whether to restart."""
+    ranks = LocalRanks(command, n, private, shutdown_seconds)
+    with _error_dir_in_environment(private):
+        codes = ranks.run()
+    statuses = read_error_files(private)
+    if ranks.received and codes:
+        stopped = [status for status in statuses if status.code in STOP_CODES]
+        interrupted = ranks.received[0] == signal.SIGINT
+        return _report_first(stopped, EXIT_INTERRUPTED if interrupted else EXIT_PREEMPTED), False
+    return _report_cause(codes, statuses) if codes else (0, False)
+
+
+@contextmanager
+def _error_dir_in_environment(directory: Path) -> Iterator[None]:
+    """Processes that are started in the block write error files; afterwards this one prints its messages again."""
+    os.environ[ERROR_DIR] = str(directory)
+    try:
+        yield
+    finally:
+        del os.environ[ERROR_DIR]
+
+
+def _report_cause(codes: dict[int, int], statuses: Sequence[ExitStatus]) -> tuple[int, bool]:
+    """Print the root cause once; the exit code, and whether to restart: after a kill or a hang, not after an error.
+
+    codes: exit code of each rank. When one rank fails, the others are ended with SIGTERM: their statuses are effects.
+    """
+    stopped = [status for status in statuses if status.code in STOP_CODES]
+    own = [status for status in statuses if status.cause == Cause.OWN and status not in stopped]
+    hung = [status for status in statuses if status.cause == Cause.HANG]
+    killed = {rank: signal.Signals(-code) for rank, code in codes.items() if code < 0 and -code != signal.SIGTERM}
+    if own or hung:
+        return _report_first(own or hung, 1), not own
+    if killed:
+        who = ", ".join(f"rank {rank} was ended by {number.name}" for rank, number in killed.items())
+        hint = " (by the system, if memory was short)" if signal.SIGKILL in killed.values() else ""
+        return report("s2s-train", f"error: {who}{hint}; the same command continues from the last checkpoint", 1), True
+    return _report_first(stopped or statuses, 1), False
+
+
+def _report_first(statuses: Sequence[ExitStatus], code: int) -> int:
+    """Print the oldest status and return its code; `code` where no rank wrote one."""
+    if not statuses:
+        return code
+    first = statuses[0]
+    on_all_ranks = len({status.message for status in statuses}) == 1 and len(statuses) > 1
+    where = "" if on_all_ranks or first.rank == 0 or first.code != 1 else f" (rank {first.rank})"
+    return report("s2s-train", first.message + where, first.code)

@@ -1,0 +1,61 @@
+"""Outputs as lines of tsv and jsonl files."""
+
+from __future__ import annotations
+
+__all__ = ["JsonlOutput", "TsvOutput"]
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from s2s.generation import UNANSWERED, Candidate, Generator, Output, OutputFormat, Record, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s import Choice
+
+
+class TsvOutput(OutputFormat):
+    """The columns of the input, output and score; a line for each candidate."""
+
+    writes_nbest = True
+
+    def __init__(self, config: Choice, generator: Generator) -> None:
+        pass
+
+    def render(self, record: Record, output: Output, nbest: int) -> list[str]:
+        candidates = [*output.nbest, *[UNANSWERED] * nbest][:nbest]
+        texts = [one_line(c.hyp).replace("\t", " ") for c in candidates]
+        return [f"{record.columns}\t{text}\t{c.score:.4f}" for text, c in zip(texts, candidates, strict=True)]
+
+    def n_lines(self, nbest: int) -> int:
+        return nbest
+
+
+class JsonlOutput(OutputFormat):
+    """The fields of the input, with `hyp`, `score`, what `fields` names and, of several outputs, `nbest`."""
+
+    writes_nbest = True
+
+    def __init__(self, config: Choice, generator: Generator) -> None:
+        self.more = generator.config.fields
+
+    def render(self, record: Record, output: Output, nbest: int) -> list[str]:
+        if record.fields is None:
+            return [""]
+        fields = record.fields | _fields(output.best, self.more)
+        if nbest > 1:
+            fields["nbest"] = [_fields(candidate, self.more) for candidate in output.nbest]
+        return [json.dumps(fields, ensure_ascii=False)]
+
+
+def _fields(candidate: Candidate, more: Sequence[str]) -> dict[str, Any]:
+    score = round(candidate.score, 4) if math.isfinite(candidate.score) else None
+    further: dict[str, list[Any]] = {
+        "tokens": candidate.tokens,
+        "pieces": candidate.pieces,
+        "log_probs": [round(p, 4) for p in candidate.log_probs],
+        "align": candidate.pharaoh(),
+    }
+    return {"hyp": candidate.hyp, "score": score, **{name: further[name] for name in more}}

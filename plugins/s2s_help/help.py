@@ -1,0 +1,111 @@
+"""--help: one screen for a command, and every detail of a group, section or option."""
+
+from __future__ import annotations
+
+__all__ = ["choice_text", "explain", "overview", "wrapped"]
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from s2s import GROUPS, ConfigError, did_you_mean
+from s2s.compose import default_choice, hints_of, is_section, merge_groups, options_of, resolve
+from s2s_help.documentation import WIDTH, describe, docs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from s2s import Plugins
+
+
+def overview(schema: type, flags: Mapping[str, str], plugins: Plugins) -> str:
+    """At most 25 lines: usage, examples, groups with their choices, sections, options, flags."""
+    command, _, summary = (schema.__doc__ or "").strip().partition("\n")[0].partition(": ")
+    examples = [line.strip() for line in (schema.__doc__ or "").splitlines()[1:] if line.strip()]
+    hints = hints_of(schema)
+    groups = [name for name in hints if name in GROUPS]
+    sections = [name for name in hints if name not in groups and is_section(hints[name])]
+    plain = [name for name in hints if name not in groups and name not in sections]
+    lines = [
+        f"{command}: {summary}",
+        "",
+        f"usage: {command} [file.yaml ...] [group=choice ...] [key=value ...]",
+    ]
+    lines += [f"  {example}" for example in examples]
+    chosen = [*groups, "experiment"] if "task" in groups else groups
+    lines += ["", *(_line(f"{group}=", _names(group, plugins)) for group in chosen)]
+    if sections:
+        lines.append(_line("sections", ", ".join(f"{name}.*" for name in sections)))
+    lines += wrapped("options", ", ".join([*plain, "plugins"]))
+    lines += ["", *(_line(flag, text) for flag, text in flags.items())]
+    lines += [
+        "",
+        f"{command} --help NAME explains a name from above, such as {(groups or plain)[0]}",
+    ]
+    return "\n".join(lines)
+
+
+def _line(head: str, text: str) -> str:
+    return f"  {head:14}  {textwrap.shorten(text, WIDTH - 18, placeholder=' …')}"
+
+
+def wrapped(head: str, text: str) -> list[str]:
+    """A heading, and text beside it, wrapped."""
+    indent = " " * 18
+    return textwrap.fill(text, WIDTH, initial_indent=f"  {head:14}  ", subsequent_indent=indent).splitlines()
+
+
+def _names(group: str, plugins: Plugins) -> str:
+    """All names of a group, first those registered and presets whose names begin with one of them."""
+    registry = plugins.registry
+    registered = tuple(name for g, name in registry.entries if g == group)
+    names = sorted(registry.names(group), key=lambda name: not name.startswith(registered))
+    return ", ".join(names) or "(none installed)"
+
+
+def explain(schema: type, topics: Sequence[str], plugins: Plugins) -> str:
+    """Everything about the topics: `arch=transformer_big`, a group, a section or an option."""
+    choices = [topic for topic in topics if "=" in topic and not topic.startswith("plugins=")]
+    names = [topic for topic in topics if "=" not in topic and not topic.endswith((".yaml", ".yml"))]
+    shown = names or list(dict.fromkeys(choice.partition("=")[0].partition(".")[0] for choice in choices))
+    if not shown:
+        raise ConfigError("--help: name a group, a section or an option beside it, such as --help train")
+    return "\n".join(_about(schema, name, choices, plugins) for name in shown)
+
+
+def _about(schema: type, name: str, choices: Sequence[str], plugins: Plugins) -> str:
+    hints = hints_of(schema)
+    if name == "plugins":
+        return "plugins: modules or files of your own to load, as in plugins=[my_arch,./mine.py]"
+    if name == "experiment":
+        return "\n".join(["experiment: A preset over all groups.", *wrapped("experiment=", _names(name, plugins))])
+    root = name.partition(".")[0]
+    if root in GROUPS and root in hints:
+        return _about_group(schema, name, choices, plugins)
+    found = [o for o in options_of(schema) if o.key == name or o.key.startswith(f"{name}.")]
+    if not found:
+        known = [*hints, *(option.key for option in options_of(schema))]
+        raise ConfigError(f"--help {name}: no such name.{did_you_mean(name, known)}")
+    title = f"{name}: {docs(schema).get(name, '')}" if name in hints and is_section(hints[name]) else name
+    return describe(found, {}, title)
+
+
+def _about_group(schema: type, name: str, choices: Sequence[str], plugins: Plugins) -> str:
+    group = name.partition(".")[0]
+    own = [choice for choice in choices if choice.partition("=")[0].partition(".")[0] == group]
+    if own:
+        return choice_text(group, own, plugins)
+    known = [f"{group}: {docs(schema).get(group, '')}", *wrapped(f"{group}=", _names(group, plugins)), ""]
+    if default := default_choice(schema, group):
+        return "\n".join([*known, choice_text(group, [f"{group}={default}"], plugins)])
+    return "\n".join([*known, f"--help {group}=NAME shows every option of one"])
+
+
+def choice_text(group: str, choices: Sequence[str], plugins: Plugins) -> str:
+    """Every option of a choice, as in `arch=transformer_big arch.d_model=512`."""
+    merged = merge_groups([group], choices, plugins)
+    entry, values = merged.entries[group], resolve(merged, keep_dangling=True)
+    found = [option for key, option in merged.options.items() if key.startswith(f"{group}.") and key != f"{group}.name"]
+    shown = {option.key: (values[option.key], merged.origin(option.key)) for option in found}
+    doc = (entry.config.__doc__ or "").partition("\n")[0]
+    title = f"{group}.name = {entry.name} (plugin {entry.plugin}){': ' + doc if doc else ''}"
+    return describe(found, shown, title)

@@ -1,0 +1,46 @@
+"""End-to-end memory networks (Sukhbaatar et al., 2015), as a plugin; docs/families/memory.md."""
+
+from __future__ import annotations
+
+__all__ = ["MemoryNetworkConfig", "s2s_register"]
+
+from dataclasses import dataclass
+from typing import Literal
+
+from s2s import Choice, Registry, hookimpl
+from s2s.config import SHARE, above, at_least, refuse_outside
+
+
+@dataclass(kw_only=True)
+class MemoryNetworkConfig(Choice):
+    """Hops of attention over the units of a source, such as the sentences of a story; sections are the paper's."""
+
+    d_model: int = 20
+    """Width of memories and of the query."""
+    n_hops: int = 3
+    """How often the memories are read (K)."""
+    tying: Literal["adjacent", "layerwise"] = "adjacent"
+    """adjacent: a hop's output embedding is the next one's input embedding, the first also reads the question, the last
+    is the softmax. layerwise: all hops have the same two, and the query goes through a matrix between hops."""
+    encoding: Literal["position", "bag"] = "position"
+    """A unit's vector: the sum of its words', each weighted by its position in it (section 4.1), or unweighted."""
+    temporal: bool = True
+    """Whether a memory has a vector of its distance from the question."""
+    capacity: int = 50
+    """How many units, the last before the question, are remembered."""
+    noise: float = 0.1
+    """Share of places between memories that are left empty at random in training, so that distances vary."""
+    match: Literal["softmax", "linear"] = "softmax"
+    """How memories are weighed. linear: without the softmax, for a first stage whose run is then given to one with it
+    as train.init_from (linear start)."""
+    init_std: float = 0.1
+    """Standard deviation of all initial weights."""
+
+    def __post_init__(self) -> None:
+        refuse_outside("arch", self, d_model=at_least(1), n_hops=at_least(1), capacity=at_least(1))
+        refuse_outside("arch", self, noise=SHARE, init_std=above(0))
+
+
+@hookimpl
+def s2s_register(registry: Registry) -> None:
+    registry.arch("memory_network", MemoryNetworkConfig, "s2s_memory_networks.model:MemoryNetwork")

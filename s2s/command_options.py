@@ -1,0 +1,91 @@
+"""Options that plugins add to a command: one dataclass of the command's own options and all that were added.
+
+A plugin's dataclass derives from the command's, and so may check its options against all others. The dataclass of the
+whole derives from them all, and is flat: an option is `mbr=chrf`, whoever brought it.
+"""
+
+from __future__ import annotations
+
+__all__ = ["AddedOptions", "command_of", "refuse_misfit", "with_added"]
+
+from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
+from functools import cache
+from inspect import get_annotations
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+
+from s2s.errors import PluginError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class AddedOptions:
+    """Options that a plugin adds: the fields that `config` has beside those of the command."""
+
+    config: type
+    plugin: str
+
+    @property
+    def names(self) -> list[str]:
+        """Of the options, in their order."""
+        return [name for name in get_annotations(self.config) if name in vars(self.config)["__dataclass_fields__"]]
+
+
+def command_of(config: type) -> type:
+    """The dataclass of a command, or of a section of one, from which `config` derives."""
+    return [base for base in config.__mro__ if is_dataclass(base)][-1]
+
+
+def refuse_misfit(new: AddedOptions, before: Sequence[AddedOptions]) -> None:
+    """PluginError for what is no dataclass of further options, or has an option that is there before."""
+    config: Any = new.config
+    what = f"plugin '{new.plugin}': options {getattr(config, '__qualname__', config)}"
+    if not isinstance(config, type) or "__dataclass_fields__" not in vars(config) or command_of(config) is config:
+        raise PluginError(
+            f"{what}: expected a @dataclass(kw_only=True) that derives from a command's, as GenerateConfig"
+        )
+    try:
+        get_type_hints(config)
+    except NameError as error:
+        raise PluginError(f"{what}: {error}; import types at the top of the file, not under TYPE_CHECKING") from None
+    command = command_of(config)
+    owners = dict.fromkeys((item.name for item in fields(command)), command.__qualname__)
+    owners |= {
+        name: f"plugin '{one.plugin}'" for one in before if command_of(one.config) is command for name in one.names
+    }
+    for name in new.names:
+        if name in owners:
+            raise PluginError(f"{what}: {owners[name]} has an option '{name}' already; choose another name")
+    check = vars(config).get("__post_init__")
+    if check and "__class__" not in check.__code__.co_freevars:
+        raise PluginError(
+            f"{what}: its __post_init__ must call super().__post_init__(), as other plugins' checks follow"
+        )
+
+
+def with_added(config: type[T], added: Iterable[type]) -> type[T]:
+    """A dataclass of options with those that were added to it and to its sections; itself if there are none."""
+    whole: type[T] = _whole(config, tuple(added))
+    return whole
+
+
+@cache
+def _whole(config: Any, added: tuple[type, ...]) -> Any:
+    """The last that was added stands first in the order of methods, so that its options are listed last."""
+    hints = get_type_hints(config)
+    inner = {item.name: hints[item.name] for item in fields(config) if item.default_factory is hints[item.name]}
+    whole = {name: _whole(section, added) for name, section in inner.items() if is_dataclass(section)}
+    changed = [(name, section) for name, section in whole.items() if section is not inner[name]]
+    own = [one for one in reversed(added) if command_of(one) is config]
+    if not own and not changed:
+        return config
+    return make_dataclass(
+        config.__name__,
+        [(name, section, field(default_factory=section)) for name, section in changed],
+        bases=(*own, config),
+        kw_only=True,
+        namespace={"__doc__": config.__doc__, "__module__": config.__module__, "__qualname__": config.__qualname__},
+    )

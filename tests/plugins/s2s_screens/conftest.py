@@ -1,0 +1,14 @@
+"""A clock that tests of this folder move by hand."""
+
+from __future__ import annotations
+
+import pytest
+from followed_runs import Clock
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    for name in ("s2s_screens.progress", "s2s_screens.live"):
+        monkeypatch.setattr(f"{name}.time", clock)
+    return clock
