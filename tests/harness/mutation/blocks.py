@@ -68,6 +68,6 @@ def note_blocks(root: Path, folders: tuple[str, ...], note: Callable[[str], obje
         if not path.startswith(prefixes):
             return original(loader, name)
         tree = noting(Path(path).read_text(encoding="utf-8"), str(Path(path).relative_to(root)))
-        return compile(tree, path, "exec", dont_inherit=True)  # type: ignore[no-any-return]
+        return compile(tree, path, "exec", dont_inherit=True)
 
-    SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+    SourceFileLoader.get_code = get_code  # type: ignore[assignment, method-assign]

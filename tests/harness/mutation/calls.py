@@ -106,9 +106,9 @@ class CallMap:
         self.known[name]["modules"] = sorted(modules)
         self.path.write_text(json.dumps(self.known))
 
-    def modules(self) -> set[str]:
+    def modules(self) -> frozenset[str]:
         """What any recorded test imports."""
-        return {module for found in self.known.values() for module in found.get("modules", ())}
+        return frozenset(module for found in self.known.values() for module in found.get("modules", ()))
 
 
 def _digest(file: Path) -> str:
