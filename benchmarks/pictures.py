@@ -1,82 +1,128 @@
 """The pictures of docs/serving.md and docs/reports.md, by a headless chromium: python benchmarks/pictures.py.
 
-Needs `pip install playwright`, Debian's chromium, and the runs of `make demo` and
-s2s-train task=parsing task.trees=8000 arch=transformer_tiny arch.share_embeddings=target train.steps=900 run=parse
-(any run of either task will do).
+Needs `pip install playwright pillow`, Debian's chromium, and four runs (any of these tasks will do):
+make demo
+S="schedule=cosine schedule.lr=0.004 schedule.warmup=60 train.tokens=2000 train.steps=300 valid.every=150"
+s2s-train run=parse task=parsing task.trees=4000 arch=transformer_tiny arch.dropout=0 arch.share_embeddings=target $S
+s2s-train run=rnn task=translation task.pairs=8000 arch=rnn_tiny $S
+s2s-train run=small task=translation task.pairs=8000 arch=transformer_tiny arch.dropout=0 $S
 """
 
 from __future__ import annotations
 
+import io
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 TEXT = "The old cat sees a dog. My house is red.\nThe boys eat the bread and the women buy a small house in the city."
 TREES = "The old cat sees a dog.\nMy sister buys the red house."
+SENTENCE = "The boys eat the bread and the women buy a small house."
 DESK, PHONE = (1200, 700), (390, 800)
+COLOURS = 128
+FEW = ("sentences=60", "samples=100", "pairs=2000")
+"""Of what a report reads, so that it takes a minute"""
 
 
 def main() -> None:
     """All pictures."""
     IMAGES.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "s2s_serve.command", "run={en-de: demo, parse: parse}", "port=0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server, sync_playwright() as driver:
-        assert server.stderr is not None
-        address = next(line for line in server.stderr if line.startswith("serving")).split()[1]
+    with sync_playwright() as driver, tempfile.TemporaryDirectory() as folder:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        pictures_of_the_page(browser, address)
-        pictures_of_reports(browser)
+        with serving("run={en-de: demo, parse: parse}") as address:
+            pictures_of_the_page(browser, address)
+        pictures_of_reports(browser, Path(folder))
+        for form, height in (("attention", 320), ("figures", 900)):
+            picture_of_attention(browser, Path(folder, f"{form}.html"), form, height)
         browser.close()
+
+
+@contextmanager
+def serving(*options: str) -> Iterator[str]:
+    """s2s-serve; its address."""
+    command = [sys.executable, "-m", "s2s_serve.command", *options, "port=0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        yield next(line for line in server.stderr if line.startswith("serving")).split()[1]
         server.terminate()
 
 
 def pictures_of_the_page(browser: Browser, address: str) -> None:
-    """A translation with attention, on a desk and on a phone in the dark; trees."""
-    for name, size, scheme in (("page", DESK, "light"), ("page-phone-dark", PHONE, "dark")):
-        page = opened(browser, address, size, scheme)
-        page.get_by_label("Alternatives").fill("2")
-        generate(page, TEXT)
-        page.locator(".sentence").first.locator("summary").click()
-        page.locator(".sentence").first.locator("[role=option]").nth(2).focus()
-        page.screenshot(path=IMAGES / f"{name}.png")
-        page.close()
+    """A translation with attention on a desk, one that still streams on a phone in the dark, and trees."""
+    page = opened(browser, address, DESK, "light")
+    page.get_by_label("Alternatives").fill("2")
+    generate(page, TEXT)
+    page.locator(".sentence").first.locator("summary").click()
+    page.locator(".sentence").first.locator("[role=option]").nth(2).focus()
+    save("page", page.screenshot)
+    page.close()
+
+    page = opened(browser, address, PHONE, "dark")
+    page.get_by_label("Alternatives").fill("2")
+    page.get_by_label("Input").fill("\n".join([TEXT] * 12))
+    page.get_by_label("Input").press("Control+Enter")
+    page.locator(".sentence").nth(2).wait_for()
+    page.locator(".sentence").first.locator("[role=option]").nth(2).focus()
+    page.evaluate("scrollTo(0, 0)")
+    save("page-phone-dark", page.screenshot)
+    page.close()
+
     page = opened(browser, address, DESK, "light")
     page.get_by_label("Model").select_option("parse")
     generate(page, TREES)
-    page.screenshot(path=IMAGES / "page-trees.png")
+    save("page-trees", page.screenshot)
     page.close()
 
 
-def pictures_of_reports(browser: Browser) -> None:
-    """The report of a parser on a few sentences, and the attention of a sentence, as files."""
-    with tempfile.TemporaryDirectory() as folder:
-        few = ["sentences=40", "samples=20", "pairs=2000", f"output={folder}/report"]
-        subprocess.run([sys.executable, "-m", "s2s_report.command", "run=parse", *few], check=True)
-        page = browser.new_page(viewport={"width": DESK[0], "height": 760})
-        page.goto(f"file://{folder}/report.html")
-        worst = page.locator("section", has=page.locator("h2", has_text="Worst sentences"))
-        worst.locator("summary").first.click()
-        worst.screenshot(path=IMAGES / "report-trees.png")
-        page.close()
-        for form in ("attention", "figures"):
-            options = ["run=demo", "threads=1", f"format={form}", "--quiet"]
-            command = [sys.executable, "-m", "s2s", "generate", *options]
-            sentence = "The boys eat the bread and the women buy a small house."
-            done = subprocess.run(command, input=sentence, check=True, capture_output=True, text=True)
-            Path(folder, f"{form}.html").write_text(done.stdout, encoding="utf-8")
-            page = browser.new_page(viewport={"width": 900, "height": 320 if form == "attention" else 900})
-            page.goto(f"file://{folder}/{form}.html")
-            if form == "attention":
-                page.get_by_label("Layer").select_option(label="cross 1")
-                page.locator("[role=option]").nth(3).focus()
-            page.screenshot(path=IMAGES / f"{form}.png")
-            page.close()
+def pictures_of_reports(browser: Browser, folder: Path) -> None:
+    """The report of a run, what differs in that of three, and a parser's worst sentence."""
+    for name, runs in (("one", "demo"), ("three", "[small,rnn,demo]"), ("parser", "parse")):
+        options = [f"run={runs}", *FEW, f"output={folder}/{name}", "--quiet"]
+        subprocess.run([sys.executable, "-m", "s2s_report.command", *options], check=True)
+    page = browser.new_page(viewport={"width": DESK[0], "height": 900})
+    page.goto(f"file://{folder}/one.html")
+    save("report", page.screenshot)
+    page.goto(f"file://{folder}/three.html")
+    wins = section(page, "Largest wins of demo")
+    wins.locator("summary").first.click()
+    wins.get_by_text("Attention of demo").first.click()
+    wins.locator("details[open] details[open] [role=option]").nth(2).focus()
+    save("report-three-wins", wins.locator("details").first.screenshot)
+    page.goto(f"file://{folder}/parser.html")
+    worst = section(page, "Worst sentences")
+    worst.locator("summary").first.click()
+    save("report-trees", worst.locator("details").first.screenshot)
+    page.close()
+
+
+def picture_of_attention(browser: Browser, path: Path, form: str, height: int) -> None:
+    """A format of s2s-generate as a page."""
+    command = [sys.executable, "-m", "s2s", "generate", "run=demo", "threads=1", f"format={form}", "--quiet"]
+    done = subprocess.run(command, input=SENTENCE, check=True, capture_output=True, text=True)
+    path.write_text(done.stdout, encoding="utf-8")
+    page = browser.new_page(viewport={"width": 900, "height": height})
+    page.goto(f"file://{path}")
+    if form == "attention":
+        page.locator("[role=option]").nth(3).focus()
+    save(form, page.screenshot)
+    page.close()
+
+
+def section(page: Any, title: str) -> Any:
+    """A section of a report."""
+    return page.locator("section", has=page.locator("h2", has_text=title)).first
 
 
 def opened(browser: Browser, address: str, size: tuple[int, int], scheme: Any) -> Any:
@@ -90,7 +136,13 @@ def generate(page: Any, text: str) -> None:
     """Send a text, and wait for the last sentence."""
     page.get_by_label("Input").fill(text)
     page.get_by_label("Input").press("Control+Enter")
-    page.locator("#status", has_text=" in ").wait_for()
+    page.locator("#status", has_text=re.compile(r"sentences? in \d")).wait_for()
+
+
+def save(name: str, take: Callable[[], bytes]) -> None:
+    """A screenshot in few colours, which makes the file a third as large."""
+    picture = Image.open(io.BytesIO(take())).convert("RGB").quantize(COLOURS)
+    picture.save(IMAGES / f"{name}.png", optimize=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,12 @@
 "use strict";
 /* The root keeps small weights visible, and the half keeps words legible. */
 const shade = weight => Math.sqrt(weight) / 2;
+const word = name => name.replace(/▁/g, " ").trim() || "␣";
+/* Tokens of a word stand together. */
+const style = (name, i, names) => {
+  const begins = !i || /^▁|^<.*>$/.test(name) || !names.some(other => other.startsWith("▁"));
+  return `padding:.1rem;border-radius:.2rem;display:inline-block;margin-left:${begins ? ".35rem" : "0"}`;
+};
 /* Of each section only the chosen head is drawn, so that long sentences stay fluid. */
 addEventListener("DOMContentLoaded", () => document.querySelectorAll(".attention").forEach(section => {
   const maps = JSON.parse(section.querySelector("script").textContent);
@@ -32,16 +38,16 @@ addEventListener("DOMContentLoaded", () => document.querySelectorAll(".attention
     });
     [...keys.children].forEach((token, k) => { token.style.backgroundColor = `rgba(var(--heat), ${shade(row[k] / 1000)})`; });
     const most = row.map((w, k) => [w, k]).sort((a, b) => b[0] - a[0]).slice(0, 4);
-    explain.textContent = `${map.queries[at]} ← ` + most.map(([w, k]) => `${map.keys[k]} ${Math.round(w / 10)}%`).join(", ");
+    explain.textContent = `${word(map.queries[at])} ← ` + most.map(([w, k]) => `${word(map.keys[k])} ${Math.round(w / 10)}%`).join(", ");
   };
   const choose = i => { at = i; draw(); };
   const fill = () => {
-    const map = maps[layer.value], style = "padding:.1rem .25rem;border-radius:.2rem;display:inline-block";
+    const map = maps[layer.value];
     const wanted = head.value;
     head.replaceChildren(make("option", { value: "mean" }, "mean"), ...map.weights.map((_, i) => make("option", { value: i }, i + 1)));
     if ([...head.options].some(option => option.value === wanted)) head.value = wanted;
     queries.replaceChildren(...map.queries.map((name, i) => {
-      const token = make("span", { role: "option", style }, name);
+      const token = make("span", { role: "option", style: style(name, i, map.queries) }, word(name));
       token.addEventListener("mouseenter", () => choose(i));
       token.addEventListener("focus", () => choose(i));
       token.addEventListener("keydown", event => {
@@ -52,7 +58,7 @@ addEventListener("DOMContentLoaded", () => document.querySelectorAll(".attention
       });
       return token;
     }));
-    keys.replaceChildren(...map.keys.map(name => make("span", { style }, name)));
+    keys.replaceChildren(...map.keys.map((name, k) => make("span", { style: style(name, k, map.keys) }, word(name))));
     at = Math.min(at, map.queries.length - 1);
     draw();
   };

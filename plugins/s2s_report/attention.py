@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Seen(NamedTuple):
-    """All attention over one pair."""
+    """All attention over one pair; tokens are as the tokenizer writes them, where ▁ begins a word."""
 
     src: list[str]
     """Source tokens, eos last"""
@@ -48,8 +48,8 @@ class Seen(NamedTuple):
         """What each target token attends to most, in the mean of the heads of the last layer that reads the source."""
         cross = next((one for one in reversed(self.maps) if one.queries == "tgt" and one.keys == "src"), self.maps[-1])
         most = cross.weights.mean(0).max(-1)  # values and indices [Q]
-        keys = self.keys(cross)
-        said = zip(self.queries(cross), most.indices.tolist(), most.values.tolist(), strict=True)
+        keys = _shown(self.keys(cross))
+        said = zip(_shown(self.queries(cross)), most.indices.tolist(), most.values.tolist(), strict=True)
         return ", ".join(f"{query} ← {keys[k]} {weight:.0%}" for query, k, weight in said)
 
 
@@ -61,7 +61,7 @@ def see(model: Seq2Seq, task: Task, device: torch.device, src: str, tokens: Sequ
     maps = model.eval().attention_maps(batch.src, batch.src_pad, batch.tgt_in)
     names, pieces = _names(task, [*ids, task.vocab.eos], "src"), [*task.pieces(tokens, src), "</s>"]
     of_pair = [one._replace(weights=one.weights[0].float().cpu()) for one in maps]
-    return Seen([_shown(name) for name in names], [_shown(name) for name in pieces], of_pair)
+    return Seen(names, pieces, of_pair)
 
 
 def explorer(seen: Seen, title: str = "", anchor: str = "") -> str:
@@ -129,7 +129,7 @@ class AttentionFigures(AttentionOutput):
         of_kind = [one for one in kinds if one.kind == kinds[0].kind]
         layer = of_kind[max(0, len(of_kind) - 2)]  # the paper shows layer 5 of 6
         parts = [f"<section><h2>{escape(output.src)}</h2>"]
-        for svg, caption in figures(layer, seen.queries(layer), seen.keys(layer)):
+        for svg, caption in figures(layer, _shown(seen.queries(layer)), _shown(seen.keys(layer))):
             said = escape(caption)
             parts.append(f'<figure role="img" aria-label="{said}">{svg}<figcaption>{said}</figcaption></figure>')
         return [*parts, "</section>"]
@@ -149,6 +149,6 @@ def _names(task: Task, ids: Sequence[int], side: Side) -> list[str]:
     return [name if isinstance(name, str) else name[-1] for name in (names[i] for i in ids)]
 
 
-def _shown(piece: str) -> str:
-    """A token as people read it: ▁ begins a word."""
-    return piece.replace("▁", " ").strip() or "␣"
+def _shown(pieces: Sequence[str]) -> list[str]:
+    """Tokens as people read them."""
+    return [piece.replace("▁", " ").strip() or "␣" for piece in pieces]

@@ -98,7 +98,7 @@ def _draw(
     if is_wrong:
         wrong[bracket] -= 1
     label = f"{mark}{node.label}" if is_wrong else node.label
-    own = 7.5 * len(label) + GAP
+    own = 8.5 * len(label) + GAP  # capitals are about 8.5 pixels wide
     if not node.children:
         parts.append(f'<text x="{x + own / 2:.1f}" y="{y}" text-anchor="middle">{escape(label)}</text>')
         return x + own / 2, x + own

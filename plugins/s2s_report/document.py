@@ -39,6 +39,7 @@ class Picture:
 
     svg: str
     text: str
+    caption: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,8 @@ def _html(block: Block) -> str:
         kind = ' class="verdict"' if block.strong else ""
         return f"<p{kind}>{block.html or escape(block.text)}</p>"
     if isinstance(block, Picture):
-        return f'<figure role="img" aria-label="{escape(block.text)}">{block.svg}</figure>'
+        caption = f"<figcaption>{escape(block.caption)}</figcaption>" if block.caption else ""
+        return f'<figure role="img" aria-label="{escape(block.text)}">{block.svg}{caption}</figure>'
     if isinstance(block, Explorer):
         return block.html
     if isinstance(block, Details):

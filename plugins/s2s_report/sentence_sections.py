@@ -93,11 +93,16 @@ def _trees(name: str, hyp: str, gold: str) -> list[Block]:
     said = f"{name}: wrong brackets (+): {_words(extra)}; missing from it (−): {_words(missing)}."
     return [
         Text(said),
-        Picture(drawn(one, extra, "+"), f"The tree of {name}: {hyp}"),
-        Picture(drawn(other, missing, "−"), f"The gold tree: {gold}"),
+        Picture(drawn(one, extra, "+"), f"The tree of {name}: {hyp}", name),
+        Picture(drawn(other, missing, "−"), f"The gold tree: {gold}", "gold"),
     ]
 
 
 def _words(wrong: Counter[Bracket]) -> str:
     """Brackets, by the numbers of their words from 1."""
-    return ", ".join(f"{b.label} over words {b.begin + 1} to {b.end}" for b in sorted(wrong.elements())) or "none"
+    return ", ".join(map(_bracket, sorted(wrong.elements()))) or "none"
+
+
+def _bracket(b: Bracket) -> str:
+    where = f"word {b.end}" if b.end == b.begin + 1 else f"words {b.begin + 1} to {b.end}"
+    return f"{b.label} over {where}"
