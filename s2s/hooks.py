@@ -161,7 +161,7 @@ class Hooks:
 
     @hookspec
     def s2s_fit_batch(self, config: Config, train_step: Any, corpora: Sequence[Any], directory: Path) -> Iterable[str]:
-        """Replace train.tokens=auto and train.micro_tokens=auto by numbers, on every rank; lines for the first screen.
+        """Replace auto in train.tokens, train.micro_tokens, train.precision on every rank; lines for the first screen.
 
         `train_step` is a `s2s.training.TrainStep` before its first update, `corpora` those of training.
         """

@@ -28,8 +28,8 @@ class TrainConfig:
     micro_tokens: int | str | None = "auto"
     """Tokens on each side that one device takes at once; the rest is accumulated, with the same gradient. auto: all of
     them where memory suffices, else as many as fit. null: all of them."""
-    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
-    """Arithmetic of forward and backward; master weights stay in fp32."""
+    precision: Literal["fp32", "bf16", "fp16", "auto"] = "fp32"
+    """Arithmetic of forward and backward; master weights stay in fp32. auto: fp32 or bf16 on a CPU, as measured."""
     matmul: Literal["auto", "torch", "onednn"] = "auto"
     """Library for fp32 matrix products on a CPU. auto: oneDNN on processors other than Intel's where the product stays
     fp32, else torch's default."""

@@ -141,13 +141,15 @@ class _Builder:
         )
 
     def fit_batch(self, train_step: TrainStep, prepared: Prepared) -> list[str]:
-        """Let plugins replace train.tokens=auto and train.micro_tokens=auto; their lines for the header."""
+        """Let plugins replace what is auto in train.tokens, micro_tokens, precision; their lines for the header."""
         train, corpora = self.config.train, [corpus for corpus, _ in prepared.train]
         found = self.plugins.hook.s2s_fit_batch(
             config=self.config, train_step=train_step, corpora=corpora, directory=self.run.path
         )
         if train.tokens == "auto":
             raise ConfigError("train.tokens=auto: no plugin is loaded that measures memory; give a number")
+        if train.precision == "auto":
+            raise ConfigError("train.precision=auto: no plugin is loaded that measures it; give fp32 or bf16")
         if train.micro_tokens == "auto":
             train.micro_tokens = None
         return [line for of_plugin in found for line in of_plugin]
