@@ -7,7 +7,7 @@ WORKERS ?= 2
 # Idle threads sleep instead of spinning: on a machine that others use, spinning costs a factor of ten.
 export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: demo docs test fuzz attack mutate test-sanitize test-long test-gpu test-wheel check format clean
+.PHONY: demo docs benchmarks test fuzz attack mutate test-sanitize test-long test-gpu test-wheel check format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("s2s needs Python 3.11 or newer: make PYTHON=python3.12 …" if sys.version_info < (3, 11) else 0)'
@@ -66,6 +66,12 @@ test-sanitize: $(READY)
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
 		XDG_CACHE_HOME=$(SANITIZED) CC=$(SANITIZED)/cc S2S_KERNELS=native $(BIN)/python -m pytest -q -s -n 0 -p no:cacheprovider \
 		tests/plugins/s2s_cpu tests/plugins/test_transformer_fused_decoder.py
+
+# Every table of benchmarks/results that needs no corpus, small; `make benchmarks SIZES=full` takes hours. It goes on where
+# it was stopped: what lies in build/benchmarks is not made again.
+SIZES ?=
+benchmarks: $(READY)
+	$(BIN)/python benchmarks/tables.py $(SIZES)
 
 # What depends on the installation (commands, presets, C sources, plugins), against the wheel as a user gets it: run from
 # another folder, so that the sources are out of sight.

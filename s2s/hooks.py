@@ -180,6 +180,12 @@ class Hooks:
         """Check a new model, set or freeze weights, on every rank; gives topics and facts for the first screen."""
 
     @hookspec(firstresult=True)
+    def s2s_choose_precision(
+        self, config: Config, train_step: Any, corpora: Sequence[Any], directory: Path
+    ) -> tuple[str, str] | None:
+        """What train.precision=auto means, fp32, bf16 or fp16, on every rank; and a line for the first screen."""
+
+    @hookspec(firstresult=True)
     def s2s_fit_batch(self, config: Config, train_step: Any, corpora: Sequence[Any], directory: Path) -> Any:
         """Numbers for train.tokens=auto and train.micro_tokens=auto, an `s2s.training.BatchPlan`, on every rank.
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from s2s.config import TrainConfig
 
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16, "auto": torch.float32}
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ __all__ = [
     "DataConfig",
     "GenerateConfig",
     "LogConfig",
+    "Precision",
     "PrepareConfig",
     "Range",
     "TrainConfig",
@@ -34,4 +35,4 @@ from s2s.config.duration import duration_text
 from s2s.config.generate import NEUTRAL, OF_FILES, OF_MODELS, GenerateConfig, options_marked
 from s2s.config.ranges import SHARE, THREADS, Range, above, at_least, refuse_outside, refuse_unused
 from s2s.config.run import CheckpointConfig, Config, LogConfig, ValidConfig
-from s2s.config.training import TrainConfig
+from s2s.config.training import Precision, TrainConfig

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["TrainConfig"]
+__all__ = ["Precision", "TrainConfig"]
 
 import re
 from dataclasses import dataclass, field
@@ -11,6 +11,8 @@ from typing import Literal
 from s2s.config.duration import seconds_of
 from s2s.config.ranges import SHARE, THREADS, above, at_least, refuse_outside
 from s2s.errors import ConfigError
+
+Precision = Literal["fp32", "bf16", "fp16", "auto"]
 
 
 @dataclass(kw_only=True)
@@ -28,8 +30,8 @@ class TrainConfig:
     micro_tokens: int | str | None = "auto"
     """Tokens on each side that one device takes at once; the rest is accumulated, with the same gradient. auto: all of
     them where memory suffices, else as many as fit. null: all of them."""
-    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
-    """Arithmetic of forward and backward; master weights stay in fp32."""
+    precision: Precision = "fp32"
+    """Arithmetic of forward and backward; master weights stay in fp32. auto: fp32 or bf16 on a CPU, as measured."""
     matmul: Literal["auto", "torch", "onednn"] = "auto"
     """Library for fp32 matrix products on a CPU. auto: oneDNN on processors other than Intel's where the product stays
     fp32, else torch's default."""

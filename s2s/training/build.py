@@ -11,7 +11,7 @@ import torch
 
 from s2s.backend.device import keep_freed_memory, matmul_rate
 from s2s.backend.selection import DTYPES, BackendSelection
-from s2s.config import Config, GenerateConfig, TrainConfig
+from s2s.config import Config, GenerateConfig, Precision, TrainConfig
 from s2s.data.batching import Batches
 from s2s.data.preparation import Prepared, prepare
 from s2s.distributed import OneProcess, World
@@ -81,10 +81,12 @@ class _Builder:
         model, made = build_model(self.config, self.plugins, self.world, task, prepared, run)
         train_step = self.train_step(model, task, metrics, strategy)
         validation = self.validation(train_step, task, prepared, metrics, search)
+        of_precision = self.choose_precision(train_step, prepared)
         plan = self.batch_plan(train_step, prepared)
         train_step.follow(plan)
         config = replace(self.config, train=train_step.config)
         planned = replace(self, config=config)
+        lines = (*task.describe(), *prepared.report, *of_precision, *plan.lines)
         ema = EMA(model, config.train.ema) if config.train.ema else None
         retention = Retention(config, run.checkpoints, self.log)
         return Trainer(
@@ -96,7 +98,10 @@ class _Builder:
             checkpoints=CheckpointManager(config, run.checkpoints, train_step, ema, self.log, retention),
             log=self.log,
             hook=self.plugins.hook,
-            facts=[*(("data", line) for line in (*task.describe(), *prepared.report, *plan.lines)), *made],
+            facts=[
+                *(("data", line) for line in (*task.describe(), *prepared.report, *of_precision, *plan.lines)),
+                *made,
+            ],
             peak_flops=planned.peak_flops(model, train_step.backend),
         )
 
@@ -142,11 +147,28 @@ class _Builder:
             backend=backend,
         )
 
+    def choose_precision(self, train_step: TrainStep, prepared: Prepared) -> list[str]:
+        """Train in the precision that a plugin chooses for train.precision=auto; its line for the first screen."""
+        if self.config.train.precision != "auto":
+            return []
+        found: tuple[Precision, str] | None = self.plugins.hook.s2s_choose_precision(
+            config=self.config,
+            train_step=train_step,
+            corpora=[corpus for corpus, _ in prepared.train],
+            directory=self.run.path,
+        )
+        if found is None:
+            absent = self.plugins.registry.absent()
+            raise ConfigError(f"train.precision=auto: no plugin is loaded that measures it; give fp32 or bf16.{absent}")
+        precision, line = found
+        train_step.config = replace(train_step.config, precision=precision)
+        return [line]
+
     def batch_plan(self, train_step: TrainStep, prepared: Prepared) -> BatchPlan:
         """A plugin's numbers for train.tokens=auto and train.micro_tokens=auto; without one, those that are given."""
-        corpora = [corpus for corpus, _ in prepared.train]
+        corpora, config = [corpus for corpus, _ in prepared.train], replace(self.config, train=train_step.config)
         found: BatchPlan | None = self.plugins.hook.s2s_fit_batch(
-            config=self.config, train_step=train_step, corpora=corpora, directory=self.run.path
+            config=config, train_step=train_step, corpora=corpora, directory=self.run.path
         )
         if found is None and self.config.train.tokens == "auto":
             absent = self.plugins.registry.absent()

@@ -219,8 +219,8 @@ class TrainStep:
         torch.manual_seed(((self.seed * 1_000_003 + step) * 65_537 + part) & 0xFFFF_FFFF_FFFF_FFFF)  # all torch takes
 
     def _autocast(self) -> torch.autocast:
-        precision = self.config.precision
-        return torch.autocast(self.world.device.type, DTYPES[precision], enabled=precision != "fp32")
+        dtype = DTYPES[self.config.precision]
+        return torch.autocast(self.world.device.type, dtype, enabled=dtype != torch.float32)
 
     def _optimizer_step(self) -> OptimizerStep:
         """In a CUDA graph where forward and backward are, if the optimizer supports it."""

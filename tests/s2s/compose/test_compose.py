@@ -330,7 +330,7 @@ def test_a_value_is_read_by_the_type_of_its_option(argument: str, value: object)
         ("train.compile=yes", "expected bool; the default is false. Write true or false."),
         ("train.compile=1", "train.compile=1: expected bool"),
         ("train.clip=true", "expected float | null; the default is null."),
-        ("train.precision=bf61", "expected fp32 | bf16 | fp16; the default is fp32. Did you mean 'bf16'?"),
+        ("train.precision=bf61", "expected fp32 | bf16 | fp16 | auto; the default is fp32. Did you mean 'bf16'?"),
         ("task.pair=[3]", "expected tuple[int, int]; the default is [1, 2]."),
         ("task.pair=3", "expected tuple[int, int]"),
         ("task.colour=green", "expected red | blue; the default is red."),

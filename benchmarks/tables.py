@@ -1,0 +1,163 @@
+"""Every table that a command of this folder makes: python benchmarks/tables.py [full] [out=FOLDER] [NAME …]
+
+Each goes to NAME.txt in the folder (build/benchmarks), headed by its command, the commit, the processor, versions and
+the date; a command's own files lie beside it. What is there already is not made again, so that the same command goes on
+where it was stopped. `full` takes the sizes of benchmarks/results instead of small ones, which are a matter of minutes,
+and CTranslate2 beside ours, which must be installed. Nothing is read but the synthetic corpus; what makes the other
+tables is in `BY_HAND`.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+UNSEEN = ["--split", "test", "--side", "en"]
+DEMO = ["-m", "s2s", "train", "experiment=demo"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A command of the interpreter; {out}: the folder of results."""
+
+    command: list[str]
+    small: list[str]
+    """Further arguments for a quick pass"""
+    full: list[str]
+    """Those of benchmarks/results"""
+
+
+def script(name: str, *arguments: str, small: str = "", full: str = "") -> Table:
+    """A script of this folder; small and full are split at blanks."""
+    return Table([f"benchmarks/{name}.py", *arguments], small.split(), full.split())
+
+
+TABLES = {
+    "demo": Table(
+        [*DEMO, "run={out}/demo", "log.format=plain"],
+        ["train.steps=100", "valid.every=100", "checkpoint.every=100", "schedule.warmup=10"],
+        [],
+    ),
+    "demo_source": Table(["-m", "s2s_synthetic_corpus"], ["100", *UNSEEN], ["1000", *UNSEEN]),
+    "data": script("data", small="pairs=2000 size=500 large=2000"),
+    "decode_fp32": script(
+        *("decode", "cases=mt", "out={out}/decode_fp32.jsonl"),
+        small="sizes=tiny batches=1,8 repeats=1",
+        full="sizes=tiny,width128,small,base repeats=3 peer=ctranslate2",
+    ),
+    "decode_beams": script(
+        *("decode", "cases=mt", "batches=8", "out={out}/decode_beams.jsonl"),
+        small="sizes=tiny beams=1,21 repeats=1",
+        full="sizes=tiny,small beams=1,21,64 repeats=3 peer=ctranslate2",
+    ),
+    "decode_levers": script(
+        *("decode", "levers=true", "out={out}/decode_levers.jsonl"),
+        small="sizes=tiny cases=mt batches=8 repeats=1",
+        full="sizes=small cases=mt,parse batches=32 repeats=3",
+    ),
+    "decode_tokens": script(
+        *("decode_tokens", "out={out}/decode_tokens.jsonl"),
+        small="sizes=tiny tokens=500,1000 symbols=1000",
+        full="sizes=small,base tokens=500,1000,2000,4000 symbols=8000",
+    ),
+    "decode_growth": script("decode_growth", "{out}/growth", small="tiny", full="small ctranslate2"),
+    "constraint": script("constraint", small="beam=4 sentences=2 words=8"),
+    "whole_process": script(
+        *("whole_process", "run={out}/demo", "source={out}/demo_source.txt", "out={out}/whole_process.jsonl"),
+        small="lines=1 repeats=1",
+        full="lines=1,1000",
+    ),
+    "train": script(
+        *("train", "corpus=synthetic", "--peer"),
+        small="arch=tiny rounds=1 tokens=512",
+        full="arch=base rounds=3",
+    ),
+    "restricted": script("restricted", small="{out}/restricted.json", full="{out}/restricted.json"),
+    "scale": script(
+        *("scale", "out={out}"),
+        small="pairs=100_000 text=2_000 parameters=1_000_000",
+        full="pairs=10_000_000 text=1_000_000",
+    ),
+    "table1": Table(["-m", "s2s_study.table1", "{out}/table1"], [], []),
+}
+"""In the order in which they are made: some read what others leave in the folder"""
+BY_HAND = {
+    "choosing": "s2s-study, on corpora of one's own",
+    "families": "the commands on its pages",
+    "multi30k_en_de": "benchmarks/multi30k.sh FOLDER",
+    "parsing": "benchmarks/parsing.sh EXPERIMENT TRAIN DEV TEST",
+    "recipe": "benchmarks/recipe.py FOLDER NAME TIME",
+    "serve": "benchmarks/serve_load.py run=demo, which asks for a network of one's own",
+    "table3": "s2s-study table3_cpu",
+}
+"""Folders of benchmarks/results that need a corpus, hours, or ports"""
+
+
+def main(arguments: list[str]) -> int:
+    """Make what is missing; 1 if a table could not be made."""
+    options = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
+    if unknown := options.keys() - {"out"}:
+        raise SystemExit(f"unknown options: {', '.join(sorted(unknown))}; there is out")
+    names = [argument for argument in arguments if "=" not in argument and argument != "full"] or list(TABLES)
+    if unknown := set(names) - TABLES.keys():
+        raise SystemExit(f"no such table: {', '.join(sorted(unknown))}; there are {', '.join(TABLES)}")
+    out = Path(options.get("out", ROOT / "build/benchmarks")).resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    failed = [name for name in names if not made(name, out, is_full="full" in arguments)]
+    print("\n".join(f"by hand: {name}: {how}" for name, how in BY_HAND.items()))
+    if failed:
+        print(f"not made: {', '.join(failed)}; the same command tries them again", file=sys.stderr)
+    return int(bool(failed))
+
+
+def made(name: str, out: Path, *, is_full: bool) -> bool:
+    """Whether the table is there; it is made if it was not. What its command says of errors goes to standard error."""
+    target, table = out / f"{name}.txt", TABLES[name]
+    if target.is_file():
+        print(f"there already: {target}")
+        return True
+    given = [*table.command, *(table.full if is_full else table.small)]
+    command = [argument.replace("{out}", str(out)) for argument in given]
+    print(f"{name}: {' '.join(command)}", flush=True)
+    done = subprocess.run([sys.executable, *command], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        return False
+    head = "" if name == "demo_source" else "".join(f"# {line}\n" for line in circumstances(command))
+    part = target.with_suffix(".part")
+    part.write_text(head + done.stdout)
+    part.rename(target)
+    return True
+
+
+def circumstances(command: list[str]) -> list[str]:
+    """Without which the figures of a command mean nothing."""
+    versions = [f"{package} {importlib.metadata.version(package)}" for package in ("s2s-toolkit", "torch")]
+    return [
+        f"python {' '.join(command)}".replace(f"{ROOT}/", ""),
+        f"commit {_answer('git', 'describe', '--always', '--dirty')}; {processor()}",
+        f"Python {platform.python_version()}, {', '.join(versions)}; {datetime.now(UTC):%Y-%m-%d}",
+    ]
+
+
+def processor() -> str:
+    """Its name and how many of its cores there are."""
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text().splitlines() if path.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{names[0] if names else platform.machine()}, {os.cpu_count()} cores"
+
+
+def _answer(*command: str) -> str:
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or "unknown"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

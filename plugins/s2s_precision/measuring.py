@@ -1,0 +1,92 @@
+"""The faster precision: forward and backward of one batch in both, in turns, in CPU time."""
+
+from __future__ import annotations
+
+__all__ = ["choose_precision", "typical_batch"]
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from s2s import ConfigError
+from s2s.io import dump_record, write_file
+from s2s.run import read_run_record
+from s2s.training import BatchPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from s2s.config import Precision
+    from s2s.data import MappedCorpus
+    from s2s.training import TrainStep
+
+FILE = "precision.json"
+"""Keeps the choice: a run that continues must compute as it began"""
+MOST_TOKENS = 2048
+"""Of the trial batch, a side: beyond them the ratio of both hardly changes"""
+SAMPLE = 1000
+"""Pairs among which those of the batch are chosen"""
+N_TURNS = 3
+"""Trials of each precision, after one of each that warms up"""
+GAIN = 1.05
+"""How many times as fast bf16 must be: it rounds"""
+
+
+def choose_precision(train_step: TrainStep, corpora: Sequence[MappedCorpus], directory: Path) -> tuple[Precision, str]:
+    """fp32 or bf16, and a line for the first screen.
+
+    A run that continues reads the choice from `directory`. Raises ConfigError where the device is no CPU.
+    """
+    train, path, world = train_step.config, directory / FILE, train_step.world
+    if path.is_file():
+        kept: Precision = read_run_record(path, "precision")["precision"]
+        return kept, f"train.precision={kept}, as found when the run began"
+    if world.device.type != "cpu":
+        raise ConfigError(f"train.precision=auto compares on a CPU; on {world.device} give train.precision=bf16")
+    batch = typical_batch(corpora, min(train.tokens, MOST_TOKENS) if isinstance(train.tokens, int) else MOST_TOKENS)
+    seconds = _measure(train_step, batch * world.size)
+    precision: Precision = "bf16" if GAIN * seconds["bf16"] < seconds["fp32"] else "fp32"
+    if world.is_main:
+        write_file(path, dump_record({"precision": precision}))
+    world.barrier()
+    ratio = seconds["bf16"] / seconds["fp32"]
+    return precision, f"train.precision={precision}: in bf16 an update takes {ratio:.2f} times as long as in fp32"
+
+
+def typical_batch(corpora: Sequence[MappedCorpus], n_tokens: int) -> list[tuple[Any, Any]]:
+    """Pairs of about the median length of a sample, of at most `n_tokens` a side with padding; one at least."""
+    found: list[tuple[Any, Any]] = []
+    for corpus in corpora:
+        rows = np.linspace(0, len(corpus) - 1, min(SAMPLE, len(corpus))).astype(np.int64)
+        found += [corpus[int(row)] for row in dict.fromkeys(rows.tolist())]
+    found.sort(key=_longer_side)
+    middle = len(found) // 2
+    n_pairs = max(n_tokens // (_longer_side(found[middle]) + 1), 1)
+    first = max(middle - n_pairs // 2, 0)
+    batch = found[first : middle + 1]
+    while len(batch) > 1 and len(batch) * (_longer_side(batch[-1]) + 1) > n_tokens:
+        batch.pop(0)
+    return batch
+
+
+def _longer_side(pair: tuple[Any, Any]) -> int:
+    return max(map(len, pair))
+
+
+def _measure(train_step: TrainStep, batch: list[tuple[Any, Any]]) -> dict[Precision, float]:
+    """CPU seconds of the fastest trial in each precision, added up over all ranks."""
+    seconds: dict[Precision, list[float]] = {"fp32": [], "bf16": []}
+    given, plan = train_step.config, BatchPlan(MOST_TOKENS * train_step.world.size)
+    try:
+        for _ in range(1 + N_TURNS):
+            for precision, found in seconds.items():
+                train_step.config = replace(given, precision=precision)
+                started = time.process_time()
+                train_step.trial(batch, plan)
+                found.append(time.process_time() - started)
+    finally:
+        train_step.config = given
+    return {name: sum(train_step.world.all_gather(min(found[1:]))) for name, found in seconds.items()}
