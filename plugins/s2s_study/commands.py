@@ -76,8 +76,8 @@ def _task_of(job: Job) -> tuple[Config, Task]:
 
 
 def _arguments(command: str, job: Job, folder: Path) -> list[str]:
-    names = {"src": folder / "src.txt", "hyp": folder / "hyp.txt", "task": folder / "task.yaml", "folder": folder}
-    names |= {"output": folder.parent.parent, "seed": job.seed}
+    files = {"src": folder / "src.txt", "hyp": folder / "hyp.txt", "task": folder / "task.yaml", "folder": folder}
+    names = {**files, "output": folder.parent.parent, "seed": job.seed}
     words = []
     for word in shlex.split(command):
         for name, value in names.items():
