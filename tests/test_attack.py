@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import shutil
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -9,10 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 from attack import sandbox
 from attack.__main__ import FAMILIES, main
+from attack.crafting import CRAFTS
 from attack.flips import flip
 from attack.sandbox import run, run_command
 from attack.verdicts import BAD, Verdict, judge
-from tiny_runs import COMMANDS
+from tiny_runs import COMMANDS, train_tiny
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,6 +92,31 @@ def test_a_flip_changes_one_bit_and_no_time(tmp_path: Path) -> None:
     flip(file, 4, 3)
     assert file.read_bytes() == bytes([0, 0, 0, 0, 8, 0, 0, 0, 0])
     assert file.stat().st_mtime_ns == before
+
+
+def test_every_way_to_craft_a_run_changes_it(tmp_path: Path) -> None:
+    (tmp_path / "whole").mkdir()
+    train_tiny(tmp_path / "whole")
+    before, n_changed = contents(tmp_path / "whole"), dict.fromkeys(CRAFTS, 0)
+    for craft in n_changed:
+        for seed in range(8):
+            folder = tmp_path / f"{craft.__name__} {seed}"
+            shutil.copytree(tmp_path / "whole", folder, symlinks=True)
+            assert craft(random.Random(seed), folder)
+            n_changed[craft] += contents(folder) != before
+    assert min(n_changed.values()) >= 6, n_changed  # now and then a value is drawn that was there
+
+
+def contents(folder: Path) -> dict[Path, object]:
+    """What lies in a folder; of links, where they lead, and of pipes and folders, what they are."""
+    return {
+        path.relative_to(folder): path.readlink()
+        if path.is_symlink()
+        else path.read_bytes()
+        if path.is_file()
+        else path.lstat().st_mode
+        for path in folder.rglob("*")
+    }
 
 
 @pytest.mark.slow

@@ -35,13 +35,28 @@ TINY = [
 ]
 """Laid over every command that trains; what a page is about stays as it stands there"""
 SIZES = {
-    "arch=transformer_tiny": SMALL[4:9],
+    "run=trees": [*SMALL[4:7], "task.trees=300"],
+    "arch=transformer_tiny": SMALL[4:7],
     "arch=transformer_small": SMALL[4:9],
     "run=mine": SMALL[3:9],
+    "run=back": SMALL[3:9],
+    "run=both": SMALL[3:9],
+    "run=small": SMALL[3:9],
+    "run=sampled": SMALL[3:9],
+    "run=unigram": [*SMALL[3:9], "task.vocab_size=30"],
+    "arch.of=transformer_small": [
+        f"arch.of={{name: transformer_small, {', '.join(option[5:].replace('=', ': ') for option in SMALL[4:9])}}}"
+    ],
 }
 """Of models that are larger than a test can train"""
-PAGES = ["README.md", "docs/decoding.md"]
+PAGES = [
+    *("README.md", "docs/decoding.md", "docs/few_pairs.md", "docs/fine_tuning.md", "docs/own_corpus.md"),
+    *("docs/parsing.md", "docs/reports.md", "docs/training.md"),
+]
 """Pages whose commands run one after the other; of the others, the options of training commands are checked"""
+
+WRITTEN = {"docs/few_pairs.md": "train.tsv"}
+"""What commands of a page write, and those of another read"""
 
 
 def test_every_command_is_known_and_every_exception_is_needed() -> None:
@@ -78,7 +93,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     checkpoints = root / "runs" / "my_run" / "checkpoints"
     for step, name in enumerate(("step-090000", "step-100000"), 1):
         shutil.copytree(checkpoints / f"step-{step:06d}", checkpoints / name)
-    for name in ("big", "small", "rnn", "base", "wider", "deeper"):
+    for name in ("big", "small", "rnn", "base", "wider", "deeper", "mine"):
         shutil.copytree(root / "runs" / "my_run", root / "runs" / name)
     return root
 
@@ -89,8 +104,11 @@ def tiny(command: str) -> list[str]:
     if words[0] != "s2s-train" or "--help" in words:
         return words
     sizes = next((size for part, size in SIZES.items() if part in words), [])
-    vocab = ["task.vocab_size=40"] if "task=translation" in words and "task.train" in command else []
-    return [*words, *TINY, *sizes, *vocab, "--quiet"]
+    translates = {"task=translation", "experiment=few_pairs"} & set(words) and "task.train" in command
+    vocab = ["task.vocab_size=40"] if translates else []
+    if "task=parsing" in words and "task.train" in command:
+        vocab = ["task.src_vocab_size=60", "arch.share_embeddings=none"]
+    return [*words, *TINY, *vocab, *sizes, "--quiet"]
 
 
 @pytest.mark.slow
@@ -101,10 +119,21 @@ def test_the_commands_of_a_page_run_one_after_the_other(
     here = tmp_path / "here"
     shutil.copytree(folder, here)
     monkeypatch.chdir(here)
+    if page in WRITTEN:
+        (here / WRITTEN[page]).unlink()
     for command in _of(page):
+        _begin_anew(command)
         code = _in_this_process(command) if is_plain(command.text) else _in_a_shell(command)
         out, err = capfd.readouterr()
         assert code == 0, f"{command.text}\n{out[-500:]}\n{err[-2000:]}"
+
+
+def _begin_anew(command: Command) -> None:
+    """A page may show several ways to train, under one name."""
+    words = command.text.split()
+    if words[0] == "s2s-train" and "--dry-run" not in words:
+        for run in (word.removeprefix("run=") for word in words if word.startswith("run=")):
+            shutil.rmtree(Path("runs") / run, ignore_errors=True)
 
 
 def _of(page: str) -> Iterator[Command]:

@@ -119,13 +119,10 @@ class ExpertParallel(Unsharded):
 
     def full_tensors(self, tree: T) -> T:
         """Tensors that one rank alone has rows of, on rank 0; empty on the others. All others as they are."""
-        tensors: list[Tensor] = []
-        map_tensors(lambda t: tensors.append(t) or t, tree)  # type: ignore[func-returns-value]
-        shapes = zip(*self.world.all_gather([list(t.shape) for t in tensors]), strict=True)
-        left = iter(shapes)
+        shapes = zip(*self.world.all_gather([list(t.shape) for t in in_order(tree)]), strict=True)
 
         def gather(t: Tensor) -> Tensor:
-            of_ranks = next(left)
+            of_ranks = next(shapes)
             if all(shape == of_ranks[0] for shape in of_ranks):
                 return t
             owner = max(range(self.world.size), key=lambda rank: of_ranks[rank][0])
@@ -162,6 +159,18 @@ def owners(n_experts: int, n_ranks: int) -> list[int]:
             f"train.strategy=experts: {n_ranks} processes, and arch.n_experts={n_experts}; start fewer processes"
         )
     return [expert * n_ranks // n_experts for expert in range(n_experts)]
+
+
+def in_order(tree: object) -> list[Tensor]:
+    """All tensors of a tree, as `map_tensors` comes upon them."""
+    found: list[Tensor] = []
+
+    def note(tensor: Tensor) -> Tensor:
+        found.append(tensor)
+        return tensor
+
+    map_tensors(note, tree)
+    return found
 
 
 def is_dropped(like: Tensor, whole: Tensor) -> bool:

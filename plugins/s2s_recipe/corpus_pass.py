@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from s2s import Example
 from s2s_recipe.counting import DistinctCounter, hashed
 from s2s_recipe.fingerprint import Fingerprint, Side
+from s2s_recipe.words import count_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -76,12 +77,11 @@ class _SideCounter:
         self.types = DistinctCounter()
 
     def add(self, lines: Sequence[str]) -> None:
-        words = [line.split() for line in lines]
-        lengths = [len(of_line) for of_line in words]
+        lengths = list(map(count_words, lines))
         self.n_characters += sum(map(len, lines))
         self.n_words += sum(lengths)
         self.lengths.update(min(length, LONGEST) for length in lengths)
-        self.types.add(map(hashed, set().union(*words)))
+        self.types.add(map(hashed, set().union(*(line.split() for line in lines))))
 
     def side(self) -> Side:
         median, most, nearly_all, longest = (self._quantile(share) for share in QUANTILES)

@@ -1,4 +1,4 @@
-"""What a corpus is like: size, lengths, types, duplicates, overlap. Words are what white space separates."""
+"""What a corpus is like: size, lengths, types, duplicates, overlap. Words are counted as `s2s_recipe.words` does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Side:
     n_words: int
     n_characters: int
     n_types: int
-    """Different words; beyond 65,536 an estimate"""
+    """Different strings between spaces; beyond 65,536 an estimate"""
     lengths: tuple[int, int, int, int]
     """Words of a sentence: median, 95%, 99%, longest (at most 2,000)"""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["Forecast", "forecast", "rare_tokens"]
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -85,7 +85,8 @@ class Forecast:
 
 def forecast(trainer: Trainer) -> Forecast:
     """The forecast of a run whose batches are filled to the last token."""
-    config, batches, step = trainer.config, trainer.data_loader.batches, trainer.train_step
+    config, step = trainer.config, trainer.train_step
+    batches: Any = trainer.data_loader.batches  # of a run, whose corpora are mapped
     corpora = [(corpus, float(weight)) for corpus, weight in zip(batches.corpora, batches.weights, strict=True)]
     n_pairs = sum(len(corpus) for corpus, _ in corpora)
     tokens = [sum(weight * (corpus.n_ids[side] + len(corpus)) for corpus, weight in corpora) for side in (0, 1)]

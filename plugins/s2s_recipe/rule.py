@@ -42,6 +42,7 @@ class Size(NamedTuple):
 
 LADDER = (
     Size(2, 64, 4, 256),
+    Size(2, 128, 4, 512),
     Size(3, 128, 4, 512),
     Size(3, 192, 4, 768),
     Size(3, 256, 4, 1024),
@@ -49,20 +50,20 @@ LADDER = (
     Size(6, 512, 8, 2048),
     Size(6, 1024, 16, 4096),
 )
-WORDS = (0, 0, 0, 0, 2_000_000, 10_000_000, 300_000_000)
+WORDS = (0, 0, 0, 0, 0, 2_000_000, 10_000_000, 300_000_000)
 """Target words of training text from which each size is worth its weights"""
 TOKENS_PER_WORD = 1.35
-TOKENS_PER_WEIGHT = 3
+TOKENS_PER_WEIGHT = 2
 """Tokens to be seen for each weight of the layers and the softmax: a larger model in the same time would see fewer"""
-UTILISATION = {64: 0.32, 128: 0.46, 192: 0.53, 256: 0.58}
+UTILISATION = {64: 0.35, 128: 0.5, 192: 0.53, 256: 0.58}
 """Width -> share of the rate of large products that training reaches on a CPU: one thread, 1,024 tokens, Tatoeba"""
 WIDE, GPU = 0.6, 0.3
 """The same of wider models, and of a GPU"""
 COPIES = 7 * 4
 """Bytes of a weight with its gradient, two moments, and the copies of the three that a checkpoint is written from"""
 BATCHES = (1024, 1536, 2048, 3072, 4096, 6144, 8192, 12_288, 16_384, 25_000)
-DROPOUT = ((2, 0.0), (8, 0.1), (25, 0.2))
-"""Epochs below which a pair is repeated too rarely to need more"""
+DROPOUT = ((8, 0.0), (40, 0.1), (100, 0.2))
+"""`Outlook.repetition` below which more would cost more than it brings; 0.3 above"""
 REPEATED = 40
 """Epochs from which words and layers are dropped, too"""
 PRE_NORM, EARLY = {"norm": "pre"}, ("learns from the first updates on", "Xiong et al., 2020")
@@ -94,6 +95,11 @@ class Outlook:
     @property
     def epochs(self) -> float:
         return self.n_tokens / max(self.epoch, 1)
+
+    @property
+    def repetition(self) -> float:
+        """How far the model can learn its text by heart: epochs, times the root of weights for each of its tokens."""
+        return self.epochs * (self.n_weights / max(self.epoch, 1)) ** 0.5
 
     @property
     def suffices(self) -> bool:
@@ -167,7 +173,7 @@ class _Rule:
         size, epochs = self.outlook.size, f"{self.outlook.epochs:,.1f} epochs in {self.time}"
         why, by_size = f"{self.pairs}, {self.machine}, {self.time}", f"d_model {size.d_model}"
         width = Decision("arch.d_model", size.d_model, why)
-        drop = Decision("arch.dropout", self._dropout(), epochs)
+        drop = Decision("arch.dropout", self._dropout(), self._repetition())
         if self.advised == "transformer_lm":
             sizes = (("n_layers", size.n_layers), ("n_heads", size.n_heads), ("d_ff", size.d_ff))
             yield Decision("arch", "transformer_lm", "a language model")
@@ -175,7 +181,10 @@ class _Rule:
         elif self.advised == "multidecoder":
             inner = {"name": "transformer", **size.options(), **PRE_NORM, "share_embeddings": "target"}
             yield Decision("arch", "multidecoder", "several tasks")
-            yield from (width, Decision("arch.of", {**inner, "dropout": self._dropout()}, f"{by_size}, {epochs}"))
+            yield from (
+                width,
+                Decision("arch.of", {**inner, "dropout": self._dropout()}, f"{by_size}, {self._repetition()}"),
+            )
         else:
             yield Decision("arch", "transformer", why)
             yield width
@@ -190,7 +199,13 @@ class _Rule:
                     yield Decision(f"arch.{option}", 0.1, epochs, "Araabi and Monz, 2020")
 
     def _dropout(self) -> float:
-        return next((p for epochs, p in DROPOUT if self.outlook.epochs < epochs), 0.3)
+        return next((p for most, p in DROPOUT if self.outlook.repetition < most), 0.3)
+
+    def _repetition(self) -> str:
+        outlook = self.outlook
+        return (
+            f"{outlook.epochs:,.1f} epochs, {outlook.n_weights / max(outlook.epoch, 1):.2g} weights for a token of one"
+        )
 
     def _updates(self) -> Iterator[Decision]:
         size, outlook = self.outlook.size, self.outlook

@@ -1,4 +1,6 @@
 "use strict";
+/* The root keeps small weights visible, and the half keeps words legible. */
+const shade = weight => Math.sqrt(weight) / 2;
 /* Of each section only the chosen head is drawn, so that long sentences stay fluid. */
 addEventListener("DOMContentLoaded", () => document.querySelectorAll(".attention").forEach(section => {
   const maps = JSON.parse(section.querySelector("script").textContent);
@@ -10,6 +12,7 @@ addEventListener("DOMContentLoaded", () => document.querySelectorAll(".attention
   const labelled = (text, control) => { const label = make("label", {}, text + " "); label.append(control); return label; };
   const layer = make("select"), head = make("select"), controls = make("p");
   maps.forEach((map, i) => layer.append(make("option", { value: i }, map.name)));
+  layer.value = maps.length - 1;  /* of a Transformer the last layer's attention to the source */
   controls.append(labelled("Layer", layer), " ", labelled("Head", head));
   const queries = make("p", { role: "listbox", "aria-orientation": "horizontal", "aria-label": "Tokens that attend" });
   const keys = make("p"), explain = make("p", { role: "status" });
@@ -27,7 +30,7 @@ addEventListener("DOMContentLoaded", () => document.querySelectorAll(".attention
       token.tabIndex = i === at ? 0 : -1;
       token.style.outline = i === at ? "2px solid var(--accent)" : "";
     });
-    [...keys.children].forEach((token, k) => { token.style.backgroundColor = `rgba(var(--heat), ${row[k] / 2000})`; });
+    [...keys.children].forEach((token, k) => { token.style.backgroundColor = `rgba(var(--heat), ${shade(row[k] / 1000)})`; });
     const most = row.map((w, k) => [w, k]).sort((a, b) => b[0] - a[0]).slice(0, 4);
     explain.textContent = `${map.queries[at]} ← ` + most.map(([w, k]) => `${map.keys[k]} ${Math.round(w / 10)}%`).join(", ");
   };

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["main", "write_training_report"]
 
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from s2s import Plugins, TrainedModel, TrainerView
     from s2s.compose import ComposedConfig
-    from s2s_report.document import Section
+    from s2s_report.document import Block, Section
 
 
 SPLITS = {"test": "test", "valid": "development"}
@@ -67,10 +68,11 @@ def _sections(
     statistics = read_statistics(first.task, config.pairs) if config.pairs else DataStatistics()
     said = [of_training.training_verdict(log) for log in logs]
     said = [of_outputs.verdict(outcome, SPLITS[config.split]), *said] if outcome else said
-    again = f"s2s-report run=[{','.join(config.runs)}] split={config.split} sentences={config.sentences}"
-    sections = [
-        Section("Verdict", [*(Text(each, strong=i == 0) for i, each in enumerate(said)), Text(f"Made by: {again}")])
+    verdict: list[Block] = [
+        *(Text(each, strong=i == 0) for i, each in enumerate(said)),
+        Text(f"Made by: {again(config)}"),
     ]
+    sections = [Section("Verdict", verdict)]
     if outcome:
         sections.append(of_outputs.score_section(outcome))
         parts = detail_section(outcome.compared[0])
@@ -84,6 +86,15 @@ def _sections(
     sections.append(of_training.cost(logs, {name: model.model for name, model in models.items()}))
     sections.append(of_training.configuration({name: model.config for name, model in models.items()}))
     return sections
+
+
+def again(config: ReportConfig) -> str:
+    """The command that makes the same report."""
+    runs = config.runs[0] if len(config.runs) == 1 else f"[{','.join(config.runs)}]"
+    default = ReportConfig(run=runs)
+    options = [each.name for each in fields(config) if each.name not in ("run", "output")]
+    changed = [(name, getattr(config, name)) for name in options if getattr(config, name) != getattr(default, name)]
+    return " ".join([f"s2s-report run={runs}", *(f"{name}={value}" for name, value in changed)])
 
 
 def write_training_report(trainer: TrainerView) -> None:

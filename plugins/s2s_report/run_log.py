@@ -66,8 +66,8 @@ class RunLog:
     @property
     def operations(self) -> float:
         """Floating-point operations of forward and backward passes; 0 where an update's are not known."""
-        counts = [record.get("flops") for record in self.updates]
-        return float(sum(counts)) if counts and all(counts) else 0.0
+        counts = [float(record.get("flops") or 0.0) for record in self.updates]
+        return sum(counts) if all(counts) else 0.0
 
 
 def read_log(directory: Path) -> RunLog:

@@ -7,24 +7,26 @@ __all__ = ["evaluate", "training_cost"]
 import json
 import math
 import time
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from s2s import Example, load_plugins
+from s2s import load_plugins
 from s2s.compose import compose, to_yaml
 from s2s.config import GenerateConfig
 from s2s.generation import load
 from s2s.io import write_file
 from s2s.metrics import build_metrics
 from s2s.run import load_run
+from s2s_study.examples import examples_of
+from s2s_study.operations import counted_operations
+from s2s_study.scores import scores_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from s2s import Plugins, Task
+    from s2s import Example, Plugins
     from s2s.run import Run
     from s2s_study.jobs import Job
 
@@ -37,25 +39,20 @@ def evaluate(job: Job) -> tuple[dict[str, list[str]], dict[str, Any]]:
     cpu = torch.device("cpu")
     runs = [load_run(Path(path), job.evaluate["checkpoint"], plugins, cpu) for path in job.runs]
     parameters = sum(p.numel() for run in runs for p in run.model.parameters())
-    costs = [training_cost(Path(path), job.tflops) for path in job.runs]
+    examples = examples_of(runs[0].task, job.evaluate)
+    logged = [training_cost(Path(path), job.tflops) for path in job.runs]
+    costs = [_known(cost, run, examples) for cost, run in zip(logged, runs, strict=True)]
     values: dict[str, Any] = {"parameters": parameters, **_sums(costs)}
     if len(runs) == 1:
         values |= _validation(Path(job.runs[0]), runs[0])
-    examples = _examples(runs[0].task, job.evaluate)
     outputs = {"hyps": list[str](), "refs": [example.tgt for example in examples]}
     scores: dict[str, Any] = {}
     if examples:
         outputs["hyps"], speed = _decode(job, plugins, examples)
         values |= speed
-        for metric in build_metrics(runs[0].task, plugins.registry):
-            score = metric(outputs["hyps"], [outputs["refs"]], job.samples)
-            values[score.name] = score.value
-            scores[score.name] = {
-                "low": score.low,
-                "high": score.high,
-                "signature": score.signature,
-                "higher_is_better": score.higher_is_better,
-            }
+        metrics = build_metrics(runs[0].task, plugins.registry)
+        found, scores = scores_of(metrics, outputs["hyps"], outputs["refs"], job.samples)
+        values |= found
     checkpoint = runs[0].checkpoint_path.name
     facts = {"values": values, "scores": scores, "checkpoint": checkpoint, "config": to_yaml(runs[0].config)}
     return (outputs if examples else {}), facts | {"machine": _machine(Path(job.runs[0]))}
@@ -81,6 +78,14 @@ def training_cost(directory: Path, tflops: float | None) -> dict[str, float | No
         "paper_flops": seconds * rate if rate else None,
         "memory": max((record["memory"] for record in updates), default=0) or None,
     }
+
+
+def _known(cost: dict[str, float | None], run: Run, examples: Sequence[Example]) -> dict[str, float | None]:
+    """With the operations of examples, for as many tokens, where the architecture's lengths do not tell them."""
+    if cost["flops"] is not None or cost["tokens"] is None:
+        return cost
+    of_token = counted_operations(run.model, run.task, examples)
+    return cost if of_token is None else {**cost, "flops": of_token * cost["tokens"]}
 
 
 def _measured_rate(updates: Sequence[Mapping[str, Any]]) -> float | None:
@@ -118,12 +123,6 @@ def _step(checkpoint: Path) -> int:
 def _records(directory: Path, kind: str) -> list[dict[str, Any]]:
     with (directory / "log.jsonl").open(encoding="utf-8") as lines:
         return [record for record in map(json.loads, lines) if record["kind"] == kind]
-
-
-def _examples(task: Task, evaluate: Mapping[str, Any]) -> list[Example]:
-    split = evaluate["split"]
-    found = (pair for name, _ in task.corpora(split) for pair in task.examples(split, name))
-    return list(islice((pair for pair in found if isinstance(pair, Example)), evaluate["sentences"] or None))
 
 
 def _decode(job: Job, plugins: Plugins, examples: Sequence[Example]) -> tuple[list[str], dict[str, float]]:

@@ -46,18 +46,34 @@ def run_locked(path: Path, lock: IO[str]) -> int:
     job = Job.read(path)
     if job.result(path.parent) is not None:
         return 0
+    if job.commands:
+        return run_and_score(path, job, lock)
     if job.train:
         code = call([sys.executable, "-m", "s2s.cli.train", *job.train, "log.tensorboard=false", "--quiet"], lock)
         if code:
             return code
     from s2s_study.evaluation import evaluate  # torch
 
-    outputs, result = evaluate(job)
+    write_result(path, job, *evaluate(job))
+    return 0
+
+
+def run_and_score(path: Path, job: Job, lock: IO[str]) -> int:
+    """A job of commands."""
+    from s2s_study.commands import evaluate_commands, run_commands
+
+    code = run_commands(job, lambda command: call(command, lock))
+    if not code:
+        write_result(path, job, *evaluate_commands(job))
+    return code
+
+
+def write_result(path: Path, job: Job, outputs: dict[str, list[str]], result: dict[str, Any]) -> None:
+    """Beside the job's file."""
     if outputs:
         write_file(path.with_name(f"{job.name}.outputs.txt"), json.dumps(outputs, ensure_ascii=False))
     result = {"identity": job.identity, "row": job.row, "seed": job.seed, **result}
     write_file(path.with_name(f"{job.name}.result.json"), json.dumps(result, indent=1, ensure_ascii=False) + "\n")
-    return 0
 
 
 def call(command: list[str], lock: IO[str]) -> int:

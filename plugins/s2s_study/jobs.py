@@ -14,7 +14,7 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -47,11 +47,16 @@ class Job:
     """train.steps of the whole run"""
     needs: list[str] = field(default_factory=list)
     """Names of jobs that must have ended well before this one"""
+    commands: list[str] = field(default_factory=list)
+    """In place of training and decoding; `train` then only says which configuration the task is from"""
 
     @property
     def identity(self) -> str:
         """Equal for jobs with the same result."""
-        return _sha(json.dumps({**asdict(self), "row": ""}, sort_keys=True))
+        facts = {**asdict(self), "row": ""}
+        if not self.commands:
+            del facts["commands"]  # of a job whose result an earlier version wrote
+        return _sha(json.dumps(facts, sort_keys=True))
 
     def write(self, folder: Path) -> Path:
         """Its file in `folder`; an equal one is left alone."""
@@ -111,13 +116,16 @@ def plan(config: StudyConfig, plugins: Plugins, local: Sequence[str], output: Pa
         if row.ensemble_of:
             jobs[row.name] = [_ensemble(row, jobs[row.ensemble_of])]
         else:
-            starts = jobs.get(row.init_from_row, [None] * len(config.seeds))
-            made = [
-                _Maker(config, plugins, local, output, steps)(row, *pair)
-                for pair in zip(config.seeds, starts, strict=True)
-            ]
-            jobs[row.name] = made
+            nothing: list[Job | None] = [None] * len(config.seeds)
+            starts, before = ([*jobs.get(name, nothing)] for name in (row.init_from_row, row.after_row))
+            make = _Maker(config, plugins, local, output, steps)
+            jobs[row.name] = [make(row, *of_seed) for of_seed in zip(config.seeds, starts, before, strict=True)]
     return Study(rows, jobs)
+
+
+def _evaluate(shared: Mapping[str, Any], row: Row) -> dict[str, Any]:
+    """With what the row says of its own."""
+    return {**shared, **row.evaluate, "options": {**shared["options"], **row.evaluate.get("options", {})}}
 
 
 def _ensemble(row: Row, members: Sequence[Job]) -> Job:
@@ -126,7 +134,8 @@ def _ensemble(row: Row, members: Sequence[Job]) -> Job:
         raise ConfigError(f"rows: {row.name}: an ensemble_of {row.ensemble_of} needs two seeds or more")
     name = f"{_slug(row.name)}-{_sha(' '.join(runs))[:8]}"
     needs = [job.name for job in members]
-    return replace(members[0], name=name, row=row.name, seed=0, train=[], runs=runs, needs=needs)
+    evaluate = _evaluate(members[0].evaluate, row)
+    return replace(members[0], name=name, row=row.name, seed=0, train=[], runs=runs, needs=needs, evaluate=evaluate)
 
 
 @dataclass(frozen=True)
@@ -139,7 +148,7 @@ class _Maker:
     output: Path
     steps: int | None
 
-    def __call__(self, row: Row, seed: int, start: Job | None) -> Job:
+    def __call__(self, row: Row, seed: int, start: Job | None, before: Job | None) -> Job:
         folder, study = self.output.absolute(), self.config
         composed = self._composed(row, seed, start)
         whole = composed.config
@@ -158,12 +167,13 @@ class _Maker:
             seed=seed,
             train=[str(path), f"run={directory}", *steps, *local],
             runs=[directory],
-            evaluate=asdict(study.evaluate),
+            evaluate=_evaluate(asdict(study.evaluate), row),
             samples=study.samples,
             plugins=list(self.local),
             tflops=study.device_tflops,
             steps=whole.train.steps,
-            needs=[start.name] if start else [],
+            needs=[needed.name for needed in (start, before) if needed],
+            commands=list(row.commands),
         )
 
     def _composed(self, row: Row, seed: int, start: Job | None) -> ComposedConfig[Config]:
@@ -172,7 +182,8 @@ class _Maker:
         files = []
         for name, settings in sources.items():
             path = self.output / "jobs" / f"{name}.yaml"
-            write_file(path, to_yaml(settings))
+            text = to_yaml(settings).replace("{output}", str(self.output)).replace("{seed}", str(seed))
+            write_file(path, text)
             files.append(str(path))
         links = [f"train.init_from={start.runs[0]}"] if start else []
         found = compose(Config, [*files, f"seed={seed}", *links], self.plugins)

@@ -8,17 +8,20 @@ import itertools
 import math
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from s2s import ConfigError, did_you_mean
+from s2s_study import EvaluateConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from s2s_study import StudyConfig, TuneConfig
 
-LINKS = ("init_from_row", "ensemble_of")
+LINKS = ("init_from_row", "ensemble_of", "after_row")
+OTHERS = ("commands", "evaluate")
+"""What a row may say beside the options of its run"""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,12 @@ class Row:
     """Row whose run of the same seed it starts from"""
     ensemble_of: str = ""
     """Row whose runs it decodes with, all seeds together; it is not trained"""
+    after_row: str = ""
+    """Row whose job of the same seed must have ended before, for files that it writes"""
+    commands: tuple[str, ...] = ()
+    """Run in place of s2s-train and s2s-generate; see `commands`"""
+    evaluate: Mapping[str, Any] = field(default_factory=dict)
+    """What differs from the study's `evaluate`"""
 
 
 def rows_of(config: StudyConfig) -> list[Row]:
@@ -43,10 +52,13 @@ def rows_of(config: StudyConfig) -> list[Row]:
             target = getattr(row, link)
             if target and target not in names[: names.index(row.name)]:
                 raise ConfigError(f"rows: {row.name}: {link}={target}: no row above it.{did_you_mean(target, names)}")
+            if target and link != "after_row" and given[names.index(target)].commands:
+                raise ConfigError(f"rows: {row.name}: {link}={target}: that row has commands, and no run")
     if config.tune.method == "none":
         return given
-    if any(row.init_from_row or row.ensemble_of for row in given):
-        raise ConfigError(f"tune.method={config.tune.method}: rows with {' and '.join(LINKS)} cannot be tuned")
+    if any(row.commands or any(getattr(row, link) for link in LINKS) for row in given):
+        what = " or ".join((*LINKS, "commands"))
+        raise ConfigError(f"tune.method={config.tune.method}: rows with {what} cannot be tuned")
     drawn = list(trials(config.tune))
     return [_tried(row, trial, alone=len(given) == 1) for row in given for trial in drawn]
 
@@ -57,7 +69,15 @@ def _row(name: str, settings: Any) -> Row:
     if not isinstance(settings, dict):
         raise ConfigError(f"rows: {name}: {settings}: expected a mapping of options, or {{}} for the base itself")
     links = {link: str(settings[link]) for link in LINKS if link in settings}
-    return Row(str(name), {key: value for key, value in settings.items() if key not in LINKS}, **links)
+    own = {key: value for key, value in settings.items() if key not in (*LINKS, *OTHERS)}
+    commands, evaluate = settings.get("commands", []), settings.get("evaluate", {})
+    if not isinstance(commands, list) or not all(isinstance(command, str) for command in commands):
+        raise ConfigError(f"rows: {name}: commands={commands}: expected a list of commands")
+    known = [option.name for option in fields(EvaluateConfig)]
+    for option in evaluate if isinstance(evaluate, dict) else [str(evaluate)]:
+        if option not in known:
+            raise ConfigError(f"rows: {name}: evaluate.{option}: no such option.{did_you_mean(option, known)}")
+    return Row(str(name), own, **links, commands=tuple(commands), evaluate=evaluate)
 
 
 def _tried(row: Row, trial: Mapping[str, Any], *, alone: bool) -> Row:

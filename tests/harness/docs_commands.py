@@ -23,6 +23,7 @@ ELSEWHERE = {
 """Pages whose commands are tested elsewhere, or not here, and where"""
 NOT_HERE = {
     "…": "not a whole command",
+    "[-p COLLINS]": "not a whole command",
     "pip install": "installs from the network",
     "torchrun": "torch's launcher: test_launcher.py",
     "make ": "runs everything else",
@@ -45,6 +46,13 @@ NOT_HERE = {
 """What is found in a command that does not run here, and the reason"""
 
 
+TREES = [
+    "(TOP (S (NP (D the) (N dog)) (VP (V sees) (NP (D an) (A old) (N cat)))))",
+    "(TOP (S (NP (N dogs)) (VP (V see) (NP (N cats)))))",
+    "(TOP (S (VP (V eat))))",
+    "(TOP (NP (NP (D a) (N cat)) (PP (P with) (NP (D a) (N dog)))))",
+]
+"""A treebank of the pages about parsing"""
 BEGINS = re.compile(r"(\w+ .*[|;] )?(s2s-[a-z]+|python -m|make|torchrun|pip) ?|cut ")
 """What a command begins with, or feeds"""
 
@@ -92,14 +100,19 @@ def write_files(folder: Path) -> None:
     few, few_out = ("".join(text.splitlines(keepends=True)[:3]) for text in (src, tgt))
     for name, text in {
         **dict.fromkeys(("train.tsv", "dev.tsv", "test.tsv", "news.tsv"), pairs),
-        **dict.fromkeys(("in.en", "in.txt", "sentences.txt", "words.txt", "raw.txt"), few),
+        **dict.fromkeys(("in.en", "in.txt", "sentences.txt", "raw.txt"), few),
         **dict.fromkeys(("ours.hyp", "theirs.hyp"), tgt),
         "ref.de": few_out,
-        **dict.fromkeys(("news.de", "books.de", "dev.de"), tgt),
+        **dict.fromkeys(("news.de", "books.de", "dev.de", "mono.de"), tgt),
+        **dict.fromkeys(("gold.mrg", "dev.mrg", "other.mrg"), "".join(f"{tree}\n" for tree in TREES)),
+        "words.txt": "".join(f"{' '.join(re.findall(r'[^ ()]+(?=[)])', tree))}\n" for tree in TREES),
         "in.jsonl": "".join(f'{{"src": "{line}"}}\n' for line in few.splitlines()),
     }.items():
         (folder / name).write_text(text)
     for name in ("a.de", "b.de"):
         (folder / name).write_text(few_out)
-    for name, text in (("ep.en.gz", src), ("ep.de.gz", tgt)):
+    for name, text in (
+        *(("ep.en.gz", src), ("ep.de.gz", tgt)),
+        *((name, "\n".join(TREES)) for name in ("a.mrg.gz", "b.mrg.gz")),
+    ):
         (folder / name).write_bytes(gzip.compress(text.encode()))

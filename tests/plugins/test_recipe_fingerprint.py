@@ -13,6 +13,7 @@ from s2s.task import Example, Rejected, Sources
 from s2s_recipe import corpus_pass
 from s2s_recipe.counting import DistinctCounter, hashed
 from s2s_recipe.fingerprint import Fingerprint
+from s2s_recipe.words import count_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,6 +57,25 @@ def test_it_counts_what_counting_everything_counts() -> None:
         assert side.n_characters == sum(map(len, lines))
         assert side.n_types == len({word for line in lines for word in line.split()})
         assert side.lengths == tuple(lengths[max(int(np.ceil(q * len(lengths))), 1) - 1] for q in corpus_pass.QUANTILES)
+
+
+@pytest.mark.parametrize(
+    ("line", "n_words"),
+    [
+        ("the cat sat on the mat", 6),
+        ("die Katze saß, und über ihr", 6),
+        ("猫がマットの上に座った。", 6 + 1),
+        ("猫 が マット の 上 に 座った 。", 6 + 1),
+        ("他在 IBM 工作 10 年", 1 + 1 + 1 + 1 + 1),
+        ("แมวนั่งบนเสื่อ", 3),
+        ("고양이가 매트 위에 앉았다", 4),
+        ("", 0),
+    ],
+    ids=["English", "German", "Japanese", "Japanese in words", "Chinese and Latin", "Thai", "Korean", "nothing"],
+)
+def test_words_are_estimated_where_no_spaces_divide_them(line: str, n_words: int) -> None:
+    assert count_words(line) == n_words
+    assert take(train=[Example("x", line)]).tgt.n_words == n_words
 
 
 def test_it_does_not_depend_on_the_size_of_its_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

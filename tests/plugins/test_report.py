@@ -60,6 +60,7 @@ def test_a_report_needs_nothing_else_and_is_the_same_each_time(here: Path, monke
         assert command.main([*arguments, f"output={name}/report"]) == 0
         files.append([(here / name / f"report.{end}").read_bytes() for end in ("html", "md")])
     assert files[0] == files[1]
+    assert b"s2s-report run=x sentences=6 samples=20 pairs=50 attention=2<" in files[0][0]
     page, text = (content.decode() for content in files[0])
     links = set(re.findall(r'(?:src|href|url)\s*[=(]\s*["\']?([^"\')\s>]+)', page))
     assert {link for link in links if not link.startswith("#")} == set(), "nothing is fetched"

@@ -85,6 +85,9 @@ def test_trials_are_rows_laid_over_the_given_ones() -> None:
     [
         ({"rows": {"a": {"init_from_row": "b"}, "b": {}}}, "init_from_row=b: no row above it"),
         ({"rows": {"a": [1]}}, "expected a mapping of options"),
+        ({"rows": {"a": {"commands": "true"}}}, "commands=true: expected a list of commands"),
+        ({"rows": {"a": {"commands": ["true"]}, "b": {"ensemble_of": "a"}}}, "that row has commands, and no run"),
+        ({"rows": {"a": {"evaluate": {"sentence": 3}}}}, "evaluate.sentence: no such option. Did you mean 'sentences'"),
         ({"tune": tune(method="grid", space={"x": {"low": 1}})}, "a grid needs a list"),
         ({"tune": tune(space={"x": {"low": 1}})}, "expected a list of values, or {low"),
         ({"tune": tune(), "rows": {"a": {}, "b": {"ensemble_of": "a"}}}, "cannot be tuned"),

@@ -11,6 +11,7 @@ import pytest
 from folders import ROOT
 
 from s2s import Plugins, load_plugins
+from s2s.cli import train
 from s2s.compose import compose
 from s2s.config import Config
 from s2s_study import StudyConfig
@@ -39,6 +40,7 @@ def composed(path: Path) -> tuple[StudyConfig, dict[str, Config]]:
     config = compose(StudyConfig, [str(path), *given], plugins()).config
     with TemporaryDirectory() as folder:
         jobs = [jobs[0] for jobs in plan(config, plugins(), [], Path(folder)).jobs.values()]
+        assert [job.row for job in jobs] == list(config.rows)
         runs = {job.row: compose(Config, [job.train[0]], plugins()).config for job in jobs if job.train}
     return config, runs
 
@@ -49,6 +51,52 @@ def test_a_study_composes_every_row_under_a_title(path: Path) -> None:
     assert config.title
     assert runs
     assert ("study", path.stem) in plugins().registry.presets
+
+
+ROWS = {
+    "table2": [
+        "ByteNet",
+        "Deep-Att + PosUnk",
+        "GNMT + RL",
+        "ConvS2S",
+        "MoE",
+        "Transformer (base)",
+        "Transformer (big)",
+    ],
+    "table2_cpu": ["ByteNet", "Recurrent, with attention, + RL", "ConvS2S", "Mixture of experts, LSTM", "Transformer"],
+    "table4": ["PCFG-LA", "LSTM + attention", "RNNG", "Transformer (4 layers), silver", "Multi-task"],
+    "table4_cpu": ["PCFG-LA", "LSTM with attention", "RNNG", "Transformer, silver", "Multi-task"],
+}
+"""What the paper's tables name, and the beginning of a row for each"""
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_table_has_the_systems_that_the_paper_compares(name: str) -> None:
+    config, _ = composed(ROOT / "configs" / "study" / f"{name}.yaml")
+    for wanted in ROWS[name]:
+        assert any(row.startswith(wanted) for row in config.rows), wanted
+    if name.startswith("table2"):
+        assert sum("ensemble" in row for row in config.rows) >= 3
+
+
+SMALL = {"translation": ["task.pairs=60"], "parsing": ["task.trees=60"], "multitask": ["task.tasks.parse.trees=60"]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [p for p in FILES if p.stem.endswith("_cpu")], ids=lambda path: path.stem)
+def test_every_row_on_a_cpu_makes_two_updates(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On less data than the study's; a row that starts from another row's run finds it."""
+    monkeypatch.chdir(tmp_path)
+    config = compose(StudyConfig, [str(path)], plugins()).config
+    (tmp_path / "silver-1.mrg").write_text("(S (NP (DT the) (NN cat)) (VP (VBZ sleeps)))\n" * 20)
+    for job in (jobs[0] for jobs in plan(config, plugins(), [], tmp_path).jobs.values()):
+        if not job.train or job.commands:
+            continue
+        task = compose(Config, job.train[:1], plugins()).config.task
+        files = task.name == "parsing" and task.train
+        small = ["task.train.gold.pairs=60"] if files else SMALL[task.name]
+        few = ["train.steps=2", "train.tokens=200", "checkpoint.every=0", "data.prepared=prepared", "schedule.warmup=1"]
+        assert train.main([*job.train, *small, *few, "--quiet"]) == 0, job.row
 
 
 def numbers(config: Any) -> dict[str, float]:

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tiny_runs import write_corpus
 
+from s2s import DataError, load_plugins
 from s2s.cli import train
+from s2s.compose import compose
 from s2s_metrics import BleuConfig
 from s2s_metrics.sacre import Bleu
-from s2s_study import job
+from s2s_study import StudyConfig, job
 from s2s_study.command import main
+from s2s_study.commands import evaluate_commands, run_commands
+from s2s_study.jobs import plan
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from s2s_study.jobs import Study
 
 STUDY: dict[str, Any] = {
     "base": {
@@ -138,6 +145,46 @@ def test_rows_may_start_from_another_and_decode_as_an_ensemble(folder: Path) -> 
     assert float(found["both", "flops"]["mean"]) == pytest.approx(2 * float(found["base", "flops"]["mean"]))
     (start,) = (folder / "studies" / "tiny" / "runs").glob("tuned-2-*/config.yaml")
     assert "runs/base-2-" in start.read_text()
+
+
+ECHO = "import sys; open(sys.argv[2], 'w').write(open(sys.argv[1]).read()); open(sys.argv[3], 'a').write('once ')"
+
+
+def test_a_row_may_be_filled_by_commands_and_another_wait_for_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that copies the source is scored as s2s-score would; what has ended well does not run again."""
+    echo = f'python -c "{ECHO}" {{src}} {{hyp}} {{output}}/note-{{seed}}.txt'
+    after = {"after_row": "copy", "train": {"steps": 2}, "evaluate": {"sentences": 3}}
+    write(folder, rows={"base": {}, "copy": {"commands": [echo, "python -c pass {task}"]}, "after": after}, seeds=[1])
+    in_process = job.call
+    call = lambda command, lock: subprocess.call(command) if "-c" in command else in_process(command, lock)  # noqa: E731
+    monkeypatch.setattr(job, "call", call)
+    assert study() == 0
+    assert (folder / "studies/tiny/note-1.txt").read_text() == "once "
+    src, tgt = ((folder / name).read_text().splitlines()[:5] for name in ("a.en", "a.de"))
+    expected = Bleu(BleuConfig())(src, [tgt], 0).value
+    assert float(table(folder)["copy", "bleu"]["mean"]) == pytest.approx(expected)
+    (outputs,) = (folder / "studies/tiny/jobs").glob("after-*.outputs.txt")
+    assert len(json.loads(outputs.read_text())["hyps"]) == 3
+    assert study() == 0
+    assert (folder / "studies/tiny/note-1.txt").read_text() == "once "
+    write(folder, rows={"base": {}, "copy": {"commands": [f"{echo} again"]}}, seeds=[1])
+    assert study() == 0
+    assert (folder / "studies/tiny/note-1.txt").read_text() == "once once ", "another command, which has not run"
+
+
+def test_commands_that_write_too_few_lines_are_an_error(folder: Path) -> None:
+    short = "python -c \"import sys; open(sys.argv[1], 'w').write('one\\\\n')\" {hyp}"
+    write(folder, rows={"base": {}, "short": {"commands": [short]}}, seeds=[1])
+    found = next(iter(plan_of(folder).jobs["short"]))
+    assert run_commands(found, subprocess.call) == 0
+    with pytest.raises(DataError, match="1 lines for 5 sources"):
+        evaluate_commands(found)
+
+
+def plan_of(folder: Path) -> Study:
+    plugins = load_plugins(["./here.py"])
+    config = compose(StudyConfig, ["tiny.yaml"], plugins).config
+    return plan(config, plugins, ["./here.py"], folder / "studies" / "tiny")
 
 
 def test_a_failed_job_is_named_and_the_others_are_in_the_table(

@@ -172,8 +172,8 @@ def test_steps_as_one_call_have_the_bits_of_single_steps(
     assert find_queued(BeamSearch(config), one, queue, VOCAB, nbest=nbest) == together
     assert set(taken) == {1}, "sentences may come or be cancelled after every step"
     taken.clear()
-    queue = QueueOfTurns((SourceSentence(i, row) for i, row in enumerate(rows)), 30)
-    assert find_queued(BeamSearch(config), one, queue, VOCAB, nbest=nbest) == together
+    turns = QueueOfTurns((SourceSentence(i, row) for i, row in enumerate(rows)), 30)
+    assert find_queued(BeamSearch(config), one, turns, VOCAB, nbest=nbest) == together
     assert max(taken) == 3
 
 

@@ -100,7 +100,7 @@ def test_without_a_plugin_each_record_is_a_plain_line(tmp_path: Path, capsys: py
     config = Config(train=TrainConfig(steps=3))
     with make(tmp_path, n_steps=3) as log:
         log.start(0)
-        lines = Progress(SimpleNamespace(log=log, config=config))  # type: ignore[arg-type]
+        lines = Progress(SimpleNamespace(log=log, config=config))
         for step in (1, 2, 3):
             lines.update({"step": step, "loss": 3.21432, "tokens": 512, "mfu": None})
         lines.validated({"step": 3, "nll": 1.5, "best": True, "search": "beam 4"})

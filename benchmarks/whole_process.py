@@ -1,0 +1,95 @@
+"""What a whole s2s-generate costs, from the start of its process to the end: CPU and wall seconds, peak memory.
+
+    python benchmarks/whole_process.py run=demo source=FILE [lines=1,1000] [repeats=5] [out=FILE]
+
+Every command takes turns with the others, since a busy machine hits all alike; each figure is a median. Beside it stand
+the import of torch alone, whole and in the part that s2s-generate imports (`s2s_generate.torch_import`), and
+s2s-generate with torch imported whole: that lever switched off.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+DEFAULTS = {"run": "", "source": "", "lines": "1,1000", "repeats": "5", "out": ""}
+PART = "from s2s_generate.torch_import import import_torch; import_torch(); import torch"
+GENERATE = "import sys; from s2s_generate.command import main; sys.exit(main())"
+
+
+class Cost(NamedTuple):
+    """Of one process."""
+
+    cpu: float
+    """Seconds of all its threads"""
+    wall: float
+    """Seconds"""
+    megabytes: float
+    """The most memory that it held"""
+
+
+def main(arguments: list[str]) -> None:
+    """Measure, print and write."""
+    given = dict(argument.split("=", 1) for argument in arguments)
+    if unknown := given.keys() - DEFAULTS.keys():
+        raise SystemExit(f"unknown options: {', '.join(sorted(unknown))}; there are {', '.join(DEFAULTS)}")
+    options = DEFAULTS | given
+    with tempfile.TemporaryDirectory() as folder:
+        programs = {"import torch": ["-c", "import torch"], "import_torch()": ["-c", PART]}
+        for n in map(int, options["lines"].split(",")):
+            asked = generate_arguments(options, n, Path(folder))
+            programs[f"s2s-generate, lines: {n:,}"] = ["-c", GENERATE, *asked]
+            programs[f"the same, torch whole: {n:,}"] = ["-c", f"import torch; {GENERATE}", *asked]
+        costs = measure(programs, int(options["repeats"]))
+    rows = [{"program": name, **median(found)._asdict()} for name, found in costs.items()]
+    for row in rows:
+        print(f"{row['program']:32} {row['cpu']:7.2f} s CPU {row['wall']:7.2f} s {row['megabytes']:7.0f} MB")
+    if options["out"]:
+        Path(options["out"]).write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def generate_arguments(options: dict[str, str], n_lines: int, folder: Path) -> list[str]:
+    """Of s2s-generate, for the first lines of the source."""
+    source = folder / f"{n_lines}.txt"
+    with Path(options["source"]).open() as lines:
+        source.write_text("".join(islice(lines, n_lines)))
+    return [f"run={options['run']}", "threads=1", f"input={source}", f"output={source}.out"]
+
+
+def measure(programs: dict[str, list[str]], repeats: int) -> dict[str, list[Cost]]:
+    """The costs of each, in turns; the first turn, which may read files from the disk, is left out."""
+    costs: dict[str, list[Cost]] = {name: [] for name in programs}
+    for turn in range(repeats + 1):
+        for name, program in programs.items():
+            found = cost([sys.executable, *program])
+            if turn:
+                costs[name].append(found)
+    return costs
+
+
+def cost(command: list[str]) -> Cost:
+    """Of a command that ends well."""
+    started = time.monotonic()
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)}: exit code {process.returncode}")
+    return Cost(used.ru_utime + used.ru_stime, time.monotonic() - started, used.ru_maxrss / 1024)
+
+
+def median(costs: list[Cost]) -> Cost:
+    """Of each figure by itself."""
+    return Cost(*(round(statistics.median(values), 3) for values in zip(*costs, strict=True)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

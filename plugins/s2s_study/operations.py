@@ -1,0 +1,36 @@
+"""Operations of training where an architecture does not know them from lengths: counted on examples as they run."""
+
+from __future__ import annotations
+
+__all__ = ["counted_operations"]
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from s2s import make_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s import Example, Seq2Seq, Task
+
+EXAMPLES = 32
+
+
+def counted_operations(model: Seq2Seq, task: Task, examples: Sequence[Example]) -> float | None:
+    """Of forward and backward, for each target token: three times the products of `forward` and `project`.
+
+    Each example is a batch by itself, so that no padding is counted. None without examples.
+    """
+    pairs = task.encode(examples[:EXAMPLES])
+    n_tokens = sum(len(tgt) + 1 for _, tgt in pairs)
+    if not pairs:
+        return None
+    counter = FlopCounterMode(display=False)
+    with torch.enable_grad(), counter:
+        for pair in pairs:
+            batch = make_batch([pair], task.vocab)
+            model.project(model(batch.src, batch.src_pad, batch.tgt_in))
+    return 3 * counter.get_total_flops() / n_tokens
