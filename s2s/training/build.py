@@ -98,10 +98,7 @@ class _Builder:
             checkpoints=CheckpointManager(config, run.checkpoints, train_step, ema, self.log, retention),
             log=self.log,
             hook=self.plugins.hook,
-            facts=[
-                *(("data", line) for line in (*task.describe(), *prepared.report, *of_precision, *plan.lines)),
-                *made,
-            ],
+            facts=[*(("data", line) for line in lines), *made],
             peak_flops=planned.peak_flops(model, train_step.backend),
         )
 
