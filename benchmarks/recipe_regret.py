@@ -70,8 +70,8 @@ def fingerprint(corpus: Corpus) -> Fingerprint:
     return Fingerprint(corpus.n_pairs, 0, side, side, 0.0)
 
 
-def planned(corpus: Corpus) -> tuple[Size, float]:
-    """The plan of recipe=auto on one GPU in eight hours: its size, the vocabulary of both sides together, and rate."""
+def planned(corpora: Mapping[str, Corpus]) -> dict[str, tuple[Size, float]]:
+    """Sizes, with the vocabulary of both sides together, and rates that recipe=auto plans for a GPU and eight hours."""
     from s2s import load_plugins
     from s2s.compose import compose
     from s2s.config import Config
@@ -80,10 +80,13 @@ def planned(corpus: Corpus) -> tuple[Size, float]:
 
     config = compose(Config, ["task=translation"], load_plugins()).config
     hardware = Hardware("cuda", 1, 0, *RATES, 40 * 2**30)
-    situation = Situation(fingerprint(corpus), hardware, config, {}, 3600.0 * HOURS)
-    plan = {decision.key: decision.value for decision in auto(AutoConfig(name="auto"))(situation)}
-    layers, width, inner, heads = (plan[f"arch.{o}"] for o in ("n_encoder_layers", "d_model", "d_ff", "n_heads"))
-    return Size(plan["task.vocab_size"], layers, width, inner, heads), plan["schedule.lr"]
+    found = {}
+    for name, corpus in corpora.items():
+        situation = Situation(fingerprint(corpus), hardware, config, {}, 3600.0 * HOURS)
+        plan = {decision.key: decision.value for decision in auto(AutoConfig(name="auto"))(situation)}
+        options = (plan[f"arch.{o}"] for o in ("n_encoder_layers", "d_model", "d_ff", "n_heads"))
+        found[name] = Size(plan["task.vocab_size"], *options), plan["schedule.lr"]
+    return found
 
 
 def scaled(plans: Mapping[str, Size], corpus: str, **factors: float) -> Size:
@@ -198,7 +201,7 @@ def main(folder: str, *arguments: str) -> None:
     factor = float(dict(argument.split("=", 1) for argument in arguments).get("words", 1))
     tables = {corpus: read_table(Path(folder), corpus) for corpus in CORPORA}
     corpora = {name: corpus._replace(words=factor * corpus.words) for name, corpus in CORPORA.items()}
-    found = {name: planned(corpus) for name, corpus in corpora.items()}
+    found = planned(corpora)
     plans = {name: size for name, (size, _) in found.items()}
     print_policies(tables, plans, {name: rate for name, (_, rate) in found.items()})
     print()

@@ -8,7 +8,7 @@ from math import log2
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from sorting_runs import ROOT
+from folders import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,8 +87,7 @@ def test_the_tables_hold_the_regret_of_the_plan(
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in capsys.readouterr().out.splitlines() if line]
     by_policy = {(row[0], row[1]): row for row in rows}
     as_it_is = next(row for row in rows if row[0] == "as it is")
-    for i, corpus in enumerate(regret.CORPORA):
-        plan, rate = regret.planned(regret.CORPORA[corpus])
+    for i, (corpus, (plan, rate)) in enumerate(regret.planned(regret.CORPORA).items()):
         size = regret.nearest([regret.Size(*size) for size in GRID], plan._replace(vocab=plan.vocab / 2))
         expected = sum(doublings(s, IDEAL) for s in size) / len(size)
         row = by_policy[corpus, "recipe=auto, half of its vocabulary a side"]
