@@ -40,7 +40,8 @@ def test_the_faster_one_is_chosen_in_turns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, burnt: dict[str, int], expected: str
 ) -> None:
     """Trials that burn known milliseconds of CPU time take the place of gradients."""
-    update, turns = auto_step(), []
+    update = auto_step()
+    turns: list[str] = []
 
     def burn(batch: Sequence[Any], plan: BatchPlan) -> bool:
         turns.append(update.config.precision)
