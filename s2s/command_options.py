@@ -11,12 +11,12 @@ __all__ = ["AddedOptions", "command_of", "refuse_misfit", "with_added"]
 from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
 from functools import cache
 from inspect import get_annotations
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints
 
 from s2s.errors import PluginError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ def refuse_misfit(new: AddedOptions, before: Sequence[AddedOptions]) -> None:
 
 def with_added(config: type[T], added: Iterable[type]) -> type[T]:
     """A dataclass of options with those that were added to it and to its sections; itself if there are none."""
-    whole: type[T] = _whole(config, tuple(added))
+    whole: type[T] = _whole(cast("Hashable", config), tuple(added))
     return whole
 
 
@@ -76,8 +76,11 @@ def with_added(config: type[T], added: Iterable[type]) -> type[T]:
 def _whole(config: Any, added: tuple[type, ...]) -> Any:
     """The last that was added stands first in the order of methods, so that its options are listed last."""
     hints = get_type_hints(config)
-    inner = {item.name: hints[item.name] for item in fields(config) if item.default_factory is hints[item.name]}
-    whole = {name: _whole(section, added) for name, section in inner.items() if is_dataclass(section)}
+    inner: dict[str, Any] = {
+        item.name: hints[item.name] for item in fields(config) if item.default_factory is hints[item.name]
+    }
+    sections = [name for name, hint in inner.items() if is_dataclass(hint)]
+    whole = {name: with_added(inner[name], added) for name in sections}
     changed = [(name, section) for name, section in whole.items() if section is not inner[name]]
     own = [one for one in reversed(added) if command_of(one) is config]
     if not own and not changed:

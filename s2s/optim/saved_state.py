@@ -48,7 +48,7 @@ def _example(optimizer: Optimizer, group: Mapping[str, Any], parameter: Tensor) 
     with suppress(Exception):  # a plugin's may need all of its parameters, or a closure
         other = copy.copy(optimizer)
         other.state, other.param_groups = defaultdict(dict), [{**group, "params": [small], "lr": 0.0}]
-        other.step()  # type: ignore[call-overload]
+        other.step()
         return dict(other.state[small])
     return {}
 
