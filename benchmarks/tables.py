@@ -91,6 +91,7 @@ TABLES = {
 BY_HAND = {
     "choosing": "s2s-study, on corpora of one's own",
     "families": "the commands on its pages",
+    "figures": "python -m s2s_study.figures FOLDER",
     "multi30k_en_de": "benchmarks/multi30k.sh FOLDER",
     "parsing": "benchmarks/parsing.sh EXPERIMENT TRAIN DEV TEST",
     "recipe": "benchmarks/recipe.py FOLDER NAME TIME",

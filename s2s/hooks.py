@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["GROUP", "CoreHooks", "Hooks", "Observer", "Plugins", "TrainerView", "hookimpl"]
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import pluggy
@@ -231,3 +231,5 @@ class Plugins:
     registry: Registry
     loaded: Mapping[str, str]
     """Plugin name -> distribution and version, or the file it came from."""
+    modules: Mapping[str, Any] = field(default_factory=dict)
+    """Plugin name -> its module, or another object with its hooks"""

@@ -56,7 +56,7 @@ def load_plugins(local: Sequence[str] = ()) -> Plugins:
             raise PluginError(f"plugins=[{name}]: {_reason(error)}{_place(error, name)}") from error
         loaded[name] = f"plugins=[{name}]"
     add_provider(lambda: manager.hook.s2s_operators())
-    return Plugins(manager.hook, registry, loaded)
+    return Plugins(manager.hook, registry, loaded, {name: manager.get_plugin(name) for name in loaded})
 
 
 def _register(

@@ -19,7 +19,6 @@ import s2s
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import ModuleType
 
     from s2s import Plugins
     from s2s.distributed import World
@@ -37,7 +36,9 @@ def environment(plugins: Plugins, world: World) -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {package: _version(package) for package in PACKAGES},
         "git": _git(Path(s2s.__file__).parent),
-        "plugins": {name: {"origin": o, "sha256": _code(plugins, name)} for name, o in plugins.loaded.items()},
+        "plugins": {
+            name: {"origin": o, "sha256": _code(plugins.modules.get(name))} for name, o in plugins.loaded.items()
+        },
         "device": f"{device.type} ({name})",
         "threads": torch.get_num_threads(),
         "ranks": world.size,
@@ -88,10 +89,9 @@ def _git(folder: Path) -> dict[str, Any] | None:
         return None
 
 
-def _code(plugins: Plugins, name: str) -> str | None:
-    """A hash of a plugin's sources: of its file, or of all of them if it is a package."""
-    module = _module(plugins, name)
-    if module is None or not getattr(module, "__file__", None):
+def _code(module: Any) -> str | None:
+    """A hash of a plugin's sources: of its file, or of all of them if it is a package; None if it has no file."""
+    if not getattr(module, "__file__", None):
         return None
     file = Path(str(module.__file__))
     files = sorted(file.parent.rglob("*.py")) if file.name == "__init__.py" else [file]
@@ -99,11 +99,3 @@ def _code(plugins: Plugins, name: str) -> str | None:
     for source in files:
         total.update(f"{source.relative_to(file.parent)}\0".encode() + source.read_bytes() + b"\0")
     return total.hexdigest()
-
-
-def _module(plugins: Plugins, name: str) -> ModuleType | None:
-    for caller in vars(plugins.hook).values() if plugins.hook is not None else ():
-        for implementation in getattr(caller, "get_hookimpls", list)():
-            if implementation.plugin_name == name:
-                return implementation.plugin
-    return None

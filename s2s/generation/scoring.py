@@ -71,7 +71,8 @@ def _window(model: Seq2Seq, vocab: Vocab, pairs: Sequence[Encoded], device: torc
     for places in batch_by_length(pairs, tokens):
         batch = make_batch([pairs[i] for i in places], vocab).to(device)
         with evaluating(model), torch.no_grad():
-            rows = target_log_probs(model, batch).tolist()
+            everywhere = torch.ones_like(batch.tgt_out, dtype=torch.bool)  # pad may be a token of the target
+            rows = target_log_probs(model, batch, counts=everywhere).tolist()
         for i, row in zip(places, rows, strict=True):
             n = len(pairs[i].tgt)
             found[i] = Scored(list(pairs[i].tgt), row[: n + 1])

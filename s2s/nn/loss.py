@@ -118,11 +118,14 @@ def label_smoothed(config: LabelSmoothedConfig, context: Context) -> LabelSmooth
     return LabelSmoothed(config)
 
 
-def target_log_probs(model: Any, batch: Batch, chunk: int = 1024, hidden: Tensor | None = None) -> Tensor:
-    """log p of each target token: [B, T] in fp32, 0 at padding (packed: [N]); for objectives of whole outputs.
+def target_log_probs(
+    model: Any, batch: Batch, chunk: int = 1024, hidden: Tensor | None = None, counts: Tensor | None = None
+) -> Tensor:
+    """log p of each target token: [B, T] in fp32 (packed: [N]); for objectives of whole outputs.
 
-    hidden [B, T, ·]: what `decode` gave, for a model that need not run once more. Differentiable without ever holding
-    the logits of more than `chunk` positions: backward computes them again.
+    hidden [B, T, ·]: what `decode` gave, for a model that need not run once more. counts [B, T]: where it is False, 0
+    is given; by default at padding. Differentiable without ever holding the logits of more than `chunk` positions:
+    backward computes them again.
     """
 
     def of_chunk(at: Positions) -> Tensor:
@@ -130,7 +133,8 @@ def target_log_probs(model: Any, batch: Batch, chunk: int = 1024, hidden: Tensor
         return log_probs.gather(-1, at.target[:, None])[:, 0].masked_fill(~at.counts, 0.0)
 
     states = (model(*batch.inputs) if hidden is None else hidden).flatten(0, -2)  # [N, ·]
-    chunks = Positions(states, batch.tgt_out.flatten(), ~batch.tgt_pad.flatten()).split(chunk)
+    counts = ~batch.tgt_pad if counts is None else counts
+    chunks = Positions(states, batch.tgt_out.flatten(), counts.flatten()).split(chunk)
     log_probs = [checkpoint(of_chunk, c, use_reentrant=False, preserve_rng_state=False) for c in chunks]
     return torch.cat(log_probs).view_as(batch.tgt_out)
 

@@ -96,10 +96,11 @@ def test_memory_is_not_measured(bare: Plugins) -> None:
     config = Config(train=TrainConfig(micro_tokens="auto"))
     prepared: Any = SimpleNamespace(train=[])
     builder = _Builder(config, bare, World(), SimpleNamespace(path="run"), None)  # type: ignore[arg-type]
-    assert builder.batch_plan(None, prepared) == BatchPlan(25_000)  # type: ignore[arg-type]
+    train_step: Any = SimpleNamespace(config=config.train)
+    assert builder.batch_plan(train_step, prepared) == BatchPlan(25_000)
     config.train.tokens = "auto"
     with pytest.raises(ConfigError, match=r"train\.tokens=auto: no plugin is loaded that measures memory"):
-        builder.batch_plan(None, prepared)  # type: ignore[arg-type]
+        builder.batch_plan(train_step, prepared)
 
 
 def test_a_run_shows_plain_lines(bare: Plugins) -> None:

@@ -58,7 +58,13 @@ def test_null_is_no_number_and_the_first_fault_is_named() -> None:
         *("checkpoint.every=-1", "checkpoint.minutes=.inf", "checkpoint.keep_last=0", "checkpoint.keep_best=0"),
         *("log.every=-1", "optim.beta1=1", "optim.beta2=-1", "optim.eps=-1", "schedule.warmup=0"),
         *("schedule.warmup=-1", "schedule.scale=.inf", "schedule.d_model=0", "search.beam=0", "search.beam=-1"),
-        *("search.alpha=.inf", "search.alpha=1e9", "search.max_len_a=.inf", "search.max_len_b=1_000_000_000_000", "objective.eps=1"),
+        *(
+            "search.alpha=.inf",
+            "search.alpha=1e9",
+            "search.max_len_a=.inf",
+            "search.max_len_b=1_000_000_000_000",
+            "objective.eps=1",
+        ),
         *("objective.chunk=-1", "arch.d_k=0", "arch.d_v=-1", "arch.norm_eps=-1", "arch.dropout=1"),
     ],
 )
