@@ -76,7 +76,8 @@ def command(folder: Path, name: str, *arguments: str) -> str:
 def figures(run: Path) -> list[str]:
     """The loss of every update, a digest of all that was logged, and one of the last weights."""
     records = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
-    logged = [{key: record[key] for key in LOGGED if key in record} for record in records]
+    timeless = [record for record in records if record["kind"] != "saved"]  # a checkpoint is done when the disk is
+    logged = [{key: record[key] for key in LOGGED if key in record} for record in timeless]
     weights = sorted(run.glob("checkpoints/*/model.safetensors"))[-1]
     losses = [f"{record['loss']:.4f}" for record in logged if "loss" in record]
     return [*losses, digest(json.dumps(logged).encode()), digest(weights.read_bytes())]
