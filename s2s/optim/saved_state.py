@@ -69,7 +69,7 @@ def _difference(name: str, example: Any, saved: Any, parameter: Tensor) -> str:
         return "is not there" if saved is None else f"is {str(saved)[:60]!r}"
     of_parameter = example.shape == _small_shape(parameter)
     shape = parameter.shape if of_parameter else example.shape
-    if of_parameter and not len(parameter):  # its rows belong to other processes
+    if of_parameter and not parameter.numel():  # its rows belong to other processes
         shape = saved.shape[:1] + parameter.shape[1:]
     if saved.shape != shape and (of_parameter or not example.ndim):  # other shapes may depend on the parameter's
         return f"is {list(saved.shape)} instead of {list(shape)}"
