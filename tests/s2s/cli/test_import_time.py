@@ -59,4 +59,4 @@ def test_listing_plugins_takes_less_than_the_blink_of_an_eye() -> None:
         subprocess.run([sys.executable, "-c", COMMANDS["plugins list"]], capture_output=True, check=True)
         after = os.times()
         seconds.append(after.children_user + after.children_system - before.children_user - before.children_system)
-    assert min(seconds) < 0.4 * 2, "twice what is promised: something heavy is imported"
+    assert min(seconds) < 0.4 * 4, "four times what is promised: something heavy is imported"
