@@ -59,6 +59,7 @@ __all__ = [
     "evaluate",
     "evaluating",
     "hookimpl",
+    "list_tensors",
     "load",
     "load_plugins",
     "make_batch",
@@ -92,7 +93,7 @@ if TYPE_CHECKING:
         rows_without_eos,
     )
     from s2s.task import Constraint, Effect, Encoded, Example, Guide, Rejected, Side, Sources, Task, TokenNames, Vocab
-    from s2s.tensors import map_tensors
+    from s2s.tensors import list_tensors, map_tensors
     from s2s.trained_model import Attention, TrainedModel
 
 PUBLIC = (

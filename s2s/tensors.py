@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Tree", "join_tensors", "map_tensors"]
+__all__ = ["Tree", "join_tensors", "list_tensors", "map_tensors"]
 
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,18 @@ def map_tensors(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:
     if is_dataclass(tree) and not isinstance(tree, type):
         return replace(tree, **{f.name: map_tensors(function, getattr(tree, f.name)) for f in fields(tree)})
     return tree
+
+
+def list_tensors(tree: Tree) -> list[Tensor]:
+    """All tensors of a tree, in the order in which `map_tensors` comes upon them."""
+    found: list[Tensor] = []
+
+    def note(tensor: Tensor) -> Tensor:
+        found.append(tensor)
+        return tensor
+
+    map_tensors(note, tree)
+    return found
 
 
 def join_tensors(first: Tree, second: Tree) -> Tree:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch import distributed as dist
 from torch.nn.utils import get_total_norm
 
-from s2s import ConfigError, map_tensors
+from s2s import ConfigError, list_tensors, map_tensors
 from s2s.distributed import Unsharded
 from s2s_moe.exchange import Exchange
 from s2s_moe.layer import MixtureLayer
@@ -119,7 +119,7 @@ class ExpertParallel(Unsharded):
 
     def full_tensors(self, tree: T) -> T:
         """Tensors that one rank alone has rows of, on rank 0; empty on the others. All others as they are."""
-        shapes = zip(*self.world.all_gather([list(t.shape) for t in in_order(tree)]), strict=True)
+        shapes = zip(*self.world.all_gather([list(t.shape) for t in list_tensors(tree)]), strict=True)
 
         def gather(t: Tensor) -> Tensor:
             of_ranks = next(shapes)
@@ -159,18 +159,6 @@ def owners(n_experts: int, n_ranks: int) -> list[int]:
             f"train.strategy=experts: {n_ranks} processes, and arch.n_experts={n_experts}; start fewer processes"
         )
     return [expert * n_ranks // n_experts for expert in range(n_experts)]
-
-
-def in_order(tree: object) -> list[Tensor]:
-    """All tensors of a tree, as `map_tensors` comes upon them."""
-    found: list[Tensor] = []
-
-    def note(tensor: Tensor) -> Tensor:
-        found.append(tensor)
-        return tensor
-
-    map_tensors(note, tree)
-    return found
 
 
 def is_dropped(like: Tensor, whole: Tensor) -> bool:

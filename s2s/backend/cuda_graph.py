@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from s2s.backend.operators.operator import Operator
-from s2s.tensors import map_tensors
+from s2s.tensors import list_tensors, map_tensors
 
 if TYPE_CHECKING:
     from s2s.batch import Batch
@@ -40,17 +40,17 @@ class CUDAGraphCallable:
 
     def prepare(self, batch: Batch) -> None:
         """Capture the batch's shape, if it is new; gradients are arbitrary afterwards, and must be zeroed in place."""
-        given = _tensors(batch)
+        given = list_tensors(batch)
         if (shape := _shape(given)) in self.graphs:
             return
         static = map_tensors(torch.clone, batch)
         factor = torch.zeros((), device=given[0].device)
         replay, result = self.capture(lambda: self.function(static, factor))
-        self.graphs[shape] = [*_tensors(static), factor], replay, result
+        self.graphs[shape] = [*list_tensors(static), factor], replay, result
 
     def __call__(self, batch: Batch, factor: Tensor) -> Tensor:
         """The same as `function`, for a batch whose shape was prepared."""
-        given = _tensors(batch)
+        given = list_tensors(batch)
         static, replay, result = self.graphs[_shape(given)]
         for old, new in zip(static, [*given, factor], strict=True):
             old.copy_(new, non_blocking=True)
@@ -92,18 +92,6 @@ def bucket_size(n: int, device: torch.device, least: int = 1) -> int:
     n = max(n, least)
     step = max(least, 1 << max(0, (n - 1).bit_length() - 3))
     return -(-n // step) * step
-
-
-def _tensors(batch: Batch) -> list[Tensor]:
-    """All tensors of a batch, in a constant order."""
-    tensors: list[Tensor] = []
-
-    def collect(t: Tensor) -> Tensor:
-        tensors.append(t)
-        return t
-
-    map_tensors(collect, batch)
-    return tensors
 
 
 def _shape(tensors: list[Tensor]) -> tuple[torch.Size, ...]:

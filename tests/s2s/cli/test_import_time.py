@@ -52,11 +52,11 @@ def test_help_of_a_command_loads_no_torch(command: EntryPoint) -> None:
 
 
 def test_listing_plugins_takes_less_than_the_blink_of_an_eye() -> None:
-    """Promised: 0.4 s. Processor time, and the best of three, since the machine may be busy."""
-    seconds = []
-    for _ in range(3):
+    """Promised: 0.4 s. Processor time, and the best of ten, since the machine may be busy."""
+    seconds: list[float] = []
+    while len(seconds) < 10 and min(seconds, default=1.0) >= 0.4:
         before = os.times()
         subprocess.run([sys.executable, "-c", COMMANDS["plugins list"]], capture_output=True, check=True)
         after = os.times()
         seconds.append(after.children_user + after.children_system - before.children_user - before.children_system)
-    assert min(seconds) < 0.4 * 4, "four times what is promised: something heavy is imported"
+    assert min(seconds) < 0.4 * 2, "twice what is promised: something heavy is imported"
