@@ -17,7 +17,9 @@ from tiny_runs import COMMANDS, SMALL
 from s2s.compose import compose
 from s2s.config import Config
 from s2s.plugin import Plugins, load_plugins
+from s2s_pcfg import command as pcfg
 from s2s_report import command as report
+from s2s_study import command as study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,26 +36,50 @@ TINY = [
     "log.tensorboard=false",
 ]
 """Laid over every command that trains; what a page is about stays as it stands there"""
+
+
+def _as_map(options: list[str]) -> str:
+    """Options arch.x=1 in the form x: 1, …"""
+    return ", ".join(option.removeprefix("arch.").replace("=", ": ") for option in options)
+
+
+PAPERS = ("wmt14_en_de_base", "wmt14_en_de_big", "wmt14_en_fr_big")
+"""Experiments of the paper's size"""
+WIDTHS = SMALL[4:9]
+"""Of the Transformer, with its layers"""
 SIZES = {
     "run=trees": [*SMALL[4:7], "task.trees=300"],
+    "run=rnng_wsj": ["arch.d_model=8"],
+    "task=parsing_tiny": ["task.trees=300"],
+    "run=rnng": ["task.trees=300"],
+    "experiment=wsj": [*WIDTHS, "task.src_vocab_size=60"],
+    "experiment=wsj_semi": [*WIDTHS, "task.src_vocab_size=60"],
+    "run=wsj": [*WIDTHS, "task.src_vocab_size=60", "search.max_len_b=5"],
+    **dict.fromkeys((f"experiment={name}" for name in PAPERS), WIDTHS),
+    "experiment=table3": ["arch.d_model=8", "arch.d_ff=8", *SMALL[7:9]],
+    "experiment=demo": ["task.pairs=300"],
+    "experiment=multitask": ["task.tasks.translate.pairs=300", "task.tasks.parse.trees=300"],
+    "task=stories": ["task.stories=300"],
+    "task=translation_tiny": ["task.pairs=300"],
+    "arch=luong": ["arch.d_model=8", *SMALL[7:9]],
+    "arch=convs2s": ["arch.d_model=8", "arch.encoder_layers=[[1,8,3]]", "arch.decoder_layers=[[1,8,3]]"],
+    "arch=mixture": ["arch.d_model=8", f"arch.of={{name: transformer, {_as_map(WIDTHS[1:])}}}"],
+    "arch=neural_gpu": ["arch.d_model=8", "task.pairs=300"],
+    "objective=distill": [*WIDTHS, "task.pairs=300"],
+    "arch=transformer_base": [*WIDTHS, "task.pairs=300"],
     "arch=transformer_tiny": SMALL[4:7],
-    "arch=transformer_small": SMALL[4:9],
+    "arch=transformer_small": WIDTHS,
     "run=mine": SMALL[3:9],
     "run=back": SMALL[3:9],
     "run=both": SMALL[3:9],
     "run=small": SMALL[3:9],
     "run=sampled": SMALL[3:9],
     "run=unigram": [*SMALL[3:9], "task.vocab_size=30"],
-    "arch.of=transformer_small": [
-        f"arch.of={{name: transformer_small, {', '.join(option[5:].replace('=', ': ') for option in SMALL[4:9])}}}"
-    ],
+    "arch.of=transformer_small": [f"arch.of={{name: transformer_small, {_as_map(WIDTHS)}}}"],
 }
-"""Of models that are larger than a test can train"""
-PAGES = [
-    *("README.md", "docs/decoding.md", "docs/few_pairs.md", "docs/fine_tuning.md", "docs/own_corpus.md"),
-    *("docs/parsing.md", "docs/reports.md", "docs/training.md"),
-]
-"""Pages whose commands run one after the other; of the others, the options of training commands are checked"""
+"""Of models and corpora that are larger than a test can train: of the first that is a word of the command"""
+PAGES = sorted({command.page for command in commands()} - set(ELSEWHERE))
+"""Those whose commands run one after the other"""
 
 WRITTEN = {"docs/few_pairs.md": "train.tsv"}
 """What commands of a page write, and those of another read"""
@@ -99,16 +125,28 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def tiny(command: str) -> list[str]:
-    """The words of a command, with the tiny settings if it trains."""
+    """The words of a command, with the tiny settings if it trains; a study is checked, its rows are not trained."""
     words = shlex.split(command)
+    if words[0] == "s2s-study":
+        return [*words, "--dry-run"]
     if words[0] != "s2s-train" or "--help" in words:
         return words
     sizes = next((size for part, size in SIZES.items() if part in words), [])
-    translates = {"task=translation", "experiment=few_pairs"} & set(words) and "task.train" in command
-    vocab = ["task.vocab_size=40"] if translates else []
-    if "task=parsing" in words and "task.train" in command:
-        vocab = ["task.src_vocab_size=60", "arch.share_embeddings=none"]
-    return [*words, *TINY, *vocab, *sizes, "--quiet"]
+    return [*words, *TINY, *_vocab(words, command), *sizes, "--quiet"]
+
+
+def _vocab(words: list[str], command: str) -> list[str]:
+    """As small as the corpora are, where the command names a corpus."""
+    if "task.train" not in command or "vocab_size" in command:
+        return []
+    if any(
+        word.startswith(("task=translation", "experiment=few_pairs", "experiment=wmt14", "experiment=table3"))
+        for word in words
+    ):
+        return ["task.vocab_size=40"]
+    if "task=parsing" in words:
+        return ["task.src_vocab_size=60", *(["arch.share_embeddings=none"] if "arch=rnng_tiny" not in words else [])]
+    return []
 
 
 @pytest.mark.slow
@@ -142,7 +180,7 @@ def _of(page: str) -> Iterator[Command]:
 
 def _in_this_process(command: Command) -> int:
     name, *arguments = tiny(command.text)
-    every: dict[str, Any] = {**COMMANDS, "s2s-report": report.main}
+    every: dict[str, Any] = {**COMMANDS, "s2s-report": report.main, "s2s-study": study.main, "s2s-pcfg": pcfg.main}
     return int(every[name](arguments))
 
 

@@ -37,7 +37,9 @@ def main() -> int:
             if candidate.key in reasons:
                 fates[candidate.key] = "harmless"
             elif time.monotonic() < until and (known is None or (options.again and known not in SEEN)):
-                fates[candidate.key] = _try(trials, candidate, None if options.only else log, options.record)
+                fates[candidate.key] = _try(
+                    trials, candidate, None if options.only else log, options.record, options.tests
+                )
     counts = Counter(fates[c.key] for c in chosen if c.key in fates)
     for candidate in chosen:
         if fates.get(candidate.key) in ("survived", "no tests"):
@@ -46,9 +48,9 @@ def main() -> int:
     return int(counts["survived"] + counts["no tests"] > 0)
 
 
-def _try(trials: Trials, candidate: Candidate, log: Path | None, n_recorded: int) -> str:
+def _try(trials: Trials, candidate: Candidate, log: Path | None, n_recorded: int, tests: list[str]) -> str:
     began, computed = time.monotonic(), _processor_seconds()
-    outcome = trials.run(candidate, n_recorded)
+    outcome = trials.run_files(candidate, tests) if tests else trials.run(candidate, n_recorded)
     seconds, wall = _processor_seconds() - computed, time.monotonic() - began
     if log is not None:
         entry = {"fate": outcome.fate, "by": outcome.test, "seconds": round(seconds, 1), "wall": round(wall, 1)}
@@ -96,6 +98,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="FILE or FILE:LINE: its mutants, in their order, not logged")
     parser.add_argument("--again", action="store_true", help="try those again that survived")
     parser.add_argument("--record", type=int, default=99, help="files at most for a mutant; --again goes on with more")
+    parser.add_argument("--tests", nargs="+", default=[], help="run these test files, whole, and no others")
     parser.add_argument("--log", default="mutation.jsonl", help="mutants done, which are not done again")
     parser.add_argument("--calls", default="build/mutation-calls.json", help="which tests call which functions: kept")
     return parser.parse_args()

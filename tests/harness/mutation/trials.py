@@ -18,7 +18,7 @@ from mutation.calls import CallMap, Calls
 from mutation.child import LATE, run_in_child
 from mutation.mutants import exported
 from mutation.running import IMPORT, Recorded, first_failure, record
-from mutation.selection import Selection, is_named_after, nearest, select_tests
+from mutation.selection import UNKNOWN, Selection, is_named_after, nearest, select_tests
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,6 +81,10 @@ class Trials:
             further = self._try(candidate, selection)
             outcome = outcome if further.fate == "no tests" else further
         return outcome
+
+    def run_files(self, candidate: Candidate, files: list[str]) -> Outcome:
+        """Run these test files until one of their tests that passes without the mutant fails."""
+        return self._try(candidate, Selection([dict.fromkeys(files)], float(UNKNOWN * len(files))))
 
     def _try(self, candidate: Candidate, selection: Selection) -> Outcome:
         if not selection.groups:
