@@ -12,6 +12,8 @@ from torch import nn
 from s2s import Example, Vocab
 from s2s.compose import entry_config
 from s2s.plugin import load_plugins
+from s2s_memory_networks import MemoryNetworkConfig
+from s2s_memory_networks.model import MemoryNetwork
 from s2s_parsing.linear import Action, Kind
 from s2s_parsing.stack_guide import StackGuide
 from s2s_rnng import RNNGConfig
@@ -66,6 +68,24 @@ def test_a_grammar_with_a_stack_is_counted_bracket_by_bracket() -> None:
     both = weights(model.compose.forwards) + weights(model.compose.backwards)
     total += (3 + 2) * both + 2 * weights(model.compose.out)  # each label with its children
     assert counted(model, vocab, [([4, 5], [5, 5, 4, 4, 6, 6])]) == 2 * total
+
+
+@pytest.mark.parametrize("tying", ["adjacent", "layerwise"])
+def test_a_memory_network_is_counted_hop_by_hop(tying: str) -> None:
+    """Sums of a unit's tokens by each table; each hop's match and answer; what stands between hops; the softmax."""
+    vocab = Vocab(src=12, tgt=12, joint=True, word_begins=[i == 4 for i in range(12)])  # token 4 begins a unit
+    pairs = [([4, 5, 6, 7, 4, 8, 6, 4, 7, 8], [5]), ([4, 9, 4, 7], [8, 9, 10])]
+    d, n_hops = 8, 3
+    model = MemoryNetwork(MemoryNetworkConfig(d_model=d, n_hops=n_hops, noise=0.0, tying=tying), vocab).eval()
+    total = 0
+    for src, tgt in pairs:
+        n_units, n_src, n_tgt = src.count(4) + 1, len(src) + 1, len(tgt) + 1  # eos is a unit
+        total += (n_hops + 1 if tying == "adjacent" else 3) * n_units * n_src * d
+        total += n_hops * 2 * n_tgt * n_units * d
+        total += n_hops * n_tgt * d * d if tying == "layerwise" else 0
+        total += n_tgt * d * vocab.tgt
+    assert model.forward_operations([4], [1]) is None
+    assert counted(model, vocab, pairs) == 2 * total
 
 
 def test_without_examples_nothing_is_known() -> None:
