@@ -4,6 +4,7 @@ With few sentences or narrow layers, the calls around a decoder's step take long
 those that single steps call, so results have the same bits.
 
 Shapes: B sentences, K hypotheses, E finished hypotheses, V tokens, P positions, D = d_model.
+Before the first step K is 1, and then `beam`.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ if TYPE_CHECKING:
 
 
 class SearchArrays(NamedTuple):
-    """What steps change in place."""
+    """What steps change in place. Of the first three, all [B, beam], the first B * K numbers count, row by row."""
 
     token: Tensor
-    """[B, K], the newest tokens"""
+    """The newest tokens"""
     node: Tensor
-    """[B, K], their history nodes"""
+    """Their history nodes"""
     score: Tensor
-    """[B, K], log-probabilities, best first"""
+    """Log-probabilities, best first"""
     length: Tensor
     """[B], of live hypotheses"""
     finished_score: Tensor
@@ -71,31 +72,31 @@ class SearchSettings(NamedTuple):
 
 
 class NewNodes(NamedTuple):
-    """What was added to the search history, all [n_steps * B * K]: tokens, log-probabilities, nodes before."""
+    """What was added to the search history, all [n_steps * B * beam]: tokens, log-probabilities, nodes before."""
 
     token: Tensor
     log_prob: Tensor
     parent: Tensor
 
 
-def beam_search_steps(search: BeamSearch, batch: Beams) -> Beams | None:
-    """See `s2s.decoding.fused_steps`; None if the beam is not full yet, a constraint applies, or the model's decoder is
-    not a function in C. No more steps are taken than the queue allows (`SentenceQueue.steps_at_once`).
+def beam_search_steps(search: BeamSearch, batch: Beams, most: int) -> Beams | None:
+    """See `s2s.decoding.fused_steps`; None if there are too few tokens to fill the beam, a constraint applies, or the
+    model's decoder is not a function in C.
     """
-    model, queue, config = search.request.model, search.request.queue, search.config
+    model, beam, n_hypotheses = search.request.model, search.config.beam, batch.n_hypotheses
     constrained = search.constraint is not None or batch.constraint_state is not None
-    if constrained or batch.n_hypotheses != config.beam:
+    if constrained or n_hypotheses * min(2 * beam, search.request.vocab.tgt) < beam:
         return None
-    found = model.fused_state(batch.state) if isinstance(model, HasFusedState) else None
+    found = model.fused_state(batch.state, beam) if isinstance(model, HasFusedState) else None
     if found is None:
         return None
     fused, state = found
     if not isinstance(fused.model.decoder, FusedDecoder) or not isinstance(fused.model.output, PrepackedLinear):
         return None
-    most = min(fused.n_steps, queue.steps_at_once)
-    changed = (batch.token, batch.node, batch.score, batch.length, *batch.finished)
-    arrays = SearchArrays(*(x.clone(memory_format=torch.contiguous_format) for x in changed))
-    n_steps, new = run_steps(fused, arrays, _settings(search, batch), search.history.n_nodes, most)
+    live = (_with_room(x, beam) for x in (batch.token, batch.node, batch.score))
+    rest = (x.clone(memory_format=torch.contiguous_format) for x in (batch.length, *batch.finished))
+    arrays, settings = SearchArrays(*live, *rest), _settings(search, batch)
+    n_steps, new = run_steps(fused, arrays, n_hypotheses, settings, search.history.n_nodes, most)
     search.history.add_steps(*new)
     return replace(
         batch,
@@ -105,8 +106,15 @@ def beam_search_steps(search: BeamSearch, batch: Beams) -> Beams | None:
         node=arrays.node,
         score=arrays.score,
         finished=FinishedHypotheses(*arrays[4:]),
-        state=state.after_step(config.beam, n_steps),
+        state=state.after_step(n_hypotheses).after_step(beam, n_steps - 1),
     )
+
+
+def _with_room(x: Tensor, beam: int) -> Tensor:
+    """A copy of x [B, K] as the first numbers of [B, beam]"""
+    room = x.new_empty(len(x), beam)
+    room.view(-1)[: x.numel()] = x.flatten()
+    return room
 
 
 def _settings(search: BeamSearch, batch: Beams) -> SearchSettings:
@@ -125,18 +133,21 @@ def _settings(search: BeamSearch, batch: Beams) -> SearchSettings:
 
 
 def run_steps(
-    state: FusedState, arrays: SearchArrays, settings: SearchSettings, first_node: int, most: int
+    state: FusedState, arrays: SearchArrays, n_hypotheses: int, settings: SearchSettings, first_node: int, most: int
 ) -> tuple[int, NewNodes]:
     """The number of steps taken, up to the first after which a sentence is done, and their nodes from `first_node` on.
+    Before them each sentence has `n_hypotheses`.
 
     Writes into the arrays, and into the path, length and n_nodes of the state, all of which must be contiguous.
     """
+    most = min(most, state.n_steps)
     model, cache, size = state.model, state.cache, arrays.token.numel() * most
     decoder, output = model.decoder, model.output
     assert isinstance(decoder, FusedDecoder)
     assert isinstance(output, PrepackedLinear)
     new = NewNodes(torch.empty(size, dtype=torch.long), torch.empty(size), torch.empty(size, dtype=torch.long))
     step, _alive = decoder.structure(cache, model.embedding.size(1))
+    step.K = n_hypotheses
     layers = ctypes.cast(decoder.layers, ctypes.c_void_p)
     positions = None if state.positions is None else state.positions.data_ptr()
     given = ModelStruct(layers, len(decoder.layers), output.struct, model.embedding.data_ptr(), model.scale, positions)
@@ -145,13 +156,10 @@ def run_steps(
     numbers = (settings.eos, settings.n, settings.counted, settings.wanted, settings.first_k, settings.normalize)
     read = [settings.banned, settings.limit, settings.penalties]
     pointers = [x.data_ptr() for x in (*read, *written)]
-    search = SearchStruct(arrays.finished_score.size(1), *numbers, len(settings.banned), first_node, *pointers)
-    n_steps = ctypes.c_int64()
-    call(
-        "s2s_beam_search_steps",
-        *map(ctypes.byref, (given, step, search)),
-        min(most, state.n_steps),
-        ctypes.byref(n_steps),
+    search = SearchStruct(
+        arrays.token.size(1), arrays.finished_score.size(1), *numbers, len(settings.banned), first_node, *pointers
     )
+    n_steps = ctypes.c_int64()
+    call("s2s_beam_search_steps", *map(ctypes.byref, (given, step, search)), most, ctypes.byref(n_steps))
     n_new = arrays.token.numel() * n_steps.value
     return n_steps.value, NewNodes(*(x[:n_new] for x in new))

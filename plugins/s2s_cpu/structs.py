@@ -12,7 +12,7 @@ from ctypes import c_double, c_int64, c_void_p
 
 LINEARS = ("qkv", "out", "query", "source_out", "inner", "outer")
 NORMS = ("self_attention_norm", "cross_attention_norm", "feed_forward_norm")
-SEARCH_SIZES = ("E", "eos", "n", "counted", "wanted", "first_k", "normalize", "n_banned", "first_node")
+SEARCH_SIZES = ("beam", "E", "eos", "n", "counted", "wanted", "first_k", "normalize", "n_banned", "first_node")
 SEARCH_ARRAYS = (
     *("banned", "limit", "penalty", "token", "node", "score", "length"),
     *("finished_score", "finished_node", "finished_log_prob", "path", "n_cached", "n_nodes"),

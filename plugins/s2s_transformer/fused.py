@@ -16,6 +16,8 @@ from s2s_transformer.layers import DecoderLayer, FeedForward, departures, heads
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from torch import Tensor
+
     from s2s.backend import FusedDecoder
     from s2s.nn import Embeddings
     from s2s_transformer import TransformerConfig
@@ -35,12 +37,15 @@ def fused_decoder(
     return backend.fused_decoder([s for s in sublayers if s], sizes, config.norm == "pre", last)
 
 
-def fused_state(decoder: FusedDecoder, embeddings: Embeddings, state: Decoding) -> tuple[FusedState, Decoding] | None:
-    """The state for `fused_steps`, and as it is after them but for the counts on the host, from one that has room for a
-    step; None if the product with the softmax's matrix is not prepacked."""
+def fused_state(
+    decoder: FusedDecoder, embeddings: Embeddings, state: Decoding, beam: int
+) -> tuple[FusedState, Decoding] | None:
+    """See `HasFusedState`, for a state that has room for a step; None if the product with the softmax's matrix is not
+    prepacked."""
     if embeddings.prepacked is None:
         return None
-    state = replace(state, length=state.length.clone(), n_nodes=state.n_nodes.clone())
+    paths = _with_room(state.hypothesis, beam)
+    state = replace(state, hypothesis=paths, length=state.length.clone(), n_nodes=state.n_nodes.clone())
     has_positions, n_steps = len(state.positions) > 0, state.n_free_steps
     if has_positions:
         n_steps = min(n_steps, len(state.positions) - state.max_length)
@@ -48,6 +53,16 @@ def fused_state(decoder: FusedDecoder, embeddings: Embeddings, state: Decoding) 
     cache = TreeCache(state.nodes, state.hypothesis, state.length, sources, seen)
     model = FusedModel(decoder, embeddings.target_table.detach(), embeddings.scale, embeddings.prepacked)
     return FusedState(model, cache, state.n_nodes, state.positions if has_positions else None, n_steps), state
+
+
+def _with_room(paths: Tensor, beam: int) -> Tensor:
+    """paths [B, K, L] as the first numbers of [B, beam, L]"""
+    n_sentences, n_hypotheses, room = paths.shape
+    if n_hypotheses == beam:
+        return paths
+    wide = paths.new_zeros(n_sentences, beam, room)
+    wide.view(-1)[: paths.numel()] = paths.flatten()
+    return wide
 
 
 def _sublayers(layer: DecoderLayer) -> DecoderSublayers | None:

@@ -209,16 +209,16 @@ class Transformer(Seq2Seq):
         x = self.dropout(x)
         return self.project(self._guided(self._step(x, state), at_output)), state
 
-    def fused_state(self, state: State) -> tuple[FusedState, State] | None:
+    def fused_state(self, state: State, beam: int) -> tuple[FusedState, State] | None:
         """`HasFusedState`, unless a step is something else than here."""
         same = type(self).step is Transformer.step and type(self).project is Transformer.project
         same = same and "step" not in vars(self) and not self.training and not self.guidance
         if not same or not isinstance(state, Decoding) or self.fused_decoder is None:
             return None
-        state = state.reserve()
+        state = state.reserve(beam)
         if self.tgt_positions is not None:
             state = state.with_positions(self.tgt_positions, state.max_length + 1, self.max_len)
-        return fused_state(self.fused_decoder, self.embeddings, state)
+        return fused_state(self.fused_decoder, self.embeddings, state, beam)
 
     def _step(self, x: Tensor, state: Decoding) -> Tensor:
         """The newest tokens through all layers, which write their keys and values: [B, K, D] -> [B, K, D]"""

@@ -48,7 +48,8 @@ class TreeCache(NamedTuple):
     nodes: Sequence[Tensor]
     """Of each layer, [B, N, h * (d_k + d_v)]"""
     path: Tensor
-    """[B, K, L], of which the first length [B] nodes count"""
+    """[B, K, L], of which the first length [B] nodes count; in a `FusedState` [B, beam, L], in whose memory the paths
+    of K hypotheses come first, as [B, K, L]"""
     length: Tensor
     sources: Sequence[tuple[Tensor, Tensor]]
     """Each layer's keys and values, [B, h, S, d]"""
@@ -98,7 +99,7 @@ class FusedState(NamedTuple):
 class HasFusedState(Protocol):
     """A model that may have a fused decoder."""
 
-    def fused_state(self, state: State) -> tuple[FusedState, State] | None:
-        """The same state for `fused_steps`, and as it is after them, but for `State.after_step`: they write into its
-        buffers. None: only `step` can compute this model's steps."""
+    def fused_state(self, state: State, beam: int) -> tuple[FusedState, State] | None:
+        """The same state for `fused_steps`, which give it `beam` hypotheses, and as it is after them, but for
+        `State.after_step`: they write into its buffers. None: only `step` can compute this model's steps."""
         ...

@@ -48,8 +48,9 @@ def greedy(config: GreedyConfig) -> BeamSearch:
 
 
 @Operator
-def fused_steps(search: BeamSearch, batch: Beams) -> Beams | None:
-    """The batch after several steps, the last of them as soon as a sentence is done; None: a step must be taken alone.
+def fused_steps(search: BeamSearch, batch: Beams, most: int) -> Beams | None:
+    """The batch after up to `most` steps, the last of them as soon as a sentence is done; None: a step must be taken by
+    `BeamSearch.step`.
 
     The search's state is written into; the result has the same bits as single steps.
     """
@@ -103,10 +104,7 @@ class BeamSearch(StreamingSearch[Beams]):
         )
 
     def step(self, batch: Beams) -> Beams:
-        """All live hypotheses extended by a token, or by several before one ends; those that end are finished, the best
-        of the others live on."""
-        if type(self) is BeamSearch and (after := fused_steps(self, batch)):
-            return after
+        """All live hypotheses extended by a token; those that end are finished, the best of the others live on."""
         logits, state = self.request.model.step(batch.token, batch.state)  # [B, K, V]
         slack = batch.slack if batch.slack > 0 else int((batch.limit - batch.length).min())
         length = batch.length + 1
@@ -123,6 +121,10 @@ class BeamSearch(StreamingSearch[Beams]):
             state=state if self.config.beam == 1 else state.reorder(live.parents),
             constraint_state=self.advance(batch.constraint_state, live.parents, live.token),
         )
+
+    def steps(self, batch: Beams, most: int) -> Beams:
+        """The batch after a step, or after several as one call."""
+        return (fused_steps(self, batch, most) if type(self) is BeamSearch else None) or self.step(batch)
 
     def allowed(self, beams: Beams, slack: int, n_tokens: int) -> Tensor | None:
         """The tokens that may come next, [B, K, V]; None if all may. At its limit a hypothesis can only end."""

@@ -117,7 +117,7 @@ class StreamingSearch(ABC, Generic[B]):
                 batch = run.drop(batch, done)
             batch = run.without_cancelled(batch)
             if batch is not None:
-                batch = run.step(batch)
+                batch = run.steps(batch, run.request.queue.steps_at_once)
             batch = run.admit(batch)
 
     def begin(self, request: SearchRequest) -> None:
@@ -132,6 +132,10 @@ class StreamingSearch(ABC, Generic[B]):
     @abstractmethod
     def step(self, batch: B) -> B:
         """The batch with one more token for each hypothesis."""
+
+    def steps(self, batch: B, most: int) -> B:
+        """The batch after a step, or after up to `most`, the last of them as soon as a sentence is done."""
+        return self.step(batch)
 
     @abstractmethod
     def is_done(self, batch: B) -> Tensor:
@@ -169,7 +173,7 @@ class StreamingSearch(ABC, Generic[B]):
         if not sentences:
             return batch
         batch = self._widened(batch, sentences)
-        newcomers = self.step(self.start(sentences))
+        newcomers = self.steps(self.start(sentences), self.request.queue.steps_at_once if batch is None else 1)
         if batch is None:
             return newcomers
         if batch.can_join(newcomers):

@@ -98,9 +98,10 @@ class KVCacheState(State):
             max_nodes=state.max_nodes + beam,
         )
 
-    def reserve(self) -> Self:
-        """With room for one more token of each hypothesis. Where buffers are full, unused nodes are removed first."""
-        state, beam = self, self.hypothesis.size(1)
+    def reserve(self, beam: int | None = None) -> Self:
+        """With room for one more token of each hypothesis, or of `beam`. Where buffers are full, unused nodes are
+        removed first."""
+        state, beam = self, beam or self.hypothesis.size(1)
         device = state.length.device
         if state.max_length == state.hypothesis.size(2):
             room = bucket_size(state.max_length + 32 + state.max_length // 2, device, least=32) - state.max_length

@@ -31,15 +31,15 @@ typedef struct {
 } Model;
 
 typedef struct { /* what steps change lies in the arrays that are not const */
-    int64_t E, eos, n, counted, wanted, first_k, normalize, n_banned, first_node;
+    int64_t beam, E, eos, n, counted, wanted, first_k, normalize, n_banned, first_node;
     const int64_t *banned, *limit; /* [n_banned], [B] */
     const float *penalty;
-    int64_t *token, *node; /* [B, K] */
+    int64_t *token, *node; /* [B, K], where there is room for [B, beam], as K is after a step */
     float *score;          /* [B, K] */
     int64_t *length;       /* [B], of live hypotheses */
     Finished finished;
     int64_t *path, *n_cached, *n_nodes;              /* [B, K, L], [B], [B] */
-    int64_t *new_token;                              /* of each step, [., B, K] */
+    int64_t *new_token;                              /* of each step, [., B, beam] */
     float *new_log_prob;
     int64_t *new_parent;
 } Search;

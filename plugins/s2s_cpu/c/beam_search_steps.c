@@ -29,11 +29,11 @@ static void extend(const Search *s, const Step *step) {
     }
 }
 
-/* Path k of each sentence becomes that of its parent. */
+/* Path k of each sentence, of `beam`, becomes that of its parent. */
 static void reorder(Search *s, const Step *step, const int64_t *parent, int64_t **spare) {
-    int64_t K = step->K, L = step->L, *from = s->path, *to = *spare;
-    for (int64_t r = 0; r < step->B * K; r++)
-        memcpy(to + r * L, from + (r / K * K + parent[r]) * L, L * sizeof(int64_t));
+    int64_t L = step->L, *from = s->path, *to = *spare;
+    for (int64_t r = 0; r < step->B * s->beam; r++)
+        memcpy(to + r * L, from + (r / s->beam * step->K + parent[r]) * L, L * sizeof(int64_t));
     s->path = to, *spare = from;
 }
 
@@ -48,10 +48,9 @@ typedef struct { /* n candidates of a sentence, m continuations of a hypothesis 
 
 /* Its memory is one block of 8-byte numbers, then one of 4-byte numbers, then bytes; the caller frees it. */
 static void *scratch_for(const Model *m, const Search *s, const Step *step, Scratch *w) {
-    int64_t B = step->B, R = B * step->K, V = m->output.O;
+    int64_t B = step->B, R = B * s->beam, V = m->output.O;
     w->m = s->n + s->n_banned < V ? s->n + s->n_banned : V;
-    w->n = s->n < step->K * w->m ? s->n : step->K * w->m;
-    int64_t n = B * w->n, wide = R * w->m + R * step->L + 3 * (n + R) + B * s->E;
+    int64_t n = B * s->n, wide = R * w->m + R * step->L + 3 * (n + R) + B * s->E;
     int64_t narrow = R * (step->D + V + 1 + w->m) + 2 * (n + R) + 2 * B * s->E;
     int64_t *i = allocate(8 * wide + 4 * narrow + B);
     if (!i) return 0;
@@ -83,6 +82,7 @@ static void only_eos(const Model *m, const Search *s, const Step *step, Scratch 
 /* The n best continuations of each sentence's hypotheses. */
 static int64_t expand(const Model *m, Search *s, Step *step, Scratch *w) {
     int64_t B = step->B, K = step->K, R = B * K;
+    w->n = s->n < K * w->m ? s->n : K * w->m;
     extend(s, step);
     step->path = s->path;
     embed(m, s->token, R, step->D, w->x);
@@ -97,9 +97,9 @@ static int64_t expand(const Model *m, Search *s, Step *step, Scratch *w) {
                                 w->all.parent, w->all.token, w->all.log_prob, w->all.node);
 }
 
-/* Those that end are finished, the best of the others live on, as step number t. */
-static int64_t advance(Search *s, const Step *step, Scratch *w, int64_t t) {
-    int64_t B = step->B, K = step->K, R = B * K, n_finished = B * s->E;
+/* Those that end are finished, the best `beam` of the others live on, as step number t. */
+static int64_t advance(Search *s, Step *step, Scratch *w, int64_t t) {
+    int64_t B = step->B, R = B * s->beam, n_finished = B * s->E;
     for (int64_t b = 0; b < B; b++) s->length[b]++;
     if (s2s_merge_finished(&w->all, &s->finished, B, w->n, s->E, s->eos, s->counted, s->penalty, s->length,
                            &w->finished))
@@ -107,7 +107,7 @@ static int64_t advance(Search *s, const Step *step, Scratch *w, int64_t t) {
     memcpy(s->finished.score, w->finished.score, n_finished * sizeof(float));
     memcpy(s->finished.node, w->finished.node, n_finished * sizeof(int64_t));
     memcpy(s->finished.log_prob, w->finished.log_prob, n_finished * sizeof(float));
-    s2s_unfinished_candidates(&w->all, B, w->n, K, s->eos, &w->live);
+    s2s_unfinished_candidates(&w->all, B, w->n, s->beam, s->eos, &w->live);
     memcpy(s->score, w->live.score, R * sizeof(float));
     memcpy(s->token, w->live.token, R * sizeof(int64_t));
     memcpy(s->new_token + t * R, w->live.token, R * sizeof(int64_t));
@@ -115,6 +115,7 @@ static int64_t advance(Search *s, const Step *step, Scratch *w, int64_t t) {
     memcpy(s->new_parent + t * R, w->live.node, R * sizeof(int64_t));
     for (int64_t r = 0; r < R; r++) s->node[r] = s->first_node + t * R + r;
     reorder(s, step, w->live.parent, &w->spare);
+    step->K = s->beam;
     return OK;
 }
 

@@ -101,6 +101,13 @@ class Step(BeamSearch):
         return replace(beams, score=beams.score.masked_fill(torch.arange(beams.n_hypotheses) > 0, -torch.inf))
 
 
+class Steps(BeamSearch):
+    def steps(self, batch: Beams, most: int) -> Beams:
+        """Only the best hypothesis lives on."""
+        beams = super().steps(batch, most)
+        return replace(beams, score=beams.score.masked_fill(torch.arange(beams.n_hypotheses) > 0, -torch.inf))
+
+
 class Begin(BeamSearch):
     def begin(self, request: SearchRequest) -> None:
         super().begin(request)
@@ -120,6 +127,7 @@ DERIVED: dict[str, type[BeamSearch]] = {
     "select": Select,
     "start": Start,
     "step": Step,
+    "steps": Steps,
     "survivors": Survivors,
 }
 NO_EFFECT_ON_VALUES = {"advance", "constraint_changed", "drop"}
