@@ -59,3 +59,9 @@ def test_words_are_dropped_whole() -> None:
     x = WordDropout(0.25)(torch.ones(40, 50, 3))
     assert set(x.sum(-1).unique().tolist()) == {0.0, 4.0}
     assert float((x[..., 0] == 0).double().mean()) == pytest.approx(0.25, abs=0.04)
+
+
+def test_a_gpu_draws_its_own_masks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dropout, "draws", None)
+    x = apply_dropout(torch.ones(3, device="meta"), 0.5)
+    assert x.device.type == "meta"
