@@ -183,3 +183,37 @@ def test_batches_of_one_shape_are_compiled_once() -> None:
         torch.testing.assert_close(model(*batch.inputs), expected(*batch.inputs))
     assert len(graphs) == 1
     torch._dynamo.reset()
+
+
+@pytest.mark.parametrize(
+    ("backend", "lines"),
+    [
+        (BackendSelection(), ["batches padded: default"]),
+        (
+            BackendSelection(packed=Decision(True, "why"), max_len=9, compiled=True, fail_on_recompile=True),
+            ["batches packed, of one static shape: why", "model compiled, static shapes, once"],
+        ),
+        (BackendSelection(compiled=True), ["batches padded: default", "model compiled"]),
+        (
+            BackendSelection(activation_checkpointing=True),
+            ["batches padded: default", "activation checkpointing: layers are computed again in backward"],
+        ),
+    ],
+)
+def test_each_selection_is_described_in_a_line(backend: BackendSelection, lines: list[str]) -> None:
+    own, rest = list(backend.describe(CPU))[:2], list(backend.describe(CPU))[2:]
+    assert [line.partition(" by ")[0] for line in own] == ["fp32 matmul", "loss and its gradient"]
+    assert rest == lines
+    on_gpu = list(backend.describe(CUDA))
+    assert on_gpu == [lines[0], "eager forward and backward: default", *lines[1:]]
+    graph = dataclasses.replace(backend, cuda_graph=Decision(True, "fast"))
+    assert list(graph.describe(CUDA))[1] == "a CUDA graph of forward and backward: fast"
+
+
+@pytest.mark.parametrize(("recompile", "fails"), [("fail", True), ("allow", False)])
+def test_only_what_is_compiled_can_fail_to_recompile(recompile: str, fails: bool) -> None:
+    backend = chosen(CPU, compile=True, recompile=recompile, activations="recompute")
+    assert (backend.compiled, backend.fail_on_recompile) == (True, fails)
+    assert backend.activation_checkpointing
+    plain = chosen(CPU)
+    assert (plain.compiled, plain.fail_on_recompile, plain.activation_checkpointing) == (False, False, False)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from s2s.backend.cuda_graph import CUDAGraphCallable, capture
+from s2s.backend.cuda_graph import CUDAGraphCallable, bucket_size, capture
 from s2s.data.packing import Capacity, pack
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
@@ -95,3 +95,12 @@ def test_a_shape_is_recorded_once() -> None:
     model, learn = setting("cpu", 0.0)
     gradients(model, CUDAGraphCallable(learn, counting), "cpu")
     assert len(shapes) == 1
+
+
+@pytest.mark.parametrize("least", [1, 16])
+def test_a_dimension_takes_the_next_of_four_sizes_for_every_doubling(least: int) -> None:
+    sizes = {n << j for j in range(12) for n in (5, 6, 7, 8)} | {1, 2, 3, 4}
+    allowed = sorted(size for size in sizes if size % least == 0)
+    for n in range(1, 3000):
+        assert bucket_size(n, torch.device("cuda"), least) == next(size for size in allowed if size >= n)
+        assert bucket_size(n, torch.device("cpu"), least) == n

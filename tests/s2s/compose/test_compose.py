@@ -180,6 +180,8 @@ def test_advice_about_a_group_is_dropped_when_the_user_chooses() -> None:
 def test_defaults_reach_only_groups_that_are_chosen_later() -> None:
     wrong = {("search", "x"): {"name": "beam", "defaults": {"arch": "wide"}}}
     assert "'arch' is chosen before 'search'" in error("task=copy", "arch=wide", "search=x", presets=wrong)
+    own = {("search", "x"): {"name": "beam", "defaults": {"search": "greedy"}}}
+    assert "'search' is chosen before 'search'" in error("task=copy", "arch=wide", "search=x", presets=own)
 
 
 def test_bases_may_not_go_in_a_circle() -> None:

@@ -9,10 +9,11 @@ from typing import Any, Literal
 
 import pytest
 
-from s2s.compose.conversion import convert
+from s2s.compose.conversion import convert, entry_config
 from s2s.compose.options import Option, options_of
 from s2s.compose.yaml12 import read_value
 from s2s.errors import ConfigError, PluginError
+from s2s.registry import Choice, Entry
 
 
 class Norm(Enum):
@@ -104,5 +105,49 @@ def test_what_does_not_fit_is_an_error_with_a_hint(text: str, hint: Any, hinted:
 
 @pytest.mark.parametrize("hint", [set[int], complex], ids=str)
 def test_a_type_that_yaml_has_no_value_for_is_the_plugins_mistake(hint: Any) -> None:
-    with pytest.raises(PluginError, match=r"^Owner\.x: "):
+    with pytest.raises(PluginError, match=r"^Owner\.x: Unexpected type annotation: [^\n]*$"):
         convert(option(hint), [1], "command line")
+
+
+@pytest.mark.parametrize(
+    ("text", "hint", "shown"),
+    [("1_000", bool, "1_000"), ("[1,[2]]", list[int], "[1, [2]]"), (f"[{'7,' * 150}x]", list[int], f"[{'7, ' * 66}7")],
+    ids=["as spelt", "a list", "the first 200 characters"],
+)
+def test_the_value_is_shown_as_it_was_given(text: str, hint: Any, shown: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        converted(text, hint)
+    assert str(caught.value).startswith(f"x={shown}: expected ")
+
+
+@dataclass(kw_only=True)
+class Scored(Choice):
+    """An entry that another's option names."""
+
+    samples: int = 3
+    lang: str = ""
+
+
+ENTRY = Entry("metric", "scored", Scored, lambda config: config, "test")
+
+
+def test_an_entry_named_in_an_option_takes_its_options() -> None:
+    assert entry_config(ENTRY, {"samples": 5, "lang": "de"}, "metrics.scored") == Scored(samples=5, lang="de")
+    assert entry_config(ENTRY, {}, "metrics.scored") == Scored()
+    with pytest.raises(ConfigError, match=r"samples=x: expected int; the default is 3\.$"):
+        entry_config(ENTRY, {"samples": "x"}, "metrics.scored")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("sampels", " Did you mean 'samples'?"),
+        ("names", " Did you mean 'samples'?"),
+        ("xyzzy", " Known: lang, samples."),
+        ("tgt_lang", " Did you mean 'lang'?"),
+    ],
+)
+def test_an_option_that_an_entry_lacks_is_named_with_one_that_it_has(name: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        entry_config(ENTRY, {name: 1}, "metrics.scored")
+    assert str(caught.value) == f"metrics.scored.{name}: no such option.{hint}"

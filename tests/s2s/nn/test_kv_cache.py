@@ -9,6 +9,7 @@ from torch import Tensor
 
 from s2s.nn.attention import Heads, math_attention
 from s2s.nn.kv_cache import CachedAttention, KVCacheState, empty_kv_cache
+from s2s.tensors import map_tensors
 
 HEADS = Heads(n=2, d_k=3, d_v=5)
 
@@ -62,7 +63,7 @@ class Both:
         ]
 
     def keep(self, *rows: int) -> None:
-        self.state = self.state.keep(torch.tensor(rows))
+        self.state = self.state.keep(torch.tensor(rows, dtype=torch.long))
         self.slow.past = [self.slow.past[i] for i in rows]
 
     def join(self, other: Both) -> None:
@@ -116,3 +117,60 @@ def test_buffers_do_not_move_while_there_is_room() -> None:
         both.reorder(2)
         places.add(both.state.nodes[0].data_ptr())
     assert len(places) == 1
+
+
+def test_free_steps_are_those_until_a_buffer_has_to_grow() -> None:
+    both, beam = Both(2), 3
+    both.step()
+    both.reorder(beam)
+    both.step()
+    before = both.state
+    n = before.n_free_steps
+    assert n > 1
+    for _ in range(n):
+        both.reorder(beam)
+        both.step()
+    after, expected = both.state, before.after_step(beam, n)
+    assert (after.max_length, after.max_nodes) == (expected.max_length, expected.max_nodes)
+    assert [x.data_ptr() for x in after.nodes] == [x.data_ptr() for x in before.nodes]
+    assert after.n_free_steps == 0
+    both.step()
+    assert both.state.n_free_steps > 0, "it grew"
+
+
+def test_a_state_at_capacity_has_room_for_one_more_step() -> None:
+    both = Both(2)
+    assert both.state.prepare_capture() is None, "the first token has a beam of one"
+    both.step()
+    both.reorder(4)
+    both.step()
+    ready = both.state.prepare_capture()
+    assert ready is not None
+    assert ready.n_free_steps > 0
+    full = ready.at_capacity(4)
+    assert full.max_length == full.hypothesis.size(2) - 1
+    assert full.max_nodes == full.nodes[0].size(1) - 4
+    assert full.n_free_steps == 1
+
+
+def test_buffers_can_be_exchanged_and_rows_emptied() -> None:
+    both = Both(3)
+    both.step()
+    both.reorder(2)
+    both.step()
+    copies = map_tensors(torch.clone, both.state.buffers())
+    both.state = both.state.with_buffers(copies)
+    assert both.state.nodes[0] is copies[0][0]
+    both.reorder(2)
+    both.step()
+    both.state.clear_rows(1)
+    assert both.state.length.tolist() == [3, 0, 0]
+    assert both.state.n_nodes.tolist() == [5, 0, 0]
+
+
+def test_a_batch_may_lose_its_last_sentence() -> None:
+    both = Both(2)
+    both.step()
+    both.keep()
+    assert (both.state.max_length, both.state.max_nodes) == (0, 0)
+    assert both.state.hypothesis.size(0) == both.state.nodes[0].size(0) == 0

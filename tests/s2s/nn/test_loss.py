@@ -13,7 +13,7 @@ from s2s.batch import Batch, make_batch
 from s2s.errors import ConfigError
 from s2s.model import Memory, Seq2Seq
 from s2s.nn import LabelSmoothedConfig
-from s2s.nn.loss import LabelSmoothed, Positions
+from s2s.nn.loss import LabelSmoothed, Positions, target_log_probs
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
 
@@ -208,3 +208,19 @@ def test_impossible_options_are_refused_by_name(options: dict[str, Any]) -> None
 def test_it_is_registered() -> None:
     entry = load_plugins().registry.get("objective", "label_smoothed")
     assert isinstance(entry.build(entry.config(), None), LabelSmoothed)
+
+
+@pytest.mark.parametrize("chunk", [1, 5, 1024])
+def test_log_probabilities_of_the_target_are_those_of_a_softmax_and_0_at_padding(chunk: int) -> None:
+    model, batch = model_and_batch()
+    log_probs = target_log_probs(model, batch, chunk).detach()
+    hidden = model(*batch.inputs)
+    again = target_log_probs(model, batch, chunk, hidden, counts=torch.ones_like(batch.tgt_pad)).detach()
+    for row, (_, tgt) in enumerate(PAIRS):
+        for i, token in enumerate([*tgt, VOCAB.eos]):
+            expected = model.project(hidden[row, i]).double().softmax(-1)[token].log().detach()
+            assert float(log_probs[row, i]) == pytest.approx(float(expected), abs=1e-5)
+            assert float(again[row, i]) == pytest.approx(float(expected), abs=1e-5)
+    assert log_probs.shape == batch.tgt_out.shape
+    assert torch.equal(log_probs == 0, batch.tgt_pad)
+    assert bool((again < 0).all()), "every position was asked for"

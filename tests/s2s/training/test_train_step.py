@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,8 +13,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from s2s.backend.selection import Decision
 from s2s.batch import Batch, make_batch
 from s2s.config import TrainConfig
+from s2s.data.packing import Capacity, pack
 from s2s.distributed import World
 from s2s.model import Memory, Seq2Seq
 from s2s.objective import Objective, Sums
@@ -224,3 +227,35 @@ def test_an_update_has_the_operations_of_a_forward_and_a_backward_pass() -> None
     with FlopCounterMode(display=False) as counter:
         result = train_step(Counted())(batch, step=1)
     assert result.flops == counter.get_total_flops() > 0
+
+
+def test_batches_are_packed_into_one_shape_where_the_backend_has_one(model: Bag) -> None:
+    update = train_step(model)
+    assert update.capacity(500) is None
+    update.backend = replace(update.backend, max_len=70)
+    assert update.capacity(500) == Capacity(tokens=500, max_len=70)
+
+
+@pytest.mark.parametrize(
+    ("n_ranks", "micro_tokens", "split_factor", "n_parts"),
+    [(1, None, 1, 1), (2, None, 1, 2), (2, 100, 1, 2), (2, 99, 1, 2), (2, 49, 1, 4), (1, 30, 1, 4), (2, 30, 2, 8)],
+)
+def test_the_number_of_micro_batches_of_one_shape_follows_the_configuration(
+    model: Bag, n_ranks: int, micro_tokens: int | None, split_factor: int, n_parts: int
+) -> None:
+    """As many as 100 tokens a side need, and as many on every rank; whatever the batch."""
+    update = train_step(model, tokens=100, micro_tokens=micro_tokens)
+    update.backend = replace(update.backend, max_len=20, packed=Decision(True, "a test"))
+    update.world, update.split_factor = World(size=n_ranks), split_factor
+    for n in (1, 30):
+        assert update._n_micro_batches(pairs(n)) == n_parts
+    short = [([4], [5])]
+    assert update._batch(short).src.shape == pack(short, VOCAB, Capacity(math.ceil(100 / n_parts), 20)).src.shape
+
+
+def test_packed_batches_count_tokens_and_padded_ones_positions(model: Bag) -> None:
+    batch = [([4], [4]), ([5] * 9, [5]), ([6], [6] * 4)]  # with eos: 14 and 9 tokens, 30 and 15 positions
+    update = train_step(model, micro_tokens=5)
+    assert update._n_micro_batches(batch) == 6
+    update.backend = replace(update.backend, packed=Decision(True, "a test"))
+    assert update._n_micro_batches(batch) == 3

@@ -10,12 +10,13 @@ import pytest
 import torch
 from small_runs import letters_config, letters_plugins
 
-from s2s.batch import make_batch
+from s2s.batch import Batch, make_batch
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter, RaggedIds
 from s2s.distributed import World
 from s2s.errors import ConfigError
 from s2s.generation.generator import Generator
 from s2s.metrics import Metric, Score
+from s2s.objective import Mean, Objective, Sums
 from s2s.task import Example
 from s2s.training.signals import StopSignal
 from s2s.training.validation import Validation, check_best, dev_examples
@@ -23,6 +24,8 @@ from s2s.training.validation import Validation, check_best, dev_examples
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from s2s.model import Seq2Seq
 
 WORDS = ["abc", "a", "cab", "bb", "ccab", "ab", "c"]
 
@@ -86,6 +89,33 @@ def test_the_loss_is_the_mean_over_symbols_of_single_sentences(validation: Valid
     assert result.values["nll"] == pytest.approx(float(sums[0] / sums[1]), rel=1e-6)
     assert result.values["ppl"] == pytest.approx(math.exp(result.values["nll"]))
     assert validation.model.training
+
+
+class Lengths(Objective):
+    """Extras with the objective's normaliser and with one of their own, and one that validation leaves out."""
+
+    extras = ("nll", "targets", "draw", "long")
+    valid_extras = ("nll", "targets", "draw")
+
+    def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
+        assert not model.training
+        targets = Mean(batch.n_tokens, len(batch.tgt_out))
+        extras = {"nll": 1e6, "targets": targets, "draw": torch.rand(()), "long": 5.0}
+        return Sums(torch.zeros(()), 1.0, extras)
+
+
+def test_extras_are_those_of_the_objective_the_same_each_time(validation: Validation) -> None:
+    given = replace(validation, objective=Lengths())
+    result = given.losses(StopSignal())
+    assert result is not None
+    assert result.keys() == {"nll", "targets", "draw"}
+    assert result["nll"] == validation.losses(StopSignal())["nll"], "computed for every objective"  # type: ignore[index]
+    assert result["targets"] == sum(len(word) + 1 for word in WORDS) / len(WORDS)
+    assert 0 < result["draw"] < 1
+    torch.manual_seed(77)
+    assert given.losses(StopSignal()) == result
+    given.config.seed += 1
+    assert given.losses(StopSignal()) != result
 
 
 def test_a_model_compiled_for_one_shape_is_judged_as_it_is(validation: Validation) -> None:

@@ -1,0 +1,73 @@
+"""Which kernel computes attention: all give the same numbers, so that only the choice can show it."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+import torch
+
+from s2s.backend.operators import attention as operators
+from s2s.nn import attention
+from s2s.nn.attention import SHORT, Padded, PaddedWithWeights, auto, math_attention
+
+SETTINGS = list(
+    product(
+        ("cpu", "meta"), (torch.float32, torch.bfloat16), (SHORT, SHORT + 1), (False, True), (0.0, 0.1), (False, True)
+    )
+)
+
+
+def rule(device: str, dtype: torch.dtype, n_keys: int, causal: bool, dropout: float, grad: bool) -> str:
+    """Without gradients whole sentences go to the operator; a CPU is slow with 16 bits, and in training if short."""
+    if not grad and not causal and dropout == 0:
+        return "operator"
+    if device == "cpu" and (dtype == torch.bfloat16 or (grad and n_keys <= SHORT)):
+        return "math"
+    return "sdpa"
+
+
+def test_the_kernel_is_the_fastest_that_does_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, kernel in (("padded_attention", "operator"), ("math_attention", "math"), ("sdpa", "sdpa")):
+        monkeypatch.setattr(attention, name, lambda *_, kernel=kernel: kernel)
+    for device, dtype, n_keys, causal, dropout, grad in SETTINGS:
+        q = torch.zeros(1, 1, 2, 4, dtype=dtype, device=device)
+        k: Any = torch.zeros(1, 1, n_keys, 4, dtype=dtype, device=device)
+        with torch.set_grad_enabled(grad):
+            assert auto(q, k, k, None, causal, dropout) == rule(device, dtype, n_keys, causal, dropout, grad)
+
+
+@pytest.mark.parametrize(("dtype", "device", "own"), [
+    (torch.bfloat16, "cpu", True), (torch.float16, "cpu", True),
+    (torch.float32, "cpu", False), (torch.bfloat16, "meta", False),
+])  # fmt: skip
+def test_plain_products_are_taken_for_16_bits_on_a_cpu(
+    dtype: torch.dtype, device: str, own: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[Any] = []
+    monkeypatch.setattr(operators, "attention_weights", lambda q, k, bias, causal: calls.append(causal) or q @ k.mT)
+    q = torch.zeros(2, 3, 4, dtype=dtype, device=device)
+    assert operators.padded_attention.reference(q, q, q).shape == q.shape
+    assert calls == [False] * own
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_weights_that_are_kept_are_those_of_the_output(causal: bool) -> None:
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, 2, 3, 4) for _ in range(3))
+    layout = PaddedWithWeights(math_attention, causal=causal)
+    out = layout.attend(q, k, v, 0.0)
+    assert layout.weights is not None
+    torch.testing.assert_close(layout.weights.sum(-1), torch.ones(2, 2, 3))
+    assert bool((layout.weights.triu(1) == 0).all()) == causal
+    torch.testing.assert_close(out, layout.weights @ v)
+    torch.testing.assert_close(out, Padded(math_attention, causal=causal).attend(q, k, v, 0.0))
+
+
+def test_dropout_is_of_the_weights() -> None:
+    torch.manual_seed(0)
+    q, k = torch.randn(1, 1, 50, 4), torch.randn(1, 1, 60, 4)
+    weights = math_attention(q, k, torch.eye(60)[None, None], None, False, 0.5)[0, 0]
+    assert float((weights == 0).double().mean()) == pytest.approx(0.5, abs=0.05)
+    assert float(weights.sum(-1).mean()) == pytest.approx(1.0, abs=0.1)

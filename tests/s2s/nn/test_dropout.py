@@ -1,0 +1,67 @@
+"""Dropout with every number that a draw of 16 bits can be, once each, in the place of random ones."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+import torch
+
+from s2s.nn import dropout
+from s2s.nn.dropout import WordDropout, apply_dropout, draws
+
+LEVELS = 65_536
+
+
+def every_level(_: torch.Size) -> torch.Tensor:
+    return torch.arange(-32_768, 32_768)
+
+
+@pytest.mark.parametrize("p", [1 / LEVELS, 0.1, 0.5, 0.9, 1 - 1 / LEVELS, 1 - 1e-9])
+def test_the_nearest_share_is_dropped_and_the_mean_is_kept(p: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dropout, "draws", every_level)
+    x = apply_dropout(torch.ones(LEVELS), p)
+    share = min(Fraction(round(p * LEVELS), LEVELS), 1 - Fraction(1, LEVELS))
+    assert int((x == 0).sum()) == share * LEVELS
+    assert float(x.double().mean()) == pytest.approx(1.0, rel=1e-6)
+    assert len(x[x > 0].unique()) == 1
+
+
+def test_nothing_is_drawn_where_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dropout, "draws", None)
+    x = torch.randn(5)
+    assert apply_dropout(x, 0) is x
+    words = WordDropout(0.0)
+    assert words(x) is x
+    words = WordDropout(0.5).eval()
+    assert words(x) is x
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (3,), (4,), (5,), (2, 3)])
+def test_draws_have_any_shape(shape: tuple[int, ...]) -> None:
+    drawn = draws(torch.Size(shape))
+    assert drawn.shape == shape
+    assert drawn.dtype == torch.int16
+
+
+def test_draws_are_uniform_over_16_bits() -> None:
+    torch.manual_seed(0)
+    drawn = draws(torch.Size([400_000])).long() + 32_768
+    counts = torch.bincount(drawn // 4096, minlength=16).double()
+    assert float(((counts - 25_000).square() / 25_000).sum()) < 37.7  # chi square, 15 degrees of freedom, 0.1%
+    assert float((drawn % 2).double().mean()) == pytest.approx(0.5, abs=0.004)
+    assert int(drawn.max()) > 65_500
+    assert int(drawn.min()) < 36
+
+
+def test_words_are_dropped_whole() -> None:
+    torch.manual_seed(0)
+    x = WordDropout(0.25)(torch.ones(40, 50, 3))
+    assert set(x.sum(-1).unique().tolist()) == {0.0, 4.0}
+    assert float((x[..., 0] == 0).double().mean()) == pytest.approx(0.25, abs=0.04)
+
+
+def test_a_gpu_draws_its_own_masks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dropout, "draws", None)
+    x = apply_dropout(torch.ones(3, device="meta"), 0.5)
+    assert x.device.type == "meta"

@@ -1,0 +1,81 @@
+"""What a task has without writing it itself, with a task whose tokens are letters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from s2s.registry import Choice
+from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+
+class Letters(Task):
+    """A token is a letter with the spaces before it; id 1 writes nothing, 2 a space."""
+
+    def sources(self) -> Sources:
+        return Sources()
+
+    def corpora(self, split: str) -> Sequence[tuple[str, float]]:
+        return []
+
+    def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
+        return iter(())
+
+    def learn(self, directory: Path) -> None: ...
+
+    def load(self, directory: Path) -> None: ...
+
+    def encode(self, examples: Sequence[Example]) -> list[Encoded]:
+        return []
+
+    def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
+        return [[ord(letter) for letter in line if letter != " "] for line in lines]
+
+    def detokenize(self, ids: Sequence[int], src: str) -> str:
+        return "".join({1: "", 2: " "}.get(i, chr(i)) for i in ids)
+
+
+TASK = Letters(Choice())
+
+
+def test_a_source_token_belongs_to_the_word_in_which_its_beginning_ends() -> None:
+    assert TASK.source_words("ab c  def") == [0, 0, 1, 2, 2, 2]
+    assert TASK.source_words("a") == [0]
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        ([], []),
+        ([97], [0]),
+        ([97, 98, 2, 99], [0, 0, 1, 1]),
+        ([1, 97, 2, 1, 98, 99], [0, 0, 1, 1, 1, 1]),
+        ([2, 97], [0, 0]),
+        ([97, 1], [0, 0]),
+        ([97, 2], [0, 0]),
+        ([1, 1], [0, 0]),
+    ],
+)
+def test_a_target_token_belongs_to_its_word_and_one_that_writes_nothing_to_the_next(
+    output: list[int], words: list[int]
+) -> None:
+    assert TASK.target_words(output, "") == words
+
+
+def test_the_rest_leaves_things_as_they_are() -> None:
+    assert TASK.pieces([97, 2, 98], "") == ["a", " ", "b"]
+    assert TASK.source_text([97]) == ""
+    assert TASK.vocabulary("src") is None
+    assert TASK.read_raw("a b") == TASK.as_object("a b") == "a b"
+    assert TASK.split("a b") == ["a b"]
+    assert TASK.join(["a", "b"]) == "a b"
+
+
+def test_tags_are_the_first_ids_after_the_special_ones() -> None:
+    assert Vocab(src=9, tgt=9, tags=2).tag_ids == range(4, 6)
+    assert Vocab(src=9, tgt=9, tags=1, pad=5, unk=2, bos=0, eos=1).tag_ids == range(6, 7)

@@ -1,0 +1,61 @@
+"""One function over trees of tensors of every form, and two of them joined."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from s2s.tensors import join_tensors, list_tensors, map_tensors
+
+
+class Pair(NamedTuple):
+    left: Tensor
+    right: Tensor | None
+
+
+@dataclass
+class Box:
+    content: Any
+    n: int = 3
+
+
+def tree(rows: int, wide: int) -> Any:
+    """A dict of a list, a tuple, a named tuple and a dataclass, with a dataclass's type and numbers among them."""
+    x = lambda value: torch.full((rows, wide), float(value))  # noqa: E731
+    return {"a": [x(1), (x(2), None)], "b": Pair(x(3), None), "c": Box({"d": x(4)}), "e": Box, "f": "text"}
+
+
+def test_all_tensors_are_mapped_and_the_rest_stays() -> None:
+    given = tree(1, 1)
+    doubled = map_tensors(lambda t: 2 * t, given)
+    assert [float(t) for t in list_tensors(given)] == [1, 2, 3, 4]
+    assert [float(t) for t in list_tensors(doubled)] == [2, 4, 6, 8]
+    assert type(doubled["a"]) is list
+    assert type(doubled["a"][1]) is tuple
+    assert doubled["a"][1][1] is None
+    assert type(doubled["b"]) is Pair
+    assert doubled["c"] == Box(doubled["c"].content, 3)
+    assert (doubled["e"], doubled["f"]) == (Box, "text")
+
+
+def test_trees_are_joined_row_by_row_with_zeros_where_one_is_narrower() -> None:
+    joined = join_tensors(tree(2, 1), tree(1, 3))
+    values = [[[float(v), 0, 0]] * 2 + [[float(v)] * 3] for v in (1, 2, 3, 4)]
+    assert [t.tolist() for t in list_tensors(joined)] == values
+    assert type(joined["a"]) is list
+    assert type(joined["a"][1]) is tuple
+    assert type(joined["b"]) is Pair
+    assert joined["c"].n == 3
+    assert (joined["a"][1][1], joined["e"], joined["f"]) == (None, Box, "text")
+
+
+def test_every_dimension_but_the_first_is_padded_at_its_end() -> None:
+    a, b = torch.ones(1, 2, 1, 3), torch.ones(1, 1, 4, 3)
+    joined = join_tensors(a, b)
+    assert joined.shape == (2, 2, 4, 3)
+    expected = torch.zeros(2, 2, 4, 3)
+    expected[0, :2, :1], expected[1, :1, :4] = 1, 1
+    assert torch.equal(joined, expected)

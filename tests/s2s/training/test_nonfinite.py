@@ -1,0 +1,115 @@
+"""Updates and weights that are not finite: counted, kept, given up, and never saved."""
+
+from __future__ import annotations
+
+import json
+import math
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+
+from s2s.config import TrainConfig
+from s2s.errors import S2SError
+from s2s.training.nonfinite import NonFiniteGuard, refuse_not_finite
+from s2s.training.step_result import StepResult, pairs_of, ratio
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BAD = StepResult(math.inf, {}, math.nan, 0.1, 2, 2, 0.0, 1, None)
+
+
+class Warnings:
+    """A log of warnings alone."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def warn(self, text: str) -> None:
+        self.texts.append(text)
+
+
+def guard(folder: Path, **train: Any) -> tuple[NonFiniteGuard, Warnings]:
+    log: Any = Warnings()
+    return NonFiniteGuard.of(TrainConfig(**train), folder, log), log
+
+
+@pytest.mark.parametrize(
+    ("max_bad", "steps", "limit"), [(10, 100, 10), (10, 20, 10), (10, 19, 10), (10, 18, 9), (3, 1, 1)]
+)
+def test_so_many_in_a_row_or_half_of_a_shorter_run_end_it(max_bad: int, steps: int, limit: int, tmp_path: Path) -> None:
+    own, _ = guard(tmp_path, max_bad=max_bad, steps=steps)
+    assert own.limit == limit
+    assert not own.limit_reached(SimpleNamespace(n_bad=limit - 1))  # type: ignore[arg-type]
+    assert own.limit_reached(SimpleNamespace(n_bad=limit))  # type: ignore[arg-type]
+    assert str(own.error(None)).startswith(
+        f"{limit} updates in a row were not finite; the last good checkpoint is none."
+    )
+    assert f"is {tmp_path}." in str(own.error(tmp_path))
+
+
+def test_a_skipped_update_is_counted_said_and_its_batch_kept_once(tmp_path: Path) -> None:
+    own, log = guard(tmp_path)
+    state: Any = SimpleNamespace(n_bad=1, step=1234)
+    batch = [(np.array([4, 5]), [6])]
+    own.record(state, batch, BAD, is_first=False)
+    assert not own.path.exists()
+    own.record(state, batch, BAD, is_first=True)
+    assert state.n_bad == 3
+    assert log.texts[-1] == "update 1,234 skipped: loss inf, gradient norm nan (3 in a row)"
+    (kept,) = map(json.loads, own.path.read_text().splitlines())
+    assert kept == {"step": 1234, "what": "loss inf, gradient norm nan", "pairs": [[[4, 5], [6]]]}
+
+
+@pytest.mark.parametrize(
+    ("loss", "gnorm", "finite"), [(1.0, 2.0, True), (math.nan, 2.0, False), (1.0, math.inf, False)], ids=str
+)
+def test_an_update_is_finite_if_loss_and_gradient_are(loss: float, gnorm: float, finite: bool) -> None:
+    result = StepResult(loss, {"nll": 3.0}, gnorm, 0.1, 20, 30, 0.25, 4, 5.0)
+    assert result.finite is finite
+    assert result.record() == {
+        "loss": pytest.approx(loss, nan_ok=True),
+        "nll": 3.0,
+        "lr": 0.1,
+        "gnorm": gnorm,
+        "tokens": 20,
+        "src_tokens": 30,
+        "padding": 0.25,
+        "micro_batches": 4,
+    }
+
+
+def test_sums_come_in_pairs_and_nothing_counted_is_no_number() -> None:
+    assert list(pairs_of([1.0, 2.0, 3.0, 4.0])) == [(1.0, 2.0), (3.0, 4.0)]
+    assert ratio(1.0, 4.0) == 0.25
+    assert math.isnan(ratio(1.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("value", "name", "refused"),
+    [
+        (0.0, "p", False),
+        (math.nan, "p", True),
+        (math.inf, "p", True),
+        (math.nan, "mask", True),
+        (math.inf, "mask", False),
+    ],
+)
+def test_only_a_buffer_may_hold_infinity(value: float, name: str, refused: bool, tmp_path: Path) -> None:
+    tensors = {"model": {name: torch.tensor([1.0, value]), "other": torch.ones(2)}}
+    if refused:
+        with pytest.raises(
+            S2SError, match=rf"^after update 1,000, {name} \(model\): not finite, and not saved; the last"
+        ):
+            refuse_not_finite(tensors, {"p", "other"}, 1000, tmp_path)
+    else:
+        refuse_not_finite(tensors, {"p", "other"}, 1000, tmp_path)
+
+
+def test_the_first_of_several_is_named_and_the_others_counted(tmp_path: Path) -> None:
+    tensors = {"model": {n: torch.tensor([math.nan]) for n in "ab"}, "optim": {"c": torch.tensor([math.nan])}}
+    with pytest.raises(S2SError, match=r"a \(model\) and 2 more tensors: not finite"):
+        refuse_not_finite(tensors, set(), 7, tmp_path)

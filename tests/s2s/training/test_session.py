@@ -1,0 +1,88 @@
+"""When a run is done, and what is shown before its first update."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from s2s.compose import compose
+from s2s.config import Config
+from s2s.plugin import load_plugins
+from s2s.training.session import facts, is_finished
+
+
+def config(*arguments: str) -> Any:
+    return compose(Config, ["task=translation_tiny", "arch=transformer_tiny", *arguments], load_plugins())
+
+
+@pytest.mark.parametrize(
+    ("status", "patience", "finished"),
+    [
+        ({}, 0, False),
+        ({"state": "done", "steps": 100}, 0, True),
+        ({"state": "done", "steps": 101}, 0, True),
+        ({"state": "done", "steps": 99}, 0, False),
+        ({"state": "failed", "steps": 100}, 0, False),
+        ({"state": "done", "steps": 50, "stopped_early": True, "n_stale": 3}, 3, True),
+        ({"state": "done", "steps": 50, "stopped_early": True, "n_stale": 3}, 4, False),
+        ({"state": "done", "steps": 50, "stopped_early": True, "n_stale": 3}, 0, False),
+        ({"state": "done", "steps": 50, "stopped_early": True}, 1, False),
+        ({"state": "done", "steps": 50, "n_stale": 3}, 3, False),
+    ],
+    ids=str,
+)
+def test_a_run_is_finished_with_its_updates_or_its_patience(
+    status: dict[str, Any], patience: int, finished: bool
+) -> None:
+    assert is_finished(status, config("train.steps=100", f"valid.patience={patience}").config) is finished
+
+
+def trainer(own: Any, **changes: Any) -> Any:
+    model = nn.Linear(40, 30)  # 1,230 parameters
+    backend = SimpleNamespace(describe=lambda device: [f"on {device}"])
+    values = {
+        "config": own,
+        "world": SimpleNamespace(device=torch.device("cpu"), size=1),
+        "train_step": SimpleNamespace(model=model, backend=backend),
+        "facts": [("task", "a fact")],
+        "peak_flops": 0.0,
+        "validation": True,
+        "directory": "runs/x",
+    }
+    return SimpleNamespace(**{**values, **changes})
+
+
+def test_the_first_screen_has_options_model_device_update_and_directory() -> None:
+    composed = config("train.tokens=3000", "train.micro_tokens=1500", "train.steps=12_000", "run=x")
+    plugins: Any = SimpleNamespace(loaded={"core": "s2s-toolkit 0.1"})
+    shown = list(facts(composed, trainer(composed.config), plugins))
+    assert shown == [
+        *shown[:1],
+        *composed.notes,
+        ("task", "a fact"),
+        ("model", "1,230 parameters, transformer"),
+        ("device", "cpu, fp32"),
+        ("backend", "on cpu"),
+        ("update", "3,000 tokens a side, 1,500 at once, 12,000 updates"),
+        ("run", "runs/x; stop it when you like, the same command continues"),
+    ]
+    topic, options = shown[0]
+    assert topic == "config"
+    assert "train.tokens=3000" in options.split("  ")
+    assert "train.clip" not in options, "a default is not shown"
+
+
+def test_what_is_special_has_a_line_of_its_own() -> None:
+    composed = config("train.micro_tokens=null")
+    plugins: Any = SimpleNamespace(loaded={"core": "s2s-toolkit 0.1", "own": "/tmp/own.py"})
+    world = SimpleNamespace(device=torch.device("cpu"), size=3)
+    shown = list(facts(composed, trainer(composed.config, world=world, peak_flops=2.5e12, validation=False), plugins))
+    assert ("device", "cpu, fp32, 3 processes") in shown
+    assert ("backend", "mfu 100% is 2,500 GFLOP/s, what matrix products reach here") in shown
+    assert ("plugins", "own (/tmp/own.py)") in shown
+    assert ("valid", "no development set is given (task.valid): no validation, and no best checkpoint") in shown
+    assert not any("at once" in text for _, text in shown)
