@@ -5,7 +5,7 @@ Shapes: B sentences, K hypotheses, N room for nodes, L room for tokens, S source
 
 from __future__ import annotations
 
-__all__ = ["FusedDecoder", "accepts_layers", "fused_decoder"]
+__all__ = ["FusedDecoder", "accepts_layers", "fused_decoder", "norm_struct"]
 
 import ctypes
 from typing import TYPE_CHECKING, cast
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor, nn
 
-    from s2s.backend import DecoderSublayers, TreeCache
+    from s2s.backend import DecoderSublayers, EncoderSublayers, TreeCache
 
 
 def fused_decoder(
@@ -31,7 +31,7 @@ def fused_decoder(
     return FusedDecoder(layers, heads, pre_norm=pre_norm, norm=norm)
 
 
-def accepts_layers(layers: Sequence[DecoderSublayers], *_: object) -> bool:
+def accepts_layers(layers: Sequence[DecoderSublayers | EncoderSublayers], *_: object) -> bool:
     """Whether all of their linear maps are prepacked for the functions in C."""
     return all(isinstance(linear, PrepackedLinear) for layer in layers for linear in layer.linears)
 
@@ -51,7 +51,7 @@ class FusedDecoder:
         self.tensors = layers, norm  # the structures only point to what these own
         self.layers = (LayerStruct * len(layers))(*map(_layer, layers))
         self.sizes = dict(zip(("h", "d_k", "d_v"), heads, strict=True))
-        self.pre_norm, self.norm = pre_norm, _norm(norm) if norm else NormStruct()
+        self.pre_norm, self.norm = pre_norm, norm_struct(norm)
 
     def __call__(self, x: Tensor, cache: TreeCache) -> Tensor:
         """x [B, K, D] -> [B, K, D]; keys and values go into the nodes where the paths end."""
@@ -80,8 +80,9 @@ class FusedDecoder:
 
 def _layer(sublayers: DecoderSublayers) -> LayerStruct:
     linears = (cast("PrepackedLinear", linear).struct for linear in sublayers.linears)
-    return LayerStruct(*linears, *map(_norm, sublayers.norms))
+    return LayerStruct(*linears, *map(norm_struct, sublayers.norms))
 
 
-def _norm(norm: nn.LayerNorm) -> NormStruct:
-    return NormStruct(norm.weight.data_ptr(), norm.bias.data_ptr(), norm.eps)
+def norm_struct(norm: nn.LayerNorm | None) -> NormStruct:
+    """Of none, its weight is null."""
+    return NormStruct(norm.weight.data_ptr(), norm.bias.data_ptr(), norm.eps) if norm else NormStruct()

@@ -13,6 +13,7 @@ from s2s.decoding import fused_steps
 from s2s_cpu import attention, beam_search, label_smoothing, linear_backends, paths, quantization, rows, topk
 from s2s_cpu.beam_search_steps import beam_search_steps
 from s2s_cpu.decoder import accepts_layers, fused_decoder
+from s2s_cpu.encoder import FusedEncoder
 from s2s_cpu.library import native_library
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def implement() -> str:
     backend.add_norm.implement(rows.add_norm, fp32(0, 1, also=without_gradient))
     backend.label_smoothing_.implement(label_smoothing.label_smoothing_, label_smoothing.accepts_label_smoothing)
     backend.fused_decoder.implement(fused_decoder, accepts_layers)
+    backend.fused_encoder.implement(FusedEncoder, accepts_layers)
     fused_steps.implement(beam_search_steps, lambda *_: True)
     quantization.quantize_rows.implement(rows.quantize_rows, fp32(0))
     quantization.dequantize_rows.implement(rows.dequantize_rows, fp32(0, 1, 2, also=contiguous))

@@ -5,7 +5,17 @@ Their sizes are compared with the compiled ones when the library is loaded.
 
 from __future__ import annotations
 
-__all__ = ["STRUCTS", "LayerStruct", "LinearStruct", "ModelStruct", "NormStruct", "SearchStruct", "StepStruct"]
+__all__ = [
+    "STRUCTS",
+    "EncoderLayerStruct",
+    "EncodingStruct",
+    "LayerStruct",
+    "LinearStruct",
+    "ModelStruct",
+    "NormStruct",
+    "SearchStruct",
+    "StepStruct",
+]
 
 import ctypes
 from ctypes import c_double, c_int64, c_void_p
@@ -80,5 +90,28 @@ class SearchStruct(ctypes.Structure):
     )
 
 
-STRUCTS = (LinearStruct, NormStruct, LayerStruct, StepStruct, ModelStruct, SearchStruct)
+class EncoderLayerStruct(ctypes.Structure):
+    """An encoder layer."""
+
+    _fields_ = (
+        *((name, LinearStruct) for name in ("qkv", "out", "inner", "outer")),
+        *((name, NormStruct) for name in ("attention_norm", "feed_forward_norm")),
+    )
+
+
+class EncodingStruct(ctypes.Structure):
+    """What an encoder is given beside its input."""
+
+    _fields_ = (
+        *((name, c_int64) for name in ("B", "S", "h", "d_k", "d_v", "D")),
+        ("pad", c_void_p),
+        ("pre_norm", c_int64),
+        ("norm", NormStruct),
+    )
+
+
+STRUCTS = (
+    *(LinearStruct, NormStruct, LayerStruct, StepStruct),
+    *(ModelStruct, SearchStruct, EncoderLayerStruct, EncodingStruct),
+)
 """In the order in which `s2s_struct_size` numbers them"""

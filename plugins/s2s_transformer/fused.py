@@ -1,8 +1,8 @@
-"""The decoder's steps as one call, where a plugin can compute them so."""
+"""The encoder, and the decoder's steps, as one call, where a plugin can compute them so."""
 
 from __future__ import annotations
 
-__all__ = ["fused_decoder", "fused_state"]
+__all__ = ["fused_decoder", "fused_encoder", "fused_state", "is_watched"]
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from torch import nn
 
 import s2s.backend as backend
-from s2s.backend import DecoderSublayers, FusedModel, FusedState, TreeCache, linear_function
-from s2s_transformer.layers import DecoderLayer, FeedForward, departures, heads
+from s2s.backend import DecoderSublayers, EncoderSublayers, FusedModel, FusedState, TreeCache, linear_function
+from s2s_transformer.layers import DecoderLayer, EncoderLayer, FeedForward, ResidualConnection, departures, heads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from torch import Tensor
 
-    from s2s.backend import FusedDecoder
+    from s2s.backend import FusedDecoder, FusedEncoder
     from s2s.nn import Embeddings
     from s2s_transformer import TransformerConfig
     from s2s_transformer.decoding import Decoding
@@ -29,12 +29,36 @@ def fused_decoder(
 ) -> FusedDecoder | None:
     """Their step as one function, with the norm of the stack; None if there is none for the configuration or for their
     weights as they are."""
-    sublayers = [_sublayers(layer) for layer in layers]
-    if config.activation != "relu" or departures(config) or None in sublayers:
+    sublayers = [_decoder_sublayers(layer) for layer in layers]
+    if not _is_fusible(config) or None in sublayers:
         return None
+    return backend.fused_decoder([s for s in sublayers if s], *_options(last_norm, config))
+
+
+def fused_encoder(
+    layers: Iterable[EncoderLayer], last_norm: nn.Module, config: TransformerConfig
+) -> FusedEncoder | None:
+    """The same of the encoder's layers."""
+    sublayers = [_encoder_sublayers(layer) for layer in layers]
+    if not _is_fusible(config) or None in sublayers:
+        return None
+    return backend.fused_encoder([s for s in sublayers if s], *_options(last_norm, config))
+
+
+def is_watched(layers: Iterable[EncoderLayer]) -> bool:
+    """Whether a hook wants a layer, its attention or its feed-forward network to be called."""
+    modules = (module for layer in layers for module in (layer, layer.attention, layer.feed_forward))
+    return any(module._forward_pre_hooks or module._forward_hooks for module in modules)
+
+
+def _is_fusible(config: TransformerConfig) -> bool:
+    return config.activation == "relu" and not departures(config)
+
+
+def _options(last_norm: nn.Module, config: TransformerConfig) -> tuple[tuple[int, int, int], bool, nn.LayerNorm | None]:
+    """h, d_k, d_v; whether norms come before sub-layers; the norm of the stack, if it has one"""
     own, last = heads(config), last_norm if isinstance(last_norm, nn.LayerNorm) else None
-    sizes = own.n, own.d_k, own.d_v
-    return backend.fused_decoder([s for s in sublayers if s], sizes, config.norm == "pre", last)
+    return (own.n, own.d_k, own.d_v), config.norm == "pre", last
 
 
 def fused_state(
@@ -65,11 +89,25 @@ def _with_room(paths: Tensor, beam: int) -> Tensor:
     return wide
 
 
-def _sublayers(layer: DecoderLayer) -> DecoderSublayers | None:
+def _decoder_sublayers(layer: DecoderLayer) -> DecoderSublayers | None:
     own, source, feed_forward = layer.attention, layer.cross_attention, layer.feed_forward
     if source is None or not isinstance(feed_forward, FeedForward):  # a plugin may have put another module there
         return None
     modules = (own.qkv, own.out, source.q, source.out, feed_forward.inner, feed_forward.out)
     residuals = (layer.attention_residual, layer.cross_attention_residual, layer.feed_forward_residual)
-    norms = [residual.norm for residual in residuals if isinstance(residual.norm, nn.LayerNorm)]
+    norms = _norms(*residuals)
     return DecoderSublayers([*map(linear_function, modules)], norms) if len(norms) == len(residuals) else None
+
+
+def _encoder_sublayers(layer: EncoderLayer) -> EncoderSublayers | None:
+    attention, feed_forward = layer.attention, layer.feed_forward
+    if not isinstance(feed_forward, FeedForward):
+        return None
+    modules = (attention.qkv, attention.out, feed_forward.inner, feed_forward.out)
+    norms = _norms(layer.attention_residual, layer.feed_forward_residual)
+    return EncoderSublayers([*map(linear_function, modules)], norms) if len(norms) == 2 else None
+
+
+def _norms(*residuals: ResidualConnection) -> list[nn.LayerNorm]:
+    """Their layer normalisations, as many as are of that kind"""
+    return [residual.norm for residual in residuals if isinstance(residual.norm, nn.LayerNorm)]

@@ -33,7 +33,7 @@ from s2s.nn import (
 from s2s_transformer.attention_weights import attention_maps, cross_attention_weights
 from s2s_transformer.cost import forward_operations
 from s2s_transformer.decoding import Decoding
-from s2s_transformer.fused import fused_decoder, fused_state
+from s2s_transformer.fused import fused_decoder, fused_encoder, fused_state, is_watched
 from s2s_transformer.initialization import init_weights
 from s2s_transformer.layers import DecoderLayer, EncoderLayer, heads, stack, stack_norm
 from s2s_transformer.layouts import source_layout, step_layouts, target_layout
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from s2s import AttentionMap, Auxiliary, Packing, SequenceOffsets, Side, Vocab
-    from s2s.backend import FusedDecoder, FusedState
+    from s2s.backend import FusedDecoder, FusedEncoder, FusedState
     from s2s.nn import Layout
     from s2s_transformer import TransformerConfig
 
@@ -77,6 +77,7 @@ class Transformer(Seq2Seq):
         self.decoder_norm = stack_norm(config)
         self.kernel = KERNELS[config.attention]
         self.max_len = config.max_positions if config.positions == "learned" else None
+        self.fused_encoder: FusedEncoder | None = None
         self.fused_decoder: FusedDecoder | None = None
         self.words, self.pooled = SourceWords(vocab), config.words == "pooled"
         self.guidance: Guidance | None = None
@@ -97,7 +98,7 @@ class Transformer(Seq2Seq):
         else:
             x, pad_of_x = self.embeddings.source(src), pad
         x = self._add_positions(self.src_word_dropout(x), self.src_positions)
-        hidden = self._encode(x, source_layout(self.config, self.kernel, pad_of_x, x.dtype))
+        hidden = self._encode_padded(x, pad_of_x)
         if self.labels:
             self.labels.read(hidden, src, pad)
         if self.guidance is None:
@@ -133,6 +134,14 @@ class Transformer(Seq2Seq):
         x = self._add_positions(self.tgt_word_dropout(self.embeddings.target(tgt)), self.tgt_positions, targets)
         layout = VarlenLayout(targets, targets, self.kernel, causal=True)
         return self._decode(x, layout, memory, VarlenLayout(targets, sources, self.kernel))
+
+    def _encode_padded(self, x: Tensor, pad: Tensor) -> Tensor:
+        """x [B, S, D], pad [B, S] -> [B, S, D], by one function where a plugin has it, unless a hook is to be called"""
+        if not self.training and not torch.is_grad_enabled() and not is_watched(self.encoder):
+            self.fused_encoder = self.fused_encoder or fused_encoder(self.encoder, self.encoder_norm, self.config)
+            if self.fused_encoder:
+                return self.fused_encoder(x, pad)
+        return self._encode(x, source_layout(self.config, self.kernel, pad, x.dtype))
 
     def _encode(self, x: Tensor, layout: Layout) -> Tensor:
         """[..., S, D] -> [..., S, D]"""

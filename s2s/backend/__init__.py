@@ -8,8 +8,10 @@ __all__ = [
     "Candidates",
     "Capture",
     "DecoderSublayers",
+    "EncoderSublayers",
     "Finished",
     "FusedDecoder",
+    "FusedEncoder",
     "FusedModel",
     "FusedState",
     "HasFusedState",
@@ -29,6 +31,7 @@ __all__ = [
     "extend_paths",
     "free_memory",
     "fused_decoder",
+    "fused_encoder",
     "graph_decoding",
     "is_prepackable",
     "label_smoothing_",
@@ -60,12 +63,15 @@ if TYPE_CHECKING:
     from s2s.backend.device import free_memory, matmul_rate, release_freed_memory
     from s2s.backend.fused import (
         DecoderSublayers,
+        EncoderSublayers,
         FusedDecoder,
+        FusedEncoder,
         FusedModel,
         FusedState,
         HasFusedState,
         TreeCache,
         fused_decoder,
+        fused_encoder,
     )
     from s2s.backend.linear import (
         LinearBackend,

@@ -1,7 +1,8 @@
-"""A decoder's steps as one call: where rows are few and narrow, its layers' calls take longer than their arithmetic.
+"""An encoder, and a decoder's steps, as one call: where rows are few and narrow, the calls of layers take longer than
+their arithmetic.
 
 An architecture says of what its layers consist; a plugin that can compute such layers as one function implements
-`fused_decoder`, and `fused_steps` for several steps of a beam search at once.
+`fused_encoder` and `fused_decoder`, and `fused_steps` for several steps of a beam search at once.
 
 Shapes: B sentences, K hypotheses, N room for nodes, L room for tokens, S source length, h heads, V tokens, P positions,
 D = d_model.
@@ -11,12 +12,15 @@ from __future__ import annotations
 
 __all__ = [
     "DecoderSublayers",
+    "EncoderSublayers",
     "FusedDecoder",
+    "FusedEncoder",
     "FusedModel",
     "FusedState",
     "HasFusedState",
     "TreeCache",
     "fused_decoder",
+    "fused_encoder",
 ]
 
 from collections.abc import Callable, Sequence
@@ -40,6 +44,15 @@ class DecoderSublayers(NamedTuple):
     of the output; W1 and W2"""
     norms: Sequence[nn.LayerNorm]
     """Of each of the three"""
+
+
+class EncoderSublayers(NamedTuple):
+    """A layer: self-attention, and max(0, x W1 + b1) W2 + b2."""
+
+    linears: Sequence[LinearMap]
+    """Of self-attention: of queries, keys and values together, and of the output; W1 and W2"""
+    norms: Sequence[nn.LayerNorm]
+    """Of both"""
 
 
 class TreeCache(NamedTuple):
@@ -69,6 +82,17 @@ def fused_decoder(
 
     heads: h, d_k, d_v; pre_norm: whether norms stand before the sub-layers or after their residual sums.
     """
+
+
+FusedEncoder = Callable[[Tensor, Tensor], Tensor]
+"""x [B, S, D], pad [B, S], True at padding -> [B, S, D], of all layers and the last norm"""
+
+
+@Operator
+def fused_encoder(
+    layers: Sequence[EncoderSublayers], heads: tuple[int, int, int], pre_norm: bool, norm: nn.LayerNorm | None
+) -> FusedEncoder | None:
+    """Layers as one function, without gradients; as `fused_decoder`."""
 
 
 @dataclass(frozen=True)

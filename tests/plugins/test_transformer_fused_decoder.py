@@ -2,54 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from packed_models import VARIANTS, model, needs_bytes, sources
 from search_calls import find_queued
 from torch import Tensor
 
-from s2s.backend.linear import prepack
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.request import SentenceQueue, SourceSentence
 from s2s_cpu import beam_search_steps
 from s2s_cpu.library import native_library
-from s2s_cpu.prepacked import has_int8_linear, has_linear
+from s2s_cpu.prepacked import has_linear
 from s2s_testing import VOCAB, assert_state_reorders, assert_step_is_decode
-from s2s_transformer import TransformerConfig
 from s2s_transformer.decoding import Decoding
-from s2s_transformer.model import Transformer
 
 if TYPE_CHECKING:
-    from s2s.task import Vocab
+    from s2s_transformer.model import Transformer
 
 pytestmark = [
     pytest.mark.skipif(not has_linear(), reason=native_library().reason),
     pytest.mark.usefixtures("plugin_operators"),
 ]
-
-needs_bytes = pytest.mark.skipif(not has_int8_linear(), reason="no AVX-512 VNNI")
-
-VARIANTS: dict[str, dict[str, Any]] = {
-    "paper": {},
-    "pre-norm": {"norm": "pre"},
-    "odd widths": {"d_k": 5, "d_v": 19, "d_ff": 70, "n_heads": 3},
-    "wide": {"d_model": 96, "d_ff": 200, "n_heads": 4},
-    "an inner layer wider than attention": {"d_model": 32, "d_ff": 1000},
-    "no positions": {"positions": "none", "share_embeddings": "none"},
-}
-
-
-def model(quantization: Literal["none", "int8"] = "none", vocab: Vocab = VOCAB, **options: Any) -> Transformer:
-    """Packed for functions in C, with biases and norms that are not those of an untrained model."""
-    torch.manual_seed(3)
-    sizes = {"n_encoder_layers": 1, "n_decoder_layers": 2, "d_model": 32, "d_ff": 48, "n_heads": 2}
-    made = Transformer(TransformerConfig(**(sizes | options)), vocab).eval()
-    for parameter in made.parameters():
-        parameter.data += 0.1 * torch.randn(parameter.shape)
-    prepack(made, "native", quantization)
-    return made
 
 
 def walk(model: Transformer, src: Tensor, *, fused: bool, n_steps: int = 12) -> list[Tensor]:
@@ -68,13 +44,6 @@ def walk(model: Transformer, src: Tensor, *, fused: bool, n_steps: int = 12) -> 
             state, beam = state.reorder(torch.randint(beam, (len(src), 3), generator=draw)), 3
     assert isinstance(state, Decoding)
     return found
-
-
-def sources(n: int = 4) -> Tensor:
-    """[n, 9], of different lengths"""
-    draw = torch.Generator().manual_seed(2)
-    src = torch.randint(4, VOCAB.src, (n, 9), generator=draw)
-    return src.masked_fill(torch.arange(9) > torch.randint(1, 9, (n, 1), generator=draw), VOCAB.pad)
 
 
 @pytest.mark.parametrize("options", VARIANTS.values(), ids=VARIANTS)

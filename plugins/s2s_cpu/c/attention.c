@@ -6,8 +6,6 @@ and d_v.
 
 #include "decoder.h"
 
-enum { BLOCKED = -30000 }; /* added to the score of what may not be seen; exp of it is 0, and no row is NaN */
-
 /* In place; w has room for W more. Returns the sum, by which nothing is divided yet. */
 static inline float exponentials(float *w, int64_t n) {
     float most = -INFINITY;

@@ -6,9 +6,9 @@ arithmetic. R = B * K rows; see decoder.h.
 
 /* The size of structure `which` of decoder.h and beam_search.h, in the order of structs.py; -1 if there is no such. */
 int64_t s2s_struct_size(int64_t which) {
-    const int64_t sizes[] = {sizeof(Linear), sizeof(Norm),  sizeof(Layer), sizeof(Step),
-                             sizeof(Model),  sizeof(Search)};
-    return which >= 0 && which < 6 ? sizes[which] : -1;
+    const int64_t sizes[] = {sizeof(Linear), sizeof(Norm),   sizeof(Layer),        sizeof(Step),
+                             sizeof(Model),  sizeof(Search), sizeof(EncoderLayer), sizeof(Encoding)};
+    return which >= 0 && which < 8 ? sizes[which] : -1;
 }
 
 typedef int64_t (*Sublayer)(const Layer *, const Step *, const float *x, float *scratch, float *out);
@@ -34,11 +34,16 @@ static int64_t cross_attention(const Layer *layer, const Step *s, const float *x
     return s2s_linear(&layer->source_out, found, R, out);
 }
 
+/* max(0, x W1 + b1) W2 + b2 of rows x [R, D], by way of `scratch` [R, inner->O] */
+int64_t s2s_feed_forward(const Linear *inner, const Linear *outer, const float *x, int64_t R, float *scratch,
+                         float *out) {
+    if (s2s_linear(inner, x, R, scratch)) return NO_MEMORY;
+    for (int64_t i = 0; i < R * inner->O; i++) scratch[i] = scratch[i] > 0 ? scratch[i] : 0;
+    return s2s_linear(outer, scratch, R, out);
+}
+
 static int64_t feed_forward(const Layer *layer, const Step *s, const float *x, float *scratch, float *out) {
-    int64_t R = s->B * s->K, n = R * layer->inner.O;
-    if (s2s_linear(&layer->inner, x, R, scratch)) return NO_MEMORY;
-    for (int64_t i = 0; i < n; i++) scratch[i] = scratch[i] > 0 ? scratch[i] : 0;
-    return s2s_linear(&layer->outer, scratch, R, out);
+    return s2s_feed_forward(&layer->inner, &layer->outer, x, s->B * s->K, scratch, out);
 }
 
 /* x becomes norm(x + sublayer(x)), or x + sublayer(norm(x)). */

@@ -1,4 +1,4 @@
-/* A decoder's step, and what it is made of. Functions that allocate return OK or NO_MEMORY. */
+/* A decoder's step, an encoder, and what they are made of. Functions that allocate return OK or NO_MEMORY. */
 
 #ifndef S2S_DECODER_H
 #define S2S_DECODER_H
@@ -6,6 +6,7 @@
 #include "vectors.h"
 
 enum { OK = 0, NO_MEMORY = 1 };
+enum { BLOCKED = -30000 }; /* added to the score of what may not be seen; exp of it is 0, and no row is NaN */
 
 typedef struct { /* x W^T + b; made by prepacked.py, as are the fields' layouts */
     const void *weight;
@@ -35,11 +36,25 @@ typedef struct { /* B sentences, K hypotheses of each, N nodes, L longest path, 
     Norm norm;                    /* of the last layer's output; none if its weight is null */
 } Step;
 
+typedef struct {
+    Linear qkv, out, inner, outer;
+    Norm attention_norm, feed_forward_norm;
+} EncoderLayer;
+
+typedef struct { /* B sentences of S tokens, h heads */
+    int64_t B, S, h, d_k, d_v, D;
+    const uint8_t *pad; /* [B, S], where there is none */
+    int64_t pre_norm;
+    Norm norm;          /* of the last layer's output; none if its weight is null */
+} Encoding;
+
 int64_t s2s_panel_width(void);
 int64_t s2s_linear(const Linear *linear, const float *x, int64_t R, float *out);
 int64_t s2s_norm(const float *x, int64_t R, int64_t D, const float *weight, const float *bias, float eps, float *out);
 int64_t s2s_add_norm(const float *x, const float *y, int64_t R, int64_t D, const float *weight, const float *bias,
                      float eps, float *out);
+int64_t s2s_feed_forward(const Linear *inner, const Linear *outer, const float *x, int64_t R, float *scratch,
+                         float *out);
 int64_t s2s_decoder_step(const Layer *layers, int64_t n_layers, const Step *s, float *x);
 int64_t s2s_top_k(const float *x, int64_t rows, int64_t V, int64_t n, const uint8_t *allowed, const int64_t *banned,
                   int64_t n_banned, float *lse, float *values, int64_t *ids);
@@ -51,5 +66,8 @@ int64_t s2s_tree_attention(const float *q, const float *k, const float *v, int64
                            float *out);
 int64_t s2s_source_attention(const float *q, const float *keys, const float *values, const uint8_t *seen, int64_t B,
                              int64_t K, int64_t S, int64_t h, int64_t d_k, int64_t d_v, float scale, float *out);
+int64_t s2s_padded_attention(const float *q, const float *k, const float *v, const int64_t *q_strides,
+                             const int64_t *k_strides, const int64_t *v_strides, const float *bias, int64_t B,
+                             int64_t h, int64_t T, int64_t S, int64_t d_k, int64_t d_v, float scale, float *out);
 
 #endif

@@ -1,0 +1,67 @@
+/* The layers of an encoder as one call, for one thread.
+
+Shapes: B sentences of S tokens, padding among them, R = B * S rows, h heads of d_k and d_v, D width.
+*/
+
+#include "decoder.h"
+
+enum { SOME = 120 }; /* rows whose inner activations are held at once: they stay in the caches */
+
+/* x [B, S, D] -> out, by way of `scratch` [R, 1 + qkv.O + h * d_v]. */
+static int64_t attention(const EncoderLayer *layer, const Encoding *e, const float *x, float *scratch, float *out) {
+    int64_t R = e->B * e->S, width = layer->qkv.O, keys = e->h * e->d_k;
+    const int64_t strides[] = {e->S * width, e->d_k, width}, of_values[] = {e->S * width, e->d_v, width};
+    float *bias = scratch, *q = bias + R, *found = q + R * width;
+    for (int64_t r = 0; r < R; r++) bias[r] = e->pad[r] ? BLOCKED : 0;
+    if (s2s_linear(&layer->qkv, x, R, q)) return NO_MEMORY;
+    if (s2s_padded_attention(q, q + keys, q + 2 * keys, strides, strides, of_values, bias, e->B, e->h, e->S, e->S,
+                             e->d_k, e->d_v, 1 / sqrtf(e->d_k), found))
+        return NO_MEMORY;
+    return s2s_linear(&layer->out, found, R, out);
+}
+
+/* The same, by way of `scratch` [SOME, inner.O]. */
+static int64_t feed_forward(const EncoderLayer *layer, const Encoding *e, const float *x, float *scratch, float *out) {
+    int64_t R = e->B * e->S, failed = 0;
+    for (int64_t r = 0; r < R && !failed; r += SOME)
+        failed = s2s_feed_forward(&layer->inner, &layer->outer, x + r * e->D, R - r < SOME ? R - r : SOME, scratch,
+                                  out + r * e->D);
+    return failed;
+}
+
+typedef int64_t (*Sublayer)(const EncoderLayer *, const Encoding *, const float *x, float *scratch, float *out);
+
+/* x becomes norm(x + sublayer(x)), or x + sublayer(norm(x)). */
+static int64_t residual(Sublayer sublayer, const Norm *norm, const EncoderLayer *layer, const Encoding *e, float *x,
+                        float *scratch) {
+    int64_t R = e->B * e->S, n = R * e->D;
+    float *normed = scratch, *found = scratch + n;
+    scratch += 2 * n;
+    if (!e->pre_norm) {
+        if (sublayer(layer, e, x, scratch, found)) return NO_MEMORY;
+        return s2s_add_norm(x, found, R, e->D, norm->weight, norm->bias, norm->eps, x);
+    }
+    s2s_norm(x, R, e->D, norm->weight, norm->bias, norm->eps, normed);
+    if (sublayer(layer, e, normed, scratch, found)) return NO_MEMORY;
+    for (int64_t i = 0; i < n; i++) x[i] += found[i];
+    return OK;
+}
+
+/* x [B, S, D] becomes the last layer's output, normalised if there is a norm. */
+int64_t s2s_encoder(const EncoderLayer *layers, int64_t n_layers, const Encoding *e, float *x) {
+    const EncoderLayer *end = layers + n_layers;
+    int64_t R = e->B * e->S, most = 0, failed = 0;
+    for (const EncoderLayer *layer = layers; layer < end; layer++) {
+        int64_t of_attention = R * (1 + layer->qkv.O + e->h * e->d_v), inner = SOME * layer->inner.O;
+        most = of_attention > most ? of_attention : most;
+        most = inner > most ? inner : most;
+    }
+    float *scratch = allocate((2 * R * e->D + most) * sizeof(float));
+    if (!scratch) return NO_MEMORY;
+    for (const EncoderLayer *layer = layers; layer < end && !failed; layer++)
+        failed = residual(attention, &layer->attention_norm, layer, e, x, scratch) ||
+                 residual(feed_forward, &layer->feed_forward_norm, layer, e, x, scratch);
+    if (!failed && e->norm.weight) s2s_norm(x, R, e->D, e->norm.weight, e->norm.bias, e->norm.eps, x);
+    free(scratch);
+    return failed ? NO_MEMORY : OK;
+}

@@ -1,0 +1,47 @@
+"""Small Transformers whose maps are prepacked for functions in C."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+import torch
+from torch import Tensor
+
+from s2s.backend.linear import prepack
+from s2s_cpu.prepacked import has_int8_linear
+from s2s_testing import VOCAB
+from s2s_transformer import TransformerConfig
+from s2s_transformer.model import Transformer
+
+if TYPE_CHECKING:
+    from s2s.task import Vocab
+
+needs_bytes = pytest.mark.skipif(not has_int8_linear(), reason="no AVX-512 VNNI")
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "pre-norm": {"norm": "pre"},
+    "odd widths": {"d_k": 5, "d_v": 19, "d_ff": 70, "n_heads": 3},
+    "wide": {"d_model": 96, "d_ff": 200, "n_heads": 4},
+    "an inner layer wider than attention": {"d_model": 32, "d_ff": 1000},
+    "no positions": {"positions": "none", "share_embeddings": "none"},
+}
+
+
+def model(quantization: Literal["none", "int8"] = "none", vocab: Vocab = VOCAB, **options: Any) -> Transformer:
+    """Packed for functions in C, with biases and norms that are not those of an untrained model."""
+    torch.manual_seed(3)
+    sizes = {"n_encoder_layers": 1, "n_decoder_layers": 2, "d_model": 32, "d_ff": 48, "n_heads": 2}
+    made = Transformer(TransformerConfig(**(sizes | options)), vocab).eval()
+    for parameter in made.parameters():
+        parameter.data += 0.1 * torch.randn(parameter.shape)
+    prepack(made, "native", quantization)
+    return made
+
+
+def sources(n: int = 4) -> Tensor:
+    """[n, 9], of different lengths"""
+    draw = torch.Generator().manual_seed(2)
+    src = torch.randint(4, VOCAB.src, (n, 9), generator=draw)
+    return src.masked_fill(torch.arange(9) > torch.randint(1, 9, (n, 1), generator=draw), VOCAB.pad)

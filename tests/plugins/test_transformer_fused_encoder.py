@@ -1,0 +1,83 @@
+"""The encoder as one call, against its layers one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from packed_models import VARIANTS, model, needs_bytes, sources
+
+from s2s_cpu.library import native_library
+from s2s_cpu.prepacked import has_linear
+from s2s_testing import VOCAB
+
+pytestmark = [
+    pytest.mark.skipif(not has_linear(), reason=native_library().reason),
+    pytest.mark.usefixtures("plugin_operators"),
+    pytest.mark.usefixtures("no_gradients"),
+]
+
+
+@pytest.fixture
+def no_gradients() -> Any:
+    with torch.no_grad():
+        yield
+
+
+def encode(one: Any, src: torch.Tensor, *, fused: bool) -> torch.Tensor:
+    """[B, S, D], zeros at padding"""
+    pad = src == VOCAB.pad
+    if not fused:
+        one.encoder[0].register_forward_hook(lambda *_: None)
+    hidden: torch.Tensor = one.encode(src, pad).hidden
+    assert (one.fused_encoder is not None) is fused
+    return hidden.masked_fill(pad[..., None], 0.0)
+
+
+@pytest.mark.parametrize("options", VARIANTS.values(), ids=VARIANTS)
+def test_the_encoder_in_c_is_its_layers(options: dict[str, Any]) -> None:
+    made = options | {"n_encoder_layers": 3}
+    found, expected = (encode(model(**made), sources(40), fused=fused) for fused in (True, False))
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@needs_bytes
+def test_the_encoder_in_8_bit_integers_is_its_layers() -> None:
+    found, expected = (encode(model("int8", d_model=64), sources(), fused=fused) for fused in (True, False))
+    torch.testing.assert_close(found, expected, rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("options", [VARIANTS["paper"], VARIANTS["pre-norm"], VARIANTS["odd widths"]])
+def test_a_sentence_has_the_same_bits_whatever_stands_beside_it(options: dict[str, Any]) -> None:
+    """Neither the others, nor their number, nor the length of its padding changes it."""
+    one, src = model(**options), sources(40)
+    together = encode(one, src, fused=True)
+    for i in (0, 17, 39):
+        n = int((src[i] != VOCAB.pad).sum())
+        assert torch.equal(encode(one, src[i : i + 1, :n], fused=True), together[i : i + 1, :n])
+
+
+def test_an_empty_batch_has_an_empty_memory() -> None:
+    assert encode(model(), sources()[:0], fused=True).shape == (0, 9, 32)
+
+
+def test_what_a_hook_watches_is_computed_by_the_layers() -> None:
+    """The maps of attention are recorded by hooks."""
+    one, src, seen = model(), sources(), []
+    fused = encode(one, src, fused=True)
+    hook = one.encoder[0].attention.register_forward_hook(lambda *given: seen.append(given[2]))
+    for n_calls in (1, 1):
+        found = one.encode(src, src == VOCAB.pad).hidden.masked_fill((src == VOCAB.pad)[..., None], 0.0)
+        torch.testing.assert_close(found, fused, rtol=1e-4, atol=1e-5)
+        assert len(seen) == n_calls
+        hook.remove()
+
+
+def test_training_and_gradients_take_the_layers() -> None:
+    one, src = model(), sources()
+    with torch.enable_grad():
+        one.encode(src, src == VOCAB.pad)
+    one.train()
+    one.encode(src, src == VOCAB.pad)
+    assert one.fused_encoder is None
