@@ -85,7 +85,7 @@ def find_micro_tokens(
         write_file(path, dump_record({"micro_tokens": micro_tokens, "bytes_per_token": per_token}))
     world.barrier()
     need = math.ceil(10 * (memory.fixed + per_token * n) / GIB) / 10  # rounded up, since it is a bound
-    return micro_tokens, f"{_at_once(micro_tokens)}: at most {need:.1f} of {memory.free / GIB:.1f} GiB that are free"
+    return micro_tokens, f"memory: {_at_once(micro_tokens)}, at most {need:.1f} of the {memory.free / GIB:.1f} GiB free"
 
 
 def _can_try(train: TrainConfig, train_step: TrainStep) -> bool:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from s2s import Plugins
 
+SOUGHT = {"task": ("translation",), "arch": ("transformer",)}
+"""Group -> how the names begin that an overview has first, since it is cut to one line"""
+
 
 def overview(schema: type, flags: Mapping[str, str], plugins: Plugins) -> str:
     """At most 25 lines: usage, examples, groups with their choices, sections, options, flags."""
@@ -55,10 +58,13 @@ def wrapped(head: str, text: str) -> list[str]:
 
 
 def _names(group: str, plugins: Plugins) -> str:
-    """All names of a group, first those registered and presets whose names begin with one of them."""
+    """All names of a group: those that most look for, those registered, and presets whose names begin with one."""
     registry = plugins.registry
     registered = tuple(name for g, name in registry.entries if g == group)
-    names = sorted(registry.names(group), key=lambda name: not name.startswith(registered))
+    known = SOUGHT.get(group, registered)
+    names = sorted(
+        registry.names(group), key=lambda name: (not name.startswith(known), not name.startswith(registered))
+    )
     return ", ".join(names) or "(none installed)"
 
 

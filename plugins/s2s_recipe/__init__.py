@@ -19,6 +19,7 @@ __all__ = [
     "interval",
     "s2s_configure",
     "s2s_facts",
+    "s2s_observe",
     "s2s_register",
     "s2s_run_name",
     "warmup",
@@ -36,7 +37,7 @@ from s2s_recipe.pace import VALIDATIONS, interval, warmup
 from s2s_recipe.situation import Recipe, Situation, names_architecture, recipe_of
 
 if TYPE_CHECKING:
-    from s2s import Plugins
+    from s2s import Observer, Plugins, TrainerView
     from s2s.compose import ComposedConfig
     from s2s.config import Config
     from s2s.distributed import World
@@ -92,3 +93,17 @@ def s2s_facts(trainer: Trainer, seconds: float | None) -> list[tuple[str, str]]:
     expected, config = forecast(trainer), trainer.config
     lines = [("dry run", line) for line in expected.describe(config, seconds)] if seconds is not None else []
     return [*lines, *(("warning", text) for text in expected.warnings(config, seconds or 0.0))]
+
+
+@hookimpl
+def s2s_observe(trainer: TrainerView) -> Observer | None:
+    """What ends a run in the time of train.budget, unless its user has set train.steps."""
+    seconds = trainer.config.train.seconds
+    if seconds is None:
+        return None
+    from s2s_recipe.plan import Plan
+    from s2s_recipe.run_length import RunLength
+
+    plan = Plan.read(trainer.directory)
+    planned = plan.value("train.steps") if plan else None
+    return RunLength(trainer, seconds, planned) if planned == trainer.config.train.steps else None

@@ -6,7 +6,7 @@ and with it the schedule's warm-up and the intervals of validation and checkpoin
 
 from __future__ import annotations
 
-__all__ = ["Pace", "Validations", "decide_steps", "measure_pace", "validations"]
+__all__ = ["Pace", "Validations", "decide_steps", "measure_pace", "times_longer", "validations"]
 
 import gc
 import time
@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from s2s.training import time_updates, trial_run
 from s2s_recipe.decision import Decision
 from s2s_recipe.pace import VALIDATIONS, warmup
+from s2s_recipe.words import count_words
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Iterable
 
     from s2s import Plugins
     from s2s.config import Config
@@ -136,6 +137,11 @@ def _validation(trainer: Trainer) -> tuple[float, float, int]:
     began = time.monotonic()
     outputs = list(validation.generator(example.src for example in examples))
     decoding = time.monotonic() - began
-    n_words = sum(len(example.tgt.split()) for example in examples)
-    longer = max(sum(len(output.hyp.split()) for output in outputs) / max(n_words, 1), 1.0)
+    longer = times_longer([output.hyp for output in outputs], [example.tgt for example in examples])
     return loss, decoding / longer / len(examples) / trainer.world.size, len(validation.examples)
+
+
+def times_longer(hyps: Iterable[str], refs: Iterable[str]) -> float:
+    """How many times as many words outputs have as the references; 1 where they have fewer."""
+    n_hyp, n_ref = (sum(map(count_words, lines)) for lines in (hyps, refs))
+    return max(n_hyp / max(n_ref, 1), 1.0)

@@ -41,7 +41,7 @@ class Fingerprint:
         seen = "".join(f", {share:.1%} of {split} sources seen in training" for split, share in self.overlap.items())
         return (
             f"{self.n_pairs:,} pairs, {src.n_words:,} + {tgt.n_words:,} words, {src.n_types:,} + {tgt.n_types:,} "
-            f"types, half of the targets longer than {tgt.lengths[0]} words, longest {tgt.lengths[-1]}, "
+            f"types, targets of {tgt.lengths[0]} words (median) to {tgt.lengths[-1]} (longest), "
             f"{self.duplicates:.1%} duplicates{seen}"
         )
 

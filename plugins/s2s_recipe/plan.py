@@ -8,7 +8,7 @@ from __future__ import annotations
 __all__ = ["PLAN", "Plan"]
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from s2s import CheckpointError
 from s2s.io import dump_record, read_record
@@ -35,6 +35,10 @@ class Plan:
     decisions: tuple[Decision, ...]
     fingerprint: Fingerprint | None = None
     hardware: Hardware | None = None
+
+    def value(self, key: str) -> Any:
+        """What was decided about an option; None: nothing."""
+        return next((decision.value for decision in self.decisions if decision.key == key), None)
 
     def settings(self) -> list[Setting]:
         """The recipe's decisions, each with its own origin, choices first."""

@@ -17,9 +17,12 @@ from s2s_recipe.corpus_pass import take
 from s2s_recipe.decision import Decision
 from s2s_recipe.hardware import measure
 from s2s_recipe.plan import PLAN, Plan
+from s2s_recipe.run_length import LENGTHS, ended_after
 from s2s_recipe.situation import Situation, given_keys, recipe_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from s2s import Plugins
     from s2s.compose import ComposedConfig
     from s2s_recipe.fingerprint import Fingerprint
@@ -33,16 +36,25 @@ def configure(composed: ComposedConfig[Config], plugins: Plugins, world: World |
     """
     config = composed.config
     run = run_path(config.run or plugins.hook.s2s_run_name(composed=composed))
+    files: dict[str, bytes | None] = {PLAN: None, LENGTHS: None}
     if steps(run / "checkpoints"):
-        plan = Plan.read(run)
+        plan, files = Plan.read(run), {PLAN: None}
     elif world is None:
         plan = make_plan(composed, plugins, World(device=pick_device(config.train.device, "train.device")))
     else:
         plan = _with_budget(composed, make_plan(composed, plugins, world), plugins, world)
     if plan is None:
-        return replace(composed, files={PLAN: None})
+        return replace(composed, files=files)
     notes = [("plan", line) for line in plan.describe(given_keys(composed))]
-    return replace(_under(plan, composed, plugins), notes=notes, files={PLAN: plan.to_bytes()})
+    found = _under(_as_ended(plan, run), composed, plugins)
+    return replace(found, notes=notes, files={**files, PLAN: plan.to_bytes()})
+
+
+def _as_ended(plan: Plan, run: Path) -> Plan:
+    """With the length to which a run was moved that has ended there: it is over."""
+    length = ended_after(run)
+    moved = [replace(decision, value=length) for decision in plan.decisions if decision.key == "train.steps"]
+    return plan.extended(moved) if length else plan
 
 
 def _with_budget(composed: ComposedConfig[Config], plan: Plan | None, plugins: Plugins, world: World) -> Plan | None:

@@ -225,8 +225,8 @@ class _Rule:
 
     def _tokens(self) -> int:
         """Of a short run small batches, so that there are enough updates; at least eight in an epoch."""
-        n = min(0.8 * self.outlook.n_tokens**0.5, self.outlook.epoch / 8)
-        return max((b for b in BATCHES if b <= n), default=BATCHES[0])
+        n = min(0.5 * self.outlook.n_tokens**0.5, self.outlook.epoch / 8)
+        return min(BATCHES, key=lambda tokens: abs(tokens - n))
 
     def _intervals(self) -> Iterator[Decision]:
         every, why = interval(self.steps), f"{VALIDATIONS} times in {self.steps:,} updates"

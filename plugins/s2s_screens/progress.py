@@ -40,11 +40,11 @@ class RunLines(Progress):
         self.mark = now
         is_due, screen = self.log.is_due(record["step"]), self.log.screen
         if isinstance(screen, LiveScreen):
-            screen.draw(line := UpdateLine.of(record, self.n_steps, self.means))
+            screen.draw(line := UpdateLine.of(record, self.log.n_steps, self.means))
             if is_due:
                 self.log.write(str(line))
         elif is_due:
-            self.log.show(str(UpdateLine.of(record, self.n_steps, self.means)))
+            self.log.show(str(UpdateLine.of(record, self.log.n_steps, self.means)))
 
     def validated(self, record: Mapping[str, Any]) -> None:
         """Loss and scores, whose line is shown with what follows."""

@@ -125,7 +125,7 @@ def _packed(train: TrainConfig, model: Any, objective: Any, device: torch.device
     if not supported:
         return Decision(False, "this model or objective supports padded batches only")
     if device.type == "cpu":
-        return Decision(False, "on a CPU unpacking for attention costs as much as padding")
+        return Decision(False, "packing them is no faster on a CPU")
     if not has_varlen_attention(device, DTYPES[train.precision]):
         return Decision(False, "varlen flash attention needs 16-bit numbers on CUDA devices from 8.0")
     return Decision(True, "varlen flash attention")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FLAGS = {
-    "--help": "this text; with group=NAME, a section or an option: all about it",
+    "--help": "this text; with a group, section or option: its details",
     "--version": "versions of s2s, Python and torch",
     "--print-config": "the whole configuration, each value with where it comes from",
     "--dry-run": "check everything, change nothing",

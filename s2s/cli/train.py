@@ -1,4 +1,4 @@
-"""s2s-train: from a configuration to a trained model; run again, it continues."""
+"""s2s-train: from a configuration to a trained model; the same command continues a run that was stopped."""
 
 from __future__ import annotations
 

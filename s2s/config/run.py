@@ -70,10 +70,10 @@ class LogConfig:
 
 @dataclass(kw_only=True)
 class Config:
-    """s2s-train: train a model; run again, it continues.
+    """s2s-train: train a model; the same command continues a run that was stopped.
 
     s2s-train task=translation arch=transformer_tiny
-    s2s-train task=translation task.train=[corpus.en,corpus.de] run=my_run
+    s2s-train task=translation task.train=[text.en,text.de] train.budget=2h
     s2s-train runs/my_run/config.yaml train.steps=200_000
     """
 

@@ -47,12 +47,12 @@ class Progress(Observer):
     """A line for each record with all its numbers; a plugin's observer that derives from this one takes its place."""
 
     def __init__(self, trainer: TrainerView) -> None:
-        self.log, self.n_steps = trainer.log, trainer.config.train.steps
+        self.log = trainer.log
 
     def update(self, record: Mapping[str, Any]) -> None:
         """Every log.every updates."""
         if self.log.is_due(record["step"]):
-            self.log.show(f"update {record['step']:,}/{self.n_steps:,}{_numbers(record)}")
+            self.log.show(f"update {record['step']:,}/{self.log.n_steps:,}{_numbers(record)}")
 
     def validated(self, record: Mapping[str, Any]) -> None:
         """Loss and scores."""

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from s2s.plugin import Plugins
 
 FREE = (
-    "run", "train.steps", "train.device", "train.devices", "train.strategy", "train.timeout", "train.restarts",
-    "train.threads", "train.check", "train.micro_tokens", "train.max_bad",
+    "run", "train.steps", "train.budget", "train.device", "train.devices", "train.strategy", "train.timeout",
+    "train.restarts", "train.threads", "train.check", "train.micro_tokens", "train.max_bad",
     "train.average", "train.average_of", "valid.*", "checkpoint.*", "log.*", "search.*",
     "data.prepared", "data.workers", "data.timeout",
 )  # fmt: skip

@@ -116,7 +116,10 @@ def facts(composed: ComposedConfig[Config], trainer: Trainer, plugins: Plugins) 
     for line in trainer.train_step.backend.describe(world.device):
         yield "backend", line
     if trainer.peak_flops:
-        yield "backend", f"mfu 100% is {trainer.peak_flops / 1e9:,.0f} GFLOP/s, what matrix products reach here"
+        yield (
+            "backend",
+            f"mfu 100%: {trainer.peak_flops / 1e9:,.0f} GFLOP/s, as measured for large matrix products",
+        )
     micro = f", {config.train.micro_tokens:,} at once" if config.train.micro_tokens else ""
     yield "update", f"{config.train.n_tokens:,} tokens a side{micro}, {config.train.steps:,} updates"
     third_party = [f"{name} ({origin})" for name, origin in plugins.loaded.items() if "s2s-toolkit" not in origin]
@@ -124,7 +127,7 @@ def facts(composed: ComposedConfig[Config], trainer: Trainer, plugins: Plugins) 
         yield "plugins", ", ".join(third_party)
     if not trainer.validation:
         yield "valid", "no development set is given (task.valid): no validation, and no best checkpoint"
-    yield "run", f"{trainer.directory}; stop it when you like, the same command continues"
+    yield "run", f"{trainer.directory}; stop it at any time: the same command continues it"
 
 
 def dry_run(composed: ComposedConfig[Config], plugins: Plugins, world: World) -> int:

@@ -16,7 +16,7 @@ from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter, RaggedIds
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
-from s2s_recipe.budget import Pace, decide_steps
+from s2s_recipe.budget import Pace, decide_steps, times_longer
 from s2s_recipe.forecast import RARE, Forecast, rare_tokens
 
 if TYPE_CHECKING:
@@ -125,3 +125,9 @@ def test_a_few_sentences_are_decoded_where_the_loss_alone_takes_long() -> None:
 def test_what_is_decoded_stays_where_the_user_has_said_it() -> None:
     found = {d.key for d in decide_steps(config(), PACES["fewer sentences"], 1200.0, {"valid.sentences"})}
     assert found == {"train.steps", "schedule.warmup", "valid.every", "checkpoint.every"}
+
+
+def test_outputs_are_compared_with_references_in_words_with_and_without_spaces() -> None:
+    assert times_longer(["a b c d e f"], ["x y"]) == 3
+    assert times_longer(["这是一个很长很长的句子这是一个长句"], ["这是句子"]) == pytest.approx(17 / 4, rel=0.1)
+    assert times_longer(["a"], ["x y"]) == 1

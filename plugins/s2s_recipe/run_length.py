@@ -1,0 +1,130 @@
+"""train.budget while a run goes on: the last update is moved so that it comes in time.
+
+The time of an update changes with what else the machine does. So twenty times in a run the updates that still fit are
+counted anew, and the schedule is stretched or shortened with the run. Every such decision is kept in the run: where it
+continues from an earlier checkpoint, it repeats those that it reaches again, and so ends with the same bytes.
+"""
+
+from __future__ import annotations
+
+__all__ = ["LENGTHS", "Point", "RunLength", "ended_after", "read_points"]
+
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from s2s import CheckpointError, Observer
+from s2s.checkpoint import step_name
+from s2s.io import dump_record, read_record, write_file
+from s2s.training import end_after
+from s2s_recipe.pace import interval, warmup
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from s2s import TrainerView
+
+LENGTHS = "lengths.json"
+"""The file of a run's points"""
+TOLERANCE = 0.01
+"""Share of the budget by which the end may miss it without being moved"""
+WORTH_A_LINE = 0.05
+"""Share of the length by which it changes before that is shown; the live line has all of it"""
+
+
+@dataclass(frozen=True)
+class Point:
+    """What was decided after an update."""
+
+    step: int
+    seconds: float
+    """Since the run began, those between its sessions left out"""
+    length: int
+    """Updates of the whole run"""
+
+
+def read_points(run: Path) -> list[Point]:
+    """The points of a run in their order; raises CheckpointError if their file is damaged."""
+    path = run / LENGTHS
+    try:
+        return [Point(**point) for point in read_record(path)["points"]]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(
+            f"{path} is damaged ({error}): put it back, or delete it, and the length is decided anew from here on"
+        ) from None
+
+
+def ended_after(run: Path) -> int | None:
+    """The last update of a run that has ended where a point said; None: it has not, or there was no point."""
+    length = max(read_points(run), key=_step, default=Point(0, 0.0, 0)).length
+    return length if (run / "checkpoints" / step_name(length)).is_dir() else None
+
+
+class RunLength(Observer):
+    """Moves the end of a run."""
+
+    def __init__(self, trainer: TrainerView, seconds: float, planned: int) -> None:
+        """seconds: of the whole run; planned: its updates, as decided before the first."""
+        self.trainer, self.seconds, self.planned = trainer, seconds, planned
+        found = [asdict(point) for point in read_points(trainer.directory)] if trainer.world.is_main else []
+        self.points = {point["step"]: Point(**point) for point in trainer.world.all_gather(found)[0]}
+        step, now = trainer.state.step, time.monotonic()
+        last = max((point for point in self.points.values() if point.step <= step), key=_step, default=None)
+        end_after(trainer, last.length if last else planned)
+        self.began = now - (last.seconds * step / last.step if last else trainer.state.seconds)
+        self.updated, self.validation, self.validating = now, 0.0, 0.0
+        """When the last update ended, seconds of the newest validation, and of those since the last point"""
+        self.previous = step, now
+        self.reported = trainer.config.train.steps
+
+    def update(self, record: Mapping[str, Any]) -> None:
+        """At a point, decide or repeat a decision."""
+        step, self.updated = record["step"], time.monotonic()
+        if step % interval(self.planned):
+            return
+        point = self.points.get(step) or self._decided(step)
+        self.previous, self.validating = (step, self.updated), 0.0
+        if point.length != self.trainer.config.train.steps:
+            end_after(self.trainer, point.length)
+            self._report(point.length)
+
+    def _report(self, length: int) -> None:
+        if abs(length - self.reported) > WORTH_A_LINE * self.reported:
+            budget = self.trainer.config.train.budget
+            self.trainer.log.line(f"train.budget={budget}: {length:,} updates instead of {self.reported:,}")
+            self.reported = length
+
+    def validated(self, record: Mapping[str, Any]) -> None:
+        """Its time is known apart from that of updates."""
+        self.validation = time.monotonic() - self.updated
+        self.validating += self.validation
+
+    def _decided(self, step: int) -> Point:
+        """The decision of the first process, which keeps it before it is followed."""
+        seconds, world = self.updated - self.began, self.trainer.world
+        point = Point(**world.all_gather(asdict(Point(step, seconds, self._length(step, seconds))))[0])
+        self.points[step] = point
+        if world.is_main:
+            kept = [asdict(self.points[key]) for key in sorted(self.points)]
+            write_file(self.trainer.directory / LENGTHS, dump_record({"points": kept}))
+        return point
+
+    def _length(self, step: int, seconds: float) -> int:
+        """As many updates as fit, and some for the schedule to end; the same as before where that is near enough."""
+        config, (before, then) = self.trainer.config, self.previous
+        length, every = config.train.steps, config.valid.every
+        has_validations = self.trainer.validation and 0 < every < self.planned
+        if step < warmup(self.planned) or step >= length or (has_validations and not self.validation):
+            return length
+        pace = (self.updated - then - self.validating) / (step - before)
+        pace += self.validation / every if has_validations else 0.0
+        left = max((self.seconds - seconds) / pace, interval(self.planned) / 4, 1)
+        is_near = abs(step + left - length) * pace < TOLERANCE * self.seconds
+        return length if is_near else step + round(left)
+
+
+def _step(point: Point) -> int:
+    return point.step

@@ -1,0 +1,18 @@
+"""The length of a run, which may change while it goes on."""
+
+from __future__ import annotations
+
+__all__ = ["end_after"]
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from s2s.hooks import TrainerView
+
+
+def end_after(trainer: TrainerView, step: int) -> None:
+    """Make `step` the last update; a schedule that ended with the run still does. Every process must call it."""
+    train, schedule = trainer.config.train, trainer.config.schedule
+    if getattr(schedule, "steps", None) == train.steps:
+        schedule.steps = step
+    train.steps = trainer.log.n_steps = step

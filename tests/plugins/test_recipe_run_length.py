@@ -1,0 +1,188 @@
+"""train.budget while a run goes on: it ends in time whatever becomes of the machine, and repeats what it decided."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from s2s.checkpoint import step_name
+from s2s.cli.train import main
+from s2s.config import Config, TrainConfig, ValidConfig
+from s2s.distributed import World
+from s2s.errors import CheckpointError
+from s2s_optim.schedules import CosineConfig
+from s2s_recipe.budget import Pace
+from s2s_recipe.run_length import LENGTHS, RunLength, ended_after, read_points
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+BUDGET = 1200.0
+
+
+class Ticks:
+    """A clock by which the same time passes from one look to the next."""
+
+    def __init__(self, seconds: float) -> None:
+        self.now, self.seconds = 100.0, seconds
+
+    def monotonic(self) -> float:
+        self.now += self.seconds
+        return self.now
+
+
+class Machine:
+    """A run on a machine whose clock and speed are given."""
+
+    def __init__(self, directory: Path, planned: int, every: int = 0) -> None:
+        self.now = 100.0
+        config = Config(
+            train=TrainConfig(steps=planned, budget="20m"),
+            valid=ValidConfig(every=every),
+            schedule=CosineConfig(name="cosine", steps=planned),
+        )
+        self.lines: list[str] = []
+        log = SimpleNamespace(n_steps=planned, line=self.lines.append)
+        state = SimpleNamespace(step=0, seconds=0.0)
+        self.trainer: Any = SimpleNamespace(
+            config=config, directory=directory, log=log, state=state, world=World(), validation=every > 0
+        )
+        self.planned = planned
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def run(self, update: Callable[[float], float], validation: float = 0.0) -> float:
+        """Train to the end; update: its seconds, after so many. The seconds that the run took."""
+        train, valid, state, began = self.trainer.config.train, self.trainer.config.valid, self.trainer.state, self.now
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("s2s_recipe.run_length.time", self)
+            observer = RunLength(self.trainer, BUDGET, self.planned)
+            while state.step < train.steps:
+                state.step += 1
+                self.now += update(self.now - began)
+                observer.update({"step": state.step})
+                if valid.every and (state.step % valid.every == 0 or state.step == train.steps):
+                    self.now += validation
+                    observer.validated({"step": state.step})
+        return self.now - began
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        lambda _: 0.4,
+        lambda _: 0.3,
+        lambda _: 0.8,
+        lambda seconds: 0.4 if seconds < 600 else 0.8,
+        lambda seconds: 0.8 if seconds < 600 else 0.4,
+        lambda seconds: 0.4 + 0.2 * (int(seconds) // 60 % 2),
+        lambda seconds: 0.4 if seconds < 1100 else 0.8,
+    ],
+    ids=["as planned", "quicker", "half as quick", "slower from the middle", "quicker from then", "changing", "late"],
+)
+@pytest.mark.parametrize("validation", [0.0, 6.0], ids=["no validation", "validated"])
+def test_a_run_takes_its_budget(tmp_path: Path, update: Callable[[float], float], validation: float) -> None:
+    planned = 3000 if not validation else 2700
+    machine = Machine(tmp_path, planned, planned // 20 if validation else 0)
+    assert machine.run(update, validation) == pytest.approx(BUDGET, rel=0.03)
+    config: Any = machine.trainer.config
+    assert machine.trainer.state.step == config.train.steps == config.schedule.steps == machine.trainer.log.n_steps
+
+
+def test_nothing_moves_where_the_plan_was_right(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, 3000)
+    machine.run(lambda _: 0.4)
+    assert not machine.lines
+    assert {point.length for point in read_points(tmp_path)} == {3000}
+
+
+def test_a_run_out_of_time_still_brings_its_schedule_to_an_end(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, 1000)
+    machine.run(lambda seconds: 1.2 if seconds < 600 else 10_000)
+    last = read_points(tmp_path)[-1]
+    assert last.length - last.step >= 12, "a quarter of an interval"
+
+
+def test_a_run_that_continues_repeats_its_decisions_and_its_time_goes_on(tmp_path: Path) -> None:
+    first = Machine(tmp_path, 3000)
+    first.run(lambda _: 0.6)
+    points = read_points(tmp_path)
+    again = Machine(tmp_path, 3000)
+    again.trainer.state.step = 1000
+    again.run(lambda _: 0.1)
+    assert read_points(tmp_path) == points
+    assert again.trainer.config.train.steps == first.trainer.config.train.steps
+
+    middle = max(point.step for point in points if point.step <= 1000)
+    kept = [point for point in points if point.step <= middle]
+    shutil.rmtree(tmp_path)
+    tmp_path.mkdir()
+    killed = Machine(tmp_path, 3000)
+    killed.run(lambda seconds: 0.6 if seconds < 0.6 * middle + 1 else 1e9)
+    assert read_points(tmp_path)[: len(kept)] == kept
+
+
+def test_the_time_before_an_interruption_counts(tmp_path: Path) -> None:
+    def stopped(seconds: float) -> float:
+        if seconds > 700:
+            raise KeyboardInterrupt
+        return 0.4
+
+    first = Machine(tmp_path, 3000)
+    with pytest.raises(KeyboardInterrupt):
+        first.run(stopped)
+    again = Machine(tmp_path, 3000)
+    again.trainer.state.step = first.trainer.state.step - 1
+    assert again.run(lambda _: 0.4) == pytest.approx(BUDGET - 700, rel=0.03)
+
+
+def test_only_a_run_that_reached_its_moved_end_has_ended(tmp_path: Path) -> None:
+    assert ended_after(tmp_path) is None
+    machine = Machine(tmp_path, 3000)
+    machine.run(lambda _: 0.6)
+    assert ended_after(tmp_path) is None, "it was killed before its last checkpoint"
+    (tmp_path / "checkpoints" / step_name(machine.trainer.config.train.steps)).mkdir(parents=True)
+    assert ended_after(tmp_path) == machine.trainer.config.train.steps < 3000
+
+
+def test_a_damaged_file_is_said_to_be(tmp_path: Path) -> None:
+    (tmp_path / LENGTHS).write_text("{}")
+    with pytest.raises(CheckpointError, match=r"lengths.json is damaged"):
+        read_points(tmp_path)
+
+
+def test_a_killed_run_ends_with_the_bytes_of_one_that_was_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("s2s_recipe.planning.measure_pace", lambda *_: Pace(update=0.05))
+    for split in ("train", "dev"):
+        for side in ("a", "b"):
+            (tmp_path / f"{split}.{side}").write_text("a b c d\nc d a\nb b d\n" * 20)
+    command = [
+        "task=translation", "task.train=[train.a,train.b]", "task.valid=[dev.a,dev.b]", "task.vocab_size=12",
+        "arch=transformer_tiny", "train.tokens=64", "schedule=cosine", "valid.score=false", "checkpoint.keep_last=50",
+        "train.budget=1s", "train.threads=1", "log.tensorboard=false",
+    ]  # fmt: skip
+    monkeypatch.setattr("s2s_recipe.run_length.time", Ticks(0.05))
+    assert main([*command, "run=whole"]) == 0
+    length = read_points(tmp_path / "runs" / "whole")[-1].length
+    assert 6 < length < 15, "of 20 that were planned, of which each took twice as long"
+    assert "instead of 20" in capsys.readouterr().out
+    assert main([*command, "run=whole"]) == 0
+    assert f"is finished after {length} updates" in capsys.readouterr().out
+
+    shutil.copytree("runs/whole", "runs/killed", symlinks=True)
+    checkpoints = Path("runs/killed/checkpoints")
+    for step in range(6, length + 1):
+        shutil.rmtree(checkpoints / step_name(step))
+    monkeypatch.setattr("s2s_recipe.run_length.time", Ticks(0.02))
+    assert main([*command, "run=killed"]) == 0
+    assert "continuing after update 5" in capsys.readouterr().out
+    last = Path("checkpoints") / step_name(length) / "model.safetensors"
+    killed, whole = ((Path("runs") / run / last).read_bytes() for run in ("killed", "whole"))
+    assert killed == whole
