@@ -15,6 +15,8 @@ import pytest
 from folders import ROOT
 
 from s2s.errors import PluginError
+from s2s.model import Seq2Seq, State
+from s2s.objective import Objective
 from s2s.plugin import Hooks, Plugins, load_plugins
 
 HOOKS = [name for name in dir(Hooks) if name.startswith("s2s_")]
@@ -274,3 +276,15 @@ def test_a_plugin_named_twice_is_loaded_once(local: Callable[[str], str]) -> Non
     assert "twice" in archs(load_plugins([name, name]))
     with pytest.raises(PluginError, match="this is plugin 'transformer', which is already there"):
         load_plugins(["s2s_transformer"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (Objective, ("packs", "cuda_graph")),
+        (Seq2Seq, ("packs", "returns_log_probs", "ignores_labels")),
+        (State, ("joins", "captures")),
+    ],
+)
+def test_a_plugin_that_says_nothing_promises_nothing(kind: type, names: tuple[str, ...]) -> None:
+    assert [getattr(kind, name) for name in names] == [False] * len(names)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 import pytest
 
 from s2s.compose import compose
-from s2s.config import Config, GenerateConfig
+from s2s.config import Config, DataConfig, GenerateConfig, LogConfig, TrainConfig
 from s2s.config.ranges import SHARE, Range, above, at_least, refuse_outside
+from s2s.config.run import CheckpointConfig, ValidConfig
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
 
@@ -102,3 +104,44 @@ def test_generation_has_its_ranges(argument: str) -> None:
 def test_nesterov_needs_momentum() -> None:
     with pytest.raises(ConfigError, match=r"give optim\.momentum"):
         compose(Config, [*CHOSEN, "optim=sgd", "optim.nesterov=true"], load_plugins())
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "allowed", "refused"),
+    [
+        (DataConfig, "max_len", 2, 1),
+        (DataConfig, "max_ratio", 1.0, 0.99),
+        (DataConfig, "workers", 0, -1),
+        (DataConfig, "workers", 1024, 1025),
+        (DataConfig, "timeout", 0.1, 0.09),
+        (DataConfig, "timeout", 1e7, 1e7 + 1),
+        (GenerateConfig, "nbest", 1, 0),
+        (GenerateConfig, "buffer_size", 1, 0),
+        (GenerateConfig, "max_source", 2, 1),
+        (GenerateConfig, "tokens", 0, -1),
+        (GenerateConfig, "candidates", 0, -1),
+        (GenerateConfig, "threads", 1024, 1025),
+        (ValidConfig, "every", 0, -1),
+        (ValidConfig, "sentences", 0, -1),
+        (ValidConfig, "patience", 0, -1),
+        (CheckpointConfig, "every", 0, -1),
+        (CheckpointConfig, "minutes", 0.0, -0.1),
+        (CheckpointConfig, "keep_last", 1, 0),
+        (CheckpointConfig, "keep_best", 1, 0),
+        (LogConfig, "every", 0, -1),
+        (TrainConfig, "steps", 0, -1),
+        (TrainConfig, "ema", 0.0, 1.0),
+        (TrainConfig, "tokens", 1, 0),
+        (TrainConfig, "micro_tokens", 1, 0),
+        (TrainConfig, "max_bad", 1, 0),
+        (TrainConfig, "average", 0, -1),
+        (TrainConfig, "threads", 1024, 1025),
+        (TrainConfig, "clip", 1e-9, 0.0),
+    ],
+)
+def test_the_last_number_inside_is_taken_and_the_first_outside_is_not(
+    kind: type, name: str, allowed: float, refused: float
+) -> None:
+    assert getattr(kind(**{name: allowed}), name) == allowed
+    with pytest.raises(ConfigError, match=rf"{name}={re.escape(str(refused))} must be "):
+        kind(**{name: refused})

@@ -319,3 +319,18 @@ def test_a_run_of_an_impossible_name_is_not_found() -> None:
     for name in ("x" * 5000, "a/" * 3000):
         with pytest.raises(CheckpointError, match="no such run"):
             find_run(name)
+
+
+@pytest.mark.parametrize("before", ["nothing", "a folder", "a checkpoint"])
+def test_what_a_failed_start_removes_is_its_own_new_folder(before: str, plugins: Plugins) -> None:
+    path = run_path("x")
+    if before == "a folder":
+        path.mkdir(parents=True)
+    if before == "a checkpoint":
+        make_run(path, plugins, [1])
+    with RunDirectory(path) as run:
+        run.begin(letters_config(plugins), plugins, World())
+        RunDirectory(path, is_main=False).discard()
+        assert path.exists()
+        run.discard()
+    assert path.exists() == (before != "nothing")

@@ -162,3 +162,17 @@ def test_weights_of_another_shape_are_explained(plugins: Plugins) -> None:
     checkpoint.save(run_path("x") / "checkpoints", "step-000009", {"model": other.state_dict()}, {})
     with pytest.raises(CheckpointError, match=r"step-000009 does not fit the model: 'embed.weight' is \[7, 16\] there"):
         load_run(run_path("x"), "last", plugins, CPU)
+
+
+@pytest.mark.parametrize("content", [None, b"{", b"[]"], ids=["gone", "cut", "of another kind"])
+def test_a_run_is_loaded_without_the_record_of_its_environment(content: bytes | None, plugins: Plugins) -> None:
+    """Its tokeniser is then compared with what was written beside it."""
+    path = run_path("x")
+    make_run(path, plugins, [1])
+    (path / "env.json").unlink(missing_ok=True)
+    if content is not None:
+        (path / "env.json").write_bytes(content)
+    assert load_run(path, "last", plugins, CPU).checkpoint_path.name == "step-000001"
+    (path / "tokenizer/letters.txt").write_text("cba")
+    with pytest.raises(CheckpointError, match="is not the tokeniser that the model was trained with"):
+        load_run(path, "last", plugins, CPU)

@@ -1,0 +1,97 @@
+"""The seconds of an update, on a machine whose clock goes on by what an update costs."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from s2s.data.lazy_batch import split
+from s2s.training import trial
+from s2s.training.train_step import n_tokens_of
+from s2s.training.trial import PARTS, Timing, time_updates
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s.data.batching import Pair
+
+
+class Machine:
+    """A trainer whose update takes `step` seconds and `token` for each token of both sides; 7 operations a token."""
+
+    def __init__(self, n_pairs: Sequence[int], step: float, token: float, *, counts: bool = True) -> None:
+        self.n_pairs, self.cost, self.counts = n_pairs, (step, token), counts
+        self.now, self.updates = 100.0, list[tuple[int, int]]()
+        self.world = SimpleNamespace(any_true=bool)
+        self.state = SimpleNamespace(step=0)
+
+    def batches(self) -> list[list[Pair]]:
+        return [[([4, 5, 6], [7, 8])] * n for n in self.n_pairs]  # with eos, 7 tokens a pair
+
+    def train_step(self, batch: Sequence[Pair], step: int) -> Any:
+        n_src, n_tgt = n_tokens_of(batch)
+        self.now += self.cost[0] + self.cost[1] * (n_src + n_tgt)
+        self.updates.append((len(batch), step))
+        flops = 7.0 * (n_src + n_tgt) if self.counts else None
+        return SimpleNamespace(n_tokens=n_tgt, n_src_tokens=n_src, flops=flops)
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+def timed(machine: Machine, monkeypatch: pytest.MonkeyPatch, enough: float = 3.0) -> Timing:
+    monkeypatch.setattr(trial, "time", machine)
+    return time_updates(machine, enough)  # type: ignore[arg-type]
+
+
+def test_without_an_update_there_is_nothing_to_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert timed(Machine([], 1.0, 1.0), monkeypatch) == Timing(0.0, 0.0)
+
+
+@pytest.mark.parametrize(("token", "n_parts"), [(0.1, 2), (0.003, 3)], ids=["a sixteenth", "a quarter"])
+def test_a_slow_update_is_known_from_its_smaller_parts(
+    token: float, n_parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine([640, 640], 2.0, token)
+    found = timed(machine, monkeypatch)
+    assert found.seconds == pytest.approx(2.0 + token * 640 * 7)
+    sizes = [len(split(machine.batches()[0], n)[0]) for n in PARTS[:n_parts]]
+    assert machine.updates == [(n, 1) for n in (sizes[0], *sizes)], "the smallest warms up"
+    assert found.flops == pytest.approx(7 * 7 * sizes[-1] / (2.0 + token * 7 * sizes[-1]))
+
+
+def test_parts_that_all_take_equally_long_are_not_taken_for_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each token then costs half of its share."""
+    machine = Machine([640], 4.0, 0.0)
+    found = timed(machine, monkeypatch)
+    n = machine.updates[-1][0]
+    assert found.seconds == pytest.approx(4.0 + 0.5 * 4.0 / n * (640 - n))
+
+
+def test_a_part_takes_long_enough_at_the_very_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine([64], 3.0, 0.0)
+    timed(machine, monkeypatch, enough=3.0)
+    assert len(machine.updates) == 3
+
+
+@pytest.mark.parametrize(("enough", "n_whole"), [(10.0, 6), (2.9, 2), (3.0, 3)])
+def test_of_quick_updates_the_mean_counts_until_they_took_enough(
+    enough: float, n_whole: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine([64, 128, 64, 128, 64, 128], 0.0, 1 / 448)  # a second for 64 pairs
+    machine.state.step = 5
+    found = timed(machine, monkeypatch, enough)
+    whole = [64, 128, 64, 128, 64, 128][:n_whole]
+    assert machine.updates[4:] == [(n, 5) for n in whole]
+    assert found.seconds == pytest.approx(sum(whole) / 64 / len(whole))
+    assert found.flops == pytest.approx(7 * 448)
+
+
+def test_a_batch_with_fewer_pairs_than_parts_is_taken_apart_as_far_as_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine([2, 2], 0.1, 0.0, counts=False)
+    found = timed(machine, monkeypatch)
+    assert [n for n, _ in machine.updates] == [1, 1, 1, 1, 2, 2]
+    assert found == Timing(pytest.approx(0.1), 0.0)
+    assert timed(Machine([1], 0.0, 0.0), monkeypatch) == Timing(1e-4, pytest.approx(49 / 1e-4))
