@@ -53,6 +53,14 @@ def test_a_study_composes_every_row_under_a_title(path: Path) -> None:
     assert ("study", path.stem) in plugins().registry.presets
 
 
+@pytest.mark.parametrize("path", [p for p in FILES if p.stem.endswith("_cpu")], ids=lambda path: path.stem)
+def test_on_a_cpu_the_rate_comes_to_its_peak_in_the_first_half_of_every_run(path: Path) -> None:
+    """A schedule made for 100,000 updates would leave a row of a thousand untrained."""
+    for row, config in composed(path)[1].items():
+        schedule: Any = config.schedule
+        assert 2 * schedule.warmup <= config.train.steps, row
+
+
 ROWS = {
     "table2": [
         "ByteNet",
