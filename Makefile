@@ -63,7 +63,7 @@ test-sanitize: $(READY)
 	mkdir -p $(SANITIZED)
 	printf '#!/bin/sh\nexec gcc -g "$$@" -O1 -fsanitize=address,undefined -fno-sanitize-recover=all\n' > $(SANITIZED)/cc
 	chmod +x $(SANITIZED)/cc
-	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
 		XDG_CACHE_HOME=$(SANITIZED) CC=$(SANITIZED)/cc S2S_KERNELS=native $(BIN)/python -m pytest -q -s -n 0 -p no:cacheprovider \
 		tests/plugins/s2s_cpu tests/plugins/test_transformer_fused_decoder.py \
 		tests/plugins/test_transformer_fused_encoder.py

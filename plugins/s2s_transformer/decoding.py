@@ -36,8 +36,7 @@ class Decoding(KVCacheState):
             return self
         positions.check(n)
         n_vectors = max(64, 2 * n) if max_len is None else min(2 * n, max_len)
-        numbers = torch.arange(n_vectors, device=self.positions.device)
-        return replace(self, positions=positions(numbers, self.positions.dtype))
+        return replace(self, positions=positions.first(n_vectors, self.positions.dtype, self.positions.device))
 
     def keep(self, rows: Tensor) -> Self:
         """The state of the sentences `rows` [B']."""

@@ -245,6 +245,6 @@ class Transformer(Seq2Seq):
         if positions is not None:
             length = offsets.max_seqlen if offsets else x.size(1)
             positions.check(length)
-            vectors = positions(torch.arange(length, device=x.device), x.dtype)  # [L, D]
+            vectors = positions.first(length, x.dtype, x.device)  # [L, D]
             x = x + (vectors.index_select(0, offsets.positions) if offsets else vectors)
         return self.dropout(x)

@@ -147,8 +147,7 @@ class StreamingSearch(ABC, Generic[B]):
 
     def drop(self, batch: B, done: Tensor) -> B | None:
         """The sentences that are not `done` [B]; None if there are none."""
-        rows = remaining_rows(done)
-        return batch.keep(rows) if len(rows) else None
+        return None if done.all() else batch.keep(remaining_rows(done))
 
     def without_cancelled(self, batch: B | None) -> B | None:
         """The sentences that were not cancelled; None if there are none."""
@@ -213,8 +212,8 @@ def remaining_rows(done: Tensor) -> Tensor:
 
 def pad_sources(sentences: Sequence[SourceSentence], vocab: Vocab, device: torch.device) -> tuple[Tensor, Tensor]:
     """Token ids, and True at padding: [B, S]; S is rounded up to sizes that recur where steps are recorded."""
-    ids = [torch.tensor(sentence.ids, dtype=torch.long) for sentence in sentences]
-    n_tokens = torch.tensor([len(row) for row in ids])
-    pad = torch.arange(bucket_size(int(n_tokens.max()), device, least=32)) >= n_tokens[:, None]
-    src = torch.full(pad.shape, vocab.pad).masked_scatter(~pad, torch.cat(ids))
+    n_tokens = [len(sentence.ids) for sentence in sentences]
+    width = bucket_size(max(n_tokens), device, least=32)
+    src = torch.tensor([[*one.ids, *[vocab.pad] * (width - len(one.ids))] for one in sentences])
+    pad = torch.arange(width) >= torch.tensor(n_tokens)[:, None]
     return src.to(device), pad.to(device)

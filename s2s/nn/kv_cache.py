@@ -153,9 +153,11 @@ class KVCacheState(State):
 
     def _compacted(self) -> Self:
         """Without the nodes on no path, in the same order, if they are more than half."""
+        if not self.max_nodes:
+            return self
         live = self.paths.visible.any(1)  # [B, max_nodes]
-        most = int(live.sum(1).max()) if self.max_nodes else 0
-        if 2 * most > self.max_nodes or not self.max_nodes:
+        most = int(live.sum(1).max())
+        if 2 * most > self.max_nodes:
             return self
         stay = live.long().argsort(dim=1, descending=True, stable=True)[:, :most]  # [B, most]
         index = (live.cumsum(1) - 1).clamp(min=0)[:, None].expand(-1, self.hypothesis.size(1), -1)

@@ -5,54 +5,89 @@ V values of a row, n wanted.
 
 #include "decoder.h"
 
-/* Values of a block whose largest is known: few, where many values are wanted. */
-static int64_t block_size(int64_t V, int64_t n) {
-    int64_t size = 128;
-    while (size > 16 && V < 4 * n * size) size /= 2;
-    return size;
+#include <float.h>
+
+enum { RUN = 128, DEEPEST = 32 }; /* values that are ranked at once; vectors of a group */
+
+typedef struct {
+    float *maxima;    /* of each lane of the vectors of a group */
+    float *some;      /* values among which the n largest are, in the order of the row, then sorted */
+    int32_t *where;   /* where in the row */
+    float *values;    /* room for as many */
+    int32_t *indices;
+} Scratch;
+
+/* Vectors of a group: so many that a row has 4 n maxima or more. */
+static int64_t group_depth(int64_t V, int64_t n) {
+    int64_t depth = DEEPEST;
+    while (depth > 1 && V < 4 * n * depth) depth /= 2;
+    return depth;
+}
+
+/* 2^x of x <= 0, 0 far below, NaN of NaN; right to 1e-7: the minimax polynomial of degree 5 in what x is above or below
+a whole number. */
+static inline vf power_of_two(vf x) {
+    const vf low = splat(-126.0f), shift = splat(12582912.0f + 127); /* 1.5 * 2^23: whole numbers have the last bits */
+    x = larger(low, x);
+    vf whole = x + shift, f = x - (whole - shift), p = splat(1.3276471990e-3f);
+    p = p * f + splat(9.6755413344e-3f);
+    p = p * f + splat(5.5507132735e-2f);
+    p = p * f + splat(2.4022119724e-1f);
+    p = p * f + splat(6.9314696706e-1f);
+    p = p * f + splat(1.0000000717f);
+    return p * (vf)((vi)whole << 23);
 }
 
 static float log_sum_exp(const float *x, int64_t V, float most) {
-    vf first = splat(0), second = splat(0), shift = splat(most);
+    const float log2e = 1.44269504f;
+    vf sums[4] = {splat(0), splat(0), splat(0), splat(0)};
     int64_t i = 0;
-    for (; i + 2 * W <= V; i += 2 * W) {
-        first += exponential(load(x + i) - shift);
-        second += exponential(load(x + i + W) - shift);
-    }
-    float s = sum(first + second);
+    for (; i + 4 * W <= V; i += 4 * W)
+        for (int j = 0; j < 4; j++)
+            sums[j] += power_of_two((load(x + i + j * W) - splat(most)) * splat(log2e));
+    float s = sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
     for (; i < V; i++) s += expf(x[i] - most);
     return most + logf(s);
 }
 
-static float block_maxima(const float *x, int64_t V, int64_t size, float *maxima) {
-    float most = -INFINITY;
-    for (int64_t start = 0; start < V; start += size) {
-        int64_t i = start, end = start + size < V ? start + size : V;
-        vf m = splat(-INFINITY);
-        for (; i + W <= end; i += W) m = choose(load(x + i) > m, load(x + i), m);
-        float y = largest(m);
-        for (; i < end; i++) y = x[i] > y ? x[i] : y;
-        *maxima++ = y;
-        most = y > most ? y : most;
+/* The maxima of each lane of a group of `depth` vectors, a group after the other; returns the largest. What is left of
+the row is filled up with -inf. */
+static float group_maxima(const float *x, int64_t V, int64_t depth, float *maxima) {
+    vf most = splat(-INFINITY), m = most;
+    int64_t i = 0;
+    for (; i + depth * W <= V; i += depth * W, maxima += W) {
+        m = load(x + i);
+        for (int64_t j = i + W; j < i + depth * W; j += W) m = larger(load(x + j), m);
+        *(vf *)maxima = m;
+        most = larger(m, most);
     }
-    return most;
+    if (i == V) return largest(most);
+    for (m = splat(-INFINITY); i < V; i += W) {
+        vf y = splat(-INFINITY);
+        memcpy(&y, x + i, (V - i < W ? V - i : W) * sizeof(float));
+        m = larger(y, m);
+    }
+    *(vf *)maxima = m;
+    return largest(larger(m, most));
 }
 
-static int64_t n_from(const float *x, int64_t n, float least) {
+static int64_t n_from(const float *x, int64_t n, float least) { /* n: a multiple of W */
+    vi counts = {0};
+    for (int64_t i = 0; i < n; i += W) counts -= load(x + i) >= splat(least);
     int64_t count = 0;
-    for (int64_t i = 0; i < n; i++) count += x[i] >= least;
+    for (int j = 0; j < W; j++) count += counts[j];
     return count;
 }
 
-/* A number that at least n of the maxima reach, and few more than n; -inf if there is none. As many values are no
-smaller. */
-static float threshold(const float *maxima, int64_t blocks, int64_t n, float most) {
+/* A number that at least n of the maxima reach, and few more than n; the least finite one if there is none. As many
+values are no smaller. */
+static float threshold(const float *maxima, int64_t n_maxima, int64_t n, float most) {
     float below = 1, above = 0; /* distances from the largest: one that n reach, and one that fewer do */
-    while (below < 1e30f && n_from(maxima, blocks, most - below) < n) above = below, below *= 2;
-    if (below >= 1e30f) return -INFINITY;
+    while (below < 1e30f && n_from(maxima, n_maxima, most - below) < n) above = below, below *= 2;
+    if (!(below < 1e30f && most - below >= -FLT_MAX)) return -FLT_MAX;
     for (int i = 0; i < 10; i++) {
         float middle = (below + above) / 2;
-        if (n_from(maxima, blocks, most - middle) < n)
+        if (n_from(maxima, n_maxima, most - middle) < n)
             above = middle;
         else
             below = middle;
@@ -60,43 +95,88 @@ static float threshold(const float *maxima, int64_t blocks, int64_t n, float mos
     return most - below;
 }
 
-/* Those from `least` on, the first `room` of them, and where they are; returns how many there are. */
-static int64_t gather(const float *x, int64_t V, int64_t size, const float *maxima, float least, float *some,
-                      int64_t room, int64_t *where) {
+/* Those from `least` on; returns how many there are, or more than `room`. There is room for those of a group more. */
+static int64_t gather(const float *x, int64_t V, int64_t depth, float least, int64_t room, const Scratch *s) {
+    const float *maxima = s->maxima;
     int64_t count = 0;
-    for (int64_t start = 0; start < V; start += size, maxima++) {
-        if (*maxima < least || count > room) continue;
-        int64_t end = start + size < V ? start + size : V;
-        for (int64_t i = start; i < end; i++)
-            if (x[i] >= least && x[i] > -INFINITY) {
-                if (count < room) some[count] = x[i], where[count] = i;
-                count++;
+    for (int64_t start = 0; start < V && count <= room; start += depth * W, maxima += W) {
+        if (!any(load(maxima) >= splat(least))) continue;
+        int64_t end = start + depth * W < V ? start + depth * W : V;
+        for (int64_t i = start; i < end; i += W) {
+            if (i + W <= end && !any(load(x + i) >= splat(least))) continue;
+            for (int64_t j = i; j < i + W && j < end; j++) { /* without a branch, which could not be predicted */
+                s->some[count] = x[j], s->where[count] = j;
+                count += x[j] >= least;
             }
+        }
     }
     return count;
 }
 
-/* The n best of some values, in order: each has the place of as many as are better, or equal and before it. */
-static void rank(const float *some, const int64_t *where, int64_t count, int64_t n, float *values, int64_t *ids) {
-    for (int64_t i = 0; i < count; i++) {
-        int32_t better = 0;
-        for (int64_t j = 0; j < i; j++) better += some[j] >= some[i];
-        for (int64_t j = i + 1; j < count; j++) better += some[j] > some[i];
-        if (better < n) values[better] = some[i], ids[better] = where[i];
+/* Up to RUN values in order: each has the place of as many as are better, or equal and before it. W of them at once. */
+static void rank(const float *some, const int32_t *where, int64_t n, float *values, int32_t *indices) {
+    vi lane;
+    for (int j = 0; j < W; j++) lane[j] = j;
+    for (int64_t i = 0; i < n; i += W) {
+        int64_t there = n - i < W ? n - i : W;
+        vf y = splat(0);
+        vi better = {0};
+        memcpy(&y, some + i, there * sizeof(float));
+        for (int64_t j = 0; j < i; j++) better -= splat(some[j]) >= y;
+        for (int64_t j = 0; j < there; j++)
+            better -= (splat(some[i + j]) > y) | ((splat(some[i + j]) == y) & (lane > (int32_t)j));
+        for (int64_t j = i + there; j < n; j++) better -= splat(some[j]) > y;
+        for (int64_t j = 0; j < there; j++) values[better[j]] = some[i + j], indices[better[j]] = where[i + j];
     }
 }
 
-/* The same where very many are equal, or fewer than n blocks have values. */
-static int64_t heap(const float *x, int64_t V, int64_t size, const float *maxima, float least, int64_t n,
-                    float *values, int64_t *ids) {
-    int64_t count = 0;
-    for (int64_t start = 0; start < V; start += size, maxima++) {
-        if (*maxima < least || (count == n && !(*maxima > values[0]))) continue;
-        int64_t end = start + size < V ? start + size : V;
-        for (int64_t i = start; i < end; i++)
-            if (x[i] >= least && x[i] > -INFINITY) count = keep_best(values, ids, count, n, x[i], i);
+/* Two sorted lists as one; of equal values those of the first come first. */
+static void merge(const float *a, const int32_t *of_a, int64_t n, const float *b, const int32_t *of_b, int64_t m,
+                  float *values, int32_t *indices) {
+    int64_t i = 0, j = 0;
+    while (i < n && j < m) {
+        int second = b[j] > a[i];
+        *values++ = second ? b[j] : a[i], *indices++ = second ? of_b[j] : of_a[i];
+        j += second, i += !second;
     }
+    for (; i < n; i++) *values++ = a[i], *indices++ = of_a[i];
+    for (; j < m; j++) *values++ = b[j], *indices++ = of_b[j];
+}
+
+/* The gathered values, the best first, of equal ones the first: runs are ranked, then merged two by two. */
+static void sort(Scratch *s, int64_t count) {
+    for (int64_t i = 0; i < count; i += RUN)
+        rank(s->some + i, s->where + i, count - i < RUN ? count - i : RUN, s->values + i, s->indices + i);
+    for (int64_t run = RUN;; run *= 2) {
+        float *values = s->some;
+        int32_t *indices = s->where;
+        s->some = s->values, s->where = s->indices, s->values = values, s->indices = indices;
+        if (run >= count) return;
+        for (int64_t i = 0; i < count; i += 2 * run) {
+            int64_t n = count - i < run ? count - i : run, m = count - i - n < run ? count - i - n : run;
+            merge(s->some + i, s->where + i, n, s->some + i + n, s->where + i + n, m, values + i, indices + i);
+        }
+    }
+}
+
+/* The same where very many are equal. */
+static int64_t heap(const float *x, int64_t V, float least, int64_t n, float *values, int64_t *ids) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < V; i++)
+        if (x[i] >= least) count = keep_best(values, ids, count, n, x[i], i);
     sort_best(values, ids, count);
+    return count;
+}
+
+/* The n largest of a row, or as many as are more than -inf; returns how many. */
+static int64_t largest_of_row(const float *x, int64_t V, int64_t depth, int64_t n, float most, Scratch *s,
+                              float *values, int64_t *ids) {
+    int64_t room = 2 * n + 16, width = depth * W;
+    float least = threshold(s->maxima, (V + width - 1) / width * W, n, most);
+    int64_t found = gather(x, V, depth, least, room, s), count = found < n ? found : n;
+    if (found > room) return heap(x, V, least, n, values, ids);
+    sort(s, found);
+    for (int64_t i = 0; i < count; i++) values[i] = s->some[i], ids[i] = s->where[i];
     return count;
 }
 
@@ -105,26 +185,21 @@ null, each row's log-sum-exp goes there and is taken from the values, all -inf w
 [rows, V] is not null, only those can be among the n, though all are in the sum; the banned ones are -inf. */
 int64_t s2s_top_k(const float *x, int64_t rows, int64_t V, int64_t n, const uint8_t *allowed, const int64_t *banned,
                   int64_t n_banned, float *lse, float *values, int64_t *ids) {
-    int64_t size = block_size(V, n), blocks = (V + size - 1) / size;
-    int64_t room = 2 * n + 16;
-    int64_t *where = allocate(room * sizeof(int64_t) + (blocks + room + (allowed ? V : 0)) * sizeof(float));
-    if (!where) return NO_MEMORY;
-    float *maxima = (float *)(where + room), *some = maxima + blocks, *masked = some + room;
+    int64_t depth = group_depth(V, n), n_maxima = (V / (depth * W) + 1) * W, room = 2 * n + 17 + depth * W;
+    float *memory = allocate((n_maxima + 4 * room + (allowed ? V : 0)) * sizeof(float));
+    if (!memory) return NO_MEMORY;
+    float *some = memory + n_maxima, *masked = some + 4 * room;
+    Scratch s = {memory, some, (int32_t *)(some + room), some + 2 * room, (int32_t *)(some + 3 * room)};
     for (int64_t r = 0; r < rows; r++, x += V, values += n, ids += n) {
         const float *row = x;
-        float most = block_maxima(row, V, size, maxima);
+        float most = group_maxima(row, V, depth, s.maxima);
         if (lse) lse[r] = log_sum_exp(row, V, most);
         if (allowed) {
             for (int64_t i = 0; i < V; i++) masked[i] = allowed[r * V + i] ? row[i] : -INFINITY;
             row = masked;
-            most = block_maxima(row, V, size, maxima);
+            most = group_maxima(row, V, depth, s.maxima);
         }
-        float least = threshold(maxima, blocks, n, most);
-        int64_t found = gather(row, V, size, maxima, least, some, room, where), count = found < n ? found : n;
-        if (found <= room)
-            rank(some, where, found, n, values, ids);
-        else
-            count = heap(row, V, size, maxima, least, n, values, ids);
+        int64_t count = largest_of_row(row, V, depth, n, most, &s, values, ids);
         int finite = !lse || isfinite(lse[r]);
         for (int64_t i = 0; i < n; i++) {
             if (i >= count) ids[i] = 0;
@@ -133,6 +208,6 @@ int64_t s2s_top_k(const float *x, int64_t rows, int64_t V, int64_t n, const uint
                 if (ids[i] == banned[b]) values[i] = -INFINITY;
         }
     }
-    free(where);
+    free(memory);
     return OK;
 }

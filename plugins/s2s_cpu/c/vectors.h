@@ -10,6 +10,9 @@ Nothing here adds in an order that depends on how much else there is: a row has 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __SSE__
+#include <immintrin.h>
+#endif
 
 #if defined(__AVX512F__)
 #define W 16
@@ -27,6 +30,33 @@ static inline void *allocate(int64_t n_bytes) { return malloc(n_bytes ? n_bytes 
 static inline vf splat(float x) { return x - (vf){0}; }
 static inline vf choose(vi which, vf a, vf b) { return (vf)((which & (vi)a) | (~which & (vi)b)); }
 static inline vf load(const float *x) { return *(const vf *)x; }
+
+/* The second where one of them is NaN. */
+static inline vf larger(vf a, vf b) {
+#if defined(__AVX512F__)
+    return _mm512_max_ps(a, b);
+#elif defined(__AVX__)
+    return _mm256_max_ps(a, b);
+#elif defined(__SSE__)
+    return _mm_max_ps(a, b);
+#else
+    return choose(a > b, a, b);
+#endif
+}
+
+/* Whether one is true. */
+static inline int any(vi which) {
+#if defined(__AVX512F__)
+    return _mm512_test_epi32_mask((__m512i)which, (__m512i)which) != 0;
+#elif defined(__AVX__)
+    return _mm256_movemask_ps((__m256)which) != 0;
+#else
+    int64_t parts[W / 2], all = 0;
+    memcpy(parts, &which, sizeof which);
+    for (int i = 0; i < W / 2; i++) all |= parts[i];
+    return all != 0;
+#endif
+}
 
 static inline float sum(vf v) { /* by halves: one after the other took twice as long */
     float x[W];

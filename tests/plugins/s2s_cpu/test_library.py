@@ -170,6 +170,7 @@ def test_a_truncated_library_neither_ends_the_process_nor_is_used(tmp_path: Path
 def test_a_library_that_does_not_fit_is_compiled_again_and_then_given_up(
     cache: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("S2S_KERNELS", raising=False)
     made: list[Path] = []
     compile_library = compiled.compile_library
     monkeypatch.setattr(compiled, "compile_library", lambda path: (made.append(path), compile_library(path))[1])

@@ -21,7 +21,7 @@ def random(*shape: int, scale: float = 1.0) -> Tensor:
 
 @native
 @pytest.mark.parametrize("n_symbols", [1, 7, 16, 127, 128, 129, 1000, 5003])
-@pytest.mark.parametrize("n", [1, 5, 44, 130])
+@pytest.mark.parametrize("n", [1, 5, 44, 130, 600])
 @pytest.mark.parametrize("steps", [0.0, 8.0, 1e6], ids=["all equal", "many ties", "few"])
 def test_the_n_largest_are_those_of_a_sort(n_symbols: int, n: int, steps: float) -> None:
     scores = (random(6, n_symbols) * steps).round() / max(steps, 1.0)

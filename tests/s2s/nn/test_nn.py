@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -174,3 +175,12 @@ def test_dropout_follows_the_seed_and_rests_in_evaluation() -> None:
     assert torch.equal(layer(x), first)
     assert layer.eval()(x) is x
     assert Dropout(0.0)(x) is x
+
+
+@pytest.mark.parametrize("layout", ["paper", "t2t"])
+def test_the_first_positions_are_those_computed_one_by_one(layout: Any) -> None:
+    """More than before, fewer, of another type, and in another order."""
+    kept = Sinusoids(8, layout)
+    for n, dtype in ((3, torch.float32), (500, torch.float32), (7, torch.float64), (7, torch.float32)):
+        alone = torch.stack([Sinusoids(8, layout)(torch.tensor(i), dtype) for i in range(n)])
+        assert torch.equal(kept.first(n, dtype, torch.device("cpu")), alone)
