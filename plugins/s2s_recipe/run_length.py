@@ -120,7 +120,7 @@ class RunLength(Observer):
         has_validations = self.trainer.validation and 0 < every < self.planned
         if step < warmup(self.planned) or step >= length or (has_validations and not self.validation):
             return length
-        newest = (self.updated - then - self.validating) / (step - before)
+        newest = max(self.updated - then - self.validating, 1e-6) / (step - before)
         self.pace = (newest + (self.pace or newest)) / 2
         pace = self.pace + (self.validation / every if has_validations else 0.0)
         left = max((self.seconds - seconds) / pace, interval(self.planned) / 4, 1)
