@@ -42,10 +42,12 @@ def outcome(run: Path, data: Path, tests: int | None) -> dict[str, Any]:
     records = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     valid = [record["step"] for record in records if record.get("kind") == "valid"]
     saved = [record["step"] for record in records if record.get("kind") == "saved"]
+    operations = sum(record.get("flops") or 0 for record in records if record.get("kind") == "update")
     status = json.loads((run / "status.json").read_text())
     plan = read_record(run / "plan.json")
     return {
         "steps": status["steps"],
+        "10^12 operations": round(operations / 1e12, 1),
         "first validation": valid[:1],
         "first checkpoint": saved[:1],
         "plan": {decision["key"]: decision["value"] for decision in plan["decisions"]},

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from s2s.config import duration_text
+from s2s_recipe.pace import MOST_EPOCHS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from s2s.data import MappedCorpus
     from s2s.training import Trainer
 
-MOST_EPOCHS = 100
 DAYS = 7
 RARE, MOST_RARE = 10, 0.25
 """A token that stands fewer times in the training text has hardly a vector of its own; the share of a vocabulary above

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["VALIDATIONS", "interval", "warmup"]
+__all__ = ["MOST_EPOCHS", "VALIDATIONS", "interval", "warmup"]
 
 VALIDATIONS = 20
 """In a run, so that the first comes within its first tenth"""
 MOST_WARMUP = 4000
+MOST_EPOCHS = 100
+"""That are planned, and above which a warning is given"""
 
 
 def warmup(steps: int) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from s2s_recipe.decision import Decision
-from s2s_recipe.pace import VALIDATIONS, interval, warmup
+from s2s_recipe.pace import MOST_EPOCHS, VALIDATIONS, interval, warmup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -155,7 +155,7 @@ class _Rule:
         correction: of the estimated speed.
         """
         epoch = TOKENS_PER_WORD * self.words + self.corpus.n_pairs
-        wanted = min(max(150 * (max(self.words, 1) / 200_000) ** -0.4, 15), 150)
+        wanted = min(max(150 * (max(self.words, 1) / 200_000) ** -0.4, 15), MOST_EPOCHS)
         time = self.seconds * correction
         outlooks = [Outlook(s, self.n_subwords, epoch, time * self._operations(s), wanted) for s in LADDER]
         filled = [o for o, words in zip(outlooks, WORDS, strict=True) if words <= self.words]

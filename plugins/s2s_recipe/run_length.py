@@ -29,7 +29,7 @@ LENGTHS = "lengths.json"
 """The file of a run's points"""
 TOLERANCE = 0.01
 """Share of the budget by which the end may miss it without being moved"""
-WORTH_A_LINE = 0.05
+WORTH_A_LINE = 0.1
 """Share of the length by which it changes before that is shown; the live line has all of it"""
 
 
@@ -77,7 +77,8 @@ class RunLength(Observer):
         self.began = now - (last.seconds * step / last.step if last else trainer.state.seconds)
         self.updated, self.validation, self.validating = now, 0.0, 0.0
         """When the last update ended, seconds of the newest validation, and of those since the last point"""
-        self.previous = step, now
+        self.previous, self.pace = (step, now), 0.0
+        """The last point; seconds of an update: a mean in which the newest count most"""
         self.reported = trainer.config.train.steps
 
     def update(self, record: Mapping[str, Any]) -> None:
@@ -119,8 +120,9 @@ class RunLength(Observer):
         has_validations = self.trainer.validation and 0 < every < self.planned
         if step < warmup(self.planned) or step >= length or (has_validations and not self.validation):
             return length
-        pace = (self.updated - then - self.validating) / (step - before)
-        pace += self.validation / every if has_validations else 0.0
+        newest = max(self.updated - then - self.validating, 1e-6) / (step - before)
+        self.pace = (newest + (self.pace or newest)) / 2
+        pace = self.pace + (self.validation / every if has_validations else 0.0)
         left = max((self.seconds - seconds) / pace, interval(self.planned) / 4, 1)
         is_near = abs(step + left - length) * pace < TOLERANCE * self.seconds
         return length if is_near else step + round(left)
