@@ -5,13 +5,14 @@ from __future__ import annotations
 __all__ = ["OutputStream"]
 
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 
 class OutputStream:
@@ -56,9 +57,14 @@ class OutputStream:
 
     def write(self, lines: Iterable[str]) -> None:
         """Write the lines of one output."""
-        try:
+        with self._named_in_errors():
             self.file.write("".join(f"{line}\n" for line in lines).encode())
             self.file.flush()
+
+    @contextmanager
+    def _named_in_errors(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             error.filename = "standard output" if self.name == "-" else self.name
             raise
@@ -69,7 +75,8 @@ class OutputStream:
     def close(self) -> None:
         """After `finish`, or after an error; standard output stays open."""
         if self.name != "-":
-            self.file.close()
+            with self._named_in_errors():  # what could not be written is tried once more
+                self.file.close()
 
     def unfinished(self) -> str:
         """The end of an error message: where the outputs so far are."""

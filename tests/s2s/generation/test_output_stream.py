@@ -49,6 +49,8 @@ def test_a_standard_output_that_is_closed_is_said_to_be(monkeypatch: pytest.Monk
 def test_a_full_device_is_named() -> None:
     output = OutputStream("/dev/full")
     output.begin({})
-    with pytest.raises(OSError, match="No space left") as caught:
-        output.write(["a"])
-    assert caught.value.filename == "/dev/full"
+    for attempt in (lambda: output.write(["a"]), output.close):
+        with pytest.raises(OSError, match="No space left") as caught:
+            attempt()
+        assert caught.value.filename == "/dev/full"
+    assert output.file.closed

@@ -68,7 +68,7 @@ def test_the_first_screen_has_options_model_device_update_and_directory() -> Non
         ("device", "cpu, fp32"),
         ("backend", "on cpu"),
         ("update", "3,000 tokens a side, 1,500 at once, 12,000 updates"),
-        ("run", "runs/x; stop it when you like, the same command continues"),
+        ("run", "runs/x; stop it at any time: the same command continues it"),
     ]
     topic, options = shown[0]
     assert topic == "config"
@@ -82,7 +82,7 @@ def test_what_is_special_has_a_line_of_its_own() -> None:
     world = SimpleNamespace(device=torch.device("cpu"), size=3)
     shown = list(facts(composed, trainer(composed.config, world=world, peak_flops=2.5e12, validation=False), plugins))
     assert ("device", "cpu, fp32, 3 processes") in shown
-    assert ("backend", "mfu 100% is 2,500 GFLOP/s, what matrix products reach here") in shown
+    assert ("backend", "mfu 100%: 2,500 GFLOP/s, as measured for large matrix products") in shown
     assert ("plugins", "own (/tmp/own.py)") in shown
     assert ("valid", "no development set is given (task.valid): no validation, and no best checkpoint") in shown
     assert not any("at once" in text for _, text in shown)
