@@ -5,30 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from capitals import WithoutFiles
 
 from s2s.registry import Choice
-from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
+from s2s.task import Encoded, Example, Vocab
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
 
-class Letters(Task):
+class Letters(WithoutFiles):
     """A token is a letter with the spaces before it; id 1 writes nothing, 2 a space."""
-
-    def sources(self) -> Sources:
-        return Sources()
-
-    def corpora(self, split: str) -> Sequence[tuple[str, float]]:
-        return []
-
-    def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
-        return iter(())
-
-    def learn(self, directory: Path) -> None: ...
-
-    def load(self, directory: Path) -> None: ...
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
         return []

@@ -11,9 +11,9 @@ int64_t s2s_struct_size(int64_t which) {
     return which >= 0 && which < 8 ? sizes[which] : -1;
 }
 
-typedef int64_t (*Sublayer)(const Layer *, const Step *, const float *x, float *scratch, float *out);
-
-static int64_t self_attention(const Layer *layer, const Step *s, const float *x, float *scratch, float *out) {
+static int64_t self_attention(const void *of, const void *given, const float *x, float *scratch, float *out) {
+    const Layer *layer = of;
+    const Step *s = given;
     int64_t R = s->B * s->K, width = layer->qkv.O, keys = s->h * s->d_k;
     const float *q = scratch, *k = q + keys, *v = k + keys;
     float *found = scratch + R * width;
@@ -24,7 +24,9 @@ static int64_t self_attention(const Layer *layer, const Step *s, const float *x,
     return s2s_linear(&layer->out, found, R, out);
 }
 
-static int64_t cross_attention(const Layer *layer, const Step *s, const float *x, float *scratch, float *out) {
+static int64_t cross_attention(const void *of, const void *given, const float *x, float *scratch, float *out) {
+    const Layer *layer = of;
+    const Step *s = given;
     int64_t R = s->B * s->K;
     float *found = scratch + R * layer->query.O;
     if (s2s_linear(&layer->query, x, R, scratch)) return NO_MEMORY;
@@ -42,24 +44,31 @@ int64_t s2s_feed_forward(const Linear *inner, const Linear *outer, const float *
     return s2s_linear(outer, scratch, R, out);
 }
 
-static int64_t feed_forward(const Layer *layer, const Step *s, const float *x, float *scratch, float *out) {
+static int64_t feed_forward(const void *of, const void *given, const float *x, float *scratch, float *out) {
+    const Layer *layer = of;
+    const Step *s = given;
     return s2s_feed_forward(&layer->inner, &layer->outer, x, s->B * s->K, scratch, out);
 }
 
-/* x becomes norm(x + sublayer(x)), or x + sublayer(norm(x)). */
-static int64_t residual(Sublayer sublayer, const Norm *norm, const Layer *layer, const Step *s, float *x,
-                        float *scratch) {
-    int64_t R = s->B * s->K, n = R * s->D;
+/* x [R, D] becomes norm(x + sublayer(x)), or x + sublayer(norm(x)); the sub-layer's scratch begins 2 R D later. */
+int64_t s2s_residual(Sublayer sublayer, const void *layer, const void *given, const Norm *norm, int64_t pre_norm,
+                     int64_t R, int64_t D, float *x, float *scratch) {
+    int64_t n = R * D;
     float *normed = scratch, *found = scratch + n;
     scratch += 2 * n;
-    if (!s->pre_norm) {
-        if (sublayer(layer, s, x, scratch, found)) return NO_MEMORY;
-        return s2s_add_norm(x, found, R, s->D, norm->weight, norm->bias, norm->eps, x);
+    if (!pre_norm) {
+        if (sublayer(layer, given, x, scratch, found)) return NO_MEMORY;
+        return s2s_add_norm(x, found, R, D, norm->weight, norm->bias, norm->eps, x);
     }
-    s2s_norm(x, R, s->D, norm->weight, norm->bias, norm->eps, normed);
-    if (sublayer(layer, s, normed, scratch, found)) return NO_MEMORY;
+    s2s_norm(x, R, D, norm->weight, norm->bias, norm->eps, normed);
+    if (sublayer(layer, given, normed, scratch, found)) return NO_MEMORY;
     for (int64_t i = 0; i < n; i++) x[i] += found[i];
     return OK;
+}
+
+static int64_t residual(Sublayer sublayer, const Norm *norm, const Layer *layer, const Step *s, float *x,
+                        float *scratch) {
+    return s2s_residual(sublayer, layer, s, norm, s->pre_norm, s->B * s->K, s->D, x, scratch);
 }
 
 /* x [R, D] becomes the last layer's output, normalised if there is a norm; each layer writes its keys and values into its nodes. */

@@ -48,6 +48,9 @@ typedef struct { /* B sentences of S tokens, h heads */
     Norm norm;          /* of the last layer's output; none if its weight is null */
 } Encoding;
 
+/* Rows x [R, D] -> out [R, D], by way of `scratch`; given: the Step of a Layer, the Encoding of an EncoderLayer */
+typedef int64_t (*Sublayer)(const void *layer, const void *given, const float *x, float *scratch, float *out);
+
 int64_t s2s_panel_width(void);
 int64_t s2s_linear(const Linear *linear, const float *x, int64_t R, float *out);
 int64_t s2s_norm(const float *x, int64_t R, int64_t D, const float *weight, const float *bias, float eps, float *out);
@@ -55,6 +58,8 @@ int64_t s2s_add_norm(const float *x, const float *y, int64_t R, int64_t D, const
                      float eps, float *out);
 int64_t s2s_feed_forward(const Linear *inner, const Linear *outer, const float *x, int64_t R, float *scratch,
                          float *out);
+int64_t s2s_residual(Sublayer sublayer, const void *layer, const void *given, const Norm *norm, int64_t pre_norm,
+                     int64_t R, int64_t D, float *x, float *scratch);
 int64_t s2s_decoder_step(const Layer *layers, int64_t n_layers, const Step *s, float *x);
 int64_t s2s_top_k(const float *x, int64_t rows, int64_t V, int64_t n, const uint8_t *allowed, const int64_t *banned,
                   int64_t n_banned, float *lse, float *values, int64_t *ids);

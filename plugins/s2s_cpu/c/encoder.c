@@ -8,7 +8,9 @@ Shapes: B sentences of S tokens, padding among them, R = B * S rows, h heads of 
 enum { SOME = 120 }; /* rows whose inner activations are held at once: they stay in the caches */
 
 /* x [B, S, D] -> out, by way of `scratch` [R, 1 + qkv.O + h * d_v]. */
-static int64_t attention(const EncoderLayer *layer, const Encoding *e, const float *x, float *scratch, float *out) {
+static int64_t attention(const void *of, const void *given, const float *x, float *scratch, float *out) {
+    const EncoderLayer *layer = of;
+    const Encoding *e = given;
     int64_t R = e->B * e->S, width = layer->qkv.O, keys = e->h * e->d_k;
     const int64_t strides[] = {e->S * width, e->d_k, width}, of_values[] = {e->S * width, e->d_v, width};
     float *bias = scratch, *q = bias + R, *found = q + R * width;
@@ -21,7 +23,9 @@ static int64_t attention(const EncoderLayer *layer, const Encoding *e, const flo
 }
 
 /* The same, by way of `scratch` [SOME, inner.O]. */
-static int64_t feed_forward(const EncoderLayer *layer, const Encoding *e, const float *x, float *scratch, float *out) {
+static int64_t feed_forward(const void *of, const void *given, const float *x, float *scratch, float *out) {
+    const EncoderLayer *layer = of;
+    const Encoding *e = given;
     int64_t R = e->B * e->S, failed = 0;
     for (int64_t r = 0; r < R && !failed; r += SOME)
         failed = s2s_feed_forward(&layer->inner, &layer->outer, x + r * e->D, R - r < SOME ? R - r : SOME, scratch,
@@ -29,22 +33,9 @@ static int64_t feed_forward(const EncoderLayer *layer, const Encoding *e, const 
     return failed;
 }
 
-typedef int64_t (*Sublayer)(const EncoderLayer *, const Encoding *, const float *x, float *scratch, float *out);
-
-/* x becomes norm(x + sublayer(x)), or x + sublayer(norm(x)). */
 static int64_t residual(Sublayer sublayer, const Norm *norm, const EncoderLayer *layer, const Encoding *e, float *x,
                         float *scratch) {
-    int64_t R = e->B * e->S, n = R * e->D;
-    float *normed = scratch, *found = scratch + n;
-    scratch += 2 * n;
-    if (!e->pre_norm) {
-        if (sublayer(layer, e, x, scratch, found)) return NO_MEMORY;
-        return s2s_add_norm(x, found, R, e->D, norm->weight, norm->bias, norm->eps, x);
-    }
-    s2s_norm(x, R, e->D, norm->weight, norm->bias, norm->eps, normed);
-    if (sublayer(layer, e, normed, scratch, found)) return NO_MEMORY;
-    for (int64_t i = 0; i < n; i++) x[i] += found[i];
-    return OK;
+    return s2s_residual(sublayer, layer, e, norm, e->pre_norm, e->B * e->S, e->D, x, scratch);
 }
 
 /* x [B, S, D] becomes the last layer's output, normalised if there is a norm. */
