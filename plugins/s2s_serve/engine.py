@@ -101,12 +101,10 @@ class Engine:
     async def search(self, segment: Segment, *, align: bool) -> list[Hypothesis]:
         """The outputs of a segment, best first; cancelling the call takes it out of the batch."""
         ids = [*segment.ids, self.task.vocab.eos]
-        try:
-            found = await asyncio.wrap_future(self._put(ids, segment))
-        except Exception:
-            self.ready = False  # said here, too: the thread of the search may not have come so far
-            raise
-        self.ready = True
+        queue = self.queue
+        found = await asyncio.wrap_future(self._put(ids, segment))
+        if queue is self.queue:  # else the search has failed since
+            self.ready = True
         generator = self.aligned if align and self.aligned else self.generator
         if not generator.search.stages:
             return found
@@ -132,19 +130,25 @@ class Engine:
         try:
             return self.queue.put(ids, segment.constraint, timeout=0) if segment else self.queue.put(ids, timeout=0)
         except QueueClosedError as error:
-            raise unavailable("the server is ending, or its search has just failed; try again") from error
+            raise unavailable("the server is ending") from error
 
     def _run(self) -> None:
         """Search until closed; what makes the search fail is answered with an error, and the next search begins."""
-        while not self.closing:
+        failed = True
+        while failed:
             try:
                 searcher = self.generator.search
                 with searcher.precision():
-                    serve(searcher.search, searcher.request(self.queue))
+                    serve(searcher.search, searcher.request(self.queue), self._begin_anew)
+                failed = False
             except Exception:
                 logger.exception("the search of %s has failed; it begins anew", self.name)
-                self.n_failures, self.ready = self.n_failures + 1, False
-                self.queue = self._new_queue()
+
+    def _begin_anew(self) -> None:
+        self.n_failures, self.ready = self.n_failures + 1, False
+        self.queue = self._new_queue()
+        if self.closing:
+            self.queue.close()
 
     def _new_queue(self) -> MeteredQueue:
         return MeteredQueue(self.generator.config.tokens, max_waiting=NO_LIMIT)

@@ -199,10 +199,11 @@ class RequestQueue(SentenceQueue):
             self._changed.notify_all()
 
 
-def serve(search: Search, request: SearchRequest) -> None:
+def serve(search: Search, request: SearchRequest, on_error: Callable[[], None] = lambda: None) -> None:
     """Resolve the futures of `request.queue`, a `RequestQueue`, until it is closed and empty.
 
-    An error of the search closes the queue, reaches every future that is not resolved, and is raised.
+    An error of the search closes the queue, reaches every future that is not resolved, and is raised. `on_error` is
+    called before any future has it, so that who asks again at once may find another queue.
     """
     queue = request.queue
     assert isinstance(queue, RequestQueue)
@@ -212,6 +213,7 @@ def serve(search: Search, request: SearchRequest) -> None:
                 for result in results:
                     queue.resolve(result)
     except BaseException as error:
+        on_error()
         queue.fail(error)
         raise
     queue.fail(QueueClosedError("the search has ended without a result for this sentence"))

@@ -175,6 +175,18 @@ def test_an_error_of_the_search_reaches_every_caller() -> None:
     assert str(server.error) == "out of order"
 
 
+def test_who_serves_hears_of_an_error_before_those_who_wait() -> None:
+    def broken(_: SearchRequest) -> Iterator[list[SearchResult]]:
+        raise RuntimeError("out of order")
+
+    queue, heard = RequestQueue(n_tokens=40), list[str]()
+    queue.put([4, EOS]).add_done_callback(lambda future: heard.append(str(future.exception())))
+    request = SearchRequest(model=Table(9), vocab=VOCAB, queue=queue, device=torch.device("cpu"))
+    with pytest.raises(RuntimeError, match="out of order"):
+        serve(broken, request, lambda: heard.append("who serves"))
+    assert heard == ["who serves", "out of order"]
+
+
 def test_a_search_that_leaves_a_sentence_out_is_found_out() -> None:
     def forgetful(request: SearchRequest) -> Iterator[list[SearchResult]]:
         yield [SearchResult(s.index, []) for batch in request.batches() for s in batch.sentences if s.index % 2]
