@@ -21,7 +21,7 @@ from torch import distributed as dist
 from torch.nn.utils import get_total_norm
 
 from s2s import ConfigError, list_tensors, map_tensors
-from s2s.distributed import Unsharded
+from s2s.distributed import Unsharded, make_buckets
 from s2s_moe.exchange import Exchange
 from s2s_moe.layer import MixtureLayer
 
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from s2s_moe import ExpertsConfig
 
 T = TypeVar("T")
-
-BUCKET_ELEMENTS = 2**23
-"""Gradients in one all-reduce"""
 
 
 class Divided(NamedTuple):
@@ -87,11 +84,9 @@ class ExpertParallel(Unsharded):
             if p.grad is None:
                 p.grad = torch.zeros_like(p)
         with self.world.collective("the gradients"):
-            for bucket in by_size([p.grad for p in self.shared if p.grad is not None]):
-                flat = torch.cat([g.reshape(-1) for g in bucket])
-                dist.all_reduce(flat)
-                for g, total in zip(bucket, flat.split([g.numel() for g in bucket]), strict=True):
-                    g.copy_(total.view_as(g))
+            for bucket in make_buckets(self.shared):
+                bucket.start_reduce()
+                bucket.finish_reduce()
 
     def gradient_norm(self, parameters: Sequence[nn.Parameter]) -> Tensor:
         """Of all experts' gradients, those of other ranks included."""
@@ -164,16 +159,3 @@ def owners(n_experts: int, n_ranks: int) -> list[int]:
 def is_dropped(like: Tensor, whole: Tensor) -> bool:
     """Whether `like` is what another rank keeps of the whole tensor."""
     return like.numel() == 0 and whole.numel() > 0 and like.shape[1:] == whole.shape[1:]
-
-
-def by_size(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
-    """Neighbours of one dtype, up to BUCKET_ELEMENTS."""
-    bucket: list[Tensor] = []
-    for t in tensors:
-        full = sum(b.numel() for b in bucket) + t.numel() > BUCKET_ELEMENTS
-        if bucket and (full or t.dtype != bucket[0].dtype):
-            yield bucket
-            bucket = []
-        bucket.append(t)
-    if bucket:
-        yield bucket

@@ -7,7 +7,15 @@ the global batch.
 
 from __future__ import annotations
 
-__all__ = ["STORE", "OneProcess", "Strategy", "Unsharded", "World", "init", "pick_device"]
+__all__ = ["STORE", "Bucket", "OneProcess", "Strategy", "Unsharded", "World", "init", "make_buckets", "pick_device"]
+
+from typing import TYPE_CHECKING
 
 from s2s.distributed.strategy import OneProcess, Strategy, Unsharded
 from s2s.distributed.world import STORE, World, init, pick_device
+from s2s.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from s2s.distributed.buckets import Bucket, make_buckets
+
+__getattr__ = lazy_names(__name__, "buckets")  # torch.distributed, which a single process does without

@@ -75,7 +75,7 @@ def test_without_torchrun_the_world_is_one_process() -> None:
 
 
 def test_two_processes_have_the_gradient_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("s2s_distributed.ddp.strategy.BUCKET_BYTES", 90)  # several buckets, even here
+    monkeypatch.setattr("s2s.distributed.buckets.BUCKET_BYTES", 90)  # several buckets, even here
     rows = torch.randn(6, 5, generator=torch.Generator().manual_seed(2))
     whole = model()
     (loss(whole, rows[:3]) + loss(whole, rows[3:])).backward()
