@@ -4,9 +4,10 @@
 
 mt: 26 symbols in, 26 out, beam 4 (beams=1,4,21), batches=1,8,32. parse: 24 in, 84 out, beam 21, batches of 8.
 run=RUN source=FILE: a trained model on real sentences, until it ends, in a stream of batch= sentences at once.
-levers=true switches each lever off once; quantization=int8 compares 8-bit integers; latency=true times sentences alone;
-memory=ENGINE prints the peak memory of one engine. Rates are output symbols per CPU second of one thread, eos counted;
-each the median of `repeats` runs, of which one of every engine follows the other.
+levers=true switches each lever off once; quantization=bf16|int8 is that of s2s and of every peer that is not named with
+its own, as in peer=s2s:none,ctranslate2:int8; latency=true times sentences alone; memory=ENGINE prints the peak memory
+of one engine. Rates are output symbols per CPU second of one thread, eos counted; each the median of `repeats` runs, of
+which one of every engine follows the other.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ def engines(model: Any, vocab: Any, options: dict[str, str]) -> dict[str, Decode
     for lever in LEVERS if options["levers"] == "true" else ():
         found[f"s2s without {lever}"] = ours(copy.deepcopy(model), vocab, quantization, lever)
     for peer in filter(None, options["peer"].split(",")):
-        found[peer] = PEERS[peer](model, vocab, quantization)
+        name, _, own = peer.partition(":")
+        found[peer] = PEERS[name](copy.deepcopy(model), vocab, own or quantization)
     return found
 
 

@@ -115,7 +115,7 @@ def ctranslate2(model: Transformer, vocab: Vocab, quantization: str = "none") ->
 
     with tempfile.TemporaryDirectory() as folder:
         _export(CTranslate2Exporter(Choice()), model, vocab, Path(folder))
-        compute = "int8" if quantization == "int8" else "float32"
+        compute = {"none": "float32", "bf16": "bfloat16", "int8": "int8"}[quantization]
         translator = ct2.Translator(folder, inter_threads=1, intra_threads=1, compute_type=compute)
     names = token_names(ExportInput(intermediate(model.config, model), vocab, None))[0]
     ids = {name: i for i, name in enumerate(names)}
@@ -167,4 +167,4 @@ def _export(exporter: Exporter, model: Transformer, vocab: Vocab, folder: Path) 
     exporter.write(ExportInput(intermediate(model.config, model), vocab, None), folder)
 
 
-PEERS = {"ctranslate2": ctranslate2, "hf": hf}
+PEERS = {"ctranslate2": ctranslate2, "hf": hf, "s2s": ours}

@@ -25,18 +25,21 @@ from s2s import ConfigError
 from s2s.backend import LinearBackend, LinearMap, is_prepackable, replace_linear_maps
 from s2s_cpu.library import native_library
 from s2s_cpu.onednn import OneDNNInt8Linear, OneDNNLinear, int8_is_exact
-from s2s_cpu.prepacked import Fp32Linear, HugePageArena, Int8Linear, has_int8_linear, has_linear
+from s2s_cpu.prepacked import Bf16Linear, Fp32Linear, HugePageArena, Int8Linear, has_int8_linear, has_linear
 
 Prepack = Callable[[Tensor, Tensor | None], LinearMap]
 """Weight [O, I] and bias [O] -> x W^T + b"""
 NAMES = {"onednn": "by oneDNN", "native": "in C"}
 
 
-def prepack(model: nn.Module, backend: LinearBackend, quantization: Literal["none", "int8"]) -> str:
+def prepack(model: nn.Module, backend: LinearBackend, quantization: Literal["none", "bf16", "int8"]) -> str:
     """See `s2s.backend.prepack`."""
     if quantization == "int8":
         replace_linear_maps(model, _int8())
         return "linear maps in 8-bit integers, each row by itself"
+    if quantization == "bf16":
+        replace_linear_maps(model, _bf16())
+        return "linear maps with weights in bf16, sums in fp32"
     backends = _available()
     backend = deterministic_backend(model) if backend == "exact" else backend
     name, reason = _fastest(model, backends) if backend == "auto" else (backend, f"matmul={backend}")
@@ -56,6 +59,12 @@ def _available() -> dict[LinearBackend, Prepack]:
     if hasattr(torch.ops.mkldnn, "_linear_pointwise"):
         backends["onednn"] = OneDNNLinear
     return backends
+
+
+def _bf16() -> Prepack:
+    if not has_linear():
+        raise ConfigError(f"quantization=bf16: {_missing('native')}; leave the option out")
+    return functools.partial(Bf16Linear, arena=HugePageArena())
 
 
 def _int8() -> Prepack:

@@ -7,6 +7,7 @@ C outputs of a panel.
 from __future__ import annotations
 
 __all__ = [
+    "Bf16Linear",
     "Fp32Linear",
     "HugePageArena",
     "Int8Linear",
@@ -16,6 +17,7 @@ __all__ = [
 ]
 
 import ctypes
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -51,13 +53,16 @@ class HugePageArena:
 class PrepackedLinear:
     """x W^T + b."""
 
+    bits: ClassVar[int]
+    """Of a weight"""
+
     def __init__(self, shape: torch.Size, bias: Tensor | None, **tensors: Tensor) -> None:
         """Of W [O, I] and b [O], with the tensors that the `LinearStruct` points to."""
         self.n_outputs, self.n_inputs = shape
         bias = torch.zeros(self.n_outputs) if bias is None else bias.detach()
         self.tensors = {"bias": _padded(bias), **tensors}
         pointers = {name: tensor.data_ptr() for name, tensor in self.tensors.items()}
-        self.struct = LinearStruct(**pointers, n_inputs=self.n_inputs, n_outputs=self.n_outputs)
+        self.struct = LinearStruct(**pointers, n_inputs=self.n_inputs, n_outputs=self.n_outputs, bits=self.bits)
 
     def __call__(self, x: Tensor) -> Tensor:
         """[..., I] -> [..., O]"""
@@ -70,13 +75,26 @@ class PrepackedLinear:
 class Fp32Linear(PrepackedLinear):
     """In fp32."""
 
+    bits = 32
+
     def __init__(self, weight: Tensor, bias: Tensor | None, arena: HugePageArena) -> None:
-        panels = _padded(weight.detach()).unflatten(0, (-1, panel_width()))  # [O / C, C, I]
-        super().__init__(weight.shape, bias, weight=arena.copy(panels.transpose(1, 2)))
+        super().__init__(weight.shape, bias, weight=arena.copy(_panels(weight.detach())))
+
+
+class Bf16Linear(PrepackedLinear):
+    """W rounded to bf16, in half of the memory; results have the bits of `Fp32Linear` of the rounded W."""
+
+    bits = 16
+
+    def __init__(self, weight: Tensor, bias: Tensor | None, arena: HugePageArena) -> None:
+        panels = _panels(weight.detach().bfloat16()).unflatten(2, (2, -1))  # [O / C, I, 2, C / 2]
+        super().__init__(weight.shape, bias, weight=arena.copy(panels.transpose(2, 3)))
 
 
 class Int8Linear(PrepackedLinear):
     """In 8-bit integers: a scale for each output of W, and for each row of x by itself."""
+
+    bits = 8
 
     def __init__(self, weight: Tensor, bias: Tensor | None, arena: HugePageArena) -> None:
         quantized, scale = quantize_weight(weight.detach())
@@ -100,6 +118,11 @@ def has_int8_linear() -> bool:
 def panel_width() -> int:
     """C, the outputs of a panel."""
     return constant("s2s_panel_width")
+
+
+def _panels(weight: Tensor) -> Tensor:
+    """W [O, I] -> [O / C, I, C]"""
+    return _padded(weight).unflatten(0, (-1, panel_width())).transpose(1, 2)
 
 
 def _padded(x: Tensor) -> Tensor:

@@ -38,6 +38,7 @@ class LinearStruct(ctypes.Structure):
         *((name, c_void_p) for name in ("weight", "bias", "scale", "zero")),
         ("n_inputs", c_int64),
         ("n_outputs", c_int64),
+        ("bits", c_int64),
     )
 
 

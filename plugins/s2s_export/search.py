@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from s2s.decoding import SearchRequest
     from s2s.generation import EngineInput
 
-COMPUTE = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+COMPUTE = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "int8": "int8"}
 
 
 def open_export(given: EngineInput) -> ExportedSearch:
@@ -52,7 +52,7 @@ def open_export(given: EngineInput) -> ExportedSearch:
             "backend=ctranslate2 cannot keep to what the task, min_len, no_repeat_ngram_size or bad_words allow; "
             "leave these out and give constrained=false, or backend=native"
         )
-    compute = "int8" if config.quantization == "int8" else COMPUTE[config.precision]
+    compute = COMPUTE[config.precision if config.quantization == "none" else config.quantization]
     exported = CTranslate2Model(folder, compute_type=compute, device=given.device.type, intra_threads=config.threads)
     if config.max_source > exported.n_positions and not run.model.max_len:
         raise ConfigError(f"max_source={config.max_source}: the exported model has {exported.n_positions} positions")

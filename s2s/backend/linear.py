@@ -41,7 +41,7 @@ class HasPrepacked(Protocol):
 
 
 @Operator
-def prepack(model: nn.Module, backend: LinearBackend, quantization: Literal["none", "int8"]) -> str:
+def prepack(model: nn.Module, backend: LinearBackend, quantization: Literal["none", "bf16", "int8"]) -> str:
     """Prepack the weights of a model's linear maps for decoding; it can then be neither trained nor saved.
 
     These are modules of `s2s.nn.linear`, whose own weights are freed, and modules that are nn.Linear itself, which keep

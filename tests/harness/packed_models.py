@@ -29,7 +29,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-def model(quantization: Literal["none", "int8"] = "none", vocab: Vocab = VOCAB, **options: Any) -> Transformer:
+def model(quantization: Literal["none", "bf16", "int8"] = "none", vocab: Vocab = VOCAB, **options: Any) -> Transformer:
     """Packed for functions in C, with biases and norms that are not those of an untrained model."""
     torch.manual_seed(3)
     sizes = {"n_encoder_layers": 1, "n_decoder_layers": 2, "d_model": 32, "d_ff": 48, "n_heads": 2}

@@ -69,7 +69,7 @@ def test_the_step_in_8_bit_integers_is_that_of_the_layers() -> None:
         torch.testing.assert_close(found, expected, rtol=0.02, atol=0.02)
 
 
-@pytest.mark.parametrize("quantization", ["none", pytest.param("int8", marks=needs_bytes)])
+@pytest.mark.parametrize("quantization", ["none", "bf16", pytest.param("int8", marks=needs_bytes)])
 def test_a_sentence_has_the_same_bits_whatever_stands_beside_it(quantization: Any) -> None:
     one, src, token = model(quantization, d_model=96), sources(7), torch.arange(4, 11)[:, None]
     with torch.no_grad():
@@ -81,7 +81,7 @@ def test_a_sentence_has_the_same_bits_whatever_stands_beside_it(quantization: An
 
 
 @pytest.mark.parametrize("beam", [1, 4, 21])
-@pytest.mark.parametrize("quantization", ["none", pytest.param("int8", marks=needs_bytes)])
+@pytest.mark.parametrize("quantization", ["none", "bf16", pytest.param("int8", marks=needs_bytes)])
 def test_outputs_and_scores_are_the_same_bits_in_any_order_and_batch(quantization: Any, beam: int) -> None:
     """Sentences leave and others take their places, since there is room for a third of them."""
     one, search = model(quantization, d_model=48), BeamSearch(BeamConfig(beam=beam, max_len_a=1.0, max_len_b=4))

@@ -11,9 +11,9 @@ enum { BLOCKED = -30000 }; /* added to the score of what may not be seen; exp of
 typedef struct { /* x W^T + b; made by prepacked.py, as are the fields' layouts */
     const void *weight;
     const float *bias;   /* [O] */
-    const float *scale;  /* [O], of weights in 8-bit integers; null if they are floats */
+    const float *scale;  /* [O], of weights in 8-bit integers */
     const int32_t *zero; /* [O], what 0 among the inputs adds to a sum of such */
-    int64_t I, O;
+    int64_t I, O, bits; /* inputs, outputs, bits of a weight: 32 (floats), 16 (bf16) or 8 */
 } Linear;
 
 typedef struct {

@@ -2,7 +2,8 @@
 
 The outputs are cut into panels of C columns. A panel's weights lie in the order in which they are read, so that few
 rows, which are bound by memory, run at its bandwidth; a tile of up to ROWS rows stays in registers, so that many run
-at the rate of arithmetic, DEPTH inputs at a time, so that they stay in the caches. Each number is the sum over the
+at the rate of arithmetic, DEPTH inputs at a time, so that they stay in the caches. Weights are floats, or bf16,
+which halve what is read and are the same floats in every sum. Each number is the sum over the
 inputs in their order, from the bias on: a row has the same bits in a tile of any size. R rows, I inputs, O outputs.
 */
 
@@ -19,7 +20,7 @@ enum { PARTS = 2 }; /* 12 of 16 */
 #endif
 #define UNROLLED _Pragma("GCC unroll 8") /* or sums are not kept in registers */
 #define INLINE static inline __attribute__((always_inline))
-enum { ROWS = 6, C = PARTS * W, DEPTH = 256, AHEAD = 2048, ZERO = 128 };
+enum { ROWS = 6, C = PARTS * W, DEPTH = 256, AHEAD = 8192, ZERO = 128 };
 
 int64_t s2s_panel_width(void) { return C; }
 
@@ -59,11 +60,24 @@ INLINE void get(const int n, vf sums[ROWS][PARTS], const float *out, int64_t str
             memcpy(sums[r], out, columns * sizeof(float));
 }
 
+/* The weights of an input for a panel. In bf16 each 32 bits hold a weight of the first half of the columns, in the lower
+16, and its counterpart of the second: a shift or a mask makes each the float that it is the upper half of. */
+INLINE void get_weights(const int bits, const char *weight, vf w[PARTS]) {
+    if (bits == 32)
+        UNROLLED for (int c = 0; c < PARTS; c++) w[c] = load((const float *)weight + c * W);
+    else
+        UNROLLED for (int c = 0; c < PARTS / 2; c++) {
+            vi pairs = *(const vi *)(weight + c * sizeof(vi));
+            w[c] = (vf)(pairs << 16), w[c + PARTS / 2] = (vf)(pairs & (int32_t)0xffff0000);
+        }
+    UNROLLED for (int at = 0; at < C * bits / 8; at += 64) __builtin_prefetch(weight + AHEAD + at);
+}
+
 /* To the sums of n rows, x across [n, I], one input's share. */
-INLINE void add_input(const int n, vf sums[ROWS][PARTS], const float *weight, const float *x, int64_t I) {
+INLINE void add_input(const int n, const int bits, vf sums[ROWS][PARTS], const char *weight, const float *x,
+                      int64_t I) {
     vf w[PARTS];
-    UNROLLED for (int c = 0; c < PARTS; c++) w[c] = load(weight + c * W);
-    UNROLLED for (int c = 0; c < C; c += 16) __builtin_prefetch(weight + AHEAD + c);
+    get_weights(bits, weight, w);
     UNROLLED for (int r = 0; r < n; r++) {
         vf y = splat(x[r * I]);
         UNROLLED for (int c = 0; c < PARTS; c++) sums[r][c] += y * w[c];
@@ -71,10 +85,11 @@ INLINE void add_input(const int n, vf sums[ROWS][PARTS], const float *weight, co
 }
 
 /* What inputs first to last - 1 of n rows add to the outputs of a panel from o on; the first of all, to the bias. */
-INLINE void tile(const int n, const Linear *linear, int64_t o, int64_t first, int64_t last, const float *x,
-                 float *out) {
-    const int64_t I = linear->I;
-    const float *weight = (const float *)linear->weight + o * I, *bias = linear->bias + o;
+INLINE void tile(const int n, const int bits, const Linear *linear, int64_t o, int64_t first, int64_t last,
+                 const float *x, float *out) {
+    const int64_t I = linear->I, step = C * bits / 8;
+    const char *weight = (const char *)linear->weight + o * I * bits / 8;
+    const float *bias = linear->bias + o;
     vf sums[ROWS][PARTS] = {0};
     if (first)
         get(n, sums, out, linear->O, linear->O - o);
@@ -82,9 +97,10 @@ INLINE void tile(const int n, const Linear *linear, int64_t o, int64_t first, in
         UNROLLED for (int r = 0; r < n; r++)
             UNROLLED for (int c = 0; c < PARTS; c++) sums[r][c] = load(bias + c * W);
     if (n > 4)
-        for (int64_t i = first; i < last; i++) add_input(n, sums, weight + i * C, x + i, I);
+        for (int64_t i = first; i < last; i++) add_input(n, bits, sums, weight + i * step, x + i, I);
     else /* 1.3 times as fast for 4 rows, but spills registers for 6 */
-        _Pragma("GCC unroll 2") for (int64_t i = first; i < last; i++) add_input(n, sums, weight + i * C, x + i, I);
+        _Pragma("GCC unroll 2") for (int64_t i = first; i < last; i++)
+            add_input(n, bits, sums, weight + i * step, x + i, I);
     put(n, sums, out, linear->O, linear->O - o);
 }
 
@@ -104,7 +120,7 @@ static inline __attribute__((always_inline)) void int8_tile(const int n, const L
         vi w[PARTS];
         UNROLLED for (int c = 0; c < PARTS; c++) {
             w[c] = *(const vi *)(weight + c * 64);
-            __builtin_prefetch(weight + AHEAD * 4 + c * 64);
+            __builtin_prefetch(weight + AHEAD + c * 64);
         }
         UNROLLED for (int r = 0; r < n; r++) {
             int32_t four;
@@ -143,20 +159,28 @@ static int64_t int8_linear(const Linear *linear, const float *x, int64_t R, floa
 }
 #endif
 
-/* x [R, I] -> [R, O] */
-int64_t s2s_linear(const Linear *linear, const float *x, int64_t R, float *out) {
-#ifdef __AVX512VNNI__
-    if (linear->scale) return int8_linear(linear, x, R, out);
-#endif
+/* With weights of 32 or 16 bits. */
+INLINE void float_linear(const int bits, const Linear *linear, const float *x, int64_t R, float *out) {
     int64_t depth = R > ROWS ? DEPTH : linear->I, tiles = (R + ROWS - 1) / ROWS;
     for (int64_t first = 0; first < linear->I; first += depth) {
         int64_t last = first + depth < linear->I ? first + depth : linear->I;
         for (int64_t o = 0; o < linear->O; o += C)
             for (int64_t t = 0, r = 0, n; t < tiles; t++, r += n) switch (n = (R - r + tiles - t - 1) / (tiles - t)) {
-#define CASE(n) case n: tile(n, linear, o, first, last, x + r * linear->I, out + r * linear->O + o); break;
+#define CASE(n) case n: tile(n, bits, linear, o, first, last, x + r * linear->I, out + r * linear->O + o); break;
                     CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
 #undef CASE
                 }
     }
+}
+
+/* x [R, I] -> [R, O] */
+int64_t s2s_linear(const Linear *linear, const float *x, int64_t R, float *out) {
+#ifdef __AVX512VNNI__
+    if (linear->bits == 8) return int8_linear(linear, x, R, out);
+#endif
+    if (linear->bits == 16)
+        float_linear(16, linear, x, R, out);
+    else
+        float_linear(32, linear, x, R, out);
     return OK;
 }

@@ -9,13 +9,13 @@ import torch
 from reference_operators import use_references
 from torch import Tensor, nn
 
-from s2s.backend import deterministic_backend, prepack
+from s2s.backend import deterministic_backend, prepack, replace_linear_maps
 from s2s.config import GenerateConfig
 from s2s.errors import ConfigError
 from s2s.generation.acceleration import accelerate
 from s2s_cpu.library import native_library
 from s2s_cpu.onednn import OneDNNInt8Linear, OneDNNLinear, int8_is_exact
-from s2s_cpu.prepacked import Fp32Linear, HugePageArena, Int8Linear, has_int8_linear, has_linear
+from s2s_cpu.prepacked import Bf16Linear, Fp32Linear, HugePageArena, Int8Linear, has_int8_linear, has_linear
 from s2s_testing import VOCAB, assert_state_reorders, assert_step_is_decode
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
@@ -23,6 +23,8 @@ from s2s_transformer.model import Transformer
 WEIGHT = torch.randn(70, 48, generator=torch.Generator().manual_seed(0))
 BIAS = torch.randn(70, generator=torch.Generator().manual_seed(1))
 ROWS = torch.randn(37, 48, generator=torch.Generator().manual_seed(2)) * torch.logspace(-3, 3, 37)[:, None]
+
+needs_functions = pytest.mark.skipif(not has_linear(), reason=native_library().reason)
 
 KINDS: list[Any] = [
     pytest.param(OneDNNLinear, 1e-6, id="onednn"),
@@ -36,7 +38,13 @@ KINDS: list[Any] = [
         lambda weight, bias: Fp32Linear(weight, bias, HugePageArena()),
         1e-6,
         id="native",
-        marks=pytest.mark.skipif(not has_linear(), reason=native_library().reason),
+        marks=needs_functions,
+    ),
+    pytest.param(
+        lambda weight, bias: Bf16Linear(weight, bias, HugePageArena()),
+        2**-8,
+        id="bf16-native",
+        marks=needs_functions,
     ),
     pytest.param(
         lambda weight, bias: Int8Linear(weight, bias, HugePageArena()),
@@ -106,7 +114,28 @@ def test_8_bit_products_are_those_of_onednn() -> None:
     torch.testing.assert_close(ours(ROWS), theirs(ROWS), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.skipif(not has_linear(), reason=native_library().reason)
+@needs_functions
+@pytest.mark.parametrize("n_inputs", [48, 47, 1])
+@pytest.mark.parametrize("n_outputs", [70, 64, 1])
+def test_weights_in_bf16_are_those_floats_in_every_sum(n_inputs: int, n_outputs: int) -> None:
+    weight, bias, rows = WEIGHT[:n_outputs, :n_inputs], BIAS[:n_outputs], ROWS[:, :n_inputs]
+    rounded = Fp32Linear(weight.bfloat16().float(), bias, HugePageArena())
+    assert torch.equal(Bf16Linear(weight, bias, HugePageArena())(rows), rounded(rows))
+
+
+@needs_functions
+def test_a_model_with_weights_in_bf16_is_the_model_of_the_rounded_weights() -> None:
+    narrow, rounded = model(), model()
+    assert prepack(narrow, "auto", "bf16") == "linear maps with weights in bf16, sums in fp32"
+    replace_linear_maps(rounded, lambda weight, bias: Fp32Linear(weight.bfloat16().float(), bias, HugePageArena()))
+    src, tgt = torch.randint(4, 19, (3, 7)), torch.randint(4, 19, (3, 5))
+    with torch.no_grad():
+        found, expected = (m.project(m(src, src == 0, tgt)) for m in (narrow, rounded))
+    assert torch.equal(found, expected)
+    assert_step_is_decode(narrow)
+
+
+@needs_functions
 def test_a_room_keeps_what_it_is_given() -> None:
     room, kept = HugePageArena(chunk=2**12), []
     for n in (3, 1000, 17, 5000):
@@ -168,6 +197,8 @@ def test_functions_in_c_are_refused_where_there_are_none(monkeypatch: pytest.Mon
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     with pytest.raises(ConfigError, match=r"matmul=native: .*threads=1.*; leave the option out"):
         prepack(model(), "native", "none")
+    with pytest.raises(ConfigError, match=r"quantization=bf16: .*threads=1.*; leave the option out"):
+        prepack(model(), "auto", "bf16")
 
 
 def test_graphs_are_refused_where_they_do_not_work() -> None:
