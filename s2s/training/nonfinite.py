@@ -77,7 +77,7 @@ def refuse_not_finite(
         if tensor.isnan().any() or (name in parameters and tensor.isinf().any())
     ]
     if bad:
-        which = f"{bad[0]} and {len(bad) - 1} more tensors" if bad[1:] else bad[0]
+        which = f"{bad[0]} and {len(bad) - 1} more" if bad[1:] else bad[0]
         good = checkpoint.latest(folder).path or "none"
         raise S2SError(
             f"after update {step:,}, {which}: not finite, and not saved; the last good checkpoint is {good}. "

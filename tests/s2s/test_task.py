@@ -66,3 +66,9 @@ def test_the_rest_leaves_things_as_they_are() -> None:
 def test_tags_are_the_first_ids_after_the_special_ones() -> None:
     assert Vocab(src=9, tgt=9, tags=2).tag_ids == range(4, 6)
     assert Vocab(src=9, tgt=9, tags=1, pad=5, unk=2, bos=0, eos=1).tag_ids == range(6, 7)
+
+
+def test_a_vocabulary_has_four_special_ids_and_no_more_than_it_is_given() -> None:
+    vocab = Vocab(src=9, tgt=8)
+    assert (vocab.pad, vocab.unk, vocab.bos, vocab.eos) == (0, 1, 2, 3)
+    assert (vocab.joint, vocab.tags, list(vocab.labels), list(vocab.tag_ids)) == (False, 0, [], [])

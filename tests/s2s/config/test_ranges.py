@@ -10,7 +10,7 @@ import pytest
 
 from s2s.compose import compose
 from s2s.config import Config, DataConfig, GenerateConfig, LogConfig, TrainConfig
-from s2s.config.ranges import SHARE, Range, above, at_least, refuse_outside
+from s2s.config.ranges import SHARE, Range, above, at_least, refuse_outside, refuse_unused
 from s2s.config.run import CheckpointConfig, ValidConfig
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
@@ -145,3 +145,16 @@ def test_the_last_number_inside_is_taken_and_the_first_outside_is_not(
     assert getattr(kind(**{name: allowed}), name) == allowed
     with pytest.raises(ConfigError, match=rf"{name}={re.escape(str(refused))} must be "):
         kind(**{name: refused})
+
+
+def test_an_option_without_effect_is_refused_unless_it_is_at_its_default() -> None:
+    @dataclass
+    class Two:
+        a: int = 3
+        b: str = "x"
+
+    refuse_unused(Two(), "b", "c", given=False)
+    refuse_unused(Two(a=4), "b", "c", given=None)
+    refuse_unused(Two(b="y"), "b", "c", given="z")
+    with pytest.raises(ConfigError, match=r"^b=y has no effect without c; give that, too, or leave it out$"):
+        refuse_unused(Two(b="y"), "b", "c", given="")

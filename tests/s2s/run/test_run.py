@@ -258,6 +258,20 @@ def test_other_training_data_under_the_same_checkpoints_are_refused(plugins: Plu
         run.keep_data("b" * 64, Path("prepared"))
 
 
+def test_a_run_that_goes_on_records_the_machine_anew_and_keeps_what_it_was_trained_on(plugins: Plugins) -> None:
+    make_run(run_path("x"), plugins, [1])
+    RunDirectory(run_path("x")).keep_data("a" * 64, Path("prepared"))
+    file = run_path("x") / "env.json"
+    env = {key: value for key, value in read(file).items() if key != "sha256"}
+    file.write_text(json.dumps(env | {"threads": 77, "of_a_plugin_that_is_gone": 1}))
+    begin(run_path("x"), plugins)
+    after = read(file)
+    assert {key: after[key] for key in ("tokenizer", "data", "threads")} == {
+        "tokenizer": env["tokenizer"], "data": "a" * 64, "threads": torch.get_num_threads(),
+    }  # fmt: skip
+    assert "of_a_plugin_that_is_gone" not in after
+
+
 def test_the_same_tokenizer_mends_a_damaged_copy(plugins: Plugins) -> None:
     make_run(run_path("x"), plugins, [1])
     (run_path("x") / "tokenizer/letters.txt").write_text("?")

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from small_runs import PLUGIN
+import torch
+from small_runs import PLUGIN, letters_config
 from sorting_runs import train
 
+from s2s.backend.selection import BackendSelection
 from s2s.cli.train import main
+from s2s.distributed import World
+from s2s.errors import ConfigError, DataError
+from s2s.model import Seq2Seq
+from s2s.plugin import load_plugins
+from s2s.training import build
+from s2s.training.trial import trial_run
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from pathlib import Path
+
+    from s2s.training.trainer import Trainer
 
 LEARNED = ["arch.positions=learned", "arch.max_positions=6", "train.steps=1"]  # sorting has up to 6 digits, and eos
 
@@ -44,3 +57,111 @@ def test_what_was_asked_for_is_shown_as_it_can_be_given_again(
     assert train(tmp_path, "train.steps=1", "valid.score=false", "train.clip=null") == 0
     (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("config"))
     assert {"arch=transformer_tiny", "valid.score=false", "train.clip=null", "search=greedy"} <= set(line.split("  "))
+
+
+STRANGER = """
+from s2s.distributed import OneProcess
+from s2s.plugin import hookimpl
+from s2s.registry import Choice
+
+class Alone(OneProcess):
+    def __init__(self, config, world, dtype):
+        self.given = config.name, world.size, str(dtype)
+
+@hookimpl
+def s2s_register(registry):
+    registry.add("strategy", "alone", Choice, Alone)
+
+@hookimpl
+def s2s_choose_precision(config, train_step, corpora, directory):
+    return "bf16", f"bf16 for {len(corpora)} corpus"
+"""
+
+
+def built(folder: Path, *arguments: str, world: World | None = None) -> AbstractContextManager[Trainer]:
+    """The trainer of a run of letters, with a plugin that lets each of several processes train by itself."""
+    (folder / "stranger.py").write_text(STRANGER)
+    plugins = load_plugins([PLUGIN, str(folder / "stranger.py")])
+    given = ["train.tokens=25", "train.strategy=alone", f"data.prepared={folder / 'prepared'}", *arguments]
+    return trial_run(letters_config(plugins, *given).config, plugins, world or World())
+
+
+@pytest.mark.parametrize(
+    ("forward", "rate"), [(1e13 / 3, 14.0), (3.3e12, 0.0), (None, 0.0)], ids=["long", "short", "not counted"]
+)
+def test_the_speed_of_the_machine_is_measured_for_a_run_of_1e13_operations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forward: float | None, rate: float
+) -> None:
+    """One update of 25 tokens, which is a typical sentence; backward has two operations for each one of forward."""
+    lengths = list[tuple[list[int], list[int]]]()
+    monkeypatch.setattr(Seq2Seq, "forward_operations", lambda _, src, tgt: lengths.append((src, tgt)) or forward)
+    monkeypatch.setattr(build, "matmul_rate", lambda device, dtype: 7.0)
+    with built(tmp_path, "train.steps=1", world=World(size=2)) as trainer:
+        assert trainer.peak_flops == rate
+    assert lengths == [([25], [25])]
+
+
+def test_a_strategy_is_built_for_several_processes_and_one_holds_all_of_the_model(tmp_path: Path) -> None:
+    with built(tmp_path, "train.precision=bf16", world=World(size=2)) as trainer:
+        assert trainer.train_step.strategy.given == ("alone", 2, "torch.bfloat16")  # type: ignore[attr-defined]
+    with built(tmp_path) as trainer:
+        assert not hasattr(trainer.train_step.strategy, "given")
+    with pytest.raises(ConfigError, match=r"^train\.strategy=alnoe: no such strategy\. Known: .*alone"):
+        built(tmp_path, "train.strategy=alnoe").__enter__()
+
+
+@pytest.mark.parametrize(("local_rank", "verifies"), [(0, True), (1, False)])
+def test_one_process_of_each_machine_verifies_the_prepared_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local_rank: int, verifies: bool
+) -> None:
+    prepare, asked = build.prepare, list[bool]()
+    monkeypatch.setattr(build, "prepare", lambda *a, verify: asked.append(verify) or prepare(*a, verify=verify))
+    with built(tmp_path, world=World(rank=2, size=4, local_rank=local_rank)):
+        assert asked == [verifies]
+
+
+@pytest.mark.parametrize(("device", "n_calls"), [("cpu", 1), ("meta", 0)])
+def test_freed_memory_is_kept_where_the_model_computes_on_the_cpu(
+    monkeypatch: pytest.MonkeyPatch, device: str, n_calls: int
+) -> None:
+    calls = list[int]()
+    monkeypatch.setattr(build, "keep_freed_memory", partial(calls.append, 1))
+    monkeypatch.setattr(build._Builder, "trainer", lambda _: None)
+    unused: Any = None
+    config = letters_config(load_plugins([PLUGIN])).config
+    build.build_trainer(config, unused, World(device=torch.device(device)), unused, unused)
+    assert len(calls) == n_calls
+
+
+@pytest.mark.parametrize("corpora", [[], [("full", 0.0)], [("empty", 1.0)], [("empty", 1.0), ("full", 0.0)]], ids=str)
+def test_a_run_needs_a_pair_that_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, corpora: list[tuple[str, float]]
+) -> None:
+    prepare, mapped = build.prepare, {"full": ["a pair"], "empty": []}
+
+    def with_these(*arguments: Any, verify: bool) -> Any:
+        return replace(prepare(*arguments, verify=verify), train=[(mapped[name], weight) for name, weight in corpora])
+
+    monkeypatch.setattr(build, "prepare", with_these)
+    with pytest.raises(DataError, match=r"^task=letters has no training data; give task\.train=…"):
+        built(tmp_path).__enter__()
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_a_model_is_compiled_whole_where_its_batches_have_one_shape(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, static: bool
+) -> None:
+    options = list[dict[str, bool]]()
+    monkeypatch.setattr(Seq2Seq, "compile", lambda _, **given: options.append(given))
+    monkeypatch.setattr(BackendSelection, "static_shapes", static)
+    with built(tmp_path, "train.compile=true"):
+        pass
+    assert options == [{"dynamic": not static, "fullgraph": static}]
+
+
+def test_a_plugin_chooses_the_precision_where_it_is_asked_for(tmp_path: Path) -> None:
+    with built(tmp_path, "train.precision=auto") as trainer:
+        assert trainer.config.train.precision == trainer.train_step.config.precision == "bf16"
+        assert ("data", "bf16 for 1 corpus") in trainer.facts
+    with built(tmp_path, "train.precision=fp32") as trainer:
+        assert trainer.config.train.precision == "fp32"

@@ -86,6 +86,8 @@ def test_sums_come_in_pairs_and_nothing_counted_is_no_number() -> None:
     assert list(pairs_of([1.0, 2.0, 3.0, 4.0])) == [(1.0, 2.0), (3.0, 4.0)]
     assert ratio(1.0, 4.0) == 0.25
     assert math.isnan(ratio(1.0, 0.0))
+    with pytest.raises(ValueError, match="argument"):
+        list(pairs_of([1.0, 2.0, 3.0]))
 
 
 @pytest.mark.parametrize(
@@ -109,7 +111,10 @@ def test_only_a_buffer_may_hold_infinity(value: float, name: str, refused: bool,
         refuse_not_finite(tensors, {"p", "other"}, 1000, tmp_path)
 
 
-def test_the_first_of_several_is_named_and_the_others_counted(tmp_path: Path) -> None:
-    tensors = {"model": {n: torch.tensor([math.nan]) for n in "ab"}, "optim": {"c": torch.tensor([math.nan])}}
-    with pytest.raises(S2SError, match=r"a \(model\) and 2 more tensors: not finite"):
+@pytest.mark.parametrize(
+    ("names", "said"), [("a", r"a \(model\): not"), ("ab", r"a \(model\) and 1 more: not"), ("abc", "and 2 more: not")]
+)
+def test_the_first_of_several_is_named_and_the_others_counted(names: str, said: str, tmp_path: Path) -> None:
+    tensors = {"model": {name: torch.tensor([math.nan]) for name in names}, "optim": {"c": torch.ones(1)}}
+    with pytest.raises(S2SError, match=rf"^after update 7, .*{said} finite"):
         refuse_not_finite(tensors, set(), 7, tmp_path)

@@ -38,13 +38,14 @@ def test_a_run_with_sampled_subwords_goes_on_as_if_it_had_never_ended(tmp_path: 
     assert weights(runs / "whole") == weights(runs / "parted") != weights(runs / "plain")
 
 
-def test_a_pair_that_would_grow_too_long_stays_as_it_is() -> None:
+@pytest.mark.parametrize("max_len", [8, 9, None])
+def test_a_pair_that_would_grow_too_long_stays_as_it_is(max_len: int | None) -> None:
     doubled: Any = SimpleNamespace(variation=lambda: lambda pair, _: Encoded(pair.src * 2, pair.tgt))
-    vary = varied(doubled, max_len=9)
+    vary = varied(doubled, max_len)
     assert vary
     for n in range(1, 9):
         src, tgt = vary((np.arange(n), np.arange(3)), 0)
-        assert len(src) == (2 * n if 2 * n + 1 <= 9 else n), "eos counts, too"
+        assert len(src) == (2 * n if max_len is None or 2 * n + 1 <= max_len else n), "eos counts, too"
         assert len(tgt) == 3
     still: Any = SimpleNamespace(variation=lambda: None)
     assert varied(still, 9) is None

@@ -1,0 +1,177 @@
+"""What a user gets who gives nothing, and options that only make sense together."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pytest
+
+from s2s.config import (
+    NEUTRAL,
+    OF_MODELS,
+    Config,
+    DataConfig,
+    GenerateConfig,
+    LogConfig,
+    PrepareConfig,
+    TrainConfig,
+    options_marked,
+)
+from s2s.config.run import CheckpointConfig, ValidConfig
+from s2s.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (DataConfig, {"max_len": 256, "workers": 0, "timeout": 300}),
+        (TrainConfig, {"steps": 100_000, "tokens": 25_000, "average": 0}),  # Vaswani et al. (2017), sections 5.1, 5.2
+        (TrainConfig, {"check": True, "compile": False, "profile": False, "max_bad": 10}),
+        (TrainConfig, {"devices": 1, "timeout": 600, "restarts": 3, "threads": 0}),
+        (ValidConfig, {"every": 1000, "score": True, "sentences": 500, "patience": 0}),
+        (CheckpointConfig, {"every": 1000, "minutes": 0, "keep_last": 5, "keep_best": 1}),
+        (LogConfig, {"every": 50, "tensorboard": True}),
+        (GenerateConfig, {"raw": False, "nbest": 1, "tokens": 0, "constrained": True, "candidates": 0, "threads": 0}),
+        (GenerateConfig, {"buffer_size": 2000, "max_source": 1024}),
+        (Config, {"seed": 1}),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else "",
+)
+def test_what_is_not_given_is_as_documented(kind: type, values: dict[str, Any]) -> None:
+    found = asdict(kind())
+    assert {name: found[name] for name in values} == values
+
+
+@pytest.mark.parametrize(("kind", "name"), [(Config, "recipe"), (PrepareConfig, "recipe"), (GenerateConfig, "search")])
+def test_some_choices_need_not_be_made(kind: Any, name: str) -> None:
+    assert kind.__dataclass_fields__[name].metadata["may_stay_open"] is True
+
+
+def test_options_are_found_by_all_of_their_metadata() -> None:
+    @dataclass(kw_only=True)
+    class More(GenerateConfig):
+        own: int = field(default=0, metadata=dict(OF_MODELS))
+
+    assert {"run", "precision", "own"} <= set(options_marked(More, OF_MODELS))
+    assert not {"nbest", "input"} & set(options_marked(More, OF_MODELS))
+    assert set(options_marked(More, OF_MODELS | NEUTRAL)) == set(options_marked(More, OF_MODELS)) & set(
+        options_marked(More, NEUTRAL)
+    )
+    assert "search" in options_marked(More, {"neutral": True})
+
+
+@pytest.mark.parametrize("seed", [0, 2**63 - 1])
+def test_a_seed_is_what_64_bits_with_a_sign_hold(seed: int) -> None:
+    assert Config(seed=seed).seed == seed
+    outside = -1 if seed == 0 else seed + 1
+    with pytest.raises(ConfigError, match=rf"^seed={outside} must be at least 0 and at most"):
+        Config(seed=outside)
+
+
+def test_a_folder_for_prepared_data_has_a_name() -> None:
+    assert DataConfig(prepared=" x ").prepared == " x "
+    with pytest.raises(ConfigError, match=r"^data\.prepared=: give a folder"):
+        DataConfig(prepared="  ")
+
+
+def test_patience_counts_validations() -> None:
+    assert ValidConfig(patience=2, every=5).patience == 2
+    assert ValidConfig(patience=0, every=0).every == 0
+    with pytest.raises(ConfigError, match=r"^valid\.patience=2 counts validations; give valid\.every=…, too$"):
+        ValidConfig(patience=2, every=0)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"restarts": -1}, "train.restarts=-1 must be at least 0"),
+        ({"timeout": 0.09}, "train.timeout=0.09 must be at least 0.1 and at most 1e+07"),
+        ({"timeout": 1e7 + 1}, "train.timeout=10000001.0 must be at least 0.1 and at most 1e+07"),
+        ({"budget": "soon"}, "train.budget=soon: expected a time such as 90s, 30m, 2h or 1h30m"),
+        ({"tokens": "many"}, "train.tokens=many must be at least 1, or auto"),
+        ({"micro_tokens": "many"}, "train.micro_tokens=many must be at least 1, or auto, or null"),
+        ({"devices": 0}, "train.devices=0: expected a number of processes, or auto"),
+        ({"devices": "all"}, "train.devices=all: expected a number of processes, or auto"),
+        ({"freeze": ["("]}, "train.freeze: '(' is no regular expression: missing ), unterminated subpattern at "
+            "position 0"),
+        ({"init_map": {"[": None}}, "train.init_map: '[' is no regular expression: unterminated character set at "
+            "position 0"),
+        ({"init_map": {"a": "b"}}, "train.init_map says what to take of another run; give train.init_from=RUN, too"),
+        ({"devices": 2, "device": "cuda:1"}, "train.device=cuda:1 is one device, and train.devices=2 asks for several; "
+            "give train.device=cuda"),
+        ({"devices": "auto", "device": "cuda:1"}, "train.device=cuda:1 is one device, and train.devices=auto asks for "
+            "several; give train.device=cuda"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_option_of_training_that_makes_no_sense_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        TrainConfig(**given)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"timeout": 0.1},
+        {"timeout": 1e7},
+        {"restarts": 0},
+        {"devices": 1, "device": "cuda:1"},
+        {"devices": 2, "device": "cuda"},
+        {"init_map": {"a": None}},
+        {"init_map": {"a": "b", "c": None}, "init_from": "x"},
+        {"tokens": "auto", "micro_tokens": None, "devices": "auto"},
+    ],
+    ids=str,
+)
+def test_an_option_of_training_that_makes_sense_is_taken(given: dict[str, Any]) -> None:
+    config = TrainConfig(**given)
+    assert {name: getattr(config, name) for name in given} == given
+
+
+def test_numbers_that_are_not_known_yet_are_none() -> None:
+    assert TrainConfig().seconds is None
+    assert TrainConfig(budget="2m").seconds == 120
+    assert TrainConfig(tokens=70).n_tokens == 70
+    assert [TrainConfig(micro_tokens=n).n_micro_tokens for n in (5, "auto", None)] == [5, None, None]
+    with pytest.raises(AssertionError):
+        _ = TrainConfig(tokens="auto").n_tokens
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"fields": ["scores"], "format": "jsonl"}, "fields=['scores']: 'scores' is none of them; choose of tokens, "
+            "pieces, log_probs, align"),
+        ({"fields": ["tokens"]}, "fields=['tokens'] needs format=jsonl: format=text has no room for them"),
+        ({"candidates": 5}, "candidates=5 are for an option to choose from, such as coverage or mbr; give one"),
+        ({"candidates": 100_001}, "candidates=100001 must be at least 0 and at most 100000"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_option_of_generation_that_makes_no_sense_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        GenerateConfig(**given)
+    assert str(caught.value) == message
+
+
+class Reranked(GenerateConfig):
+    """With an option of a plugin that ranks outputs anew."""
+
+    @property
+    def reranked_by(self) -> str:
+        return "mbr=chrf"
+
+
+def test_candidates_are_requested_of_the_search_where_something_chooses_among_them() -> None:
+    assert GenerateConfig(nbest=3).n_candidates == 3
+    assert GenerateConfig(nbest=3).reranked_by == ""
+    assert [Reranked(nbest=3, candidates=n).n_candidates for n in (0, 2, 100_000)] == [3, 3, 100_000]
+
+
+def test_what_of_an_output_is_written() -> None:
+    config = GenerateConfig(fields=["tokens", "pieces", "log_probs"], format="jsonl")
+    assert not config.aligns
+    assert GenerateConfig(fields=["tokens", "align"], format="jsonl").aligns
+    assert config.n_processes == 1
