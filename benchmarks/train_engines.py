@@ -89,7 +89,7 @@ def build(config: TransformerConfig, vocab: Vocab, device: torch.device, **how: 
     optimizer = adam(AdamConfig(), learnt) if how["fused"] else torch.optim.Adam(learnt, betas=(0.9, 0.98), eps=1e-9)
     train = TrainConfig(precision=how["precision"], matmul=how["matmul"], packed=how["packed"])
     loss = LabelSmoothed(LabelSmoothedConfig(chunk=how["chunk"]))
-    backend = BackendSelection.select(train, model, loss, device, longest=256)
+    backend = BackendSelection.select(train, model, loss, device, n_processes=1, longest=256)
     train_step = TrainStep(train, 1, vocab, model, loss, optimizer, lambda _: RATE, world, strategy, backend)
     if how["dropout"] == "torch":
         return Engine(train_step, device, lambda: patch("s2s.nn.dropout.dropout", F.dropout))

@@ -38,8 +38,9 @@ def matmul_rate(device: torch.device, dtype: torch.dtype, width: int | None = No
     while True:
         a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
         began = time.perf_counter()
-        while (seconds := _seconds(a, b)) < WARM_UP and time.perf_counter() - began < WARM_UP:
-            pass
+        seconds = _seconds(a, b)
+        while time.perf_counter() - began < WARM_UP:
+            seconds = _seconds(a, b)
         if size == (width or WIDTH[device.type]) or 8 * seconds > MEASURED:
             return 2 * size**3 / _best(a, b)
         size *= 2

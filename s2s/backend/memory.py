@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PROC, CGROUP = Path("/proc"), Path("/sys/fs/cgroup")
-UNLIMITED = 1 << 60
-"""What cgroup v1 writes for no limit is about this"""
 
 
 class AvailableMemory(NamedTuple):
@@ -75,21 +73,18 @@ def _groups(proc: Path, cgroup: Path) -> tuple[Group, ...]:
 
 def _chain(root: Path, path: str, names: tuple[str, str, str], reclaimable: str) -> Iterator[Group]:
     """A container often sees its own group as the root, though /proc names its place outside."""
-    parts = [part for part in path.split("/") if part]
-    for depth in range(len(parts), -1, -1):
-        folder = root.joinpath(*parts[:depth])
+    own = root / path.strip("/")
+    for folder in (own, *own.parents):
         limit, usage, stat = (folder / name for name in names)
-        if limit.is_file() and usage.is_file():
+        if folder.is_relative_to(root) and limit.is_file():
             yield Group(limit, usage, stat, reclaimable)
 
 
 def _left(group: Group) -> int | None:
-    """Bytes up to a group's limit; None where it has none."""
+    """Bytes up to a group's limit; None where it has none (cgroup v1: some 2^63, which is never the least)."""
     try:
         limit, usage = int(_text(group.limit)), int(_text(group.usage))
     except ValueError:  # max, or nothing
-        return None
-    if limit >= UNLIMITED:
         return None
     cached = next((int(v) for k, _, v in map(_field, _text(group.stat).splitlines()) if k == group.reclaimable), 0)
     return max(limit - usage + cached, 0)

@@ -55,8 +55,8 @@ class BackendSelection:
         objective: Any,
         device: torch.device,
         *,
-        n_processes: int = 1,
-        longest: int = 0,
+        n_processes: int,
+        longest: int,
     ) -> BackendSelection:
         """What the configuration asks for, or else the fastest that this model, objective and device support.
 

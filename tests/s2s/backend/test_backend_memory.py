@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -56,6 +57,34 @@ def test_a_group_of_version_1_without_a_limit_has_none(tmp_path: Path) -> None:
     proc, cgroup = machine(tmp_path, 20 * GB, "4:memory:/a")
     put(cgroup / "memory" / "a", "9223372036854771712", 5 * GB, v1=True)
     assert available_memory(proc, cgroup).n_bytes == 20 * GB
+
+
+def test_a_group_whose_page_cache_is_not_known_has_what_its_usage_leaves(tmp_path: Path) -> None:
+    proc, cgroup = machine(tmp_path, 20 * GB, "0::/a:b")
+    put(cgroup / "a:b", str(8 * GB), 3 * GB)
+    (cgroup / "a:b" / "memory.stat").write_text("anon 5\n")
+    assert available_memory(proc, cgroup).n_bytes == 5 * GB
+    (cgroup / "a:b" / "memory.current").unlink()
+    assert available_memory(proc, cgroup) == (20 * GB, "the machine"), "without its usage, the limit says nothing"
+
+
+@pytest.mark.parametrize(
+    ("status", "soft", "expected"),
+    [
+        ("VmSize: 1000 kB\n", 8 * GB, (8 * GB - 1000 * 1024, "ulimit -v")),
+        ("VmSize: 1000 kB\n", 10, (0, "ulimit -v")),
+        ("VmSize: 1000 kB\n", resource.RLIM_INFINITY, (20 * GB, "the machine")),
+        ("", 8 * GB, (20 * GB, "the machine")),
+    ],
+    ids=["left", "beyond it", "no limit", "of unknown use"],
+)
+def test_a_limit_of_address_space_leaves_what_is_not_yet_mapped(
+    status: str, soft: int, expected: tuple[int, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proc, cgroup = machine(tmp_path, 20 * GB, "0::/")
+    (proc / "self" / "status").write_text(status)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, resource.RLIM_INFINITY))
+    assert available_memory(proc, cgroup) == expected
 
 
 def test_a_group_beyond_its_limit_leaves_nothing(tmp_path: Path) -> None:

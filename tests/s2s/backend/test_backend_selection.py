@@ -139,7 +139,7 @@ def compiled_train_step(**train: object) -> TrainStep:
     """With the constant shapes that a GPU would get."""
     torch._dynamo.reset()
     model, config = net(), TrainConfig(tokens=60, compile=True, **train)  # type: ignore[arg-type]
-    backend = BackendSelection.select(config, model, ABLE, CPU, longest=12)
+    backend = BackendSelection.select(config, model, ABLE, CPU, n_processes=1, longest=12)
     backend = dataclasses.replace(backend, packed=Decision(True, ""), max_len=12)
     model.compile(backend="eager", dynamic=False, fullgraph=True)
     loss, optimizer = LabelSmoothed(LabelSmoothedConfig()), torch.optim.SGD(model.parameters())
@@ -208,6 +208,22 @@ def test_each_selection_is_described_in_a_line(backend: BackendSelection, lines:
     assert on_gpu == [lines[0], "eager forward and backward: default", *lines[1:]]
     graph = dataclasses.replace(backend, cuda_graph=Decision(True, "fast"))
     assert list(graph.describe(CUDA))[1] == "a CUDA graph of forward and backward: fast"
+
+
+@pytest.mark.usefixtures("hopper")
+def test_what_does_not_say_that_it_packs_or_can_be_captured_does_not() -> None:
+    plain, config = SimpleNamespace(), TrainConfig(precision="bf16")
+    for model, objective in ((plain, ABLE), (ABLE, plain)):
+        backend = BackendSelection.select(config, model, objective, CUDA, n_processes=1, longest=256)
+        assert backend.packed == Decision(False, "this model or objective supports padded batches only")
+    uncaptured = SimpleNamespace(packs=True)
+    backend = BackendSelection.select(config, ABLE, uncaptured, CUDA, n_processes=1, longest=256)
+    assert backend.cuda_graph == Decision(False, "the objective cannot be captured")
+
+
+def test_any_length_given_makes_shapes_static() -> None:
+    assert not BackendSelection().static_shapes
+    assert BackendSelection(max_len=1).static_shapes
 
 
 @pytest.mark.parametrize(("recompile", "fails"), [("fail", True), ("allow", False)])

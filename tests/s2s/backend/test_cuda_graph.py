@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from s2s.backend.cuda_graph import CUDAGraphCallable, bucket_size, capture
+from s2s.backend.cuda_graph import CUDAGraphCallable, bucket_size, capture, graph_decoding
 from s2s.data.packing import Capacity, pack
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
@@ -97,6 +97,65 @@ def test_a_shape_is_recorded_once() -> None:
     assert len(shapes) == 1
 
 
+def test_each_shape_is_recorded_and_replayed_by_itself() -> None:
+    one, other = (pack(pairs, VOCAB) for pairs in PAIRS[:2])
+    shapes: list[int] = []
+
+    def count_positions(batch: Batch, factor: Tensor) -> Tensor:
+        shapes.append(batch.src.size(-1))
+        return factor * batch.src.size(-1)
+
+    call = CUDAGraphCallable(count_positions, again)
+    for batch in (one, other, one):
+        call.prepare(batch)
+    assert shapes == [12, 5]
+    assert [float(call(batch, torch.tensor(2.0))) for batch in (one, other, one)] == [24, 10, 24]
+
+
+class Recording:
+    """A stand-in for CUDA that notes what is asked of it."""
+
+    def __init__(self, events: list[str], name: str) -> None:
+        self.events, self.name = events, name
+
+    def __enter__(self) -> None:
+        self.events.append(f"enter {self.name}")
+
+    def __exit__(self, *_: object) -> None:
+        self.events.append(f"leave {self.name}")
+
+    def wait_stream(self, other: Recording) -> None:
+        self.events.append(f"{self.name} waits for {other.name}")
+
+    def replay(self) -> None:
+        self.events.append("replay")
+
+
+def test_a_function_is_captured_after_three_runs_beside_the_current_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
+    side, current, graph = (Recording(events, name) for name in ("side", "current", "graph"))
+    monkeypatch.setattr("torch.cuda.Stream", lambda: side)
+    monkeypatch.setattr("torch.cuda.current_stream", lambda: current)
+    monkeypatch.setattr("torch.cuda.CUDAGraph", lambda: graph)
+    monkeypatch.setattr("torch.cuda.stream", lambda stream: stream)
+    monkeypatch.setattr("torch.cuda.graph", lambda graph: graph)
+
+    def run() -> Tensor:
+        events.append("run")
+        return torch.ones(len(events))
+
+    replay, result = capture(run)
+    replay()
+    warm_up = ["side waits for current", "enter side", "run", "run", "run", "leave side", "current waits for side"]
+    assert events == [*warm_up, "enter graph", "run", "leave graph", "replay"]
+    assert len(result) == events.index("enter graph") + 2, "what the captured run returned"
+
+
+def test_without_a_plugin_no_decoding_step_is_captured() -> None:
+    model, _ = setting("cpu", 0.0)
+    assert graph_decoding.reference(model) is False
+
+
 @pytest.mark.parametrize("least", [1, 16])
 def test_a_dimension_takes_the_next_of_four_sizes_for_every_doubling(least: int) -> None:
     sizes = {n << j for j in range(12) for n in (5, 6, 7, 8)} | {1, 2, 3, 4}
@@ -104,3 +163,4 @@ def test_a_dimension_takes_the_next_of_four_sizes_for_every_doubling(least: int)
     for n in range(1, 3000):
         assert bucket_size(n, torch.device("cuda"), least) == next(size for size in allowed if size >= n)
         assert bucket_size(n, torch.device("cpu"), least) == n
+    assert bucket_size(1, torch.device("cuda")) == 1

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from s2s.backend import device
+from s2s.backend.memory import AvailableMemory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,13 +18,15 @@ if TYPE_CHECKING:
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
 
-def test_memory_that_can_still_be_allocated_on_a_gpu_includes_what_torch_has_reserved(
+def test_memory_of_a_gpu_that_can_still_be_allocated_includes_what_torch_has_reserved(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _: 30)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: 10)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (100, 5000))
     assert device.free_memory(CUDA) == 100 + (30 - 10)
+    monkeypatch.setattr(device, "available_memory", lambda: AvailableMemory(77, "the machine"))
+    assert device.free_memory(CPU) == 77
 
 
 def test_the_peak_is_of_the_gpu_where_one_is_used_and_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,4 +60,32 @@ def test_what_is_asked_for_is_taken(wanted: str) -> None:
 
 
 def test_a_gpu_has_its_own() -> None:
-    assert select_matmul("auto", torch.device("cuda")).name == "torch"
+    assert select_matmul("auto", torch.device("cuda")) == ("torch", "cuda's own")
+
+
+@pytest.mark.parametrize(
+    ("has_onednn", "is_intel", "error", "expected"),
+    [
+        (False, False, 0.0, ("torch", "this torch has no oneDNN")),
+        (True, True, 0.0, ("torch", "MKL, the fastest on Intel processors")),
+        (True, False, TOLERANCE, ("onednn", "not an Intel processor; relative error 2e-06")),
+        (True, False, 1.5 * TOLERANCE, ("torch", "oneDNN rounds fp32 products here: relative error 3e-06")),
+    ],
+    ids=["no oneDNN", "Intel", "exact enough", "rounded"],
+)
+def test_each_choice_has_its_reason(
+    has_onednn: bool, is_intel: bool, error: float, expected: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.backends.mkldnn.is_available", lambda: has_onednn)
+    monkeypatch.setattr("s2s.backend.matmul._is_intel", lambda: is_intel)
+    monkeypatch.setattr("s2s.backend.matmul.fp32_error", lambda _: error)
+    assert select_matmul("auto", CPU) == expected
+
+
+@pytest.mark.parametrize("has_mkl", [True, False])
+def test_where_the_system_does_not_say_the_vendor_mkl_is_left_to_torch(
+    has_mkl: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("s2s.backend.matmul.Path", lambda _: tmp_path / "missing")
+    monkeypatch.setattr("torch.backends.mkl.is_available", lambda: has_mkl)
+    assert _is_intel() is has_mkl

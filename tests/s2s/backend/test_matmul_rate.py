@@ -12,15 +12,18 @@ from s2s.backend import device
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CPU = torch.device("cpu")
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+START = 1000.0
+"""What the clock shows at first"""
 
 
 class Products:
     """A machine with its own clock: a product takes operations / rate, and `slow` times as long when it is busy."""
 
     def __init__(self, rate: float, slow: Iterator[float]) -> None:
-        self.rate, self.slow, self.now = rate, slow, 0.0
+        self.rate, self.slow, self.now = rate, slow, START
         self.widths: list[int] = []
+        self.longest = 0.0
 
     def perf_counter(self) -> float:
         return self.now
@@ -29,30 +32,70 @@ class Products:
         self.widths.append(len(a))
         seconds = 2 * len(a) ** 3 / self.rate * next(self.slow, 1.0)
         self.now += seconds
+        self.longest = max(self.longest, seconds)
         return seconds
 
 
-@pytest.mark.parametrize(
-    ("rate", "width"),
-    [(200e9, 2048), (20e9, 1024), (0.5e9, 256)],
-    ids=["fast", "a 2048 wide one takes a second", "without instructions for the type"],
-)
-def test_products_are_as_large_as_time_allows(rate: float, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = Products(rate, iter(()))
+def use(machine: Products, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the place of this one, without memory for its matrices."""
     monkeypatch.setattr(device, "time", machine)
     monkeypatch.setattr(device, "_seconds", machine.seconds)
-    assert device.matmul_rate(CPU, torch.float32) == pytest.approx(rate)
+    monkeypatch.setattr("torch.randn", lambda *shape, device: torch.empty(shape, device="meta"))
+
+
+@pytest.mark.parametrize(
+    ("of", "rate", "widths"),
+    [
+        (CPU, 200e9, [256, 512, 1024, 2048]),
+        (CPU, 1e14, [256, 512, 1024, 2048]),
+        (CUDA, 8e14, [256, 512, 1024, 2048, 4096, 8192]),
+        (CPU, 20e9, [256, 512, 1024]),
+        (CPU, 2 * 256**3 / 0.0625, [256, 512]),
+        (CPU, 2 * 256**3 / 0.0626, [256]),
+        (CPU, 0.5e9, [256]),
+    ],
+    ids=["CPU", "large CPU", "GPU", "2048: a second", "512: half a second", "512: longer", "bf16 without instructions"],
+)
+def test_products_are_as_large_as_time_allows(
+    of: torch.device, rate: float, widths: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is tried for a tenth of a second, and the last measured for half a second after the best."""
+    machine = Products(rate, iter(()))
+    use(machine, monkeypatch)
+    assert device.matmul_rate(of, torch.float32) == pytest.approx(rate)
+    assert list(dict.fromkeys(machine.widths)) == widths
+    assert machine.now - START < 0.1 * len(widths) + 0.5 + 4 * machine.longest
+
+
+@pytest.mark.parametrize("width", [100, 512])
+def test_a_width_that_is_asked_for_is_measured(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Products(200e9, iter(()))
+    use(machine, monkeypatch)
+    assert device.matmul_rate(CPU, torch.float32, width) == pytest.approx(200e9)
     assert machine.widths[-1] == width
-    assert machine.now < 5
 
 
 def test_of_a_busy_machine_the_best_product_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = (1.0 if i % 7 == 6 else 5.0 + i % 3 for i in range(10_000))
     machine = Products(200e9, slow)
-    monkeypatch.setattr(device, "time", machine)
-    monkeypatch.setattr(device, "_seconds", machine.seconds)
+    use(machine, monkeypatch)
     assert device.matmul_rate(CPU, torch.float32) == pytest.approx(200e9)
-    assert machine.now < 5
+    assert machine.now - START < 5
+
+
+def test_a_machine_that_gets_ever_faster_is_measured_for_three_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Products(2.0, (0.97**i for i in range(100)))
+    use(machine, monkeypatch)
+    one = torch.ones(1, 1)
+    assert device._best(one, one) == pytest.approx(0.97**3)
+    assert machine.now - START == pytest.approx(1 + 0.97 + 0.97**2 + 0.97**3), "the first three take 2.9 seconds"
+
+
+def test_a_product_that_is_hardly_faster_does_not_prolong_the_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Products(2.0, (0.3 * 0.985**i for i in range(100)))
+    use(machine, monkeypatch)
+    one = torch.ones(1, 1)
+    assert device._best(one, one) == pytest.approx(0.3 * 0.985**2)
 
 
 def test_a_real_product_has_a_rate() -> None:

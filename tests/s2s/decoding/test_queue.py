@@ -56,3 +56,16 @@ def test_the_history_forgets_what_nobody_can_ask_for() -> None:
     history.drop_before(6)
     assert len(history.steps) == 4
     assert history.backtrace(int(node)) == ([6, 7, 8, 9], [0.0] * 4)
+    history.drop_before(100)
+    assert len(history.steps) == 1, "the newest stay"
+
+
+def test_several_steps_may_be_added_as_one_that_were_numbered_elsewhere() -> None:
+    history = History()
+    first = history.add(torch.tensor([[4]]), torch.tensor([[-1.0]]), torch.tensor([[ROOT]]))
+    history.add_steps(torch.tensor([[5], [6]]), torch.tensor([[-2.0], [-3.0]]), torch.tensor([[int(first)], [1]]))
+    assert history.n_nodes == 3
+    assert history.backtrace(2) == ([4, 5, 6], [-1.0, -2.0, -3.0])
+    last = history.add(torch.tensor([[7]]), torch.tensor([[-4.0]]), torch.tensor([[1]]))
+    assert last.tolist() == [[3]]
+    assert history.backtrace(3) == ([4, 5, 7], [-1.0, -2.0, -4.0])

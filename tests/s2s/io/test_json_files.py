@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from s2s.io.json_files import dump_checked, dump_record, read_checked, read_json, read_record
+from s2s.io import json_files
+from s2s.io.json_files import dump_checked, dump_record, parse_json, read_checked, read_json, read_record
 
 CONTENT = {"name": "ö", "many": [1, 2.5, None], "deep": {"a": {"b": "c"}}}
 
@@ -52,6 +53,53 @@ def test_what_is_no_record_is_a_value_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "r").write_text(text, encoding="latin-1")
     with pytest.raises(ValueError, match=r"."):
         read_record(tmp_path / "r")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[1]", "no record"),
+        ('{"content": [1]}', "no record"),
+        ('{"content": {"a": 1}}', "its checksum does not match"),
+        ('{"content": {"a": 1}, "sha256": "0"}', "its checksum does not match"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+    ids=["list", "content that is a list", "no checksum", "another checksum", "deep"],
+)
+def test_an_error_says_why_it_is_no_record(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "r").write_text(text)
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        read_record(tmp_path / "r")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("[1]", "no object"), ('{"sha256": "0"}', "its checksum does not match")]
+)
+def test_an_error_says_why_an_object_is_not_read(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "r").write_text(text)
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        read_checked(tmp_path / "r")
+
+
+def test_a_file_is_read_up_to_a_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_files, "LARGEST", 1000)
+    (tmp_path / "r").write_text(f'"{"x" * 998}"')
+    assert read_json(tmp_path / "r") == "x" * 998
+    (tmp_path / "r").write_text(f'"{"x" * 999}"')
+    with pytest.raises(ValueError, match="larger than 1,000 bytes"):
+        read_json(tmp_path / "r")
+    with pytest.raises(IsADirectoryError):
+        read_json(tmp_path)
+
+
+def test_numbers_that_json_does_not_have_are_read_as_the_caller_wants() -> None:
+    assert parse_json("[NaN, 1]", parse_constant=str) == ["NaN", 1]
+
+
+def test_records_and_objects_are_readable_by_people() -> None:
+    assert dump_record({"a": 1}).decode().splitlines()[1:3] == [' "content": {', '  "a": 1']
+    assert dump_checked({"a": 1}).splitlines()[:2] == ["{", ' "a": 1,']
+    assert dump_checked({"b": 1, "a": 2}) != dump_checked({"a": 2, "b": 1}), "in the order in which they are given"
 
 
 def test_what_never_ends_or_never_begins_is_not_read(tmp_path: Path) -> None:

@@ -1,0 +1,101 @@
+"""A batch that stays full: who is started when, with how many steps, and which rows they take."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from search_calls import find_queued
+from table_model import JoiningTable, Table
+
+from s2s.decoding import BeamConfig
+from s2s.decoding.beam_search import BeamSearch
+from s2s.decoding.request import SentenceQueue, SourceSentence
+from s2s.decoding.streaming import pad_sources, remaining_rows
+from s2s.task import Vocab
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from s2s.decoding.hypotheses import Beams
+
+VOCAB = Vocab(src=9, tgt=9)
+SENTENCES = [SourceSentence(i, [4 + i, 5, 3]) for i in range(4)]
+CONFIG = BeamConfig(beam=2, max_len_a=0.0, max_len_b=6)
+
+
+class Recording(BeamSearch):
+    """Notes the sentences of every call of `steps`, whether they have just been started, and the steps it may take."""
+
+    def __init__(self, config: BeamConfig) -> None:
+        super().__init__(config)
+        self.calls: list[tuple[list[int], bool, int]] = []
+
+    def steps(self, batch: Beams, most: int) -> Beams:
+        self.calls.append(([one.index for one in batch.sentences], not batch.length.any(), most))
+        return super().steps(batch, most)
+
+
+def test_newcomers_take_one_step_and_a_batch_as_many_as_the_queue_allows() -> None:
+    """So nobody who is under way waits for more than the first step of the others."""
+    search = Recording(CONFIG)
+    found = find_queued(search, JoiningTable(9), SentenceQueue(SENTENCES, 6), VOCAB)
+    assert [len(hypotheses) for hypotheses in found] == [1] * 4
+    started = [(sentences, most) for sentences, is_new, most in search.calls if is_new]
+    assert started == [([0, 1], sys.maxsize), ([2], 1), ([3], 1)]
+    assert {most for _, is_new, most in search.calls if not is_new} == {sys.maxsize}
+
+
+@pytest.mark.parametrize("model", [Table, JoiningTable], ids=["alone", "joining"])
+def test_outputs_do_not_depend_on_who_is_in_the_batch(model: type[Table]) -> None:
+    def outputs(n_tokens: int) -> list[list[Any]]:
+        return find_queued(BeamSearch(CONFIG), model(9), SentenceQueue(SENTENCES, n_tokens), VOCAB, nbest=2)
+
+    assert outputs(1) == outputs(6) == outputs(9) == outputs(100)
+
+
+class Cancelling(SentenceQueue):
+    """Cancels one sentence after so many steps."""
+
+    def __init__(self, n_tokens: int, after: int, index: int) -> None:
+        super().__init__(SENTENCES, n_tokens)
+        self.after, self.index = after, index
+
+    def take_cancelled(self) -> Collection[int]:
+        self.after -= 1
+        return {self.index} if self.after == 0 else ()
+
+
+@pytest.mark.parametrize("after", [1, 2])
+@pytest.mark.parametrize("n_tokens", [3, 100], ids=["alone", "together"])
+def test_a_cancelled_sentence_has_no_result_and_the_others_have_theirs(after: int, n_tokens: int) -> None:
+    search = Recording(CONFIG)
+    found = find_queued(search, JoiningTable(9), Cancelling(n_tokens, after, index=0), VOCAB)
+    whole = find_queued(BeamSearch(CONFIG), JoiningTable(9), SentenceQueue(SENTENCES, 100), VOCAB)
+    assert found == whole[1:]
+    assert {most for _, _, most in search.calls} == {1}, "any step may be the last of one of them"
+    assert sum(0 in sentences for sentences, _, _ in search.calls) == after
+
+
+def test_rows_that_remain_keep_their_places_and_the_last_fill_the_gaps() -> None:
+    for done in itertools.product([False, True], repeat=5):
+        rows = remaining_rows(torch.tensor(done)).tolist()
+        kept = [row for row in range(5) if not done[row]]
+        assert sorted(rows) == kept
+        assert [row for row in kept if row < len(kept)] == [row for place, row in enumerate(rows) if place == row]
+        assert [row for row in rows if row >= len(kept)] == [row for row in kept if row >= len(kept)]
+
+
+@pytest.mark.parametrize(("devices", "widths"), [((), [3, 33]), (("cpu",), [32, 64])], ids=["CPU", "recorded"])
+def test_sources_are_padded_to_the_longest_or_to_a_size_that_recurs(
+    devices: tuple[str, ...], widths: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("s2s.backend.cuda_graph.GRAPH_DEVICES", devices)
+    for longest, width in zip((3, 33), widths, strict=True):
+        sentences = [SourceSentence(0, [7, 3]), SourceSentence(1, [8] * longest)]
+        src, pad = pad_sources(sentences, VOCAB, torch.device("cpu"))
+        assert src.tolist() == [[7, 3, *[0] * (width - 2)], [8] * longest + [0] * (width - longest)]
+        assert pad.tolist() == [[i >= n for i in range(width)] for n in (2, longest)]

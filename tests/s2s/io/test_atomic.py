@@ -1,0 +1,70 @@
+"""Files, links and folders that are replaced in one step."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from s2s.errors import ConfigError
+from s2s.io.atomic import read_link, sha256, temporary, write_file, write_link
+from s2s.io.atomic_folder import replace_folder
+from s2s.io.paths import expand_user
+
+
+@pytest.mark.parametrize("data", ["tëxt\n", b"\x00\xff"], ids=["text", "bytes"])
+def test_a_file_is_replaced_with_the_permissions_of_any_new_file(tmp_path: Path, data: str | bytes) -> None:
+    path, umask = tmp_path / "x", os.umask(0o022)
+    try:
+        path.write_text("something longer that was there")
+        write_file(path, data)
+    finally:
+        os.umask(umask)
+    assert path.read_bytes() == (data.encode() if isinstance(data, str) else data)
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert sha256(path) == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert [file.name for file in tmp_path.iterdir()] == ["x"]
+    assert temporary(path) == tmp_path / ".x.tmp"
+
+
+def no_links(*_: object) -> None:
+    raise OSError("no symlinks here")
+
+
+@pytest.mark.parametrize("has_links", [True, False], ids=["symlinks", "none"])
+def test_a_link_names_its_target_relatively_and_may_be_replaced(
+    has_links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_links:
+        monkeypatch.setattr(os, "symlink", no_links)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    link = folder / "best"
+    assert read_link(link) is None
+    for name in ("one", "two"):
+        write_link(link, folder / "steps" / name)
+        assert read_link(link) == folder / "steps" / name, "whether it exists or not"
+    assert link.is_symlink() is has_links
+    assert [path.name for path in folder.iterdir()] == ["best"]
+    moved = folder.rename(tmp_path / "moved")
+    assert read_link(moved / "best") == moved / "steps" / "two"
+
+
+def test_a_folder_takes_the_place_of_an_older_one(tmp_path: Path) -> None:
+    target = tmp_path / "x"
+    for name in ("one", "two"):
+        built = tmp_path / "built"
+        (built / "deep").mkdir(parents=True)
+        (built / "deep" / name).write_text(name)
+        replace_folder(built, target)
+        assert [str(path.relative_to(target)) for path in sorted(target.rglob("*"))] == ["deep", f"deep/{name}"]
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_a_path_may_begin_with_the_home_of_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    assert expand_user("~/x", "data.prepared") == Path("/home/me/x")
+    with pytest.raises(ConfigError, match=r"data.prepared: ~nobody-here/x: no such user; write the path out"):
+        expand_user("~nobody-here/x", "data.prepared")
