@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -333,3 +333,60 @@ def test_a_signal_during_the_last_validation_stops_the_run(tmp_path: Path, monke
     one.stopped = lambda: Preempted("saved", 75)
     with pytest.raises(Preempted, match="saved"):
         one.validate_average()
+
+
+@pytest.mark.parametrize("restored", [None, TrainerState(step=1200, best_metric="bleu", best=[(1.0, 4)])])
+def test_a_run_goes_on_from_its_newest_checkpoint_or_begins(restored: TrainerState | None) -> None:
+    said, warned, started = list[str](), list[str](), list[int]()
+    log = SimpleNamespace(line=said.append, warn=warned.append, start=started.append)
+    one = trainer(log=log, checkpoints=SimpleNamespace(restore=lambda: restored))
+    fresh = one.state
+    one.resume()
+    assert one.state is (restored or fresh)
+    assert started == [1200 if restored else 0]
+    assert said == (["continuing after update 1,200"] if restored else [])
+    forgotten = "valid.best was bleu and is nll: the best validations so far are forgotten"
+    assert warned == ([forgotten] if restored else [])
+    assert (one.state.best, one.state.best_metric) == ([], "nll")
+
+
+def test_batches_come_from_where_the_run_stands_until_it_is_over() -> None:
+    one = trainer(data_loader=SimpleNamespace(iterate=lambda state, is_over: (state, is_over())))
+    assert one.batches() == (one.state, False)
+
+
+def test_a_training_is_resumed_updated_saved_and_finished() -> None:
+    """What a signal may have skipped after the update of the checkpoint comes before the first update."""
+    notes = Notes(finish={"steps": 2})
+    checkpoints = SimpleNamespace(save="whole", finish_save=lambda: None)
+    one = trainer(checkpoints=checkpoints, hook=SimpleNamespace(s2s_observe=lambda trainer: []), log=nullcontext())
+    for name in ("resume", "validate_and_save", "wait_for_save", "finish"):
+        setattr(one, name, getattr(notes, name))
+    one.batches = lambda: iter(["a", "b"])
+    one.update, one.save = notes.called.append, notes.called.append
+    stop: Any = SimpleNamespace(deferred=nullcontext)
+    assert one.train(stop) == {"steps": 2}
+    assert one.stop is stop
+    each = ["a", "validate_and_save", "b", "validate_and_save"]
+    assert notes.called == ["resume", "validate_and_save", *each, "whole", "wait_for_save", "finish"]
+
+
+def test_a_trainer_measures_no_peak_unless_it_is_given_one(tmp_path: Path) -> None:
+    parts: Any = SimpleNamespace(world="world", ema="ema")
+    one = Trainer(Config(), tmp_path, parts, parts, parts, parts, parts, parts)
+    assert (one.peak_flops, one.facts, one.state, one.ema, one.world) == (0.0, (), TrainerState(), "ema", "world")
+
+
+def test_weights_are_whole_on_every_rank_while_they_are_validated() -> None:
+    within = list[str]()
+
+    @contextmanager
+    def unsharded(model: str) -> Iterator[None]:
+        within.append(model)
+        yield
+        within.clear()
+
+    parts = SimpleNamespace(strategy=SimpleNamespace(unsharded=unsharded), model="the model")
+    one = trainer(train_step=parts, stop="stop", validation=lambda stop: [stop, *within])
+    assert one.run_validation() == ["stop", "the model"]
+    assert within == []
