@@ -97,3 +97,16 @@ def test_a_configuration_is_printed_as_a_plugin_completes_it(completed: str | No
     plugins: Any = SimpleNamespace(hook=SimpleNamespace(s2s_configure=lambda composed, plugins, world: completed))
     composed: Any = "as given"
     assert command._shown(composed, plugins) == (completed or "as given")
+
+
+@pytest.mark.parametrize(("argv", "arguments"), [(["a", "b"], ["a", "b"]), (None, ["c", "d"])])
+def test_the_arguments_are_those_of_the_call_or_of_the_process(
+    monkeypatch: pytest.MonkeyPatch, argv: list[str] | None, arguments: list[str]
+) -> None:
+    """They go to the configuration, and on to processes that a plugin starts."""
+    calls = list[Any]()
+    monkeypatch.setattr("sys.argv", ["s2s-train", "c", "d"])
+    monkeypatch.setattr(command, "train_or_launch", lambda *of: calls.append(of) or 5)
+    monkeypatch.setattr(command, "run_command", lambda schema, main, given, shown: (given, main(schema, 1, 2)))
+    assert command.main(argv) == (arguments, 5)
+    assert calls == [(Config, 1, 2, arguments)]
