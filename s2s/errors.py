@@ -72,7 +72,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     " Did you mean 'transformer'?"
     """
     choices = sorted(known)
-    near = difflib.get_close_matches(name, choices, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(name, choices)
     if near:
         return f" Did you mean '{near[0]}'?"
     if not choices:

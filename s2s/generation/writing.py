@@ -90,7 +90,7 @@ def _joined_alignment(src: str, parts: Sequence[str], candidates: Sequence[Candi
     joined, at, n_tgt = [], 0, 0
     for part, candidate in zip(parts, candidates, strict=True):
         at = max(src.find(part, at), at)
-        within_word = at > 0 and not src[at - 1].isspace()
+        within_word = at > 0 and not (src[at - 1].isspace() or part[:1].isspace())
         first = len(src[:at].split()) - within_word
         joined += [(first + i, n_tgt + j) for i, j in candidate.align]
         at, n_tgt = at + len(part), n_tgt + len(candidate.hyp.split())

@@ -118,14 +118,15 @@ class RunDirectory:
         if not self.is_main:
             return
         new = tokenizer.identity(source)
-        old = tokenizer.recorded(self.tokenizer) or self._read_env().get("tokenizer")
+        written = tokenizer.recorded(self.tokenizer)
+        old = written or self._read_env().get("tokenizer")
         if self.is_resumed and old is not None and old != new:
             raise CheckpointError(
                 f"{self.path} was trained with the tokeniser {old[:12]}, and the one of the data, {source}, "
                 f"is {new[:12]}: give the data of before, or another run=…"
             )
         try:
-            if old != new or tokenizer.identity(self.tokenizer) != new:
+            if written != new or tokenizer.identity(self.tokenizer) != new:
                 tokenizer.copy_tokenizer(source, self.tokenizer)
             self._write_json("env.json", {**self._read_env(), "tokenizer": new})
         except OSError as error:

@@ -76,7 +76,7 @@ def _refuse_long_sentences(model: Seq2Seq, config: Config, prepared: Prepared) -
             f"data.max_len={limit}, or a model that takes more"
         )
     for corpus in prepared.valid:
-        longest = max((int(n.max(initial=0)) for n in corpus.lengths(np.arange(len(corpus)))), default=0) + 1
+        longest = max(int(n.max(initial=0)) for n in corpus.lengths(np.arange(len(corpus)))) + 1
         if longest > limit:
             raise DataError(
                 f"a sentence of the development set has {longest} tokens, but arch={config.arch.name} takes at most "

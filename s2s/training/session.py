@@ -42,7 +42,8 @@ def train_in(composed: ComposedConfig[Config], plugins: Plugins, world: World, s
         warnings = run.begin(composed, plugins, world)
         with Log(path, config.log, config.train.steps, screen, world.rank) as log:
             if world.any_true(world.is_main and is_finished(before, config)):
-                run.status(**before)
+                if world.is_main:
+                    run.status(**before)
                 option = "valid.patience" if before.get("stopped_early") else "train.steps"
                 log.line(f"{path} is finished after {before.get('steps', 0):,} updates; raise {option} to go on")
                 return 0

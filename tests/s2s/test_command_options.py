@@ -101,6 +101,8 @@ def test_a_section_has_further_options_too() -> None:
     whole = with_added(Command, [Deeper])
     assert whole().section == with_added(Section, [Deeper])(width=1, depth=3)
     assert isinstance(whole().section, Deeper)
+    with pytest.raises(TypeError, match="positional"):
+        whole(Section())
 
 
 def test_nothing_added_leaves_the_command_as_it_is() -> None:

@@ -1,4 +1,4 @@
-"""The contract's own parts: trees of tensors, states, and batches."""
+"""The contract's own parts: trees of tensors, states, and what a model does that overrides nothing."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from s2s.batch import make_batch
-from s2s.model import Memory, State
-from s2s.task import Vocab
+from s2s.model import Memory, Seq2Seq, State, evaluating
 from s2s.tensors import map_tensors
 
 Pair = namedtuple("Pair", "a b")
@@ -59,19 +57,81 @@ def test_memory_of_a_plugin_keeps_its_own_fields() -> None:
     assert memory.hidden.shape == (1, 2, 4)
 
 
-def test_a_batch_pads_and_shifts() -> None:
-    vocab = Vocab(src=20, tgt=20, pad=0, bos=2, eos=3)
-    batch = make_batch([([5, 6], [7]), ([], [8, 9, 10])], vocab)
-    assert batch.src.tolist() == [[5, 6, 3], [3, 0, 0]]
-    assert batch.src_pad.tolist() == [[False, False, False], [False, True, True]]
-    assert batch.tgt_in.tolist() == [[2, 7, 0, 0], [2, 8, 9, 10]]
-    assert batch.tgt_out.tolist() == [[7, 3, 0, 0], [8, 9, 10, 3]]
-    assert batch.tgt_pad.tolist() == [[False, False, True, True], [False] * 4]
-    assert (batch.n_tokens, batch.n_src_tokens) == (6, 4)
+class Sum(Seq2Seq):
+    """Logits are the sums of the source and of the prefix."""
+
+    def encode(self, src: Tensor, pad: Tensor) -> Memory:
+        return Memory(src.masked_fill(pad, 0).float(), pad)
+
+    def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
+        total = memory.hidden.sum(1)[:, None] + tgt.cumsum(1)
+        return torch.stack([total, -total], dim=-1)
 
 
-def test_a_batch_moves_whole() -> None:
-    batch = make_batch([([5], [6])], Vocab(src=9, tgt=9)).to(torch.device("meta"))
-    tensors = (batch.src, batch.src_pad, batch.tgt_in, batch.tgt_out, batch.tgt_pad)
-    assert all(t.device.type == "meta" for t in tensors)
-    assert batch.n_tokens == 2
+def test_a_model_and_its_state_promise_nothing_that_they_do_not_declare() -> None:
+    model = Sum()
+    assert (model.packs, model.returns_log_probs, model.ignores_labels, model.max_len) == (False, False, False, None)
+    assert (State.joins, State.captures) == (False, False)
+    assert model.forward_operations([1], [1]) is None
+    assert model.vocab_rows() is None
+    assert model.attention_maps(torch.ones(1, 2), torch.zeros(1, 2).bool(), torch.ones(1, 1)) == []
+    state = State(torch.ones(1), torch.ones(1, 1))
+    assert state.prepare_capture() is state
+    assert state.at_capacity(4) is state
+    assert state.after_step(4) is state
+    assert state.after_step(4, n_steps=3) is state
+    assert state.clear_rows(0) is None  # type: ignore[func-returns-value]
+
+
+def test_buffers_are_both_halves_of_a_state_and_can_be_replaced() -> None:
+    state = State([torch.ones(1)], torch.zeros(1, 1))
+    assert state.buffers() == (state.sentence, state.hypothesis)
+    assert state.with_buffers(("a", "b")) == State("a", "b")
+
+
+def test_steps_by_default_decode_the_whole_prefix_of_every_hypothesis() -> None:
+    model = Sum()
+    src = torch.tensor([[5, 6, 3], [7, 3, 0]])
+    memory = model.encode(src, src == 0)
+    state = model.start(memory)
+    assert state.hypothesis.shape == (2, 1, 0)
+    logits, state = model.step(torch.tensor([[2], [2]]), state)
+    assert logits.tolist() == [[[16, -16]], [[12, -12]]]
+    state = state.reorder(torch.tensor([[0, 0, 0], [0, 0, 0]]))
+    logits, state = model.step(torch.tensor([[1, 2, 3], [4, 5, 6]]), state)
+    assert logits[..., 0].tolist() == [[17, 18, 19], [16, 17, 18]]
+    assert state.hypothesis[1].tolist() == [[2, 4], [2, 5], [2, 6]]
+    whole = model.project(model(src, src == 0, torch.tensor([[2, 1], [2, 4]])))
+    assert torch.equal(whole[:, -1], logits[:, 0])
+
+
+def test_sentences_join_with_zeros_where_their_outputs_are_shorter() -> None:
+    one, two = State(torch.tensor([[1]]), torch.ones(1, 2, 1)), State(torch.tensor([[2]]), torch.ones(1, 2, 2))
+    joined = one.join(two)
+    assert joined.sentence.tolist() == [[1], [2]]
+    assert joined.hypothesis.tolist() == [[[1, 0], [1, 0]], [[1, 1], [1, 1]]]
+
+
+def test_attention_that_a_model_gives_is_one_head_of_its_maps() -> None:
+    weights = torch.rand(2, 3, 4)
+
+    class Attending(Sum):
+        def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor:
+            return weights
+
+    (found,) = Attending().attention_maps(torch.ones(2, 4), torch.zeros(2, 4).bool(), torch.ones(2, 3))
+    assert found[:4] == ("cross", 0, "tgt", "src")
+    assert torch.equal(found.weights, weights.unsqueeze(1))
+
+
+def test_modules_come_back_in_the_modes_in_which_they_were() -> None:
+    model = nn.Sequential(nn.Dropout(), nn.Dropout().eval())
+
+    def fail() -> None:
+        with evaluating(model):
+            assert not any(module.training for module in model.modules())
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert [module.training for module in model.modules()] == [True, True, False]

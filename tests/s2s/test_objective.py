@@ -9,11 +9,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from s2s.batch import make_batch
 from s2s.config import TrainConfig
 from s2s.distributed import World
 from s2s.errors import PluginError
 from s2s.model import Memory, Seq2Seq
-from s2s.objective import Mean, Objective, Sums, rows_without_eos
+from s2s.objective import Auxiliary, Mean, Objective, Sums, WithAuxiliary, rows_without_eos
 from s2s.task import Vocab
 from s2s.training.build import refuse_taken_names
 from s2s.training.train_step import TrainStep
@@ -104,3 +105,47 @@ def test_rows_come_without_eos_and_padding() -> None:
     batch = train_step(Lengths())._batch(PAIRS)
     assert rows_without_eos(batch.src, batch.src_pad) == [src for src, _ in PAIRS]
     assert rows_without_eos(batch.tgt_out, batch.tgt_pad) == [tgt for _, tgt in PAIRS]
+
+
+def test_an_objective_promises_nothing_that_it_does_not_declare() -> None:
+    assert (Objective.packs, Objective.cuda_graph, Objective.extras, Objective.valid_extras) == (False, False, (), None)
+
+
+def test_sums_are_stacked_in_the_order_of_their_names_with_the_normaliser_where_there_is_no_count() -> None:
+    loss = torch.tensor(2.0, requires_grad=True)
+    sums = Sums(loss, 4, {"b": torch.tensor(3.0), "a": Mean(torch.tensor(5.0), 6)})
+    stacked = sums.stack(("a", "b"))
+    assert stacked.tolist() == [2, 4, 5, 6, 3, 4]
+    assert (stacked.dtype, stacked.requires_grad) == (torch.float64, False)
+
+
+class Recording(Weight):
+    """A model with a loss of its own, such as that of a mixture of experts."""
+
+    auxiliary = ("balance",)
+    recorded = False
+
+    def record_auxiliary(self) -> None:
+        self.recorded = True
+
+    def take_auxiliary(self) -> Auxiliary:
+        assert self.recorded
+        self.recorded = False
+        return Auxiliary(torch.tensor(0.5), {"balance": Mean(7.0, 2.0)})
+
+
+@pytest.mark.parametrize(("declared", "expected"), [(None, ("src", "tokens_a_sentence")), (("src",), ("src",))])
+def test_a_models_own_loss_is_added_to_the_objective_and_left_out_of_validation(
+    declared: tuple[str, ...] | None, expected: tuple[str, ...]
+) -> None:
+    own, model = Lengths(), Recording()
+    own.valid_extras, own.packs = declared, True
+    both = WithAuxiliary(own, model)
+    assert (both.extras, both.valid_extras) == (("src", "tokens_a_sentence", "balance"), expected)
+    assert both.packs
+    batch = make_batch(PAIRS, VOCAB)
+    alone, sums = own(model, batch), both(model, batch)
+    assert sums.loss.item() == alone.loss.item() + 0.5
+    assert sums.normaliser == alone.normaliser
+    assert sums.extras == {**alone.extras, "balance": Mean(7.0, 2.0)}
+    assert not model.recorded

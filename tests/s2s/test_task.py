@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from capitals import WithoutFiles
@@ -72,3 +72,9 @@ def test_a_vocabulary_has_four_special_ids_and_no_more_than_it_is_given() -> Non
     vocab = Vocab(src=9, tgt=8)
     assert (vocab.pad, vocab.unk, vocab.bos, vocab.eos) == (0, 1, 2, 3)
     assert (vocab.joint, vocab.tags, list(vocab.labels), list(vocab.tag_ids)) == (False, 0, [], [])
+
+
+def test_vocabularies_are_equal_whatever_guides_them() -> None:
+    guide: Any = object()
+    assert Vocab(src=9, tgt=8, guide=guide) == Vocab(src=9, tgt=8) != Vocab(src=9, tgt=9)
+    assert "guide" not in repr(Vocab(src=9, tgt=8, guide=guide))

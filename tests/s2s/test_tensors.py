@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -59,3 +60,8 @@ def test_every_dimension_but_the_first_is_padded_at_its_end() -> None:
     expected = torch.zeros(2, 2, 4, 3)
     expected[0, :2, :1], expected[1, :1, :4] = 1, 1
     assert torch.equal(joined, expected)
+
+
+def test_tensors_of_other_numbers_of_dimensions_are_not_joined() -> None:
+    with pytest.raises(ValueError, match="argument"):
+        join_tensors(torch.ones(1, 2), torch.ones(1, 2, 3))

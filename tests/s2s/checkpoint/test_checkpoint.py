@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import stat
 import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -82,6 +83,29 @@ def test_equal_contents_give_equal_bytes(tmp_path: Path) -> None:
     one, two = (checkpoint.save(tmp_path, name, tied, {"step": 1}) for name in ("one", "two"))
     for name in ("model.safetensors", "state.json", "MANIFEST.json"):
         assert (one / name).read_bytes() == (two / name).read_bytes()
+
+
+def test_the_order_of_tied_names_changes_nothing(tmp_path: Path) -> None:
+    weight = torch.randn(3)
+    one, two = (
+        checkpoint.save(tmp_path, names, {"model": dict.fromkeys(names, weight)}, {}) for names in ("abc", "acb")
+    )
+    assert (one / "model.safetensors").read_bytes() == (two / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize(("needed", "free", "suffices"), [(0, 0, True), (1000, 2000, True), (1000, 1999, False)])
+def test_twice_the_size_of_a_checkpoint_must_be_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, needed: int, free: int, suffices: bool
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=free))
+    if suffices:
+        checkpoint.check_space(tmp_path / "new", needed)
+    else:
+        with pytest.raises(
+            CheckpointError, match="a checkpoint needs 2 x 1,000 bytes of free space, and there are 1,9"
+        ):
+            checkpoint.check_space(tmp_path / "new", needed)
+    assert names(tmp_path / "new") == []
 
 
 def test_the_newest_is_the_one_with_the_highest_step_whatever_the_clock_says(tmp_path: Path) -> None:

@@ -138,6 +138,33 @@ def test_what_fits_its_weights_is_built_and_nothing_is_limited_afterwards() -> N
         nn.Linear(1, 1)
 
 
+@pytest.mark.parametrize(
+    ("n_parameters", "n_elements", "fits"),
+    [(108, 0, True), (109, 0, False), (1, 4 * 5 + 2**20, True), (1, 21 + 2**20, False)],
+)
+def test_four_times_as_much_is_let_pass_and_a_little_more(n_parameters: int, n_elements: int, fits: bool) -> None:
+    """Of two tensors of 5 elements in all: 4 * 2 + 100 parameters, and 4 * 5 + 2^20 elements."""
+    module, sizes = nn.Module(), [n_elements, *([0] * (n_parameters - 1))]
+    weights = {"a": torch.zeros(2), "b": torch.zeros(3)}
+    with size_limit(weights, Path("x")), nullcontext() if fits else pytest.raises(CheckpointError, match="four times"):
+        for i, size in enumerate(sizes):
+            module.register_parameter(f"p{i}", nn.Parameter(torch.empty(size, device="meta")))
+
+
+@pytest.mark.parametrize(
+    ("n", "words"),
+    [
+        (3, "'a' is not here; 'b' is not here; 'c' is not here. It belongs"),
+        (4, "'a' is not here; 'b' is not here; 'c' is not here; and 1 more. It belongs"),
+        (5, "'c' is not here; and 2 more. It belongs"),
+    ],
+)
+def test_the_first_three_differences_are_named_and_the_others_counted(n: int, words: str, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError) as caught:
+        checkpoint.load_weights(nn.Module(), dict.fromkeys("abcde"[:n], torch.zeros(1)), tmp_path)
+    assert words in str(caught.value)
+
+
 def test_a_checkpoint_without_a_model_has_no_weights_to_give(tmp_path: Path) -> None:
     checkpoint.save(tmp_path, "step-000001", {"optim": {"0.exp_avg": torch.zeros(3)}}, {"step": 1})
     found = checkpoint.load(tmp_path / "step-000001")

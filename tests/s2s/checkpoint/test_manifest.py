@@ -77,3 +77,14 @@ def test_a_manifest_has_one_rendering_and_names_the_state(folder: Path) -> None:
     manifest.unlink()
     with pytest.raises(CheckpointError, match=r"is no complete checkpoint: it has no MANIFEST\.json"):
         groups(folder)
+
+
+def test_a_manifest_of_an_earlier_version_is_still_read(tmp_path: Path) -> None:
+    """As version 0.1 wrote it; the hash is that of `{}`."""
+    (tmp_path / "state.json").write_text("{}")
+    sha256 = "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
+    text = f'{{\n "state.json": {{\n  "size": 2,\n  "sha256": "{sha256}"\n }}\n}}'
+    (tmp_path / "MANIFEST.json").write_text(text)
+    verify(tmp_path)
+    write_manifest(tmp_path, ["state.json"])
+    assert (tmp_path / "MANIFEST.json").read_text() == text

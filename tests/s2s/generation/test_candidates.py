@@ -14,6 +14,7 @@ def test_counts_are_said_where_there_are_any_and_speed_is_per_second() -> None:
         "10 inputs, 1 empty, 2 in parts, 3 cut, 4,000 without any output, 6 repaired in 4.0 s: "
         "2.5 sentences/s, 1 tokens/s"
     )
+    assert "4.0 sentences/s" in Counts(inputs=2).describe({}, 0.5)
     assert Counts().describe({}, 0.0) == "0 inputs in 0.0 s: 0.0 sentences/s, 0 tokens/s"
 
 

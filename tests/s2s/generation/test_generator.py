@@ -83,6 +83,10 @@ def test_words_are_counted_where_tokens_are_their_parts(model: Copy) -> None:
     task.vocab = replace(task.vocab, word_begins=[i in (4, task.vocab.eos) for i in range(30)])
     list(generator(model, task, tokens=8)(["abc"] * 4))
     assert model.batches == [4], "of two words each"
+    model.batches.clear()
+    task.vocab = replace(task.vocab, word_begins=[False] * 30)
+    list(generator(model, task, tokens=1)(["abc"] * 4))
+    assert model.batches == [4], "parts of a single word, where none begins"
 
 
 @pytest.mark.parametrize("line", ["", " ", "\t \u3000"])
@@ -174,7 +178,9 @@ def test_an_input_without_any_possible_output_is_counted_and_stops_nothing(
     assert [(o.hyp, len(o.nbest)) for o in found] == [("AB", 2), ("", 1), ("A", 2), ("", 1)]
     assert found[1].score == -math.inf
     assert generate.counts.unanswered == 2
-    assert len(caplog.records) == 1
+    (record,) = caplog.records
+    assert record.getMessage().startswith("no output within the length limit")
+    assert "for 'cd': the task's constraint" in record.getMessage()
 
 
 def test_counts_add_up(model: Copy) -> None:
@@ -207,6 +213,13 @@ def test_how_many_symbols_there_are_at_once_follows_the_device_unless_it_is_said
     assert generator(model, tokens=7).config.tokens == 7
     elsewhere = Generator(model, Capitals(), BeamSearch(BeamConfig()), "meta", GenerateConfig())
     assert elsewhere.config.tokens == 4000
+
+
+def test_options_of_plugins_are_at_their_defaults_where_none_are_given(model: Copy) -> None:
+    alone = Generator(model, Capitals(), BeamSearch(BeamConfig()), "cpu")
+    assert type(alone.config) is GenerateConfig
+    among_plugins = Generator(model, Capitals(), BeamSearch(BeamConfig()), "cpu", plugins=shipped())
+    assert among_plugins.config == generate_config(tokens=1000)
 
 
 @pytest.mark.parametrize("option", ["nbest", "buffer_size", "max_source"])

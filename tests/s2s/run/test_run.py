@@ -19,7 +19,7 @@ from s2s.compose import compose
 from s2s.config import Config
 from s2s.distributed import World
 from s2s.errors import CheckpointError, ConfigError
-from s2s.run import RunDirectory, find_run, load_run, run_path
+from s2s.run import RunDirectory, find_run, load_run, run_path, tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -348,3 +348,81 @@ def test_what_a_failed_start_removes_is_its_own_new_folder(before: str, plugins:
         assert path.exists()
         run.discard()
     assert path.exists() == (before != "nothing")
+
+
+def test_files_of_plugins_are_written_and_removed_by_the_first_rank() -> None:
+    path = Path("x")
+    path.mkdir()
+    (path / "old").write_text("")
+    RunDirectory(path).keep_files({"new": b"1", "old": None, "never there": None})
+    assert {file.name: file.read_bytes() for file in path.iterdir()} == {"new": b"1"}
+    RunDirectory(path, is_main=False).keep_files({"new": None, "other": b"2"})
+    assert [file.name for file in path.iterdir()] == ["new"]
+
+
+def test_a_run_knows_its_newest_checkpoint(plugins: Plugins) -> None:
+    run = RunDirectory(run_path("x"))
+    assert (run.is_new, run.is_resumed, run.saved_step) == (True, False, 0)
+    make_run(run_path("x"), plugins, [3, 12])
+    run = RunDirectory(run_path("x"))
+    assert (run.is_new, run.is_resumed, run.saved_step) == (False, True, 12)
+
+
+def test_a_folder_that_is_not_locked_is_not_removed() -> None:
+    run = RunDirectory(run_path("x"))
+    run_path("x").mkdir(parents=True)
+    run.discard()
+    assert run_path("x").exists()
+
+
+def test_a_tokenizer_is_copied_where_it_is_another_one_or_damaged(
+    plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(run_path("x"), plugins, [])
+    copied, copy = list[str](), tokenizer.copy_tokenizer
+    monkeypatch.setattr(tokenizer, "copy_tokenizer", lambda *of: copied.append(of[0].name) or copy(*of))
+    run, source = RunDirectory(run_path("x")), Path("runs/prepared-tokenizer")
+    run.keep_tokenizer(source)
+    assert copied == []
+    (run.tokenizer / "letters.txt").write_text("?")
+    run.keep_tokenizer(source)
+    assert copied == ["prepared-tokenizer"]
+    Path("other").mkdir()
+    Path("other/letters.txt").write_text("cba")
+    run.keep_tokenizer(Path("other"))  # there is no checkpoint yet
+    assert copied == ["prepared-tokenizer", "other"]
+    assert read(run_path("x") / "env.json")["tokenizer"] == tokenizer.identity(Path("other"))
+
+
+def test_a_tokenizer_whose_copy_is_lost_is_known_from_the_environment(plugins: Plugins) -> None:
+    make_run(run_path("x"), plugins, [1])
+    run = RunDirectory(run_path("x"))
+    (run.tokenizer / "MANIFEST.json").unlink()
+    Path("other").mkdir()
+    Path("other/letters.txt").write_text("cba")
+    with pytest.raises(CheckpointError, match="was trained with the tokeniser"):
+        run.keep_tokenizer(Path("other"))
+    run.keep_tokenizer(Path("runs/prepared-tokenizer"))
+    assert tokenizer.recorded(run.tokenizer) == tokenizer.identity(Path("runs/prepared-tokenizer"))
+
+
+def test_other_ranks_keep_nothing(tmp_path: Path) -> None:
+    other = RunDirectory(tmp_path / "x", is_main=False)
+    assert other.__enter__() is other
+    other.keep_data("a", tmp_path)
+    other.status("done")
+    other.announce()
+    other.keep_tokenizer(tmp_path / "nowhere")
+    assert not (tmp_path / "x").exists()
+
+
+def test_of_many_files_in_the_way_the_first_are_named(plugins: Plugins, tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    for name in ("config.yaml", "env.json", "status.json"):
+        (folder / name).write_text("")
+    with pytest.raises(CheckpointError, match=r"holds config\.yaml, env\.json, status\.json, which a run"):
+        begin(folder, plugins)
+    (folder / "best").symlink_to("nowhere")
+    with pytest.raises(CheckpointError, match=r"holds config\.yaml, env\.json, status\.json, …, which a run would"):
+        begin(folder, plugins)

@@ -176,3 +176,44 @@ def test_a_run_is_loaded_without_the_record_of_its_environment(content: bytes | 
     (path / "tokenizer/letters.txt").write_text("cba")
     with pytest.raises(CheckpointError, match="is not the tokeniser that the model was trained with"):
         load_run(path, "last", plugins, CPU)
+
+
+def test_a_run_without_a_checkpoint_has_nothing_to_load(plugins: Plugins) -> None:
+    make_run(run_path("x"), plugins, [])
+    with pytest.raises(CheckpointError) as caught:
+        load_run(run_path("x"), "auto", plugins, CPU)
+    assert str(caught.value) == "run runs/x has no valid checkpoint for checkpoint=auto: none was saved yet"
+
+
+def test_a_run_without_a_tokenizer_is_not_loaded(plugins: Plugins) -> None:
+    make_run(run_path("x"), plugins, [1])
+    shutil.rmtree(run_path("x") / "tokenizer")
+    with pytest.raises(CheckpointError, match=r"^run runs/x cannot be loaded: it has no tokeniser in runs/x/tok"):
+        load_run(run_path("x"), "auto", plugins, CPU)
+
+
+def test_the_average_stands_for_a_best_checkpoint_that_is_gone(
+    plugins: Plugins, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = run_path("x")
+    make_run(path, plugins, [1, 2], trainer={"best": [[-1.0, 7]]})
+    shutil.copytree(path / "checkpoints/step-000002", path / "checkpoints/average")
+    assert load_run(path, "auto", plugins, CPU).checkpoint_path.name == "average"
+    assert load_run(path, "last", plugins, CPU).checkpoint_path.name == "step-000002"
+    assert not caplog.records
+    shutil.rmtree(path / "checkpoints/average")
+    load_run(path, "auto", plugins, CPU)
+    assert "best leads nowhere; it was step-000007" in caplog.text
+    caplog.clear()
+    (path / "checkpoints/step-000002/state.json").unlink()
+    load_run(path, "auto", plugins, CPU)
+    assert "it was step-000007" not in caplog.text, "the newest cannot be asked"
+
+
+def test_of_what_a_damaged_run_was_trained_with_nothing_is_guessed(plugins: Plugins) -> None:
+    make_run(run_path("x"), plugins, [1])
+    (run_path("x") / "env.json").unlink()
+    with pytest.raises(CheckpointError) as caught:
+        load_run(run_path("x"), "auto", load_plugins(), CPU)
+    assert "it was trained with" not in str(caught.value)
+    assert "install them" not in str(caught.value)

@@ -10,8 +10,9 @@ import re
 import signal
 import threading
 import time
-from contextlib import suppress
-from typing import TYPE_CHECKING
+from contextlib import nullcontext, suppress
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from children import in_child
@@ -155,6 +156,68 @@ def test_a_second_signal_within_a_second_is_the_first_and_a_later_one_ends_at_on
     assert done == [signal.SIGINT]
     assert "asked twice" in str(stopped)
     assert stopped.exit_code == 130
+
+
+@pytest.mark.parametrize(("seconds", "heard"), [(0.99, False), (1.0, True)])
+def test_a_signal_is_a_second_one_a_second_after_the_first(
+    seconds: float, heard: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop, looks = StopSignal(), iter([50.0, 50.0 + seconds])
+    monkeypatch.setattr(signals, "time", SimpleNamespace(monotonic=lambda: next(looks)))
+    stop.mode = "defer"
+    stop._handle(signal.SIGTERM, None)
+    with pytest.raises(Stopped, match="asked twice") if heard else nullcontext():
+        stop._handle(signal.SIGTERM, None)
+    assert stop.received is signal.SIGTERM
+
+
+@pytest.mark.parametrize(("received", "name", "code"), [(None, "TERM", 75), (signal.SIGINT, "INT", 130)])
+def test_a_rank_that_another_one_stops_says_what_would_have_stopped_it(
+    received: signal.Signals | None, name: str, code: int
+) -> None:
+    stop = StopSignal()
+    stop.received = received
+    error = stop.error(1234)
+    assert str(error) == f"stopped by SIG{name} after update 1,234, saved; the same command continues"
+    assert error.exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("numbers", "handled", "mode", "codes"),
+    [
+        ([signal.SIGTERM], False, "exit", [75]),
+        ([signal.SIGINT], False, "exit", [130]),
+        ([signal.SIGTERM], True, "exit", []),
+        ([signal.SIGTERM], False, "defer", []),
+        ([signal.SIGWINCH], False, "exit", []),
+        ([signal.SIGWINCH, signal.SIGTERM], False, "exit", [75]),
+    ],
+    ids=str,
+)
+def test_only_what_is_not_handled_and_loses_nothing_ends_the_process_for_want_of_a_handler(
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    numbers: list[signal.Signals],
+    handled: bool,
+    mode: Any,
+    codes: list[int],
+) -> None:
+    """What Python's handler would have seen comes through a pipe, and 0 at the end."""
+    ended, (reading, writing) = list[int](), os.pipe()
+    monkeypatch.setattr(signals, "GRACE", 0.01)
+    monkeypatch.setattr(signals.os, "_exit", ended.append)
+    stop = StopSignal()
+    stop.mode = mode
+    if handled:
+        stop.handled.set()
+    os.write(writing, bytes([*numbers, 0]))
+    os.close(writing)
+    watcher = threading.Thread(target=stop._watch, args=(reading,))
+    watcher.start()
+    watcher.join()
+    os.close(reading)
+    assert ended == codes
+    assert capfd.readouterr().err.count("s2s-train: stopped by") == len(codes)
 
 
 def test_signals_do_afterwards_what_they_did_before() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,11 +19,12 @@ from s2s.generation.generator import Generator
 from s2s.metrics import Metric, Score
 from s2s.objective import Mean, Objective, Sums
 from s2s.task import Example
+from s2s.training import validation as validating
 from s2s.training.signals import StopSignal
 from s2s.training.validation import Validation, check_best, dev_examples
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from s2s.model import Seq2Seq
@@ -190,3 +192,100 @@ def test_the_first_sentences_are_decoded_and_none_where_nothing_is_scored(valida
         assert len(dev_examples(judged, config)) == expected
     config.valid.score = False
     assert dev_examples(judged, config) == []
+
+
+@pytest.mark.parametrize(
+    ("patience", "of", "option"),
+    [(2, "last", "valid.patience=2"), (0, "best", "train.average_of=best"), (2, "best", "valid.patience=2")],
+)
+def test_what_needs_a_development_set_says_so(validation: Validation, patience: int, of: Any, option: str) -> None:
+    validation.config.valid.patience, validation.config.train.average_of = patience, of
+    assert replace(validation), "there is one"
+    with pytest.raises(ConfigError, match=rf"^{option} needs a development set, and task=letters has none$"):
+        replace(validation, corpora=[])
+
+
+def test_without_a_development_set_there_is_nothing_to_validate(validation: Validation) -> None:
+    assert bool(validation) is True
+    assert bool(replace(validation, corpora=[])) is False
+
+
+class Known(Validation):
+    """With these values in the place of computed ones."""
+
+    found: Any = ({"nll": 150.0, "draw": 0.5}, [Score("errors", 3.0, "v:1", higher_is_better=True)])
+
+    def losses(self, stop: StopSignal) -> Any:
+        return self.found[0]
+
+    def scores(self, stop: StopSignal) -> Any:
+        return self.found[1]
+
+
+def known(validation: Validation, *found: Any) -> Any:
+    own = Known(**vars(validation))
+    object.__setattr__(own, "found", found or Known.found)
+    return own
+
+
+def test_a_hopeless_perplexity_is_a_number_and_a_larger_score_is_better(validation: Validation) -> None:
+    result = known(validation)(StopSignal())
+    assert result.values == {"nll": 150.0, "ppl": math.exp(100), "draw": 0.5, "errors": 3.0}
+    assert (result.criterion, result.search) == (3.0, "greedy")
+    validation.config.valid.best = "nll"
+    assert known(validation)(StopSignal()).criterion == -150.0
+    assert known(validation, {"nll": 1.0}, [])(StopSignal()).search == "", "nothing was decoded"
+
+
+@pytest.mark.parametrize("found", [(None, []), ({"nll": 1.0}, None)])
+def test_half_a_validation_is_none(validation: Validation, found: Any) -> None:
+    assert known(validation, *found)(StopSignal()) is None
+
+
+def test_a_beam_is_named_with_its_width(validation: Validation) -> None:
+    plugins = letters_plugins()
+    config = letters_config(plugins, "search=beam", "search.beam=3", "valid.best=errors").config
+    assert known(replace(validation, config=config))(StopSignal()).search == "beam 3"
+
+
+@pytest.mark.parametrize(("score", "metrics", "n"), [(True, [Errors()], 1), (False, [Errors()], 0), (True, [], 0)])
+def test_outputs_are_decoded_where_something_scores_them(
+    validation: Validation, score: bool, metrics: Any, n: int
+) -> None:
+    validation.config.valid.score = score
+    decoded = list[str]()
+
+    def generate(srcs: Iterable[str]) -> Iterator[Any]:
+        for src in srcs:
+            decoded.append(src)
+            yield SimpleNamespace(hyp="wrong")
+
+    found = replace(validation, metrics=metrics, generator=generate).scores(StopSignal())
+    assert found == [Score("errors", float(len(WORDS)), "errors|v:1", higher_is_better=False)] * n
+    assert decoded == WORDS * n
+
+
+@pytest.mark.parametrize(("micro_tokens", "tokens"), [("5", 5), ("null", 9), ("auto", 9)])
+def test_batches_are_as_large_as_those_that_one_device_takes_in_training(
+    validation: Validation, micro_tokens: str, tokens: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, in_order = list[int](), validating.in_order
+    monkeypatch.setattr(validating, "in_order", lambda corpus, n: asked.append(n) or in_order(corpus, n))
+    given = ["search=greedy", "train.tokens=9", f"train.micro_tokens={micro_tokens}"]
+    config = letters_config(letters_plugins(), *given).config
+    replace(validation, config=config).losses(StopSignal())
+    assert asked == [tokens]
+
+
+def test_draws_of_an_objective_follow_from_the_seed_and_the_number_of_the_batch(validation: Validation) -> None:
+    seeds = list[int]()
+
+    class Seeds(Lengths):
+        def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
+            seeds.append(torch.initial_seed())
+            return super().__call__(model, batch)
+
+    validation.config.seed = 40
+    replace(validation, objective=Seeds()).losses(StopSignal())
+    assert seeds == list(range(40, 40 + len(seeds)))
+    assert len(seeds) > 1

@@ -1,0 +1,112 @@
+"""s2s-train in this process, or in those that a plugin starts."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from s2s.cli import train as command
+from s2s.cli.command import Options
+from s2s.config import Config, TrainConfig
+from s2s.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ARGUMENTS = ["task=x", "--quiet"]
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[Options]:
+    """Trainings in this process, which end with code 7, in the place of real ones."""
+    calls = list[Options]()
+    monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.setattr(command, "train", lambda composed, plugins, options: calls.append(options) or 7)
+    return calls
+
+
+def launched(code: int | None, **train: Any) -> tuple[int, list[Any]]:
+    """The exit code, and with which arguments a plugin was asked to start processes, of which it says this code."""
+    asked = list[Any]()
+    hook = SimpleNamespace(s2s_launch=lambda config, arguments: asked.append(arguments) or code)
+    plugins: Any = SimpleNamespace(hook=hook, registry=SimpleNamespace(absent=lambda: " Blocked: launcher."))
+    composed: Any = SimpleNamespace(config=Config(train=TrainConfig(**train)))
+    return command.train_or_launch(composed, plugins, Options(quiet=True), ARGUMENTS), asked
+
+
+@pytest.mark.parametrize("code", [0, 75])
+def test_where_a_plugin_starts_processes_their_exit_code_counts(trained: list[Options], code: int) -> None:
+    assert launched(code, devices=2) == (code, [ARGUMENTS])
+    assert trained == []
+
+
+@pytest.mark.parametrize("devices", [1, "auto"])
+def test_otherwise_this_process_trains(trained: list[Options], devices: Any) -> None:
+    assert launched(None, devices=devices) == (7, [ARGUMENTS])
+    assert trained == [Options(quiet=True)]
+
+
+def test_several_processes_need_a_plugin(trained: list[Options]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        launched(None, devices=2)
+    assert str(caught.value) == "train.devices=2: no loaded plugin starts processes. Blocked: launcher."
+    assert trained == []
+
+
+def test_what_torchrun_has_started_starts_no_others(trained: list[Options], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "1")
+    assert launched(0, devices=2) == (7, [])
+    assert len(trained) == 1
+
+
+@pytest.mark.parametrize(("dry_run", "code"), [(True, 3), (False, 4)])
+def test_training_joins_the_others_and_leaves_them_also_after_an_error(
+    monkeypatch: pytest.MonkeyPatch, dry_run: bool, code: int
+) -> None:
+    closed, joined = list[bool](), list[tuple[str, float]]()
+    world = SimpleNamespace(close=lambda: closed.append(True))
+
+    def init(device: str, timeout: Any, plugins: Any) -> Any:
+        joined.append((device, timeout.total_seconds()))
+        return world
+
+    @contextmanager
+    def handling(self: Any) -> Iterator[Any]:
+        yield self
+
+    monkeypatch.setattr("s2s.distributed.init", init)
+    monkeypatch.setattr("s2s.cli.train.StopSignal.handling", handling)
+    monkeypatch.setattr("s2s.training.session.dry_run", lambda composed, plugins, world: 3)
+    monkeypatch.setattr("s2s.training.session.train_in", lambda composed, plugins, world, stop, *, quiet: 3 + quiet)
+    composed: Any = SimpleNamespace(config=Config(train=TrainConfig(device="cpu", timeout=5.0)))
+    plugins: Any = None
+    assert command.train(composed, plugins, Options(dry_run=dry_run, quiet=True)) == code
+    assert (joined, closed) == ([("cpu", 5.0)], [True])
+    monkeypatch.setattr("s2s.training.session.train_in", lambda *_, quiet: 1 / 0)
+    monkeypatch.setattr("s2s.training.session.dry_run", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        command.train(composed, plugins, Options(dry_run=dry_run))
+    assert len(closed) == 2
+
+
+@pytest.mark.parametrize("completed", [None, "completed"])
+def test_a_configuration_is_printed_as_a_plugin_completes_it(completed: str | None) -> None:
+    plugins: Any = SimpleNamespace(hook=SimpleNamespace(s2s_configure=lambda composed, plugins, world: completed))
+    composed: Any = "as given"
+    assert command._shown(composed, plugins) == (completed or "as given")
+
+
+@pytest.mark.parametrize(("argv", "arguments"), [(["a", "b"], ["a", "b"]), (None, ["c", "d"])])
+def test_the_arguments_are_those_of_the_call_or_of_the_process(
+    monkeypatch: pytest.MonkeyPatch, argv: list[str] | None, arguments: list[str]
+) -> None:
+    """They go to the configuration, and on to processes that a plugin starts."""
+    calls = list[Any]()
+    monkeypatch.setattr("sys.argv", ["s2s-train", "c", "d"])
+    monkeypatch.setattr(command, "train_or_launch", lambda *of: calls.append(of) or 5)
+    monkeypatch.setattr(command, "run_command", lambda schema, main, given, shown: (given, main(schema, 1, 2)))
+    assert command.main(argv) == (arguments, 5)
+    assert calls == [(Config, 1, 2, arguments)]

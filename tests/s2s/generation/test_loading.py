@@ -1,0 +1,225 @@
+"""From options to a generator: what the run settles, what the call does, and what its outputs depend on."""
+
+from __future__ import annotations
+
+import hashlib
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from small_runs import build, letters_config, letters_plugins
+
+from s2s.compose import compose
+from s2s.config import GenerateConfig
+from s2s.decoding import GreedyConfig
+from s2s.decoding.beam_search import BeamSearch
+from s2s.errors import ConfigError
+from s2s.generation import build as loading
+from s2s.generation.build import load, load_ready, made_of, resolve_candidates
+from s2s.generation.models import Models
+from s2s.registry import Choice
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from s2s.plugin import Plugins
+
+CPU = ["device=cpu", "matmul=torch"]
+
+
+@pytest.fixture
+def plugins() -> Plugins:
+    return letters_plugins()
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plugins: Plugins) -> Models:
+    """A run of the letters plugin that searches with a beam of 3, in the place of what the options name."""
+    composed = letters_config(plugins, "search.beam=3")
+    model = build(composed, plugins, tmp_path / "prepared").eval()
+    task = plugins.registry.get("task", "letters").build(composed.config.task)
+    task.load(tmp_path / "prepared")
+    run: Any = SimpleNamespace(task=task, config=composed.config, model=model)
+    models = Models(run, tmp_path, model, [model], {"checkpoint": "of x"}, "")
+    monkeypatch.setattr(loading, "load_models", lambda config, plugins, device: models)
+    return models
+
+
+def generator(plugins: Plugins, *arguments: str) -> Any:
+    """What these options load."""
+    schema = plugins.registry.with_options(GenerateConfig)
+    return load(compose(schema, ["run=x", *CPU, *arguments], plugins), plugins)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "beam", "alpha"), [([], 3, 0.6), (["search.alpha=1"], 3, 1.0), (["search.beam=2"], 2, 0.6)]
+)
+def test_a_search_is_that_of_the_run_but_for_what_is_given(
+    models: Models, plugins: Plugins, arguments: list[str], beam: int, alpha: float
+) -> None:
+    search = generator(plugins, *arguments).generator.search.search
+    assert type(search) is BeamSearch
+    assert (search.config.beam, search.config.alpha) == (beam, alpha)
+
+
+def test_a_loaded_run_decodes_and_says_what_computes(models: Models, plugins: Plugins) -> None:
+    found = generator(plugins)
+    assert found.made_of == {}, "of standard output nothing is kept"
+    assert found.description.startswith("cpu, ")
+    assert [output.src for output in found.generator(["abc", ""])] == ["abc", ""]
+    assert not found.description.endswith("; ")
+
+
+def test_what_several_models_are_is_said_after_what_computes(
+    models: Models, plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "load_models", lambda *_: models._replace(description="2 models"))
+    assert generator(plugins).description.endswith("; 2 models")
+
+
+@pytest.mark.parametrize(
+    ("max_len", "arguments", "longest"), [(256, [], 1024), (5000, [], 5000), (5000, ["max_source=7"], 7)], ids=str
+)
+def test_what_the_run_was_trained_on_is_not_too_long(
+    models: Models, plugins: Plugins, max_len: int, arguments: list[str], longest: int
+) -> None:
+    models.first.config.data.max_len = max_len
+    assert generator(plugins, *arguments).generator.config.max_source == longest
+
+
+def test_options_of_models_are_those_of_loading_and_others_those_of_the_call(models: Models, plugins: Plugins) -> None:
+    schema = plugins.registry.with_options(GenerateConfig)
+    ready = load_ready(compose(schema, ["run=x", *CPU, "nbest=3"], plugins).config, plugins)
+    later = compose(schema, ["run=y", "matmul=auto", "nbest=2", "search.beam=5"], plugins)
+    config = ready.generator(later).generator.config
+    assert (config.run, config.matmul, config.nbest) == ("x", "torch", 2)
+
+
+class Engine:
+    """An inference engine that notes what it was built from."""
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+
+    def describe(self) -> str:
+        return "an engine"
+
+
+def test_an_inference_engine_gets_all_that_it_is_built_from(models: Models, plugins: Plugins) -> None:
+    plugins.registry.add("inference_engine", "mine", Choice, Engine)
+    found = generator(plugins, "backend=mine", "search=greedy")
+    given = found.generator.search.search.given
+    assert found.description == "an engine"
+    assert (given.directory, given.run, given.device) == (models.directory, models.first, torch.device("cpu"))
+    assert (given.config.backend, type(given.search)) == ("mine", GreedyConfig)
+    assert given.constraint is models.first.task.constraint()
+
+
+def test_an_engine_is_one_that_is_registered_and_serves_one_model(
+    models: Models, plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugins.registry.add("inference_engine", "mine", Choice, Engine)
+    with pytest.raises(
+        ConfigError, match=r"^backend=my: neither native nor a registered inference engine\. Known: .*mine"
+    ):
+        generator(plugins, "backend=my")
+    both = models._replace(members=[models.model] * 2, description="two models")
+    monkeypatch.setattr(loading, "load_models", lambda *_: both)
+    with pytest.raises(ConfigError) as caught:
+        generator(plugins, "backend=mine")
+    assert str(caught.value) == "backend=mine serves one model alone, not two models; give backend=native"
+
+
+def test_a_run_must_be_given(plugins: Plugins) -> None:
+    with pytest.raises(ConfigError, match=r"^run: which model\? Give run=NAME, a run directory, or run=last$"):
+        load_ready(GenerateConfig(), plugins)
+
+
+def test_threads_are_set_where_they_are_given(
+    models: Models, plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = list[int]()
+    monkeypatch.setattr(torch, "set_num_threads", threads.append)
+    generator(plugins)
+    generator(plugins, "threads=3")
+    assert threads == [3]
+
+
+def test_a_process_takes_the_device_of_its_number_on_the_machine(
+    models: Models, plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[tuple[str, str, int]]()
+    monkeypatch.setattr(loading, "pick_device", lambda *of: asked.append(of) or torch.device("cpu"))
+    generator(plugins)
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    generator(plugins)
+    assert asked == [("cpu", "device", 0), ("cpu", "device", 3)]
+
+
+def test_a_plugin_may_complete_the_options(models: Models, plugins: Plugins) -> None:
+    def completed(config: GenerateConfig, device: torch.device) -> GenerateConfig:
+        return GenerateConfig(run=config.run, matmul="torch", device="cpu", nbest=int(device.type == "cpu") + 4)
+
+    own: Any = SimpleNamespace(hook=SimpleNamespace(s2s_configure_generation=completed), registry=plugins.registry)
+    assert load_ready(GenerateConfig(run="x", device="cpu", matmul="torch"), own).config.nbest == 5
+
+
+class Reranked(GenerateConfig):
+    """With an option that chooses among the outputs of the search."""
+
+    @property
+    def reranked_by(self) -> str:
+        return "mbr=chrf"
+
+
+class Beam(Choice):
+    """A search with a beam."""
+
+    name, beam = "beam", 4
+
+
+@pytest.mark.parametrize(
+    ("given", "search", "candidates"),
+    [
+        ({}, Beam(), 4),
+        ({"candidates": 3}, Beam(), 3),
+        ({"candidates": 4}, Beam(), 4),
+        ({"candidates": 9}, Choice(name="sample"), 9),
+        ({"nbest": 2}, Choice(name="sample"), 1),
+    ],
+    ids=str,
+)
+def test_candidates_are_as_many_as_the_beam_holds(given: dict[str, Any], search: Choice, candidates: int) -> None:
+    assert resolve_candidates(Reranked(**given), search).candidates == candidates
+
+
+@pytest.mark.parametrize(
+    ("given", "search", "message"),
+    [
+        ({"candidates": 5}, Beam(), "candidates=5 are more than search.beam=4 finds; give search.beam=N"),
+        ({}, Choice(name="greedy"), "mbr=chrf chooses among outputs, and search=greedy gives one; give candidates=N"),
+    ],
+    ids=str,
+)
+def test_there_must_be_something_to_choose_from(given: dict[str, Any], search: Choice, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        resolve_candidates(Reranked(**given), search)
+    assert str(caught.value) == message
+
+
+def test_without_a_choice_among_candidates_the_options_stay() -> None:
+    config = GenerateConfig(nbest=1)
+    assert resolve_candidates(config, Choice(name="greedy")) is config
+
+
+def test_the_bytes_of_a_file_depend_on_input_weights_search_device_and_options_but_not_on_names(tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("a")
+    config = GenerateConfig(run="x", input=str(tmp_path / "in"), output="out", nbest=2, format="tsv", threads=5)
+    found = made_of(config, {"checkpoint": "of x"}, Choice(name="greedy"), "cpu")
+    assert found["input"] == hashlib.sha256(b"a").hexdigest()
+    assert found["search"] == {"name": "greedy"}
+    assert (found["checkpoint"], found["device"], found["nbest"], found["format"]) == ("of x", "cpu", 2, "tsv")
+    assert not {"run", "output", "threads"} & set(found)
+    (tmp_path / "in").unlink()
+    assert made_of(config, {}, Choice(), "cpu")["input"] == str(tmp_path / "in")

@@ -1,0 +1,96 @@
+"""Inputs as segments: as they are, in parts, or cut."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+from capitals import Capitals
+
+from s2s.config import GenerateConfig
+from s2s.generation import Input
+from s2s.generation.candidates import Counts
+from s2s.generation.reading import Reader, Segment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from s2s.errors import DataError
+
+
+class Sentences(Capitals):
+    """Sentences end at a full stop."""
+
+    def split(self, src: str) -> list[str]:
+        return src.split(".")
+
+
+def read(
+    texts: Sequence[str], too_long: Literal["split", "truncate", "error"] = "split", constraint: Any = None
+) -> tuple[list[list[tuple[str, int, Any]]], Counts, DataError | None]:
+    """Text, number of tokens and constraint of each segment, of at most 4 tokens, eos included."""
+    counts = Counts()
+    reader = Reader(Sentences(), GenerateConfig(too_long=too_long), 4, counts, None)
+    reader._constraint = lambda given: constraint  # type: ignore[method-assign]
+    segments, error = reader([Input(text) for text in texts])
+    return [[(one.src, len(one.ids), one.constraint) for one in of] for of in segments], counts, error
+
+
+def test_what_fits_with_its_end_is_left_whole() -> None:
+    segments, counts, error = read(["abc", "a.b", "", " "])
+    assert segments == [[("abc", 3, None)], [("a.b", 2, None)], [("", 0, None)], [(" ", 0, None)]]
+    assert (counts.split, counts.truncated, error) == (0, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts", "truncated"),
+    [
+        ("ab.cd", [("ab", 2), ("cd", 2)], 0),
+        ("ab.cd.ef", [("ab", 2), ("cd", 2), ("ef", 2)], 0),
+        ("ab..12.cd", [("ab", 2), ("cd", 2)], 0),
+        ("ab.cdefg", [("ab", 2), ("cdefg", 3)], 1),
+        ("abcdef.gh.ijkl", [("abcdef", 3), ("gh", 2), ("ijkl", 3)], 1),
+    ],
+)
+def test_what_is_too_long_is_split_and_counted_once(text: str, parts: list[tuple[str, int]], truncated: int) -> None:
+    segments, counts, _ = read([text])
+    assert [one[:2] for one in segments[0]] == parts
+    assert (counts.split, counts.truncated) == (1, truncated)
+
+
+@pytest.mark.parametrize("text", ["abcd", ".abcd.", "12.abcd"])
+def test_a_single_sentence_is_cut_as_it_was_given_and_not_counted_as_split(text: str) -> None:
+    segments, counts, _ = read([text])
+    assert segments == [[(text, 3, None)]]
+    assert (counts.split, counts.truncated) == (0, 1)
+
+
+def test_nothing_is_split_where_it_is_to_be_cut_or_has_a_constraint_of_its_own() -> None:
+    for options in ({"too_long": "truncate"}, {"constraint": "some"}):
+        segments, counts, _ = read(["ab.cd"], **options)  # type: ignore[arg-type]
+        assert segments == [[("ab.cd", 3, options.get("constraint"))]]
+        assert (counts.split, counts.truncated) == (0, 1)
+
+
+def test_an_error_comes_with_what_was_before_it() -> None:
+    segments, counts, error = read(["ab", "abcd", "c"], too_long="error")
+    assert segments == [[("ab", 2, None)]]
+    assert str(error) == (
+        "an input of 5 tokens is longer than the 4 allowed (max_source, or the model's own limit): 'abcd'; shorten it, "
+        "or give too_long=split"
+    )
+    assert counts.truncated == 0
+
+
+@pytest.mark.parametrize(("n", "shown"), [(60, "'" + 60 * "x" + "'"), (61, "'" + 60 * "x" + "'…")])
+def test_of_a_long_line_the_beginning_is_shown(n: int, shown: str) -> None:
+    *_, error = read(["x" * n], too_long="error")
+    assert f"limit): {shown}; shorten" in str(error)
+
+
+@pytest.mark.parametrize("given", [Input("a", prefix="b"), Input("a", phrases=("", "b"))], ids=str)
+def test_what_an_output_should_contain_needs_a_plugin(given: Input) -> None:
+    reader = Reader(Sentences(), GenerateConfig(), 9, Counts(), None)
+    segments, error = reader([Input("c", phrases=("",)), given])
+    assert segments == [[Segment("c", [6])]]
+    assert str(error) == "prefix and phrases: no loaded plugin constrains single outputs; leave them out"

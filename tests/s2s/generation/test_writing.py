@@ -1,0 +1,139 @@
+"""Hypotheses as texts, and the parts of an input as one output."""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+from capitals import Capitals
+
+from s2s.config import GenerateConfig
+from s2s.decoding import Hypothesis
+from s2s.generation.candidates import NOTHING, Candidate, Counts, Input, Output
+from s2s.generation.output_stages import OutputStage
+from s2s.generation.reading import Segment
+from s2s.generation.writing import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FOUND = [Hypothesis([4], -1.0, -1.0, [-0.5, -0.5]), Hypothesis([5, 6], -2.0, -2.0, [-1.0, -0.5, -0.5])]
+SEGMENT = Segment("ab", [4, 5])
+
+
+class Stage(OutputStage):
+    """Adds a sign to each text, ranks and aligns as it is told."""
+
+    def __init__(
+        self,
+        sign: str = "",
+        ranking: list[tuple[int, float]] | None = None,
+        align: list[tuple[int, int]] | None = None,
+    ) -> None:
+        self.sign, self.ranking, self.alignment = sign, ranking, align or []
+        self.aligns = align is not None
+        self.asked = 0
+
+    def text(self, src: str, found: Hypothesis, text: str) -> str:
+        return f"{text}{self.sign}"
+
+    def ranked(self, texts: Sequence[str], found: Sequence[Hypothesis]) -> list[tuple[int, float]] | None:
+        return self.ranking
+
+    def align(self, src: str, found: Hypothesis) -> list[tuple[int, int]]:
+        self.asked += 1
+        return self.alignment
+
+
+def writer(*stages: OutputStage, **options: object) -> Writer:
+    return Writer(Capitals(), GenerateConfig(format="jsonl", **options), Counts(), stages)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("nbest", "hyps"), [(1, ["A!?"]), (2, ["A!?", "BC!?"]), (3, ["A!?", "BC!?"])])
+def test_stages_write_texts_one_after_the_other_best_first(nbest: int, hyps: list[str]) -> None:
+    output = writer(Stage("!"), Stage("?"), nbest=nbest).output(SEGMENT, FOUND)
+    assert output.src == "ab"
+    assert [one.hyp for one in output.nbest] == hyps
+    assert [(one.score, one.tokens, one.log_probs) for one in output.nbest] == [
+        (found.score, found.tokens, found.token_log_probs) for found in FOUND[:nbest]
+    ]
+
+
+def test_the_first_stage_that_ranks_decides() -> None:
+    stages = [Stage(), Stage(ranking=[(1, 7.0), (0, 6.0)]), Stage(ranking=[(0, 9.0)])]
+    output = writer(*stages, nbest=2).output(SEGMENT, FOUND)
+    assert [(one.hyp, one.score) for one in output.nbest] == [("BC", 7.0), ("A", 6.0)]
+
+
+def test_pieces_are_written_where_they_are_asked_for() -> None:
+    assert writer(fields=["pieces"]).output(SEGMENT, FOUND[1:]).best.pieces == ["B", "C"]
+    assert writer().output(SEGMENT, FOUND[1:]).best.pieces == []
+
+
+def test_the_first_alignment_counts_and_none_is_made_that_nobody_asked_for() -> None:
+    stages = [Stage(), Stage(align=[]), Stage(align=[(0, 1)]), Stage(align=[(1, 1)])]
+    assert writer(*stages, fields=["align"]).output(SEGMENT, FOUND).best.align == [(0, 1)]
+    assert [stage.asked for stage in stages] == [0, 1, 1, 0]
+    assert writer(*stages).output(SEGMENT, FOUND).best.align == []
+    assert [stage.asked for stage in stages] == [0, 1, 1, 0]
+
+
+def test_what_has_no_output_is_told_of_once_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    class Falling(Capitals):
+        def fallback(self, src: str) -> str:
+            return f"({src})"
+
+    write = Writer(Falling(), GenerateConfig(), Counts(), [Stage("!")])
+    with caplog.at_level(logging.WARNING):
+        outputs = [write.output(Segment(text, [4]), []) for text in ("x" * 61, "y")]
+    assert [(one.hyp, one.score) for one in outputs] == [(f"({'x' * 61})", -math.inf), ("(y)", -math.inf)]
+    assert write.counts.unanswered == 2
+    (record,) = caplog.records
+    assert f"for {'x' * 60!r}: the task's" in record.getMessage()
+    write.whole(Input("y"), [outputs[1]])
+    assert (write.counts.inputs, write.counts.empty, write.counts.tokens) == (1, 0, 0)
+
+
+def test_outputs_are_counted_with_their_ends_and_empty_inputs_apart() -> None:
+    write = writer()
+    assert write.whole(Input("whole"), [write.output(SEGMENT, FOUND)]).src == "whole"
+    assert (write.counts.inputs, write.counts.empty, write.counts.tokens) == (1, 0, 2)
+    write.whole(Input(""), [Output("", [NOTHING])])
+    assert (write.counts.inputs, write.counts.empty, write.counts.tokens) == (2, 1, 2)
+
+
+def part(src: str, *hyps: str, align: Sequence[tuple[int, int]] = ()) -> Output:
+    candidates = [
+        Candidate(hyp, -float(k + 1), [k], [-1.0], [hyp], list(align if k == 0 else ())) for k, hyp in enumerate(hyps)
+    ]
+    return Output(src, candidates)
+
+
+def test_parts_are_joined_rank_by_rank_the_last_for_all_further_ones() -> None:
+    write = writer()
+    output = write.whole(Input("a. b."), [part("a.", "A", "a", "α"), part("b.", "B")])
+    assert output.src == "a. b."
+    assert [one.hyp for one in output.nbest] == ["A B", "a B", "α B"]
+    assert [one.score for one in output.nbest] == [-2.0, -3.0, -4.0]
+    assert [one.tokens for one in output.nbest] == [[0, 0], [1, 0], [2, 0]]
+    assert output.nbest[2].pieces == ["α", "B"]
+    assert output.best.log_probs == [-1.0, -1.0]
+    assert write.counts.tokens == 2
+
+
+@pytest.mark.parametrize(
+    ("src", "parts", "align"),
+    [
+        ("a b", ["a", "b"], [(0, 0), (1, 2)]),
+        ("ab", ["a", "b"], [(0, 0), (0, 2)]),
+        ("a bc d", ["a b", "c d"], [(0, 0), (1, 2)]),
+        (" a. b", [" a.", " b"], [(0, 0), (1, 2)]),
+        ("a a a", ["a", "a"], [(0, 0), (1, 2)]),
+    ],
+)
+def test_aligned_words_are_numbered_as_in_the_whole(src: str, parts: list[str], align: list[tuple[int, int]]) -> None:
+    """The first words of both parts are aligned; the first output has two words."""
+    first, second = (part(text, hyp, align=[(0, 0)]) for text, hyp in zip(parts, ("x y", "z"), strict=True))
+    assert writer().whole(Input(src), [first, second]).best.align == align

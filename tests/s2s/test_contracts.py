@@ -1,0 +1,79 @@
+"""What the small contracts do that a plugin need not write itself."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+from s2s.corpus import Corpus
+from s2s.hooks import CoreHooks, Observer
+from s2s.intermediate import Attention, IntermediateModel, Layer, LayerNorm, Linear, Stack
+from s2s.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from s2s.task import Example
+
+
+def test_a_corpus_has_no_files_settings_and_lines_unless_it_says_so() -> None:
+    class Empty(Corpus):
+        def examples(self, split: str) -> Iterator[Example]:
+            return iter(())
+
+    corpus = Empty()
+    assert (list(corpus.files("train")), corpus.settings(), list(corpus.describe())) == ([], {}, [])
+
+
+def test_an_observer_is_closed_with_what_ends_training() -> None:
+    class Closing(Observer):
+        ends: Any = ()
+
+        def close(self, error: BaseException | None) -> None:
+            self.ends = (*self.ends, error)
+
+    observer, error = Closing(), ValueError()
+    with observer as entered:
+        assert entered is observer
+    with pytest.raises(ValueError), observer:
+        raise error
+    assert observer.ends == (None, error)
+
+
+@pytest.mark.parametrize(("doc", "first"), [("What it does.", "What it does."), (None, "")])
+def test_without_a_plugin_help_is_the_docstring_and_the_flags(doc: str | None, first: str) -> None:
+    schema = type("Schema", (), {"__doc__": doc})
+    lines = [first, "  --quiet         less", "  --dry-run       nothing"]
+    assert CoreHooks().s2s_help(schema, {"--quiet": "less", "--dry-run": "nothing"}).splitlines() == lines
+
+
+def test_without_a_name_a_run_has_that_of_its_task_and_architecture() -> None:
+    composed = SimpleNamespace(chosen={"task": "translation", "arch": "rnn", "optim": "adam"})
+    assert CoreHooks().s2s_run_name(composed) == "translation-rnn"
+
+
+def test_lazy_names_are_those_that_a_package_declares_and_a_module_below_it_exports(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, names in {"pack": ["one", "two", "none"], "pack.a": ["one"], "pack.b": ["two"]}.items():
+        module: Any = ModuleType(name)
+        module.__all__, module.one, module.two, module.hidden = names, f"one of {name}", f"two of {name}", 1
+        monkeypatch.setitem(sys.modules, name, module)
+    find = lazy_names("pack", "a", "b")
+    assert (find("one"), find("two")) == ("one of pack.a", "two of pack.b")
+    with pytest.raises(AttributeError, match=r"^module 'pack' has no attribute 'hidden'$"):
+        find("hidden")
+    with pytest.raises(AssertionError, match=r"^pack\.__all__ names 'none', which none of a, b exports$"):
+        find("none")
+
+
+def test_an_intermediate_model_has_the_width_and_epsilon_of_its_encoder() -> None:
+    linear, norm = Linear(torch.ones(1, 1)), LayerNorm(torch.ones(1), torch.zeros(1), 1e-5)
+    layer = Layer(Attention(linear, linear, linear, linear), norm, linear, linear, norm)
+    stack = Stack(torch.zeros(7, 12), lambda n: torch.zeros(n, 12), [layer], None)
+    model = IntermediateModel(stack, stack, linear, 1, False, "relu", 1.0, None)
+    assert (model.d_model, model.eps) == (12, 1e-5)

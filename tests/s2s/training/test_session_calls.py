@@ -1,0 +1,212 @@
+"""One call of s2s-train around its training: what is begun, what is recorded, and who speaks."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from small_runs import letters_config, letters_plugins
+
+from s2s.distributed import World
+from s2s.errors import CheckpointError, ConfigError, Preempted
+from s2s.io.json_files import dump_checked, read_checked
+from s2s.run import find_run
+from s2s.training import session
+from s2s.training.session import dry_run, train_in
+from s2s.training.signals import StopSignal
+from s2s.training.trial import Timing
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from s2s.plugin import Plugins
+
+
+@pytest.fixture
+def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plugins:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    return letters_plugins()
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What a trainer is asked to do, in the place of a real one; an exception in it is raised."""
+    calls = list[Any]()
+
+    def train(stop: StopSignal) -> dict[str, Any]:
+        calls.append(stop)
+        for error in [one for one in calls if isinstance(one, BaseException)]:
+            raise error
+        return {"steps": 4, "n_stale": 0}
+
+    trainer = SimpleNamespace(train=train, facts=[], directory="x")
+    monkeypatch.setattr(session, "build_trainer", lambda *_: trainer)
+    monkeypatch.setattr(session, "facts", lambda *_: [])
+    monkeypatch.setattr(session, "_of_plugins", lambda *_: [])
+    return calls
+
+
+def run(plugins: Plugins, *arguments: str, world: World | None = None, quiet: bool = True) -> int:
+    composed = letters_config(plugins, "train.steps=4", "log.tensorboard=false", *arguments)
+    return train_in(composed, plugins, world or World(), StopSignal(), quiet=quiet)
+
+
+def status(name: str) -> dict[str, Any]:
+    found = read_checked(find_run(name) / "status.json")
+    return {key: value for key, value in found.items() if key not in ("since", "sha256")}
+
+
+@pytest.mark.parametrize(("arguments", "name"), [(["run=mine"], "mine"), ([], "letters-tiny")])
+def test_a_run_has_the_name_that_it_is_given_or_one_of_its_own(
+    plugins: Plugins, trained: list[Any], arguments: list[str], name: str
+) -> None:
+    assert run(plugins, *arguments) == 0
+    assert len(trained) == 1
+    assert status(name) == {"state": "done", "steps": 4, "n_stale": 0}
+    assert find_run("last").name == name
+    assert f"run: runs/{name}" in (find_run(name) / "config.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        ({"state": "done", "steps": 4}, "is finished after 4 updates; raise train.steps to go on"),
+        ({"state": "done", "steps": 1200}, "is finished after 1,200 updates; raise train.steps to go on"),
+        (
+            {"state": "done", "steps": 2, "stopped_early": True, "n_stale": 3},
+            "is finished after 2 updates; raise valid.patience to go on",
+        ),
+    ],
+    ids=str,
+)
+def test_a_finished_run_is_left_as_it_is_and_says_what_would_continue_it(
+    plugins: Plugins, trained: list[Any], capsys: pytest.CaptureFixture[str], before: dict[str, Any], said: str
+) -> None:
+    run(plugins, "run=x")
+    (find_run("x") / "status.json").write_text(dump_checked({**before, "since": "then"}))
+    capsys.readouterr()
+    assert run(plugins, "run=x", "valid.patience=3", quiet=False) == 0
+    assert said in capsys.readouterr().out
+    assert len(trained) == 1
+    assert status("x") == before
+
+
+def test_a_run_without_a_status_is_trained(plugins: Plugins, trained: list[Any]) -> None:
+    run(plugins, "run=x")
+    (find_run("x") / "status.json").unlink()
+    run(plugins, "run=x")
+    assert len(trained) == 2
+
+
+def test_ranks_go_on_or_end_together(
+    plugins: Plugins, trained: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rank 1 does what rank 0 says, writes nothing, and shows nothing."""
+    heard = list[bool]()
+    monkeypatch.setattr(World, "any_true", lambda self, flag: heard.append(flag) or True)
+    assert run(plugins, "run=x", world=World(rank=1, size=2), quiet=False) == 0
+    assert (heard, trained, capsys.readouterr().out) == ([False], [], "")
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "reason"),
+    [
+        (Preempted("stopped by SIGTERM", 75), "preempted", "stopped by SIGTERM"),
+        (CheckpointError("disk full"), "failed", "CheckpointError: disk full"),
+        (KeyboardInterrupt("odd"), "failed", "KeyboardInterrupt: odd"),
+    ],
+)
+def test_why_a_run_ended_is_recorded(
+    plugins: Plugins, trained: list[Any], error: BaseException, state: str, reason: str
+) -> None:
+    trained.append(error)
+    with pytest.raises(type(error)):
+        run(plugins, "run=x")
+    assert status("x") == {"state": state, "steps": 0, "reason": reason}
+
+
+def test_a_run_that_cannot_be_built_leaves_no_folder_and_last_as_it_was(
+    plugins: Plugins, trained: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(plugins, "run=x")
+
+    def fail(*_: Any) -> Any:
+        raise ConfigError("no")
+
+    monkeypatch.setattr(session, "build_trainer", fail)
+    with pytest.raises(ConfigError):
+        run(plugins, "run=y")
+    assert find_run("last").name == "x"
+    with pytest.raises(CheckpointError):
+        find_run("y")
+
+
+@pytest.mark.parametrize(
+    ("argument", "blocked", "message"),
+    [
+        ("train.budget=2h", {}, "train.budget=2h: no plugin is loaded that could follow it; leave it out"),
+        ("recipe=own", {"recipe": "m", "x": "m"}, "recipe=own: no plugin is loaded that could follow it; blocked by "
+            "S2S_BLOCK_PLUGINS: recipe, x; leave it out"),
+    ],
+)  # fmt: skip
+def test_a_budget_and_a_recipe_need_a_plugin(
+    plugins: Plugins, argument: str, blocked: dict[str, str], message: str
+) -> None:
+    composed = letters_config(plugins)
+    key, _, value = argument.partition("=")
+    if key == "recipe":
+        composed.config.recipe.name = value
+    else:
+        composed.config.train.budget = value
+    hook = SimpleNamespace(s2s_configure=lambda **_: None)
+    without: Any = SimpleNamespace(hook=hook, registry=SimpleNamespace(blocked=blocked))
+    with pytest.raises(ConfigError) as caught:
+        session._configured(composed, without, World())
+    assert str(caught.value) == message
+    completed: Any = object()
+    hook.s2s_configure = lambda **_: completed
+    assert session._configured(composed, without, World()) is completed
+
+
+@pytest.mark.parametrize("recipe", ["", "none"])
+def test_without_a_budget_and_a_recipe_the_configuration_stays(plugins: Plugins, recipe: str) -> None:
+    composed = letters_config(plugins)
+    composed.config.recipe.name = recipe
+    without: Any = SimpleNamespace(hook=SimpleNamespace(s2s_configure=lambda **_: None), registry=None)
+    assert session._configured(composed, without, World()) is composed
+
+
+def test_a_dry_run_says_what_a_run_would_take(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Facts of plugins in the order in which these were loaded; hooks answer with the last first."""
+    shown = list[tuple[str, str]]()
+    trainer = SimpleNamespace(log=SimpleNamespace(facts=shown.extend))
+
+    class Trial:
+        def __enter__(self) -> Any:
+            return trainer
+
+        def __exit__(self, *_: object) -> None: ...
+
+    hook = SimpleNamespace(
+        s2s_configure=lambda **_: None,
+        s2s_facts=lambda trainer, seconds: [[("second", f"{seconds} s")], [("first", "1"), ("first", "2")]],
+    )
+    own: Any = SimpleNamespace(hook=hook, registry=plugins.registry)
+    monkeypatch.setattr(session, "trial_run", lambda *_: Trial())
+    monkeypatch.setattr(session, "time_updates", lambda trainer: Timing(0.5, 0.0))
+    monkeypatch.setattr(session, "peak_memory", lambda device: 3 * 2**30)
+    monkeypatch.setattr(session, "facts", lambda *_: [("config", "c"), ("run", "r"), ("model", "m")])
+    composed = letters_config(plugins, "train.steps=7_300", "data.prepared=here")
+    assert dry_run(composed, own, World(device=torch.device("cpu"))) == 0
+    assert shown == [
+        ("config", "c"),
+        ("model", "m"),
+        ("dry run", "0.5 s an update, 01:00:50 for 7,300, 3.0 GiB so far"),
+        ("first", "1"),
+        ("first", "2"),
+        ("second", "0.5 s"),
+        ("dry run", "nothing is kept but the prepared data in here"),
+    ]

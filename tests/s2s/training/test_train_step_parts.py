@@ -1,0 +1,276 @@
+"""Micro-batches of one rank and of several, too little memory, seeds, and captured steps."""
+
+from __future__ import annotations
+
+import errno
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from s2s.backend.selection import BackendSelection, Decision
+from s2s.config import TrainConfig
+from s2s.distributed import OneProcess, World
+from s2s.errors import PluginError
+from s2s.model import Memory, Seq2Seq
+from s2s.objective import Objective, Sums
+from s2s.task import Vocab
+from s2s.training import train_step as module
+from s2s.training.batch_plan import BatchPlan
+from s2s.training.train_step import TrainStep, is_memory_error, n_positions_of, n_tokens_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from s2s.batch import Batch
+
+VOCAB = Vocab(src=9, tgt=9, joint=True)
+PAIRS = [([4], [5, 6]), ([7, 4], [8]), ([5], [4, 4, 7]), ([6, 6], [7, 5])]
+
+
+class Weight(Seq2Seq):
+    """One number for each target position."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(()))
+
+    def encode(self, src: Tensor, pad: Tensor) -> Memory:
+        return Memory(src[..., None].float(), pad)
+
+    def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
+        return self.w.expand(*tgt.shape, 1)
+
+
+class Total(Objective):
+    """w for each target token; more than `limit` pairs at once do not fit into memory."""
+
+    extras = ("pairs",)
+
+    def __init__(self, limit: int = 99, normaliser: Any = torch.tensor) -> None:
+        self.limit, self.normaliser = limit, normaliser
+        self.seeds: list[int] = []
+
+    def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
+        self.seeds.append(torch.initial_seed())
+        if len(batch.src) > self.limit:
+            raise MemoryError
+        loss = (model(*batch.inputs)[..., 0] * ~batch.tgt_pad).sum()
+        return Sums(loss, self.normaliser(float(batch.n_tokens)), {"pairs": float(len(batch.src))})
+
+
+class Noting(OneProcess):
+    """Notes which micro-batch of an update is the last."""
+
+    def __init__(self, *, needs_every_rank: bool = False) -> None:
+        self.needs_every_rank = needs_every_rank  # type: ignore[misc]
+        self.last: list[bool] = []
+
+    @contextmanager
+    def micro_batch(self, *, last: bool) -> Iterator[None]:
+        self.last.append(last)
+        yield
+
+
+def update(objective: Objective | None = None, world: World | None = None, **changes: Any) -> TrainStep:
+    model = Weight()
+    config = TrainConfig(**{"tokens": 100, "micro_tokens": None, **changes.pop("train", {})})
+    optimizer = torch.optim.SGD(model.parameters(), 0.0)
+    given = (config, 3, VOCAB, model, objective or Total(), optimizer, lambda _: 1.0, world or World())
+    return TrainStep(*given, **changes)  # type: ignore[arg-type]
+
+
+def test_sums_are_those_of_all_micro_batches() -> None:
+    step = update(train={"micro_tokens": 4})
+    sums, failed = step._gradient([PAIRS[:1], [], PAIRS[1:]], 1, 12)
+    assert not failed
+    assert sums.tolist() == [12.0, 12.0, 4.0, 12.0, 2 * 1 + 3 * 3 + 3 + 4 * 3]
+    assert step.model.w.grad is not None
+    assert step.model.w.grad.item() == pytest.approx(1.0)
+
+
+def test_the_last_micro_batch_of_a_rank_is_known() -> None:
+    strategy = Noting()
+    update(strategy=strategy)._gradient([[pair] for pair in PAIRS], 1, 12)
+    assert strategy.last == [False, False, False, True]
+    other = Noting()
+    update(world=World(rank=1, size=2), strategy=other)._gradient([[pair] for pair in PAIRS], 1, 12)
+    assert other.last == [False, True]
+
+
+@pytest.mark.parametrize(("every_rank", "n_parts"), [(True, 1), (False, 0)])
+def test_a_rank_without_pairs_takes_part_where_every_rank_is_needed_and_adds_nothing(
+    every_rank: bool, n_parts: int
+) -> None:
+    strategy, objective = Noting(needs_every_rank=every_rank), Total()
+    step = update(objective, World(rank=1, size=2), strategy=strategy)
+    sums, _ = step._gradient([PAIRS[:2], []], 1, 5)
+    assert sums.tolist() == [0.0] * 5
+    assert strategy.last == [True] * n_parts
+    assert step.model.w.grad is None or step.model.w.grad == 0.0
+
+
+@pytest.mark.parametrize("n_pairs", [2, 3, 4])
+def test_parts_are_halved_until_they_fit_down_to_a_single_pair(n_pairs: int) -> None:
+    step = update(Total(limit=1))
+    result = step(PAIRS[:n_pairs], 1)
+    assert result.n_micro_batches == 4
+    assert result.extras == {"pairs": n_pairs / n_tokens_of(PAIRS[:n_pairs])[1]}
+    with pytest.raises(MemoryError):
+        update(Total(limit=0))(PAIRS[:1], 1)
+
+
+def test_where_every_rank_is_needed_too_little_memory_is_an_error() -> None:
+    with pytest.raises(MemoryError):
+        update(Total(limit=1), strategy=Noting(needs_every_rank=True))(PAIRS, 1)
+
+
+def test_another_error_is_raised_as_it_is() -> None:
+    class Wrong(Total):
+        def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
+            raise RuntimeError("shapes differ")
+
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        update(Wrong())(PAIRS, 1)
+
+
+@pytest.mark.parametrize("other_failed", [True, False])
+def test_a_rank_that_has_memory_follows_one_that_has_not(other_failed: bool) -> None:
+    class Two(World):
+        def all_reduce(self, values: Tensor) -> Tensor:
+            return values + torch.tensor([0.0] * (len(values) - 1) + [float(other_failed)], dtype=values.dtype)
+
+    _, failed = update(world=Two(size=2))._gradient([PAIRS[:2], PAIRS[2:]], 1, 12)
+    assert failed is other_failed
+    _, failed = update(Total(limit=1), world=Two(size=2))._gradient([PAIRS[:2], PAIRS[2:]], 1, 12)
+    assert failed is True
+
+
+@pytest.mark.parametrize(
+    ("error", "is_memory"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory"), True),
+        (MemoryError(), True),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"), True),
+        (RuntimeError("shapes differ"), False),
+        (OSError(errno.ENOMEM, "can't allocate memory"), False),
+    ],
+    ids=repr,
+)
+def test_an_error_of_memory_is_known(error: BaseException, is_memory: bool) -> None:
+    assert is_memory_error(error) is is_memory
+
+
+def test_random_numbers_depend_on_seed_step_and_micro_batch_as_they_always_did() -> None:
+    """A run that another version of s2s began goes on with the same draws."""
+    objective = Total()
+    step = update(objective, train={"micro_tokens": 4})
+    step([([4], [5])] * 4, 7)
+    assert objective.seeds == [(3 * 1_000_003 + 7) * 65_537 + part for part in (0, 1)]
+    objective.seeds.clear()
+    step.seed = 2**62
+    step(PAIRS[:1], 5)
+    assert objective.seeds[0] == ((2**62 * 1_000_003 + 5) * 65_537) % 2**64
+
+
+def test_freed_memory_is_released_every_hundred_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    released, step, at = list[int](), update(), [0]
+    monkeypatch.setattr(module, "release_freed_memory", lambda: released.append(at[0]))
+    for at[0] in (1, 99, 100, 101, 200):
+        step(PAIRS, at[0])
+    assert released == [100, 200]
+
+
+@pytest.mark.parametrize(("precision", "scales"), [("fp32", False), ("bf16", False), ("fp16", True)])
+def test_only_fp16_needs_a_scaled_loss(precision: str, scales: bool) -> None:
+    assert update(train={"precision": precision}).scaler.is_enabled() is scales
+
+
+@pytest.mark.parametrize(("limit", "sufficed"), [(99, True), (1, False)])
+def test_a_trial_measures_a_plan_and_leaves_nothing_behind(limit: int, sufficed: bool) -> None:
+    step, asked = update(Total(limit)), list[int]()
+    before = step.config, step.check_memory
+    assert step.trial(PAIRS, BatchPlan(50, 8, asked.append)) is sufficed
+    assert (step.config, step.check_memory) == before
+    assert asked[0] > 0, "memory is checked before each micro-batch"
+    assert (step.model.w.grad, step.model.w.item(), step.split_factor) == (None, 1.0, 1)
+
+
+def test_a_plan_is_followed_from_now_on() -> None:
+    step, asked = update(), list[int]()
+    step.follow(BatchPlan(50, 8, asked.append))
+    assert (step.config.tokens, step.config.micro_tokens) == (50, 8)
+    step(PAIRS, 1)
+    assert asked == [6, 8], "positions of the longer side of each of both"
+
+
+def test_tokens_and_positions_count_ends() -> None:
+    assert n_tokens_of(PAIRS) == (10, 12)
+    assert n_positions_of(PAIRS) == (12, 16)
+    assert n_positions_of([([], [])] * 3) == (3, 3)
+    assert n_positions_of([]) == (0, 0)
+
+
+@pytest.fixture
+def captured(monkeypatch: pytest.MonkeyPatch) -> BackendSelection:
+    """A backend that captures steps, where a capture only keeps the function."""
+
+    def capture(function: Any) -> tuple[Any, Tensor]:
+        result = function().clone()
+        return lambda: result.copy_(function()), result
+
+    monkeypatch.setattr(module, "capture", capture)
+    return replace(BackendSelection(), cuda_graph=Decision(True, "a test"))
+
+
+def test_captured_steps_compute_the_same_with_gradients_in_place(captured: BackendSelection) -> None:
+    plain, step, into = update(train={"micro_tokens": 4}), update(backend=captured), list[bool]()
+    step.config = plain.config
+    zero_grad = step.optimizer.zero_grad
+
+    def noted(set_to_none: bool = True) -> None:
+        into.append(set_to_none)
+        zero_grad(set_to_none)
+
+    step.optimizer.zero_grad = noted  # type: ignore[method-assign]
+    for number in (1, 2):
+        assert step(PAIRS, number) == plain(PAIRS, number)
+        assert step.model.w.grad is not None
+    assert step.trial(PAIRS, BatchPlan(100))
+    assert into == [False, False, False, False]
+    assert (step.graphs is None, plain.graphs is None) == (False, True)
+
+
+def test_after_too_little_memory_steps_are_captured_anew(captured: BackendSelection) -> None:
+    step = update(Total(limit=2), backend=captured)
+    graphs, before = step.graphs, step.optimizer_step
+    assert step(PAIRS, 1).n_micro_batches == 2
+    assert step.graphs is not None
+    assert step.graphs is not graphs
+    assert step.optimizer_step is not before
+
+
+def test_a_captured_step_needs_a_normaliser_that_is_a_tensor(captured: BackendSelection) -> None:
+    with pytest.raises(PluginError, match=r"must return a normaliser that is a tensor"):
+        update(Total(normaliser=float), backend=captured)(PAIRS, 1)
+    assert update(Total(normaliser=float))(PAIRS, 1).finite
+
+
+@pytest.mark.parametrize(
+    ("graphs", "supported", "kind"), [(True, True, "captured"), (True, False, "plain"), (False, True, "plain")]
+)
+def test_the_optimizers_step_is_captured_with_the_rest_if_it_can_be(
+    captured: BackendSelection, monkeypatch: pytest.MonkeyPatch, graphs: bool, supported: bool, kind: str
+) -> None:
+    class Captured:
+        supports = staticmethod(lambda optimizer: supported)
+
+        def __init__(self, *arguments: Any) -> None:
+            self.arguments = arguments
+
+    monkeypatch.setattr(module, "CUDAGraphOptimizerStep", Captured)
+    step = update(backend=captured if graphs else BackendSelection())
+    assert isinstance(step.optimizer_step, Captured) is (kind == "captured")
