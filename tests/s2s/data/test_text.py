@@ -92,12 +92,20 @@ def test_a_line_has_at_most_so_many_bytes(block: int, tmp_path: Path, monkeypatc
 
 
 def test_a_line_of_any_length_takes_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of one that is too long, no more is kept than tells that it is."""
+    """Of one that is too long, no more than twice the limit and two blocks is kept, and enough to tell that it is."""
     monkeypatch.setattr(text, "BLOCK", 10)
     monkeypatch.setattr(text, "MAX_LINE", 20)
-    path = write(tmp_path, b"x" * 1000 + b"\nend\n")
-    longest = max(len(data) for data in text._whole_lines(path, "drop"))
-    assert 20 < longest < 100
+    for n in (*range(15, 80), 1000):
+        path = write(tmp_path, b"x" * n + b"\nend\n" + b"y" * 20 + b"\n")
+        first = "x" * n if n <= 20 else TOO_LONG
+        assert list(numbered_lines(path, "drop")) == [(1, first), (2, "end"), (3, "y" * 20)]
+        assert max(len(data) for data in text._whole_lines(path, "drop")) <= 2 * (20 + 10)
+    monkeypatch.setattr(text, "BLOCK", 1000)
+    path = write(tmp_path, b"y" * 20 + b"\n" + b"x" * 21 + b"\n")
+    assert list(numbered_lines(path, "drop")) == [(1, "y" * 20), (2, TOO_LONG)]
+
+
+def test_a_line_may_have_a_mebibyte() -> None:
     assert MAX_LINE == 1 << 20
 
 

@@ -99,3 +99,15 @@ def test_sources_are_padded_to_the_longest_or_to_a_size_that_recurs(
         src, pad = pad_sources(sentences, VOCAB, torch.device("cpu"))
         assert src.tolist() == [[7, 3, *[0] * (width - 2)], [8] * longest + [0] * (width - longest)]
         assert pad.tolist() == [[i >= n for i in range(width)] for n in (2, longest)]
+
+
+@pytest.mark.parametrize("n_source", range(1, 10))
+def test_a_later_sentence_may_be_longer_than_all_before(n_source: int) -> None:
+    """Penalties are computed for the lengths that outputs may have, and once more where these do not suffice."""
+    config = BeamConfig(beam=2, alpha=1.0, max_len_a=2.0, max_len_b=0)
+    model, later = JoiningTable(9), SourceSentence(1, [4 + i % 5 for i in range(n_source)] + [3])
+    model.logits.data[:, 3] = -30.0  # every output is as long as it may be
+    queue = SentenceQueue([SourceSentence(0, [7, 8, 3]), later], 1)
+    alone = find_queued(BeamSearch(config), model, SentenceQueue([later], 1), VOCAB)
+    assert find_queued(BeamSearch(config), model, queue, VOCAB)[1] == alone[0]
+    assert len(alone[0][0].tokens) == 2 * n_source
