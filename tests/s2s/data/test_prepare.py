@@ -110,6 +110,26 @@ def told(task: Task, config: DataConfig) -> list[str]:
     return lines
 
 
+def test_a_stage_is_reported_when_it_begins_and_at_most_once_in_so_many_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, lines = [100.0], list[str]()
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    progress = prepare_module.ProgressReporter(lines.append, every=10.0)
+    now[0] = 150.0
+    progress.begin("encoding")
+    for seconds, n_pairs in ((5, 100), (10, 2000), (15, 3000), (20, 5000)):
+        now[0] = 150.0 + seconds
+        progress.advance("encoding", n_pairs)
+    assert lines == ["encoding", "encoding: 2,000 pairs, 200 a second", "encoding: 5,000 pairs, 250 a second"]
+
+
+def test_folders_above_the_prepared_one_are_made(files: dict[str, Any], tmp_path: Path) -> None:
+    prepared = prepare(Words(files), DataConfig(prepared=str(tmp_path / "a" / "b"), workers=1))
+    assert prepared.directory.parent == tmp_path / "a" / "b"
+    assert prepared.tokenizer.is_dir()
+
+
 def test_every_pair_is_encoded_or_counted(files: dict[str, Any], config: DataConfig) -> None:
     task = Words(files)
     prepared = prepare(task, config)
