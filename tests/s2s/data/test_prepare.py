@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import threading
 from pathlib import Path
@@ -19,6 +20,7 @@ from s2s.data import encode
 from s2s.data import preparation as prepare_module
 from s2s.data.mapped_corpus import MappedCorpus
 from s2s.data.preparation import prepare
+from s2s.data.preparation_spec import PreparationSpec
 from s2s.errors import DataError
 from s2s.io.json_files import read_record
 from s2s.registry import Choice
@@ -122,6 +124,17 @@ def test_a_stage_is_reported_when_it_begins_and_at_most_once_in_so_many_seconds(
         now[0] = 150.0 + seconds
         progress.advance("encoding", n_pairs)
     assert lines == ["encoding", "encoding: 2,000 pairs, 200 a second", "encoding: 5,000 pairs, 250 a second"]
+
+
+def test_a_folder_is_named_after_its_task_and_a_hash_of_all_settings(files: dict[str, Any], tmp_path: Path) -> None:
+    def folder(task: Task, **options: Any) -> Path:
+        return PreparationSpec(task, DataConfig(prepared=str(tmp_path), **options)).directory
+
+    one = folder(Words(files, a=1, b=2))
+    assert re.fullmatch("words-[0-9a-f]{12}", one.name)
+    assert one == folder(Words(files, b=2, a=1)), "in any order"
+    others = [folder(Words(files, a=1)), folder(Words(files, a=1, b=2), max_len=9), folder(Words({}, a=1, b=2))]
+    assert len({one, *others}) == 4
 
 
 def test_folders_above_the_prepared_one_are_made(files: dict[str, Any], tmp_path: Path) -> None:
