@@ -55,7 +55,7 @@ class Permutation:
 
     def __init__(self, n: int, *key: int) -> None:
         self.n = n
-        self.half = np.uint64(max((max(n - 1, 1).bit_length() + 1) // 2, 1))
+        self.half = np.uint64(max(((n - 1).bit_length() + 1) // 2, 1))
         self.low = np.uint64((1 << int(self.half)) - 1)
         rounds = np.arange(1, N_ROUNDS + 1, dtype=np.uint64)
         self.round_keys = mix(key_of(*key) + rounds)

@@ -87,8 +87,8 @@ class BeamSearch(StreamingSearch[Beams]):
         src, pad = pad_sources(sentences, vocab, device)
         limits = [max_output_length(self.config, model, len(sentence.ids) - 1) for sentence in sentences]
         limit = torch.tensor(limits, device=device)
-        if len(self.penalties) < max(limits) + 2:
-            self.penalties = self.penalty(torch.arange(2 * max(limits) + 2, dtype=torch.float, device=device))
+        if len(self.penalties) < max(limits) + 3:  # `search_finished` reads limit + 2, the last
+            self.penalties = self.penalty(torch.arange(2 * max(limits) + 3, dtype=torch.float, device=device))
         zeros = torch.zeros(len(sentences), 1, dtype=torch.long, device=device)
         return Beams(
             sentences=[BeamSentence(s.index, len(s.ids), self.history.n_nodes) for s in sentences],

@@ -40,6 +40,13 @@ def test_a_permutation_is_a_bijection(n: int, seed: int, epoch: int) -> None:
     assert np.array_equal(np.sort(places), np.arange(n))
 
 
+def test_a_permutation_permutes_the_next_power_of_four() -> None:
+    """Fewer would not do, and more are permuted in vain: on average less than four results for one inside."""
+    for n in range(301):
+        half = int(Permutation(n, 1).half)
+        assert half == next(h for h in range(1, 10) if 4**h >= n)
+
+
 def test_a_permutation_can_be_read_in_pieces() -> None:
     order = Permutation(10_007, 5)
     pieces = [order(np.arange(begin, min(begin + 999, 10_007))) for begin in range(0, 10_007, 999)]

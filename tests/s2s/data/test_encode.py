@@ -115,7 +115,7 @@ def test_a_task_that_loses_a_pair_is_named() -> None:
 
 
 def test_as_many_threads_as_cores_unless_a_number_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 3, 5}, raising=False)
+    monkeypatch.setattr("os.sched_getaffinity", {0: {0, 3, 5}}.get, raising=False)  # 0: of this process
     assert [n_workers(n) for n in (0, 1, 7)] == [3, 1, 7]
     monkeypatch.delattr("os.sched_getaffinity")
     monkeypatch.setattr("os.cpu_count", lambda: 6)

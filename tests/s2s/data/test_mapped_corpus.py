@@ -44,6 +44,13 @@ def test_what_is_written_is_read(tmp_path: Path, chunks: list[list[tuple[list[in
     assert corpus.n_ids == (sum(len(s) for s, _ in pairs), sum(len(t) for _, t in pairs))
 
 
+def test_the_first_ids_of_a_side_are_those_of_its_first_sentences(tmp_path: Path) -> None:
+    corpus = write(tmp_path / "deep" / "c", [[([1, 2], [5]), ([3], [6, 7, 8])]])
+    for n in range(6):
+        assert corpus.ids(0, n).tolist() == [1, 2, 3][:n]
+        assert corpus.ids(1, n).tolist() == [5, 6, 7, 8][:n]
+
+
 def test_lengths_come_in_any_order_and_number(tmp_path: Path) -> None:
     corpus = write(tmp_path / "c", [[([1] * i, [2] * (9 - i)) for i in range(10)]])
     src, tgt = corpus.lengths(np.array([7, 0, 7]))

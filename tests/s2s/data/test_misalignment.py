@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from s2s.data import misalignment
 from s2s.data.misalignment import MIN_EVIDENCE, first_misaligned_line
 
 if TYPE_CHECKING:
@@ -50,6 +51,18 @@ def test_lost_lines_are_found_where_they_were(tmp_path: Path, place: int, n_lost
     assert line == slow(src, tgt) == place + 1
 
 
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("side", ["src", "tgt"])
+def test_of_languages_of_which_one_is_much_wordier_the_same_line_is_named(tmp_path: Path, seed: int, side: str) -> None:
+    draw = random.Random(seed)
+    src = ["x" * draw.randint(3, 9) for _ in range(60)]
+    tgt = ["y" * (4 * len(line) + draw.randint(-2, 2)) for line in src]
+    del (src if side == "src" else tgt)[draw.randrange(20)]
+    line = slow(src, tgt)
+    assert line <= 59 - MIN_EVIDENCE
+    assert found(tmp_path, src, tgt) == line
+
+
 @pytest.mark.parametrize(("n_behind", "named"), [(MIN_EVIDENCE, True), (MIN_EVIDENCE - 1, False), (0, False)])
 def test_a_gap_near_the_end_of_a_long_file_is_no_evidence(tmp_path: Path, n_behind: int, named: bool) -> None:
     src, tgt = texts(80, seed=5)
@@ -65,6 +78,11 @@ def test_of_a_short_file_the_line_is_named_all_the_same(tmp_path: Path, n: int, 
     del src[n - 4]
     assert slow(src, tgt) == n - 3
     assert found(tmp_path, src, tgt) == (n - 3 if named else None)
+
+
+def test_lengths_are_logs_of_characters_and_one(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes("äb\n\n".encode() + b"\xff\n\0\n")
+    assert misalignment._log_lengths(tmp_path / "a").tolist() == pytest.approx([math.log(3), 0, 0, 0])
 
 
 def test_lines_that_are_no_text_count_as_empty_and_a_file_may_have_none(tmp_path: Path) -> None:

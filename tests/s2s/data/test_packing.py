@@ -64,6 +64,38 @@ def test_places_are_in_a_sentence_each_and_no_sentence_of_symbols_or_padding_is_
         assert torch.equal(side.positions, torch.cat([torch.arange(int(m)) for m in lengths]))
 
 
+@pytest.mark.parametrize(
+    ("tokens", "max_len", "n_pairs", "n_fill", "n_positions"),
+    [(150, 20, 37, 12, 192), (64, 129, 16, 1, 128), (63, 128, 15, 1, 64), (65, 2, 16, 129, 256), (3, 68, 1, 1, 64)],
+)
+def test_a_shape_has_room_for_its_tokens_and_for_padding(
+    tokens: int, max_len: int, n_pairs: int, n_fill: int, n_positions: int
+) -> None:
+    """Pairs of four tokens, as much padding as an empty batch needs, and tiles of 64 positions."""
+    capacity = Capacity(tokens, max_len)
+    assert (capacity.n_pairs, capacity.n_fill, capacity.n_positions) == (n_pairs, n_fill, n_positions)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "grown"),
+    [
+        ([(39, 1), (59, 1)], (100, 60)),
+        ([(1, 39), (1, 59)], (100, 60)),
+        ([(0, 0)] * 25, (100, 60)),
+        ([(40, 1), (59, 1)], (126, 60)),
+        ([(1, 40), (1, 59)], (126, 60)),
+        ([(0, 0)] * 26, (126, 60)),
+        ([(60, 1)], (126, 61)),
+        ([(1, 69)], (126, 70)),
+        ([(59, 1)] * 3, (198, 60)),
+    ],
+    ids=["full", "full target", "most pairs", "source", "target", "pairs", "long", "long target", "twice"],
+)
+def test_a_shape_grows_by_a_quarter_until_all_pairs_fit(sizes: list[tuple[int, int]], grown: tuple[int, int]) -> None:
+    some = [([5] * src, [6] * tgt) for src, tgt in sizes]
+    assert Capacity(100, 60).grown_for(some) == Capacity(*grown)
+
+
 def test_the_shape_is_the_same_whatever_the_batch() -> None:
     shapes = {
         tuple(t.shape for t in (b.src, b.tgt_in, b.packing.src.cu_seqlens, b.packing.tgt.padded_index))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import threading
 from pathlib import Path
@@ -19,6 +20,7 @@ from s2s.data import encode
 from s2s.data import preparation as prepare_module
 from s2s.data.mapped_corpus import MappedCorpus
 from s2s.data.preparation import prepare
+from s2s.data.preparation_spec import PreparationSpec
 from s2s.errors import DataError
 from s2s.io.json_files import read_record
 from s2s.registry import Choice
@@ -108,6 +110,37 @@ def told(task: Task, config: DataConfig) -> list[str]:
     lines: list[str] = []
     prepare(task, config, lines.append)
     return lines
+
+
+def test_a_stage_is_reported_when_it_begins_and_at_most_once_in_so_many_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, lines = [100.0], list[str]()
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    progress = prepare_module.ProgressReporter(lines.append, every=10.0)
+    now[0] = 150.0
+    progress.begin("encoding")
+    for seconds, n_pairs in ((5, 100), (10, 2000), (15, 3000), (20, 5000)):
+        now[0] = 150.0 + seconds
+        progress.advance("encoding", n_pairs)
+    assert lines == ["encoding", "encoding: 2,000 pairs, 200 a second", "encoding: 5,000 pairs, 250 a second"]
+
+
+def test_a_folder_is_named_after_its_task_and_a_hash_of_all_settings(files: dict[str, Any], tmp_path: Path) -> None:
+    def folder(task: Task, **options: Any) -> Path:
+        return PreparationSpec(task, DataConfig(prepared=str(tmp_path), **options)).directory
+
+    one = folder(Words(files, a=1, b=2))
+    assert re.fullmatch("words-[0-9a-f]{12}", one.name)
+    assert one == folder(Words(files, b=2, a=1)), "in any order"
+    others = [folder(Words(files, a=1)), folder(Words(files, a=1, b=2), max_len=9), folder(Words({}, a=1, b=2))]
+    assert len({one, *others}) == 4
+
+
+def test_folders_above_the_prepared_one_are_made(files: dict[str, Any], tmp_path: Path) -> None:
+    prepared = prepare(Words(files), DataConfig(prepared=str(tmp_path / "a" / "b"), workers=1))
+    assert prepared.directory.parent == tmp_path / "a" / "b"
+    assert prepared.tokenizer.is_dir()
 
 
 def test_every_pair_is_encoded_or_counted(files: dict[str, Any], config: DataConfig) -> None:

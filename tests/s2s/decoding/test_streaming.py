@@ -20,6 +20,8 @@ from s2s.task import Vocab
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from torch import Tensor
+
     from s2s.decoding.hypotheses import Beams
 
 VOCAB = Vocab(src=9, tgt=9)
@@ -47,6 +49,33 @@ def test_newcomers_take_one_step_and_a_batch_as_many_as_the_queue_allows() -> No
     started = [(sentences, most) for sentences, is_new, most in search.calls if is_new]
     assert started == [([0, 1], sys.maxsize), ([2], 1), ([3], 1)]
     assert {most for _, is_new, most in search.calls if not is_new} == {sys.maxsize}
+    assert any(2 in sentences and len(sentences) == 2 for sentences, _, _ in search.calls), "then they join"
+
+
+class AsWideAsTheSource:
+    """A constraint that allows everything, whose states have an element for each token of the source."""
+
+    def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
+        return torch.zeros(len(src), 1, int((~pad).sum(1).max()), dtype=torch.long)
+
+    def allowed(self, state: Tensor) -> Tensor:
+        return torch.ones(*state.shape[:2], VOCAB.tgt, dtype=torch.bool)
+
+    def advance(self, state: Tensor, token: Tensor) -> Tensor:
+        return state
+
+
+def test_sentences_whose_constraint_is_of_another_width_form_the_next_batch() -> None:
+    sentences = [SourceSentence(i, [*[4 + i] * (n - 1), 3]) for i, n in enumerate((3, 3, 5, 3, 3))]
+    search = Recording(CONFIG)
+    found = find_queued(search, JoiningTable(9), SentenceQueue(sentences, 8), VOCAB, constraint=AsWideAsTheSource())
+    assert found == find_queued(BeamSearch(CONFIG), JoiningTable(9), SentenceQueue(sentences, 1), VOCAB)
+    for batch, _, _ in search.calls:
+        assert len({len(sentences[i].ids) for i in batch}) == 1
+    started = [batch for batch, is_new, _ in search.calls if is_new]
+    assert started == [[0, 1], [2], [3], [4]]
+    further = [batch for batch, is_new, _ in search.calls if not is_new]
+    assert further.index([2]) < further.index([3, 4]), "they wait for the batch to end, and others may join them"
 
 
 @pytest.mark.parametrize("model", [Table, JoiningTable], ids=["alone", "joining"])
@@ -99,3 +128,15 @@ def test_sources_are_padded_to_the_longest_or_to_a_size_that_recurs(
         src, pad = pad_sources(sentences, VOCAB, torch.device("cpu"))
         assert src.tolist() == [[7, 3, *[0] * (width - 2)], [8] * longest + [0] * (width - longest)]
         assert pad.tolist() == [[i >= n for i in range(width)] for n in (2, longest)]
+
+
+@pytest.mark.parametrize("n_source", range(1, 10))
+def test_a_later_sentence_may_be_longer_than_all_before(n_source: int) -> None:
+    """Penalties are computed for the lengths that outputs may have, and once more where these do not suffice."""
+    config = BeamConfig(beam=2, alpha=1.0, max_len_a=2.0, max_len_b=0)
+    model, later = JoiningTable(9), SourceSentence(1, [4 + i % 5 for i in range(n_source)] + [3])
+    model.logits.data[:, 3] = -30.0  # every output is as long as it may be
+    queue = SentenceQueue([SourceSentence(0, [7, 8, 3]), later], 1)
+    alone = find_queued(BeamSearch(config), model, SentenceQueue([later], 1), VOCAB)
+    assert find_queued(BeamSearch(config), model, queue, VOCAB)[1] == alone[0]
+    assert len(alone[0][0].tokens) == 2 * n_source

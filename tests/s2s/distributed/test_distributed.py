@@ -13,7 +13,7 @@ from shipped_plugins import shipped
 from torch import Tensor, nn
 from torch.distributed import TCPStore
 
-from s2s.distributed import OneProcess, World, init, pick_device
+from s2s.distributed import OneProcess, World, init
 from s2s.errors import ConfigError
 from s2s_distributed.ddp.process_group import join
 from s2s_distributed.ddp.strategy import DDP
@@ -201,22 +201,3 @@ def test_half_of_the_variables_of_torchrun_is_one_clear_error() -> None:
             init("cpu", MINUTE, shipped())
 
     assert in_child(action) == 0
-
-
-@pytest.mark.parametrize(
-    ("name", "local_rank", "index"),
-    [("cuda", None, 0), ("cuda", 0, 0), ("cuda", 1, 1), ("auto", 1, 1), ("cuda:1", 0, 1), ("cuda:0", 1, 0)],
-)
-def test_each_process_has_a_gpu_of_its_own_unless_one_is_named(
-    name: str, local_rank: int | None, index: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert pick_device(name, "train.device", local_rank) == torch.device("cuda", index)
-
-
-@pytest.mark.parametrize(("name", "local_rank"), [("cuda", 2), ("cuda:2", 0)])
-def test_a_gpu_that_is_not_there_is_refused(name: str, local_rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    with pytest.raises(ConfigError, match=f"train.device={name}: cuda:2 is asked for, and torch sees 2 GPUs"):
-        pick_device(name, "train.device", local_rank)

@@ -113,8 +113,9 @@ def registry(*names: str) -> Any:
 
 
 def test_the_screen_is_the_one_that_is_named_or_plain_lines() -> None:
-    assert choose_screen(LogConfig(format="text"), registry("live", "json"), quiet=False) == "screen live"
-    assert choose_screen(LogConfig(format="json"), registry("live", "json"), quiet=False) == "screen json"
+    for name, built in (("text", "screen live"), ("json", "screen json")):
+        screen: Any = choose_screen(LogConfig(format=name), registry("live", "json"), quiet=False)
+        assert screen == built
     assert type(choose_screen(LogConfig(format="text"), registry("json"), quiet=False)) is Screen
     with pytest.raises(ConfigError, match=r"log.format=xml: neither text nor a registered screen. Registered: json."):
         choose_screen(LogConfig(format="xml"), registry("json"), quiet=False)
