@@ -1,10 +1,11 @@
 """What a whole s2s-generate costs, from the start of its process to the end: CPU and wall seconds, peak memory.
 
-    python benchmarks/whole_process.py run=demo source=FILE [lines=1,1000] [repeats=5] [out=FILE]
+    python benchmarks/whole_process.py run=demo source=FILE [lines=1,1000] [repeats=5] [exported=FOLDER] [out=FILE]
 
 Every command takes turns with the others, since a busy machine hits all alike; each figure is a median. Beside it stand
 the import of torch alone, whole and in the part that s2s-generate imports (`s2s_generate.torch_import`), and
-s2s-generate with torch imported whole: that lever switched off.
+s2s-generate with torch imported whole: that lever switched off. exported=FOLDER: also CTranslate2 by itself, one
+thread, fp32, beam 4, with the model that `s2s-export run=… format=ctranslate2` wrote there and sentencepiece.
 """
 
 from __future__ import annotations
@@ -20,9 +21,22 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-DEFAULTS = {"run": "", "source": "", "lines": "1,1000", "repeats": "5", "out": ""}
+DEFAULTS = {"run": "", "source": "", "lines": "1,1000", "repeats": "5", "exported": "", "out": ""}
 PART = "from s2s_generate.torch_import import import_torch; import_torch(); import torch"
 GENERATE = "import sys; from s2s_generate.command import main; sys.exit(main())"
+CTRANSLATE2 = """
+import sys
+from ctranslate2 import Translator
+from sentencepiece import SentencePieceProcessor
+folder, source, output = sys.argv[1:]
+ours, theirs = (SentencePieceProcessor(model_file=f"{folder}/{side}.spm") for side in ("source", "target"))
+translator = Translator(folder, compute_type="float32", inter_threads=1, intra_threads=1)
+with open(source) as lines, open(output, "w") as out:
+    pieces = ours.encode([line.strip() for line in lines], out_type=str)
+    options = {"beam_size": 4, "max_batch_size": 1000, "batch_type": "tokens", "length_penalty": 0.6}
+    for result in translator.translate_batch(pieces, **options):
+        out.write(theirs.decode(result.hypotheses[0]) + chr(10))
+"""
 
 
 class Cost(NamedTuple):
@@ -48,6 +62,9 @@ def main(arguments: list[str]) -> None:
             asked = generate_arguments(options, n, Path(folder))
             programs[f"s2s-generate, lines: {n:,}"] = ["-c", GENERATE, *asked]
             programs[f"the same, torch whole: {n:,}"] = ["-c", f"import torch; {GENERATE}", *asked]
+            if options["exported"]:
+                files = [str(Path(folder) / name) for name in (f"{n}.txt", f"{n}.ct2")]
+                programs[f"CTranslate2, lines: {n:,}"] = ["-c", CTRANSLATE2, options["exported"], *files]
         costs = measure(programs, int(options["repeats"]))
     rows = [{"program": name, **median(found)._asdict()} for name, found in costs.items()]
     for row in rows:

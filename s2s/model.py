@@ -219,7 +219,8 @@ class Seq2Seq(nn.Module, ABC):
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Without dropout; afterwards every module is in the mode in which it was."""
     training = [module for module in model.modules() if module.training]
-    model.eval()
+    if training:  # else it would take longer than a step of a small model
+        model.eval()
     try:
         yield
     finally:
