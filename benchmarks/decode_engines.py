@@ -86,7 +86,9 @@ def ours(model: Transformer, vocab: Vocab, quantization: Any = "none", off: str 
 
     def decode(work: Work) -> list[list[int]]:
         a, b = (1.0, 50) if work.n_out is None else (0.0, work.n_out)
-        penalty: Any = {"alpha": 1.0, "length_penalty": "power"} if work.n_out is None else {"alpha": 0.0}
+        penalty: Any = {"alpha": 0.0}
+        if work.n_out is None:
+            penalty = {"alpha": 1.0, "length_penalty": "power", "stop": "first_k"}  # as CTranslate2 stops
         search = BeamSearch(BeamConfig(beam=work.beam, max_len_a=a, max_len_b=b, **penalty))
         sources = [SourceSentence(i, [*ids, vocab.eos]) for i, ids in enumerate(work.sources)]
         if work.n_out is None:

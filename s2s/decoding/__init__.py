@@ -138,10 +138,10 @@ class BeamConfig(SearchConfig):
     length_penalty: Literal["gnmt", "power", "none"] = "gnmt"
     """What the log-probability is divided by: gnmt: ((5 + |Y|) / 6) ** alpha. power: |Y| ** alpha, as in many
     other toolkits. none: 1, for any alpha. |Y| counts eos."""
-    stop: Literal["exact", "best", "first_k"] = "exact"
-    """When the search of a sentence ends. exact: no unfinished hypothesis can reach the score of the worst of the
-    `beam` best finished ones. best: of the nbest-th finished one, the rule of the released code's later versions:
-    the same outputs, sooner. first_k: as soon as `beam` hypotheses have finished."""
+    stop: Literal["best", "exact", "first_k"] = "best"
+    """When the search of a sentence ends. best: no unfinished hypothesis can reach the score of the nbest-th finished
+    one, the rule of the released code's later versions. exact: of the worst of the `beam` best finished ones: the same
+    outputs, later. first_k: as soon as `beam` hypotheses have finished, when a better one may be yet to come."""
 
     def __post_init__(self) -> None:
         refuse_outside("search", self, beam=at_least(1, 10_000), alpha=at_least(-10, 10))
