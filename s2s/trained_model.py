@@ -105,9 +105,11 @@ class TrainedModel:
 
         tokens: tokens of both sides in a batch.
         """
-        if isinstance(src, str) or isinstance(tgt, str):
-            (scored,) = self.score([str(src)], [str(tgt)], tokens)
+        if isinstance(src, str) and isinstance(tgt, str):
+            (scored,) = self.score([src], [tgt], tokens)
             return scored
+        if isinstance(src, str) or isinstance(tgt, str):
+            raise DataError("one of source and target is a text, and the other several; give two texts, or two lists")
         if len(src) != len(tgt):
             raise DataError(f"{len(src):,} sources and {len(tgt):,} targets; give one for each")
         found: list[Scored] = list(score(self.model, self.task, map(Example, src, tgt), self.device, tokens))

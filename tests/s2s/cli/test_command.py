@@ -13,6 +13,7 @@ from toy_plugins import toy_plugins
 
 import s2s.cli.command
 import s2s_help.command
+from s2s.cli import failures
 from s2s.cli.command import Options, run_command, split_flags
 from s2s.cli.failures import guard
 from s2s.compose import build_config, compose
@@ -204,6 +205,19 @@ def test_flags_may_stand_anywhere() -> None:
             1,
             "s2s-x: error: CUDA out of memory; take fewer tokens at once (train.micro_tokens; s2s-generate: tokens)",
         ),
+        (
+            RuntimeError(
+                "[enforce fail] err == 0. DefaultCPUAllocator: can't allocate memory: 8 bytes. Error code 12. x"
+            ),
+            1,
+            "s2s-x: error: can't allocate memory: 8 bytes; take fewer tokens at once (train.micro_tokens; "
+            "s2s-generate: tokens)",
+        ),
+        (
+            type("DistStoreError", (type("DistError", (RuntimeError,), {}),), {})("Timed out"),
+            1,
+            "s2s-x: error: another process of this run has ended; its own message says why",
+        ),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
@@ -217,11 +231,46 @@ def test_what_goes_wrong_is_one_line_and_an_exit_code(
     assert capsys.readouterr().err == line + "\n"
 
 
-def test_a_bug_keeps_its_traceback_and_asks_to_be_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    assert guard("s2s-x", lambda: 1 // 0) == 1
+@pytest.mark.parametrize("error", [ZeroDivisionError(), RuntimeError("shapes differ"), ValueError("refused by peer")])
+def test_a_bug_keeps_its_traceback_and_asks_to_be_reported(
+    capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    def fail() -> int:
+        raise error
+
+    assert guard("s2s-x", fail) == 1
     err = capsys.readouterr().err
-    assert "ZeroDivisionError" in err
+    assert type(error).__name__ in err
     assert "please report" in err.splitlines()[-1]
+
+
+def test_a_command_without_standard_streams_ends_with_its_own_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert guard("s2s-x", lambda: print("x", file=sys.stderr) or 7) == 7
+    sys.stderr.close()
+
+
+@pytest.mark.parametrize("free", [[3], [0, 1, 2, 3], [2, 9]], ids=str)
+def test_standard_streams_that_are_closed_are_opened_before_any_file(
+    monkeypatch: pytest.MonkeyPatch, free: list[int]
+) -> None:
+    """What is opened gets the lowest descriptor that is free."""
+    descriptors, closed = iter(free), list[int]()
+    with monkeypatch.context() as patch:
+        patch.setattr(failures.os, "open", lambda *_: next(descriptors))
+        patch.setattr(failures.os, "close", closed.append)
+        failures._keep_streams()
+    assert closed == free[-1:]
+
+
+def test_a_broken_pipe_has_the_code_that_a_shell_gives_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> int:
+        raise BrokenPipeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(failures.os, "dup2", lambda *_: None)
+        assert guard("s2s-x", fail) == 141
 
 
 def in_shell(code: str, then: str) -> subprocess.CompletedProcess[str]:

@@ -42,11 +42,11 @@ def test_products_are_timed_only_where_no_other_shard_has_to_agree(
 
 
 class InParallel(GenerateConfig):
-    """As with workers=3."""
+    """As with workers=2."""
 
     @property
     def n_processes(self) -> int:
-        return 3
+        return 2
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ class InParallel(GenerateConfig):
         (GenerateConfig(precision="bf16"), CPU, "cpu in bf16"),
         (GenerateConfig(), CPU, "cpu, C, m by auto, none"),
         (GenerateConfig(matmul="native", quantization="int8", graph=False), CPU, "cpu, C, m by native, int8"),
-        (InParallel(), CPU, "cpu, 3 processes, C, m by auto, none"),
+        (InParallel(), CPU, "cpu, 2 processes, C, m by auto, none"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -165,3 +165,17 @@ def test_a_plugin_chooses_the_precision_where_it_is_asked_for(tmp_path: Path) ->
         assert ("data", "bf16 for 1 corpus") in trainer.facts
     with built(tmp_path, "train.precision=fp32") as trainer:
         assert trainer.config.train.precision == "fp32"
+
+
+def test_without_a_plugin_that_measures_memory_batches_are_as_large_as_they_are_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "batch_size")
+    with built(tmp_path, "train.tokens=30", "train.micro_tokens=10") as trainer:
+        assert (trainer.config.train.tokens, trainer.config.train.micro_tokens) == (30, 10)
+    with pytest.raises(ConfigError) as caught:
+        built(tmp_path, "train.tokens=auto").__enter__()
+    assert str(caught.value) == (
+        "train.tokens=auto: no plugin is loaded that measures memory; give a number. Blocked by S2S_BLOCK_PLUGINS: "
+        "batch_size."
+    )

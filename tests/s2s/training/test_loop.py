@@ -60,6 +60,7 @@ def test_every_so_many_updates_and_not_before_the_first(step: int, every: int, d
         (5, 2, 3, False),
         (5, 3, 3, True),
         (5, 4, 3, True),
+        (5, 1, 1, True),
         (5, 9, 0, False),
     ],
 )

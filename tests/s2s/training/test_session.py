@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from s2s.compose import compose
-from s2s.config import Config
+from s2s.config import Config, TrainConfig, ValidConfig
 from s2s.plugin import load_plugins
 from s2s.training.session import facts, is_finished
 
@@ -31,6 +31,7 @@ def config(*arguments: str) -> Any:
         ({"state": "done", "steps": 50, "stopped_early": True, "n_stale": 3}, 4, False),
         ({"state": "done", "steps": 50, "stopped_early": True, "n_stale": 3}, 0, False),
         ({"state": "done", "steps": 50, "stopped_early": True}, 1, False),
+        ({"state": "done", "steps": 50, "stopped_early": True, "n_stale": 1}, 1, True),
         ({"state": "done", "steps": 50, "n_stale": 3}, 3, False),
     ],
     ids=str,
@@ -38,7 +39,13 @@ def config(*arguments: str) -> Any:
 def test_a_run_is_finished_with_its_updates_or_its_patience(
     status: dict[str, Any], patience: int, finished: bool
 ) -> None:
-    assert is_finished(status, config("train.steps=100", f"valid.patience={patience}").config) is finished
+    own = Config(train=TrainConfig(steps=100), valid=ValidConfig(patience=patience))
+    assert is_finished(status, own) is finished
+
+
+def test_a_status_that_says_nothing_of_updates_counts_none() -> None:
+    assert is_finished({"state": "done"}, Config(train=TrainConfig(steps=1))) is False
+    assert is_finished({"state": "done"}, Config(train=TrainConfig(steps=0))) is True
 
 
 def trainer(own: Any, **changes: Any) -> Any:
@@ -79,9 +86,9 @@ def test_the_first_screen_has_options_model_device_update_and_directory() -> Non
 def test_what_is_special_has_a_line_of_its_own() -> None:
     composed = config("train.micro_tokens=null")
     plugins: Any = SimpleNamespace(loaded={"core": "s2s-toolkit 0.1", "own": "/tmp/own.py"})
-    world = SimpleNamespace(device=torch.device("cpu"), size=3)
+    world = SimpleNamespace(device=torch.device("cpu"), size=2)
     shown = list(facts(composed, trainer(composed.config, world=world, peak_flops=2.5e12, validation=False), plugins))
-    assert ("device", "cpu, fp32, 3 processes") in shown
+    assert ("device", "cpu, fp32, 2 processes") in shown
     assert ("backend", "mfu 100%: 2,500 GFLOP/s, as measured for large matrix products") in shown
     assert ("plugins", "own (/tmp/own.py)") in shown
     assert ("valid", "no development set is given (task.valid): no validation, and no best checkpoint") in shown

@@ -14,6 +14,11 @@ def test_a_state_comes_back_from_json() -> None:
     assert TrainerState.from_json(json.loads(json.dumps(asdict(state)))) == state
 
 
+def test_a_new_run_has_done_nothing() -> None:
+    counts = dict.fromkeys(("step", "epoch", "batch", "n_tokens", "n_bad", "seconds", "valid_step", "n_stale"), 0)
+    assert asdict(TrainerState()) == {**counts, "best": [], "best_metric": "nll"}
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [

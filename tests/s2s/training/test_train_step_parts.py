@@ -123,6 +123,26 @@ def test_parts_are_halved_until_they_fit_down_to_a_single_pair(n_pairs: int) -> 
         update(Total(limit=0))(PAIRS[:1], 1)
 
 
+def test_a_loss_that_is_no_number_changes_nothing_though_its_gradient_is_one() -> None:
+    class Spoilt(Total):
+        def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
+            sums = super().__call__(model, batch)
+            return replace(sums, loss=sums.loss + float("nan"))
+
+    step = update(Spoilt())
+    result = step(PAIRS, 1)
+    assert not result.finite
+    assert result.gnorm == pytest.approx(1.0)
+    assert step.model.w.item() == 1.0
+
+
+def test_the_pairs_that_a_rank_reads_are_those_of_its_own_micro_batches() -> None:
+    ranks = [update(world=World(rank=rank, size=2), train={"micro_tokens": 5}) for rank in (0, 1)]
+    first, second = (rank.local(PAIRS) for rank in ranks)
+    assert len(first) == len(second) == 2
+    assert [pair for parts in zip(first, second, strict=True) for part in parts for pair in part] == PAIRS
+
+
 def test_where_every_rank_is_needed_too_little_memory_is_an_error() -> None:
     with pytest.raises(MemoryError):
         update(Total(limit=1), strategy=Noting(needs_every_rank=True))(PAIRS, 1)
