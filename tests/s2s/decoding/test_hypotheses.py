@@ -92,6 +92,7 @@ def test_sentences_come_in_batches_with_the_constraint_on_exactly_these() -> Non
     assert first.constraint is constraint
     assert second.src.tolist() == [ids[2]]
     assert second.constraint == (constraint, [wish])
+    assert SearchRequest.of_batch(request.model, second.src, second.pad, VOCAB).nbest == request.nbest == 1
 
 
 @pytest.mark.parametrize("returns_log_probs", [False, True])

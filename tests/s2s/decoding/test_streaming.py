@@ -140,3 +140,45 @@ def test_a_later_sentence_may_be_longer_than_all_before(n_source: int) -> None:
     alone = find_queued(BeamSearch(config), model, SentenceQueue([later], 1), VOCAB)
     assert find_queued(BeamSearch(config), model, queue, VOCAB)[1] == alone[0]
     assert len(alone[0][0].tokens) == 2 * n_source
+
+
+class CancelsTheThird(SentenceQueue):
+    """As soon as it has been admitted."""
+
+    cancelled: Collection[int] = ()
+
+    def admit(self, n_in_use: int) -> list[SourceSentence]:
+        admitted = super().admit(n_in_use)
+        if any(sentence.index == 2 for sentence in admitted):
+            self.cancelled = {2}
+        return admitted
+
+    def take_cancelled(self) -> Collection[int]:
+        cancelled, self.cancelled = self.cancelled, ()
+        return cancelled
+
+
+@pytest.mark.parametrize("longest", [0, 1])
+def test_a_sentence_may_be_cancelled_while_it_waits_for_the_next_batch(longest: int) -> None:
+    """What the sentences of this batch have found so far is kept."""
+    lengths = [8 if i == longest else 3 for i in range(2)] + [5, 5]
+    sentences = [SourceSentence(i, [*[4 + i] * (n - 1), 3]) for i, n in enumerate(lengths)]
+    found = find_queued(
+        BeamSearch(CONFIG), JoiningTable(9), CancelsTheThird(sentences, 13), VOCAB, constraint=AsWideAsTheSource()
+    )
+    whole = find_queued(BeamSearch(CONFIG), JoiningTable(9), SentenceQueue(sentences, 1), VOCAB)
+    assert found == [*whole[:2], whole[3]]
+
+
+def test_tokens_are_kept_no_longer_than_a_sentence_needs_them() -> None:
+    n_kept: list[int] = []
+
+    class Counting(BeamSearch):
+        def step(self, batch: Beams) -> Beams:
+            n_kept.append(len(self.history.steps))
+            return super().step(batch)
+
+    sentences = [SourceSentence(i, [4 + i % 5, 5, 3]) for i in range(30)]
+    find_queued(Counting(CONFIG), JoiningTable(9), SentenceQueue(sentences, 6), VOCAB)
+    assert len(n_kept) > 60
+    assert max(n_kept) <= 16, "each of two at once has seven steps at most, and newcomers one of their own"
