@@ -18,7 +18,7 @@ from s2s.decoding.streaming import pad_sources, remaining_rows
 from s2s.task import Vocab
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from torch import Tensor
 
@@ -182,3 +182,70 @@ def test_tokens_are_kept_no_longer_than_a_sentence_needs_them() -> None:
     find_queued(Counting(CONFIG), JoiningTable(9), SentenceQueue(sentences, 6), VOCAB)
     assert len(n_kept) > 60
     assert max(n_kept) <= 16, "each of two at once has seven steps at most, and newcomers one of their own"
+
+
+class Without:
+    """The output of a sentence has none of one token; its states have `width` elements, of which the first is that."""
+
+    def __init__(self, token: int, width: int) -> None:
+        self.token, self.width = token, width
+
+    def beside(self, constraint: Any, vocab: Vocab) -> Growing:
+        assert constraint is None
+        return Growing(self.width)
+
+
+class Growing:
+    """The automaton of a batch of such sentences, as wide as the widest of them needs it."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+
+    @property
+    def constraint(self) -> Any:
+        return self
+
+    def including(self, wanted: Sequence[Any]) -> Growing:
+        width = max(self.width, *(one.width for one in wanted if one), 0)
+        return self if width == self.width else Growing(width)
+
+    def bound_to(self, wanted: Sequence[Any]) -> Any:
+        bound = Growing(self.width)
+        bound.tokens = torch.tensor([one.token if one else -1 for one in wanted])
+        return bound
+
+    def widened(self, state: Tensor | None, before: Growing | None, shape: tuple[int, int], device: Any) -> Tensor:
+        if state is None:
+            assert before is None
+            return torch.full((*shape, self.width), -1)
+        assert before is not None
+        assert state.shape == (*shape, before.width)
+        return torch.cat([state, state.new_zeros(*shape, self.width - before.width)], dim=2)
+
+    def allocation(self, *, normalize: bool) -> None:
+        return None
+
+    def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
+        state = torch.zeros(len(src), 1, self.width, dtype=torch.long)
+        state[:, 0, 0] = self.tokens
+        return state
+
+    def allowed(self, state: Tensor) -> Tensor:
+        return torch.arange(VOCAB.tgt) != state[..., :1]
+
+    def advance(self, state: Tensor, token: Tensor) -> Tensor:
+        return state
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4)))[::3], ids=str)
+def test_states_are_widened_for_sentences_that_join_with_constraints_of_their_own(order: tuple[int, ...]) -> None:
+    own = [None, None, Without(5, 1), Without(6, 3)]
+    sentences = [SourceSentence(i, [4 + i, 5, 3], own[kind]) for i, kind in enumerate((*order, *order[::-1]))]  # type: ignore[arg-type]
+    alone = find_queued(BeamSearch(CONFIG), JoiningTable(9), SentenceQueue(sentences, 1), VOCAB, nbest=2)
+    for n_tokens in (6, 9):
+        search = Recording(CONFIG)
+        assert find_queued(search, JoiningTable(9), SentenceQueue(sentences, n_tokens), VOCAB, nbest=2) == alone
+        assert any(len(batch) > 1 and not is_new for batch, is_new, _ in search.calls)
+    for sentence, hypotheses in zip(sentences, alone, strict=True):
+        wanted: Any = sentence.constraint
+        assert wanted is None or all(wanted.token not in hypothesis.tokens for hypothesis in hypotheses)
