@@ -11,7 +11,7 @@ import torch
 from search_calls import find_queued
 from table_model import JoiningTable, Table
 
-from s2s.decoding import BeamConfig
+from s2s.decoding import BeamConfig, beam_search
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.request import SentenceQueue, SourceSentence
 from s2s.decoding.streaming import pad_sources, remaining_rows
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from s2s.decoding.hypotheses import Beams
+    from s2s.decoding.hypotheses import Beams, Candidates
 
 VOCAB = Vocab(src=9, tgt=9)
 SENTENCES = [SourceSentence(i, [4 + i, 5, 3]) for i in range(4)]
@@ -249,3 +249,54 @@ def test_states_are_widened_for_sentences_that_join_with_constraints_of_their_ow
     for sentence, hypotheses in zip(sentences, alone, strict=True):
         wanted: Any = sentence.constraint
         assert wanted is None or all(wanted.token not in hypothesis.tokens for hypothesis in hypotheses)
+
+
+class Sharing(Growing):
+    """The same, which shares the beam as a search without it would, and notes what it is asked."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.asked: list[Any] = []
+
+    def allocation(self, *, normalize: bool) -> Any:
+        assert normalize
+        return self
+
+    def add_required(
+        self, states: Tensor, logits: Tensor, allowed: Tensor, log_probs: Tensor, tokens: Tensor, banned: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        assert states.shape[:2] == logits.shape[:2] == allowed.shape[:2]
+        self.asked.append("required")
+        return log_probs, tokens
+
+    def select(self, states: Tensor, candidates: Candidates, n: int) -> Candidates:
+        self.asked.append(n)
+        return candidates.first(n)
+
+
+def test_a_constraint_that_shares_the_beam_is_asked_for_candidates_and_for_survivors() -> None:
+    """Twice as many candidates as the beam has places, then as many as live on."""
+    sharing = Sharing(1)
+    wish: Any = Without(5, 1)
+    plain = find_queued(BeamSearch(CONFIG), JoiningTable(9), SentenceQueue([SourceSentence(0, [4, 3], wish)], 9), VOCAB)
+    wish.beside = lambda constraint, vocab: sharing
+    shared = find_queued(
+        BeamSearch(CONFIG), JoiningTable(9), SentenceQueue([SourceSentence(0, [4, 3], wish)], 9), VOCAB
+    )
+    assert shared == plain
+    assert len(sharing.asked) >= 6
+    assert sharing.asked == ["required", 4, 2] * (len(sharing.asked) // 3)
+
+
+def test_only_beam_search_itself_takes_several_steps_as_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(beam_search, "fused_steps", lambda search, batch, most: asked.append(most))
+    found = [
+        find_queued(kind(CONFIG), JoiningTable(9), SentenceQueue(SENTENCES, 6), VOCAB)
+        for kind in (Recording, BeamSearch)
+    ]
+    assert found[0] == found[1]
+    assert set(asked) == {1, sys.maxsize}
+    asked.clear()
+    find_queued(Recording(CONFIG), JoiningTable(9), SentenceQueue(SENTENCES, 6), VOCAB)
+    assert asked == []
