@@ -76,7 +76,7 @@ def _chain(root: Path, path: str, names: tuple[str, str, str], reclaimable: str)
     own = root / path.strip("/")
     for folder in (own, *own.parents):
         limit, usage, stat = (folder / name for name in names)
-        if folder.is_relative_to(root) and limit.is_file():
+        if limit.is_file():
             yield Group(limit, usage, stat, reclaimable)
 
 

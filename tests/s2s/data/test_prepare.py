@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
-import re
 import shutil
 import threading
 from pathlib import Path
@@ -131,7 +131,16 @@ def test_a_folder_is_named_after_its_task_and_a_hash_of_all_settings(files: dict
         return PreparationSpec(task, DataConfig(prepared=str(tmp_path), **options)).directory
 
     one = folder(Words(files, a=1, b=2))
-    assert re.fullmatch("words-[0-9a-f]{12}", one.name)
+    settings = {
+        "format": 2,
+        "task": "words",
+        "options": {"a": 1, "b": 2},
+        "files": sorted(str(file) for corpora in files.values() for pair in corpora for file in pair),
+        "corpora": [["train", "train0"], ["train", "train1"], ["valid", "valid0"]],
+        "max_len": DataConfig().max_len,
+        "max_ratio": DataConfig().max_ratio,
+    }
+    assert one.name == f"words-{hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]}"
     assert one == folder(Words(files, b=2, a=1)), "in any order"
     others = [folder(Words(files, a=1)), folder(Words(files, a=1, b=2), max_len=9), folder(Words({}, a=1, b=2))]
     assert len({one, *others}) == 4

@@ -287,6 +287,19 @@ def test_impossible_options_are_refused_by_their_names(options: dict[str, Any]) 
         BeamConfig(**options)
 
 
+@pytest.mark.parametrize(
+    ("option", "bound", "beyond"),
+    [
+        ("beam", 1, 0), ("beam", 10_000, 10_001), ("alpha", -10.0, -10.5), ("alpha", 10.0, 10.5),
+        ("max_len_a", 0.0, -0.5), ("max_len_a", 1000.0, 1000.5), ("max_len_b", 0, -1), ("max_len_b", 10**6, 10**6 + 1),
+    ],
+)  # fmt: skip
+def test_options_have_bounds(option: str, bound: float, beyond: float) -> None:
+    assert getattr(BeamConfig(**{option: bound}), option) == bound  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=f"search.{option}="):
+        BeamConfig(**{option: beyond})  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("native", [True, False], ids=["native", "torch"])
 def test_a_sentence_that_comes_late_has_its_one_hypothesis_widened_to_a_beam_larger_than_the_vocabulary(
     native: bool, monkeypatch: pytest.MonkeyPatch, plugin_operators: str

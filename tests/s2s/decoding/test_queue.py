@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 
@@ -69,3 +71,30 @@ def test_several_steps_may_be_added_as_one_that_were_numbered_elsewhere() -> Non
     last = history.add(torch.tensor([[7]]), torch.tensor([[-4.0]]), torch.tensor([[1]]))
     assert last.tolist() == [[3]]
     assert history.backtrace(3) == ([4, 5, 7], [-1.0, -2.0, -4.0])
+
+
+class Patient(SentenceQueue):
+    """Notes whether it may wait for a sentence to come."""
+
+    def __init__(self, *lengths: int, n_tokens: int) -> None:
+        super().__init__((SourceSentence(i, [4] * n) for i, n in enumerate(lengths)), n_tokens)
+        self.waits: list[bool] = []
+
+    def peek(self, *, wait: bool) -> SourceSentence | None:
+        self.waits.append(wait)
+        return super().peek(wait=wait)
+
+
+def test_only_an_empty_batch_waits_for_a_sentence() -> None:
+    waiting = Patient(2, 2, 2, n_tokens=12)
+    assert places(waiting.admit(1)) == [0, 1, 2]
+    assert waiting.waits == [False] * 4
+    waiting = Patient(2, 2, n_tokens=12)
+    assert places(waiting.admit(0)) == [0, 1]
+    assert waiting.waits == [True, False, False]
+
+
+def test_a_queue_of_another_class_is_asked_after_every_step() -> None:
+    assert queue(1, n_tokens=1).steps_at_once == sys.maxsize
+    assert Patient(1, n_tokens=1).steps_at_once == 1
+    assert queue(1, n_tokens=1).take_cancelled() == ()

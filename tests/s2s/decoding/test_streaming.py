@@ -11,18 +11,18 @@ import torch
 from search_calls import find_queued
 from table_model import JoiningTable, Table
 
-from s2s.decoding import BeamConfig
+from s2s.decoding import BeamConfig, beam_search
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.request import SentenceQueue, SourceSentence
 from s2s.decoding.streaming import pad_sources, remaining_rows
 from s2s.task import Vocab
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from torch import Tensor
 
-    from s2s.decoding.hypotheses import Beams
+    from s2s.decoding.hypotheses import Beams, Candidates
 
 VOCAB = Vocab(src=9, tgt=9)
 SENTENCES = [SourceSentence(i, [4 + i, 5, 3]) for i in range(4)]
@@ -140,3 +140,163 @@ def test_a_later_sentence_may_be_longer_than_all_before(n_source: int) -> None:
     alone = find_queued(BeamSearch(config), model, SentenceQueue([later], 1), VOCAB)
     assert find_queued(BeamSearch(config), model, queue, VOCAB)[1] == alone[0]
     assert len(alone[0][0].tokens) == 2 * n_source
+
+
+class CancelsTheThird(SentenceQueue):
+    """As soon as it has been admitted."""
+
+    cancelled: Collection[int] = ()
+
+    def admit(self, n_in_use: int) -> list[SourceSentence]:
+        admitted = super().admit(n_in_use)
+        if any(sentence.index == 2 for sentence in admitted):
+            self.cancelled = {2}
+        return admitted
+
+    def take_cancelled(self) -> Collection[int]:
+        cancelled, self.cancelled = self.cancelled, ()
+        return cancelled
+
+
+@pytest.mark.parametrize("longest", [0, 1])
+def test_a_sentence_may_be_cancelled_while_it_waits_for_the_next_batch(longest: int) -> None:
+    """What the sentences of this batch have found so far is kept."""
+    lengths = [8 if i == longest else 3 for i in range(2)] + [5, 5]
+    sentences = [SourceSentence(i, [*[4 + i] * (n - 1), 3]) for i, n in enumerate(lengths)]
+    found = find_queued(
+        BeamSearch(CONFIG), JoiningTable(9), CancelsTheThird(sentences, 13), VOCAB, constraint=AsWideAsTheSource()
+    )
+    whole = find_queued(BeamSearch(CONFIG), JoiningTable(9), SentenceQueue(sentences, 1), VOCAB)
+    assert found == [*whole[:2], whole[3]]
+
+
+def test_tokens_are_kept_no_longer_than_a_sentence_needs_them() -> None:
+    n_kept: list[int] = []
+
+    class Counting(BeamSearch):
+        def step(self, batch: Beams) -> Beams:
+            n_kept.append(len(self.history.steps))
+            return super().step(batch)
+
+    sentences = [SourceSentence(i, [4 + i % 5, 5, 3]) for i in range(30)]
+    find_queued(Counting(CONFIG), JoiningTable(9), SentenceQueue(sentences, 6), VOCAB)
+    assert len(n_kept) > 60
+    assert max(n_kept) <= 16, "each of two at once has seven steps at most, and newcomers one of their own"
+
+
+class Without:
+    """The output of a sentence has none of one token; its states have `width` elements, of which the first is that."""
+
+    def __init__(self, token: int, width: int) -> None:
+        self.token, self.width = token, width
+
+    def beside(self, constraint: Any, vocab: Vocab) -> Growing:
+        assert constraint is None
+        return Growing(self.width)
+
+
+class Growing:
+    """The automaton of a batch of such sentences, as wide as the widest of them needs it."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+
+    @property
+    def constraint(self) -> Any:
+        return self
+
+    def including(self, wanted: Sequence[Any]) -> Growing:
+        width = max(self.width, *(one.width for one in wanted if one), 0)
+        return self if width == self.width else Growing(width)
+
+    def bound_to(self, wanted: Sequence[Any]) -> Any:
+        bound = Growing(self.width)
+        bound.tokens = torch.tensor([one.token if one else -1 for one in wanted])
+        return bound
+
+    def widened(self, state: Tensor | None, before: Growing | None, shape: tuple[int, int], device: Any) -> Tensor:
+        if state is None:
+            assert before is None
+            return torch.full((*shape, self.width), -1)
+        assert before is not None
+        assert state.shape == (*shape, before.width)
+        return torch.cat([state, state.new_zeros(*shape, self.width - before.width)], dim=2)
+
+    def allocation(self, *, normalize: bool) -> None:
+        return None
+
+    def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
+        state = torch.zeros(len(src), 1, self.width, dtype=torch.long)
+        state[:, 0, 0] = self.tokens
+        return state
+
+    def allowed(self, state: Tensor) -> Tensor:
+        return torch.arange(VOCAB.tgt) != state[..., :1]
+
+    def advance(self, state: Tensor, token: Tensor) -> Tensor:
+        return state
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4)))[::3], ids=str)
+def test_states_are_widened_for_sentences_that_join_with_constraints_of_their_own(order: tuple[int, ...]) -> None:
+    own = [None, None, Without(5, 1), Without(6, 3)]
+    sentences = [SourceSentence(i, [4 + i, 5, 3], own[kind]) for i, kind in enumerate((*order, *order[::-1]))]  # type: ignore[arg-type]
+    alone = find_queued(BeamSearch(CONFIG), JoiningTable(9), SentenceQueue(sentences, 1), VOCAB, nbest=2)
+    for n_tokens in (6, 9):
+        search = Recording(CONFIG)
+        assert find_queued(search, JoiningTable(9), SentenceQueue(sentences, n_tokens), VOCAB, nbest=2) == alone
+        assert any(len(batch) > 1 and not is_new for batch, is_new, _ in search.calls)
+    for sentence, hypotheses in zip(sentences, alone, strict=True):
+        wanted: Any = sentence.constraint
+        assert wanted is None or all(wanted.token not in hypothesis.tokens for hypothesis in hypotheses)
+
+
+class Sharing(Growing):
+    """The same, which shares the beam as a search without it would, and notes what it is asked."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.asked: list[Any] = []
+
+    def allocation(self, *, normalize: bool) -> Any:
+        assert normalize
+        return self
+
+    def add_required(
+        self, states: Tensor, logits: Tensor, allowed: Tensor, log_probs: Tensor, tokens: Tensor, banned: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        assert states.shape[:2] == logits.shape[:2] == allowed.shape[:2]
+        self.asked.append("required")
+        return log_probs, tokens
+
+    def select(self, states: Tensor, candidates: Candidates, n: int) -> Candidates:
+        self.asked.append(n)
+        return candidates.first(n)
+
+
+def test_a_constraint_that_shares_the_beam_is_asked_for_candidates_and_for_survivors() -> None:
+    """Twice as many candidates as the beam has places, then as many as live on."""
+    sharing = Sharing(1)
+    wish: Any = Without(5, 1)
+    plain = find_queued(BeamSearch(CONFIG), JoiningTable(9), SentenceQueue([SourceSentence(0, [4, 3], wish)], 9), VOCAB)
+    wish.beside = lambda constraint, vocab: sharing
+    shared = find_queued(
+        BeamSearch(CONFIG), JoiningTable(9), SentenceQueue([SourceSentence(0, [4, 3], wish)], 9), VOCAB
+    )
+    assert shared == plain
+    assert len(sharing.asked) >= 6
+    assert sharing.asked == ["required", 4, 2] * (len(sharing.asked) // 3)
+
+
+def test_only_beam_search_itself_takes_several_steps_as_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(beam_search, "fused_steps", lambda search, batch, most: asked.append(most))
+    found = [
+        find_queued(kind(CONFIG), JoiningTable(9), SentenceQueue(SENTENCES, 6), VOCAB)
+        for kind in (Recording, BeamSearch)
+    ]
+    assert found[0] == found[1]
+    assert set(asked) == {1, sys.maxsize}
+    asked.clear()
+    find_queued(Recording(CONFIG), JoiningTable(9), SentenceQueue(SENTENCES, 6), VOCAB)
+    assert asked == []

@@ -56,6 +56,7 @@ def test_checksums_are_those_of_16_kb_blocks_however_the_bytes_come(sizes: list[
     ("begin", "end", "blocks"),
     [
         (0, 0, []),
+        (5, 5, []),
         (PER_BLOCK, PER_BLOCK, []),
         (0, 1, [0]),
         (0, PER_BLOCK, [0]),

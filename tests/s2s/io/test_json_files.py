@@ -102,6 +102,12 @@ def test_records_and_objects_are_readable_by_people() -> None:
     assert dump_checked({"b": 1, "a": 2}) != dump_checked({"a": 2, "b": 1}), "in the order in which they are given"
 
 
+def test_keys_may_be_written_again_in_another_order(tmp_path: Path) -> None:
+    written = json.loads(dump_checked({"b": 1, "a": {"d": 2, "c": 3}}))
+    (tmp_path / "r").write_text(json.dumps(written, sort_keys=True))
+    assert read_checked(tmp_path / "r") == {"a": {"c": 3, "d": 2}, "b": 1}
+
+
 def test_what_never_ends_or_never_begins_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "zero").symlink_to("/dev/zero")
     os.mkfifo(tmp_path / "pipe")

@@ -24,6 +24,9 @@ def test_lines_are_counted_and_zipped_by_name_with_the_same_bytes_each_time(tmp_
         zipped.append((tmp_path / "b.gz").read_bytes())
     assert gzip.decompress(zipped[0]) == b"x\n"
     assert zipped[0] == zipped[1]
+    assert zipped[0][4:8] == bytes(4), "0: no time stamp is available (RFC 1952)"
+    assert write_lines(tmp_path / "none", []) == 0
+    assert (tmp_path / "none").read_bytes() == b""
 
 
 def test_what_cannot_be_made_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:

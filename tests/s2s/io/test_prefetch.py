@@ -24,6 +24,14 @@ def test_a_job_gives_what_the_work_gave_when_it_is_done() -> None:
     assert job.is_done
 
 
+def test_a_process_may_end_though_a_job_does_not() -> None:
+    gate = threading.Event()
+    job = Job(lambda: gate.wait(30))
+    assert [thread.daemon for thread in threading.enumerate() if thread.name == "s2s-job"] == [True]
+    gate.set()
+    job.result()
+
+
 def test_an_error_of_a_job_reaches_who_asks_for_its_result() -> None:
     def fail() -> None:
         raise OSError("no space left")

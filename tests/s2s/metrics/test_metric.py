@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -42,6 +42,12 @@ def test_sentences_are_scored_one_by_one_and_texts_against_each_other() -> None:
     assert METRIC.pairwise(["a", "b", "a"]) == [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
 
 
+@pytest.mark.parametrize("hyps", [["a", "b", "c"], ["a", "b", "c", "d", "e"]], ids=["fewer", "more"])
+def test_sentences_without_a_reference_are_an_error(hyps: list[str]) -> None:
+    with pytest.raises(ValueError, match="zip"):
+        METRIC.per_sentence(hyps, REFS)
+
+
 def test_systems_are_compared_with_the_first() -> None:
     systems = {"base": list("ab??"), "same": list("ax??"), "better": list("abcd")}
     base, same, better = compare(METRIC, systems, REFS, samples=50, seed=3)
@@ -52,6 +58,22 @@ def test_systems_are_compared_with_the_first() -> None:
     assert base.score.signature == "matches|50|3"
     assert [c.p_value for c in compare(METRIC, systems, REFS, samples=0)] == [None] * 3
     assert compare(METRIC, {"only": list("abcd")}, REFS)[0].score.signature == "matches|1000|12345"
+
+
+class Forgetful(Matches):
+    """Gives no p-value for any system."""
+
+    def p_values(self, *_: Any) -> list[float]:
+        return []
+
+
+def test_a_metric_that_gives_too_few_p_values_is_an_error() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        compare(Forgetful(), {"base": list("ab??"), "other": list("abcd")}, REFS)
+
+
+def test_no_resample_of_equal_outputs_strays() -> None:
+    assert paired_p_value(METRIC, list("ab??"), list("ab??"), REFS, 10, 1) == 1 / 11
 
 
 @pytest.mark.parametrize(("samples", "seed"), [(-1, 1), (0, 0), (10, -3)])

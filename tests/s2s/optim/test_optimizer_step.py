@@ -156,6 +156,31 @@ def test_smaller_parts_are_recorded_anew() -> None:
         check_equal(recorded, plain)
 
 
+class Noting(torch.optim.Adam):
+    """Notes with which options it steps."""
+
+    def __init__(self) -> None:
+        super().__init__([torch.nn.Parameter(torch.zeros(2))], 0.1, fused=True)
+        self.seen: list[dict[str, Any]] = []
+
+    def step(self, closure: Any = None) -> None:
+        own: Any = self
+        group = self.param_groups[0]
+        self.seen.append({"lr": group["lr"], "capturable": group["capturable"], "found_inf": float(own.found_inf)})
+
+
+def test_a_captured_step_takes_its_options_as_tensors_and_leaves_none_behind() -> None:
+    optimizer = Noting()
+    step = CUDAGraphOptimizerStep(optimizer, None, torch.amp.GradScaler(enabled=False), lambda _: torch.ones(()), again)
+    step.prepare()
+    assert optimizer.seen == [{"lr": step.lr, "capturable": True, "found_inf": 1.0}], "captured without an update"
+    assert float(step(torch.tensor(3.0), 0.25)) == 1
+    assert optimizer.seen[1] == {"lr": step.lr, "capturable": True, "found_inf": 0.0}
+    assert float(step.lr) == 0.25
+    group = optimizer.param_groups[0]
+    assert (group["lr"], group["capturable"], hasattr(optimizer, "found_inf")) == (0.1, False, False)
+
+
 def test_an_optimizer_that_no_tensor_can_stop_is_left_to_the_host() -> None:
     parameters = [torch.nn.Parameter(torch.zeros(2))]
     assert CUDAGraphOptimizerStep.supports(adam(AdamConfig(), parameters))

@@ -77,6 +77,35 @@ def test_a_state_that_it_cannot_have_saved_is_refused(change: Callable[[Any], ob
         refuse_other_state(optimizer, state)
 
 
+def test_a_parameter_that_was_never_stepped_may_say_so() -> None:
+    optimizer = stepped("adam")
+    state = optimizer.state_dict()["state"]
+    state[1]["step"] = torch.tensor(0.0)
+    refuse_other_state(optimizer, state)
+
+
+@pytest.mark.parametrize(
+    ("shape", "complaint"),
+    [
+        ((7, 5), ""),
+        ((0, 5), ""),
+        ((7, 4), r"0.exp_avg is \[7, 4\] instead of \[7, 5\]"),
+        ((5,), r"instead of \[5, 5\]"),
+    ],
+    ids=str,
+)
+def test_of_a_parameter_whose_rows_others_hold_a_row_is_as_wide_as_its_own(
+    shape: tuple[int, ...], complaint: str
+) -> None:
+    optimizer = OPTIMIZERS["adam"]([nn.Parameter(torch.zeros(0, 5))])
+    state = {0: {"step": torch.tensor(1.0), "exp_avg": torch.zeros(shape), "exp_avg_sq": torch.zeros(shape)}}
+    if not complaint:
+        refuse_other_state(optimizer, state)
+        return
+    with pytest.raises(ValueError, match=complaint):
+        refuse_other_state(optimizer, state)
+
+
 def test_of_an_optimizer_that_cannot_step_alone_numbers_are_checked() -> None:
     optimizer = stepped("lbfgs")
     state = optimizer.state_dict()["state"]
