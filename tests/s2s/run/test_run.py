@@ -145,7 +145,7 @@ def test_the_lock_is_free_after_the_run(plugins: Plugins) -> None:
 
 def test_other_ranks_write_nothing(plugins: Plugins) -> None:
     with RunDirectory(run_path("x"), is_main=False) as run:
-        run.begin(letters_config(plugins), plugins, World(rank=1, size=2))
+        assert run.begin(letters_config(plugins), plugins, World(rank=1, size=2)) == []
         run.keep_tokenizer(Path("nowhere"))
         run.status("done")
     assert not Path("runs").exists()

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from s2s.backend.selection import BackendSelection, Decision
 from s2s.config import TrainConfig
+from s2s.data.packing import pack
 from s2s.distributed import OneProcess, World
 from s2s.errors import PluginError
 from s2s.model import Memory, Seq2Seq
@@ -114,7 +115,8 @@ def test_a_rank_without_pairs_takes_part_where_every_rank_is_needed_and_adds_not
 
 
 @pytest.mark.parametrize("n_pairs", [2, 3, 4])
-def test_parts_are_halved_until_they_fit_down_to_a_single_pair(n_pairs: int) -> None:
+def test_parts_are_halved_until_they_fit_down_to_a_single_pair(n_pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: pytest.fail("there is no GPU whose cache could be emptied"))
     step = update(Total(limit=1))
     result = step(PAIRS[:n_pairs], 1)
     assert result.n_micro_batches == 4
@@ -134,6 +136,18 @@ def test_a_loss_that_is_no_number_changes_nothing_though_its_gradient_is_one() -
     assert not result.finite
     assert result.gnorm == pytest.approx(1.0)
     assert step.model.w.item() == 1.0
+
+
+@pytest.mark.parametrize("times", [0.5, 1.0, 2.0])
+def test_the_gradient_is_divided_by_what_the_objective_counts(times: float) -> None:
+    step = update(Total(normaliser=lambda n: torch.tensor(times * n)))
+    assert step(PAIRS, 1).gnorm == pytest.approx(1 / times)
+    assert step.model.w.item() == pytest.approx(1 - 1 / times)
+
+
+def test_packed_batches_of_any_shape_are_as_long_as_their_tokens() -> None:
+    step = update(backend=replace(BackendSelection(), packed=Decision(True, "a test")))
+    assert step._batch(PAIRS).src.shape == pack(PAIRS, VOCAB, None).src.shape
 
 
 def test_the_pairs_that_a_rank_reads_are_those_of_its_own_micro_batches() -> None:
