@@ -287,6 +287,13 @@ def test_impossible_options_are_refused_by_their_names(options: dict[str, Any]) 
         BeamConfig(**options)
 
 
+def test_without_options_the_search_is_that_of_section_6_1() -> None:
+    """A beam of 4, alpha 0.6, and outputs of up to 50 tokens more than their source."""
+    config = BeamConfig()
+    assert (config.beam, config.alpha, config.length_penalty) == (4, 0.6, "gnmt")
+    assert (config.max_len_a, config.max_len_b, config.ban_unk) == (1.0, 50, False)
+
+
 @pytest.mark.parametrize(
     ("option", "bound", "beyond"),
     [
