@@ -219,7 +219,7 @@ class Seq2Seq(nn.Module, ABC):
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Without dropout; afterwards every module is in the mode in which it was."""
     training = [module for module in model.modules() if module.training]
-    if training:  # else it would take longer than a step of a small model
+    if training:  # eval() walks all modules even if none is training, longer than a small model's step
         model.eval()
     try:
         yield

@@ -34,6 +34,8 @@ NAMES = {"onednn": "by oneDNN", "native": "in C"}
 
 def prepack(model: nn.Module, backend: LinearBackend, quantization: Literal["none", "bf16", "int8"]) -> str:
     """See `s2s.backend.prepack`."""
+    if quantization != "none" and backend in ("torch", "onednn"):
+        raise ConfigError(f"quantization={quantization} has linear maps of its own; leave matmul={backend} out")
     if quantization == "int8":
         replace_linear_maps(model, _int8())
         return "linear maps in 8-bit integers, each row by itself"

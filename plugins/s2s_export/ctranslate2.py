@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FORBIDDEN", "CTranslate2Exporter", "CTranslate2Model", "open_translator"]
+__all__ = ["FORBIDDEN", "CTranslate2Exporter", "CTranslate2Model", "compute_types", "open_translator"]
 
 import json
 import shutil
@@ -105,6 +105,12 @@ class CTranslate2Model:
 def open_translator(folder: Path, **options: Any) -> Any:
     """A translator, in fp32 by default."""
     return _library().Translator(str(folder), **{"compute_type": "float32", **options})
+
+
+def compute_types(device: str) -> set[str]:
+    """What CTranslate2 computes in on a device: float32, int8, …"""
+    found: set[str] = _library().get_supported_compute_types(device)
+    return found
 
 
 def _library() -> Any:

@@ -21,7 +21,7 @@ from s2s.decoding import (
 )
 from s2s.io import sha256
 from s2s_export import InferenceOptions
-from s2s_export.ctranslate2 import FORBIDDEN, CTranslate2Model
+from s2s_export.ctranslate2 import FORBIDDEN, CTranslate2Model, compute_types
 from s2s_export.export import read_manifest
 
 if TYPE_CHECKING:
@@ -53,6 +53,11 @@ def open_export(given: EngineInput) -> ExportedSearch:
             "leave these out and give constrained=false, or backend=native"
         )
     compute = COMPUTE[config.precision if config.quantization == "none" else config.quantization]
+    if compute not in (known := compute_types(given.device.type)):
+        raise ConfigError(
+            f"precision={config.precision} quantization={config.quantization}: CTranslate2 has no {compute} here, only "
+            f"{', '.join(sorted(known))}"
+        )
     exported = CTranslate2Model(folder, compute_type=compute, device=given.device.type, intra_threads=config.threads)
     if config.max_source > exported.n_positions and not run.model.max_len:
         raise ConfigError(f"max_source={config.max_source}: the exported model has {exported.n_positions} positions")

@@ -80,8 +80,8 @@ class ExpertParallel(Unsharded):
 
     def reduce_gradients(self) -> None:
         """Sum those of all parameters but the experts'."""
-        for p in self._trained():
-            if p.grad is None:
+        for p in (of_expert.parameter for of_expert in self.divided):
+            if p.requires_grad and p.grad is None:
                 p.grad = torch.zeros_like(p)
         with self.world.collective("the gradients"):
             for bucket in make_buckets(self.shared):
@@ -131,9 +131,6 @@ class ExpertParallel(Unsharded):
         """No rows of what belongs to another rank's expert."""
         dropped = {name for name, t in tensors.items() if t.dim() and name in like and is_dropped(like[name], t)}
         return {name: t[:0] if name in dropped else t for name, t in tensors.items()}
-
-    def _trained(self) -> list[nn.Parameter]:
-        return self.shared + [d.parameter for d in self.divided if d.parameter.requires_grad]
 
     def _drop(self) -> None:
         for p, owner, _ in self.divided:

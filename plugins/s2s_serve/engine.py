@@ -58,8 +58,8 @@ class Engine:
         """The generator that aligns words; None if the architecture gives no attention"""
         self.task, self.model = self.generator.task, self.generator.search.model
         self.n_waiting = self.n_failures = 0
-        self.ready = False
-        """Whether a sentence has been answered, and the search has not failed since"""
+        self.answered: MeteredQueue | None = None
+        """The queue of the newest answer"""
         self.rate = 0.0
         """Source tokens a second, of the newest answers"""
         self.text = ThreadPoolExecutor(1, f"{name}-text")
@@ -68,12 +68,18 @@ class Engine:
         self.thread = threading.Thread(target=self._run, name=f"{name}-search", daemon=True)
         self.closing = False
 
+    @property
+    def ready(self) -> bool:
+        """Whether a sentence has been answered, and the search has not failed since."""
+        return self.answered is self.queue
+
     def start(self) -> None:
         """Begin to search, and answer one sentence, after which the engine is `ready`."""
         self.thread.start()
         ids = self.task.encode_source([WARM_UP])[0]
+        queue = self.queue
         self._put([*ids, self.task.vocab.eos]).result()
-        self.ready = True
+        self.answered = queue
 
     def close(self) -> None:
         """Take no more sentences, and end when those that wait are answered."""
@@ -104,7 +110,7 @@ class Engine:
         queue = self.queue
         found = await asyncio.wrap_future(self._put(ids, segment))
         if queue is self.queue:  # else the search has failed since
-            self.ready = True
+            self.answered = queue
         generator = self.aligned if align and self.aligned else self.generator
         if not generator.search.stages:
             return found
@@ -117,38 +123,44 @@ class Engine:
 
     async def call(self, function: Callable[[], T]) -> T:
         """Run what uses the model in the thread of the search, between two steps."""
-        try:
-            return await asyncio.wrap_future(self.queue.call(function))
-        except QueueClosedError as error:
-            raise unavailable(str(error)) from error
+        return await asyncio.wrap_future(self._given(lambda queue: queue.call(function)))
 
     async def in_text_thread(self, function: Callable[[], T]) -> T:
         """Run what reads or writes text, such as the tokeniser, out of the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self.text, function)
 
     def _put(self, ids: list[int], segment: Segment | None = None) -> Future[list[Hypothesis]]:
-        try:
-            return self.queue.put(ids, segment.constraint, timeout=0) if segment else self.queue.put(ids, timeout=0)
-        except QueueClosedError as error:
-            raise unavailable("the server is ending") from error
+        constraint = segment.constraint if segment else None
+        return self._given(lambda queue: queue.put(ids, constraint, timeout=0))
+
+    def _given(self, give: Callable[[MeteredQueue], Future[T]]) -> Future[T]:
+        """What the queue answers; if its search fails at this moment, the next search's does."""
+        while True:
+            queue = self.queue
+            try:
+                return give(queue)
+            except QueueClosedError as error:
+                if queue is self.queue:
+                    raise unavailable("the server is ending") from error
 
     def _run(self) -> None:
         """Search until closed; what makes the search fail is answered with an error, and the next search begins."""
-        failed = True
-        while failed:
+        while True:
+            queue = self.queue
             try:
                 searcher = self.generator.search
                 with searcher.precision():
-                    serve(searcher.search, searcher.request(self.queue), self._begin_anew)
-                failed = False
-            except Exception:
+                    return serve(searcher.search, searcher.request(queue), self._begin_anew)
+            except Exception as error:
                 logger.exception("the search of %s has failed; it begins anew", self.name)
+                if queue is self.queue:  # it did not come to search
+                    self._begin_anew()
+                    queue.fail(error)
+            if self.closing:
+                return self.queue.fail(QueueClosedError("the server is ending"))
 
     def _begin_anew(self) -> None:
-        self.n_failures, self.ready = self.n_failures + 1, False
-        self.queue = self._new_queue()
-        if self.closing:
-            self.queue.close()
+        self.n_failures, self.queue = self.n_failures + 1, self._new_queue()
 
     def _new_queue(self) -> MeteredQueue:
         return MeteredQueue(self.generator.config.tokens, max_waiting=NO_LIMIT)

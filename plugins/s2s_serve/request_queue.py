@@ -213,7 +213,9 @@ def serve(search: Search, request: SearchRequest, on_error: Callable[[], None] =
                 for result in results:
                     queue.resolve(result)
     except BaseException as error:
-        on_error()
-        queue.fail(error)
+        try:
+            on_error()
+        finally:
+            queue.fail(error)
         raise
     queue.fail(QueueClosedError("the search has ended without a result for this sentence"))

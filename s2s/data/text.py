@@ -185,5 +185,5 @@ def missing(path: Path) -> DataError:
     if not folder.is_dir():
         return DataError(f"{path}: no such file; there is no folder {folder}. Check the path")
     names = sorted(p.name for p in folder.iterdir())
-    near = difflib.get_close_matches(path.name, names, n=1)
+    near = difflib.get_close_matches(path.name, names)
     return DataError(f"{path}: no such file. {f'Did you mean {folder / near[0]}?' if near else 'Check the path'}")

@@ -141,7 +141,8 @@ class BeamConfig(SearchConfig):
     stop: Literal["best", "exact", "first_k"] = "best"
     """When the search of a sentence ends. best: no unfinished hypothesis can reach the score of the nbest-th finished
     one, the rule of the released code's later versions. exact: of the worst of the `beam` best finished ones: the same
-    outputs, later. first_k: as soon as `beam` hypotheses have finished, when a better one may be yet to come."""
+    outputs, later (with groups, others: one that has ended keeps no other from its tokens). first_k: as soon as `beam`
+    hypotheses have finished, when a better one may be yet to come."""
 
     def __post_init__(self) -> None:
         refuse_outside("search", self, beam=at_least(1, 10_000), alpha=at_least(-10, 10))

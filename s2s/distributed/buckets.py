@@ -38,7 +38,7 @@ class Bucket:
         sums = self.flat.split([p.numel() for p in self.parameters])
         for p, total in zip(self.parameters, sums, strict=True):
             _gradient(p).copy_(total.view_as(p))
-        self.work, self.flat = None, self.flat[:0]
+        self.work, self.flat = None, self.flat.new_empty(0)
 
 
 def make_buckets(parameters: Iterable[nn.Parameter]) -> Iterator[Bucket]:

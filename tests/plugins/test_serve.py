@@ -20,6 +20,7 @@ from s2s_generate import command as generate
 from s2s_score import command as score
 from s2s_serve.app import create_app
 from s2s_serve.metrics import Histogram
+from s2s_serve.request_queue import QueueClosedError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -282,6 +283,54 @@ def test_a_search_that_fails_is_answered_and_begins_anew(run: str) -> None:
     assert (bad.status_code, unwell, good.status_code, well) == (503, 503, 200, 200)
     assert bad.json()["error"]["code"] == "unavailable"
     assert "retry-after" in bad.headers
+
+
+def test_a_search_that_fails_while_the_server_ends_ends_with_it(run: str) -> None:
+    engine = tiny_server(run).engines["en-de"]
+    engine.start()
+
+    def failing(*_: Any) -> Any:
+        engine.closing = True
+        raise RuntimeError("out of order")
+
+    engine.model.step = failing  # type: ignore[method-assign]
+    answer = engine.queue.put([4, engine.task.vocab.eos])
+    with pytest.raises(RuntimeError, match="out of order"):
+        answer.result(10)
+    engine.thread.join(10)
+    assert not engine.thread.is_alive()
+    assert not engine.ready
+    with pytest.raises(QueueClosedError):
+        engine.queue.put([4])
+    engine.close()
+
+
+def test_what_cannot_begin_to_search_is_answered_too(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = tiny_server(run).engines["en-de"]
+
+    def no_request(_: Any) -> Any:
+        engine.closing = True
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(type(engine.generator.search), "request", lambda _, queue: no_request(queue))
+    answer = engine.queue.put([4, engine.task.vocab.eos])
+    engine.thread.start()
+    with pytest.raises(RuntimeError, match="out of memory"):
+        answer.result(10)
+    engine.close()
+
+
+def test_a_sentence_goes_to_the_next_queue_where_its_own_has_just_failed(run: str) -> None:
+    engine = tiny_server(run).engines["en-de"]
+    failed = engine.queue
+
+    def fails_now(*_: Any, **__: Any) -> Any:
+        engine.queue = type(failed)(10, max_waiting=10)
+        raise QueueClosedError
+
+    failed.put = fails_now  # type: ignore[method-assign]
+    engine._put([4, engine.task.vocab.eos])
+    assert len(engine.queue.admit(0)) == 1
 
 
 def test_a_key_is_asked_for_where_there_are_keys(run: str, tmp_path: Path) -> None:

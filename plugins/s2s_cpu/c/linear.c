@@ -2,9 +2,9 @@
 
 The outputs are cut into panels of C columns. A panel's weights lie in the order in which they are read, so that few
 rows, which are bound by memory, run at its bandwidth; a tile of up to ROWS rows stays in registers, so that many run
-at the rate of arithmetic, DEPTH inputs at a time, so that they stay in the caches. Weights are floats, or bf16,
-which halve what is read and are the same floats in every sum. Each number is the sum over the
-inputs in their order, from the bias on: a row has the same bits in a tile of any size. R rows, I inputs, O outputs.
+at the rate of arithmetic, DEPTH inputs at a time, so that they stay in the caches. Weights are floats, or bf16, half of
+the bytes, widened to floats when they are read. Each number is the sum over the inputs in their order, from the bias
+on: a row has the same bits in a tile of any size. R rows, I inputs, O outputs.
 */
 
 #include "decoder.h"

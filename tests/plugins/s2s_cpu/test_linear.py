@@ -201,6 +201,13 @@ def test_functions_in_c_are_refused_where_there_are_none(monkeypatch: pytest.Mon
         prepack(model(), "auto", "bf16")
 
 
+@pytest.mark.parametrize("quantization", ["bf16", "int8"])
+@pytest.mark.parametrize("matmul", ["torch", "onednn"])
+def test_quantized_maps_are_not_those_of_another_library(quantization: Any, matmul: Any) -> None:
+    with pytest.raises(ConfigError, match=f"quantization={quantization} has .* of its own; leave matmul={matmul} out"):
+        prepack(model(), matmul, quantization)
+
+
 def test_graphs_are_refused_where_they_do_not_work() -> None:
     with pytest.raises(ConfigError, match="graph=true captures steps on a CUDA device, but device is cpu"):
         accelerate(model(), torch.device("cpu"), GenerateConfig(graph=True))

@@ -118,3 +118,11 @@ def test_the_first_of_several_is_named_and_the_others_counted(names: str, said: 
     tensors = {"model": {name: torch.tensor([math.nan]) for name in names}, "optim": {"c": torch.ones(1)}}
     with pytest.raises(S2SError, match=rf"^after update 7, .*{said} finite"):
         refuse_not_finite(tensors, set(), 7, tmp_path)
+
+
+def test_what_an_optimizer_keeps_is_counted_too(tmp_path: Path) -> None:
+    tensors = {"model": {n: torch.tensor([math.nan]) for n in "ab"}, "optim": {"c": torch.tensor([math.nan])}}
+    with pytest.raises(S2SError, match=r"a \(model\) and 2 more: not finite"):
+        refuse_not_finite(tensors, set(), 7, tmp_path)
+    with pytest.raises(S2SError, match=r"c \(optim\): not finite"):
+        refuse_not_finite({"model": {"a": torch.ones(1)}, "optim": tensors["optim"]}, set(), 7, tmp_path)

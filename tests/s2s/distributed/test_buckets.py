@@ -1,0 +1,30 @@
+"""Gradients in few messages: which parameters go together, and what is left afterwards."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from s2s.distributed import make_buckets
+
+
+def test_neighbours_of_one_type_go_together_as_far_as_they_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("s2s.distributed.buckets.BUCKET_BYTES", 40)
+    sizes = [(4, torch.float32), (6, torch.float32), (1, torch.float32), (2, torch.bfloat16), (99, torch.bfloat16)]
+    parameters = [nn.Parameter(torch.ones(n, dtype=dtype)) for n, dtype in sizes]
+    groups = [[p.numel() for p in bucket.parameters] for bucket in make_buckets(parameters)]
+    assert groups == [[4, 6], [1], [2], [99]]
+
+
+def test_sums_become_the_gradients_and_leave_no_memory_behind() -> None:
+    parameters = [nn.Parameter(torch.zeros(2, 2)), nn.Parameter(torch.zeros(3))]
+    (bucket,) = make_buckets(parameters)
+    work: Any = SimpleNamespace(wait=lambda: None)
+    bucket.flat, bucket.work = torch.arange(7.0), work
+    bucket.finish_reduce()
+    assert [p.grad.tolist() for p in parameters if p.grad is not None] == [[[0, 1], [2, 3]], [4, 5, 6]]
+    assert bucket.flat.untyped_storage().nbytes() == 0
