@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pytest
 import torch
 from torch import nn
 
 from s2s.distributed import make_buckets
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def test_neighbours_of_one_type_go_together_as_far_as_they_fit(monkeypatch: pytest.MonkeyPatch) -> None:
