@@ -37,6 +37,8 @@ from s2s_recipe.pace import VALIDATIONS, interval, warmup
 from s2s_recipe.situation import Recipe, Situation, names_architecture, recipe_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from s2s import Observer, Plugins, TrainerView
     from s2s.compose import ComposedConfig
     from s2s.config import Config
@@ -92,7 +94,8 @@ def s2s_facts(trainer: Trainer, seconds: float | None) -> list[tuple[str, str]]:
 
     expected, config = forecast(trainer), trainer.config
     lines = [("dry run", line) for line in expected.describe(config, seconds)] if seconds is not None else []
-    return [*lines, *(("warning", text) for text in expected.warnings(config, seconds or 0.0))]
+    planned = _planned_steps(trainer.directory) == config.train.steps
+    return [*lines, *(("warning", text) for text in expected.warnings(config, seconds or 0.0, planned=planned))]
 
 
 @hookimpl
@@ -101,9 +104,15 @@ def s2s_observe(trainer: TrainerView) -> Observer | None:
     seconds = trainer.config.train.seconds
     if seconds is None:
         return None
-    from s2s_recipe.plan import Plan
     from s2s_recipe.run_length import RunLength
 
-    plan = Plan.read(trainer.directory)
-    planned = plan.value("train.steps") if plan else None
+    planned = _planned_steps(trainer.directory)
     return RunLength(trainer, seconds, planned) if planned == trainer.config.train.steps else None
+
+
+def _planned_steps(run: Path) -> int | None:
+    """The number of updates that the plan of a run has, if it has one."""
+    from s2s_recipe.plan import Plan
+
+    plan = Plan.read(run)
+    return plan.value("train.steps") if plan else None

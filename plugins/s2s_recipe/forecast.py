@@ -32,6 +32,8 @@ N_COUNTED = 20_000_000
 """Tokens of a side that are counted; with more, none is rare"""
 N_LENGTHS = 10_000
 """Pairs whose lengths stand for all"""
+ESTIMATED = 1.5
+"""How many times as many epochs a plan may be as it means: its recipe estimates the tokens of a text not yet encoded"""
 
 
 @dataclass(frozen=True)
@@ -54,11 +56,14 @@ class Forecast:
             minutes = config.checkpoint.minutes if what == "checkpoint" else 0
             yield f"first {what} after {duration_text(min(first, 60 * minutes or first))}"
 
-    def warnings(self, config: Config, seconds: float = 0.0) -> Iterator[str]:
-        """Sentences about what the user may not have meant; seconds: of an update, where they were measured."""
-        steps = config.train.steps
+    def warnings(self, config: Config, seconds: float = 0.0, *, planned: bool = False) -> Iterator[str]:
+        """Sentences about what the user may not have meant.
+
+        seconds: of an update, where they were measured; planned: whether a recipe chose the number of updates.
+        """
+        steps, most_epochs = config.train.steps, MOST_EPOCHS * (ESTIMATED if planned else 1)
         days = max(self.seconds_at_least, seconds * steps) / 86_400
-        if self.epochs > MOST_EPOCHS:
+        if self.epochs > most_epochs:
             enough = max(int(steps * MOST_EPOCHS / self.epochs), 1)
             yield (
                 f"train.steps={steps:,} is {self.epochs:,.0f} epochs of {self.n_pairs:,} pairs, long after the model "

@@ -52,6 +52,13 @@ def test_what_looks_like_a_mistake_is(changes: dict[str, Any], arguments: list[s
     assert re.search(said, warning)
 
 
+@pytest.mark.parametrize(
+    ("epochs", "planned", "n_warnings"), [(100, False, 0), (123, False, 1), (123, True, 0), (151, True, 1)]
+)
+def test_a_plan_is_not_warned_of_where_its_recipe_only_estimated(epochs: float, planned: bool, n_warnings: int) -> None:
+    assert len(list(fine(epochs=epochs).warnings(config(), planned=planned))) == n_warnings
+
+
 def test_a_small_vocabulary_is_never_too_large() -> None:
     assert list(fine(rare={"joint": (1000, 0.9)}).warnings(config())) == []
 
