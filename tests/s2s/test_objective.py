@@ -7,37 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from one_weight import PAIRS, VOCAB, Weight
 
 from s2s.batch import make_batch
 from s2s.config import TrainConfig
 from s2s.distributed import World
 from s2s.errors import PluginError
-from s2s.model import Memory, Seq2Seq
 from s2s.objective import Auxiliary, Mean, Objective, Sums, WithAuxiliary, rows_without_eos
-from s2s.task import Vocab
 from s2s.training.build import refuse_taken_names
 from s2s.training.train_step import TrainStep
 
 if TYPE_CHECKING:
     from s2s.batch import Batch
-
-VOCAB = Vocab(src=9, tgt=9, joint=True)
-PAIRS = [([4], [5, 6]), ([7, 4], [8]), ([5], [4, 4, 7]), ([6, 6], [7, 5])]
-
-
-class Weight(Seq2Seq):
-    """One number that is to become the mean of what the objective wants."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.w = nn.Parameter(torch.zeros(()))
-
-    def encode(self, src: Tensor, pad: Tensor) -> Memory:
-        return Memory(src[..., None].float(), pad)
-
-    def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
-        return self.w.expand(*tgt.shape, 1)
+    from s2s.model import Seq2Seq
 
 
 class Lengths(Objective):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,6 +20,16 @@ from s2s.config import (
 )
 from s2s.config.run import CheckpointConfig, ValidConfig
 from s2s.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def refusal(make: Callable[[], object]) -> str:
+    """The error of a configuration that cannot be."""
+    with pytest.raises(ConfigError) as caught:
+        make()
+    return str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -106,9 +116,7 @@ def test_patience_counts_validations() -> None:
     ids=str,
 )  # fmt: skip
 def test_an_option_of_training_that_makes_no_sense_is_refused(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        TrainConfig(**given)
-    assert str(caught.value) == message
+    assert refusal(lambda: TrainConfig(**given)) == message
 
 
 @pytest.mark.parametrize(
@@ -151,9 +159,7 @@ def test_numbers_that_are_not_known_yet_are_none() -> None:
     ids=str,
 )  # fmt: skip
 def test_an_option_of_generation_that_makes_no_sense_is_refused(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        GenerateConfig(**given)
-    assert str(caught.value) == message
+    assert refusal(lambda: GenerateConfig(**given)) == message
 
 
 class Reranked(GenerateConfig):

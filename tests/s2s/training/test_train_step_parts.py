@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from one_weight import PAIRS, VOCAB, Weight
+from torch import Tensor
 
 from s2s.backend.selection import BackendSelection, Decision
 from s2s.config import TrainConfig
 from s2s.data.packing import pack
 from s2s.distributed import OneProcess, World
 from s2s.errors import PluginError
-from s2s.model import Memory, Seq2Seq
 from s2s.objective import Objective, Sums
-from s2s.task import Vocab
 from s2s.training import train_step as module
 from s2s.training.batch_plan import BatchPlan
 from s2s.training.train_step import TrainStep, is_memory_error, n_positions_of, n_tokens_of
@@ -27,23 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from s2s.batch import Batch
-
-VOCAB = Vocab(src=9, tgt=9, joint=True)
-PAIRS = [([4], [5, 6]), ([7, 4], [8]), ([5], [4, 4, 7]), ([6, 6], [7, 5])]
-
-
-class Weight(Seq2Seq):
-    """One number for each target position."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.w = nn.Parameter(torch.ones(()))
-
-    def encode(self, src: Tensor, pad: Tensor) -> Memory:
-        return Memory(src[..., None].float(), pad)
-
-    def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
-        return self.w.expand(*tgt.shape, 1)
+    from s2s.model import Seq2Seq
 
 
 class Total(Objective):
@@ -77,7 +60,7 @@ class Noting(OneProcess):
 
 
 def update(objective: Objective | None = None, world: World | None = None, **changes: Any) -> TrainStep:
-    model = Weight()
+    model = Weight(1.0)
     config = TrainConfig(**{"tokens": 100, "micro_tokens": None, **changes.pop("train", {})})
     optimizer = torch.optim.SGD(model.parameters(), 0.0)
     given = (config, 3, VOCAB, model, objective or Total(), optimizer, lambda _: 1.0, world or World())
