@@ -89,6 +89,7 @@ TABLES = {
 }
 """In the order in which they are made: some read what others leave in the folder"""
 BY_HAND = {
+    "attention_score": "s2s-study attention_score_cpu",
     "choosing": "s2s-study, on corpora of one's own",
     "families": "the commands on its pages",
     "figures": "python -m s2s_study.figures FOLDER",
