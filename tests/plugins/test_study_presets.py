@@ -74,6 +74,7 @@ ROWS = {
     "table2_cpu": ["ByteNet", "Recurrent, with attention, + RL", "ConvS2S", "Mixture of experts, LSTM", "Transformer"],
     "table4": ["PCFG-LA", "LSTM + attention", "RNNG", "Transformer (4 layers), silver", "Multi-task"],
     "table4_cpu": ["PCFG-LA", "LSTM with attention", "RNNG", "Transformer, silver", "Multi-task"],
+    "table4_treebank": ["PCFG-LA", "LSTM with attention", "RNNG", "Transformer (4 layers), silver", "Multi-task"],
 }
 """What the paper's tables name, and the beginning of a row for each"""
 

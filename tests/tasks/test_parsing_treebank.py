@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -271,6 +272,9 @@ def test_what_is_no_treebank_is_refused(tmp_path: Path) -> None:
         treebank_files(file, "train")
     with pytest.raises(DataError, match=r"no such file. Did you mean .*a\.mrg"):
         treebank_files(tmp_path / "b.mrg")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError, match=r"pipe: is no file; write a pipe's trees to one"):
+        treebank_files(tmp_path / "pipe")
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match=r"no file in this folder is named \.mrg"):
         treebank_files(tmp_path / "empty")

@@ -30,7 +30,7 @@ def treebank_files(path: Path, split: Split | None = None) -> list[Path]:
             raise DataError(f"{path}: is a file, expected a folder with the sections of the Wall Street Journal")
         return [path]
     if not path.is_dir():
-        raise missing(path)
+        raise DataError(f"{path}: is no file; write a pipe's trees to one") if path.exists() else missing(path)
     files = sorted(file for file in path.rglob("*") if SUFFIX.search(file.name) and file.is_file())
     if not files:
         raise DataError(f"{path}: no file in this folder is named .mrg or .mrg.gz; name the treebank's files instead")
