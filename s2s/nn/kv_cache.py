@@ -54,7 +54,7 @@ class KVCacheState(State):
         """The state of the sentences `rows` [B'], in place; only those from the end that fill gaps are moved."""
         gaps = (rows != torch.arange(len(rows), device=rows.device)).nonzero()[:, 0]
         fillers = rows[gaps]
-        if not len(rows) or bool((fillers < len(rows)).any()):
+        if bool((fillers < len(rows)).any()):
             keep = lambda t: t.index_select(0, rows)  # noqa: E731
         else:
             keep = lambda t: t.index_copy_(0, gaps, t.index_select(0, fillers))[: len(rows)]  # noqa: E731
@@ -99,8 +99,9 @@ class KVCacheState(State):
         )
 
     def reserve(self, beam: int | None = None) -> Self:
-        """With room for one more token of each hypothesis, or of `beam`. Where buffers are full, unused nodes are
-        removed first."""
+        """With room for one more token of each hypothesis, or of `beam`. Full paths get room for 32 tokens and half as
+        many as they have. Of full buffers unused nodes are removed first; then they get room for 32 tokens of each
+        hypothesis, or for as many nodes as they have."""
         state, beam = self, beam or self.hypothesis.size(1)
         device = state.length.device
         if state.max_length == state.hypothesis.size(2):
@@ -152,7 +153,7 @@ class KVCacheState(State):
         return TreePaths(self.hypothesis, self.length, self.n_nodes, self.max_length, self.max_nodes)
 
     def _compacted(self) -> Self:
-        """Without the nodes on no path, in the same order, if they are more than half."""
+        """Without the nodes on no path, in the same order, if they are half or more."""
         if not self.max_nodes:
             return self
         live = self.paths.visible.any(1)  # [B, max_nodes]

@@ -87,8 +87,8 @@ class SourceWords(nn.Module):
     def _on(self, device: torch.device) -> tuple[Tensor, Tensor]:
         """Which ids begin words, and how often they become unknown, on a device; copied at the first use."""
         if device not in self._tables:
-            n, vocab = self.vocab.src, self.vocab
-            begins = torch.tensor(vocab.word_begins or [True] * n, device=device)
+            vocab = self.vocab
+            begins = torch.tensor(vocab.word_begins or [True] * vocab.src, device=device)
             begins[vocab.eos] = True
-            self._tables[device] = begins, torch.tensor(vocab.unknown or [0.0] * n, device=device)
+            self._tables[device] = begins, torch.tensor(vocab.unknown, device=device)
         return self._tables[device]

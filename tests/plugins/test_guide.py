@@ -10,7 +10,7 @@ from arch_checks import plugins
 from one_by_one import guided
 
 from s2s import ConfigError, Vocab, make_batch
-from s2s.nn import Guidance, SourceWords
+from s2s.nn import SourceWords
 from s2s_recurrent import RNNConfig
 from s2s_testing import VOCAB, check_arch
 from s2s_transformer import TransformerConfig
@@ -54,32 +54,6 @@ def test_a_guide_is_asked_for_only_where_the_task_has_one() -> None:
         build("rnn, words", VOCAB)
     with pytest.raises(ConfigError, match="would see nothing of the source"):
         TransformerConfig(cross_attention="none")
-
-
-def test_vectors_are_those_of_the_words_at_the_places() -> None:
-    vocab = guided(VOCAB)
-    guidance = Guidance(vocab, "stack", 4, (2, 3), pooled=False, dropout=0.0)
-    for parameter in guidance.parameters():
-        torch.nn.init.normal_(parameter)
-    memory, src = torch.randn(2, 5, 4), torch.full((2, 5), 7)
-    tgt = torch.tensor([[vocab.bos, 7, 8, 9], [vocab.bos, 9, 9, 9]])
-    whole = torch.cat(guidance.whole(tgt, guidance.begin(memory, src, src == 0)), dim=-1)
-    kinds = guidance.kinds
-    assert kinds is not None
-    weight, bias = guidance.maps.weight.unflatten(0, (3, 5)), guidance.maps.bias.unflatten(0, (3, 5))
-    for row in range(2):
-        for n in range(4):  # tokens so far: the next word is n
-            expected = kinds[n % 3].clone()
-            for place, word in enumerate((n, n - 1, 0 if n else -1)):
-                at = memory[row, word] @ weight[place].T + bias[place]
-                expected += at if word >= 0 else guidance.nothing[place]
-            assert torch.allclose(whole[row, n], expected, atol=1e-5)
-
-
-def test_with_guide_words_kinds_and_further_places_are_left_out() -> None:
-    guidance = Guidance(guided(VOCAB), "words", 4, (2, 3), pooled=False, dropout=0.0)
-    assert guidance.maps.out_features == 2 * 5
-    assert guidance.kinds is None
 
 
 def test_a_word_is_its_first_token_and_its_parts() -> None:

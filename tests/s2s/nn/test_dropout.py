@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from s2s.nn import dropout
-from s2s.nn.dropout import WordDropout, apply_dropout, draws
+from s2s.nn.dropout import Dropout, WordDropout, apply_dropout, draws
 
 LEVELS = 65_536
 
@@ -42,6 +42,7 @@ def test_draws_have_any_shape(shape: tuple[int, ...]) -> None:
     drawn = draws(torch.Size(shape))
     assert drawn.shape == shape
     assert drawn.dtype == torch.int16
+    assert drawn.untyped_storage().nbytes() < 2 * drawn.numel() + 8, "64 bits are drawn at a time, and no more"
 
 
 def test_draws_are_uniform_over_16_bits() -> None:
@@ -65,3 +66,7 @@ def test_a_gpu_draws_its_own_masks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dropout, "draws", None)
     x = apply_dropout(torch.ones(3, device="meta"), 0.5)
     assert x.device.type == "meta"
+
+
+def test_a_printed_model_shows_the_share_that_is_dropped() -> None:
+    assert repr(Dropout(0.25)) == "Dropout(p=0.25)"

@@ -96,6 +96,71 @@ def test_sentences_that_join_stand_at_different_symbols() -> None:
             newer.reorder(3)
 
 
+def test_it_begins_with_an_empty_path_in_an_empty_tree() -> None:
+    layers = [Heads(n=4, d_k=3, d_v=5), Heads(n=4, d_k=3, d_v=5, n_kv=2)]
+    state = empty_kv_cache("of the sentences", 3, layers, like=torch.empty(0, dtype=torch.bfloat16))
+    assert (state.sentence, state.max_length, state.max_nodes) == ("of the sentences", 0, 0)
+    assert state.hypothesis.shape == (3, 1, 0)
+    assert state.length.tolist() == state.n_nodes.tolist() == [0, 0, 0]
+    assert [(x.shape, x.dtype) for x in state.nodes] == [((3, 0, n), torch.bfloat16) for n in (32, 16)]
+    assert state.joins
+    assert state.captures
+
+
+@pytest.mark.parametrize(
+    ("rows", "in_place"), [([0, 1, 2], True), ([0, 3], True), ([0, 2], True), ([1, 2], False), ([2, 1, 0], False)]
+)
+def test_sentences_stay_where_they_are_unless_they_overlap(rows: list[int], in_place: bool) -> None:
+    both = Both(4)
+    both.step()
+    place = both.state.nodes[0].data_ptr()
+    both.keep(*rows)
+    assert (both.state.nodes[0].data_ptr() == place) == in_place
+    both.step()
+
+
+@pytest.mark.parametrize(
+    ("device", "paths", "nodes"),
+    [("cpu", [32, 80, 152], [32, 157, 314, 626]), ("of graphs", [32, 96, 192], [32, 160, 320, 640])],
+)
+def test_buffers_grow_by_their_own_size_or_by_32_steps(
+    device: str, paths: list[int], nodes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Paths by half of it; where steps are captured in graphs, to the next of few sizes."""
+    if device == "of graphs":
+        monkeypatch.setattr("s2s.backend.cuda_graph.GRAPH_DEVICES", ("cpu",))
+    state = empty_kv_cache(None, 1, [HEADS], like=torch.empty(0)).extend()
+    state = state.reorder(torch.zeros(1, 4, dtype=torch.long))
+    sizes = [(state.hypothesis.size(2), state.nodes[0].size(1))]
+    for _ in range(150):
+        state = state.extend()
+        sizes.append((state.hypothesis.size(2), state.nodes[0].size(1)))
+    assert [list(dict.fromkeys(column)) for column in zip(*sizes, strict=True)] == [paths, nodes]
+
+
+@pytest.mark.parametrize(("paths", "after", "live"), [
+    ([[2], [0], [2]], [[1], [0], [1]], [0, 2]),
+    ([[2], [0], [3]], [[2], [0], [3]], [0, 1, 2, 3]),
+], ids=["half of the nodes", "three of four nodes"])  # fmt: skip
+def test_nodes_on_no_path_are_removed_where_they_are_half(
+    paths: list[list[int]], after: list[list[int]], live: list[int]
+) -> None:
+    """Of full buffers; what a path holds beyond its length is arbitrary."""
+    nodes = torch.arange(4.0)[:, None]
+    state = KVCacheState(
+        sentence=None,
+        hypothesis=torch.tensor([[[*path, 1000] for path in paths]]),
+        nodes=[nodes[None]],
+        length=torch.tensor([1]),
+        n_nodes=torch.tensor([4]),
+        max_length=1,
+        max_nodes=4,
+    ).reserve()
+    assert state.hypothesis[..., :1].tolist() == [after]
+    assert torch.equal(state.nodes[0][0, : len(live)], nodes[live])
+    assert state.n_nodes.tolist() == [state.max_nodes] == [len(live)]
+
+
 def test_dead_nodes_leave_full_buffers() -> None:
     """Where all hypotheses go on from one, what is kept grows with the length and not with length times beam."""
     both, beam, n_steps = Both(2), 6, 90
@@ -119,11 +184,14 @@ def test_buffers_do_not_move_while_there_is_room() -> None:
     assert len(places) == 1
 
 
-def test_free_steps_are_those_until_a_buffer_has_to_grow() -> None:
-    both, beam = Both(2), 3
+@pytest.mark.parametrize("beams", [[3], [1], [8, 8, 8, 8, 8, 1]], ids=["nodes", "both", "paths"])
+def test_free_steps_are_those_until_a_buffer_has_to_grow(beams: list[int]) -> None:
+    """Named by the buffer that is full first."""
+    both, beam = Both(2), beams[-1]
     both.step()
-    both.reorder(beam)
-    both.step()
+    for n in beams:
+        both.reorder(n)
+        both.step()
     before = both.state
     n = before.n_free_steps
     assert n > 1

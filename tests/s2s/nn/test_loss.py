@@ -101,6 +101,48 @@ def test_loss_and_gradients_are_the_definitions(
         assert torch.allclose(gradient, expected, atol=1e-5)
 
 
+class Recording(Bag):
+    """Records of how many positions logits are computed; its states are on any device."""
+
+    def __init__(self, device: str = "cpu") -> None:
+        super().__init__()
+        self.device, self.sizes = device, list[int]()
+
+    def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
+        return super().decode(tgt, memory).to(self.device)
+
+    def project(self, hidden: Tensor) -> Tensor:
+        self.sizes.append(len(hidden))
+        return super().project(hidden if hidden.is_cpu else torch.zeros(hidden.shape))
+
+
+@pytest.mark.parametrize(("device", "chunk", "sizes"), [
+    ("cpu", None, [256, 256, 256, 256, 176]), ("meta", None, [1024, 176]), ("cpu", 0, [1200]), ("cpu", 900, [900, 300]),
+])  # fmt: skip
+def test_logits_are_held_of_as_many_positions_as_asked_for(device: str, chunk: int | None, sizes: list[int]) -> None:
+    model = Recording(device)
+    with torch.no_grad():
+        LabelSmoothed(LabelSmoothedConfig(chunk=chunk))(model, make_batch([([4], [5] * 599), ([4], [6] * 599)], VOCAB))
+    assert model.sizes == sizes
+
+
+def test_a_compiled_step_computes_logits_again_in_the_backward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch.compile cannot trace a gradient inside the forward pass; it holds the logits of a chunk all the same."""
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    model, batch = Recording(), make_batch(PAIRS, VOCAB)
+    out = LabelSmoothed(LabelSmoothedConfig(chunk=4))(model, batch)
+    assert model.sizes == [4, 4, 4, 3]
+    out.loss.backward()
+    assert sorted(model.sizes) == [3, 3, *[4] * 6]
+    found = gradients(model)
+    model.zero_grad()
+    loss, nll = by_hand(model, batch, "others", 0.1)
+    loss.backward()
+    assert (out.loss.item(), out.extras["nll"].item()) == pytest.approx((loss.item(), nll.item()), abs=1e-5)
+    for gradient, expected in zip(found, gradients(model), strict=True):
+        assert torch.allclose(gradient, expected, atol=1e-5)
+
+
 def test_without_smoothing_it_is_torchs_cross_entropy() -> None:
     model, batch = model_and_batch()
     logits = model.project(model(batch.src, batch.src_pad, batch.tgt_in)).flatten(0, 1)
@@ -207,7 +249,9 @@ def test_impossible_options_are_refused_by_name(options: dict[str, Any]) -> None
 
 def test_it_is_registered() -> None:
     entry = load_plugins().registry.get("objective", "label_smoothed")
-    assert isinstance(entry.build(entry.config(), None), LabelSmoothed)
+    objective = entry.build(entry.config(), None)
+    assert isinstance(objective, LabelSmoothed)
+    assert (objective.packs, objective.cuda_graph) == (True, True)
 
 
 @pytest.mark.parametrize("chunk", [1, 5, 1024])

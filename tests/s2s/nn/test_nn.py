@@ -1,20 +1,15 @@
-"""The parts of models against slower truths."""
+"""Attention and dropout against slower truths."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from s2s.errors import ConfigError, DataError
 from s2s.nn.attention import KERNELS, CrossAttention, Heads, Padded, SelfAttention
 from s2s.nn.dropout import Dropout, apply_dropout
-from s2s.nn.embedding import Embeddings
-from s2s.nn.positions import LearnedPositions, Sinusoids
-from s2s.task import Vocab
 
 
 def attention_by_loops(q: Tensor, k: Tensor, v: Tensor, seen: Tensor) -> Tensor:
@@ -87,61 +82,6 @@ def test_queries_may_be_hypotheses() -> None:
         assert torch.allclose(cross(beams[:, i : i + 1], keys_values, layout), together[:, i : i + 1], atol=1e-6)
 
 
-@pytest.mark.parametrize("start", [0, 5, 100_000])
-def test_sinusoids_are_section_3_5(start: int) -> None:
-    table = Sinusoids(10, "paper")(torch.arange(start, start + 4), torch.float64)
-    for row, p in zip(table, range(start, start + 4), strict=True):
-        for i in range(5):
-            angle = p / 10_000 ** (2 * i / 10)
-            assert row[2 * i].item() == pytest.approx(math.sin(angle), abs=1e-9)
-            assert row[2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-9)
-
-
-def test_t2t_sinusoids_lie_end_to_end_and_reach_the_longest_wave() -> None:
-    table = Sinusoids(6, "t2t")(torch.arange(4), torch.float64)
-    for p in range(4):
-        angles = [p, p / 100, p / 10_000]
-        expected = [math.sin(a) for a in angles] + [math.cos(a) for a in angles]
-        assert table[p].tolist() == pytest.approx(expected, abs=1e-12)
-
-
-def test_sinusoids_of_a_shift_are_a_rotation() -> None:
-    """Why the paper chose them: PE(p + k) is a linear function of PE(p), whatever p."""
-    positions = Sinusoids(4, "paper")
-    at = lambda p: positions(torch.tensor([p]), torch.float64)[0].view(2, 2)  # noqa: E731  [wave, (sin, cos)]
-    for p in (0, 3, 50):
-        for wave, (s, c) in enumerate(at(7).tolist()):
-            rotation = torch.tensor([[c, s], [-s, c]], dtype=torch.float64)
-            assert torch.allclose(rotation @ at(p)[wave], at(p + 7)[wave])
-
-
-def test_learned_positions_are_rows_times_the_root_of_the_width() -> None:
-    learned = LearnedPositions(5, 4)
-    torch.nn.init.normal_(learned.weight)
-    assert torch.equal(learned(torch.tensor([3, 1]), torch.float32), learned.weight[[3, 1]] * 2)
-    learned.check(5)
-    with pytest.raises(DataError, match=r"6 tokens.*arch\.max_positions=6"):
-        learned.check(6)
-
-
-@pytest.mark.parametrize(("sharing", "n_tables"), [("shared", 1), ("target", 2), ("none", 3)])
-def test_shared_matrices_are_one(sharing: str, n_tables: int) -> None:
-    vocab = Vocab(src=9, tgt=9, joint=True)
-    embeddings = Embeddings(vocab, 4, sharing)  # type: ignore[arg-type]
-    embeddings.init_weights()
-    ids = torch.tensor([[4, 5]])
-    assert len(list(embeddings.parameters())) == n_tables
-    assert torch.equal(embeddings.source(ids), embeddings.target(ids)) == (sharing == "shared")
-    is_target = torch.allclose(embeddings.logits(torch.eye(4)).T * 2, embeddings.target(torch.arange(9)))
-    assert is_target == (sharing != "none")
-
-
-@pytest.mark.parametrize("vocab", [Vocab(src=9, tgt=9), Vocab(src=9, tgt=8, joint=True)])
-def test_sharing_without_a_joint_vocabulary_is_refused(vocab: Vocab) -> None:
-    with pytest.raises(ConfigError, match="share_embeddings"):
-        Embeddings(vocab, 4, "shared")
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_dropout_drops_its_share_and_keeps_the_mean(dtype: torch.dtype) -> None:
     torch.manual_seed(0)
@@ -175,12 +115,3 @@ def test_dropout_follows_the_seed_and_rests_in_evaluation() -> None:
     assert torch.equal(layer(x), first)
     assert layer.eval()(x) is x
     assert Dropout(0.0)(x) is x
-
-
-@pytest.mark.parametrize("layout", ["paper", "t2t"])
-def test_the_first_positions_are_those_computed_one_by_one(layout: Any) -> None:
-    """More than before, fewer, of another type, and in another order."""
-    kept = Sinusoids(8, layout)
-    for n, dtype in ((3, torch.float32), (500, torch.float32), (7, torch.float64), (7, torch.float32)):
-        alone = torch.stack([Sinusoids(8, layout)(torch.tensor(i), dtype) for i in range(n)])
-        assert torch.equal(kept.first(n, dtype, torch.device("cpu")), alone)

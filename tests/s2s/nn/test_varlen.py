@@ -82,3 +82,12 @@ def test_the_kernel_is_taken_where_it_can_do_what_is_asked(
     layout = VarlenLayout(offsets(LENGTHS[0]), offsets(LENGTHS[1]), math_attention)
     chosen = layout._layout(torch.zeros(2, 9, 4), torch.zeros(2, 11, d_v), dropout)
     assert type(chosen) is kind
+
+
+def test_every_key_of_the_sentence_is_seen_unless_the_layout_is_causal(inputs: tuple[Tensor, Tensor, Tensor]) -> None:
+    q, k, v = inputs
+    queries, keys = offsets(LENGTHS[0]), offsets(LENGTHS[1])
+    seen = VarlenLayout(queries, keys, math_attention).attend(q, k, v, 0.0)
+    ends = queries.cu_seqlens, keys.cu_seqlens, queries.max_seqlen, keys.max_seqlen
+    expected = slow_varlen(*(x.transpose(0, 1) for x in (q, k, v)), *ends, (-1, -1)).transpose(0, 1)
+    torch.testing.assert_close(seen, expected)

@@ -102,3 +102,21 @@ def test_tokens_become_unknown_as_often_as_the_vocabulary_says_and_only_in_train
     shares = (read == vocab.unk).double().mean(0).tolist()
     assert shares == [0.0, pytest.approx(0.25, abs=0.03), 1.0, 0.0]
     assert torch.equal(words.eval().pool(embedding, src, torch.zeros_like(src, dtype=torch.bool))[0].argmax(-1), src)
+
+
+def test_only_tokens_that_may_become_unknown_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is drawn: 0 may be."""
+    monkeypatch.setattr(torch, "rand", torch.zeros)
+    vocab = Vocab(src=14, tgt=5, unknown=[0.0] * 6 + [1e-3] + [0.0] * 7)
+    src = torch.tensor([[4, 6, 5, EOS]])
+    read = SourceWords(vocab).pool(torch.eye(14), src, src == PAD)[0].argmax(-1)
+    assert read.tolist() == [[4, vocab.unk, 5, EOS]]
+
+
+def test_ids_on_both_sides_of_the_labels_are_words() -> None:
+    vocab = Vocab(src=14, tgt=5, labels=range(6, 8))
+    src = torch.tensor([[5, 6, 8, 7, EOS]])
+    words = SourceWords(vocab)
+    read, pad = words.pool(torch.eye(14), src, src == PAD)
+    assert read.argmax(-1).tolist() == [[5, 8, EOS]]
+    assert not pad.any()
