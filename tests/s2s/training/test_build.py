@@ -167,6 +167,20 @@ def test_a_plugin_chooses_the_precision_where_it_is_asked_for(tmp_path: Path) ->
         assert trainer.config.train.precision == "fp32"
 
 
+def test_without_a_plugin_that_measures_it_a_precision_must_be_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "precision")
+    plugins = load_plugins([PLUGIN])
+    given = ["train.precision=auto", f"data.prepared={tmp_path / 'prepared'}"]
+    with pytest.raises(ConfigError) as caught:
+        trial_run(letters_config(plugins, *given).config, plugins, World()).__enter__()
+    assert str(caught.value) == (
+        "train.precision=auto: no plugin is loaded that measures it; give fp32 or bf16. Blocked by S2S_BLOCK_PLUGINS: "
+        "precision."
+    )
+
+
 def test_without_a_plugin_that_measures_memory_batches_are_as_large_as_they_are_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
