@@ -95,7 +95,7 @@ def _file(argument: str) -> Path:
         raise ConfigError(f"'{argument}' is neither a file.yaml nor key=value; write one of them")
     if not _exists(path):
         folder = path.parent if _exists(path.parent) else Path()
-        near = difflib.get_close_matches(str(path), [str(p) for p in folder.glob("*.y*ml") if _exists(p)], n=1)
+        near = difflib.get_close_matches(str(path), [str(p) for p in folder.glob("*.y*ml") if _exists(p)])
         raise ConfigError(f"no file {argument}.{f' Did you mean {near[0]!r}?' if near else ''}")
     return path
 

@@ -91,7 +91,7 @@ def _schema_of(groups: Sequence[str], registry: Registry) -> type:
     """Some groups, with the sections of a run."""
     kept = [(f.name, f.type, f) for f in fields(registry.with_options(Config)) if f.name not in GROUPS]
     own = [(group, Choice, field(default_factory=Choice)) for group in groups]
-    schema = make_dataclass("Shown", [*kept, *own], kw_only=True, namespace={"__doc__": "it: what is shown"})
+    schema = make_dataclass("Shown", [*kept, *own], namespace={"__doc__": "it: what is shown"})
     schema.__module__ = Config.__module__
     return schema
 

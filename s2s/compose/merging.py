@@ -59,10 +59,10 @@ class Merged:
 
     def set(self, key: Sequence[str], value: Any, origin: str) -> None:
         """Set an option, the options of a section, or an entry inside an option's value."""
-        for depth in range(1, len(key) + 1):
-            option = ".".join(key[:depth])
+        for depth in range(len(key)):
+            option, path = ".".join(key[: depth + 1]), key[depth + 1 :]
             if option in self.options:
-                self.values[option] = Value(self._with_entry(option, key[depth:], value, origin), origin)
+                self.values[option] = Value(self._with_entry(option, path, value, origin), origin)
                 return
         section, at = ".".join(key), f"{blame(origin)}{'.'.join(key)}"
         if section not in self.sections:

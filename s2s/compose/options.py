@@ -44,18 +44,18 @@ def options_of(config: type, prefix: str = "", defaults: Any = None) -> Iterator
     hints = hints_of(config)
     for item in fields(config):
         hint = hints[item.name]
-        default = _default(item) if defaults is None else getattr(defaults, item.name)
+        default = _default(item, hint) if defaults is None else getattr(defaults, item.name)
         if is_section(hint):
-            plain = defaults is None and (item.default_factory is hint or default is MISSING)
-            yield from options_of(hint, f"{prefix}{item.name}.", None if plain else default)
+            yield from options_of(hint, f"{prefix}{item.name}.", None if default is MISSING else default)
         else:
             yield Option(prefix + item.name, hint, item, config, default)
 
 
-def _default(item: Field[Any]) -> Any:
-    if item.default_factory is not MISSING:
-        return None if is_section(item.default_factory) else item.default_factory()
-    return item.default
+def _default(item: Field[Any], hint: Any) -> Any:
+    """A field's default; None for a section whose options have their own, which some of them may lack."""
+    if item.default_factory is MISSING:
+        return item.default
+    return None if is_section(hint) and item.default_factory is hint else item.default_factory()
 
 
 def sections(config: type, key: str) -> dict[str, type]:

@@ -10,6 +10,9 @@ from typing import Any
 
 from s2s.compose.yaml12 import to_text
 
+COLUMN = 60
+"""The last one at which the comments of all values may begin"""
+
 Path = tuple[str, ...]
 
 
@@ -38,7 +41,7 @@ def differences(a: Any, b: Any) -> dict[str, tuple[Any, Any]]:
 def to_yaml(config: Any, origins: Mapping[str, str] | None = None) -> str:
     """A configuration as YAML that composes to the same, each value on one line, with its origin if given."""
     lines = list(_lines(config))
-    width = min(60, max((len(line) for line, _ in lines), default=0))
+    width = min(COLUMN, max((len(line) for line, _ in lines), default=COLUMN))
     comments = {key: f"  # {origin}" for key, origin in (origins or {}).items()}
     return "".join(f"{line:{width if origins else 0}}{comments.get(key, '')}".rstrip() + "\n" for line, key in lines)
 

@@ -61,6 +61,6 @@ def _meant(key: str, known: Collection[str]) -> str:
     """The known key that this one once had or has elsewhere, the nearest, or one of the same last name; or empty."""
     name = key.rpartition(".")[2]
     found = [target for target in targets(key) if target in known]
-    found += difflib.get_close_matches(key, known, n=1, cutoff=0.75)
+    found += difflib.get_close_matches(key, known, cutoff=0.75)
     found += [k for k in known if k.rpartition(".")[2] == name]
     return next(iter(found), "")

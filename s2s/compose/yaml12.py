@@ -64,16 +64,15 @@ def read_file(path: Path) -> dict[str, Any]:
     """The mapping that a file holds; an empty file is an empty mapping."""
     try:
         with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from error
+            raw, rest = file.read(MAX_BYTES), file.peek()
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         raise ConfigError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    if len(raw) > MAX_BYTES:
+    if rest:
         raise ConfigError(f"{path}: larger than {MAX_BYTES // 1024} KiB; is this a configuration file?")
     try:
-        tree = _parse(text)
+        tree = _parse(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from error
     except _RefusedError as error:
         raise ConfigError(f"{path}:{error.line}: {error}") from error
     if not isinstance(tree, dict | None):
@@ -166,20 +165,13 @@ class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
     """Quotes text that either version of YAML would read as something else."""
 
     def represent_text(self, value: str) -> yaml.ScalarNode:
-        style = None if _reads_as_text(value) else "'"
+        style = "'" if _FLOAT.fullmatch(value) else None  # 1e5 is text for PyYAML; it quotes all other scalars itself
         if not value.isprintable() or value.startswith("="):
             style = '"'  # the style that escapes line breaks
         return self.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
 _Dumper.add_representer(str, _Dumper.represent_text)
-
-
-def _reads_as_text(text: str) -> bool:
-    try:
-        return isinstance(scalar(text), str)
-    except ConfigError:
-        return False
 
 
 def to_text(value: Any) -> str:

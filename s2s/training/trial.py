@@ -90,7 +90,8 @@ def _run(trainer: Trainer, batch: Sequence[Pair]) -> _Run:
 
 def _extrapolated(small: _Run, large: _Run, n_tokens: int) -> Timing:
     """A step of the optimizer, and so much for each token."""
-    slope = (large.seconds - small.seconds) / max(large.n_tokens - small.n_tokens, 1)
+    n_more = large.n_tokens - small.n_tokens  # 0: parts of one pair each, whose seconds differ by chance
+    slope = (large.seconds - small.seconds) / n_more if n_more else 0.0
     per_token = max(slope, 0.5 * large.seconds / large.n_tokens)
     return Timing(large.seconds + per_token * (n_tokens - large.n_tokens), large.operations / large.seconds)
 

@@ -14,7 +14,6 @@ from s2s.config import TrainConfig
 from s2s.distributed import World
 from s2s.errors import PluginError
 from s2s.objective import Auxiliary, Mean, Objective, Sums, WithAuxiliary, rows_without_eos
-from s2s.training.build import refuse_taken_names
 from s2s.training.train_step import TrainStep
 
 if TYPE_CHECKING:
@@ -73,14 +72,6 @@ def test_a_number_as_normaliser_cannot_be_captured() -> None:
     step.graphs = SimpleNamespace()  # type: ignore[assignment]
     with pytest.raises(PluginError, match="must return a normaliser that is a tensor"):
         step._backward(step._batch(PAIRS), torch.ones(()))
-
-
-@pytest.mark.parametrize("names", [("loss",), ("kl", "kl"), ("bleu",)])
-def test_extras_have_names_of_their_own(names: tuple[str, ...]) -> None:
-    objective = Lengths()
-    objective.extras = names
-    with pytest.raises(PluginError, match=f"its extra value '{names[0]}'"):
-        refuse_taken_names(objective, "mine", ["bleu"])
 
 
 def test_rows_come_without_eos_and_padding() -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
+from s2s.compose import conversion
 from s2s.compose.conversion import convert, entry_config
 from s2s.compose.options import Option, options_of
 from s2s.compose.yaml12 import read_value
@@ -67,12 +68,26 @@ def converted(text: str, hint: Any) -> Any:
         ("[{width: 3}, {width: 4, norm: pre}]", list[Block], [Block(width=3), Block(width=4, norm=Norm.pre)]),
         ("{a: [1, no, null]}", Any, {"a": [1, "no", None]}),
         ("[1, x]", list, [1, "x"]),
+        ("[1_0,b]", Literal["auto"] | list[str], ["1_0", "b"]),
     ],
     ids=str,
 )
 def test_a_value_takes_the_type_that_fits_best(text: str, hint: Any, value: object) -> None:
     found = converted(text, hint)
     assert repr(found) == repr(value), "types, too: 1 is not 1.0"
+
+
+@pytest.mark.parametrize(
+    ("text", "hint", "value"),
+    [("5", int, 5), ("x", str, "x"), ("true", bool | None, True), ("auto", int | Literal["auto", "off"], "auto")],
+    ids=str,
+)
+def test_a_plain_value_of_the_very_type_is_taken_at_once(
+    text: str, hint: Any, value: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run has a hundred of them, and omegaconf would take a millisecond for each."""
+    monkeypatch.delattr(conversion, "OmegaConf")
+    assert converted(text, hint) == value
 
 
 @pytest.mark.parametrize(
@@ -124,6 +139,7 @@ def test_the_value_is_shown_as_it_was_given(text: str, hint: Any, shown: str) ->
 class Scored(Choice):
     """An entry that another's option names."""
 
+    alpha: float = 0.6
     samples: int = 3
     lang: str = ""
 
@@ -143,7 +159,9 @@ def test_an_entry_named_in_an_option_takes_its_options() -> None:
     [
         ("sampels", " Did you mean 'samples'?"),
         ("names", " Did you mean 'samples'?"),
-        ("xyzzy", " Known: lang, samples."),
+        ("xyzzy", " Known: alpha, lang, samples."),
+        ("lenpen", " Did you mean 'alpha'?"),
+        ("lr", " Known: alpha, lang, samples."),
         ("tgt_lang", " Did you mean 'lang'?"),
     ],
 )

@@ -66,6 +66,50 @@ def test_options_stand_in_order_with_those_of_sections_in_their_place() -> None:
     assert found["arch.max_len"].default == "${data.max_len}"
 
 
+@dataclasses.dataclass(kw_only=True)
+class Inner:
+    """A section, one of whose options has no default."""
+
+    needed: int
+    width: int = 1
+
+
+@dataclasses.dataclass(kw_only=True)
+class WiderInner(Inner):
+    """One with other defaults."""
+
+    needed: int = 5
+    width: int = 2
+
+
+@dataclasses.dataclass(kw_only=True)
+class Outer:
+    """Sections with and without defaults of their own."""
+
+    without: Inner
+    made: Inner = dataclasses.field(default_factory=Inner)  # type: ignore[arg-type]
+    wider: Inner = dataclasses.field(default_factory=WiderInner)
+    names: list = dataclasses.field(default_factory=list)  # type: ignore[type-arg]
+
+
+@dataclasses.dataclass(kw_only=True)
+class Outermost:
+    """A section of sections."""
+
+    outer: Outer = dataclasses.field(
+        default_factory=lambda: Outer(without=Inner(needed=7), made=Inner(needed=8, width=9), names=["a"])
+    )
+
+
+def test_the_default_of_an_option_is_that_of_its_section_where_it_has_one() -> None:
+    none = dataclasses.MISSING
+    own = {"without.needed": none, "without.width": 1, "made.needed": none, "made.width": 1}
+    assert {o.key: o.default for o in options_of(Outer)} == {**own, "wider.needed": 5, "wider.width": 2, "names": []}
+    given = {"without.needed": 7, "without.width": 1, "made.needed": 8, "made.width": 9}
+    found = {o.key.removeprefix("outer."): o.default for o in options_of(Outermost)}
+    assert found == {**given, "wider.needed": 5, "wider.width": 2, "names": ["a"]}
+
+
 def test_lines_name_everything_about_an_option() -> None:
     merged = merge_groups(["arch"], ["arch=wide_big", "arch.norm=pre"], toy_plugins())
     values = {key: (value, merged.origin(key)) for key, (value, _) in merged.values.items()}

@@ -7,7 +7,7 @@ import pytest
 import s2s.config
 from s2s.compose import compose
 from s2s.compose.options import options_of
-from s2s.compose.renamed import names_elsewhere
+from s2s.compose.renamed import names_elsewhere, targets
 from s2s.config import Config, GenerateConfig
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
@@ -74,3 +74,13 @@ def test_an_old_name_is_answered_in_its_section_and_for_a_whole_section(monkeypa
     for argument, suggested in {"search.width=5": "search.beam", "learn.steps=5": "train.steps"}.items():
         with pytest.raises(ConfigError, match=rf"Did you mean '{suggested}'\?$"):
             compose(Config, [*CHOSEN, argument], load_plugins())
+
+
+def test_only_what_was_renamed_here_answers_for_a_whole_section(monkeypatch: pytest.MonkeyPatch) -> None:
+    renamed, synonyms = names_elsewhere()
+    monkeypatch.setitem(renamed, "learn", ["train", "schedule"])
+    monkeypatch.setitem(synonyms, "trainer", ["train"])
+    assert list(targets("learn.zzz")) == ["train.zzz", "schedule.zzz"]
+    assert list(targets("learn.a.b")) == ["train.a.b", "schedule.a.b"]
+    assert list(targets("trainer.zzz")) == []
+    assert list(targets("any.lenpen")) == ["search.alpha"]

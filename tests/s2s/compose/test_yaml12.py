@@ -83,6 +83,7 @@ def write(tmp_path: Path, text: str | bytes) -> Path:
         ("a: \ud800\n", "not UTF-8"),
         ('a: "\\UFFFFFFFF"\n', "x.yaml:1"),
         ("#" * (MAX_BYTES + 1), "larger than 256 KiB"),
+        ("#" + "é" * MAX_BYTES, "larger than 256 KiB"),
     ],
     ids=lambda value: repr(value)[:24],
 )
@@ -189,10 +190,28 @@ def test_what_yaml_cannot_hold_is_written_in_plain_values() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [("abc", "abc"), ("no", "'no'"), ("010", "'010'"), ("5", "'5'"), ("true", "'true'"), ("=", '"="')],
+    [
+        ("abc", "abc"),
+        ("é", "é"),
+        ("", "''"),
+        ("~", "'~'"),
+        ("no", "'no'"),
+        ("true", "'true'"),
+        ("5", "'5'"),
+        ("010", "'010'"),
+        ("0x1", "'0x1'"),
+        ("1e5", "'1e5'"),
+        ("9" * 40, f"'{'9' * 40}'"),
+        ("=", '"="'),
+    ],
 )
 def test_text_is_quoted_where_it_would_be_read_as_something_else(value: str, text: str) -> None:
     assert to_text(value) == text
+
+
+def test_a_value_is_one_line_however_long_and_deep() -> None:
+    long = "x y " * 50 + "z"
+    assert to_text({"a": [long, {"b": [1, []]}], "é": {}}) == f"{{a: [{long}, {{b: [1, []]}}], é: {{}}}}"
 
 
 TEXT = st.text(st.characters(exclude_characters="\0", codec="utf-8"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +15,7 @@ from sorting_runs import train
 from s2s.backend.selection import BackendSelection
 from s2s.cli.train import main
 from s2s.distributed import World
-from s2s.errors import ConfigError, DataError
+from s2s.errors import ConfigError, DataError, PluginError
 from s2s.model import Seq2Seq
 from s2s.plugin import load_plugins
 from s2s.training import build
@@ -110,6 +111,14 @@ def test_a_strategy_is_built_for_several_processes_and_one_holds_all_of_the_mode
         built(tmp_path, "train.strategy=alnoe").__enter__()
 
 
+@pytest.mark.parametrize("names", [("loss",), ("a", "kl", "kl"), ("a", "bleu"), ("chrf", "bleu")])
+def test_an_objective_whose_value_has_the_name_of_another_in_the_log_is_refused(names: tuple[str, ...]) -> None:
+    objective: Any = SimpleNamespace(extras=names)
+    with pytest.raises(PluginError, match=rf"^objective=mine: its extra value '{names[-1]}' has the name of "):
+        build.refuse_taken_names(objective, "mine", ["bleu", "ter"])
+    build.refuse_taken_names(SimpleNamespace(extras=("a", "kl", "chrf")), "mine", ["bleu", "ter"])  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(("local_rank", "verifies"), [(0, True), (1, False)])
 def test_one_process_of_each_machine_verifies_the_prepared_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local_rank: int, verifies: bool
@@ -165,6 +174,30 @@ def test_a_plugin_chooses_the_precision_where_it_is_asked_for(tmp_path: Path) ->
         assert ("data", "bf16 for 1 corpus") in trainer.facts
     with built(tmp_path, "train.precision=fp32") as trainer:
         assert trainer.config.train.precision == "fp32"
+
+
+@pytest.mark.parametrize(("rank", "shown"), [(0, "a line\n"), (1, "")])
+def test_of_several_processes_the_first_one_shows_a_trial(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rank: int, shown: str
+) -> None:
+    with built(tmp_path, world=World(rank=rank, size=2)) as trainer:
+        capsys.readouterr()
+        trainer.log.line("a line")
+    assert capsys.readouterr().out == shown
+
+
+def test_without_a_plugin_that_measures_it_a_precision_must_be_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("S2S_BLOCK_PLUGINS", "precision")
+    plugins = load_plugins([PLUGIN])
+    given = ["train.precision=auto", f"data.prepared={tmp_path / 'prepared'}"]
+    with pytest.raises(ConfigError) as caught:
+        trial_run(letters_config(plugins, *given).config, plugins, World()).__enter__()
+    assert str(caught.value) == (
+        "train.precision=auto: no plugin is loaded that measures it; give fp32 or bf16. Blocked by S2S_BLOCK_PLUGINS: "
+        "precision."
+    )
 
 
 def test_without_a_plugin_that_measures_memory_batches_are_as_large_as_they_are_given(

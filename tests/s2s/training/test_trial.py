@@ -70,6 +70,22 @@ def test_parts_that_all_take_equally_long_are_not_taken_for_free(monkeypatch: py
     assert found.seconds == pytest.approx(4.0 + 0.5 * 4.0 / n * (640 - n))
 
 
+def test_parts_of_one_pair_each_differ_by_chance_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 20 pairs, a sixty-fourth and a sixteenth are one pair; the second one takes 0.6 seconds longer."""
+    machine = Machine([20], 2.9, 0.0)
+    costs = iter([(2.9, 0.0), (2.9, 0.0), (3.5, 0.0)])
+    train_step = machine.train_step
+
+    def slower_at_last(batch: Sequence[Pair], step: int) -> Any:
+        machine.cost = next(costs)
+        return train_step(batch, step)
+
+    monkeypatch.setattr(machine, "train_step", slower_at_last)
+    found = timed(machine, monkeypatch)
+    assert [n for n, _ in machine.updates] == [1, 1, 1]
+    assert found.seconds == pytest.approx(3.5 + 0.5 * 3.5 / 7 * (20 - 1) * 7)
+
+
 def test_a_part_takes_long_enough_at_the_very_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine([64], 3.0, 0.0)
     timed(machine, monkeypatch, enough=3.0)

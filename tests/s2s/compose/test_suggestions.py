@@ -1,0 +1,37 @@
+"""What an error says about a key that is no option."""
+
+from __future__ import annotations
+
+import pytest
+from toy_plugins import toy_plugins
+
+from s2s.compose import compose
+from s2s.compose.suggestions import unknown_option
+from s2s.config import Config, LogConfig
+from s2s.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("log.zzz.yyy.xxx", "log.zzz.yyy.xxx: no such option of log (LogConfig). Known: "),
+        ("arch.encoder.zzz", "arch.encoder.zzz: no such option. Did you mean 'arch.encoder'?"),
+        ("valdi.zzzzzzzzzzzzz", "valdi.zzzzzzzzzzzzz: no such option. Did you mean 'valid'?"),
+        ("zzz.yyy", "zzz.yyy: no such option. Known: arch, checkpoint, data, "),
+        ("arch.n_headz", "arch.n_headz: no such option. Did you mean 'arch.n_heads'?"),
+    ],
+)
+def test_an_unknown_key_is_answered_by_the_nearest_or_by_its_section(key: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        compose(Config, ["task=copy", "arch=wide", f"{key}=1"], toy_plugins())
+    assert str(caught.value).startswith(message)
+
+
+def test_a_key_in_no_section_is_answered_by_what_stands_in_none() -> None:
+    said = unknown_option("zzz.yyy", Config, {"log": LogConfig}, ["run", "seed", "log.every"])
+    assert said == "no such option of s2s-train. Known: run, seed."
+
+
+def test_of_several_near_keys_the_nearest_is_suggested() -> None:
+    known = ["a.warmup_tokens", "a.warmup_step", "a.warmups"]
+    assert unknown_option("a.warmup_stepz", Config, {}, known) == "no such option. Did you mean 'a.warmup_step'?"
