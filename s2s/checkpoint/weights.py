@@ -75,9 +75,9 @@ def size_limit(tensors: Mapping[str, Tensor], source: Path) -> Iterator[None]:
     n_left = 4 * len(tensors) + 100
     elements_left = 4 * sum(t.numel() for t in tensors.values()) + (1 << 20)
 
-    def count(_module: nn.Module, _name: str, parameter: nn.Parameter | None) -> None:
+    def count(_module: nn.Module, _name: str, parameter: nn.Parameter) -> None:
         nonlocal n_left, elements_left
-        n_left, elements_left = n_left - 1, elements_left - (0 if parameter is None else parameter.numel())
+        n_left, elements_left = n_left - 1, elements_left - parameter.numel()
         if min(n_left, elements_left) < 0:
             raise CheckpointError(
                 f"{source} does not fit the model, which has more than four times as many weights: its configuration "

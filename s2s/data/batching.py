@@ -131,13 +131,10 @@ class Batches:
             rows = self.rows(epoch, order(np.arange(begin, min(begin + self.pool, n))))
             pool = self._varied(epoch, rows) if self.vary else self
             batches = self._cut(rows, *pool.lengths(rows))
-            if start >= len(batches):
-                start -= len(batches)
-                continue
             shuffled = Permutation(len(batches), self.seed, epoch, number + 1)(np.arange(len(batches)))
             for index in shuffled[start:]:
                 yield batches[index], pool
-            start = 0
+            start = max(start - len(batches), 0)
 
     def onwards(self, epoch: int, start: int) -> Iterator[tuple[int, int, LazyBatch]]:
         """All batches from batch `start` of an epoch on, endlessly: epoch, number in the epoch, pairs."""
@@ -215,7 +212,7 @@ def _cut(src: Rows, tgt: Rows, tokens: int) -> list[int]:
     """Indices at which to cut pairs, sorted by target length, so that each padded batch has at most `tokens` tokens."""
     bounds, begin = [], 0
     while begin < len(src):
-        most = max(tokens // int(tgt[begin]), 1)
+        most = tokens // int(tgt[begin])  # targets only grow
         widest = np.maximum(np.maximum.accumulate(src[begin : begin + most]), tgt[begin : begin + most])
         padded = widest * np.arange(1, len(widest) + 1)
         begin += max(int(np.searchsorted(padded, tokens, side="right")), 1)

@@ -168,7 +168,7 @@ class RunDirectory:
 
     def _refuse_changes(self, composed: ComposedConfig[Config], plugins: Plugins) -> list[str]:
         """Warnings about values that follow an option that may change; raises ConfigError for any other change."""
-        if not self.is_resumed or not (self.path / RESOLVED).is_file():
+        if not self.is_resumed:
             return []
         try:
             old = compose(Config, [str(self.path.absolute() / RESOLVED)], plugins).config

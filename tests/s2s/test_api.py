@@ -10,7 +10,6 @@ import torch
 from tiny_runs import SMALL, call, train_tiny
 
 import s2s
-from s2s.__main__ import main
 from s2s.compose import arguments_of
 from s2s.config import Config, GenerateConfig
 from s2s.generation import Input
@@ -201,13 +200,3 @@ def test_plugins_are_what_can_be_chosen() -> None:
     found = s2s.plugins()
     assert {"beam", "greedy", "sample"} <= set(found["search"])
     assert "demo" in found["experiment"]
-
-
-def test_the_commands_are_listed_and_run_by_one(capsys: Any) -> None:
-    assert main([]) == 0
-    listed = capsys.readouterr().out
-    assert "s2s-generate    outputs for inputs, in their order." in listed
-    assert main(["plugins", "show", "search=beam"]) == 0
-    assert "search.beam" in capsys.readouterr().out.replace("beam:", "search.beam")
-    assert main(["trian"]) == 2
-    assert "Did you mean 'train'?" in capsys.readouterr().err

@@ -66,6 +66,13 @@ def test_every_kind_of_tensor_survives(tensor: Tensor, tmp_path: Path) -> None:
     assert torch.equal(loaded.reshape(-1).view(torch.uint8), tensor.reshape(-1).contiguous().view(torch.uint8))
 
 
+def test_tensors_that_are_parts_of_one_are_stored_each_by_itself(tmp_path: Path) -> None:
+    whole = torch.arange(12.0)
+    parts = {"first": whole[:5], "second": whole[5:], "row": whole.view(3, 4)[1], "whole": whole}
+    path = checkpoint.save(tmp_path, "x", {"model": parts}, {})
+    assert_same(checkpoint.load(path).tensors["model"], parts)
+
+
 def test_a_snapshot_keeps_what_was_while_the_originals_change(tmp_path: Path) -> None:
     weight = torch.arange(6.0).reshape(2, 3)
     live = {"a": weight, "tied": weight, "turned": weight.T, "row": weight[1]}
@@ -131,6 +138,22 @@ def test_prune_leaves_what_no_step_names(tmp_path: Path) -> None:
     checkpoint.save(tmp_path, "average", tensors(), {})
     checkpoint.prune(tmp_path, [])
     assert names(tmp_path) == ["average"]
+
+
+def test_what_a_killed_replacement_left_is_put_back_or_removed(tmp_path: Path) -> None:
+    """The older checkpoint counts only where there is no newer one of its name."""
+    for name, content in ((".one.old", "1"), (".two.old", "2"), ("two", "new"), (".three.tmp", "3")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(content)
+    (tmp_path / ".four.tmp").write_text("a file cannot be removed like a folder")
+    checkpoint.clean_up(tmp_path)
+    assert names(tmp_path) == [".four.tmp", "one", "two"]
+    assert [(tmp_path / name / "file").read_text() for name in ("one", "two")] == ["1", "new"]
+
+
+def test_space_is_looked_for_in_a_folder_that_is_made_with_its_parents(tmp_path: Path) -> None:
+    checkpoint.check_space(tmp_path / "runs" / "x" / "checkpoints", 1)
+    assert names(tmp_path / "runs" / "x" / "checkpoints") == []
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden", "*"])

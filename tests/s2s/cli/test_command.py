@@ -1,11 +1,12 @@
-"""Flags, and what becomes of everything that can go wrong in a command."""
+"""Flags of commands, the configuration that a command gets, and s2s-plugins."""
 
 from __future__ import annotations
 
-import errno
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,12 +14,10 @@ from toy_plugins import toy_plugins
 
 import s2s.cli.command
 import s2s_help.command
-from s2s.cli import failures
 from s2s.cli.command import Options, run_command, split_flags
-from s2s.cli.failures import guard
 from s2s.compose import build_config, compose
 from s2s.config import Config, GenerateConfig, PrepareConfig
-from s2s.errors import ConfigError, DataError, Preempted, S2SError, did_you_mean
+from s2s.errors import ConfigError, did_you_mean
 from s2s_average import AverageConfig
 from s2s_score import ScoreConfig
 
@@ -158,7 +157,54 @@ def test_print_config_shows_what_waits_for_the_run(run: Callable[..., Ran]) -> N
 
 
 def test_version_names_what_matters(run: Callable[..., Ran]) -> None:
-    assert run("--version").out.startswith("s2s 0.")
+    ran = run("--version")
+    assert (ran.code, ran.seen, ran.err) == (0, [], "")
+    assert ran.out.startswith("s2s 0.")
+
+
+def test_arguments_and_flags_are_those_of_the_process_unless_some_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(sys, "argv", ["s2s-train", "task=copy", "arch=wide"])
+    assert run_command(Config, lambda *given: seen.append(given)) == 0
+    ((composed, _, options),) = seen
+    assert composed.config.task.name == "copy"
+    assert (options.dry_run, options.quiet) == (Options().dry_run, Options().quiet) == (False, False)
+
+
+def test_what_is_false_unless_given_may_be_given_as_a_flag(run: Callable[..., Ran]) -> None:
+    ((composed, _, _),) = run("--raw", schema=GenerateConfig).seen
+    assert (composed.config.raw, composed.config.constrained) == (True, True)
+    for flag in ("--constrained", "--nbest", "--graph"):
+        ran = run(flag, schema=GenerateConfig)
+        assert (ran.code, ran.seen) == (2, [])
+        assert f"no flag {flag}." in ran.err
+
+
+@pytest.mark.parametrize(
+    ("module", "started_as", "blocked", "refused"),
+    [
+        ("my_score.command", "", "my_score", True),
+        ("my_score.command", "", "my_score.plugin", True),
+        ("__main__", "my_score.command", "my_score.plugin", True),
+        ("my_score.command", "", "my_scores.command", False),
+        ("__main__", "my_score.command", "other.command", False),
+        ("s2s.cli.train", "s2s.cli.train", "s2s.beam", False),
+    ],
+)
+def test_a_command_whose_plugin_is_left_out_is_refused(
+    module: str, started_as: str, blocked: str, refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a module, its own name is __main__, and the specification says what was started."""
+
+    def main() -> None:
+        """A command."""
+
+    main.__module__ = module
+    started = SimpleNamespace(__spec__=SimpleNamespace(name=started_as))
+    monkeypatch.setattr(s2s.cli.command, "sys", SimpleNamespace(modules={module: started} if started_as else {}))
+    plugins: Any = SimpleNamespace(registry=SimpleNamespace(blocked={"mine": blocked}))
+    with pytest.raises(ConfigError, match=r"^S2S_BLOCK_PLUGINS=mine leaves out") if refused else nullcontext():
+        s2s.cli.command.refuse_blocked(main, plugins)
 
 
 def test_a_switch_is_an_option_written_like_a_flag() -> None:
@@ -167,140 +213,6 @@ def test_a_switch_is_an_option_written_like_a_flag() -> None:
 
 def test_flags_may_stand_anywhere() -> None:
     assert split_flags(["a=1", "--quiet", "x.yaml", "-h"]) == ({"--quiet", "--help"}, ["a=1", "x.yaml"])
-
-
-@pytest.mark.parametrize(
-    ("error", "code", "line"),
-    [
-        (ConfigError("seed=x: expected int"), 2, "s2s-x: error: seed=x: expected int"),
-        (DataError("a.txt:5: bad"), 2, "s2s-x: error: a.txt:5: bad"),
-        (S2SError("stopped"), 1, "s2s-x: error: stopped"),
-        (Preempted("saved at step 5", 75), 75, "s2s-x: saved at step 5"),
-        (KeyboardInterrupt(), 130, "s2s-x: interrupted"),
-        (MemoryError(), 1, "s2s-x: error: out of memory; try a smaller model or batch"),
-        (
-            OSError(errno.ENOSPC, "No space left on device", "a/b"),
-            1,
-            "s2s-x: error: a/b: No space left on device; make room, or write elsewhere",
-        ),
-        (
-            OSError(errno.EMFILE, "Too many open files", "a"),
-            1,
-            "s2s-x: error: a: Too many open files; allow more open files (ulimit -n), or start fewer processes",
-        ),
-        (
-            OSError(errno.ENAMETOOLONG, "File name too long", "nnn"),
-            1,
-            "s2s-x: error: nnn: File name too long; give a shorter name",
-        ),
-        (PermissionError(errno.EACCES, "Permission denied", "a"), 1, "s2s-x: error: a: Permission denied"),
-        (OSError("odd"), 1, "s2s-x: error: odd"),
-        (
-            RuntimeError("[gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:4242"),
-            1,
-            "s2s-x: error: another process of this run has ended; its own message says why",
-        ),
-        (
-            type("OutOfMemoryError", (RuntimeError,), {})("CUDA out of memory. Tried"),
-            1,
-            "s2s-x: error: CUDA out of memory; take fewer tokens at once (train.micro_tokens; s2s-generate: tokens)",
-        ),
-        (
-            RuntimeError(
-                "[enforce fail] err == 0. DefaultCPUAllocator: can't allocate memory: 8 bytes. Error code 12. x"
-            ),
-            1,
-            "s2s-x: error: can't allocate memory: 8 bytes; take fewer tokens at once (train.micro_tokens; "
-            "s2s-generate: tokens)",
-        ),
-        (
-            type("DistStoreError", (type("DistError", (RuntimeError,), {}),), {})("Timed out"),
-            1,
-            "s2s-x: error: another process of this run has ended; its own message says why",
-        ),
-    ],
-    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
-)
-def test_what_goes_wrong_is_one_line_and_an_exit_code(
-    capsys: pytest.CaptureFixture[str], error: BaseException, code: int, line: str
-) -> None:
-    def fail() -> int:
-        raise error
-
-    assert guard("s2s-x", fail) == code
-    assert capsys.readouterr().err == line + "\n"
-
-
-@pytest.mark.parametrize("error", [ZeroDivisionError(), RuntimeError("shapes differ"), ValueError("refused by peer")])
-def test_a_bug_keeps_its_traceback_and_asks_to_be_reported(
-    capsys: pytest.CaptureFixture[str], error: Exception
-) -> None:
-    def fail() -> int:
-        raise error
-
-    assert guard("s2s-x", fail) == 1
-    err = capsys.readouterr().err
-    assert type(error).__name__ in err
-    assert "please report" in err.splitlines()[-1]
-
-
-def test_a_command_without_standard_streams_ends_with_its_own_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdout", None)
-    monkeypatch.setattr(sys, "stderr", None)
-    assert guard("s2s-x", lambda: print("x", file=sys.stderr) or 7) == 7
-    sys.stderr.close()
-
-
-@pytest.mark.parametrize("free", [[3], [0, 1, 2, 3], [2, 9]], ids=str)
-def test_standard_streams_that_are_closed_are_opened_before_any_file(
-    monkeypatch: pytest.MonkeyPatch, free: list[int]
-) -> None:
-    """What is opened gets the lowest descriptor that is free."""
-    descriptors, closed = iter(free), list[int]()
-    with monkeypatch.context() as patch:
-        patch.setattr(failures.os, "open", lambda *_: next(descriptors))
-        patch.setattr(failures.os, "close", closed.append)
-        failures._keep_streams()
-    assert closed == free[-1:]
-
-
-def test_a_broken_pipe_has_the_code_that_a_shell_gives_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> int:
-        raise BrokenPipeError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(failures.os, "dup2", lambda *_: None)
-        assert guard("s2s-x", fail) == 141
-
-
-def in_shell(code: str, then: str) -> subprocess.CompletedProcess[str]:
-    script = f'set -o pipefail; "$0" -c "$1" | {then}'
-    return subprocess.run(
-        ["bash", "-c", script, sys.executable, code], capture_output=True, text=True, timeout=60, check=False
-    )
-
-
-@pytest.mark.parametrize("lines", [1, 3, 100_000])
-def test_a_reader_that_leaves_is_no_error(lines: int) -> None:
-    """`| head -1`: no traceback, and nothing from the interpreter when it ends."""
-    code = (
-        "import sys; from s2s.cli.failures import guard\n"
-        f"sys.exit(guard('s2s-x', lambda: [print('x' * 50) for _ in range({lines})] and 0))"
-    )
-    done = in_shell(code, "head -1")
-    assert done.stdout == "x" * 50 + "\n"
-    assert done.stderr == ""
-    assert done.returncode in (0, 141)
-
-
-def test_an_interrupt_ends_a_command_without_a_traceback() -> None:
-    code = (
-        "import os, signal, sys; from s2s.cli.failures import guard\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs ignore it
-        "sys.exit(guard('s2s-x', lambda: os.kill(os.getpid(), signal.SIGINT)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stderr) == (130, "s2s-x: interrupted\n")
 
 
 def plugins(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
@@ -392,15 +304,6 @@ def test_a_suggestion_is_the_nearest_name_or_the_whole_choice() -> None:
     letters = "abcdefghijklmnopqrstuvwxyz"
     assert did_you_mean("?", letters[:20]) == f" Known: {', '.join(letters[:20])}."
     assert did_you_mean("?", letters[:21]) == f" Known: {', '.join(letters[:20])}, …."
-
-
-def test_an_error_is_one_line_whatever_was_given(capsys: pytest.CaptureFixture[str]) -> None:
-    from s2s.io.exit_status import one_line
-
-    for mistake in ("\n", "a\x1b[31m\u2028b", "task=copy\r\n", "x" * 100_000, "\udcff"):
-        assert one_line(mistake).isprintable()
-        assert len(one_line(mistake)) < 5000
-    assert one_line("„süß“ and 木") == "„süß“ and 木"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s2s.data.batching import Batches, Permutation, _by_length, _cut, _cut_packed, in_order
+from s2s.data.batching import POOL, Batches, Permutation, _by_length, _cut, _cut_packed, in_order
 
 
 class Lists:
@@ -141,6 +141,22 @@ def test_batches_onwards_are_those_of_the_epochs() -> None:
         assert [(len(src) + 1, len(tgt) + 1) for src, tgt in batch] == [*zip(*batch.lengths, strict=True)]
 
 
+@pytest.mark.parametrize(("tokens", "sizes"), [(10, [2, 2]), (9, [1, 1, 1, 1]), (20, [4])])
+def test_the_end_of_a_sentence_counts_in_batches_of_validation(tokens: int, sizes: list[int]) -> None:
+    corpus = Lists(4)
+    corpus.sizes[:] = 4
+    assert [len(batch) for batch in in_order(corpus, tokens)] == sizes
+
+
+def test_pairs_that_are_encoded_anew_are_sorted_in_smaller_pools() -> None:
+    """Encoding takes longer than sorting."""
+    plain, varied, given = (
+        Batches([(Lists(1), 1.0)], 100, 1, **options).pool
+        for options in ({}, {"vary": lengthened}, {"vary": lengthened, "pool": 7})
+    )
+    assert given < varied < plain == POOL
+
+
 def test_validation_takes_every_pair_once_shortest_first() -> None:
     corpus = Lists(100)
     batches = list(in_order(corpus, tokens=90))
@@ -209,6 +225,13 @@ def test_full_batches_take_pairs_as_they_come_and_no_more_than_fit(n: int, token
     assert _cut_packed(src, tgt, tokens, max_pairs) == expected
 
 
+@pytest.mark.parametrize(("tokens", "bounds"), [(10, [2]), (9, [1, 2])])
+@pytest.mark.parametrize("is_src", [True, False], ids=["source", "target"])
+def test_a_full_batch_has_exactly_the_budget_on_the_longer_side(tokens: int, bounds: list[int], is_src: bool) -> None:
+    long, short = np.array([5, 5, 10]), np.array([1, 1, 1])
+    assert _cut_packed(*((long, short) if is_src else (short, long)), tokens, max_pairs=9) == bounds
+
+
 def test_full_batches_are_fuller_than_padded_ones_and_hold_all_lengths() -> None:
     corpus = Lists(20_000)
     full = list(Batches([(corpus, 1.0)], 2000, seed=1, max_pairs=500).epoch(0))
@@ -228,7 +251,8 @@ def lengthened(pair: tuple[list[int], list[int]], seed: int) -> tuple[list[int],
 def test_pairs_that_are_encoded_anew_keep_the_budget_and_come_once(max_pairs: int | None) -> None:
     corpus = Lists(300)
     batches = Batches([(corpus, 1.0)], 150, seed=3, pool=70, max_pairs=max_pairs, vary=lengthened)
-    for epoch, number, batch in islice(batches.onwards(0, 0), 3 * len(list(batches.epoch(0)))):
+    n_batches = len(list(batches.epoch(0)))
+    for epoch, number, batch in islice(batches.onwards(0, 0), 3 * n_batches):
         batch.load()
         src, tgt = (np.array([len(pair[side]) + 1 for pair in batch]) for side in (0, 1))
         assert np.array_equal(batch.lengths[0], src)
@@ -236,7 +260,7 @@ def test_pairs_that_are_encoded_anew_keep_the_budget_and_come_once(max_pairs: in
         n_tokens = [(n.sum() if max_pairs else len(n) * n.max()) for n in (src, tgt)]
         assert max(n_tokens) <= 150 or len(batch) == 1
         if epoch == 0:
-            assert number < len(list(batches.epoch(0)))
+            assert number < n_batches
     assert sorted(np.concatenate(list(batches.epoch(1)))) == list(range(300))
 
 

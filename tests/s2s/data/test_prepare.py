@@ -152,6 +152,17 @@ def test_folders_above_the_prepared_one_are_made(files: dict[str, Any], tmp_path
     assert prepared.tokenizer.is_dir()
 
 
+def test_the_identity_is_a_hash_of_what_the_training_corpora_hold_in_any_order_of_keys(
+    files: dict[str, Any], config: DataConfig
+) -> None:
+    prepared = prepare(Words(files), config)
+    expected = hashlib.sha256()
+    for number in ("0", "1"):
+        manifest = read_record(prepared.directory / number / "corpus.json")
+        expected.update(json.dumps(manifest, sort_keys=True).encode())
+    assert prepared.identity == expected.hexdigest()
+
+
 def test_every_pair_is_encoded_or_counted(files: dict[str, Any], config: DataConfig) -> None:
     task = Words(files)
     prepared = prepare(task, config)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -348,6 +349,14 @@ def test_what_a_failed_start_removes_is_its_own_new_folder(before: str, plugins:
         assert path.exists()
         run.discard()
     assert path.exists() == (before != "nothing")
+
+
+def test_a_new_folder_that_somebody_has_removed_is_discarded_without_a_word(plugins: Plugins) -> None:
+    with RunDirectory(run_path("x")) as run:
+        run.begin(letters_config(plugins), plugins, World())
+        shutil.rmtree(run.path)
+        run.discard()
+    assert not run.path.exists()
 
 
 def test_files_of_plugins_are_written_and_removed_by_the_first_rank() -> None:

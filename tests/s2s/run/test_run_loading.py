@@ -207,7 +207,16 @@ def test_the_average_stands_for_a_best_checkpoint_that_is_gone(
     caplog.clear()
     (path / "checkpoints/step-000002/state.json").unlink()
     load_run(path, "auto", plugins, CPU)
-    assert "it was step-000007" not in caplog.text, "the newest cannot be asked"
+    assert "leads nowhere" not in caplog.text, "the newest cannot be asked"
+
+
+def test_nothing_is_missed_where_the_newest_checkpoint_is_the_best(
+    plugins: Plugins, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = run_path("x")
+    make_run(path, plugins, [1, 2], trainer={"best": [[-1.0, 2]]})
+    assert load_run(path, "auto", plugins, CPU).checkpoint_path.name == "step-000002"
+    assert not caplog.records
 
 
 def test_of_what_a_damaged_run_was_trained_with_nothing_is_guessed(plugins: Plugins) -> None:
