@@ -22,6 +22,26 @@ def test_neighbours_of_one_type_go_together_as_far_as_they_fit(monkeypatch: pyte
     assert groups == [[4, 6], [1], [2], [99]]
 
 
+def test_all_gradients_are_sent_in_one_message_without_waiting_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gradient that is None counts as zero; two ranks have the same ones here."""
+    parameters = [nn.Parameter(torch.zeros(2, 2)), nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(2))]
+    parameters[0].grad, parameters[2].grad = torch.tensor([[1.0, 2], [3, 4]]), torch.tensor([5.0, 6])
+    sent = []
+
+    def all_reduce(flat: torch.Tensor, *, async_op: bool) -> Any:
+        sent.append((flat.tolist(), async_op))
+        flat.mul_(2)
+        return SimpleNamespace(wait=lambda: None)
+
+    monkeypatch.setattr("s2s.distributed.buckets.dist.all_reduce", all_reduce)
+    (bucket,) = make_buckets(parameters)
+    assert bucket.flat.numel() == 0
+    bucket.start_reduce()
+    assert sent == [([1, 2, 3, 4, 0, 5, 6], True)]
+    bucket.finish_reduce()
+    assert [p.grad.tolist() for p in parameters if p.grad is not None] == [[[2, 4], [6, 8]], [0], [10, 12]]
+
+
 def test_sums_become_the_gradients_and_leave_no_memory_behind() -> None:
     parameters = [nn.Parameter(torch.zeros(2, 2)), nn.Parameter(torch.zeros(3))]
     (bucket,) = make_buckets(parameters)
