@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,19 @@ def build(composed: ComposedConfig[Config], plugins: Plugins, folder: Path) -> S
     task = plugins.registry.get("task", "letters").build(composed.config.task)
     task.learn(folder)
     return plugins.hook.s2s_build_model(config=composed.config, vocab=task.vocab, registry=plugins.registry)
+
+
+def begin(path: Path, plugins: Plugins, *arguments: str) -> list[str]:
+    """Start or continue a run; its warnings."""
+    with RunDirectory(path) as run:
+        warnings = run.begin(letters_config(plugins, *arguments), plugins, World())
+        run.announce()
+        return warnings
+
+
+def read(path: Path) -> dict[str, Any]:
+    """An object in a file of JSON."""
+    return json.loads(path.read_text())
 
 
 def make_run(path: Path, plugins: Plugins, steps: list[int], **state: Any) -> dict[int, dict[str, torch.Tensor]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,25 @@ class Machine:
 def timed(machine: Machine, monkeypatch: pytest.MonkeyPatch, enough: float = 3.0) -> Timing:
     monkeypatch.setattr(trial, "time", machine)
     return time_updates(machine, enough)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("is_main", [True, False])
+def test_a_trial_is_shown_by_the_first_process_and_leaves_no_folder(
+    is_main: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config: Any = SimpleNamespace(log="log", train=SimpleNamespace(steps=7))
+    plugins: Any = SimpleNamespace(registry="registry")
+    world: Any = SimpleNamespace(is_main=is_main, rank=3)
+    asked = []
+    monkeypatch.setattr(trial, "choose_screen", lambda *given, quiet: asked.append((given, quiet)))
+    monkeypatch.setattr(trial, "Log", lambda *_: nullcontext("log"))
+    monkeypatch.setattr(trial, "build_trainer", lambda *given: given)
+    with trial.trial_run(config, plugins, world) as made:
+        *given, run, log = made  # type: ignore[misc]
+        assert (given, log) == ([config, plugins, world], "log")
+        assert run.path.is_dir()
+    assert asked == [(("log", "registry"), not is_main)]
+    assert not run.path.exists()
 
 
 def test_without_an_update_there_is_nothing_to_time(monkeypatch: pytest.MonkeyPatch) -> None:
