@@ -45,20 +45,22 @@ def list_tensors(tree: Tree) -> list[Tensor]:
     return found
 
 
-def join_tensors(first: Tree, second: Tree) -> Tree:
-    """Two trees of one form as one: tensors one after the other, with zeros at the end of the shorter dimensions."""
+def join_tensors(first: Tree, second: Tree, join: Callable[[Tensor, Tensor], Tensor] | None = None) -> Tree:
+    """Two trees of one form as one: tensors one after the other, with zeros at the end of the shorter dimensions, or as
+    `join` has it."""
     if isinstance(first, Tensor):
+        if join is not None:
+            return join(first, second)
         sizes = [max(pair) for pair in zip(first.shape[1:], second.shape[1:], strict=True)]
         return torch.cat([_padded(first, sizes), _padded(second, sizes)])
     if isinstance(first, dict):
-        return {key: join_tensors(value, second[key]) for key, value in first.items()}
-    if isinstance(first, tuple) and hasattr(first, "_fields"):
-        return type(first)(*map(join_tensors, first, second))
+        return {key: join_tensors(value, second[key], join) for key, value in first.items()}
     if isinstance(first, tuple | list):
-        return type(first)(map(join_tensors, first, second))
+        joined = [join_tensors(a, b, join) for a, b in zip(first, second, strict=True)]
+        return type(first)(*joined) if hasattr(first, "_fields") else type(first)(joined)
     if is_dataclass(first) and not isinstance(first, type):
         names = [f.name for f in fields(first)]
-        return replace(first, **{name: join_tensors(getattr(first, name), getattr(second, name)) for name in names})
+        return replace(first, **{n: join_tensors(getattr(first, n), getattr(second, n), join) for n in names})
     return first
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 __all__ = ["beam_search_steps", "run_steps"]
 
 import ctypes
+import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,8 +32,15 @@ if TYPE_CHECKING:
 
 
 class SearchArrays(NamedTuple):
-    """What steps change in place. Of the first three, all [B, beam], the first B * K numbers count, row by row."""
+    """What steps change in place. Sentences that are done are the last ones afterwards. Of the hypotheses' first three,
+    all [B, beam], the first B * K numbers count, row by row."""
 
+    sentence: Tensor
+    """[B], which it was before the steps"""
+    n_source: Tensor
+    """[B], tokens of its source"""
+    limit: Tensor
+    """[B], most tokens of its output"""
     token: Tensor
     """The newest tokens"""
     node: Tensor
@@ -65,14 +73,14 @@ class SearchSettings(NamedTuple):
     """Whether logits are normalised"""
     banned: Tensor
     """Tokens that no output has"""
-    limit: Tensor
-    """[B], most tokens of an output"""
     penalties: Tensor
     """Of outputs of 0, 1, 2, … tokens"""
+    enough: int
+    """Source tokens of unfinished sentences up to which steps end as soon as a sentence is done"""
 
 
 class NewNodes(NamedTuple):
-    """What was added to the search history, all [n_steps * B * beam]: tokens, log-probabilities, nodes before."""
+    """What steps added to the search history, all [. * beam]: tokens, log-probabilities, nodes before."""
 
     token: Tensor
     log_prob: Tensor
@@ -93,21 +101,31 @@ def beam_search_steps(search: BeamSearch, batch: Beams, most: int) -> Beams | No
     fused, state = found
     if not isinstance(fused.model.decoder, FusedDecoder) or not isinstance(fused.model.output, PrepackedLinear):
         return None
-    live = (_with_room(x, beam) for x in (batch.token, batch.node, batch.score))
-    rest = (x.clone(memory_format=torch.contiguous_format) for x in (batch.length, *batch.finished))
-    arrays, settings = SearchArrays(*live, *rest), _settings(search, batch)
-    n_steps, new = run_steps(fused, arrays, n_hypotheses, settings, search.history.n_nodes, most)
+    arrays = _arrays(batch, beam)
+    n_steps, new = run_steps(fused, arrays, n_hypotheses, _settings(search), search.history.n_nodes, most)
     search.history.add_steps(*new)
     return replace(
         batch,
+        sentences=[batch.sentences[i] for i in arrays.sentence.tolist()],
         slack=batch.slack - n_steps,
+        limit=arrays.limit,
         length=arrays.length,
         token=arrays.token,
         node=arrays.node,
         score=arrays.score,
-        finished=FinishedHypotheses(*arrays[4:]),
+        finished=FinishedHypotheses(arrays.finished_score, arrays.finished_node, arrays.finished_log_prob),
         state=state.after_step(n_hypotheses).after_step(beam, n_steps - 1),
     )
+
+
+def _arrays(batch: Beams, beam: int) -> SearchArrays:
+    """Copies, since they are written into."""
+    n_source = torch.tensor([sentence.n_source for sentence in batch.sentences])
+    live = (_with_room(x, beam) for x in (batch.token, batch.node, batch.score))
+    limit, *rest = (
+        x.clone(memory_format=torch.contiguous_format) for x in (batch.limit, batch.length, *batch.finished)
+    )
+    return SearchArrays(torch.arange(len(n_source)), n_source, limit, *live, *rest)
 
 
 def _with_room(x: Tensor, beam: int) -> Tensor:
@@ -117,7 +135,7 @@ def _with_room(x: Tensor, beam: int) -> Tensor:
     return room
 
 
-def _settings(search: BeamSearch, batch: Beams) -> SearchSettings:
+def _settings(search: BeamSearch) -> SearchSettings:
     beam, stop, vocab = search.config.beam, search.config.stop, search.request.vocab
     return SearchSettings(
         eos=vocab.eos,
@@ -127,18 +145,17 @@ def _settings(search: BeamSearch, batch: Beams) -> SearchSettings:
         first_k=stop == "first_k",
         normalize=search.normalize,
         banned=search.banned,
-        limit=batch.limit,
         penalties=search.penalties,
+        enough=search.request.queue.admits_at,
     )
 
 
 def run_steps(
     state: FusedState, arrays: SearchArrays, n_hypotheses: int, settings: SearchSettings, first_node: int, most: int
 ) -> tuple[int, NewNodes]:
-    """The number of steps taken, up to the first after which a sentence is done, and their nodes from `first_node` on.
-    Before them each sentence has `n_hypotheses`.
+    """The number of steps taken, and their nodes from `first_node` on. Before them each sentence has `n_hypotheses`.
 
-    Writes into the arrays, and into the path, length and n_nodes of the state, all of which must be contiguous.
+    Writes into the arrays, and into the cache and n_nodes of the state, all of which must be contiguous.
     """
     most = min(most, state.n_steps)
     model, cache, size = state.model, state.cache, arrays.token.numel() * most
@@ -152,14 +169,10 @@ def run_steps(
     positions = None if state.positions is None else state.positions.data_ptr()
     given = ModelStruct(layers, len(decoder.layers), output.struct, model.embedding.data_ptr(), model.scale, positions)
     written = (*arrays, cache.path, cache.length, state.n_nodes, *new)
-    assert all(x.is_contiguous() for x in written)
+    assert all(x.is_contiguous() for x in (*written, cache.seen, *itertools.chain(*cache.sources)))
     numbers = (settings.eos, settings.n, settings.counted, settings.wanted, settings.first_k, settings.normalize)
-    read = [settings.banned, settings.limit, settings.penalties]
-    pointers = [x.data_ptr() for x in (*read, *written)]
-    search = SearchStruct(
-        arrays.token.size(1), arrays.finished_score.size(1), *numbers, len(settings.banned), first_node, *pointers
-    )
-    n_steps = ctypes.c_int64()
-    call("s2s_beam_search_steps", *map(ctypes.byref, (given, step, search)), most, ctypes.byref(n_steps))
-    n_new = arrays.token.numel() * n_steps.value
-    return n_steps.value, NewNodes(*(x[:n_new] for x in new))
+    sizes = (*numbers, len(settings.banned), first_node, settings.enough)
+    pointers = [x.data_ptr() for x in (settings.banned, settings.penalties, *written)]
+    search = SearchStruct(arrays.token.size(1), arrays.finished_score.size(1), *sizes, *pointers)
+    call("s2s_beam_search_steps", *map(ctypes.byref, (given, step, search)), most)
+    return search.n_steps, NewNodes(*(x[: search.n_new] for x in new))

@@ -22,9 +22,12 @@ from ctypes import c_double, c_int64, c_void_p
 
 LINEARS = ("qkv", "out", "query", "source_out", "inner", "outer")
 NORMS = ("self_attention_norm", "cross_attention_norm", "feed_forward_norm")
-SEARCH_SIZES = ("beam", "E", "eos", "n", "counted", "wanted", "first_k", "normalize", "n_banned", "first_node")
+SEARCH_SIZES = (
+    *("beam", "E", "eos", "n", "counted", "wanted", "first_k", "normalize"),
+    *("n_banned", "first_node", "enough"),
+)
 SEARCH_ARRAYS = (
-    *("banned", "limit", "penalty", "token", "node", "score", "length"),
+    *("banned", "penalty", "sentence", "n_source", "limit", "token", "node", "score", "length"),
     *("finished_score", "finished_node", "finished_log_prob", "path", "n_cached", "n_nodes"),
     *("new_token", "new_log_prob", "new_parent"),
 )
@@ -88,6 +91,8 @@ class SearchStruct(ctypes.Structure):
     _fields_ = (
         *((name, c_int64) for name in SEARCH_SIZES),
         *((name, c_void_p) for name in SEARCH_ARRAYS),
+        ("n_steps", c_int64),
+        ("n_new", c_int64),
     )
 
 

@@ -42,17 +42,21 @@ class Pace:
     """How many steps a search takes at once: as many as take about `TURN` seconds."""
 
     def __init__(self) -> None:
-        self.n_steps, self._begun = 1, 0.0
+        self.n_steps = 1
+        self._begun: float | None = None
 
     def begin(self, now: float) -> None:
         """The steps begin."""
         self._begun = now
 
     def end(self, now: float) -> None:
-        """They have ended, perhaps before `n_steps`, with a sentence."""
-        if now - self._begun > TURN:
+        """They have ended, perhaps before `n_steps`, with a sentence; nothing if there have been none since."""
+        begun, self._begun = self._begun, None
+        if begun is None:
+            return
+        if now - begun > TURN:
             self.n_steps = max(1, self.n_steps // 2)
-        elif now - self._begun < TURN / 2:
+        elif now - begun < TURN / 2:
             self.n_steps = min(2 * self.n_steps, MOST_STEPS)
 
 

@@ -61,7 +61,8 @@ class Decoding(KVCacheState):
         return replace(super().with_buffers(own), guide=guide)
 
     def join(self, other: Self) -> Self:
-        """The sentences of both, these first, as wide as the longest source that is still there."""
+        """The sentences of both, these first; if no source that is still there is half as long as the state is wide,
+        as wide as the longest."""
         guide = None if self.guide is None or other.guide is None else torch.cat([self.guide, other.guide])
         return replace(super(Decoding, self._cut()).join(other), guide=guide)
 
@@ -70,5 +71,7 @@ class Decoding(KVCacheState):
         n = seen.size(1)
         longest = n and int((seen.any(0) * torch.arange(1, 1 + n, device=seen.device)).amax())
         longest = min(n, bucket_size(longest, seen.device, least=32))
+        if 2 * longest > n:
+            return self
         sources = [KeysValues(*(x[:, :, :longest] for x in source)) for source in sources]
         return replace(self, sentence=(sources, seen[:, :longest], guided))

@@ -79,6 +79,13 @@ class SentenceQueue:
         cancelled, after every step."""
         return sys.maxsize if type(self) is SentenceQueue else 1
 
+    @property
+    def admits_at(self) -> int:
+        """Source tokens in use at which `admit` takes others: until then steps may go on without sentences that are
+        done. Any number for a queue of another class: each result is wanted as soon as it is known."""
+        known = int(0.75 * self.n_tokens) if self._first else 0
+        return known if type(self) is SentenceQueue else sys.maxsize
+
     def take_cancelled(self) -> Collection[int]:
         """Indices of admitted sentences that were cancelled since the last call; their rows leave the batch."""
         return ()

@@ -109,15 +109,15 @@ class StreamingSearch(ABC, Generic[B]):
         """Results in the order in which the searches of the sentences end, each as soon as it is known."""
         run = copy.copy(self)
         run.begin(request)
-        batch = run.admit(None)
+        batch, n_before = run.admit(None), 0
         while batch is not None:
-            done = run.is_done(batch)
-            if done.any():
+            if len(batch.sentences) == n_before:  # newcomers have taken a step, and may be done
+                batch = run.without_cancelled(batch)
+                batch = run.steps(batch, run.request.queue.steps_at_once) if batch is not None else None
+            if batch is not None and (done := run.is_done(batch)).any():
                 yield [run.result(batch, row) for row in done.nonzero()[:, 0].tolist()]
                 batch = run.drop(batch, done)
-            batch = run.without_cancelled(batch)
-            if batch is not None:
-                batch = run.steps(batch, run.request.queue.steps_at_once)
+            n_before = len(batch.sentences) if batch is not None else 0
             batch = run.admit(batch)
 
     def begin(self, request: SearchRequest) -> None:
@@ -134,7 +134,7 @@ class StreamingSearch(ABC, Generic[B]):
         """The batch with one more token for each hypothesis."""
 
     def steps(self, batch: B, most: int) -> B:
-        """The batch after a step, or after up to `most`, the last of them as soon as a sentence is done."""
+        """The batch after a step, or after up to `most`; see `SentenceQueue.admits_at` for those that are done."""
         return self.step(batch)
 
     @abstractmethod

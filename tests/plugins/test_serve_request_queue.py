@@ -212,6 +212,8 @@ def test_as_many_steps_are_taken_at_once_as_fit_into_a_turn() -> None:
     pace.begin(0.0)
     pace.end(1.0)
     assert pace.n_steps == 2, "a batch that has become slow"
+    pace.end(2.0)
+    assert pace.n_steps == 2, "asked again before other steps"
     for _ in range(9):
         pace.begin(0.0)
         pace.end(0.0)

@@ -146,6 +146,31 @@ def test_steps_as_one_call_have_the_bits_of_single_steps(
     assert max(taken) == 3
 
 
+def test_steps_go_on_without_sentences_that_are_done_until_others_may_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outputs are as long as their own limits, since the penalty rewards length."""
+    one, n_calls, steps = model(), [], beam_search_steps.run_steps
+    rows = [[*row[row != VOCAB.pad].tolist(), VOCAB.eos] for row in sources(9)]
+    config = BeamConfig(beam=3, stop="exact", alpha=9.0, max_len_a=1.0, max_len_b=1)
+
+    def counted(*given: Any) -> Any:
+        n_calls.append(len(given[1].sentence))
+        return steps(*given)
+
+    monkeypatch.setattr(beam_search_steps, "run_steps", counted)
+
+    def outputs(search: BeamSearch, room: int) -> list[list[Any]]:
+        queue = SentenceQueue((SourceSentence(i, row) for i, row in enumerate(rows)), room)
+        return find_queued(search, one, queue, VOCAB, nbest=3)
+
+    expected = outputs(StepByStep(config), 1000)
+    assert len({len(one[0].tokens) for one in expected}) > 2, "they do not end at once"
+    assert outputs(BeamSearch(config), 1000) == expected
+    assert n_calls == [9]
+    n_calls.clear()
+    assert outputs(BeamSearch(config), 1) == expected
+    assert n_calls == [1] * 9
+
+
 def test_what_is_not_in_c_is_done_by_the_layers() -> None:
     other = model(activation="gelu")
     with torch.no_grad():

@@ -65,3 +65,9 @@ def test_every_dimension_but_the_first_is_padded_at_its_end() -> None:
 def test_tensors_of_other_numbers_of_dimensions_are_not_joined() -> None:
     with pytest.raises(ValueError, match="argument"):
         join_tensors(torch.ones(1, 2), torch.ones(1, 2, 3))
+
+
+def test_trees_are_joined_by_a_function_of_ones_own() -> None:
+    joined = join_tensors(tree(2, 1), tree(1, 3), lambda a, b: a.new_tensor([len(a), b.size(1)]))
+    assert [t.tolist() for t in list_tensors(joined)] == [[2, 3]] * 4
+    assert type(joined["b"]) is Pair

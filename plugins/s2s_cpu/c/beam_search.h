@@ -31,17 +31,19 @@ typedef struct {
 } Model;
 
 typedef struct { /* what steps change lies in the arrays that are not const */
-    int64_t beam, E, eos, n, counted, wanted, first_k, normalize, n_banned, first_node;
-    const int64_t *banned, *limit; /* [n_banned], [B] */
+    int64_t beam, E, eos, n, counted, wanted, first_k, normalize, n_banned, first_node, enough;
+    const int64_t *banned; /* [n_banned] */
     const float *penalty;
+    int64_t *sentence, *n_source, *limit; /* [B]: which it is, tokens of its source, most of its output */
     int64_t *token, *node; /* [B, K], where there is room for [B, beam], as K is after a step */
     float *score;          /* [B, K] */
     int64_t *length;       /* [B], of live hypotheses */
     Finished finished;
     int64_t *path, *n_cached, *n_nodes;              /* [B, K, L], [B], [B] */
-    int64_t *new_token;                              /* of each step, [., B, beam] */
+    int64_t *new_token;                              /* of each step, [., B, beam], one after the other */
     float *new_log_prob;
     int64_t *new_parent;
+    int64_t n_steps, n_new; /* how many there were, and new tokens */
 } Search;
 
 int64_t s2s_merge_candidates(const float *log_probs, const int64_t *tokens, const float *score, const int64_t *node,

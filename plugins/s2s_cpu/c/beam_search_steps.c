@@ -97,8 +97,8 @@ static int64_t expand(const Model *m, Search *s, Step *step, Scratch *w) {
                                 w->all.parent, w->all.token, w->all.log_prob, w->all.node);
 }
 
-/* Those that end are finished, the best `beam` of the others live on, as step number t. */
-static int64_t advance(Search *s, Step *step, Scratch *w, int64_t t) {
+/* Those that end are finished, the best `beam` of the others live on. */
+static int64_t advance(Search *s, Step *step, Scratch *w) {
     int64_t B = step->B, R = B * s->beam, n_finished = B * s->E;
     for (int64_t b = 0; b < B; b++) s->length[b]++;
     if (s2s_merge_finished(&w->all, &s->finished, B, w->n, s->E, s->eos, s->counted, s->penalty, s->length,
@@ -110,37 +110,80 @@ static int64_t advance(Search *s, Step *step, Scratch *w, int64_t t) {
     s2s_unfinished_candidates(&w->all, B, w->n, s->beam, s->eos, &w->live);
     memcpy(s->score, w->live.score, R * sizeof(float));
     memcpy(s->token, w->live.token, R * sizeof(int64_t));
-    memcpy(s->new_token + t * R, w->live.token, R * sizeof(int64_t));
-    memcpy(s->new_log_prob + t * R, w->live.log_prob, R * sizeof(float));
-    memcpy(s->new_parent + t * R, w->live.node, R * sizeof(int64_t));
-    for (int64_t r = 0; r < R; r++) s->node[r] = s->first_node + t * R + r;
+    memcpy(s->new_token + s->n_new, w->live.token, R * sizeof(int64_t));
+    memcpy(s->new_log_prob + s->n_new, w->live.log_prob, R * sizeof(float));
+    memcpy(s->new_parent + s->n_new, w->live.node, R * sizeof(int64_t));
+    for (int64_t r = 0; r < R; r++) s->node[r] = s->first_node + s->n_new++;
     reorder(s, step, w->live.parent, &w->spare);
     step->K = s->beam;
     return OK;
 }
 
-static int any_done(const Search *s, const Step *step, uint8_t *done) {
+static void mark_done(const Search *s, const Step *step, uint8_t *done) {
     int64_t B = step->B, K = step->K;
     if (!s->first_k)
         s2s_search_finished(s->score, s->finished.score, s->length, s->limit, s->penalty, B, K, s->E, s->wanted, done);
     else
         for (int64_t b = 0; b < B; b++)
             done[b] = s->finished.score[(b + 1) * s->E - 1] > -INFINITY || s->score[b * K] == -INFINITY;
-    return memchr(done, 1, B) != 0;
 }
 
-/* Up to `most` steps, the last of which is the first after which a sentence is done; their number goes to `n_steps`. */
-int64_t s2s_beam_search_steps(const Model *m, Step *step, Search *s, int64_t most, int64_t *n_steps) {
+static void swap_rows(void *rows, int64_t n_bytes, int64_t a, int64_t b) {
+    char *x = (char *)rows + a * n_bytes, *y = (char *)rows + b * n_bytes;
+    for (int64_t i = 0; i < n_bytes; i++) {
+        char of_x = x[i];
+        x[i] = y[i], y[i] = of_x;
+    }
+}
+
+/* The first n_used bytes of a row. */
+static void copy_row(void *rows, int64_t n_bytes, int64_t from, int64_t to, int64_t n_used) {
+    if (from != to) memcpy((char *)rows + to * n_bytes, (char *)rows + from * n_bytes, n_used);
+}
+
+/* A sentence that is done, and the last one takes its place. What its results are read from is kept behind the others. */
+static void leave(const Model *m, Search *s, Step *step, int64_t b) {
+    int64_t last = --step->B, K = step->K, n_values = step->h * step->d_v, n_keys = step->h * step->d_k;
+    int64_t *numbers[] = {s->sentence, s->n_source, s->limit, s->length, s->n_cached};
+    for (int i = 0; i < 5; i++) swap_rows(numbers[i], sizeof(int64_t), b, last);
+    swap_rows(s->token, K * sizeof(int64_t), b, last), swap_rows(s->node, K * sizeof(int64_t), b, last);
+    swap_rows(s->score, K * sizeof(float), b, last);
+    swap_rows(s->finished.score, s->E * sizeof(float), b, last);
+    swap_rows(s->finished.node, s->E * sizeof(int64_t), b, last);
+    swap_rows(s->finished.log_prob, s->E * sizeof(float), b, last);
+    copy_row(s->path, K * step->L * sizeof(int64_t), last, b, K * step->L * sizeof(int64_t));
+    copy_row(step->seen, step->S, last, b, step->S);
+    for (const Layer *layer = m->layers; layer < m->layers + m->n_layers; layer++) {
+        int64_t node = (n_keys + n_values) * sizeof(float), keys = n_keys * step->S * sizeof(float);
+        int64_t values = n_values * step->S * sizeof(float);
+        copy_row(layer->nodes, step->N * node, last, b, s->n_nodes[last] * node);
+        copy_row(layer->keys, keys, last, b, keys), copy_row(layer->values, values, last, b, values);
+    }
+    swap_rows(s->n_nodes, sizeof(int64_t), b, last);
+}
+
+/* The sentences that are done leave. Returns whether there is `enough` room for others then. */
+static int leave_all_done(const Model *m, Search *s, Step *step, uint8_t *done) {
+    int64_t before = step->B, n_source = 0;
+    mark_done(s, step, done);
+    for (int64_t b = before; b-- > 0;)
+        if (done[b]) leave(m, s, step, b);
+    for (int64_t b = 0; b < step->B; b++) n_source += s->n_source[b];
+    return step->B < before && n_source <= s->enough;
+}
+
+/* Up to `most` steps, the last of which is the first after which a sentence is done and the others have no more than
+`enough` tokens. The B sentences of `step` are then those that are not done, and the others come after them. */
+int64_t s2s_beam_search_steps(const Model *m, Step *step, Search *s, int64_t most) {
     Scratch w;
-    int64_t *own = s->path, failed = 0, t = 0;
+    int64_t *own = s->path, failed = 0;
     void *memory = scratch_for(m, s, step, &w);
     if (!memory) return NO_MEMORY;
-    for (int done = 0; t < most && !done && !failed; t++) {
-        failed = expand(m, s, step, &w) || advance(s, step, &w, t);
-        done = !failed && any_done(s, step, w.done);
+    for (int done = 0; s->n_steps < most && !done && !failed; s->n_steps++) {
+        failed = expand(m, s, step, &w) || advance(s, step, &w);
+        done = !failed && leave_all_done(m, s, step, w.done);
     }
     if (s->path != own) memcpy(own, s->path, step->B * step->K * step->L * sizeof(int64_t));
     free(memory);
-    *n_steps = t;
     return failed ? NO_MEMORY : OK;
 }

@@ -24,14 +24,14 @@ typedef struct {
 typedef struct {
     Linear qkv, out, query, source_out, inner, outer;
     Norm self_attention_norm, cross_attention_norm, feed_forward_norm;
-    float *nodes;               /* [B, N, h * (d_k + d_v)] */
-    const float *keys, *values; /* [B, h, S, d_k], [B, h, S, d_v] */
+    float *nodes;         /* [B, N, h * (d_k + d_v)] */
+    float *keys, *values; /* [B, h, S, d_k], [B, h, S, d_v] */
 } Layer;
 
 typedef struct { /* B sentences, K hypotheses of each, N nodes, L longest path, S longest source, h heads */
     int64_t B, K, N, L, S, h, d_k, d_v, D;
     const int64_t *path, *length; /* [B, K, L], [B] */
-    const uint8_t *seen;          /* [B, S], where a source has a token */
+    uint8_t *seen;                /* [B, S], where a source has a token */
     int64_t pre_norm;             /* whether norms stand before the sub-layers */
     Norm norm;                    /* of the last layer's output; none if its weight is null */
 } Step;

@@ -42,22 +42,27 @@ int64_t s2s_huge_pages(void *memory, int64_t n_bytes) {
     return OK;
 }
 
-/* Sums to outputs: all C columns of a panel, or the first of them if it is the last. */
+/* Sums to outputs: all C columns of a panel, or the first of them if it is the last. Unrolled, and by way of a row of
+its own where an address is taken, or the sums of all rows would be kept in memory, not in registers. */
 INLINE void put(const int n, vf sums[ROWS][PARTS], float *out, int64_t stride, int64_t columns) {
-    for (int r = 0; r < n; r++, out += stride)
-        if (columns >= C)
-            for (int c = 0; c < PARTS; c++) *(vf *)(out + c * W) = sums[r][c];
-        else
-            memcpy(out, sums[r], columns * sizeof(float));
+    UNROLLED for (int r = 0; r < n; r++) {
+        vf row[PARTS];
+        if (columns >= C) {
+            UNROLLED for (int c = 0; c < PARTS; c++) *(vf *)(out + r * stride + c * W) = sums[r][c];
+            continue;
+        }
+        UNROLLED for (int c = 0; c < PARTS; c++) row[c] = sums[r][c];
+        memcpy(out + r * stride, row, columns * sizeof(float));
+    }
 }
 
 /* The sums that `put` left. */
 INLINE void get(const int n, vf sums[ROWS][PARTS], const float *out, int64_t stride, int64_t columns) {
-    for (int r = 0; r < n; r++, out += stride)
-        if (columns >= C)
-            for (int c = 0; c < PARTS; c++) sums[r][c] = load(out + c * W);
-        else
-            memcpy(sums[r], out, columns * sizeof(float));
+    UNROLLED for (int r = 0; r < n; r++) {
+        vf row[PARTS] = {0};
+        memcpy(row, out + r * stride, (columns < C ? columns : C) * sizeof(float));
+        UNROLLED for (int c = 0; c < PARTS; c++) sums[r][c] = row[c];
+    }
 }
 
 /* The weights of an input for a panel. In bf16 each 32 bits hold a weight of the first half of the columns, in the lower
@@ -90,7 +95,7 @@ INLINE void tile(const int n, const int bits, const Linear *linear, int64_t o, i
     const int64_t I = linear->I, step = C * bits / 8;
     const char *weight = (const char *)linear->weight + o * I * bits / 8;
     const float *bias = linear->bias + o;
-    vf sums[ROWS][PARTS] = {0};
+    vf sums[ROWS][PARTS];
     if (first)
         get(n, sums, out, linear->O, linear->O - o);
     else

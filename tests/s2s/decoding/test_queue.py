@@ -73,6 +73,14 @@ def test_several_steps_may_be_added_as_one_that_were_numbered_elsewhere() -> Non
     assert history.backtrace(3) == ([4, 5, 7], [-1.0, -2.0, -4.0])
 
 
+def test_steps_end_where_the_queue_admits_sentences_again_and_not_once_it_has_ended() -> None:
+    waiting = queue(6, 4, n_tokens=12)
+    assert waiting.admits_at == 9
+    assert places(waiting.admit(10)) == []
+    assert places(waiting.admit(0)) == [0, 1]
+    assert waiting.admits_at == 0
+
+
 class Patient(SentenceQueue):
     """Notes whether it may wait for a sentence to come."""
 
@@ -97,4 +105,5 @@ def test_only_an_empty_batch_waits_for_a_sentence() -> None:
 def test_a_queue_of_another_class_is_asked_after_every_step() -> None:
     assert queue(1, n_tokens=1).steps_at_once == sys.maxsize
     assert Patient(1, n_tokens=1).steps_at_once == 1
+    assert Patient(1, n_tokens=1).admits_at == sys.maxsize
     assert queue(1, n_tokens=1).take_cancelled() == ()

@@ -178,7 +178,7 @@ def test_tokens_are_kept_no_longer_than_a_sentence_needs_them() -> None:
             n_kept.append(len(self.history.steps))
             return super().step(batch)
 
-    sentences = [SourceSentence(i, [4 + i % 5, 5, 3]) for i in range(30)]
+    sentences = [SourceSentence(i, [4 + i % 5, 5, 3]) for i in range(40)]
     find_queued(Counting(CONFIG), JoiningTable(9), SentenceQueue(sentences, 6), VOCAB)
     assert len(n_kept) > 60
     assert max(n_kept) <= 16, "each of two at once has seven steps at most, and newcomers one of their own"

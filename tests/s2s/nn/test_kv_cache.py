@@ -161,6 +161,41 @@ def test_nodes_on_no_path_are_removed_where_they_are_half(
     assert state.n_nodes.tolist() == [state.max_nodes] == [len(live)]
 
 
+def test_sentences_join_where_others_were() -> None:
+    """What they find there is not seen, and the rows that stay are not moved; more than fit are copied."""
+    both = Both(6)
+    for _ in range(5):
+        both.step()
+        both.reorder(3)
+    both.keep(0, 5, 2)
+    place, moved = both.state.nodes[0].data_ptr(), []
+    for n in (2, 1, 2):
+        newer = Both(n, seed=n)
+        newer.step()
+        newer.reorder(3)
+        both.join(newer)
+        moved.append(both.state.nodes[0].data_ptr() != place)
+        both.step()
+        both.reorder(3)
+    assert moved == [False, False, True], "there were three rows"
+    for _ in range(60):
+        both.step()
+        both.reorder(3)
+
+
+def test_the_memory_of_other_buffers_is_not_written_behind() -> None:
+    both, newer = Both(3), Both(1, seed=1)
+    for one in (both, newer):
+        one.step()
+        one.reorder(2)
+    both.keep(0, 1)
+    assert both.state.n_spare == 1
+    both.state = both.state.with_buffers(map_tensors(torch.clone, both.state.buffers()))
+    assert both.state.n_spare == 0
+    both.join(newer)
+    both.step()
+
+
 def test_dead_nodes_leave_full_buffers() -> None:
     """Where all hypotheses go on from one, what is kept grows with the length and not with length times beam."""
     both, beam, n_steps = Both(2), 6, 90
