@@ -23,6 +23,7 @@ from s2s.decoding import FinishedHypotheses
 from s2s_cpu.decoder import FusedDecoder
 from s2s_cpu.library import call
 from s2s_cpu.prepacked import PrepackedLinear
+from s2s_cpu.search_constraint import SearchConstraint, search_constraint, with_room
 from s2s_cpu.structs import ModelStruct, SearchStruct
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class SearchArrays(NamedTuple):
     """[B, E]"""
     finished_log_prob: Tensor
     """[B, E]"""
+    parent: Tensor
+    """[B, beam], of which hypothesis each of them comes, in the last step"""
 
 
 class SearchSettings(NamedTuple):
@@ -69,6 +72,8 @@ class SearchSettings(NamedTuple):
     """[B], most tokens of an output"""
     penalties: Tensor
     """Of outputs of 0, 1, 2, … tokens"""
+    constraint: SearchConstraint
+    """On the next steps"""
 
 
 class NewNodes(NamedTuple):
@@ -80,12 +85,13 @@ class NewNodes(NamedTuple):
 
 
 def beam_search_steps(search: BeamSearch, batch: Beams, most: int) -> Beams | None:
-    """See `s2s.decoding.fused_steps`; None if there are too few tokens to fill the beam, a constraint applies, or the
-    model's decoder is not a function in C.
+    """See `s2s.decoding.fused_steps`; None if there are too few tokens to fill the beam, a constraint has its own rule
+    of which candidates stay, or the model's decoder is not a function in C.
+
+    With a constraint that is no automaton it is one step, since the constraint must be called between two.
     """
     model, beam, n_hypotheses = search.request.model, search.config.beam, batch.n_hypotheses
-    constrained = search.constraint is not None or batch.constraint_state is not None
-    if constrained or n_hypotheses * min(2 * beam, search.request.vocab.tgt) < beam:
+    if search.allocation or n_hypotheses * min(2 * beam, search.request.vocab.tgt) < beam:
         return None
     found = model.fused_state(batch.state, beam) if isinstance(model, HasFusedState) else None
     if found is None:
@@ -93,11 +99,17 @@ def beam_search_steps(search: BeamSearch, batch: Beams, most: int) -> Beams | No
     fused, state = found
     if not isinstance(fused.model.decoder, FusedDecoder) or not isinstance(fused.model.output, PrepackedLinear):
         return None
-    live = (_with_room(x, beam) for x in (batch.token, batch.node, batch.score))
-    rest = (x.clone(memory_format=torch.contiguous_format) for x in (batch.length, *batch.finished))
-    arrays, settings = SearchArrays(*live, *rest), _settings(search, batch)
+    live = (with_room(x, beam) for x in (batch.token, batch.node, batch.score))
+    rest = [x.clone(memory_format=torch.contiguous_format) for x in (batch.length, *batch.finished)]
+    parent = torch.empty(len(batch.sentences), beam, dtype=torch.long)
+    arrays = SearchArrays(*live, *rest, *[parent])
+    settings = _settings(search, batch)
+    allowed, _, states = settings.constraint
+    most = most if allowed is None else 1
     n_steps, new = run_steps(fused, arrays, n_hypotheses, settings, search.history.n_nodes, most)
     search.history.add_steps(*new)
+    if states is None:
+        states = search.advance(batch.constraint_state, arrays.parent, arrays.token)
     return replace(
         batch,
         slack=batch.slack - n_steps,
@@ -105,16 +117,12 @@ def beam_search_steps(search: BeamSearch, batch: Beams, most: int) -> Beams | No
         token=arrays.token,
         node=arrays.node,
         score=arrays.score,
-        finished=FinishedHypotheses(*arrays[4:]),
+        finished=FinishedHypotheses(*arrays[4:7]),
         state=state.after_step(n_hypotheses).after_step(beam, n_steps - 1),
+        constraint_state=search.advance(batch.constraint_state, arrays.parent, arrays.token)
+        if states is None
+        else states,
     )
-
-
-def _with_room(x: Tensor, beam: int) -> Tensor:
-    """A copy of x [B, K] as the first numbers of [B, beam]"""
-    room = x.new_empty(len(x), beam)
-    room.view(-1)[: x.numel()] = x.flatten()
-    return room
 
 
 def _settings(search: BeamSearch, batch: Beams) -> SearchSettings:
@@ -129,6 +137,7 @@ def _settings(search: BeamSearch, batch: Beams) -> SearchSettings:
         banned=search.banned,
         limit=batch.limit,
         penalties=search.penalties,
+        constraint=search_constraint(search, batch),
     )
 
 
@@ -155,7 +164,8 @@ def run_steps(
     assert all(x.is_contiguous() for x in written)
     numbers = (settings.eos, settings.n, settings.counted, settings.wanted, settings.first_k, settings.normalize)
     read = [settings.banned, settings.limit, settings.penalties]
-    pointers = [x.data_ptr() for x in (*read, *written)]
+    allowed, automaton, _structure = settings.constraint.pointers()
+    pointers = [*(x.data_ptr() for x in (*read, *written)), allowed, automaton]
     search = SearchStruct(
         arrays.token.size(1), arrays.finished_score.size(1), *numbers, len(settings.banned), first_node, *pointers
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = [
     "STRUCTS",
+    "AutomatonStruct",
     "EncoderLayerStruct",
     "EncodingStruct",
     "LayerStruct",
@@ -15,6 +16,7 @@ __all__ = [
     "NormStruct",
     "SearchStruct",
     "StepStruct",
+    "TokenListsStruct",
 ]
 
 import ctypes
@@ -25,8 +27,8 @@ NORMS = ("self_attention_norm", "cross_attention_norm", "feed_forward_norm")
 SEARCH_SIZES = ("beam", "E", "eos", "n", "counted", "wanted", "first_k", "normalize", "n_banned", "first_node")
 SEARCH_ARRAYS = (
     *("banned", "limit", "penalty", "token", "node", "score", "length"),
-    *("finished_score", "finished_node", "finished_log_prob", "path", "n_cached", "n_nodes"),
-    *("new_token", "new_log_prob", "new_parent"),
+    *("finished_score", "finished_node", "finished_log_prob", "parent", "path", "n_cached", "n_nodes"),
+    *("new_token", "new_log_prob", "new_parent", "allowed", "automaton"),
 )
 SIZES = ("B", "K", "N", "L", "S", "h", "d_k", "d_v", "D")
 
@@ -91,6 +93,24 @@ class SearchStruct(ctypes.Structure):
     )
 
 
+class TokenListsStruct(ctypes.Structure):
+    """Lists of tokens."""
+
+    _fields_ = (("begin", c_void_p), ("token", c_void_p))
+
+
+class AutomatonStruct(ctypes.Structure):
+    """A `StackAutomaton` with the states of hypotheses."""
+
+    _fields_ = (
+        ("G", c_int64),
+        ("width", c_int64),
+        *((name, c_void_p) for name in ("keep", "add", "bounds", "label", "allowed")),
+        ("lists", TokenListsStruct),
+        ("state", c_void_p),
+    )
+
+
 class EncoderLayerStruct(ctypes.Structure):
     """An encoder layer."""
 
@@ -114,5 +134,6 @@ class EncodingStruct(ctypes.Structure):
 STRUCTS = (
     *(LinearStruct, NormStruct, LayerStruct, StepStruct),
     *(ModelStruct, SearchStruct, EncoderLayerStruct, EncodingStruct),
+    *(TokenListsStruct, AutomatonStruct),
 )
 """In the order in which `s2s_struct_size` numbers them"""
