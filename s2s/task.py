@@ -70,7 +70,10 @@ class Sources:
 
 
 class Constraint(Protocol):
-    """A batched automaton over hypotheses that says which token may come next."""
+    """A batched automaton over hypotheses that says which token may come next.
+
+    A method `automaton()` may give a search the same as a `s2s.decoding.StackAutomaton`, or None.
+    """
 
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
         """States of the empty outputs: src, pad [B, S]; limit [B], most tokens of each without eos -> [B, 1, ·].

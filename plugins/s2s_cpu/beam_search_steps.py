@@ -24,6 +24,7 @@ from s2s.decoding import FinishedHypotheses
 from s2s_cpu.decoder import FusedDecoder
 from s2s_cpu.library import call
 from s2s_cpu.prepacked import PrepackedLinear
+from s2s_cpu.search_constraint import SearchConstraint, search_constraint, with_room
 from s2s_cpu.structs import ModelStruct, SearchStruct
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class SearchArrays(NamedTuple):
     """[B, E]"""
     finished_log_prob: Tensor
     """[B, E]"""
+    parent: Tensor
+    """[B, beam], of which hypothesis each of them comes, in the last step"""
 
 
 class SearchSettings(NamedTuple):
@@ -77,6 +80,8 @@ class SearchSettings(NamedTuple):
     """Of outputs of 0, 1, 2, … tokens"""
     enough: int
     """Source tokens of unfinished sentences up to which steps end as soon as a sentence is done"""
+    constraint: SearchConstraint
+    """On the next steps"""
 
 
 class NewNodes(NamedTuple):
@@ -88,12 +93,13 @@ class NewNodes(NamedTuple):
 
 
 def beam_search_steps(search: BeamSearch, batch: Beams, most: int) -> Beams | None:
-    """See `s2s.decoding.fused_steps`; None if there are too few tokens to fill the beam, a constraint applies, or the
-    model's decoder is not a function in C.
+    """See `s2s.decoding.fused_steps`; None if there are too few tokens to fill the beam, a constraint has its own rule
+    of which candidates stay, or the model's decoder is not a function in C.
+
+    With a constraint that is no automaton it is one step, since the constraint must be called between two.
     """
     model, beam, n_hypotheses = search.request.model, search.config.beam, batch.n_hypotheses
-    constrained = search.constraint is not None or batch.constraint_state is not None
-    if constrained or n_hypotheses * min(2 * beam, search.request.vocab.tgt) < beam:
+    if search.allocation or n_hypotheses * min(2 * beam, search.request.vocab.tgt) < beam:
         return None
     found = model.fused_state(batch.state, beam) if isinstance(model, HasFusedState) else None
     if found is None:
@@ -102,8 +108,13 @@ def beam_search_steps(search: BeamSearch, batch: Beams, most: int) -> Beams | No
     if not isinstance(fused.model.decoder, FusedDecoder) or not isinstance(fused.model.output, PrepackedLinear):
         return None
     arrays = _arrays(batch, beam)
-    n_steps, new = run_steps(fused, arrays, n_hypotheses, _settings(search), search.history.n_nodes, most)
+    settings = _settings(search, batch)
+    allowed, _, states = settings.constraint
+    most = most if allowed is None else 1
+    n_steps, new = run_steps(fused, arrays, n_hypotheses, settings, search.history.n_nodes, most)
     search.history.add_steps(*new)
+    if states is None:
+        states = search.advance(batch.constraint_state, arrays.parent, arrays.token)
     return replace(
         batch,
         sentences=[batch.sentences[i] for i in arrays.sentence.tolist()],
@@ -115,27 +126,22 @@ def beam_search_steps(search: BeamSearch, batch: Beams, most: int) -> Beams | No
         score=arrays.score,
         finished=FinishedHypotheses(arrays.finished_score, arrays.finished_node, arrays.finished_log_prob),
         state=state.after_step(n_hypotheses).after_step(beam, n_steps - 1),
+        constraint_state=states,
     )
 
 
 def _arrays(batch: Beams, beam: int) -> SearchArrays:
     """Copies, since they are written into."""
     n_source = torch.tensor([sentence.n_source for sentence in batch.sentences])
-    live = (_with_room(x, beam) for x in (batch.token, batch.node, batch.score))
+    live = (with_room(x, beam) for x in (batch.token, batch.node, batch.score))
     limit, *rest = (
         x.clone(memory_format=torch.contiguous_format) for x in (batch.limit, batch.length, *batch.finished)
     )
-    return SearchArrays(torch.arange(len(n_source)), n_source, limit, *live, *rest)
+    parent = torch.empty(len(n_source), beam, dtype=torch.long)
+    return SearchArrays(torch.arange(len(n_source)), n_source, limit, *live, *rest, parent)
 
 
-def _with_room(x: Tensor, beam: int) -> Tensor:
-    """A copy of x [B, K] as the first numbers of [B, beam]"""
-    room = x.new_empty(len(x), beam)
-    room.view(-1)[: x.numel()] = x.flatten()
-    return room
-
-
-def _settings(search: BeamSearch) -> SearchSettings:
+def _settings(search: BeamSearch, batch: Beams) -> SearchSettings:
     beam, stop, vocab = search.config.beam, search.config.stop, search.request.vocab
     return SearchSettings(
         eos=vocab.eos,
@@ -147,6 +153,7 @@ def _settings(search: BeamSearch) -> SearchSettings:
         banned=search.banned,
         penalties=search.penalties,
         enough=search.request.queue.admits_at,
+        constraint=search_constraint(search, batch),
     )
 
 
@@ -172,7 +179,9 @@ def run_steps(
     assert all(x.is_contiguous() for x in (*written, cache.seen, *itertools.chain(*cache.sources)))
     numbers = (settings.eos, settings.n, settings.counted, settings.wanted, settings.first_k, settings.normalize)
     sizes = (*numbers, len(settings.banned), first_node, settings.enough)
+    allowed, automaton, _structure = settings.constraint.pointers()
     pointers = [x.data_ptr() for x in (settings.banned, settings.penalties, *written)]
-    search = SearchStruct(arrays.token.size(1), arrays.finished_score.size(1), *sizes, *pointers)
+    beam, n_finished = arrays.token.size(1), arrays.finished_score.size(1)
+    search = SearchStruct(beam, n_finished, *sizes, *pointers, 0, 0, allowed, automaton)
     call("s2s_beam_search_steps", *map(ctypes.byref, (given, step, search)), most)
     return search.n_steps, NewNodes(*(x[: search.n_new] for x in new))

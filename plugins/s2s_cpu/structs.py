@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = [
     "STRUCTS",
+    "AutomatonStruct",
     "EncoderLayerStruct",
     "EncodingStruct",
     "LayerStruct",
@@ -15,6 +16,7 @@ __all__ = [
     "NormStruct",
     "SearchStruct",
     "StepStruct",
+    "TokenListsStruct",
 ]
 
 import ctypes
@@ -28,7 +30,7 @@ SEARCH_SIZES = (
 )
 SEARCH_ARRAYS = (
     *("banned", "penalty", "sentence", "n_source", "limit", "token", "node", "score", "length"),
-    *("finished_score", "finished_node", "finished_log_prob", "path", "n_cached", "n_nodes"),
+    *("finished_score", "finished_node", "finished_log_prob", "parent", "path", "n_cached", "n_nodes"),
     *("new_token", "new_log_prob", "new_parent"),
 )
 SIZES = ("B", "K", "N", "L", "S", "h", "d_k", "d_v", "D")
@@ -91,8 +93,26 @@ class SearchStruct(ctypes.Structure):
     _fields_ = (
         *((name, c_int64) for name in SEARCH_SIZES),
         *((name, c_void_p) for name in SEARCH_ARRAYS),
-        ("n_steps", c_int64),
-        ("n_new", c_int64),
+        *((name, c_int64) for name in ("n_steps", "n_new")),
+        *((name, c_void_p) for name in ("allowed", "automaton")),
+    )
+
+
+class TokenListsStruct(ctypes.Structure):
+    """Lists of tokens."""
+
+    _fields_ = (("begin", c_void_p), ("token", c_void_p))
+
+
+class AutomatonStruct(ctypes.Structure):
+    """A `StackAutomaton` with the states of hypotheses."""
+
+    _fields_ = (
+        ("G", c_int64),
+        ("width", c_int64),
+        *((name, c_void_p) for name in ("keep", "add", "bounds", "label", "allowed")),
+        ("lists", TokenListsStruct),
+        ("state", c_void_p),
     )
 
 
@@ -119,5 +139,6 @@ class EncodingStruct(ctypes.Structure):
 STRUCTS = (
     *(LinearStruct, NormStruct, LayerStruct, StepStruct),
     *(ModelStruct, SearchStruct, EncoderLayerStruct, EncodingStruct),
+    *(TokenListsStruct, AutomatonStruct),
 )
 """In the order in which `s2s_struct_size` numbers them"""

@@ -29,6 +29,7 @@ __all__ = [
     "SentenceQueue",
     "SourceBatch",
     "SourceSentence",
+    "StackAutomaton",
     "StreamingSearch",
     "fused_steps",
     "gather_hypotheses",
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         FixedWidthConstraint,
         GrowingConstraint,
         SentenceConstraint,
+        StackAutomaton,
     )
     from s2s.decoding.hypotheses import Beams, Candidates, FinishedHypotheses
     from s2s.decoding.model_scores import gather_hypotheses, log_probs

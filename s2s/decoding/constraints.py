@@ -12,12 +12,13 @@ __all__ = [
     "FixedWidthConstraint",
     "GrowingConstraint",
     "SentenceConstraint",
+    "StackAutomaton",
     "build_constraint",
     "grow",
 ]
 
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -40,6 +41,29 @@ class FixedWidthConstraint(Constraint, Protocol):
     def width(self) -> int:
         """The last dimension of its states."""
         ...
+
+
+class StackAutomaton(NamedTuple):
+    """A constraint as tables, so that `fused_steps` need not call it: G counters and a stack of labels, 1 to L - 1.
+
+    States are int64 [B, K, G], or [B, K, G + D + 1] with a stack of up to D: the counters, the last of which is the
+    height of the stack, then its labels, the lowest first. Tables are int64, contiguous, on the CPU.
+    """
+
+    keep: Tensor
+    add: Tensor
+    """[V, G], both: a token makes counter * keep + add of each counter, within `bounds`"""
+    bounds: Tensor
+    """[2, G], least and largest values"""
+    label: Tensor
+    """[V], what a token writes above the highest label: on the stack if the token raises its height by 1"""
+    allowed: Tensor
+    """[L, 2 ** G], the list of what may come next, by the highest label, or 0, and the sum of 2 ** i for the counters
+    i, from 0, that are above 0"""
+    begin: Tensor
+    """Where in `tokens` each list begins, and the last ends"""
+    tokens: Tensor
+    """All lists, each in ascending order"""
 
 
 class SentenceConstraint(Protocol):

@@ -30,6 +30,13 @@ typedef struct {
     const float *positions; /* [P, D], added to the embedding; null: nothing is */
 } Model;
 
+typedef struct { /* a StackAutomaton of G counters, with the states of hypotheses */
+    int64_t G, width;
+    const int64_t *keep, *add, *bounds, *label, *allowed; /* [V, G], [V, G], [2, G], [V], [L, 2^G] */
+    TokenLists lists;
+    int64_t *state; /* [B, K, width], where there is room for [B, beam, W] */
+} Automaton;
+
 typedef struct { /* what steps change lies in the arrays that are not const */
     int64_t beam, E, eos, n, counted, wanted, first_k, normalize, n_banned, first_node, enough;
     const int64_t *banned; /* [n_banned] */
@@ -39,12 +46,19 @@ typedef struct { /* what steps change lies in the arrays that are not const */
     float *score;          /* [B, K] */
     int64_t *length;       /* [B], of live hypotheses */
     Finished finished;
+    int64_t *parent;                                 /* [B, beam], of which hypothesis each comes, in the last step */
     int64_t *path, *n_cached, *n_nodes;              /* [B, K, L], [B], [B] */
     int64_t *new_token;                              /* of each step, [., B, beam], one after the other */
     float *new_log_prob;
     int64_t *new_parent;
     int64_t n_steps, n_new; /* how many there were, and new tokens */
+    const uint8_t *allowed; /* [B, K, V], for one step; null: there is an automaton, or all are */
+    Automaton *automaton;   /* null: there is none */
 } Search;
+
+void s2s_allowed_lists(const Automaton *a, int64_t R, int64_t *list);
+void s2s_advance_states(Automaton *a, int64_t B, int64_t K, int64_t beam, const int64_t *parent, const int64_t *token,
+                        int64_t **spare);
 
 int64_t s2s_merge_candidates(const float *log_probs, const int64_t *tokens, const float *score, const int64_t *node,
                              int64_t B, int64_t K, int64_t m, int64_t n, float *best, int64_t *parent, int64_t *token,

@@ -40,7 +40,7 @@ static void reorder(Search *s, const Step *step, const int64_t *parent, int64_t 
 typedef struct { /* n candidates of a sentence, m continuations of a hypothesis */
     int64_t n, m;
     float *x, *logits, *sums, *log_probs;
-    int64_t *tokens, *spare;
+    int64_t *tokens, *spare, *list, *spare_states;
     Candidates all, live;
     Finished finished;
     uint8_t *done;
@@ -50,7 +50,8 @@ typedef struct { /* n candidates of a sentence, m continuations of a hypothesis 
 static void *scratch_for(const Model *m, const Search *s, const Step *step, Scratch *w) {
     int64_t B = step->B, R = B * s->beam, V = m->output.O;
     w->m = s->n + s->n_banned < V ? s->n + s->n_banned : V;
-    int64_t n = B * s->n, wide = R * w->m + R * step->L + 3 * (n + R) + B * s->E;
+    int64_t n = B * s->n, of_automaton = s->automaton ? R * (1 + s->automaton->width) : 0;
+    int64_t wide = R * w->m + R * step->L + 3 * (n + R) + B * s->E + of_automaton;
     int64_t narrow = R * (step->D + V + 1 + w->m) + 2 * (n + R) + 2 * B * s->E;
     int64_t *i = allocate(8 * wide + 4 * narrow + B);
     if (!i) return 0;
@@ -58,7 +59,7 @@ static void *scratch_for(const Model *m, const Search *s, const Step *step, Scra
     w->tokens = i, w->spare = w->tokens + R * w->m, i = w->spare + R * step->L;
     w->all = (Candidates){.parent = i, .token = i + n, .node = i + 2 * n}, i += 3 * n;
     w->live = (Candidates){.parent = i, .token = i + R, .node = i + 2 * R}, i += 3 * R;
-    w->finished.node = i;
+    w->finished.node = i, w->list = i + B * s->E, w->spare_states = w->list + R;
     w->x = f, w->logits = w->x + R * step->D, w->sums = w->logits + R * V, w->log_probs = w->sums + R;
     f = w->log_probs + R * w->m;
     w->all.score = f, w->all.log_prob = f + n, f += 2 * n;
@@ -68,15 +69,36 @@ static void *scratch_for(const Model *m, const Search *s, const Step *step, Scra
     return w->tokens;
 }
 
+static int may_end(const Search *s, const Scratch *w, int64_t r, int64_t V) {
+    if (s->allowed) return s->allowed[r * V + s->eos];
+    if (!s->automaton) return 1;
+    const TokenLists *lists = &s->automaton->lists;
+    for (int64_t i = lists->begin[w->list[r]]; i < lists->begin[w->list[r] + 1]; i++)
+        if (lists->token[i] == s->eos) return 1;
+    return 0;
+}
+
 /* At its limit a hypothesis can only end: the best continuation is eos, and there is no other. */
 static void only_eos(const Model *m, const Search *s, const Step *step, Scratch *w) {
     for (int64_t r = 0; r < step->B * step->K; r++) {
         if (s->length[r / step->K] < s->limit[r / step->K]) continue;
         float sum = s->normalize ? w->sums[r] : 0, log_prob = w->logits[r * m->output.O + s->eos] - sum;
         for (int64_t i = 0; i < w->m; i++) w->log_probs[r * w->m + i] = -INFINITY, w->tokens[r * w->m + i] = 0;
+        if (!may_end(s, w, r, m->output.O)) continue;
         w->tokens[r * w->m] = s->eos;
         if (isfinite(sum) && log_prob > -INFINITY) w->log_probs[r * w->m] = log_prob;
     }
+}
+
+/* The w->m best continuations of each hypothesis. */
+static int64_t best_tokens(const Model *m, const Search *s, int64_t R, Scratch *w) {
+    float *sums = s->normalize ? w->sums : 0;
+    if (!s->automaton)
+        return s2s_top_k(w->logits, R, m->output.O, w->m, s->allowed, s->banned, s->n_banned, sums, w->log_probs,
+                         w->tokens);
+    s2s_allowed_lists(s->automaton, R, w->list);
+    return s2s_top_k_of_lists(w->logits, R, m->output.O, w->m, &s->automaton->lists, w->list, s->banned, s->n_banned,
+                              sums, w->log_probs, w->tokens);
 }
 
 /* The n best continuations of each sentence's hypotheses. */
@@ -89,9 +111,7 @@ static int64_t expand(const Model *m, Search *s, Step *step, Scratch *w) {
     if (m->positions) add_positions(m, s, step, w->x);
     if (s2s_decoder_step(m->layers, m->n_layers, step, w->x)) return NO_MEMORY;
     if (s2s_linear(&m->output, w->x, R, w->logits)) return NO_MEMORY;
-    if (s2s_top_k(w->logits, R, m->output.O, w->m, 0, s->banned, s->n_banned, s->normalize ? w->sums : 0, w->log_probs,
-                  w->tokens))
-        return NO_MEMORY;
+    if (best_tokens(m, s, R, w)) return NO_MEMORY;
     only_eos(m, s, step, w);
     return s2s_merge_candidates(w->log_probs, w->tokens, s->score, s->node, B, K, w->m, w->n, w->all.score,
                                 w->all.parent, w->all.token, w->all.log_prob, w->all.node);
@@ -114,6 +134,9 @@ static int64_t advance(Search *s, Step *step, Scratch *w) {
     memcpy(s->new_log_prob + s->n_new, w->live.log_prob, R * sizeof(float));
     memcpy(s->new_parent + s->n_new, w->live.node, R * sizeof(int64_t));
     for (int64_t r = 0; r < R; r++) s->node[r] = s->first_node + s->n_new++;
+    memcpy(s->parent, w->live.parent, R * sizeof(int64_t));
+    if (s->automaton)
+        s2s_advance_states(s->automaton, B, step->K, s->beam, w->live.parent, w->live.token, &w->spare_states);
     reorder(s, step, w->live.parent, &w->spare);
     step->K = s->beam;
     return OK;
@@ -153,6 +176,10 @@ static void leave(const Model *m, Search *s, Step *step, int64_t b) {
     swap_rows(s->finished.log_prob, s->E * sizeof(float), b, last);
     copy_row(s->path, K * step->L * sizeof(int64_t), last, b, K * step->L * sizeof(int64_t));
     copy_row(step->seen, step->S, last, b, step->S);
+    if (s->automaton) {
+        int64_t states = K * s->automaton->width * sizeof(int64_t);
+        copy_row(s->automaton->state, states, last, b, states);
+    }
     for (const Layer *layer = m->layers; layer < m->layers + m->n_layers; layer++) {
         int64_t node = (n_keys + n_values) * sizeof(float), keys = n_keys * step->S * sizeof(float);
         int64_t values = n_values * step->S * sizeof(float);
@@ -173,17 +200,21 @@ static int leave_all_done(const Model *m, Search *s, Step *step, uint8_t *done) 
 }
 
 /* Up to `most` steps, the last of which is the first after which a sentence is done and the others have no more than
-`enough` tokens. The B sentences of `step` are then those that are not done, and the others come after them. */
+`enough` tokens. The B sentences of `step` are then those that are not done, and the others come after them; under
+`allowed` all stay where they are, since the next states are found by the caller. */
 int64_t s2s_beam_search_steps(const Model *m, Step *step, Search *s, int64_t most) {
     Scratch w;
-    int64_t *own = s->path, failed = 0;
+    Automaton *automaton = s->automaton;
+    int64_t *own = s->path, *own_states = automaton ? automaton->state : 0, failed = 0;
     void *memory = scratch_for(m, s, step, &w);
     if (!memory) return NO_MEMORY;
     for (int done = 0; s->n_steps < most && !done && !failed; s->n_steps++) {
         failed = expand(m, s, step, &w) || advance(s, step, &w);
-        done = !failed && leave_all_done(m, s, step, w.done);
+        done = !failed && !s->allowed && leave_all_done(m, s, step, w.done);
     }
     if (s->path != own) memcpy(own, s->path, step->B * step->K * step->L * sizeof(int64_t));
+    if (automaton && automaton->state != own_states)
+        memcpy(own_states, automaton->state, step->B * step->K * automaton->width * sizeof(int64_t));
     free(memory);
     return failed ? NO_MEMORY : OK;
 }

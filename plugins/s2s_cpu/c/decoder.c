@@ -6,9 +6,11 @@ arithmetic. R = B * K rows; see decoder.h.
 
 /* The size of structure `which` of decoder.h and beam_search.h, in the order of structs.py; -1 if there is no such. */
 int64_t s2s_struct_size(int64_t which) {
-    const int64_t sizes[] = {sizeof(Linear), sizeof(Norm),   sizeof(Layer),        sizeof(Step),
-                             sizeof(Model),  sizeof(Search), sizeof(EncoderLayer), sizeof(Encoding)};
-    return which >= 0 && which < 8 ? sizes[which] : -1;
+    const int64_t sizes[] = {sizeof(Linear),       sizeof(Norm),       sizeof(Layer),
+                             sizeof(Step),         sizeof(Model),      sizeof(Search),
+                             sizeof(EncoderLayer), sizeof(Encoding),   sizeof(TokenLists),
+                             sizeof(Automaton)};
+    return which >= 0 && which < 10 ? sizes[which] : -1;
 }
 
 static int64_t self_attention(const void *of, const void *given, const float *x, float *scratch, float *out) {

@@ -180,16 +180,36 @@ static int64_t largest_of_row(const float *x, int64_t V, int64_t depth, int64_t 
     return count;
 }
 
+/* For rows of up to V values, and at `rest` room for `extra` more: one block, which begins with the maxima, or null. */
+static Scratch scratch_for(int64_t V, int64_t n, int64_t extra, float **rest) {
+    int64_t width = group_depth(V, n) * W, n_maxima = (V / width + 1) * W, room = 2 * n + 17 + width;
+    float *memory = allocate((n_maxima + 4 * room + extra) * sizeof(float)), *some = memory + n_maxima;
+    if (!memory) return (Scratch){0};
+    *rest = some + 4 * room;
+    return (Scratch){memory, some, (int32_t *)(some + room), some + 2 * room, (int32_t *)(some + 3 * room)};
+}
+
+/* The first `count` of n values become log-probabilities; the others are -inf and id 0. */
+static void normalize(float *values, int64_t *ids, int64_t count, int64_t n, const float *lse, const int64_t *banned,
+                      int64_t n_banned) {
+    int finite = !lse || isfinite(*lse);
+    for (int64_t i = 0; i < n; i++) {
+        if (i >= count) ids[i] = 0;
+        values[i] = i < count && finite ? values[i] - (lse ? *lse : 0) : -INFINITY;
+        for (int64_t b = 0; b < n_banned; b++)
+            if (ids[i] == banned[b]) values[i] = -INFINITY;
+    }
+}
+
 /* The n largest of each row x [rows, V], of equal ones the first; absent ones are -inf and id 0. If lse is not
 null, each row's log-sum-exp goes there and is taken from the values, all -inf where it is not finite. If allowed
 [rows, V] is not null, only those can be among the n, though all are in the sum; the banned ones are -inf. */
 int64_t s2s_top_k(const float *x, int64_t rows, int64_t V, int64_t n, const uint8_t *allowed, const int64_t *banned,
                   int64_t n_banned, float *lse, float *values, int64_t *ids) {
-    int64_t depth = group_depth(V, n), n_maxima = (V / (depth * W) + 1) * W, room = 2 * n + 17 + depth * W;
-    float *memory = allocate((n_maxima + 4 * room + (allowed ? V : 0)) * sizeof(float));
-    if (!memory) return NO_MEMORY;
-    float *some = memory + n_maxima, *masked = some + 4 * room;
-    Scratch s = {memory, some, (int32_t *)(some + room), some + 2 * room, (int32_t *)(some + 3 * room)};
+    int64_t depth = group_depth(V, n);
+    float *masked;
+    Scratch s = scratch_for(V, n, allowed ? V : 0, &masked);
+    if (!s.maxima) return NO_MEMORY;
     for (int64_t r = 0; r < rows; r++, x += V, values += n, ids += n) {
         const float *row = x;
         float most = group_maxima(row, V, depth, s.maxima);
@@ -200,14 +220,30 @@ int64_t s2s_top_k(const float *x, int64_t rows, int64_t V, int64_t n, const uint
             most = group_maxima(row, V, depth, s.maxima);
         }
         int64_t count = largest_of_row(row, V, depth, n, most, &s, values, ids);
-        int finite = !lse || isfinite(lse[r]);
-        for (int64_t i = 0; i < n; i++) {
-            if (i >= count) ids[i] = 0;
-            values[i] = i < count && finite ? values[i] - (lse ? lse[r] : 0) : -INFINITY;
-            for (int64_t b = 0; b < n_banned; b++)
-                if (ids[i] == banned[b]) values[i] = -INFINITY;
-        }
+        normalize(values, ids, count, n, lse ? lse + r : 0, banned, n_banned);
     }
-    free(memory);
+    free(s.maxima);
+    return OK;
+}
+
+/* The same where the tokens of list[r] alone are allowed in row r: few, so that only they are compared. */
+int64_t s2s_top_k_of_lists(const float *x, int64_t rows, int64_t V, int64_t n, const TokenLists *lists,
+                           const int64_t *list, const int64_t *banned, int64_t n_banned, float *lse, float *values,
+                           int64_t *ids) {
+    float *allowed;
+    Scratch s = scratch_for(V, n, 2 * V + W, &allowed), of_list = s;
+    if (!s.maxima) return NO_MEMORY;
+    of_list.maxima = allowed + V;
+    for (int64_t r = 0; r < rows; r++, x += V, values += n, ids += n) {
+        const int64_t *token = lists->token + lists->begin[list[r]];
+        int64_t n_allowed = lists->begin[list[r] + 1] - lists->begin[list[r]], depth = group_depth(n_allowed, n);
+        if (lse) lse[r] = log_sum_exp(x, V, group_maxima(x, V, group_depth(V, n), s.maxima));
+        for (int64_t i = 0; i < n_allowed; i++) allowed[i] = x[token[i]];
+        float most = group_maxima(allowed, n_allowed, depth, of_list.maxima);
+        int64_t count = largest_of_row(allowed, n_allowed, depth, n, most, &of_list, values, ids);
+        for (int64_t i = 0; i < count; i++) ids[i] = token[ids[i]];
+        normalize(values, ids, count, n, lse ? lse + r : 0, banned, n_banned);
+    }
+    free(s.maxima);
     return OK;
 }

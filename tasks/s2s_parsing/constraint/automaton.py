@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from s2s.decoding import StackAutomaton
     from s2s_parsing.constraint.bounds import Bounds
     from s2s_parsing.linear import Action
 
@@ -43,6 +44,7 @@ class TreeConstraint(Constraint):
     ) -> None:
         self.bounds = bounds
         self._tables = {torch.device("cpu"): Tables.of(actions, word_marks, bounds, eos)}
+        self._automaton = self._tables[torch.device("cpu")].automaton()
 
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
         """States of the empty outputs: src, pad [B, S]; limit [B], most tokens of each without eos -> [B, 1, ·].
@@ -81,6 +83,11 @@ class TreeConstraint(Constraint):
         if not tables.named:
             return moved
         return torch.cat([moved, labels.scatter(-1, state[..., DEPTH, None], tables.label[token])], dim=-1)
+
+    def automaton(self) -> StackAutomaton | None:
+        """The same as tables; None of a class that derives from this one and computes something else."""
+        own = (type(self).allowed, type(self).advance)
+        return self._automaton if own == (TreeConstraint.allowed, TreeConstraint.advance) else None
 
     def _on(self, device: torch.device) -> Tables:
         """The tables on a device, copied at its first use."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 import torch
 from torch import Tensor
 
+from s2s.decoding import StackAutomaton
 from s2s_parsing.linear import Kind
 
 if TYPE_CHECKING:
@@ -86,6 +87,20 @@ class Tables:
     def named(self) -> bool:
         """Whether closing tokens have labels."""
         return len(self.allowed) > 1
+
+    def automaton(self) -> StackAutomaton:
+        """What `allowed` and `advance` of the constraint compute, for a search in C."""
+        n_labels, n_rows, _ = self.allowed.shape
+        row, token = self.allowed.flatten(0, 1).nonzero(as_tuple=True)
+        return StackAutomaton(
+            keep=self.keep,
+            add=self.add,
+            bounds=torch.stack([self.least, self.most]),
+            label=self.label[:, 0].contiguous(),
+            allowed=self.rows + n_rows * torch.arange(n_labels)[:, None],
+            begin=torch.searchsorted(row, torch.arange(n_labels * n_rows + 1)),
+            tokens=token,
+        )
 
     def to(self, device: torch.device) -> Self:
         """The same on another device."""

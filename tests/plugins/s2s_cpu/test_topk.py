@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import pytest
 import torch
 from torch import Tensor
@@ -9,7 +11,8 @@ from torch import Tensor
 from s2s.backend import TreePaths
 from s2s.nn.attention import sdpa
 from s2s_cpu import attention, rows, topk
-from s2s_cpu.library import native_library
+from s2s_cpu.library import call, native_library
+from s2s_cpu.structs import TokenListsStruct
 
 native = pytest.mark.skipif(native_library().functions is None, reason=native_library().reason)
 NONE = torch.empty(0, dtype=torch.long)
@@ -53,6 +56,30 @@ def test_what_is_not_allowed_is_in_the_sum_but_not_among_the_largest() -> None:
     expected = logits.log_softmax(-1).masked_fill(~allowed, -torch.inf).sort(dim=-1, descending=True, stable=True)
     torch.testing.assert_close(values, expected.values[:, :8])
     assert torch.equal(ids[values > -torch.inf], expected.indices[:, :8][values > -torch.inf])
+
+
+@native
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("n_symbols", [40, 5003])
+def test_lists_of_what_is_allowed_have_the_bits_of_the_same_as_true_and_false(n_symbols: int, normalize: bool) -> None:
+    """Of few and of nearly all tokens, of one and of none; among them equal ones, and rows that are no numbers."""
+    logits = random(6, n_symbols).mul(8).round() / 8
+    logits[4, 7], logits[5, 9] = torch.nan, -torch.inf
+    allowed = random(5, n_symbols) > torch.tensor([1.5, -2.0, 9.0, 1.0, 0.0])[:, None]
+    allowed[2, 31] = True
+    lists = [row.nonzero()[:, 0] for row in [*allowed, allowed[0] & False]]
+    begin, which = torch.tensor([0, *map(len, lists)]).cumsum(0), torch.tensor([0, 1, 2, 5, 3, 4])
+    masks = torch.cat([allowed, allowed[:1] & False])[which]
+    banned, n = torch.tensor([0, 31]), 46
+    expected = topk.top_k_log_probs(logits, n - 2, banned, masks, normalize)
+    n = expected[0].size(1)
+    found, sums = (torch.empty(6, n), torch.empty(6, n, dtype=torch.long)), torch.empty(6) if normalize else None
+    tokens = torch.cat(lists)
+    lists_of = TokenListsStruct(begin.data_ptr(), tokens.data_ptr())
+    given = (6, n_symbols, n, ctypes.addressof(lists_of), which, banned, 2, sums)
+    call("s2s_top_k_of_lists", logits, *given, *found)
+    assert torch.equal(found[0], expected[0])
+    assert torch.equal(found[1], expected[1])
 
 
 @native

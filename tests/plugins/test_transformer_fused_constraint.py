@@ -1,0 +1,188 @@
+"""Steps of a constrained search as one call, against single steps that call the constraint."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from packed_models import model, sources
+from search_calls import find_queued
+from table_constraint import TableConstraint
+from torch import Tensor
+from written_trees import EOS, MARKS, small
+
+from s2s.decoding import BeamConfig, BeamSearch, ConstraintSet, StackAutomaton
+from s2s.decoding.request import SentenceQueue, SourceSentence
+from s2s_constraints.tokens import BadWords, MinLength
+from s2s_cpu import beam_search_steps
+from s2s_cpu.library import native_library
+from s2s_cpu.prepacked import has_linear
+from s2s_parsing.constraint import Bounds, TreeConstraint
+from s2s_parsing.constraint.tables import COUNTERS
+from s2s_parsing.linear import FORMS
+from s2s_testing import VOCAB
+
+if TYPE_CHECKING:
+    from s2s import Constraint, Vocab
+    from s2s_transformer.model import Transformer
+
+pytestmark = [
+    pytest.mark.skipif(not has_linear(), reason=native_library().reason),
+    pytest.mark.usefixtures("plugin_operators"),
+]
+
+
+class StepByStep(BeamSearch):
+    """The same search, whose steps are never taken as one call."""
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many steps each call took."""
+    counts, steps = [], beam_search_steps.run_steps
+
+    def counted(*given: Any) -> Any:
+        found = steps(*given)
+        counts.append(found[0])
+        return found
+
+    monkeypatch.setattr(beam_search_steps, "run_steps", counted)
+    return counts
+
+
+def outputs(search: BeamSearch, one: Transformer, rows: list[list[int]], vocab: Vocab, constraint: Constraint) -> Any:
+    """Of sentences that join and leave a batch which has room for a third of them."""
+    queue = SentenceQueue((SourceSentence(i, row) for i, row in enumerate(rows)), 30)
+    return find_queued(search, one, queue, vocab, constraint=constraint, nbest=search.config.beam)
+
+
+def automaton(seed: int, n_counters: int, n_labels: int, n_lists: int = 40) -> TableConstraint:
+    """Random tables with room for four labels; every eighth list is empty, the others have eos."""
+    draw = torch.Generator().manual_seed(seed)
+
+    def numbers(low: int, high: int, *shape: int) -> Tensor:
+        return torch.randint(low, high, shape, generator=draw)
+
+    chance = torch.rand(n_lists, VOCAB.tgt, generator=draw)
+    chance[:, VOCAB.eos] = 0.0
+    lists = [row.lt(i % 8 / 8).nonzero()[:, 0] for i, row in enumerate(chance)]
+    begin = torch.tensor([0, *map(len, lists)]).cumsum(0)
+    tables = StackAutomaton(
+        keep=numbers(0, 2, VOCAB.tgt, n_counters),
+        add=numbers(-2, 3, VOCAB.tgt, n_counters),
+        bounds=torch.stack([torch.full((n_counters,), -2), torch.full((n_counters,), 4)]),
+        label=numbers(0, n_labels, VOCAB.tgt),
+        allowed=numbers(0, n_lists, n_labels, 2**n_counters),
+        begin=begin,
+        tokens=torch.cat(lists),
+    )
+    tables.bounds[0, -1] = 0
+    return TableConstraint(tables, [*numbers(0, 3, n_counters - 1).tolist(), 0], 5 if n_labels > 1 else 0)
+
+
+@pytest.mark.parametrize(("beam", "stop"), [(1, "best"), (4, "first_k"), (21, "best")])
+@pytest.mark.parametrize(("n_counters", "n_labels"), [(1, 1), (4, 1), (1, 5), (6, 3)])
+def test_any_automaton_has_the_outputs_of_its_meaning(
+    n_counters: int, n_labels: int, beam: int, stop: Any, taken: list[int]
+) -> None:
+    rows = [[*row[row != VOCAB.pad].tolist(), VOCAB.eos] for row in sources(5)]
+    config = BeamConfig(beam=beam, stop=stop, max_len_a=0.0, max_len_b=7)
+    n_outputs = 0
+    for seed in range(3):
+        given = model(d_model=16), rows, VOCAB, automaton(seed, n_counters, n_labels)
+        together, n_calls = outputs(BeamSearch(config), *given), len(taken)
+        assert together == outputs(StepByStep(config), *given)
+        assert len(taken) == n_calls
+        n_outputs += sum(map(len, together))
+    assert n_outputs
+    assert max(taken) > 1
+
+
+def sentences_of_words(vocab: Vocab) -> list[list[int]]:
+    """Rows of 1 to 9 words, one of none."""
+    return [[4] * n + [vocab.eos] for n in (3, 9, 1, 0, 5, 2, 9, 7)]
+
+
+@pytest.mark.parametrize(("beam", "max_len"), [(1, 40), (4, 9), (21, 14)])
+@pytest.mark.parametrize("name", FORMS)
+def test_trees_are_those_of_single_steps_and_of_any_batch(name: str, max_len: int, beam: int, taken: list[int]) -> None:
+    written = small(FORMS[name]())
+    one, rows = model(vocab=written.vocab, d_model=16, share_embeddings="none"), sentences_of_words(written.vocab)
+    config = BeamConfig(beam=beam, max_len_a=0.0, max_len_b=max_len)
+    constraint = written.constraint(6, 3)
+    together = outputs(BeamSearch(config), one, rows, written.vocab, constraint)
+    assert max(taken) > 1
+    assert together == outputs(StepByStep(config), one, rows, written.vocab, constraint)
+    assert together == [outputs(BeamSearch(config), one, [row], written.vocab, constraint)[0] for row in rows]
+    assert [len(found) > 0 for found in together] == [0 < len(row) - 1 <= max_len for row in rows]
+    for row, hypotheses in zip(rows, together, strict=True):
+        for hypothesis in hypotheses:
+            written.tree(hypothesis.tokens, len(row) - 1)  # raises if it is none
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_tables_of_a_tree_constraint_mean_what_it_computes(name: str) -> None:
+    written = small(FORMS[name]())
+    own = TreeConstraint(written.actions, MARKS, Bounds(4, 2), eos=written.vocab.eos)
+    src, draw = torch.tensor([[4] * 5 + [written.vocab.eos]]), torch.Generator().manual_seed(1)
+    state = own.start(src, src == written.vocab.pad, torch.tensor([30])).expand(-1, 60, -1)
+    tables = own.automaton()
+    assert tables is not None
+    slow = TableConstraint(tables, [0] * COUNTERS, state.size(2) - COUNTERS)
+    for _ in range(30):
+        allowed = own.allowed(state)
+        assert allowed.equal(slow.allowed(state))
+        weights = allowed[0] + 1e-3  # now and then one that is not allowed: the dead come along
+        token = torch.multinomial(weights, 1, generator=draw).T
+        assert own.advance(state, token).equal(slow.advance(state, token))
+        state = own.advance(state, token)
+
+
+class Endless(TreeConstraint):
+    """Trees alone, but none may end."""
+
+    def allowed(self, state: Tensor) -> Tensor:
+        allowed = super().allowed(state)
+        allowed[..., EOS] = False
+        return allowed
+
+
+def test_a_class_that_allows_something_else_is_called_instead(taken: list[int]) -> None:
+    written = small(FORMS["brackets"]())
+    one = model(vocab=written.vocab, d_model=16, share_embeddings="none")
+    constraint = Endless(written.actions, MARKS, Bounds(6, 3), eos=EOS)
+    rows = sentences_of_words(written.vocab)
+    assert not any(outputs(BeamSearch(BeamConfig(beam=4)), one, rows, written.vocab, constraint))
+    assert set(taken) == {1}
+
+
+@pytest.mark.parametrize("beam", [1, 4, 21])
+def test_a_constraint_that_has_no_tables_is_called_between_steps(beam: int, taken: list[int]) -> None:
+    rows = [[*row[row != VOCAB.pad].tolist(), VOCAB.eos] for row in sources(7)]
+    config = BeamConfig(beam=beam, max_len_a=0.0, max_len_b=9)
+    words = [[i] for i in range(4, VOCAB.tgt, 2)] + [[5, 7], [9, 11, 5]]
+    constraint = ConstraintSet(None, [MinLength(6, VOCAB.tgt, VOCAB.eos), BadWords(words, VOCAB.tgt)])
+    given = model(d_model=16), rows, VOCAB, constraint
+    together = outputs(BeamSearch(config), *given)
+    assert set(taken) == {1}
+    taken.clear()
+    assert together == outputs(StepByStep(config), *given)
+    assert not taken
+    assert all(len(h.tokens) >= 6 and all(t % 2 for t in h.tokens) for found in together for h in found)
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({"keep": torch.ones(3, 6, dtype=torch.long)}, "keep"),
+        ({"label": torch.zeros(VOCAB.tgt, dtype=torch.int32)}, "label"),
+        ({"bounds": torch.full((2, 6), 9)}, "stack of up to 9 labels needs room for 10, got 5"),
+        ({"allowed": torch.zeros(64, 3, dtype=torch.long).T}, "allowed"),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(changed: dict[str, Tensor], error: str) -> None:
+    constraint, rows = automaton(1, 6, 3), [[4, VOCAB.eos]]
+    constraint.tables = constraint.tables._replace(**changed)
+    with pytest.raises(ValueError, match=error):
+        outputs(BeamSearch(BeamConfig()), model(d_model=16), rows, VOCAB, constraint)
