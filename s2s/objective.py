@@ -114,7 +114,6 @@ class HasAuxiliary(Protocol):
 
     def record_auxiliary(self) -> None:
         """From now on, passes in training mode are recorded."""
-        ...
 
     def take_auxiliary(self) -> Auxiliary:
         """The sums over the recorded passes, which are then forgotten; recording ends.
@@ -122,7 +121,6 @@ class HasAuxiliary(Protocol):
         So that an update does not depend on how its batch is split, `loss` must be a sum over sentences, each computed
         without the others.
         """
-        ...
 
 
 class WithAuxiliary(Objective):
@@ -151,7 +149,6 @@ class Decode(Protocol):
         Runs without dropout and without a gradient, under the task's constraint. A search with an option `seed` gets
         one from torch's global generator, so that each update draws new samples.
         """
-        ...
 
 
 class SentenceMetric(Protocol):
@@ -160,11 +157,9 @@ class SentenceMetric(Protocol):
     @property
     def higher_is_better(self) -> bool:
         """Whether a larger score is better."""
-        ...
 
     def __call__(self, hyps: Sequence[str], refs: Sequence[str]) -> list[float]:
         """The score of each output against its one reference, on the metric's own scale (0 to 100 for BLEU)."""
-        ...
 
 
 class Context(ABC):

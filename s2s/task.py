@@ -80,15 +80,12 @@ class Constraint(Protocol):
 
         At its limit an output can only end: one that may not is lost, so a constraint had better see it coming.
         """
-        ...
 
     def allowed(self, state: Tensor) -> Tensor:
         """State [B, K, ·] -> [B, K, V], True where the token may come next."""
-        ...
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
         """The states after `token` [B, K]. Hypotheses that are dead come along, with any token at all."""
-        ...
 
 
 class Task(ABC):

@@ -64,12 +64,9 @@ class Guide(Protocol):
 
     def start(self, src: Tensor, pad: Tensor) -> Tensor:
         """States of the empty outputs: src, pad [B, S] -> [B, 1, ·], of a width that depends on no sentence."""
-        ...
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
         """The states after `token` [B, K], which may be any token at all; bos changes nothing."""
-        ...
 
     def read(self, state: Tensor) -> tuple[Tensor, Tensor]:
         """States [B, K, ·] -> places [B, K, P], kinds [B, K, F]; a place may be past the source's end."""
-        ...

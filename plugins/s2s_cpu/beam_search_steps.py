@@ -138,7 +138,7 @@ def _arrays(batch: Beams, beam: int) -> SearchArrays:
         x.clone(memory_format=torch.contiguous_format) for x in (batch.limit, batch.length, *batch.finished)
     )
     parent = torch.empty(len(n_source), beam, dtype=torch.long)
-    return SearchArrays(torch.arange(len(n_source)), n_source, limit, *live, *rest, parent)
+    return SearchArrays(torch.arange(len(n_source)), n_source, limit, *live, *rest, parent=parent)
 
 
 def _settings(search: BeamSearch, batch: Beams) -> SearchSettings:

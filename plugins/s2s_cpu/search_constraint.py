@@ -25,7 +25,6 @@ class HasAutomaton(Protocol):
 
     def automaton(self) -> StackAutomaton | None:
         """What `allowed` and `advance` compute, if tables can say it."""
-        ...
 
 
 class SearchConstraint(NamedTuple):

@@ -77,15 +77,12 @@ class ExportedModel(Protocol):
 
     def greedy(self, sources: Sequence[list[int]], n: int) -> list[list[int]]:
         """Greedy outputs of at most `n` tokens; ids without eos, in and out."""
-        ...
 
     def log_probs(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[list[float]]:
         """Log-probability of each token of the given targets, the last one of eos."""
-        ...
 
     def check_tokenizer(self, task: Task, lines: Sequence[str]) -> None:
         """Raise DataError if the format's own tokeniser, where it has one, gives other ids than the task."""
-        ...
 
 
 class Exporter(Protocol):
@@ -93,11 +90,9 @@ class Exporter(Protocol):
 
     def write(self, given: ExportInput, folder: Path) -> None:
         """Fill an empty folder; raises ConfigError with the reason for what the format cannot express."""
-        ...
 
     def read(self, folder: Path) -> ExportedModel:
         """Load what was written with the other program."""
-        ...
 
 
 @hookimpl

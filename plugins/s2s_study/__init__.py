@@ -149,7 +149,6 @@ class Engine(Protocol):
 
         Returns when all have ended, whether well or not; calls `ended` with each file, as soon as it knows.
         """
-        ...
 
 
 @hookimpl

@@ -126,4 +126,3 @@ class HasFusedState(Protocol):
     def fused_state(self, state: State, beam: int) -> tuple[FusedState, State] | None:
         """The same state for `fused_steps`, which give it `beam` hypotheses, and as it is after them, but for
         `State.after_step`: they write into its buffers. None: only `step` can compute this model's steps."""
-        ...

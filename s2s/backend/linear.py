@@ -37,7 +37,6 @@ class HasPrepacked(Protocol):
 
     def weight_and_bias(self) -> tuple[Tensor, Tensor | None]:
         """[O, I], [O]"""
-        ...
 
 
 @Operator

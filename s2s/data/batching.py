@@ -44,7 +44,6 @@ class EncodedCorpus(Protocol):
 
     def lengths(self, rows: Rows) -> tuple[Rows, Rows]:
         """Source and target lengths of rows [n] -> [n], [n], without eos."""
-        ...
 
 
 class Permutation:

@@ -67,11 +67,9 @@ class TokenizerKind(Protocol):
 
         `option` is the name of the option that sets the size, for error messages.
         """
-        ...
 
     def load(self, path: Path) -> Tokenizer:
         """Read it; DataError if it is missing or damaged."""
-        ...
 
 
 def tokenizer_kind(name: str, registry: Registry, option: str = "task.subword") -> TokenizerKind:

@@ -107,7 +107,6 @@ class Search(Protocol):
 
     def __call__(self, request: SearchRequest) -> Iterator[list[SearchResult]]:
         """One result for each sentence of `request.queue`, as soon as it is known, in any order."""
-        ...
 
 
 @dataclass(kw_only=True)

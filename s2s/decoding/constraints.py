@@ -40,7 +40,6 @@ class FixedWidthConstraint(Constraint, Protocol):
     @property
     def width(self) -> int:
         """The last dimension of its states."""
-        ...
 
 
 class StackAutomaton(NamedTuple):
@@ -71,7 +70,6 @@ class SentenceConstraint(Protocol):
 
     def beside(self, constraint: Constraint | None, vocab: Vocab) -> GrowingConstraint:
         """The growing constraint of a batch, empty at first, beside `constraint`, which holds for every output."""
-        ...
 
 
 class GrowingConstraint(Protocol):
@@ -80,25 +78,20 @@ class GrowingConstraint(Protocol):
     @property
     def constraint(self) -> Constraint | None:
         """The automaton; it can only be started for given sentences, by `bound_to`."""
-        ...
 
     def including(self, wanted: Sequence[SentenceConstraint | None]) -> Self:
         """Wide enough for these sentences, too; the same object if it is already."""
-        ...
 
     def bound_to(self, wanted: Sequence[SentenceConstraint | None]) -> Constraint | None:
         """The automaton that starts with these sentences, in this order."""
-        ...
 
     def widened(
         self, state: Tensor | None, before: Self | None, shape: tuple[int, int], device: torch.device
     ) -> Tensor:
         """States [B, K, ·] of `before`, or of the constraint on every output, as those of this; shape is [B, K]."""
-        ...
 
     def allocation(self, *, normalize: bool) -> BeamAllocation | None:
         """How the beam is shared; None: the best candidates live on. normalize: whether the model returns logits."""
-        ...
 
 
 class BeamAllocation(Protocol):
@@ -111,11 +104,9 @@ class BeamAllocation(Protocol):
 
         states [B, K, ·], logits and allowed [B, K, V].
         """
-        ...
 
     def select(self, states: Tensor, candidates: Candidates, n: int) -> Candidates:
         """n of the candidates, best first; `states` are those of the hypotheses that they extend."""
-        ...
 
 
 def build_constraint(config: GenerateConfig, task: Task, plugins: Plugins | None) -> Constraint | None:

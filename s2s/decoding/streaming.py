@@ -34,12 +34,10 @@ class ActiveSentence(Protocol):
     @property
     def index(self) -> int:
         """Identifies its result"""
-        ...
 
     @property
     def n_source(self) -> int:
         """Source tokens, eos included"""
-        ...
 
 
 S = TypeVar("S", bound=ActiveSentence)

@@ -27,31 +27,24 @@ class Strategy(Protocol):
 
     def wrap(self, model: nn.Module) -> None:
         """Shard or hook the parameters; the optimizer is built afterwards."""
-        ...
 
     def micro_batch(self, *, last: bool) -> AbstractContextManager[None]:
         """Around forward and backward of a micro-batch: gradients are only reduced with the `last` one of an update."""
-        ...
 
     def reduce_gradients(self) -> None:
         """After the last micro-batch: every gradient becomes its sum over the ranks."""
-        ...
 
     def gradient_norm(self, parameters: Sequence[nn.Parameter]) -> Tensor:
         """Euclidean norm, [], of the whole gradient, equal on all ranks; after `reduce_gradients`."""
-        ...
 
     def unsharded(self, model: nn.Module) -> AbstractContextManager[None]:
         """Inside the block every rank holds all parameters, for decoding; they must not be updated there."""
-        ...
 
     def full_tensors(self, tree: T) -> T:
         """A tree of tensors as a checkpoint holds them, whole on rank 0; every rank calls it."""
-        ...
 
     def shard_like(self, tensors: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Of whole tensors what this rank holds: the same share as of those of the same names in `like`."""
-        ...
 
 
 class Unsharded:

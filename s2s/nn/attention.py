@@ -73,7 +73,6 @@ class Layout(Protocol):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
         """q [..., h, T, d_k], k [..., h, S, d_k], v [..., h, S, d_v] -> [..., h, T, d_v]"""
-        ...
 
 
 @dataclass

@@ -37,11 +37,9 @@ class Builder(Protocol):
 
     def leaf(self, tag: str, word: str) -> Node | None:
         """A word."""
-        ...
 
     def bracket(self, label: str, children: Sequence[Node | None]) -> Node | None:
         """A bracket with its built children."""
-        ...
 
 
 class Trees:
