@@ -133,12 +133,15 @@ def beam_search_steps(search: BeamSearch, batch: Beams, most: int) -> Beams | No
 def _arrays(batch: Beams, beam: int) -> SearchArrays:
     """Copies, since they are written into."""
     n_source = torch.tensor([sentence.n_source for sentence in batch.sentences])
-    live = (with_room(x, beam) for x in (batch.token, batch.node, batch.score))
-    limit, *rest = (
-        x.clone(memory_format=torch.contiguous_format) for x in (batch.limit, batch.length, *batch.finished)
-    )
-    parent = torch.empty(len(n_source), beam, dtype=torch.long)
-    return SearchArrays(torch.arange(len(n_source)), n_source, limit, *live, *rest, parent=parent)
+    token, node, score = (with_room(x, beam) for x in (batch.token, batch.node, batch.score))
+    limit, length = _copy(batch.limit), _copy(batch.length)
+    finished = FinishedHypotheses(*map(_copy, batch.finished))
+    parent = torch.empty_like(token)
+    return SearchArrays(torch.arange(len(n_source)), n_source, limit, token, node, score, length, *finished, parent)
+
+
+def _copy(x: Tensor) -> Tensor:
+    return x.clone(memory_format=torch.contiguous_format)
 
 
 def _settings(search: BeamSearch, batch: Beams) -> SearchSettings:
