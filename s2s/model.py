@@ -156,7 +156,8 @@ class Seq2Seq(nn.Module, ABC):
     def project(self, hidden: Tensor) -> Tensor:
         """[..., ·] -> logits [..., V]; apart from `decode`, so that a loss need not hold them all at once.
 
-        The default is for a `decode` that returns logits itself.
+        It draws no random numbers, since a loss may compute the same logits twice. The default is for a `decode` that
+        returns logits itself.
         """
         return hidden
 

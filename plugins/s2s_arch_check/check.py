@@ -37,8 +37,8 @@ N_SEARCHED = 1000
 def check_model(model: Seq2Seq, vocab: Vocab, corpora: Sequence[MappedCorpus], name: str, device: torch.device) -> None:
     """Raise PluginError, with the method, what was expected and what it returned, if `arch=name` breaks its contract.
 
-    Two pairs of the corpora are encoded and decoded: shapes, finite numbers, no look-ahead, no effect of padding, and
-    `step` against `decode`. Random number generators are restored.
+    Two pairs of the corpora are encoded and decoded: shapes, finite numbers, no look-ahead, no effect of padding,
+    `step` against `decode`, and `project` against itself. Random number generators are restored.
     """
     check = _Check(model, vocab, f"arch={name}", device)
     devices = [device] if device.type == "cuda" else []
@@ -74,6 +74,7 @@ class _Check:
             found = logits[row : row + 1, : expected_logits.size(1)]
             self._refuse_other("encode or decode", found, expected_logits, expected)
         self._steps(memory, batch.tgt_in, logits)
+        self._projections(self.model.decode(batch.tgt_in, memory))
 
     def _batch(self, pairs: Sequence[Pair]) -> Batch:
         ids = [(list(map(int, src)), list(map(int, tgt))) for src, tgt in pairs]
@@ -101,6 +102,14 @@ class _Check:
             found, state = result
             self._refuse_shape("step", found, (tgt.size(0), 1), str(self.vocab.tgt))
             self._refuse_other("step", found[:, 0], logits[:, t], f"what decode predicts after {t + 1} tokens")
+
+    def _projections(self, hidden: Tensor) -> None:
+        """In training: a loss that does not keep the logits computes them twice."""
+        self.model.train()
+        first, second = self.model.project(hidden), self.model.project(hidden)
+        self.model.eval()
+        expected = "the same logits again, since the backward pass computes them anew; draw random numbers in decode"
+        self._refuse_other("project", second, first, expected)
 
     def _call(self, method: str, call: Callable[[], Any]) -> Any:
         try:

@@ -61,6 +61,11 @@ class OtherVocabulary(Recurrent):
         return super().project(hidden)[..., 1:]
 
 
+class Draws(Recurrent):
+    def project(self, hidden: Tensor) -> Tensor:
+        return super().project(torch.nn.functional.dropout(hidden, 0.5, self.training))
+
+
 class NotANumber(Recurrent):
     def project(self, hidden: Tensor) -> Tensor:
         return super().project(hidden) / 0.0
@@ -93,6 +98,7 @@ class Raises(Recurrent):
         (TimeFirst, r"TimeFirst.decode: expected \[2, \d, ·\], got \[\d, 2, \d+\]"),
         (OneTooFew, r"OneTooFew.decode: expected \[2, 5, ·\], got \[2, 4, \d+\]"),
         (OtherVocabulary, r"OtherVocabulary.project: expected \[2, \d, 9\], got \[2, \d, 8\]"),
+        (Draws, r"Draws.project: expected the same logits again, .*; draw random numbers in decode, got .* differ by"),
         (NotANumber, r"NotANumber.decode: expected finite numbers, got NaN or infinity"),
         (OtherSteps, r"OtherSteps.step: expected what decode predicts after 1 tokens, got .* differ by"),
         (NoMemory, r"NoMemory.encode: expected a Memory, got Tensor"),
