@@ -6,7 +6,7 @@ import pytest
 from toy_plugins import toy_plugins
 
 from s2s.compose import compose
-from s2s.compose.suggestions import unknown_option
+from s2s.compose.suggestions import unknown_option, unknown_root
 from s2s.config import Config, LogConfig
 from s2s.errors import ConfigError
 
@@ -35,3 +35,7 @@ def test_a_key_in_no_section_is_answered_by_what_stands_in_none() -> None:
 def test_of_several_near_keys_the_nearest_is_suggested() -> None:
     known = ["a.warmup_tokens", "a.warmup_step", "a.warmups"]
     assert unknown_option("a.warmup_stepz", Config, {}, known) == "no such option. Did you mean 'a.warmup_step'?"
+
+
+def test_what_others_call_an_option_of_a_group_is_answered_by_it() -> None:
+    assert unknown_root("label_smoothing", Config).endswith(" Did you mean 'objective.eps'?")

@@ -1,11 +1,15 @@
-"""The reference of attention of padded sentences, in types whose products it takes itself."""
+"""The references of attention: of padded sentences, in types whose products it takes itself, and over trees."""
 
 from __future__ import annotations
+
+import itertools
 
 import pytest
 import torch
 
-from s2s.backend import BLOCKED, padded_attention
+from s2s.backend import BLOCKED, padded_attention, tree_attention
+from s2s.backend.operators import TreePaths
+from s2s.nn.attention import sdpa
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
@@ -18,3 +22,20 @@ def test_attention_of_padded_sentences_is_softmax_of_scaled_scores_over_what_is_
         keys, values = k[b, :, :length].double(), v[b, :, :length].double()
         expected = (q[b].double() @ keys.mT / 8**0.5).softmax(-1) @ values
         torch.testing.assert_close(found[b].double(), expected, rtol=2e-2, atol=2e-2)
+
+
+def test_attention_over_a_tree_is_that_over_each_path_alone() -> None:
+    """Two sentences of two hypotheses, whose paths share their first nodes; keys are narrower than values."""
+    h, d_k, d_v, draw = 3, 2, 5, torch.Generator().manual_seed(1)
+    q, k, v = (torch.randn(2, h, 2, d, generator=draw) for d in (d_k, d_k, d_v))
+    nodes = torch.randn(2, 7, h * (d_k + d_v), generator=draw)
+    path, length, n_nodes = torch.tensor([[[0, 1, 3], [0, 2, 4]], [[0, 1, 9], [0, 2, 9]]]), [3, 2], [5, 3]
+    paths = TreePaths(path, torch.tensor(length), torch.tensor(n_nodes), 3, 5)
+    found = tree_attention.reference(q, k, v, nodes, paths, sdpa, 0.0)
+    for b, hypothesis in itertools.product(range(2), range(2)):
+        newest = nodes[b, n_nodes[b] - 2 + hypothesis]
+        assert torch.equal(newest, torch.cat([k[b, :, hypothesis].flatten(), v[b, :, hypothesis].flatten()]))
+        keys, values = nodes[b, path[b, hypothesis, : length[b]]].split([h * d_k, h * d_v], dim=1)
+        keys, values = keys.unflatten(1, (h, d_k)).transpose(0, 1), values.unflatten(1, (h, d_v)).transpose(0, 1)
+        weights = (keys @ q[b, :, hypothesis, :, None] / d_k**0.5).softmax(1)  # [h, length, 1]
+        torch.testing.assert_close(found[b, :, hypothesis], (weights * values).sum(1))
