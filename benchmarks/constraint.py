@@ -1,11 +1,13 @@
 """What share of decoding goes into keeping outputs trees.
 
-    python benchmarks/constraint.py [beam=4,21] [sentences=32] [words=25] [symbols=128] [device=cpu]
+    python benchmarks/constraint.py [beam=4,21] [sentences=32] [words=25] [symbols=128] [repeats=5] [forms=…]
+        [device=cpu]
 
 An untrained model of 3 + 3 layers of width 256 writes random trees, on a CPU with one thread and its weights laid out
-as s2s-generate does. Timed is all that comes with the constraint: its own `allowed` and `advance`, and what search does
-for it (best symbols with the mask, beside those without, and the choice of states), which is done apart for the
-purpose and not counted in a step. Time is that of the process, on a device that of the clock, waited for.
+as s2s-generate does. The same search is timed without a constraint, for as many steps: no output ends before its limit,
+and sentences are alike, so that they end together. Then with the constraint as s2s-generate applies it, and with a
+search that calls model and constraint for each step. They take turns; shown are medians, and the median share of the
+pairs. Time is that of the process, on a device that of the clock, waited for.
 """
 
 from __future__ import annotations
@@ -14,19 +16,20 @@ import itertools
 import string
 import sys
 import time
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from rich.console import Console
 from rich.table import Table
 
-from s2s.backend import prepack, top_k_log_probs
+from s2s.backend import prepack
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.model_scores import gather_hypotheses
 from s2s.decoding.request import SearchRequest, search_all
 from s2s.plugin import load_plugins
-from s2s.task import Constraint, Vocab
+from s2s.task import Vocab
 from s2s_parsing.constraint import Bounds, TreeConstraint
 from s2s_parsing.linear import FORMS
 from s2s_parsing.tree import Tree
@@ -35,56 +38,23 @@ from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from torch import Tensor
 
+    from s2s.decoding import Beams
     from s2s_parsing.linear import Action, Linear
 
 N_WORDS = 1000
 BOUNDS = Bounds(45, 11)  # what the larger treebanks give, with the reserve
 
 
-class Timed(Constraint):
-    """A constraint that is timed, with what search does for it."""
+class StepByStep(BeamSearch):
+    """The same search, but no step is one call; it counts them."""
 
-    def __init__(self, inner: TreeConstraint, vocab: Vocab, n_best: int, clock: Callable[[], float]) -> None:
-        self.inner, self.vocab, self.n_best, self.clock = inner, vocab, n_best, clock
-        self.banned = torch.tensor([vocab.pad, vocab.bos])
-        self.seconds = self.measuring = 0.0
-        """Of the constraint, and of what is done for the measurement alone"""
-        self.n_steps = 0
+    n_steps = 0
 
-    def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
-        return self._timed(lambda: self.inner.start(src, pad, limit))
-
-    def allowed(self, state: Tensor) -> Tensor:
-        allowed = self._timed(lambda: self.inner.allowed(state))
-        begun = self.clock()
-        logits = torch.randn(allowed.shape, device=state.device)
-        self.seconds += self._best(logits, allowed) - self._best(logits, None)
-        self.measuring += self.clock() - begun
-        return allowed
-
-    def advance(self, state: Tensor, token: Tensor) -> Tensor:
-        self.n_steps += 1
-        begun = self.clock()
-        parents = torch.arange(state.size(1), device=state.device).expand(state.shape[:2])
-        self._timed(lambda: gather_hypotheses(state, parents))
-        self.measuring += self.clock() - begun
-        return self._timed(lambda: self.inner.advance(state, token))
-
-    def _best(self, logits: Tensor, allowed: Tensor | None) -> float:
-        """Seconds to find the best symbols."""
-        begun = self.clock()
-        top_k_log_probs(logits, self.n_best, self.banned.to(logits.device), allowed)
-        return self.clock() - begun
-
-    def _timed(self, function: Callable[[], Tensor]) -> Tensor:
-        begun = self.clock()
-        result = function()
-        self.seconds += self.clock() - begun
-        return result
+    def step(self, batch: Beams) -> Beams:
+        StepByStep.n_steps += 1
+        return super().step(batch)
 
 
 def actions(form: Linear, n_symbols: int) -> list[Action | None]:
@@ -116,26 +86,46 @@ def build_model(vocab: Vocab, device: str) -> Transformer:
     return model
 
 
-def measure(form: Linear, beam: int, options: dict[str, str]) -> tuple[float, float, int]:
-    """Seconds in all, seconds for the constraint, and steps, of decoding one batch."""
-    device, n_words = options["device"], int(options["words"])
-    clock = time.process_time if device == "cpu" else lambda: _waited(device)
+class Times(NamedTuple):
+    """Seconds of the same search."""
+
+    without: float
+    constrained: float
+    step_by_step: float
+
+
+def measure(form: Linear, beam: int, options: dict[str, str]) -> tuple[int, list[Times]]:
+    """The number of steps of decoding one batch, and how long each turn took."""
     vocab = Vocab(src=N_WORDS, tgt=int(options["symbols"]))
-    marks = torch.zeros(vocab.src, dtype=torch.bool)
-    marks[: vocab.src // 2] = True
+    constraint = TreeConstraint(actions(form, vocab.tgt), word_marks(vocab), BOUNDS, eos=vocab.eos)
+    model = build_model(vocab, options["device"])
+    src = sentences(vocab, int(options["sentences"]), int(options["words"])).to(options["device"])
+    clock = time.process_time if options["device"] == "cpu" else lambda: _waited(options["device"])
+
+    def seconds(kind: type[BeamSearch], limit: int, vocab: Vocab, constraint: TreeConstraint | None) -> float:
+        search = kind(BeamConfig(beam=beam, alpha=0.3, max_len_a=0.0, max_len_b=limit))
+        begun = clock()
+        search_all(search, SearchRequest.of_batch(model, src, src == vocab.pad, vocab, constraint))
+        return clock() - begun
+
+    limit, StepByStep.n_steps = 3 * int(options["words"]), 0
+    seconds(StepByStep, limit, vocab, constraint)
+    n_steps, endless = StepByStep.n_steps, replace(vocab, eos=vocab.pad)  # padding is never chosen
+    given = (BeamSearch, n_steps - 1, endless, None), (BeamSearch, limit, vocab, constraint)
+    turns = (*given, (StepByStep, limit, vocab, constraint))
+    return n_steps, [Times(*(seconds(*turn) for turn in turns)) for _ in range(int(options["repeats"]))]
+
+
+def word_marks(vocab: Vocab) -> list[bool]:
+    """Half of the source tokens begin a word."""
+    return [vocab.eos < token < vocab.src // 2 for token in range(vocab.src)]
+
+
+def sentences(vocab: Vocab, n: int, n_words: int) -> Tensor:
+    """src [n, 2 * n_words + 1], of words of two tokens"""
     word = torch.tensor([vocab.eos + 1, vocab.src - 1])
-    src = word.repeat(int(options["sentences"]), n_words)
-    src = torch.cat([src, torch.full_like(src[:, :1], vocab.eos)], dim=1).to(device)
-    marks[vocab.eos] = False
-    trees = TreeConstraint(actions(form, vocab.tgt), marks.tolist(), BOUNDS, eos=vocab.eos)
-    constraint = Timed(trees, vocab, 2 * beam, clock)
-    search = BeamSearch(BeamConfig(beam=beam, alpha=0.3, max_len_a=0.0, max_len_b=3 * n_words))
-    model = build_model(vocab, device)
-    search_all(search, SearchRequest.of_batch(model, src[:1], src[:1] == vocab.pad, vocab, constraint))  # warms up
-    constraint.seconds, constraint.measuring, constraint.n_steps = 0.0, 0.0, 0
-    start = clock()
-    search_all(search, SearchRequest.of_batch(model, src, src == vocab.pad, vocab, constraint))
-    return clock() - start - constraint.measuring, constraint.seconds, constraint.n_steps
+    src = word.repeat(n, n_words)
+    return torch.cat([src, torch.full_like(src[:, :1], vocab.eos)], dim=1)
 
 
 def _waited(device: str) -> float:
@@ -146,15 +136,17 @@ def _waited(device: str) -> float:
 def main() -> None:
     """Measure every form at every beam."""
     torch.set_num_threads(1)
-    options = {"beam": "4,21", "sentences": "32", "words": "25", "symbols": "128", "device": "cpu"}
+    options = {"beam": "4,21", "sentences": "32", "words": "25", "symbols": "128", "repeats": "5", "device": "cpu"}
+    options["forms"] = ",".join(FORMS)
     for argument in sys.argv[1:]:
         key, value = argument.split("=", 1)
         options[key] = value
-    table = Table("form", "beam", "steps", "ms a step", "of which constraint", "share")
-    for (name, kind), beam in itertools.product(FORMS.items(), map(int, options["beam"].split(","))):
-        seconds, constraint, n_steps = measure(kind(), beam, options)
-        shown = (f"{1000 * seconds / n_steps:.2f}", f"{1000 * constraint / n_steps:.2f}", f"{constraint / seconds:.1%}")
-        table.add_row(name, str(beam), str(n_steps), *shown)
+    table = Table("form", "beam", "steps", "ms a step without", "with", "share", "step by step")
+    for name, beam in itertools.product(options["forms"].split(","), map(int, options["beam"].split(","))):
+        n_steps, times = measure(FORMS[name](), beam, options)
+        without, constrained, single = (f"{1000 * median(column) / n_steps:.2f}" for column in zip(*times, strict=True))
+        share = median(1 - one.without / one.constrained for one in times)
+        table.add_row(name, str(beam), str(n_steps), without, constrained, f"{share:.1%}", single)
     Console().print(table)
 
 
