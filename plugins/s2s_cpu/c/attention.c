@@ -66,22 +66,26 @@ int64_t s2s_tree_attention(const float *q, const float *k, const float *v, int64
     return OK;
 }
 
-/* The same over the sources: q [B, K, h, d_k], keys [B, h, S, d_k], values [B, h, S, d_v], of which `seen` [B, S]. */
+/* The same over the sources: q [B, K, h, d_k], keys [B, h, S, d_k], values [B, h, S, d_v], of which `seen` [B, S]; what is
+behind the last of them would add zeros. */
 int64_t s2s_source_attention(const float *q, const float *keys, const float *values, const uint8_t *seen, int64_t B,
                              int64_t K, int64_t S, int64_t h, int64_t d_k, int64_t d_v, float scale, float *out) {
     float *w = allocate((S + W + d_k) * sizeof(float));
     if (!w) return NO_MEMORY;
     float *query = w + S + W;
-    for (int64_t b = 0; b < B; b++, seen += S)
+    for (int64_t b = 0; b < B; b++, seen += S) {
+        int64_t n = S;
+        while (n > 1 && !seen[n - 1]) n--;
         for (int64_t a = 0; a < h; a++, keys += S * d_k, values += S * d_v)
             for (int64_t row = b * K; row < (b + 1) * K; row++) {
                 float *o = out + (row * h + a) * d_v;
                 for (int64_t j = 0; j < d_k; j++) query[j] = q[(row * h + a) * d_k + j] * scale;
-                for (int64_t t = 0; t < S; t++) w[t] = dot(query, keys + t * d_k, d_k) + (seen[t] ? 0 : BLOCKED);
-                float total = exponentials(w, S);
+                for (int64_t t = 0; t < n; t++) w[t] = dot(query, keys + t * d_k, d_k) + (seen[t] ? 0 : BLOCKED);
+                float total = exponentials(w, n);
                 memset(o, 0, d_v * sizeof(float));
-                for (int64_t t = 0; t < S; t++) add(o, w[t] / total, values + t * d_v, d_v);
+                for (int64_t t = 0; t < n; t++) add(o, w[t] / total, values + t * d_v, d_v);
             }
+    }
     free(w);
     return OK;
 }
