@@ -8,6 +8,7 @@ from __future__ import annotations
 __all__ = ["SearchConstraint", "search_constraint", "with_room"]
 
 import ctypes
+import functools
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -56,8 +57,11 @@ def search_constraint(search: BeamSearch, batch: Beams) -> SearchConstraint:
     if isinstance(constraint, HasAutomaton) and (automaton := constraint.automaton()):
         _check(automaton, states.contiguous(), search.request.vocab.tgt)
         return SearchConstraint(automaton=automaton, states=with_room(states, search.config.beam))
-    shape = (len(batch.sentences), batch.n_hypotheses, -1)
-    return SearchConstraint(allowed=constraint.allowed(states).expand(shape).contiguous())
+    allowed, n_tokens = constraint.allowed(states), search.request.vocab.tgt
+    if allowed.dtype != torch.bool or allowed.size(-1) != n_tokens:
+        found = f"{allowed.dtype} {list(allowed.shape)}"
+        raise ValueError(f"{type(constraint).__name__}.allowed: expected bool [B, K, {n_tokens}], got {found}")
+    return SearchConstraint(allowed=allowed.expand(len(batch.sentences), batch.n_hypotheses, -1).contiguous())
 
 
 def with_room(x: Tensor, beam: int) -> Tensor:
@@ -68,15 +72,35 @@ def with_room(x: Tensor, beam: int) -> Tensor:
 
 
 def _check(automaton: StackAutomaton, states: Tensor, n_tokens: int) -> None:
-    """Raise ValueError where C would read beside tables or states. What the tables contain is not checked."""
-    n_counters, n_labels = automaton.keep.size(1), len(automaton.allowed)
-    of_tokens = (n_tokens, n_counters)
-    shapes = {"keep": of_tokens, "add": of_tokens, "bounds": (2, n_counters), "label": (n_tokens,)}
-    shapes["allowed"] = (n_labels, 2**n_counters)
-    for name, table in (*automaton._asdict().items(), ("states", states)):
-        if table.shape != shapes.get(name, table.shape) or table.dtype != torch.long or not table.is_contiguous():
-            found = f"{table.dtype} {tuple(table.shape)}"
-            raise ValueError(f"{name} of an automaton must be contiguous int64 {shapes.get(name, '')}, got {found}")
-    n_slots, height = states.size(2) - n_counters, int(automaton.bounds[1, -1])
+    """Raise ValueError where C would read beside tables or states."""
+    _check_tables(automaton, n_tokens)
+    n_counters, height = automaton.keep.size(1), int(automaton.bounds[1, -1])
+    if states.dtype != torch.long or not states.is_contiguous() or states.size(2) < n_counters:
+        raise ValueError(f"states of an automaton must be int64 of {n_counters} counters, got {_described(states)}")
+    n_slots = states.size(2) - n_counters
     if n_slots and n_slots <= height:
         raise ValueError(f"an automaton's stack of up to {height} labels needs room for {height + 1}, got {n_slots}")
+
+
+@functools.lru_cache(maxsize=8)
+def _check_tables(automaton: StackAutomaton, n_tokens: int) -> None:
+    """Once for each automaton, since contents are looked at, too."""
+    n_counters, (n_labels, n_lists) = automaton.keep.size(1), (len(automaton.allowed), len(automaton.begin) - 1)
+    of_tokens, n_listed = (n_tokens, n_counters), len(automaton.tokens)
+    shapes = {"keep": of_tokens, "add": of_tokens, "bounds": (2, n_counters), "label": (n_tokens,)}
+    shapes["allowed"] = (n_labels, 2**n_counters)
+    for name, table in automaton._asdict().items():
+        if table.shape != shapes.get(name, table.shape) or table.dtype != torch.long or not table.is_contiguous():
+            expected = f"contiguous int64 {shapes.get(name, '')}"
+            raise ValueError(f"{name} of an automaton must be {expected}, got {_described(table)}")
+    below = {"label": n_labels, "allowed": n_lists, "tokens": n_tokens, "begin": n_listed + 1}
+    for name, limit in below.items():
+        table = getattr(automaton, name)
+        if table.numel() and (int(table.min()) < 0 or int(table.max()) >= limit):
+            raise ValueError(f"{name} of an automaton must be from 0 to {limit - 1}")
+    if automaton.begin.diff().lt(0).any() or int(automaton.bounds[0, -1]) < 0:
+        raise ValueError("an automaton's lists must begin one after the other, and its stack have no height below 0")
+
+
+def _described(x: Tensor) -> str:
+    return f"{x.dtype} {tuple(x.shape)}"

@@ -52,8 +52,8 @@ def fused_steps(search: BeamSearch, batch: Beams, most: int) -> Beams | None:
     """The batch after up to `most` steps, the last of them as soon as a sentence is done and others may take its place
     (`SentenceQueue.admits_at`); None: a step must be taken by `BeamSearch.step`.
 
-    The search's state is written into. Sentences that are done come last, as they were; of the others the result has
-    the same bits as single steps."""
+    The search's state is written into. Sentences that are done come last, with what `BeamSearch.result` reads, but
+    without states of model and constraint. Of the others the result has the same bits as single steps."""
 
 
 class BeamSearch(StreamingSearch[Beams]):

@@ -50,11 +50,11 @@ class SentenceQueue:
     def admit(self, n_in_use: int) -> list[SourceSentence]:
         """Sentences that fit beside a batch of `n_in_use` source tokens; at least one if the batch is empty.
 
-        None unless a quarter of the budget is free, since each admission runs the encoder and copies all caches.
+        None unless a quarter of the budget is free, since each admission runs the encoder.
         An empty list for an empty batch means that the queue has ended.
         """
         admitted: list[SourceSentence] = []
-        if n_in_use > 0.75 * self.n_tokens:
+        if n_in_use > self._most_beside:
             return admitted
         while sentence := self.peek(wait=not n_in_use):
             if n_in_use and n_in_use + len(sentence.ids) > self.n_tokens:
@@ -83,8 +83,13 @@ class SentenceQueue:
     def admits_at(self) -> int:
         """Source tokens in use at which `admit` takes others: until then steps may go on without sentences that are
         done. Any number for a queue of another class: each result is wanted as soon as it is known."""
-        known = int(0.75 * self.n_tokens) if self._first else 0
-        return known if type(self) is SentenceQueue else sys.maxsize
+        if type(self) is not SentenceQueue:
+            return sys.maxsize
+        return self._most_beside if self._first else 0
+
+    @property
+    def _most_beside(self) -> int:
+        return int(0.75 * self.n_tokens)
 
     def take_cancelled(self) -> Collection[int]:
         """Indices of admitted sentences that were cancelled since the last call; their rows leave the batch."""

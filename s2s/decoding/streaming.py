@@ -109,14 +109,22 @@ class StreamingSearch(ABC, Generic[B]):
         run.begin(request)
         batch, n_before = run.admit(None), 0
         while batch is not None:
-            if len(batch.sentences) == n_before:  # newcomers have taken a step, and may be done
-                batch = run.without_cancelled(batch)
-                batch = run.steps(batch, run.request.queue.steps_at_once) if batch is not None else None
-            if batch is not None and (done := run.is_done(batch)).any():
-                yield [run.result(batch, row) for row in done.nonzero()[:, 0].tolist()]
-                batch = run.drop(batch, done)
+            if len(batch.sentences) > n_before:  # newcomers have taken a step, and may be done
+                batch, found = run.without_done(batch)
+                yield from found
+            if batch is not None and (batch := run.without_cancelled(batch)) is not None:
+                batch, found = run.without_done(run.steps(batch, run.request.queue.steps_at_once))
+                yield from found
             n_before = len(batch.sentences) if batch is not None else 0
             batch = run.admit(batch)
+
+    def without_done(self, batch: B) -> tuple[B | None, list[list[SearchResult]]]:
+        """The batch without the sentences that are done, and the list of their results, if there are any."""
+        done = self.is_done(batch)
+        if not done.any():
+            return batch, []
+        found = [self.result(batch, row) for row in done.nonzero()[:, 0].tolist()]  # `drop` writes into the batch
+        return self.drop(batch, done), [found]
 
     def begin(self, request: SearchRequest) -> None:
         """Set what all steps of one request share."""

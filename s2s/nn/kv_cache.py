@@ -12,6 +12,7 @@ from __future__ import annotations
 __all__ = ["CachedAttention", "KVCacheState", "empty_kv_cache"]
 
 import functools
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -195,7 +196,8 @@ def _longer(x: Tensor, n: int) -> Tensor:
 def _join(x: Tensor, y: Tensor, behind: int, n_spare: int) -> Tensor:
     """`join_tensors` with `n_spare` rows behind the result; in place if those behind x are enough and y is no wider."""
     n, shapes = len(x) + len(y), zip(x.shape[1:], y.shape[1:], strict=True)
-    if len(y) + n_spare > behind or not x.is_contiguous() or any(a < b for a, b in shapes):
+    is_dense = x.is_contiguous() and x.stride(0) == math.prod(x.shape[1:])  # a single row may be part of a wider one
+    if len(y) + n_spare > behind or not is_dense or any(a < b for a, b in shapes):
         return F.pad(join_tensors(x, y), (0, 0) * (x.dim() - 1) + (0, n_spare))[:n]
     both = _longer(x, len(y))
     both[len(x) :].zero_()[tuple(map(slice, y.shape))] = y

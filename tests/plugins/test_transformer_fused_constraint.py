@@ -53,7 +53,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def outputs(search: BeamSearch, one: Transformer, rows: list[list[int]], vocab: Vocab, constraint: Constraint) -> Any:
     """Of sentences that join and leave a batch which has room for a third of them."""
-    queue = SentenceQueue((SourceSentence(i, row) for i, row in enumerate(rows)), 30)
+    queue = SentenceQueue((SourceSentence(i, row) for i, row in enumerate(rows)), sum(map(len, rows)) // 3)
     return find_queued(search, one, queue, vocab, constraint=constraint, nbest=search.config.beam)
 
 
@@ -179,10 +179,25 @@ def test_a_constraint_that_has_no_tables_is_called_between_steps(beam: int, take
         ({"label": torch.zeros(VOCAB.tgt, dtype=torch.int32)}, "label"),
         ({"bounds": torch.full((2, 6), 9)}, "stack of up to 9 labels needs room for 10, got 5"),
         ({"allowed": torch.zeros(64, 3, dtype=torch.long).T}, "allowed"),
+        ({"allowed": torch.full((3, 64), 40)}, "allowed of an automaton must be from 0 to 39"),
+        ({"label": torch.full((VOCAB.tgt,), 3)}, "label of an automaton must be from 0 to 2"),
+        ({"tokens": torch.full((1,), VOCAB.tgt), "begin": torch.arange(41).clamp(max=1)}, "tokens of an automaton"),
+        ({"begin": torch.arange(41).flip(0)}, "lists must begin one after the other"),
+        ({"bounds": torch.tensor([[-1] * 6, [4] * 6])}, "no height below 0"),
     ],
 )
-def test_tables_that_do_not_fit_are_refused(changed: dict[str, Tensor], error: str) -> None:
+def test_tables_beside_which_c_would_read_are_refused(changed: dict[str, Tensor], error: str) -> None:
     constraint, rows = automaton(1, 6, 3), [[4, VOCAB.eos]]
     constraint.tables = constraint.tables._replace(**changed)
     with pytest.raises(ValueError, match=error):
         outputs(BeamSearch(BeamConfig()), model(d_model=16), rows, VOCAB, constraint)
+
+
+@pytest.mark.parametrize(
+    "allowed", [torch.ones(1, 1, VOCAB.tgt), torch.ones(1, 1, VOCAB.tgt - 1).bool()], ids=["numbers", "too few"]
+)
+def test_a_mask_that_is_none_is_refused(allowed: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    constraint = ConstraintSet(None, [MinLength(1, VOCAB.tgt, VOCAB.eos)])
+    monkeypatch.setattr(constraint, "allowed", lambda _state: allowed)
+    with pytest.raises(ValueError, match=rf"ConstraintSet.allowed: expected bool \[B, K, {VOCAB.tgt}\], got"):
+        outputs(BeamSearch(BeamConfig()), model(d_model=16), [[4, VOCAB.eos]] * 3, VOCAB, constraint)

@@ -1,5 +1,5 @@
-/* Steps of a beam search with a model as one call, made of the functions that single steps call: so the results have
-the same bits. For one thread; see beam_search.h.
+/* Steps of a beam search with a model as one call, whose results have the same bits as those of single steps. For one
+thread; see beam_search.h.
 */
 
 #include "beam_search.h"
@@ -164,7 +164,7 @@ static void copy_row(void *rows, int64_t n_bytes, int64_t from, int64_t to, int6
     if (from != to) memcpy((char *)rows + to * n_bytes, (char *)rows + from * n_bytes, n_used);
 }
 
-/* A sentence that is done, and the last one takes its place. What its results are read from is kept behind the others. */
+/* Removes sentence b, which is done: the last one moves to its row, and what its results are read from to the last row. */
 static void leave(const Model *m, Search *s, Step *step, int64_t b) {
     int64_t last = --step->B, K = step->K, n_values = step->h * step->d_v, n_keys = step->h * step->d_k;
     int64_t *numbers[] = {s->sentence, s->n_source, s->limit, s->length, s->n_cached};

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from reference_operators import use_references
@@ -181,6 +183,15 @@ def test_sentences_join_where_others_were() -> None:
     for _ in range(60):
         both.step()
         both.reorder(3)
+
+
+def test_a_row_that_is_a_part_of_a_wider_one_is_copied() -> None:
+    """A single row always counts as contiguous."""
+    first = empty_kv_cache(torch.ones(3, 60), 3, [HEADS], like=torch.empty(0)).keep(torch.tensor([0]))
+    narrowed = replace(first, sentence=first.sentence[:, :20])
+    both = narrowed.join(empty_kv_cache(torch.full((1, 18), 2.0), 1, [HEADS], like=torch.empty(0)))
+    assert both.sentence.tolist() == [[1.0] * 20, [2.0] * 18 + [0.0] * 2]
+    assert both.sentence.is_contiguous()
 
 
 def test_the_memory_of_other_buffers_is_not_written_behind() -> None:
