@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from s2s.decoding import BeamSearch
 from s2s.decoding.request import SearchRequest, search_all
 
 if TYPE_CHECKING:
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from s2s.decoding.request import SentenceQueue
     from s2s.model import Seq2Seq
     from s2s.task import Vocab
+
+
+class StepByStep(BeamSearch):
+    """The same search, whose steps are never taken as one call."""
 
 
 def find(search: Search, *batch: Any, nbest: int = 1) -> list[list[Hypothesis]]:

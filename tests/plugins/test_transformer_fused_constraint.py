@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from packed_models import model, sources
-from search_calls import find_queued
+from search_calls import StepByStep, find_queued
 from table_constraint import TableConstraint
 from torch import Tensor
 from written_trees import EOS, MARKS, small
@@ -31,10 +31,6 @@ pytestmark = [
     pytest.mark.skipif(not has_linear(), reason=native_library().reason),
     pytest.mark.usefixtures("plugin_operators"),
 ]
-
-
-class StepByStep(BeamSearch):
-    """The same search, whose steps are never taken as one call."""
 
 
 @pytest.fixture

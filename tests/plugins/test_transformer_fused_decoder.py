@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from packed_models import VARIANTS, model, needs_bytes, sources
-from search_calls import find_queued
+from search_calls import StepByStep, find_queued
 from torch import Tensor
 
 from s2s.decoding import BeamConfig
@@ -105,10 +105,6 @@ class QueueOfTurns(SentenceQueue):
     """A queue whose sentences may come after every third step."""
 
     steps_at_once = 3
-
-
-class StepByStep(BeamSearch):
-    """The same search, whose steps are never taken as one call."""
 
 
 @pytest.mark.parametrize("stop", ["exact", "best", "first_k"])
