@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pytest
 import torch
 from torch import Tensor
 
 from s2s.backend.linear import prepack
+from s2s_cpu import beam_search_steps
 from s2s_cpu.prepacked import has_int8_linear
 from s2s_testing import VOCAB
 from s2s_transformer import TransformerConfig
@@ -45,3 +46,28 @@ def sources(n: int = 4) -> Tensor:
     draw = torch.Generator().manual_seed(2)
     src = torch.randint(4, VOCAB.src, (n, 9), generator=draw)
     return src.masked_fill(torch.arange(9) > torch.randint(1, 9, (n, 1), generator=draw), VOCAB.pad)
+
+
+def source_rows(n: int) -> list[list[int]]:
+    """The same without padding, each with eos."""
+    return [[*row[row != VOCAB.pad].tolist(), VOCAB.eos] for row in sources(n)]
+
+
+class StepsCall(NamedTuple):
+    """A call in C of a beam search's steps."""
+
+    n_sentences: int
+    n_steps: int
+
+
+def recorded_steps(monkeypatch: pytest.MonkeyPatch) -> list[StepsCall]:
+    """A list to which every such call is added from now on."""
+    calls, steps = list[StepsCall](), beam_search_steps.run_steps
+
+    def recorded(*given: Any) -> Any:
+        found = steps(*given)
+        calls.append(StepsCall(len(given[1].sentence), found[0]))
+        return found
+
+    monkeypatch.setattr(beam_search_steps, "run_steps", recorded)
+    return calls

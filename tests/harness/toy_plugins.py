@@ -7,9 +7,13 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import pytest
 from omegaconf import II
 from shipped_plugins import shipped
 
+from s2s.compose import compose
+from s2s.config import Config
+from s2s.errors import ConfigError
 from s2s.plugin import Plugins
 from s2s.registry import Choice, Registry
 
@@ -178,3 +182,10 @@ def toy_plugins(presets: Mapping[tuple[str, str], Mapping[str, Any]] | None = No
     for (group, name), tree in {**PRESETS, **(presets or {})}.items():
         registry.preset(group, name, tree)
     return Plugins(shipped().hook, registry, {"toy": "toy 1.0"})
+
+
+def refusal(*arguments: str) -> str:
+    """What composing a run's configuration of such arguments says of the first that is wrong."""
+    with pytest.raises(ConfigError) as caught:
+        compose(Config, ["task=copy", "arch=wide", *arguments], toy_plugins())
+    return str(caught.value)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from packed_models import model, sources
+from packed_models import StepsCall, model, recorded_steps, source_rows
 from search_calls import StepByStep, find_queued
 from table_constraint import TableConstraint
 from torch import Tensor
@@ -15,7 +15,6 @@ from written_trees import EOS, MARKS, small
 from s2s.decoding import BeamConfig, BeamSearch, ConstraintSet, StackAutomaton
 from s2s.decoding.request import SentenceQueue, SourceSentence
 from s2s_constraints.tokens import BadWords, MinLength
-from s2s_cpu import beam_search_steps
 from s2s_cpu.library import native_library
 from s2s_cpu.prepacked import has_linear
 from s2s_parsing.constraint import Bounds, TreeConstraint
@@ -34,17 +33,8 @@ pytestmark = [
 
 
 @pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many steps each call took."""
-    counts, steps = [], beam_search_steps.run_steps
-
-    def counted(*given: Any) -> Any:
-        found = steps(*given)
-        counts.append(found[0])
-        return found
-
-    monkeypatch.setattr(beam_search_steps, "run_steps", counted)
-    return counts
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[StepsCall]:
+    return recorded_steps(monkeypatch)
 
 
 def outputs(search: BeamSearch, one: Transformer, rows: list[list[int]], vocab: Vocab, constraint: Constraint) -> Any:
@@ -80,9 +70,9 @@ def automaton(seed: int, n_counters: int, n_labels: int, n_lists: int = 40) -> T
 @pytest.mark.parametrize(("beam", "stop"), [(1, "best"), (4, "first_k"), (21, "best")])
 @pytest.mark.parametrize(("n_counters", "n_labels"), [(1, 1), (4, 1), (1, 5), (6, 3)])
 def test_any_automaton_has_the_outputs_of_its_meaning(
-    n_counters: int, n_labels: int, beam: int, stop: Any, taken: list[int]
+    n_counters: int, n_labels: int, beam: int, stop: Any, taken: list[StepsCall]
 ) -> None:
-    rows = [[*row[row != VOCAB.pad].tolist(), VOCAB.eos] for row in sources(5)]
+    rows = source_rows(5)
     config = BeamConfig(beam=beam, stop=stop, max_len_a=0.0, max_len_b=7)
     n_outputs = 0
     for seed in range(3):
@@ -92,7 +82,7 @@ def test_any_automaton_has_the_outputs_of_its_meaning(
         assert len(taken) == n_calls
         n_outputs += sum(map(len, together))
     assert n_outputs
-    assert max(taken) > 1
+    assert max(call.n_steps for call in taken) > 1
 
 
 def sentences_of_words(vocab: Vocab) -> list[list[int]]:
@@ -102,13 +92,15 @@ def sentences_of_words(vocab: Vocab) -> list[list[int]]:
 
 @pytest.mark.parametrize(("beam", "max_len"), [(1, 40), (4, 9), (21, 14)])
 @pytest.mark.parametrize("name", FORMS)
-def test_trees_are_those_of_single_steps_and_of_any_batch(name: str, max_len: int, beam: int, taken: list[int]) -> None:
+def test_trees_are_those_of_single_steps_and_of_any_batch(
+    name: str, max_len: int, beam: int, taken: list[StepsCall]
+) -> None:
     written = small(FORMS[name]())
     one, rows = model(vocab=written.vocab, d_model=16, share_embeddings="none"), sentences_of_words(written.vocab)
     config = BeamConfig(beam=beam, max_len_a=0.0, max_len_b=max_len)
     constraint = written.constraint(6, 3)
     together = outputs(BeamSearch(config), one, rows, written.vocab, constraint)
-    assert max(taken) > 1
+    assert max(call.n_steps for call in taken) > 1
     assert together == outputs(StepByStep(config), one, rows, written.vocab, constraint)
     assert together == [outputs(BeamSearch(config), one, [row], written.vocab, constraint)[0] for row in rows]
     assert [len(found) > 0 for found in together] == [0 < len(row) - 1 <= max_len for row in rows]
@@ -144,24 +136,24 @@ class Endless(TreeConstraint):
         return allowed
 
 
-def test_a_class_that_allows_something_else_is_called_instead(taken: list[int]) -> None:
+def test_a_class_that_allows_something_else_is_called_instead(taken: list[StepsCall]) -> None:
     written = small(FORMS["brackets"]())
     one = model(vocab=written.vocab, d_model=16, share_embeddings="none")
     constraint = Endless(written.actions, MARKS, Bounds(6, 3), eos=EOS)
     rows = sentences_of_words(written.vocab)
     assert not any(outputs(BeamSearch(BeamConfig(beam=4)), one, rows, written.vocab, constraint))
-    assert set(taken) == {1}
+    assert {call.n_steps for call in taken} == {1}
 
 
 @pytest.mark.parametrize("beam", [1, 4, 21])
-def test_a_constraint_that_has_no_tables_is_called_between_steps(beam: int, taken: list[int]) -> None:
-    rows = [[*row[row != VOCAB.pad].tolist(), VOCAB.eos] for row in sources(7)]
+def test_a_constraint_that_has_no_tables_is_called_between_steps(beam: int, taken: list[StepsCall]) -> None:
+    rows = source_rows(7)
     config = BeamConfig(beam=beam, max_len_a=0.0, max_len_b=9)
     words = [[i] for i in range(4, VOCAB.tgt, 2)] + [[5, 7], [9, 11, 5]]
     constraint = ConstraintSet(None, [MinLength(6, VOCAB.tgt, VOCAB.eos), BadWords(words, VOCAB.tgt)])
     given = model(d_model=16), rows, VOCAB, constraint
     together = outputs(BeamSearch(config), *given)
-    assert set(taken) == {1}
+    assert {call.n_steps for call in taken} == {1}
     taken.clear()
     assert together == outputs(StepByStep(config), *given)
     assert not taken

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from packed_models import VARIANTS, model, needs_bytes, sources
+from packed_models import VARIANTS, model, needs_bytes, recorded_steps, source_rows, sources
 from search_calls import StepByStep, find_queued
 from torch import Tensor
 
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.request import SentenceQueue, SourceSentence
-from s2s_cpu import beam_search_steps
 from s2s_cpu.library import native_library
 from s2s_cpu.prepacked import has_linear
 from s2s_testing import VOCAB, assert_state_reorders, assert_step_is_decode
@@ -85,7 +84,7 @@ def test_a_sentence_has_the_same_bits_whatever_stands_beside_it(quantization: An
 def test_outputs_and_scores_are_the_same_bits_in_any_order_and_batch(quantization: Any, beam: int) -> None:
     """Sentences leave and others take their places, since there is room for a third of them."""
     one, search = model(quantization, d_model=48), BeamSearch(BeamConfig(beam=beam, max_len_a=1.0, max_len_b=4))
-    rows = [[*row[row != VOCAB.pad].tolist(), VOCAB.eos] for row in sources(9)]
+    rows = source_rows(9)
 
     def outputs(order: list[int], room: int) -> list[list[tuple[float, list[int]]]]:
         queue = SentenceQueue((SourceSentence(i, rows[i]) for i in order), room)
@@ -115,44 +114,31 @@ def test_steps_as_one_call_have_the_bits_of_single_steps(
 ) -> None:
     """Sentences join and leave in between, buffers grow, and the last outputs reach their limit of 25 tokens."""
     one, config = model(**options), BeamConfig(beam=beam, stop=stop, max_len_a=0.0, max_len_b=25)
-    rows = [[*row[row != VOCAB.pad].tolist(), VOCAB.eos] for row in sources(9)]
-    taken, steps = [], beam_search_steps.run_steps
-
-    def counted(*given: Any) -> Any:
-        found = steps(*given)
-        taken.append(found[0])
-        return found
-
-    monkeypatch.setattr(beam_search_steps, "run_steps", counted)
+    rows = source_rows(9)
+    taken = recorded_steps(monkeypatch)
 
     def outputs(search: BeamSearch) -> list[list[Any]]:
         queue = SentenceQueue((SourceSentence(i, row) for i, row in enumerate(rows)), 30)
         return find_queued(search, one, queue, VOCAB, nbest=nbest)
 
     together = outputs(BeamSearch(config))
-    assert max(taken) > 1
+    assert max(call.n_steps for call in taken) > 1
     assert together == outputs(StepByStep(config))
     taken.clear()
     queue = ChangingQueue((SourceSentence(i, row) for i, row in enumerate(rows)), 30)
     assert find_queued(BeamSearch(config), one, queue, VOCAB, nbest=nbest) == together
-    assert set(taken) == {1}, "sentences may come or be cancelled after every step"
+    assert {call.n_steps for call in taken} == {1}, "sentences may come or be cancelled after every step"
     taken.clear()
     turns = QueueOfTurns((SourceSentence(i, row) for i, row in enumerate(rows)), 30)
     assert find_queued(BeamSearch(config), one, turns, VOCAB, nbest=nbest) == together
-    assert max(taken) == 3
+    assert max(call.n_steps for call in taken) == 3
 
 
 def test_steps_go_on_without_sentences_that_are_done_until_others_may_join(monkeypatch: pytest.MonkeyPatch) -> None:
     """Outputs are as long as their own limits, since the penalty rewards length."""
-    one, n_calls, steps = model(), [], beam_search_steps.run_steps
-    rows = [[*row[row != VOCAB.pad].tolist(), VOCAB.eos] for row in sources(9)]
+    one, taken = model(), recorded_steps(monkeypatch)
+    rows = source_rows(9)
     config = BeamConfig(beam=3, stop="exact", alpha=9.0, max_len_a=1.0, max_len_b=1)
-
-    def counted(*given: Any) -> Any:
-        n_calls.append(len(given[1].sentence))
-        return steps(*given)
-
-    monkeypatch.setattr(beam_search_steps, "run_steps", counted)
 
     def outputs(search: BeamSearch, room: int) -> list[list[Any]]:
         queue = SentenceQueue((SourceSentence(i, row) for i, row in enumerate(rows)), room)
@@ -161,10 +147,10 @@ def test_steps_go_on_without_sentences_that_are_done_until_others_may_join(monke
     expected = outputs(StepByStep(config), 1000)
     assert len({len(one[0].tokens) for one in expected}) > 2, "they do not end at once"
     assert outputs(BeamSearch(config), 1000) == expected
-    assert n_calls == [9]
-    n_calls.clear()
+    assert [call.n_sentences for call in taken] == [9]
+    taken.clear()
     assert outputs(BeamSearch(config), 1) == expected
-    assert n_calls == [1] * 9
+    assert [call.n_sentences for call in taken] == [1] * 9
 
 
 def test_what_is_not_in_c_is_done_by_the_layers() -> None:
