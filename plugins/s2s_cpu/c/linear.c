@@ -8,29 +8,15 @@ on: a row has the same bits in a tile of any size. R rows, I inputs, O outputs.
 */
 
 #include "decoder.h"
+#include "panels.h"
 
 #ifdef __linux__
 #include <sys/mman.h>
 #endif
 
-#if defined(__AVX512F__) || defined(__aarch64__)
-enum { PARTS = 4 }; /* 24 of 32 registers hold sums */
-#else
-enum { PARTS = 2 }; /* 12 of 16 */
-#endif
-#define UNROLLED _Pragma("GCC unroll 8") /* or sums are not kept in registers */
-#define INLINE static inline __attribute__((always_inline))
-enum { ROWS = 6, C = PARTS * W, DEPTH = 256, AHEAD = 8192, ZERO = 128 };
+enum { DEPTH = 256 };
 
 int64_t s2s_panel_width(void) { return C; }
-
-int64_t s2s_has_int8(void) {
-#ifdef __AVX512VNNI__
-    return 1;
-#else
-    return 0;
-#endif
-}
 
 /* Ask for huge pages: a product reads more pages than the TLB holds. */
 int64_t s2s_huge_pages(void *memory, int64_t n_bytes) {
@@ -109,61 +95,6 @@ INLINE void tile(const int n, const int bits, const Linear *linear, int64_t o, i
     put(n, sums, out, linear->O, linear->O - o);
 }
 
-#ifdef __AVX512VNNI__
-/* To each sum, four unsigned times four signed bytes; the compiler's own name for it moved every sum twice. */
-static inline void add_fours(vi *sum, vi x, vi w) { __asm__("vpdpbusd %2, %1, %0" : "+v"(*sum) : "v"(x), "v"(w)); }
-
-/* The same in 8-bit integers, four inputs [I / 4] at a time; x are unsigned, around ZERO, and worth `scale` each. */
-static inline __attribute__((always_inline)) void int8_tile(const int n, const Linear *linear, int64_t o,
-                                                            const uint8_t *x, const float *scale, float *out) {
-    int64_t fours = (linear->I + 3) / 4;
-    const int8_t *weight = (const int8_t *)linear->weight + o * 4 * fours;
-    vi sums[ROWS][PARTS];
-    UNROLLED for (int r = 0; r < n; r++)
-        UNROLLED for (int c = 0; c < PARTS; c++) sums[r][c] = (vi){0};
-    for (int64_t i = 0; i < fours; i++, weight += 4 * C) {
-        vi w[PARTS];
-        UNROLLED for (int c = 0; c < PARTS; c++) {
-            w[c] = *(const vi *)(weight + c * 64);
-            __builtin_prefetch(weight + AHEAD + c * 64);
-        }
-        UNROLLED for (int r = 0; r < n; r++) {
-            int32_t four;
-            memcpy(&four, x + (r * fours + i) * 4, 4);
-            UNROLLED for (int c = 0; c < PARTS; c++) add_fours(&sums[r][c], four - (vi){0}, w[c]);
-        }
-    }
-    vf found[ROWS][PARTS];
-    UNROLLED for (int r = 0; r < n; r++)
-        UNROLLED for (int c = 0; c < PARTS; c++) {
-            int64_t at = o + c * W;
-            vi whole = sums[r][c] - *(const vi *)(linear->zero + at);
-            found[r][c] = __builtin_convertvector(whole, vf) * load(linear->scale + at) * splat(scale[r]);
-            found[r][c] += load(linear->bias + at);
-        }
-    put(n, found, out, linear->O, linear->O - o);
-}
-
-static int64_t int8_linear(const Linear *linear, const float *x, int64_t R, float *out) {
-    int64_t width = (linear->I + 3) / 4 * 4;
-    uint8_t *rows = allocate(R * width);
-    float *scale = allocate(R * sizeof(float));
-    if (!rows || !scale) {
-        free(rows), free(scale);
-        return NO_MEMORY;
-    }
-    s2s_quantize_rows(x, R, linear->I, width, ZERO, rows, scale);
-    for (int64_t o = 0; o < linear->O; o += C)
-        for (int64_t r = 0; r < R; r += ROWS) switch (R - r < ROWS ? R - r : ROWS) {
-#define CASE(n) case n: int8_tile(n, linear, o, rows + r * width, scale + r, out + r * linear->O + o); break;
-                CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
-#undef CASE
-            }
-    free(rows), free(scale);
-    return OK;
-}
-#endif
-
 /* With weights of 32 or 16 bits. */
 INLINE void float_linear(const int bits, const Linear *linear, const float *x, int64_t R, float *out) {
     int64_t depth = R > ROWS ? DEPTH : linear->I, tiles = (R + ROWS - 1) / ROWS;
@@ -180,9 +111,7 @@ INLINE void float_linear(const int bits, const Linear *linear, const float *x, i
 
 /* x [R, I] -> [R, O] */
 int64_t s2s_linear(const Linear *linear, const float *x, int64_t R, float *out) {
-#ifdef __AVX512VNNI__
-    if (linear->bits == 8) return int8_linear(linear, x, R, out);
-#endif
+    if (linear->bits == 8) return s2s_int8_linear(linear, x, R, out);
     if (linear->bits == 16)
         float_linear(16, linear, x, R, out);
     else

@@ -87,10 +87,14 @@ def test_a_row_has_the_same_bits_in_every_batch(kind: Any, tolerance: float) -> 
 
 
 @pytest.mark.parametrize(("kind", "tolerance"), KINDS)
-def test_products_in_blocks_of_inputs_are_exact_and_have_the_bits_of_one_row(kind: Any, tolerance: float) -> None:
-    """Many rows are multiplied block by block; 600 inputs are several blocks, the last of them short."""
+@pytest.mark.parametrize("n_inputs", [600, 512], ids=["short_block", "whole_blocks"])
+@pytest.mark.parametrize("n_rows", [13, 16, 33])
+def test_products_in_blocks_of_inputs_are_exact_and_have_the_bits_of_one_row(
+    kind: Any, tolerance: float, n_inputs: int, n_rows: int
+) -> None:
+    """Many rows are multiplied block by block, 64 or 256 inputs at a time."""
     generator = torch.Generator().manual_seed(3)
-    weight, rows = (torch.randn(n, 600, generator=generator) for n in (70, 13))
+    weight, rows = (torch.randn(n, n_inputs, generator=generator) for n in (70, n_rows))
     found, exact = kind(weight, BIAS)(rows), nn.functional.linear(rows.double(), weight.double(), BIAS.double())
     assert ((found - exact).abs() < tolerance * (rows.abs() @ weight.abs().T + BIAS.abs())).all()
     assert torch.equal(found, torch.cat([kind(weight, BIAS)(row[None]) for row in rows]))
