@@ -3,7 +3,7 @@
     python benchmarks/train.py [arch=base] [corpus=multi30k] [tokens=1024] [rounds=5] [precision=fp32,bf16] [device=cpu]
                                [--peer] [--levers] [--growth] [out=FOLDER]
 
---peer: plain loops over the same batches. --levers: each lever switched off, one at a time. --growth: how the cost
+--peer: plain loops over the same batches, and with freed memory kept for later batches, as ours does. --levers: each lever switched off, one at a time. --growth: how the cost
 grows with batch, length, width, depth, vocabulary and processes, with plots in `out`. Every engine has a process of
 its own and takes turns with the first of the table, batch by batch, so that a busy machine hits both alike. On a CPU
 the time is the process's own, with one thread; on a GPU that of the clock, with the device waited for. Ratios are
@@ -144,10 +144,13 @@ def comparisons(options: Options) -> Iterator[tuple[str, dict[str, dict[str, Any
     ours: dict[str, dict[str, Any]] = {f"s2s {p}": {"precision": p} for p in precisions}
     kinds = ["nn.Transformer", *(["MarianMTModel"] if importlib.util.find_spec("transformers") else [])]
     peers: dict[str, dict[str, Any]] = {
-        f"{kind} {p}": {"peer": kind, "precision": p} for kind in kinds for p in dict.fromkeys(["fp32", *precisions])
+        f"{kind} {p}": {"peer": kind, "precision": p, "kept": False}
+        for kind in kinds
+        for p in dict.fromkeys(["fp32", *precisions])
     }
+    kept = {f"{kinds[0]} {p}, memory kept": {"peer": kinds[0], "precision": p} for p in precisions}
     if "--peer" in options.flags:
-        yield "against plain loops", {**peers, **ours}
+        yield "against plain loops", {**peers, **kept, **ours}
     elif "--levers" not in options.flags:
         yield "ours", ours
     if "--levers" in options.flags:

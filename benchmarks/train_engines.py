@@ -24,7 +24,7 @@ from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.compose import compose
 from s2s.config import Config, TrainConfig
 from s2s.data.batching import Pair
-from s2s.distributed import World
+from s2s.distributed import OneProcess, World
 from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
 from s2s.plugin import load_plugins
@@ -75,15 +75,15 @@ class Engine:
 
 def build(config: TransformerConfig, vocab: Vocab, device: torch.device, **how: Any) -> Engine:
     """The engine that `how`, in the keys of BASE, describes."""
+    if how["kept"] and device.type == "cpu":  # as s2s.training.build does
+        keep_freed_memory()
     if how["peer"]:
         return Engine(Peer(how["peer"], config, vocab, device, DTYPES[how["precision"]]), device)
     load_plugins()  # with them come the functions in C
     torch.manual_seed(1)
-    if how["kept"] and device.type == "cpu":  # as s2s.training.build does
-        keep_freed_memory()
     model = Transformer(replace(config, attention=how["attention"]), vocab).to(device).train()
     world = how["world"] or World(device=device)
-    strategy = DDP(world)
+    strategy = OneProcess() if world.size == 1 else DDP(world)
     strategy.wrap(model)
     learnt = list(model.parameters())
     optimizer = adam(AdamConfig(), learnt) if how["fused"] else torch.optim.Adam(learnt, betas=(0.9, 0.98), eps=1e-9)

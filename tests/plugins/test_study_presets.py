@@ -72,6 +72,7 @@ ROWS = {
         "Transformer (big)",
     ],
     "table2_cpu": ["ByteNet", "Recurrent, with attention, + RL", "ConvS2S", "Mixture of experts, LSTM", "Transformer"],
+    "table2_multi30k": ["Transformer", "Recurrent, with attention", "ConvS2S", "Mixture of experts, LSTM"],
     "table4": ["PCFG-LA", "LSTM + attention", "RNNG", "Transformer (4 layers), silver", "Multi-task"],
     "table4_cpu": ["PCFG-LA", "LSTM with attention", "RNNG", "Transformer, silver", "Multi-task"],
     "table4_treebank": ["PCFG-LA", "LSTM with attention", "RNNG", "Transformer (4 layers), silver", "Multi-task"],
