@@ -3,11 +3,11 @@
     python benchmarks/train.py [arch=base] [corpus=multi30k] [tokens=1024] [rounds=5] [precision=fp32,bf16] [device=cpu]
                                [--peer] [--levers] [--growth] [out=FOLDER]
 
---peer: plain loops over the same batches, and with freed memory kept for later batches, as ours does. --levers: each lever switched off, one at a time. --growth: how the cost
-grows with batch, length, width, depth, vocabulary and processes, with plots in `out`. Every engine has a process of
-its own and takes turns with the first of the table, batch by batch, so that a busy machine hits both alike. On a CPU
-the time is the process's own, with one thread; on a GPU that of the clock, with the device waited for. Ratios are
-medians over the batches.
+--peer: plain loops over the same batches, and one that keeps freed memory, as ours does. --levers: each lever switched
+off, one at a time. --growth: how the cost grows with batch, length, width, depth, vocabulary and processes, with plots
+in `out`. Every engine has a process of its own and takes turns with the first of the table, batch by batch, so that a
+busy machine hits both alike. On a CPU the time is the process's own, with one thread; on a GPU that of the clock, with
+the device waited for. Ratios are medians over the batches.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def comparisons(options: Options) -> Iterator[tuple[str, dict[str, dict[str, Any
         for kind in kinds
         for p in dict.fromkeys(["fp32", *precisions])
     }
-    kept = {f"{kinds[0]} {p}, memory kept": {"peer": kinds[0], "precision": p} for p in precisions}
+    kept = {f"{kinds[0]}, memory kept, {p}": {"peer": kinds[0], "precision": p} for p in precisions}
     if "--peer" in options.flags:
         yield "against plain loops", {**peers, **kept, **ours}
     elif "--levers" not in options.flags:
