@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from s2s import ConfigError
+from s2s.backend import available_memory
 from s2s.data import n_workers
 from s2s.decoding import Hypothesis, SearchResult
 from s2s_workers.processes import n_useful_processes, run_in_processes
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 MIN_PER_WORKER = 8
 """Sentences below which another process costs more than it saves"""
+BYTES_PER_WORKER = 2**29
+"""What a search may need beside the weights, which all share"""
 
 
 def resolved(config: WorkerOptions, device: torch.device) -> WorkerOptions:
@@ -35,8 +38,13 @@ def resolved(config: WorkerOptions, device: torch.device) -> WorkerOptions:
             f"workers={config.workers} threads={config.threads}: each worker has one thread; give one of both"
         )
     torch.set_num_threads(1)
-    x = torch.ones(256, 1024)
-    return replace(config, workers=config.workers or n_useful_processes(n_workers(0), lambda: x @ x.T))
+    return replace(config, workers=config.workers or _idle_cores())
+
+
+def _idle_cores() -> int:
+    """As many as this process may use, are idle, and have memory for a search."""
+    x, room = torch.ones(256, 1024), available_memory().n_bytes // BYTES_PER_WORKER
+    return n_useful_processes(min(n_workers(0), room), lambda: x @ x.T)
 
 
 def shared(

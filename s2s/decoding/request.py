@@ -45,7 +45,7 @@ class SentenceQueue:
     def __init__(self, sentences: Iterable[SourceSentence], n_tokens: int) -> None:
         """n_tokens: source tokens, eos included, in the batch at once; a longer sentence is searched by itself."""
         self._sentences, self.n_tokens = iter(sentences), n_tokens
-        self._first = next(self._sentences, None)
+        self._first, self._most_beside = next(self._sentences, None), int(0.75 * n_tokens)
 
     def admit(self, n_in_use: int) -> list[SourceSentence]:
         """Sentences that fit beside a batch of `n_in_use` source tokens; at least one if the batch is empty.
@@ -86,10 +86,6 @@ class SentenceQueue:
         if type(self) is not SentenceQueue:
             return sys.maxsize
         return self._most_beside if self._first else 0
-
-    @property
-    def _most_beside(self) -> int:
-        return int(0.75 * self.n_tokens)
 
     def take_cancelled(self) -> Collection[int]:
         """Indices of admitted sentences that were cancelled since the last call; their rows leave the batch."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["accelerate", "resolve_matmul"]
+__all__ = ["accelerate", "resolve_matmul", "threads_of"]
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+import torch
 
 from s2s.backend.cuda_graph import graph_decoding
 from s2s.backend.device import keep_freed_memory
@@ -13,13 +16,22 @@ from s2s.backend.operators import description
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import torch
+    from collections.abc import Iterator, Sequence
 
     from s2s.config import GenerateConfig
     from s2s.generation.models import Models
     from s2s.model import Seq2Seq
+
+
+@contextmanager
+def threads_of(config: GenerateConfig) -> Iterator[None]:
+    """torch has the threads that are asked for; inside, one if none are, for functions in C have one."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(config.threads or 1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(config.threads or before)
 
 
 def resolve_matmul(config: GenerateConfig, model: Seq2Seq, device: torch.device) -> LinearBackend:

@@ -16,7 +16,7 @@ from s2s.config import NEUTRAL, OF_MODELS, GenerateConfig, options_marked
 from s2s.decoding.constraints import build_constraint
 from s2s.distributed import pick_device
 from s2s.errors import ConfigError
-from s2s.generation.acceleration import accelerate, resolve_matmul
+from s2s.generation.acceleration import accelerate, resolve_matmul, threads_of
 from s2s.generation.generator import Generator
 from s2s.generation.models import Models, load_models
 from s2s.io.atomic import sha256
@@ -99,19 +99,17 @@ def load_ready(config: GenerateConfig, plugins: Plugins) -> LoadedModels:
     device = pick_device(config.device, "device", int(os.environ.get("LOCAL_RANK", "0")))
     completed: GenerateConfig | None = plugins.hook.s2s_configure_generation(config=config, device=device)
     config = completed or config
-    if config.threads:
-        torch.set_num_threads(config.threads)
     models = load_models(config, plugins, device)
-    config = replace(config, matmul=resolve_matmul(config, models.model, device))
+    with threads_of(config):
+        config = replace(config, matmul=resolve_matmul(config, models.model, device))
+        how = accelerate(models, device, config) if config.backend == "native" else ""
     if config.backend == "native":
-        description = "; ".join(filter(None, [accelerate(models, device, config), models.description]))
-        return LoadedModels(models, device, config, plugins, description)
+        return LoadedModels(models, device, config, plugins, "; ".join(filter(None, [how, models.description])))
     if config.backend not in plugins.registry.names("inference_engine"):
         known = plugins.registry.known("inference_engine")
         raise ConfigError(f"backend={config.backend}: neither native nor a registered inference engine.{known}")
     if len(models.members) > 1:
-        what = f"backend={config.backend} serves one model alone"
-        raise ConfigError(f"{what}, not {models.description}; give backend=native")
+        raise ConfigError(f"backend={config.backend} serves one model, not {models.description}; give backend=native")
     return LoadedModels(models, device, config, plugins, "")
 
 

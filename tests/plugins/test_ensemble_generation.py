@@ -95,7 +95,7 @@ def test_runs_with_other_symbols_are_refused_with_both_identities(capsys: Any) -
         (['run=[x,""]'], "run=[x,] names 1 of 2 models"),
         (["run=[]"], "run: which model?"),
         (["run=[x,v]"], "run=v: no such run"),
-        (["run=[x,y]", "backend=ctranslate2"], "backend=ctranslate2 serves one model alone"),
+        (["run=[x,y]", "backend=ctranslate2"], "backend=ctranslate2 serves one model, not"),
         (["run=x", "fusion=v"], "fusion=v: no such run"),
         (["run=x", "fusion=z"], "do not share a vocabulary"),
         (["run=x", "fusion=y"], "fusion=y is a run of task=translation, whose outputs depend on a source"),

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import torch
 
+from s2s.backend.memory import AvailableMemory
+from s2s_workers import WorkerOptions, s2s_configure_generation, sharing
 from s2s_workers.processes import n_useful_processes, run_in_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 def squares(*numbers: int) -> Iterator[list[float]]:
@@ -63,3 +67,62 @@ def test_nobody_works_on_when_the_values_are_no_longer_wanted() -> None:
 @pytest.mark.parametrize("most", [1, 3])
 def test_no_more_processes_than_asked_for(most: int) -> None:
     assert 1 <= n_useful_processes(most, lambda: time.sleep(0.002)) <= most
+
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """A machine of seven idle cores; gives the most processes that were tried on it."""
+    most, before = list[int](), torch.get_num_threads()
+    monkeypatch.setattr(sharing, "n_useful_processes", lambda n, _: most.append(n) or n)
+    monkeypatch.setattr(sharing, "n_workers", lambda _: 7)
+    yield most
+    torch.set_num_threads(before)
+
+
+def completed(device: torch.device = CPU, **options: Any) -> WorkerOptions:
+    config = WorkerOptions(**options)
+    return s2s_configure_generation(config, device) or config
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    path = tmp_path / "in.txt"
+    path.write_text("a sentence of words\n" * 200)
+    return str(path)
+
+
+def test_a_file_of_input_is_shared_by_all_idle_cores_where_nothing_is_said(cores: list[int], source: str) -> None:
+    assert completed(input=source).n_processes == 7
+    assert torch.get_num_threads() == 1
+
+
+@pytest.mark.parametrize(
+    "options", [{"threads": 1}, {"threads": 2}, {"workers": 1}, {"backend": "ctranslate2"}, {"input": "-"}], ids=str
+)
+def test_it_is_not_where_something_else_is_said(cores: list[int], source: str, options: dict[str, Any]) -> None:
+    assert completed(**{"input": source} | options).n_processes == 1
+    assert cores == []
+
+
+def test_some_lines_are_searched_by_one_process(cores: list[int], tmp_path: Path) -> None:
+    path = tmp_path / "in.txt"
+    path.write_text("a sentence of words\n" * 100)
+    assert completed(input=str(path)).n_processes == 1
+    path.write_text("a sentence of words\n" * 101)
+    assert completed(input=str(path)).n_processes == 7
+
+
+def test_a_gpu_is_not_shared(cores: list[int], source: str) -> None:
+    assert completed(torch.device("cuda"), input=source).n_processes == 1
+    assert cores == []
+
+
+def test_no_more_processes_than_memory_has_room_for(
+    cores: list[int], source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sharing, "available_memory", lambda: AvailableMemory(3 * 2**29 + 1, "the machine"))
+    assert completed(input=source).n_processes == 3
+    assert completed(workers=5).n_processes == 5  # as asked for

@@ -128,7 +128,7 @@ def test_an_engine_is_one_that_is_registered_and_serves_one_model(
     monkeypatch.setattr(loading, "load_models", lambda *_: both)
     with pytest.raises(ConfigError) as caught:
         generator(plugins, "backend=mine")
-    assert str(caught.value) == "backend=mine serves one model alone, not two models; give backend=native"
+    assert str(caught.value) == "backend=mine serves one model, not two models; give backend=native"
 
 
 def test_a_run_must_be_given(plugins: Plugins) -> None:
@@ -136,14 +136,36 @@ def test_a_run_must_be_given(plugins: Plugins) -> None:
         load_ready(GenerateConfig(), plugins)
 
 
-def test_threads_are_set_where_they_are_given(
+@pytest.mark.parametrize(("options", "inside", "after"), [([], 1, 5), (["threads=3"], 3, 3), (["threads=1"], 1, 1)])
+def test_linear_maps_are_chosen_with_one_thread_unless_others_are_asked_for(
+    models: Models, plugins: Plugins, monkeypatch: pytest.MonkeyPatch, options: list[str], inside: int, after: int
+) -> None:
+    """Functions in C have one thread; a program that has loaded a model keeps the threads that it had."""
+    before, found = torch.get_num_threads(), list[int]()
+    monkeypatch.setattr(loading, "accelerate", lambda *_: str(found.append(torch.get_num_threads())))
+    torch.set_num_threads(5)
+    try:
+        generator(plugins, *options)
+        assert (found, torch.get_num_threads()) == ([inside], after)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_threads_are_as_before_after_a_mistake(
     models: Models, plugins: Plugins, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    threads = list[int]()
-    monkeypatch.setattr(torch, "set_num_threads", threads.append)
-    generator(plugins)
-    generator(plugins, "threads=3")
-    assert threads == [3]
+    def refuse(*_: object) -> None:
+        raise ConfigError("no")
+
+    before = torch.get_num_threads()
+    monkeypatch.setattr(loading, "accelerate", refuse)
+    torch.set_num_threads(5)
+    try:
+        with pytest.raises(ConfigError):
+            generator(plugins)
+        assert torch.get_num_threads() == 5
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_a_process_takes_the_device_of_its_number_on_the_machine(
