@@ -18,9 +18,11 @@ from s2s import ConfigError
 from s2s_cpu.compiled import compiled_library
 from s2s_cpu.structs import STRUCTS
 
+OF_SENTENCE = [c_void_p, *[c_int64] * 2]
+"""Which rows are hypotheses of a sentence: their scores, how many a sentence has, how many of its best are wanted"""
 SIGNATURES = {
-    "s2s_top_k": [c_void_p, *[c_int64] * 3, *[c_void_p] * 2, c_int64, *[c_void_p] * 3],
-    "s2s_top_k_of_lists": [c_void_p, *[c_int64] * 3, *[c_void_p] * 3, c_int64, *[c_void_p] * 3],
+    "s2s_top_k": [c_void_p, *[c_int64] * 3, *[c_void_p] * 2, c_int64, *OF_SENTENCE, *[c_void_p] * 3],
+    "s2s_top_k_of_lists": [c_void_p, *[c_int64] * 3, *[c_void_p] * 3, c_int64, *OF_SENTENCE, *[c_void_p] * 3],
     "s2s_tree_attention": [*[c_void_p] * 3, *[c_int64] * 3, *[c_void_p] * 3, *[c_int64] * 7, c_float, c_void_p],
     "s2s_source_attention": [*[c_void_p] * 4, *[c_int64] * 6, c_float, c_void_p],
     "s2s_padded_attention": [*[c_void_p] * 7, *[c_int64] * 6, c_float, c_void_p],

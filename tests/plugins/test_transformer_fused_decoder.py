@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
@@ -10,21 +10,25 @@ from packed_models import VARIANTS, model, needs_bytes, recorded_steps, source_r
 from search_calls import StepByStep, find_queued
 from torch import Tensor
 
+from s2s.backend import prepack
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.request import SentenceQueue, SourceSentence
+from s2s.task import Vocab
 from s2s_cpu.library import native_library
 from s2s_cpu.prepacked import has_linear
 from s2s_testing import VOCAB, assert_state_reorders, assert_step_is_decode
+from s2s_transformer import TransformerConfig
 from s2s_transformer.decoding import Decoding
-
-if TYPE_CHECKING:
-    from s2s_transformer.model import Transformer
+from s2s_transformer.model import Transformer
 
 pytestmark = [
     pytest.mark.skipif(not has_linear(), reason=native_library().reason),
     pytest.mark.usefixtures("plugin_operators"),
 ]
+
+
+SMALL: dict[str, Any] = {"d_model": 32, "d_ff": 48, "n_heads": 2}
 
 
 def walk(model: Transformer, src: Tensor, *, fused: bool, n_steps: int = 12) -> list[Tensor]:
@@ -132,6 +136,29 @@ def test_steps_as_one_call_have_the_bits_of_single_steps(
     turns = QueueOfTurns((SourceSentence(i, row) for i, row in enumerate(rows)), 30)
     assert find_queued(BeamSearch(config), one, turns, VOCAB, nbest=nbest) == together
     assert max(call.n_steps for call in taken) == 3
+
+
+@pytest.mark.parametrize("beam", [4, 21, 64])
+@pytest.mark.parametrize("twins", [False, True], ids=["distinct", "with_twins"])
+def test_a_hypothesis_is_continued_as_far_as_its_sentence_wants_it(beam: int, twins: bool) -> None:
+    """In one call of steps, tokens that cannot be among a sentence's best are not looked for; of equal ones all are."""
+    vocab = Vocab(src=VOCAB.src, tgt=1003)
+    torch.manual_seed(5)
+    one = Transformer(
+        TransformerConfig(n_encoder_layers=1, n_decoder_layers=1, share_embeddings="none", **SMALL), vocab
+    )
+    for parameter in one.parameters():
+        parameter.data += 0.2 * torch.randn(parameter.shape)
+        if twins and len(parameter) == vocab.tgt:
+            parameter.data[503:] = parameter.data[3:503]
+    prepack(one.eval(), "native", "none")
+    config, rows = BeamConfig(beam=beam, max_len_a=0.0, max_len_b=12), source_rows(5)
+
+    def outputs(search: BeamSearch) -> list[list[Any]]:
+        queue = SentenceQueue((SourceSentence(i, row) for i, row in enumerate(rows)), 1000)
+        return find_queued(search, one, queue, vocab, nbest=beam)
+
+    assert outputs(BeamSearch(config)) == outputs(StepByStep(config))
 
 
 def test_steps_go_on_without_sentences_that_are_done_until_others_may_join(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,15 +90,15 @@ static void only_eos(const Model *m, const Search *s, const Step *step, Scratch 
     }
 }
 
-/* The w->m best continuations of each hypothesis. */
-static int64_t best_tokens(const Model *m, const Search *s, int64_t R, Scratch *w) {
+/* The w->m best continuations of each hypothesis, or those of them that can be among the w->n best of a sentence. */
+static int64_t best_tokens(const Model *m, const Search *s, int64_t R, int64_t K, Scratch *w) {
     float *sums = s->normalize ? w->sums : 0;
     if (!s->automaton)
-        return s2s_top_k(w->logits, R, m->output.O, w->m, s->allowed, s->banned, s->n_banned, sums, w->log_probs,
-                         w->tokens);
+        return s2s_top_k(w->logits, R, m->output.O, w->m, s->allowed, s->banned, s->n_banned, s->score, K, w->n, sums,
+                         w->log_probs, w->tokens);
     s2s_allowed_lists(s->automaton, R, w->list);
     return s2s_top_k_of_lists(w->logits, R, m->output.O, w->m, &s->automaton->lists, w->list, s->banned, s->n_banned,
-                              sums, w->log_probs, w->tokens);
+                              s->score, K, w->n, sums, w->log_probs, w->tokens);
 }
 
 /* The n best continuations of each sentence's hypotheses. */
@@ -111,7 +111,7 @@ static int64_t expand(const Model *m, Search *s, Step *step, Scratch *w) {
     if (m->positions) add_positions(m, s, step, w->x);
     if (s2s_decoder_step(m->layers, m->n_layers, step, w->x)) return NO_MEMORY;
     if (s2s_linear(&m->output, w->x, R, w->logits)) return NO_MEMORY;
-    if (best_tokens(m, s, R, w)) return NO_MEMORY;
+    if (best_tokens(m, s, R, K, w)) return NO_MEMORY;
     only_eos(m, s, step, w);
     return s2s_merge_candidates(w->log_probs, w->tokens, s->score, s->node, B, K, w->m, w->n, w->all.score,
                                 w->all.parent, w->all.token, w->all.log_prob, w->all.node);

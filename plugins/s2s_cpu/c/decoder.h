@@ -67,10 +67,11 @@ int64_t s2s_residual(Sublayer sublayer, const void *layer, const void *given, co
                      int64_t R, int64_t D, float *x, float *scratch);
 int64_t s2s_decoder_step(const Layer *layers, int64_t n_layers, const Step *s, float *x);
 int64_t s2s_top_k(const float *x, int64_t rows, int64_t V, int64_t n, const uint8_t *allowed, const int64_t *banned,
-                  int64_t n_banned, float *lse, float *values, int64_t *ids);
+                  int64_t n_banned, const float *score, int64_t K, int64_t n_best, float *lse, float *values,
+                  int64_t *ids);
 int64_t s2s_top_k_of_lists(const float *x, int64_t rows, int64_t V, int64_t n, const TokenLists *lists,
-                           const int64_t *list, const int64_t *banned, int64_t n_banned, float *lse, float *values,
-                           int64_t *ids);
+                           const int64_t *list, const int64_t *banned, int64_t n_banned, const float *score, int64_t K,
+                           int64_t n_best, float *lse, float *values, int64_t *ids);
 int64_t s2s_quantize_rows(const float *x, int64_t R, int64_t I, int64_t stride, int64_t zero, uint8_t *out,
                           float *scale);
 int64_t s2s_tree_attention(const float *q, const float *k, const float *v, int64_t q_stride, int64_t k_stride,

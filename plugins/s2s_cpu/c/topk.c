@@ -168,11 +168,13 @@ static int64_t heap(const float *x, int64_t V, float least, int64_t n, float *va
     return count;
 }
 
-/* The n largest of a row, or as many as are more than -inf; returns how many. */
-static int64_t largest_of_row(const float *x, int64_t V, int64_t depth, int64_t n, float most, Scratch *s,
+/* The n largest of a row, or as many as are more than -inf, without some of those below `wanted`; returns how many. */
+static int64_t largest_of_row(const float *x, int64_t V, int64_t depth, int64_t n, float most, float wanted, Scratch *s,
                               float *values, int64_t *ids) {
-    int64_t room = 2 * n + 16, width = depth * W;
-    float least = threshold(s->maxima, (V + width - 1) / width * W, n, most);
+    int64_t room = 2 * n + 16, width = depth * W, n_maxima = (V + width - 1) / width * W;
+    float least = wanted;
+    if (!(wanted > -FLT_MAX) || n_from(s->maxima, n_maxima, wanted) >= n)
+        least = threshold(s->maxima, n_maxima, n, most);
     int64_t found = gather(x, V, depth, least, room, s), count = found < n ? found : n;
     if (found > room) return heap(x, V, least, n, values, ids);
     sort(s, found);
@@ -201,15 +203,48 @@ static void normalize(float *values, int64_t *ids, int64_t count, int64_t n, con
     }
 }
 
+/* K rows of hypotheses of a sentence, whose n_best totals so far bound what is wanted of the rows that follow. */
+typedef struct {
+    const float *score; /* of each row, added to its log-probabilities; null: all rows are on their own */
+    int64_t K, n_best, count;
+    float *totals, *spare; /* [n_best], the largest first */
+} Sentence;
+
+/* The least value of row r that may be among them, with a margin for rounding: those who merge rows compare totals. */
+static float least_wanted(Sentence *of, int64_t r, float lse) {
+    if (of->score && r % of->K == 0) of->count = 0;
+    if (!of->score || of->count < of->n_best) return -INFINITY;
+    float worst = of->totals[of->n_best - 1], score = of->score[r];
+    return worst - score + lse - 1e-5f * (fabsf(worst) + fabsf(score) + fabsf(lse));
+}
+
+/* The n log-probabilities of row r, the largest first, among them -inf for banned ones. */
+static void add_totals(Sentence *of, int64_t r, const float *log_probs, int64_t n) {
+    int64_t i = 0, j = 0, count = 0;
+    if (!of->score) return;
+    for (; count < of->n_best; count++) {
+        while (i < n && !(of->score[r] + log_probs[i] > -INFINITY)) i++;
+        int from_row = i < n && (j == of->count || of->score[r] + log_probs[i] > of->totals[j]);
+        if (!from_row && j == of->count) break;
+        of->spare[count] = from_row ? of->score[r] + log_probs[i++] : of->totals[j++];
+    }
+    float *totals = of->spare;
+    of->spare = of->totals, of->totals = totals, of->count = count;
+}
+
 /* The n largest of each row x [rows, V], of equal ones the first; absent ones are -inf and id 0. If lse is not
 null, each row's log-sum-exp goes there and is taken from the values, all -inf where it is not finite. If allowed
-[rows, V] is not null, only those can be among the n, though all are in the sum; the banned ones are -inf. */
+[rows, V] is not null, only those can be among the n, though all are in the sum; the banned ones are -inf. If score
+[rows] is not null, absent may also be what cannot be among the n_best of K rows, after its row's score is added. */
 int64_t s2s_top_k(const float *x, int64_t rows, int64_t V, int64_t n, const uint8_t *allowed, const int64_t *banned,
-                  int64_t n_banned, float *lse, float *values, int64_t *ids) {
+                  int64_t n_banned, const float *score, int64_t K, int64_t n_best, float *lse, float *values,
+                  int64_t *ids) {
     int64_t depth = group_depth(V, n);
     float *masked;
-    Scratch s = scratch_for(V, n, allowed ? V : 0, &masked);
+    Scratch s = scratch_for(V, n, (allowed ? V : 0) + 2 * n_best, &masked);
     if (!s.maxima) return NO_MEMORY;
+    float *totals = masked + (allowed ? V : 0);
+    Sentence of = {.score = score, .K = K, .n_best = n_best, .totals = totals, .spare = totals + n_best};
     for (int64_t r = 0; r < rows; r++, x += V, values += n, ids += n) {
         const float *row = x;
         float most = group_maxima(row, V, depth, s.maxima);
@@ -219,8 +254,10 @@ int64_t s2s_top_k(const float *x, int64_t rows, int64_t V, int64_t n, const uint
             row = masked;
             most = group_maxima(row, V, depth, s.maxima);
         }
-        int64_t count = largest_of_row(row, V, depth, n, most, &s, values, ids);
+        float wanted = least_wanted(&of, r, lse ? lse[r] : 0);
+        int64_t count = largest_of_row(row, V, depth, n, most, wanted, &s, values, ids);
         normalize(values, ids, count, n, lse ? lse + r : 0, banned, n_banned);
+        add_totals(&of, r, values, n);
     }
     free(s.maxima);
     return OK;
@@ -228,21 +265,25 @@ int64_t s2s_top_k(const float *x, int64_t rows, int64_t V, int64_t n, const uint
 
 /* The same where the tokens of list[r] alone are allowed in row r: few, so that only they are compared. */
 int64_t s2s_top_k_of_lists(const float *x, int64_t rows, int64_t V, int64_t n, const TokenLists *lists,
-                           const int64_t *list, const int64_t *banned, int64_t n_banned, float *lse, float *values,
-                           int64_t *ids) {
+                           const int64_t *list, const int64_t *banned, int64_t n_banned, const float *score, int64_t K,
+                           int64_t n_best, float *lse, float *values, int64_t *ids) {
     float *allowed;
-    Scratch s = scratch_for(V, n, 2 * V + W, &allowed), of_list = s;
+    Scratch s = scratch_for(V, n, 2 * V + W + 2 * n_best, &allowed), of_list = s;
     if (!s.maxima) return NO_MEMORY;
     of_list.maxima = allowed + V;
+    float *totals = of_list.maxima + V + W;
+    Sentence of = {.score = score, .K = K, .n_best = n_best, .totals = totals, .spare = totals + n_best};
     for (int64_t r = 0; r < rows; r++, x += V, values += n, ids += n) {
         const int64_t *token = lists->token + lists->begin[list[r]];
         int64_t n_allowed = lists->begin[list[r] + 1] - lists->begin[list[r]], depth = group_depth(n_allowed, n);
         if (lse) lse[r] = log_sum_exp(x, V, group_maxima(x, V, group_depth(V, n), s.maxima));
         for (int64_t i = 0; i < n_allowed; i++) allowed[i] = x[token[i]];
         float most = group_maxima(allowed, n_allowed, depth, of_list.maxima);
-        int64_t count = largest_of_row(allowed, n_allowed, depth, n, most, &of_list, values, ids);
+        float wanted = least_wanted(&of, r, lse ? lse[r] : 0);
+        int64_t count = largest_of_row(allowed, n_allowed, depth, n, most, wanted, &of_list, values, ids);
         for (int64_t i = 0; i < count; i++) ids[i] = token[ids[i]];
         normalize(values, ids, count, n, lse ? lse + r : 0, banned, n_banned);
+        add_totals(&of, r, values, n);
     }
     free(s.maxima);
     return OK;

@@ -206,7 +206,9 @@ def test_structures_have_the_sizes_that_were_compiled() -> None:
 def test_too_little_memory_is_an_error_and_no_crash() -> None:
     """Of the sizes that C is given, one that no machine has memory for."""
     with pytest.raises(MemoryError, match="s2s_top_k"):
-        library.call("s2s_top_k", torch.empty(0), 0, 0, 2**55, None, None, 0, None, torch.empty(0), torch.empty(0))
+        library.call(
+            "s2s_top_k", torch.empty(0), 0, 0, 2**55, None, None, 0, None, 1, 0, None, torch.empty(0), torch.empty(0)
+        )
 
 
 @needs_compiler

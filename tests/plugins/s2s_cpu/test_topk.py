@@ -76,7 +76,7 @@ def test_lists_of_what_is_allowed_have_the_bits_of_the_same_as_true_and_false(n_
     found, sums = (torch.empty(6, n), torch.empty(6, n, dtype=torch.long)), torch.empty(6) if normalize else None
     tokens = torch.cat(lists)
     lists_of = TokenListsStruct(begin.data_ptr(), tokens.data_ptr())
-    given = (6, n_symbols, n, ctypes.addressof(lists_of), which, banned, 2, sums)
+    given = (6, n_symbols, n, ctypes.addressof(lists_of), which, banned, 2, None, 1, 0, sums)
     call("s2s_top_k_of_lists", logits, *given, *found)
     assert torch.equal(found[0], expected[0])
     assert torch.equal(found[1], expected[1])
