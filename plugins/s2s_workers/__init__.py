@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["WorkerOptions", "s2s_configure_generation", "s2s_register", "s2s_run_search"]
 
+import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,8 +28,8 @@ class WorkerOptions(GenerateConfig):
 
     workers: int | None = field(default=None, metadata=OF_MODELS | NEUTRAL)
     """Processes on a CPU that share the weights and the buffered inputs; with more than one, each has one thread.
-    0: as many as there are idle cores, measured at the start, and room in memory. null: 0 for a file of input that is
-    more than some lines, if no threads are given, else 1."""
+    0: as many as there are idle cores, measured at the start, and room in memory. null: on Linux 0 for a file of input
+    that is more than some lines, if no threads are given, else 1."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -74,6 +75,9 @@ def s2s_run_search(
 
 
 def worth_sharing(config: GenerateConfig) -> bool:
-    """Whether several processes are of use, where nothing is said of them."""
+    """Whether several processes are of use, and safe, where nothing is said of them.
+
+    Elsewhere than on Linux libraries of the system may not survive a fork.
+    """
     many = Path(config.input).is_file() and Path(config.input).stat().st_size > MANY
-    return many and not config.threads and config.backend == "native"
+    return many and not config.threads and config.backend == "native" and sys.platform == "linux"

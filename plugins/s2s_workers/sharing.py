@@ -30,7 +30,7 @@ BYTES_PER_WORKER = 2**29
 def resolved(config: WorkerOptions, device: torch.device) -> WorkerOptions:
     """With so many processes as decode; this one must have had a single thread until then."""
     if device.type != "cpu":
-        if config.workers > 1:
+        if config.n_processes > 1:
             raise ConfigError(f"workers={config.workers} share a CPU, but device is {device}; give workers=1")
         return replace(config, workers=1)
     if config.threads > 1:
