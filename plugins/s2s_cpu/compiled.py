@@ -49,7 +49,7 @@ class Level(NamedTuple):
 
 
 # System V ABI, AMD64 Architecture Processor Supplement, table 3.1; VNNI is what products of 8-bit integers need, and
-# AMX makes those of many rows three times as fast.
+# AMX makes those of many rows faster.
 LEVELS = {
     "x86_64": (
         Level("x86-64-v2", "cx16 lahf_lm popcnt pni ssse3 sse4_1 sse4_2", ("-march=x86-64-v2",)),

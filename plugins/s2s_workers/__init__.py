@@ -4,8 +4,9 @@ from __future__ import annotations
 
 __all__ = ["WorkerOptions", "s2s_configure_generation", "s2s_register", "s2s_run_search"]
 
+import os
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +29,8 @@ class WorkerOptions(GenerateConfig):
 
     workers: int | None = field(default=None, metadata=OF_MODELS | NEUTRAL)
     """Processes on a CPU that share the weights and the buffered inputs; with more than one, each has one thread.
-    0: as many as there are idle cores, measured at the start, and room in memory. null: on Linux 0 for a file of input
-    that is more than some lines, if no threads are given, else 1."""
+    0: as many as there are idle cores, measured at the start. null: on Linux 0 for a file of input of more than some
+    lines, if no threads are given, else 1. No more search at a time than there is room for in memory."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,12 +49,10 @@ def s2s_register(registry: Registry) -> None:
     registry.options(WorkerOptions)
 
 
-@hookimpl
+@hookimpl(trylast=True)
 def s2s_configure_generation(config: WorkerOptions, device: Any) -> WorkerOptions | None:
     """With the number of processes."""
-    if config.workers is None and (device.type != "cpu" or not worth_sharing(config)):
-        return replace(config, workers=1)
-    if config.workers == 1:
+    if config.workers == 1 or (config.workers is None and not (device.type == "cpu" and worth_sharing(config))):
         return None
     from s2s_workers.sharing import resolved
 
@@ -75,9 +74,16 @@ def s2s_run_search(
 
 
 def worth_sharing(config: GenerateConfig) -> bool:
-    """Whether several processes are of use, and safe, where nothing is said of them.
+    """Whether several processes are of use, and change nothing else, where nothing is said of them.
 
-    Elsewhere than on Linux libraries of the system may not survive a fork.
+    Elsewhere than on Linux libraries of the system may not survive a fork; torch's own products and those in bf16
+    depend on what stands beside a sentence; a rank of several on this machine has its share of the cores.
     """
-    many = Path(config.input).is_file() and Path(config.input).stat().st_size > MANY
-    return many and not config.threads and config.backend == "native" and sys.platform == "linux"
+    alone = sys.platform == "linux" and os.environ.get("LOCAL_WORLD_SIZE", "1") == "1"
+    same = config.backend == "native" and config.precision == "fp32" and config.matmul != "torch"
+    return alone and same and not config.threads and size_of(config.input) > MANY
+
+
+def size_of(path: str) -> int:
+    """Bytes of a file of input; 0 for standard input."""
+    return Path(path).stat().st_size if Path(path).is_file() else 0

@@ -13,6 +13,8 @@ import traceback
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from s2s import UserError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -21,7 +23,7 @@ def run_in_processes(functions: Sequence[Callable[[], Iterable[Any]]]) -> Iterat
     """The values that the functions yield, each function in a process of its own, in the order of their arrival.
 
     Values travel as JSON. The calling process must have no threads that hold locks: torch with one thread, no CUDA.
-    Raises RuntimeError if a function raises or its process is killed.
+    Raises RuntimeError if a function raises or its process is killed, and UserError if it raises one.
     """
     with selectors.DefaultSelector() as pipes:
         children = [_fork(function, pipes) for function in functions]
@@ -77,6 +79,8 @@ def _send(function: Callable[[], Iterable[Any]], writing: int) -> None:
                 pipe.write(json.dumps({"value": value}) + "\n")
                 pipe.flush()
             pipe.write(json.dumps({"end": True}) + "\n")
+        except UserError as error:
+            pipe.write(json.dumps({"refused": str(error)}) + "\n")
         except Exception:
             pipe.write(json.dumps({"error": traceback.format_exc()}) + "\n")
 
@@ -87,6 +91,8 @@ def _read(key: selectors.SelectorKey, pipes: selectors.BaseSelector) -> Iterator
     *lines, partial = (buffer + received).split(b"\n")
     buffer[:] = partial
     for message in map(json.loads, lines):
+        if "refused" in message:
+            raise UserError(message["refused"])
         if "error" in message:
             raise RuntimeError(f"a worker failed:\n{message['error']}")
         if "end" in message:
@@ -95,4 +101,6 @@ def _read(key: selectors.SelectorKey, pipes: selectors.BaseSelector) -> Iterator
             return
         yield message["value"]
     if not received:
-        raise RuntimeError("a worker ended before its work was done; was it killed, or is there too little memory?")
+        raise RuntimeError(
+            "a worker ended before its work was done; was it killed, or is there too little memory? Try workers=1"
+        )

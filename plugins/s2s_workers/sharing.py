@@ -4,7 +4,9 @@ from __future__ import annotations
 
 __all__ = ["resolved", "shared"]
 
+import sys
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,6 +15,7 @@ from s2s import ConfigError
 from s2s.backend import available_memory
 from s2s.data import n_workers
 from s2s.decoding import Hypothesis, SearchResult
+from s2s_workers import MANY, size_of
 from s2s_workers.processes import n_useful_processes, run_in_processes
 
 if TYPE_CHECKING:
@@ -38,13 +41,23 @@ def resolved(config: WorkerOptions, device: torch.device) -> WorkerOptions:
             f"workers={config.workers} threads={config.threads}: each worker has one thread; give one of both"
         )
     torch.set_num_threads(1)
-    return replace(config, workers=config.workers or _idle_cores())
+    return replace(config, workers=config.workers or _idle_cores(config))
 
 
-def _idle_cores() -> int:
-    """As many as this process may use, are idle, and have memory for a search."""
-    x, room = torch.ones(256, 1024), available_memory().n_bytes // BYTES_PER_WORKER
-    return n_useful_processes(min(n_workers(0), room), lambda: x @ x.T)
+def _idle_cores(config: WorkerOptions) -> int:
+    """As many as this process may use and are idle, but no more than a file of input keeps busy."""
+    x, n_bytes = torch.ones(256, 1024), size_of(config.input)
+    most = min(n_workers(0), quota(), n_bytes // (MANY // 2) if n_bytes else n_workers(0))
+    return n_useful_processes(most, lambda: x @ x.T)
+
+
+def quota(file: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
+    """Cores whose time a container may use, which a short measurement does not show."""
+    try:
+        microseconds, period = map(int, file.read_text().split())
+    except (OSError, ValueError):  # no such file, or "max"
+        return sys.maxsize
+    return max(1, microseconds // period)
 
 
 def shared(
@@ -53,7 +66,7 @@ def shared(
     workers: int,
 ) -> Iterator[Iterable[SearchResult]] | None:
     """The results of the sentences, each process taking every n-th; None for too few of them."""
-    n = min(workers, len(sentences) // MIN_PER_WORKER)
+    n = min(workers, len(sentences) // MIN_PER_WORKER, available_memory().n_bytes // BYTES_PER_WORKER)
     if n < 2:
         return None
     shares = [sentences[i::n] for i in range(n)]

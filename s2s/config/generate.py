@@ -78,7 +78,7 @@ class GenerateConfig:
     precision: Literal["fp32", "bf16", "fp16"] = field(default="fp32", metadata=OF_MODELS)
     """Arithmetic of the model."""
     threads: int = field(default=0, metadata=OF_MODELS | NEUTRAL)
-    """Threads on the CPU; 0: one of functions in C where there are such, else torch's default."""
+    """Threads of torch on the CPU. 0: functions in C, which have one, where there are such; else torch's default."""
     matmul: Literal["auto", "exact", "torch", "onednn", "native"] = field(default="auto", metadata=OF_MODELS)
     """Library for fp32 products with weights on a CPU. onednn: prepacked weights, bitwise the same in every batch.
     native: the same by C functions for one thread, with a fused decoding step where the architecture has one. exact:

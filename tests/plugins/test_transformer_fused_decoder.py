@@ -140,7 +140,9 @@ def test_steps_as_one_call_have_the_bits_of_single_steps(
 
 @pytest.mark.parametrize("beam", [4, 21, 64])
 @pytest.mark.parametrize("twins", [False, True], ids=["distinct", "with_twins"])
-def test_a_hypothesis_is_continued_as_far_as_its_sentence_wants_it(beam: int, twins: bool) -> None:
+def test_a_hypothesis_is_continued_as_far_as_its_sentence_wants_it(
+    beam: int, twins: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In one call of steps, tokens that cannot be among a sentence's best are not looked for; of equal ones all are."""
     vocab = Vocab(src=VOCAB.src, tgt=1003)
     torch.manual_seed(5)
@@ -158,7 +160,9 @@ def test_a_hypothesis_is_continued_as_far_as_its_sentence_wants_it(beam: int, tw
         queue = SentenceQueue((SourceSentence(i, row) for i, row in enumerate(rows)), 1000)
         return find_queued(search, one, queue, vocab, nbest=beam)
 
+    taken = recorded_steps(monkeypatch)
     assert outputs(BeamSearch(config)) == outputs(StepByStep(config))
+    assert max(call.n_steps for call in taken) > 1
 
 
 def test_steps_go_on_without_sentences_that_are_done_until_others_may_join(monkeypatch: pytest.MonkeyPatch) -> None:

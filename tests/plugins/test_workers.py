@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 
+from s2s import ConfigError, UserError
 from s2s.backend.memory import AvailableMemory
+from s2s.decoding import SourceSentence
+from s2s.plugin import load_plugins
 from s2s_workers import WorkerOptions, s2s_configure_generation, sharing
 from s2s_workers.processes import n_useful_processes, run_in_processes
 
@@ -78,6 +82,8 @@ def cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     most, before = list[int](), torch.get_num_threads()
     monkeypatch.setattr(sharing, "n_useful_processes", lambda n, _: most.append(n) or n)
     monkeypatch.setattr(sharing, "n_workers", lambda _: 7)
+    monkeypatch.setattr(sharing, "quota", lambda: 9)
+    torch.set_num_threads(3)
     yield most
     torch.set_num_threads(before)
 
@@ -90,7 +96,7 @@ def completed(device: torch.device = CPU, **options: Any) -> WorkerOptions:
 @pytest.fixture
 def source(tmp_path: Path) -> str:
     path = tmp_path / "in.txt"
-    path.write_text("a sentence of words\n" * 200)
+    path.write_text("a sentence of words\n" * 1000)
     return str(path)
 
 
@@ -100,11 +106,49 @@ def test_a_file_of_input_is_shared_by_all_idle_cores_where_nothing_is_said(cores
 
 
 @pytest.mark.parametrize(
-    "options", [{"threads": 1}, {"threads": 2}, {"workers": 1}, {"backend": "ctranslate2"}, {"input": "-"}], ids=str
+    "options",
+    [
+        {"threads": 1},
+        {"threads": 2},
+        {"workers": 1},
+        {"backend": "ctranslate2"},
+        {"input": "-"},
+        {"precision": "bf16"},
+        {"matmul": "torch"},
+    ],
+    ids=str,
 )
 def test_it_is_not_where_something_else_is_said(cores: list[int], source: str, options: dict[str, Any]) -> None:
     assert completed(**{"input": source} | options).n_processes == 1
-    assert cores == []
+    assert (cores, torch.get_num_threads()) == ([], 3)
+
+
+def test_a_rank_of_several_keeps_to_itself(cores: list[int], source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    assert completed(input=source).n_processes == 1
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")
+    assert completed(input=source).n_processes == 7
+
+
+IN_DAYLIGHT = """
+import s2s
+from dataclasses import replace
+
+@s2s.hookimpl
+def s2s_configure_generation(config):
+    return replace(config, threads=1)
+"""
+
+
+def test_another_plugin_is_asked_first(cores: list[int], source: str, tmp_path: Path) -> None:
+    (tmp_path / "in_daylight.py").write_text(IN_DAYLIGHT)
+    plugins = load_plugins([str(tmp_path / "in_daylight.py")])
+    found = plugins.hook.s2s_configure_generation(config=WorkerOptions(input=source), device=CPU)
+    assert (found.threads, found.n_processes, cores) == (1, 1, [])
+
+
+def test_nothing_is_said_where_nothing_is_shared() -> None:
+    assert s2s_configure_generation(WorkerOptions(), CPU) is None
 
 
 def test_some_lines_are_searched_by_one_process(cores: list[int], tmp_path: Path) -> None:
@@ -112,7 +156,7 @@ def test_some_lines_are_searched_by_one_process(cores: list[int], tmp_path: Path
     path.write_text("a sentence of words\n" * 100)
     assert completed(input=str(path)).n_processes == 1
     path.write_text("a sentence of words\n" * 101)
-    assert completed(input=str(path)).n_processes == 7
+    assert completed(input=str(path)).n_processes == 2  # one for each 1,000 bytes
 
 
 def test_a_gpu_is_not_shared(cores: list[int], source: str) -> None:
@@ -120,9 +164,35 @@ def test_a_gpu_is_not_shared(cores: list[int], source: str) -> None:
     assert cores == []
 
 
-def test_no_more_processes_than_memory_has_room_for(
-    cores: list[int], source: str, monkeypatch: pytest.MonkeyPatch
+def test_a_container_has_no_more_processes_than_its_share_of_time(
+    cores: list[int], source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sharing, "available_memory", lambda: AvailableMemory(3 * 2**29 + 1, "the machine"))
-    assert completed(input=source).n_processes == 3
-    assert completed(workers=5).n_processes == 5  # as asked for
+    monkeypatch.setattr(sharing, "quota", lambda: 3)
+    assert completed(input=source).n_processes == completed(workers=0).n_processes == 3
+    monkeypatch.undo()
+    file = tmp_path / "cpu.max"
+    assert sharing.quota(file) == sys.maxsize
+    for text, cores_of_it in [("max 100000", sys.maxsize), ("250000 100000", 2), ("5000 100000", 1)]:
+        file.write_text(text)
+        assert sharing.quota(file) == cores_of_it
+
+
+@pytest.mark.parametrize(("n_bytes", "n_processes"), [(2**29 * 3 + 1, 3), (2**29 * 2 - 1, 0), (2**40, 5)])
+def test_no_more_search_at_a_time_than_memory_has_room_for(
+    n_bytes: int, n_processes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asked once the weights are loaded; one process needs none beside it."""
+    shares = list[int]()
+    monkeypatch.setattr(sharing, "available_memory", lambda: AvailableMemory(n_bytes, "the machine"))
+    monkeypatch.setattr(sharing, "run_in_processes", lambda functions: shares.append(len(functions)) or iter([]))
+    found = sharing.shared(lambda _: [], [SourceSentence(i, [3]) for i in range(100)], 5)
+    assert (found is None, shares) == (n_processes == 0, [n_processes] if n_processes else [])
+
+
+def test_what_a_user_can_mend_is_told_as_such() -> None:
+    def refuses() -> Iterator[int]:
+        raise ConfigError("give a shorter input")
+        yield 1
+
+    with pytest.raises(UserError, match=r"^give a shorter input$"):
+        list(run_in_processes([refuses]))

@@ -182,6 +182,7 @@ static void multiply(const Linear *linear, const Rows *rows, float *out) {
 
 /* x [R, I] -> [R, O] */
 int64_t s2s_int8_linear(const Linear *linear, const float *x, int64_t R, float *out) {
+    if (!R) return OK;
 #ifdef __AVX512VNNI__
     int64_t width = (linear->I + 3) / 4 * 4, n = (R + BLOCK - 1) / BLOCK * BLOCK;
     Rows rows = {.x = allocate(n * width), .scale = allocate(R * sizeof(float)), .R = R, .width = width};
@@ -194,7 +195,7 @@ int64_t s2s_int8_linear(const Linear *linear, const float *x, int64_t R, float *
     multiply(linear, &rows, out);
     free(rows.x), free(rows.scale);
 #else
-    (void)linear, (void)x, (void)R, (void)out;
+    (void)linear, (void)x, (void)out;
 #endif
     return OK;
 }

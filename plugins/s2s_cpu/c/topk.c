@@ -1,4 +1,5 @@
-/* The largest values of each row, for one thread. A row has the same bits whatever the others are.
+/* The largest values of each row, for one thread. A row has the same bits whatever the others are,
+unless they are told to be of one sentence.
 
 V values of a row, n wanted.
 */

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 import pytest
 import torch
@@ -80,6 +81,48 @@ def test_lists_of_what_is_allowed_have_the_bits_of_the_same_as_true_and_false(n_
     call("s2s_top_k_of_lists", logits, *given, *found)
     assert torch.equal(found[0], expected[0])
     assert torch.equal(found[1], expected[1])
+
+
+def best_of_sentences(values: Tensor, ids: Tensor, score: Tensor, n_best: int) -> list[list[tuple[float, int, int]]]:
+    """values, ids [B, K, n], score [B, K] -> of each sentence the best totals, with the row and the token of each."""
+    found = []
+    for of_sentence in zip((score[:, :, None] + values).tolist(), ids.tolist(), strict=True):
+        rows = enumerate(zip(*of_sentence, strict=True))
+        all_of_it = [
+            (total, k, token) for k, row in rows for total, token in zip(*row, strict=True) if total > -torch.inf
+        ]
+        found.append(sorted(all_of_it, key=lambda one: -one[0])[:n_best])
+    return found
+
+
+@native
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("n_best", [1, 8, 40])
+@pytest.mark.parametrize("among", ["all", "allowed", "lists"])
+def test_what_is_among_the_best_of_a_sentence_is_never_left_out(among: str, n_best: int, normalize: bool) -> None:
+    """Of three sentences of six rows, some of which have no score, or are no numbers; with banned tokens and ties."""
+    B, K, V, n = 3, 6, 2000, 40
+    logits, score = random(B * K, V, scale=3.0).mul(4).round() / 4, random(B * K, scale=2.0)
+    score[[1, 8, 12, 13, 14, 15, 16, 17]] = -torch.inf
+    logits[4, 9], logits[10, 5] = torch.nan, torch.inf
+    banned, allowed = torch.tensor([3, 1500]), random(B * K, V) > 0.5
+    lists = [row.nonzero()[:, 0] for row in allowed]
+    tokens, begin = torch.cat(lists), torch.tensor([0, *map(len, lists)]).cumsum(0)
+    struct = TokenListsStruct(begin.data_ptr(), tokens.data_ptr())
+    if among == "lists":
+        name, given = "s2s_top_k_of_lists", [ctypes.addressof(struct), torch.arange(B * K)]
+    else:
+        name, given = "s2s_top_k", [allowed if among == "allowed" else None]
+
+    def found(*of_sentence: Any) -> tuple[Tensor, Tensor]:
+        values, ids = torch.empty(B * K, n), torch.empty(B * K, n, dtype=torch.long)
+        sums = torch.empty(B * K) if normalize else None
+        call(name, logits, B * K, V, n, *given, banned, 2, *of_sentence, sums, values, ids)
+        return values.view(B, K, n), ids.view(B, K, n)
+
+    by_sentence, alone, scores = found(score, K, n_best), found(None, 1, 0), score.view(B, K)
+    assert best_of_sentences(*by_sentence, scores, n_best) == best_of_sentences(*alone, scores, n_best)
+    assert (by_sentence[0] > -torch.inf).sum() < (alone[0] > -torch.inf).sum(), "fewer were looked for"
 
 
 @native
