@@ -1,11 +1,14 @@
 """What a whole s2s-generate costs, from the start of its process to the end: CPU and wall seconds, peak memory.
 
-    python benchmarks/whole_process.py run=demo source=FILE [lines=1,1000] [repeats=5] [exported=FOLDER] [out=FILE]
+    python benchmarks/whole_process.py run=demo source=FILE [lines=1,1000] [repeats=5] [exported=FOLDER] [cores=2]
+        [out=FILE]
 
 Every command takes turns with the others, since a busy machine hits all alike; each figure is a median. Beside it stand
 the import of torch alone, whole and in the part that s2s-generate imports (`s2s_generate.torch_import`), and
 s2s-generate with torch imported whole: that lever switched off. exported=FOLDER: also CTranslate2 by itself, one
-thread, fp32, beam 4, with the model that `s2s-export run=… format=ctranslate2` wrote there and sentencepiece.
+thread, fp32, beam 4, with the model that `s2s-export run=… format=ctranslate2` wrote there and sentencepiece. cores=N:
+also s2s-generate as it comes, which takes the cores that are idle, with N threads of torch, and CTranslate2 with N
+translators; look at the wall seconds then.
 """
 
 from __future__ import annotations
@@ -21,16 +24,16 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-DEFAULTS = {"run": "", "source": "", "lines": "1,1000", "repeats": "5", "exported": "", "out": ""}
+DEFAULTS = {"run": "", "source": "", "lines": "1,1000", "repeats": "5", "exported": "", "cores": "1", "out": ""}
 PART = "from s2s_generate.torch_import import import_torch; import_torch(); import torch"
 GENERATE = "import sys; from s2s_generate.command import main; sys.exit(main())"
 CTRANSLATE2 = """
 import sys
 from ctranslate2 import Translator
 from sentencepiece import SentencePieceProcessor
-folder, source, output = sys.argv[1:]
+folder, source, output, n = sys.argv[1:]
 ours, theirs = (SentencePieceProcessor(model_file=f"{folder}/{side}.spm") for side in ("source", "target"))
-translator = Translator(folder, compute_type="float32", inter_threads=1, intra_threads=1)
+translator = Translator(folder, compute_type="float32", inter_threads=int(n), intra_threads=1)
 with open(source) as lines, open(output, "w") as out:
     pieces = ours.encode([line.strip() for line in lines], out_type=str)
     options = {"beam_size": 4, "max_batch_size": 1000, "batch_type": "tokens", "length_penalty": 0.6}
@@ -59,16 +62,20 @@ def main(arguments: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         programs = {"import torch": ["-c", "import torch"], "import_torch()": ["-c", PART]}
         for n in map(int, options["lines"].split(",")):
-            asked = generate_arguments(options, n, Path(folder))
-            programs[f"s2s-generate, lines: {n:,}"] = ["-c", GENERATE, *asked]
-            programs[f"the same, torch whole: {n:,}"] = ["-c", f"import torch; {GENERATE}", *asked]
-            if options["exported"]:
+            asked, cores = generate_arguments(options, n, Path(folder)), options["cores"]
+            programs[f"s2s-generate, lines: {n:,}"] = ["-c", GENERATE, *asked, "threads=1"]
+            programs[f"the same, torch whole: {n:,}"] = ["-c", f"import torch; {GENERATE}", *asked, "threads=1"]
+            if cores != "1":
+                programs[f"s2s-generate as it comes: {n:,}"] = ["-c", GENERATE, *asked]
+                programs[f"s2s-generate, {cores} threads: {n:,}"] = ["-c", GENERATE, *asked, f"threads={cores}"]
+            for n_cores in dict.fromkeys(("1", cores)) if options["exported"] else ():
                 files = [str(Path(folder) / name) for name in (f"{n}.txt", f"{n}.ct2")]
-                programs[f"CTranslate2, lines: {n:,}"] = ["-c", CTRANSLATE2, options["exported"], *files]
+                name = f"CTranslate2, {n_cores} at once, lines: {n:,}"
+                programs[name] = ["-c", CTRANSLATE2, options["exported"], *files, n_cores]
         costs = measure(programs, int(options["repeats"]))
     rows = [{"program": name, **median(found)._asdict()} for name, found in costs.items()]
     for row in rows:
-        print(f"{row['program']:32} {row['cpu']:7.2f} s CPU {row['wall']:7.2f} s {row['megabytes']:7.0f} MB")
+        print(f"{row['program']:38} {row['cpu']:7.2f} s CPU {row['wall']:7.2f} s {row['megabytes']:7.0f} MB")
     if options["out"]:
         Path(options["out"]).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
@@ -78,7 +85,7 @@ def generate_arguments(options: dict[str, str], n_lines: int, folder: Path) -> l
     source = folder / f"{n_lines}.txt"
     with Path(options["source"]).open() as lines:
         source.write_text("".join(islice(lines, n_lines)))
-    return [f"run={options['run']}", "threads=1", f"input={source}", f"output={source}.out"]
+    return [f"run={options['run']}", f"input={source}", f"output={source}.out"]
 
 
 def measure(programs: dict[str, list[str]], repeats: int) -> dict[str, list[Cost]]:

@@ -8,6 +8,7 @@ import json
 import os
 import selectors
 import signal
+import statistics
 import time
 import traceback
 import warnings
@@ -43,14 +44,16 @@ def n_useful_processes(most: int, work: Callable[[], object]) -> int:
     """How many processes, at most `most`, run in parallel on this machine now, measured with `work`."""
 
     def seconds() -> list[float]:
-        begun = time.monotonic()
-        for _ in range(5):
-            work()
-        return [time.monotonic() - begun]
+        times = []
+        for _ in range(6):
+            begun = time.monotonic()
+            for _ in range(5):
+                work()
+            times.append(time.monotonic() - begun)
+        return [statistics.median(times[1:])]  # the first has what a process needs once
 
     if most <= 1:
         return 1
-    work()
     (alone,), together = seconds(), list(run_in_processes([seconds] * most))
     return max(1, min(most, round(most * alone / max(together))))
 
