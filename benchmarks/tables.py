@@ -97,7 +97,9 @@ BY_HAND = {
     "parsing": "benchmarks/parsing.sh EXPERIMENT TRAIN DEV TEST",
     "recipe": "benchmarks/recipe.py FOLDER NAME TIME",
     "serve": "benchmarks/serve_load.py run=demo, which asks for a network of one's own",
+    "table2": "s2s-study table2_cpu; s2s-study table2_multi30k",
     "table3": "s2s-study table3_cpu",
+    "table4": "s2s-study table4_treebank",
 }
 """Folders of benchmarks/results that need a corpus, hours, or ports"""
 
