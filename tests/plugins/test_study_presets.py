@@ -89,6 +89,14 @@ def test_a_table_has_the_systems_that_the_paper_compares(name: str) -> None:
         assert sum("ensemble" in row for row in config.rows) >= 3
 
 
+@pytest.mark.parametrize("name", ["table4_cpu", "table4_treebank"])
+def test_silver_trees_come_beside_those_of_people(name: str) -> None:
+    rows = composed(ROOT / "configs" / "study" / f"{name}.yaml")[1]
+    corpora: dict[str, Any] = {row: config.task.train for row, config in rows.items() if "silver" in row}  # type: ignore[attr-defined]
+    assert len(corpora) == 2
+    assert all(set(train) == {"gold", "silver"} for train in corpora.values()), corpora
+
+
 SMALL = {
     "translation": ["task.pairs=60", "task.vocab_size=120"],
     "parsing": ["task.trees=60", "task.src_vocab_size=120"],
