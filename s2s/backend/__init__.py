@@ -52,6 +52,7 @@ __all__ = [
     "top_k_log_probs",
     "tree_attention",
     "unfinished_candidates",
+    "with_room",
 ]
 
 from typing import TYPE_CHECKING
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
         TreeCache,
         fused_decoder,
         fused_encoder,
+        with_room,
     )
     from s2s.backend.linear import (
         LinearBackend,

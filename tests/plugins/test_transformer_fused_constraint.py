@@ -85,6 +85,18 @@ def test_any_automaton_has_the_outputs_of_its_meaning(
     assert max(call.n_steps for call in taken) > 1
 
 
+def test_states_that_a_constraint_has_returned_stay_as_they_are(
+    taken: list[StepsCall], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    constraint, one = automaton(1, 6, 3), model(d_model=16)
+    first = constraint.start(torch.zeros(1, 2), torch.zeros(1, 2, dtype=torch.bool), torch.tensor([9]))
+    monkeypatch.setattr(constraint, "start", lambda *_: first)
+    expected = first.clone()
+    outputs(BeamSearch(BeamConfig(beam=1)), one, [[4, VOCAB.eos]], VOCAB, constraint)
+    assert taken
+    assert first.equal(expected)
+
+
 def sentences_of_words(vocab: Vocab) -> list[list[int]]:
     """Rows of 1 to 9 words, one of none."""
     return [[4] * n + [vocab.eos] for n in (3, 9, 1, 0, 5, 2, 9, 7)]
