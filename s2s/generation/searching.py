@@ -13,7 +13,7 @@ import torch
 from s2s.backend.selection import DTYPES
 from s2s.config import GenerateConfig
 from s2s.decoding import Search, SearchResult
-from s2s.decoding.request import SearchRequest, SentenceQueue, SourceSentence
+from s2s.decoding.request import FixedQueue, SearchRequest, SentenceQueue, SourceSentence
 from s2s.generation.output_stages import OutputStage
 from s2s.model import Seq2Seq, evaluating
 from s2s.plugin import Plugins
@@ -50,7 +50,7 @@ class Searcher:
 
     def _results(self, sentences: Sequence[SourceSentence]) -> Iterator[Iterable[SearchResult]]:
         sources = {sentence.index: sentence.ids for sentence in sentences}
-        request = self.request(SentenceQueue(sentences, self.config.tokens * self._parts_of_a_word(sentences)))
+        request = self.request(FixedQueue(sentences, self.config.tokens * self._parts_of_a_word(sentences)))
         results = self.finished(self.search(request), sources)
         while True:
             with evaluating(self.model), self.precision():

@@ -13,7 +13,7 @@ from torch import Tensor
 from written_trees import EOS, MARKS, small
 
 from s2s.decoding import BeamConfig, BeamSearch, ConstraintSet, StackAutomaton
-from s2s.decoding.request import SentenceQueue, SourceSentence
+from s2s.decoding.request import FixedQueue, SourceSentence
 from s2s_constraints.tokens import BadWords, MinLength
 from s2s_cpu.library import native_library
 from s2s_cpu.prepacked import has_linear
@@ -39,7 +39,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[StepsCall]:
 
 def outputs(search: BeamSearch, one: Transformer, rows: list[list[int]], vocab: Vocab, constraint: Constraint) -> Any:
     """Of sentences that join and leave a batch which has room for a third of them."""
-    queue = SentenceQueue((SourceSentence(i, row) for i, row in enumerate(rows)), sum(map(len, rows)) // 3)
+    queue = FixedQueue((SourceSentence(i, row) for i, row in enumerate(rows)), sum(map(len, rows)) // 3)
     return find_queued(search, one, queue, vocab, constraint=constraint, nbest=search.config.beam)
 
 
