@@ -12,11 +12,12 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
+from s2s.backend import Operator
 from s2s.backend.linear import LinearBackend, prepack
-from s2s.backend.operators import references_only
 from s2s.batch import make_batch
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
@@ -97,7 +98,7 @@ def ours(model: Transformer, vocab: Vocab, quantization: Any = "none", off: str 
         n_tokens = work.batch * max(1, sum(len(source.ids) for source in sources) // len(sources))
         batches = [sources[i : i + work.batch] for i in range(0, len(sources), work.batch)]
         queues = [FixedQueue(batch, 10**9) for batch in batches] if off == "queue" else [FixedQueue(sources, n_tokens)]
-        with references_only() if off == "kernels" else nullcontext():
+        with patch.object(Operator, "use_implementations", False) if off == "kernels" else nullcontext():
             for queue in queues:
                 for found in search(SearchRequest(model=model, vocab=vocab, queue=queue, device=torch.device("cpu"))):
                     for result in found:
