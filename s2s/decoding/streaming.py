@@ -81,8 +81,8 @@ class ActiveBatch(ABC, Generic[S]):
         return replace(self, sentences=self.sentences + other.sentences, state=self.state.join(other.state), **joined)
 
     def tensors(self) -> dict[str, Any]:
-        """All fields with tensors [B, ...] but the model's state."""
-        return {name: x for name, x in vars(self).items() if name not in ("sentences", "slack", "state")}
+        """All fields but sentences and the model's state: tensors [B, ...], and what belongs to no single row."""
+        return {name: x for name, x in vars(self).items() if name not in ("sentences", "state")}
 
 
 B = TypeVar("B", bound=ActiveBatch[Any])
