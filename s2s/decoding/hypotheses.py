@@ -13,17 +13,13 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor
 
-from s2s.decoding.streaming import ActiveBatch
+from s2s.decoding.streaming import ActiveBatch, ActiveSentence
 
 
 @dataclass(frozen=True)
-class BeamSentence:
-    """What the host keeps of a sentence."""
+class BeamSentence(ActiveSentence):
+    """A sentence whose hypotheses are nodes of the search's history."""
 
-    index: int
-    """Identifies its result"""
-    n_source: int
-    """Source tokens, eos included"""
     first_node: int
     """Size of the history when its search began"""
 
