@@ -90,8 +90,8 @@ class SentenceQueue(ABC):
 
     @property
     def admits_at(self) -> int:
-        """Source tokens in use at which several steps end once a sentence is done; with more in use they go on without
-        it. Any number, so that each result is known as soon as possible."""
+        """Source tokens in use up to which steps end as soon as a sentence is done; with more in use they go on without
+        it. Unbounded, so that each result is known at once."""
         return sys.maxsize
 
     def take_cancelled(self) -> Collection[int]:
@@ -118,7 +118,7 @@ class FixedQueue(SentenceQueue):
 
     @property
     def steps_at_once(self) -> int:
-        """Any number."""
+        """Unbounded."""
         return sys.maxsize
 
     @property
