@@ -14,15 +14,16 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import torch
 from sacrebleu.metrics.bleu import BLEU
 
+from s2s.backend import Operator
 from s2s.backend.linear import prepack
-from s2s.backend.operators import references_only
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.request import SearchRequest, SentenceQueue, SourceSentence
+from s2s.decoding.request import FixedQueue, SearchRequest, SourceSentence
 from s2s.plugin import load_plugins
 from s2s.run import load_run
 
@@ -112,9 +113,9 @@ def fast_search(
     """The best output of each sentence, in a stream as s2s-generate has it."""
     prepack(model, matmul, quantization)
     order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))
-    queue = SentenceQueue((SourceSentence(i, sources[i]) for i in order), 1000)
+    queue = FixedQueue((SourceSentence(i, sources[i]) for i in order), 1000)
     outputs: dict[int, Scored] = {}
-    with nullcontext() if in_c else references_only():
+    with nullcontext() if in_c else patch.object(Operator, "use_implementations", False):
         request = SearchRequest(model=model, vocab=vocab, queue=queue, device=torch.device("cpu"))
         for results in BeamSearch(config)(request):
             outputs.update((r.index, (r.hypotheses[0].score, r.hypotheses[0].tokens)) for r in results)

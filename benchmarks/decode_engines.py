@@ -12,15 +12,16 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
+from s2s.backend import Operator
 from s2s.backend.linear import LinearBackend, prepack
-from s2s.backend.operators import references_only
 from s2s.batch import make_batch
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.request import SearchRequest, SentenceQueue, SourceSentence
+from s2s.decoding.request import FixedQueue, SearchRequest, SourceSentence
 from s2s.plugin import load_plugins
 from s2s.registry import Choice
 from s2s.task import Vocab
@@ -96,10 +97,8 @@ def ours(model: Transformer, vocab: Vocab, quantization: Any = "none", off: str 
         outputs: list[list[int]] = [[]] * len(sources)
         n_tokens = work.batch * max(1, sum(len(source.ids) for source in sources) // len(sources))
         batches = [sources[i : i + work.batch] for i in range(0, len(sources), work.batch)]
-        queues = (
-            [SentenceQueue(batch, 10**9) for batch in batches] if off == "queue" else [SentenceQueue(sources, n_tokens)]
-        )
-        with references_only() if off == "kernels" else nullcontext():
+        queues = [FixedQueue(batch, 10**9) for batch in batches] if off == "queue" else [FixedQueue(sources, n_tokens)]
+        with patch.object(Operator, "use_implementations", False) if off == "kernels" else nullcontext():
             for queue in queues:
                 for found in search(SearchRequest(model=model, vocab=vocab, queue=queue, device=torch.device("cpu"))):
                     for result in found:

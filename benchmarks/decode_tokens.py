@@ -24,7 +24,7 @@ from s2s.backend.device import keep_freed_memory
 from s2s.backend.linear import prepack
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.request import SearchRequest, SentenceQueue, SourceSentence
+from s2s.decoding.request import FixedQueue, SearchRequest, SourceSentence
 
 if TYPE_CHECKING:
     from s2s.model import Seq2Seq
@@ -71,7 +71,7 @@ def rate(model: Seq2Seq, vocab: Vocab, work: list[SourceSentence], tokens: int) 
     """Output symbols per CPU second, eos counted."""
     search = BeamSearch(BeamConfig(beam=4, alpha=0.0, max_len_a=1.0, max_len_b=0))
     begun, n_symbols = time.process_time(), 0
-    queue = SentenceQueue(work, tokens)
+    queue = FixedQueue(work, tokens)
     request = SearchRequest(model=model, vocab=vocab, queue=queue, device=torch.device("cpu"))
     for results in search(request):
         n_symbols += sum(len(result.hypotheses[0].token_log_probs) for result in results)

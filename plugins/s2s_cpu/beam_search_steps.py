@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from s2s.backend import HasFusedState
+from s2s.backend import HasFusedState, with_room
 from s2s.decoding import FinishedHypotheses
 from s2s_cpu.decoder import FusedDecoder
 from s2s_cpu.library import call
 from s2s_cpu.prepacked import PrepackedLinear
-from s2s_cpu.search_constraint import SearchConstraint, search_constraint, with_room
+from s2s_cpu.search_constraint import SearchConstraint, search_constraint
 from s2s_cpu.structs import ModelStruct, SearchStruct
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def beam_search_steps(search: BeamSearch, batch: Beams, most: int) -> Beams | No
 def _arrays(batch: Beams, beam: int) -> SearchArrays:
     """Copies, since they are written into."""
     n_source = torch.tensor([sentence.n_source for sentence in batch.sentences])
-    token, node, score = (with_room(x, beam) for x in (batch.token, batch.node, batch.score))
+    token, node, score = (_copy(with_room(x, beam)) for x in (batch.token, batch.node, batch.score))
     limit, length = _copy(batch.limit), _copy(batch.length)
     finished = FinishedHypotheses(*map(_copy, batch.finished))
     parent = torch.empty_like(token)

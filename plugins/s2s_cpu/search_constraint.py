@@ -5,7 +5,7 @@ Shapes: B sentences, K hypotheses, V tokens, G counters, W numbers of a state, L
 
 from __future__ import annotations
 
-__all__ = ["SearchConstraint", "search_constraint", "with_room"]
+__all__ = ["SearchConstraint", "search_constraint"]
 
 import ctypes
 import functools
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from s2s.backend import with_room
 from s2s_cpu.structs import AutomatonStruct, TokenListsStruct
 
 if TYPE_CHECKING:
@@ -56,19 +57,13 @@ def search_constraint(search: BeamSearch, batch: Beams) -> SearchConstraint:
         return SearchConstraint()
     if isinstance(constraint, HasAutomaton) and (automaton := constraint.automaton()):
         _check(automaton, states.contiguous(), search.request.vocab.tgt)
-        return SearchConstraint(automaton=automaton, states=with_room(states, search.config.beam))
+        states = with_room(states, search.config.beam).clone(memory_format=torch.contiguous_format)
+        return SearchConstraint(automaton=automaton, states=states)
     allowed, n_tokens = constraint.allowed(states), search.request.vocab.tgt
     if allowed.dtype != torch.bool or allowed.size(-1) != n_tokens:
         found = f"{allowed.dtype} {list(allowed.shape)}"
         raise ValueError(f"{type(constraint).__name__}.allowed: expected bool [B, K, {n_tokens}], got {found}")
     return SearchConstraint(allowed=allowed.expand(len(batch.sentences), batch.n_hypotheses, -1).contiguous())
-
-
-def with_room(x: Tensor, beam: int) -> Tensor:
-    """A copy of x [B, K, ...] as the first numbers of [B, beam, ...]"""
-    room = x.new_empty(len(x), beam, *x.shape[2:])
-    room.view(-1)[: x.numel()] = x.flatten()
-    return room
 
 
 def _check(automaton: StackAutomaton, states: Tensor, n_tokens: int) -> None:

@@ -8,8 +8,9 @@ import json
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from s2s import DataError
-from s2s.generation import Input, InputFormat, Record, is_stream, lines_of, one_line
+from s2s.generation import Input, InputFormat, Record, is_stream, one_line
 from s2s.io import parse_json
+from s2s_generate.input_lines import lines_of
 
 if TYPE_CHECKING:
     from s2s import Choice
@@ -34,7 +35,7 @@ class JsonlInput(InputFormat):
 
     def fits(self, path: str) -> bool:
         """By the name of a file or its first line with text; a pipe always does."""
-        if path == "-" or is_stream(path) or path.removesuffix(".gz").endswith((".jsonl", ".json")):
+        if is_stream(path) or path.removesuffix(".gz").endswith((".jsonl", ".json")):
             return True
         first = next((line for line in lines_of(path) if isinstance(line, str) and line.strip()), "{")
         return first.lstrip().startswith("{")

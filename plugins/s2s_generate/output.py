@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 def open_output(config: GenerateConfig, plugins: Plugins) -> OutputStream:
     """The output that the options name; nothing is written yet. Devices, such as /dev/null, are not renamed over."""
     _check(config)
-    is_file = config.output != "-" and not is_stream(config.output)
+    is_file = not is_stream(config.output)
     opened: OutputStream | None = plugins.hook.s2s_open_output(config=config, is_file=is_file)
     output = opened or OutputStream(config.output)
-    if config.input != "-" and not is_stream(config.input):
+    if not is_stream(config.input):
         with open_bytes(Path(config.input)) as source:
             _refuse_input(config, os.fstat(source.fileno()), output.files())
     return output

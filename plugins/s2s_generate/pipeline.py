@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from s2s import DataError, Rejected
-from s2s.generation import lines_of
+from s2s_generate.input_lines import lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -38,7 +38,7 @@ def s2s_open_output(config: OutputFileOptions, is_file: bool) -> OutputStream | 
     from s2s_output_files.resumable_file import ResumableFile
     from s2s_output_files.sharding import ShardFile, find_shard
 
-    if config.resume and (not is_file or config.input == "-" or is_stream(config.input)):
+    if config.resume and (not is_file or is_stream(config.input)):
         raise ConfigError("resume=true compares files: give input=FILE and output=FILE")
     shard = find_shard(config, is_file=is_file)
     if shard is None and not is_file:

@@ -94,7 +94,7 @@ def find_shard(config: OutputFileOptions, *, is_file: bool) -> Shard | None:
             raise ConfigError(f"shard={config.shard}: torchrun has started {size} processes, which share all of it")
     if shard.of == 1 and not config.shard:
         return None
-    if not is_file or config.input == "-" or is_stream(config.input):
+    if not is_file or is_stream(config.input):
         raise ConfigError("several commands share files: give input=FILE and output=FILE")
     return shard
 

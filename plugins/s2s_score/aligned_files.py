@@ -35,7 +35,7 @@ def read_aligned(hyp: Any, ref: Any) -> tuple[dict[str, list[str]], list[list[st
 def stream_aligned(src: str, others: Sequence[str]) -> tuple[int, Callable[[str], Iterator[Example]]]:
     """How many lines the files have, all as many, and a function that reads `src` with one of the others."""
     for path in (src, *others):
-        if path == "-" or is_stream(path):
+        if is_stream(path):
             raise ConfigError(f"{path}: with model, files are read more than once; give a file that stays")
     (first, n), *rest = [(path, sum(1 for _ in _stream(path))) for path in (src, *others)]
     if not n:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from s2s.decoding import (
     ActiveBatch,
+    ActiveSentence,
     Hypothesis,
     SearchResult,
     StreamingSearch,
@@ -50,13 +51,9 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class SampledSentence:
-    """What the host keeps of a sentence."""
+class SampledSentence(ActiveSentence):
+    """A sentence with its samples, which steps append to."""
 
-    index: int
-    """Identifies its result"""
-    n_source: int
-    """Source tokens, eos included"""
     samples: list[Sample]
 
 

@@ -116,7 +116,7 @@ class Engine:
             return found
 
         def annotated() -> list[Hypothesis]:
-            (result,) = next(generator.search.finished([[SearchResult(0, found)]], {0: ids}))
+            (result,) = next(generator.search.after_stages([[SearchResult(0, found)]], {0: ids}))
             return result.hypotheses
 
         return await self.call(annotated)

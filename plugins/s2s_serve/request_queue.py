@@ -69,7 +69,7 @@ class RequestQueue(SentenceQueue):
 
     def __init__(self, n_tokens: int, max_waiting: int = 1000) -> None:
         """n_tokens: source tokens, eos included, in the batch at once; max_waiting: sentences not yet in it."""
-        super().__init__((), n_tokens)
+        super().__init__(n_tokens)
         self.max_waiting, self.pace = max_waiting, Pace()
         self._changed = threading.Condition()
         self._waiting: deque[SourceSentence] = deque()

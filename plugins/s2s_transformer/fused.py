@@ -10,13 +10,19 @@ from typing import TYPE_CHECKING
 from torch import nn
 
 import s2s.backend as backend
-from s2s.backend import DecoderSublayers, EncoderSublayers, FusedModel, FusedState, TreeCache, linear_function
+from s2s.backend import (
+    DecoderSublayers,
+    EncoderSublayers,
+    FusedModel,
+    FusedState,
+    TreeCache,
+    linear_function,
+    with_room,
+)
 from s2s_transformer.layers import DecoderLayer, EncoderLayer, FeedForward, ResidualConnection, departures, heads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from torch import Tensor
 
     from s2s.backend import FusedDecoder, FusedEncoder
     from s2s.nn import Embeddings
@@ -68,7 +74,7 @@ def fused_state(
     prepacked."""
     if embeddings.prepacked is None:
         return None
-    paths = _with_room(state.hypothesis, beam)
+    paths = with_room(state.hypothesis, beam)
     state = replace(state, hypothesis=paths, length=state.length.clone(), n_nodes=state.n_nodes.clone())
     has_positions, n_steps = len(state.positions) > 0, state.n_free_steps
     if has_positions:
@@ -77,16 +83,6 @@ def fused_state(
     cache = TreeCache(state.nodes, state.hypothesis, state.length, sources, seen)
     model = FusedModel(decoder, embeddings.target_table.detach(), embeddings.scale, embeddings.prepacked)
     return FusedState(model, cache, state.n_nodes, state.positions if has_positions else None, n_steps), state
-
-
-def _with_room(paths: Tensor, beam: int) -> Tensor:
-    """paths [B, K, L] as the first numbers of [B, beam, L]"""
-    n_sentences, n_hypotheses, room = paths.shape
-    if n_hypotheses == beam:
-        return paths
-    wide = paths.new_zeros(n_sentences, beam, room)
-    wide.view(-1)[: paths.numel()] = paths.flatten()
-    return wide
 
 
 def _decoder_sublayers(layer: DecoderLayer) -> DecoderSublayers | None:

@@ -7,8 +7,9 @@ __all__ = ["init_weights"]
 import torch
 from torch import nn
 
-from s2s.nn import Embeddings, LearnedPositions, Projections
+from s2s.nn import Embeddings, Projections
 from s2s_transformer.explicit import Additive, Relative
+from s2s_transformer.positions import LearnedPositions
 
 
 @torch.no_grad()

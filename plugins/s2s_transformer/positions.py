@@ -1,15 +1,50 @@
-"""The position encodings that `arch.positions` names."""
+"""The position encodings that `arch.positions` names.
+
+Shapes: D = d_model.
+"""
 
 from __future__ import annotations
 
-__all__ = ["Positions", "positions"]
+__all__ = ["LearnedPositions", "Positions", "positions"]
 
+import math
 from typing import TYPE_CHECKING
 
-from s2s.nn import LearnedPositions, Sinusoids
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from s2s import DataError
+from s2s.nn import Sinusoids
 
 if TYPE_CHECKING:
     from s2s_transformer import TransformerConfig
+
+
+class LearnedPositions(nn.Module):
+    """A vector for each position up to a largest one (row E of Table 3), times sqrt(D) as embeddings are."""
+
+    def __init__(self, n_positions: int, d_model: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(n_positions, d_model))
+
+    def forward(self, position: Tensor, dtype: torch.dtype) -> Tensor:
+        """[...] -> [..., D]"""
+        return (F.embedding(position, self.weight) * math.sqrt(self.weight.size(1))).to(dtype)
+
+    def first(self, n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+        """[n, D], of positions 0 to n - 1"""
+        return self(torch.arange(n, device=device), dtype)
+
+    def check(self, length: int) -> None:
+        """An error if a sentence of `length` tokens does not fit."""
+        if length > self.weight.size(0):
+            raise DataError(
+                f"a sentence has {length} tokens, but this model knows {self.weight.size(0)} positions "
+                f"(arch.max_positions); split it, or train with arch.max_positions={length} or more, or with "
+                "arch.positions=sinusoid, which has no limit"
+            )
+
 
 Positions = Sinusoids | LearnedPositions
 

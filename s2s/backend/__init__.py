@@ -42,7 +42,6 @@ __all__ = [
     "padded_attention",
     "prepack",
     "proc_bytes",
-    "references_only",
     "release_freed_memory",
     "reorder_paths",
     "replace_linear_maps",
@@ -52,6 +51,7 @@ __all__ = [
     "top_k_log_probs",
     "tree_attention",
     "unfinished_candidates",
+    "with_room",
 ]
 
 from typing import TYPE_CHECKING
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         TreeCache,
         fused_decoder,
         fused_encoder,
+        with_room,
     )
     from s2s.backend.linear import (
         LinearBackend,
@@ -100,7 +101,6 @@ if TYPE_CHECKING:
         merge_candidates,
         merge_finished,
         padded_attention,
-        references_only,
         reorder_paths,
         search_finished,
         top_k,

@@ -21,6 +21,7 @@ __all__ = [
     "TreeCache",
     "fused_decoder",
     "fused_encoder",
+    "with_room",
 ]
 
 from collections.abc import Callable, Sequence
@@ -61,8 +62,7 @@ class TreeCache(NamedTuple):
     nodes: Sequence[Tensor]
     """Of each layer, [B, N, h * (d_k + d_v)]"""
     path: Tensor
-    """[B, K, L], of which the first length [B] nodes count; in a `FusedState` [B, beam, L], in whose memory the paths
-    of K hypotheses come first, as [B, K, L]"""
+    """[B, K, L], of which the first length [B] nodes count; in a `FusedState` `with_room` for `beam` hypotheses"""
     length: Tensor
     sources: Sequence[tuple[Tensor, Tensor]]
     """Each layer's keys and values, [B, h, S, d]"""
@@ -117,6 +117,15 @@ class FusedState(NamedTuple):
     """[P, D], of the first positions, if the model adds them"""
     n_steps: int
     """Steps for which there is room in all of it"""
+
+
+def with_room(x: Tensor, beam: int) -> Tensor:
+    """x [B, K, ...] as the first numbers in memory of [B, beam, ...], then zeros; x itself if K is beam."""
+    if x.size(1) == beam:
+        return x
+    room = x.new_zeros(len(x), beam, *x.shape[2:])
+    room.view(-1)[: x.numel()] = x.flatten()
+    return room
 
 
 @runtime_checkable

@@ -17,6 +17,7 @@ __all__ = [
     "Candidates",
     "ConstraintSet",
     "FinishedHypotheses",
+    "FixedQueue",
     "FixedWidthConstraint",
     "GreedyConfig",
     "GrowingConstraint",
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from s2s.decoding.model_scores import gather_hypotheses, log_probs
     from s2s.decoding.penalties import PENALTIES
     from s2s.decoding.request import (
+        FixedQueue,
         SearchRequest,
         SentenceQueue,
         SourceBatch,

@@ -175,7 +175,7 @@ class BeamSearch(StreamingSearch[Beams]):
         return self.allocation.select(beams.constraint_state, Candidates(*live), n)
 
     def penalty(self, length: Tensor) -> Tensor:
-        """The length penalty of outputs of `length` tokens, eos included; asked once for many lengths."""
+        """The penalties of outputs of `length` tokens [n], eos included -> [n]; computed once for many lengths."""
         return PENALTIES[self.config.length_penalty](length, self.config.alpha)
 
     def advance(self, states: Tensor | None, parents: Tensor, tokens: Tensor) -> Tensor | None:

@@ -25,16 +25,18 @@ ROOT = -1
 
 @dataclass(frozen=True)
 class Step:
-    """The nodes of one step, or of several in their order, numbered from `first`."""
+    """The nodes of one step, [B, K], or of several, [n], in their order, numbered from `first`."""
 
     first: int
     token: Tensor
     log_prob: Tensor
+    """Of each token"""
     parent: Tensor
+    """The node before each, or ROOT"""
 
     @functools.cached_property
     def on_host(self) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
-        """Flat arrays, copied to the host once; on a CPU they share the tensors' memory."""
+        """token, log_prob and parent, [n], copied to the host once; on a CPU they share the tensors' memory."""
         token, log_prob, parent = (t.detach().cpu().flatten().numpy() for t in (self.token, self.log_prob, self.parent))
         return token, log_prob, parent
 
@@ -53,7 +55,7 @@ class History:
         return torch.arange(self.n_nodes - token.numel(), self.n_nodes, device=token.device).view(token.shape)
 
     def add_steps(self, token: Tensor, log_prob: Tensor, parent: Tensor) -> None:
-        """Nodes that were numbered from `n_nodes` on already; their parents may be among them."""
+        """Nodes [n] that were numbered from `n_nodes` on already; their parents may be among them."""
         self.steps.append(Step(self.n_nodes, token, log_prob, parent))
         self.n_nodes += token.numel()
 

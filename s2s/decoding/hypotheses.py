@@ -13,17 +13,13 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor
 
-from s2s.decoding.streaming import ActiveBatch
+from s2s.decoding.streaming import ActiveBatch, ActiveSentence
 
 
 @dataclass(frozen=True)
-class BeamSentence:
-    """What the host keeps of a sentence."""
+class BeamSentence(ActiveSentence):
+    """A sentence whose hypotheses are nodes of the search's history."""
 
-    index: int
-    """Identifies its result"""
-    n_source: int
-    """Source tokens, eos included"""
     first_node: int
     """Size of the history when its search began"""
 
@@ -89,11 +85,11 @@ class Beams(ActiveBatch[BeamSentence]):
     def join(self, other: Self) -> Self:
         """The sentences of both, these first."""
         beam = max(self.n_hypotheses, other.n_hypotheses)
-        first, second = self._widened(beam), other._widened(beam)
+        first, second = self._padded(beam), other._padded(beam)
         return replace(super(Beams, first).join(second), slack=min(first.slack, second.slack))
 
-    def _widened(self, beam: int) -> Self:
-        """With dead hypotheses so that each sentence has `beam`."""
+    def _padded(self, beam: int) -> Self:
+        """With dead hypotheses behind the others, so that each sentence has `beam`."""
         now = self.n_hypotheses
         if now == beam:
             return self

@@ -5,9 +5,18 @@ Shapes: B sentences, S source length.
 
 from __future__ import annotations
 
-__all__ = ["SearchRequest", "SentenceQueue", "SourceBatch", "SourceSentence", "max_output_length", "search_all"]
+__all__ = [
+    "FixedQueue",
+    "SearchRequest",
+    "SentenceQueue",
+    "SourceBatch",
+    "SourceSentence",
+    "max_output_length",
+    "search_all",
+]
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -39,13 +48,23 @@ class SourceSentence:
     """What its output must be"""
 
 
-class SentenceQueue:
-    """Admits sentences in their order as others leave the batch, so that the batch stays full to the end."""
+class SentenceQueue(ABC):
+    """Admits sentences in their order as others leave the batch, so that the batch stays full to the end.
 
-    def __init__(self, sentences: Iterable[SourceSentence], n_tokens: int) -> None:
+    Sentences may come, and be cancelled, while the search runs; those of a `FixedQueue` are all known at the start.
+    """
+
+    def __init__(self, n_tokens: int) -> None:
         """n_tokens: source tokens, eos included, in the batch at once; a longer sentence is searched by itself."""
-        self._sentences, self.n_tokens = iter(sentences), n_tokens
-        self._first, self._most_beside = next(self._sentences, None), int(0.75 * n_tokens)
+        self.n_tokens, self._most_beside = n_tokens, int(0.75 * n_tokens)
+
+    @abstractmethod
+    def peek(self, *, wait: bool) -> SourceSentence | None:
+        """The first sentence. None: none is queued now, or, with `wait`, none will ever come."""
+
+    @abstractmethod
+    def pop(self, sentence: SourceSentence) -> bool:
+        """Take the first sentence out of the queue; False if it is another one by now."""
 
     def admit(self, n_in_use: int) -> list[SourceSentence]:
         """Sentences that fit beside a batch of `n_in_use` source tokens; at least one if the batch is empty.
@@ -64,32 +83,48 @@ class SentenceQueue:
                 admitted.append(sentence)
         return admitted
 
+    @property
+    def steps_at_once(self) -> int:
+        """Most steps between two calls of `admit`; one, so that sentences can come or be cancelled after every step."""
+        return 1
+
+    @property
+    def admits_at(self) -> int:
+        """Source tokens in use up to which steps end as soon as a sentence is done; with more in use they go on without
+        it. Unbounded, so that each result is known at once."""
+        return sys.maxsize
+
+    def take_cancelled(self) -> Collection[int]:
+        """Indices of admitted sentences that were cancelled since the last call; their rows leave the batch."""
+        return ()
+
+
+class FixedQueue(SentenceQueue):
+    """Sentences that are all known at the start, and of which none is cancelled."""
+
+    def __init__(self, sentences: Iterable[SourceSentence], n_tokens: int) -> None:
+        super().__init__(n_tokens)
+        self._sentences = iter(sentences)
+        self._first = next(self._sentences, None)
+
     def peek(self, *, wait: bool) -> SourceSentence | None:
-        """The first sentence. None: none is queued now, or, with `wait`, none will ever come."""
+        """The first sentence; None: the queue has ended."""
         return self._first
 
     def pop(self, sentence: SourceSentence) -> bool:
-        """Take the first sentence out of the queue; False if it is another one by now."""
+        """Take the first sentence out of the queue."""
         self._first = next(self._sentences, None)
         return True
 
     @property
     def steps_at_once(self) -> int:
-        """Most steps between two calls of `admit`; one for a queue of another class, whose sentences may come, or be
-        cancelled, after every step."""
-        return sys.maxsize if type(self) is SentenceQueue else 1
+        """Unbounded."""
+        return sys.maxsize
 
     @property
     def admits_at(self) -> int:
-        """Source tokens in use at which `admit` takes others: until then steps may go on without sentences that are
-        done. Any number for a queue of another class: each result is wanted as soon as it is known."""
-        if type(self) is not SentenceQueue:
-            return sys.maxsize
+        """Where `admit` takes others; once the queue has ended, when the batch is empty."""
         return self._most_beside if self._first else 0
-
-    def take_cancelled(self) -> Collection[int]:
-        """Indices of admitted sentences that were cancelled since the last call; their rows leave the batch."""
-        return ()
 
 
 class SourceBatch(NamedTuple):
@@ -132,7 +167,7 @@ class SearchRequest:
         """For the rows of src [B, S], each ending in eos, searched at once; pad [B, S] is True at padding."""
         rows = zip(src, pad, strict=True)
         sentences = [SourceSentence(i, row[~gap].tolist()) for i, (row, gap) in enumerate(rows)]
-        queue = SentenceQueue(sentences, max(src.numel(), 1))
+        queue = FixedQueue(sentences, max(src.numel(), 1))
         return cls(model=model, vocab=vocab, queue=queue, device=src.device, constraint=constraint, nbest=nbest)
 
     def batches(self) -> Iterator[SourceBatch]:

@@ -10,7 +10,7 @@ __all__ = ["ActiveBatch", "ActiveSentence", "StreamingSearch", "pad_sources", "r
 import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -28,16 +28,14 @@ if TYPE_CHECKING:
     from s2s.task import Constraint, Vocab
 
 
-class ActiveSentence(Protocol):
+@dataclass(frozen=True)
+class ActiveSentence:
     """What the host keeps of a sentence in the batch."""
 
-    @property
-    def index(self) -> int:
-        """Identifies its result"""
-
-    @property
-    def n_source(self) -> int:
-        """Source tokens, eos included"""
+    index: int
+    """Identifies its result"""
+    n_source: int
+    """Source tokens, eos included"""
 
 
 S = TypeVar("S", bound=ActiveSentence)
@@ -81,8 +79,8 @@ class ActiveBatch(ABC, Generic[S]):
         return replace(self, sentences=self.sentences + other.sentences, state=self.state.join(other.state), **joined)
 
     def tensors(self) -> dict[str, Any]:
-        """All fields with tensors [B, ...] but the model's state."""
-        return {name: x for name, x in vars(self).items() if name not in ("sentences", "slack", "state")}
+        """All fields but sentences and the model's state: tensors [B, ...], and what belongs to no single row."""
+        return {name: x for name, x in vars(self).items() if name not in ("sentences", "state")}
 
 
 B = TypeVar("B", bound=ActiveBatch[Any])

@@ -25,7 +25,6 @@ __all__ = [
     "Scored",
     "Segment",
     "is_stream",
-    "lines_of",
     "load",
     "load_ready",
     "one_line",
@@ -42,17 +41,17 @@ if TYPE_CHECKING:
     from s2s.generation.build import EngineInput, Loaded, LoadedModels, load, load_ready
     from s2s.generation.formats import InputFormat, OutputFormat, Record, one_line
     from s2s.generation.generator import Generator
-    from s2s.generation.input_lines import is_stream, lines_of, standard_input
     from s2s.generation.models import Models
     from s2s.generation.output_stages import OutputStage
     from s2s.generation.output_stream import OutputStream
     from s2s.generation.reading import Segment
     from s2s.generation.scoring import Scored, score
+    from s2s.generation.streams import is_stream, standard_input
 
 __getattr__ = lazy_names(
     __name__,
     "formats",
-    "input_lines",
+    "streams",
     "output_stages",
     "generator",
     "build",

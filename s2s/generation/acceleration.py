@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def threads_of(config: GenerateConfig) -> Iterator[None]:
-    """torch has the threads that are asked for; inside, one if none are, for functions in C have one."""
+    """Inside the block torch has `threads` threads, or one where the option is not given, since functions in C run in
+    one; afterwards `threads`, or as many as before."""
     before = torch.get_num_threads()
     torch.set_num_threads(config.threads or 1)
     try:
@@ -62,9 +63,9 @@ def accelerate(models: Models, device: torch.device, config: GenerateConfig) -> 
 
 
 def capture_steps(models: Sequence[Seq2Seq], *, wanted: bool = False) -> str:
-    """Capture the decoding steps of the models whose states support it; says which do.
+    """Capture the decoding steps of the models whose states support it; which do, in words.
 
-    wanted: whether the user has asked for it, so that it is an error if no plugin can.
+    wanted: whether the user has set graph=true, so that it is an error if no plugin can.
     """
     captured = [graph_decoding(model) for model in models]
     if all(captured):

@@ -36,8 +36,9 @@ class Loaded(NamedTuple):
 
     generator: Generator
     made_of: dict[str, Any]
+    """See the function `made_of`"""
     description: str
-    """A description of what computes"""
+    """What computes, in words"""
 
 
 class EngineInput(NamedTuple):
@@ -63,7 +64,7 @@ class LoadedModels:
     """Options that concern the models are settled in it"""
     plugins: Plugins
     description: str
-    """A description of what computes"""
+    """What computes, in words"""
 
     def generator(self, composed: ComposedConfig[GenerateConfig]) -> Loaded:
         """A generator by other options of search and output; what `search` does not say is as in the run."""
@@ -78,7 +79,7 @@ class LoadedModels:
         return Loaded(generator, made_of(generator.config, self.models.made_of, chosen, self.device.type), description)
 
     def _search(self, chosen: Choice, config: GenerateConfig) -> tuple[Search, str]:
-        """The search, and a description of what computes."""
+        """The search, and what computes, in words."""
         if config.backend == "native":
             return self.plugins.registry.get("search", chosen.name).build(chosen), self.description
         constraint = build_constraint(config, self.models.first.task, self.plugins)

@@ -35,7 +35,7 @@ class Models(NamedTuple):
     made_of: dict[str, Any]
     """What identifies the weights"""
     description: str
-    """A description; empty for a single model"""
+    """What is combined, in words; empty for a single model"""
 
 
 def load_models(config: GenerateConfig, plugins: Plugins, device: torch.device) -> Models:

@@ -68,12 +68,12 @@ def score_ids(
 
 def _window(model: Seq2Seq, vocab: Vocab, pairs: Sequence[Encoded], device: torch.device, tokens: int) -> list[Scored]:
     found: dict[int, Scored] = {}
-    for places in batch_by_length(pairs, tokens):
-        batch = make_batch([pairs[i] for i in places], vocab).to(device)
+    for indices in batch_by_length(pairs, tokens):
+        batch = make_batch([pairs[i] for i in indices], vocab).to(device)
         with evaluating(model), torch.no_grad():
             everywhere = torch.ones_like(batch.tgt_out, dtype=torch.bool)  # pad may be a token of the target
             rows = target_log_probs(model, batch, counts=everywhere).tolist()
-        for i, row in zip(places, rows, strict=True):
+        for i, row in zip(indices, rows, strict=True):
             n = len(pairs[i].tgt)
             found[i] = Scored(list(pairs[i].tgt), row[: n + 1])
     return [found[i] for i in range(len(pairs))]

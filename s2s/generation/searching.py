@@ -13,7 +13,7 @@ import torch
 from s2s.backend.selection import DTYPES
 from s2s.config import GenerateConfig
 from s2s.decoding import Search, SearchResult
-from s2s.decoding.request import SearchRequest, SentenceQueue, SourceSentence
+from s2s.decoding.request import FixedQueue, SearchRequest, SentenceQueue, SourceSentence
 from s2s.generation.output_stages import OutputStage
 from s2s.model import Seq2Seq, evaluating
 from s2s.plugin import Plugins
@@ -50,8 +50,8 @@ class Searcher:
 
     def _results(self, sentences: Sequence[SourceSentence]) -> Iterator[Iterable[SearchResult]]:
         sources = {sentence.index: sentence.ids for sentence in sentences}
-        request = self.request(SentenceQueue(sentences, self.config.tokens * self._parts_of_a_word(sentences)))
-        results = self.finished(self.search(request), sources)
+        request = self.request(FixedQueue(sentences, self.config.tokens * self._parts_of_a_word(sentences)))
+        results = self.after_stages(self.search(request), sources)
         while True:
             with evaluating(self.model), self.precision():
                 some = next(results, None)
@@ -59,7 +59,7 @@ class Searcher:
                 return
             yield some
 
-    def finished(
+    def after_stages(
         self, results: Iterable[Iterable[SearchResult]], sources: Mapping[int, Sequence[int]]
     ) -> Iterator[Iterable[SearchResult]]:
         """What the stages make of the results of a search."""
@@ -68,7 +68,8 @@ class Searcher:
         return iter(results)
 
     def _parts_of_a_word(self, sentences: Sequence[SourceSentence]) -> int:
-        """Source tokens of a word, where a task says which of them begin words: a decoder has the words alone."""
+        """Source tokens per word where a task says which tokens begin words, since the decoder attends to words alone;
+        else 1."""
         begins = self.vocab.word_begins
         n_tokens = sum(len(sentence.ids) for sentence in sentences)
         n_words = sum(begins[i] for sentence in sentences for i in sentence.ids) if begins else n_tokens

@@ -18,7 +18,6 @@ __all__ = [
     "LabelSmoothed",
     "LabelSmoothedConfig",
     "Layout",
-    "LearnedPositions",
     "Linear",
     "Padded",
     "PaddedWithWeights",
@@ -62,7 +61,7 @@ if TYPE_CHECKING:
     from s2s.nn.kv_cache import CachedAttention, KVCacheState, empty_kv_cache
     from s2s.nn.linear import Linear, Projections
     from s2s.nn.loss import LabelSmoothed, target_log_probs
-    from s2s.nn.positions import LearnedPositions, Sinusoids
+    from s2s.nn.positions import Sinusoids
     from s2s.nn.varlen import VarlenLayout
     from s2s.nn.word_labels import WordLabels
     from s2s.nn.words import SourceWords

@@ -1,4 +1,4 @@
-"""Position encodings: section 3.5 and its alternatives.
+"""The position encoding of section 3.5.
 
 Positions are given as a tensor of integers, so that sentences may lie in memory in any way.
 Shapes: T positions, D = d_model.
@@ -6,16 +6,13 @@ Shapes: T positions, D = d_model.
 
 from __future__ import annotations
 
-__all__ = ["LearnedPositions", "Sinusoids"]
+__all__ = ["Sinusoids"]
 
 import math
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
-
-from s2s.errors import DataError
 
 LONGEST_WAVE = 10_000.0
 
@@ -53,28 +50,3 @@ class Sinusoids(nn.Module):
 
     def check(self, length: int) -> None:
         """Any length will do."""
-
-
-class LearnedPositions(nn.Module):
-    """A vector for each position up to a largest one (row E of Table 3), times sqrt(D) as embeddings are."""
-
-    def __init__(self, n_positions: int, d_model: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(n_positions, d_model))
-
-    def forward(self, position: Tensor, dtype: torch.dtype) -> Tensor:
-        """[...] -> [..., D]"""
-        return (F.embedding(position, self.weight) * math.sqrt(self.weight.size(1))).to(dtype)
-
-    def first(self, n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-        """[n, D], of positions 0 to n - 1"""
-        return self(torch.arange(n, device=device), dtype)
-
-    def check(self, length: int) -> None:
-        """An error if a sentence of `length` tokens does not fit."""
-        if length > self.weight.size(0):
-            raise DataError(
-                f"a sentence has {length} tokens, but this model knows {self.weight.size(0)} positions "
-                f"(arch.max_positions); split it, or train with arch.max_positions={length} or more, or with "
-                "arch.positions=sinusoid, which has no limit"
-            )

@@ -17,7 +17,7 @@ from table_model import JoiningTable, Table
 from s2s.decoding import BeamConfig, beam_search
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.constraints import ConstraintSet, grow
-from s2s.decoding.request import SentenceQueue, SourceSentence
+from s2s.decoding.request import FixedQueue, SourceSentence
 from s2s.task import Vocab
 from s2s_constraints.lexical import GrowingLexical, LexicalConstraint, LexicalSizes, widen_state
 from s2s_constraints.tokens import NoRepeatNgram
@@ -67,7 +67,7 @@ def search(
     sources = [SourceSentence(i, [4 + i % 5, 5, 6 + i % 3, EOS], wish) for i, wish in enumerate(wishes)]
     config = BeamConfig(beam=beam, max_len_a=0.0, max_len_b=LIMIT, alpha=0.0)
     model = table(VOCAB.tgt, seed=2, spread=1.0)
-    return find_queued(BeamSearch(config), model, SentenceQueue(sources, tokens), VOCAB, nbest=nbest)
+    return find_queued(BeamSearch(config), model, FixedQueue(sources, tokens), VOCAB, nbest=nbest)
 
 
 def test_exactly_the_outputs_that_are_as_asked_are_found() -> None:
@@ -134,7 +134,7 @@ def test_in_a_vocabulary_far_wider_than_the_beam_required_tokens_are_found_as_if
     search = BeamSearch(BeamConfig(beam=4, max_len_a=0.0, max_len_b=8, alpha=0.0))
 
     def outputs() -> list[tuple[list[int], float]]:
-        queue = SentenceQueue(sources, 10_000)
+        queue = FixedQueue(sources, 10_000)
         found = find_queued(search, Table(vocab.tgt, seed=2, spread=2.0), queue, vocab, nbest=1)
         return [(h[0].tokens, h[0].score) for h in found]
 
@@ -152,8 +152,8 @@ def test_what_cannot_be_had_has_no_output() -> None:
     assert search([too_much, LexicalConstraint(prefix=(4,) * 5), NO_CONSTRAINT], beam=4, nbest=1)[:2] == [[], []]
 
 
-def queue_of(lexical: Sequence[LexicalConstraint]) -> SentenceQueue:
-    return SentenceQueue([SourceSentence(i, [5, 6 + i, EOS], one) for i, one in enumerate(lexical)], 100)
+def queue_of(lexical: Sequence[LexicalConstraint]) -> FixedQueue:
+    return FixedQueue([SourceSentence(i, [5, 6 + i, EOS], one) for i, one in enumerate(lexical)], 100)
 
 
 def test_samples_hold_lexical_constraints_too() -> None:

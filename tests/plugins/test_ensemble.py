@@ -19,7 +19,7 @@ from table_model import Table
 
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.request import SentenceQueue, SourceSentence
+from s2s.decoding.request import FixedQueue, SourceSentence
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
@@ -170,7 +170,7 @@ def test_an_output_does_not_depend_on_its_batch(kind: str, native: bool, monkeyp
     search = BeamSearch(BeamConfig(beam=4, max_len_b=10))
     together = [row[0].tokens for row in find(search, model, *batch_of(inputs), vocab)]
     assert together == [find(search, model, *batch_of([one]), vocab)[0][0].tokens for one in inputs]
-    queue = SentenceQueue((SourceSentence(i, [*one, EOS]) for i, one in enumerate(inputs)), n_tokens=30)
+    queue = FixedQueue((SourceSentence(i, [*one, EOS]) for i, one in enumerate(inputs)), n_tokens=30)
     streamed = [row[0].tokens for row in find_queued(search, model, queue, vocab)]
     assert streamed == together
 
@@ -197,7 +197,7 @@ def test_phrases_are_scored_by_the_sum_too() -> None:
     model, language_model = Table(VOCAB.tgt, seed=1), Table(VOCAB.tgt, seed=2)
     fused = ShallowFusion(model, language_model, 0.5, NO_SOURCE)
     search = BeamSearch(BeamConfig(beam=2, max_len_a=0.0, max_len_b=4))
-    queue = SentenceQueue([SourceSentence(0, [5, EOS], LexicalConstraint(phrases=[[6, 4]]))], n_tokens=10)
+    queue = FixedQueue([SourceSentence(0, [5, EOS], LexicalConstraint(phrases=[[6, 4]]))], n_tokens=10)
     (found,) = find_queued(search, fused, queue, VOCAB, nbest=2)
     of = sum_of(model, language_model, 0.5, [5])
     for h in found:

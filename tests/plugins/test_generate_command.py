@@ -24,11 +24,11 @@ from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.generation.build import Loaded, made_of
 from s2s.generation.generator import Generator
-from s2s.generation.input_lines import piped
 from s2s.io.atomic import sha256
 from s2s.model import Memory, Seq2Seq
 from s2s.task import Encoded, Example
 from s2s_generate.command import main
+from s2s_generate.input_lines import lines_of, piped
 from s2s_generate.pipeline import buffers
 from s2s_output_files.resumable_file import ENTRY
 
@@ -336,8 +336,6 @@ def test_a_pipe_is_answered_when_the_sender_pauses() -> None:
 
 @pytest.mark.parametrize("raw", [b"", b"\n", b"a", b"\xef\xbb\xbfa\n\n", b"a\r\n\rb\n" * 9, b"x" * 200_000 + b"\ny"])
 def test_a_pipe_holds_the_lines_that_a_file_holds(tmp_path: Path, raw: bytes) -> None:
-    from s2s.generation.input_lines import lines_of
-
     (tmp_path / "in").write_bytes(raw)
     with (tmp_path / "in").open("rb") as file:
         assert [x for x in piped(file.fileno()) if x is not None] == list(lines_of(str(tmp_path / "in")))

@@ -25,7 +25,7 @@ from slow_search import (
 )
 from table_model import Table
 
-from s2s.decoding.request import SentenceQueue, SourceSentence
+from s2s.decoding.request import FixedQueue, SourceSentence
 from s2s.errors import ConfigError
 from s2s.task import Vocab
 from s2s_constraints.lexical import LexicalConstraint
@@ -140,7 +140,7 @@ def test_an_output_does_not_depend_on_its_batch() -> None:
         together = [[h.tokens for h in row] for row in find(search, model, *batch_of(inputs), vocab, nbest=4)]
         alone = [[h.tokens for h in find(search, model, *batch_of([one]), vocab, nbest=4)[0]] for one in inputs]
         assert together == alone
-        queue = SentenceQueue((SourceSentence(i, [*one, EOS]) for i, one in enumerate(inputs)), n_tokens=30)
+        queue = FixedQueue((SourceSentence(i, [*one, EOS]) for i, one in enumerate(inputs)), n_tokens=30)
         streamed = [[h.tokens for h in row] for row in find_queued(search, model, queue, vocab, nbest=4)]
         assert streamed == together
 
@@ -151,7 +151,7 @@ def test_what_is_asked_of_an_output_holds_in_every_group() -> None:
     search = build_beam_search(
         DiverseBeamConfig(beam=6, num_beam_groups=2, diversity_penalty=1.0, max_len_a=0.0, max_len_b=7)
     )
-    queue = SentenceQueue((SourceSentence(i, [5, 6, EOS], wish) for i, wish in enumerate(wishes)), n_tokens=100)
+    queue = FixedQueue((SourceSentence(i, [5, 6, EOS], wish) for i, wish in enumerate(wishes)), n_tokens=100)
     rows = find_queued(search, Table(VOCAB.tgt), queue, VOCAB, nbest=6)
     found = [[h.tokens for h in hypotheses] for hypotheses in rows]
     assert all(found)

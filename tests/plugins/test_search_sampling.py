@@ -22,7 +22,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from s2s.decoding import GreedyConfig
 from s2s.decoding.beam_search import greedy
-from s2s.decoding.request import SentenceQueue, SourceSentence
+from s2s.decoding.request import FixedQueue, SourceSentence
 from s2s.errors import ConfigError
 from s2s.model import State
 from s2s.task import Vocab
@@ -111,7 +111,7 @@ def test_samples_are_the_same_when_sentences_are_let_in_as_others_leave(n_tokens
     sampler = Sampling(SampleConfig(max_len_b=6))
     for model in (table(), Recurrent(9)):
         vocab = Vocab(src=9, tgt=9 if isinstance(model, Recurrent) else 7)
-        queue = SentenceQueue((SourceSentence(i, [*source, EOS]) for i, source in enumerate(sources)), n_tokens)
+        queue = FixedQueue((SourceSentence(i, [*source, EOS]) for i, source in enumerate(sources)), n_tokens)
         found = find_queued(sampler, model, queue, vocab, nbest=3)
         for i, source in enumerate(sources):
             (alone,) = find(sampler, model, *batch_of([source]), vocab, nbest=3)
@@ -132,7 +132,7 @@ def test_a_sentence_that_is_done_makes_room(monkeypatch: pytest.MonkeyPatch) -> 
     def steps(groups: list[list[list[int]]]) -> int:
         n_steps.clear()
         for group in groups:
-            queue = SentenceQueue((SourceSentence(i, [*source, EOS]) for i, source in enumerate(group)), n_tokens=6)
+            queue = FixedQueue((SourceSentence(i, [*source, EOS]) for i, source in enumerate(group)), n_tokens=6)
             assert len(find_queued(Sampling(config), model, queue, vocab)) == len(group)
         return len(n_steps)
 

@@ -18,7 +18,7 @@ from table_model import Table
 
 from s2s.decoding import BeamConfig, Hypothesis, SearchResult
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.request import SearchRequest, SentenceQueue, SourceSentence
+from s2s.decoding.request import FixedQueue, SearchRequest, SourceSentence
 from s2s.task import Vocab
 from s2s_constraints.lexical import LexicalConstraint
 from s2s_search import DiverseBeamConfig, SampleConfig
@@ -92,7 +92,7 @@ def test_sentences_that_come_at_random_moments_get_what_a_batch_gets(kind: str, 
     lines = [[*draw.choices(range(4, 9), k=draw.randint(1, 9)), EOS] for _ in range(24)]
     wanted = [draw.choice(LEXICAL) for _ in lines]
     sentences = [SourceSentence(i, line, one) for i, (line, one) in enumerate(zip(lines, wanted, strict=True))]
-    expected = map(simple, find_queued(search, model, SentenceQueue(sentences, 1000), VOCAB, nbest=4))
+    expected = map(simple, find_queued(search, model, FixedQueue(sentences, 1000), VOCAB, nbest=4))
     server, futures = Server(search, model, nbest=4), dict[int, Future[list[Hypothesis]]]()
 
     def feed(share: list[SourceSentence]) -> None:
@@ -254,7 +254,7 @@ def test_a_cancelled_sentence_leaves_the_queue_or_the_batch() -> None:
 def test_cancelling_at_random_moments_changes_no_other_result(kind: str) -> None:
     model, search, draw = Recurrent(9), SEARCHES[kind], random.Random(kind)
     lines = [[*draw.choices(range(4, 9), k=draw.randint(1, 9)), EOS] for _ in range(30)]
-    queue = SentenceQueue([SourceSentence(i, line) for i, line in enumerate(lines)], 1000)
+    queue = FixedQueue([SourceSentence(i, line) for i, line in enumerate(lines)], 1000)
     expected = map(simple, find_queued(search, model, queue, VOCAB, nbest=2))
     server = Server(search, model, nbest=2)
     futures = [server.queue.put(line) for line in lines]
@@ -292,7 +292,7 @@ def test_coroutines_wait_for_results() -> None:
     lines = [[4 + i % 5, 5, EOS] for i in range(10)]
     found = asyncio.run(all_of(lines))
     server.close()
-    queue = SentenceQueue([SourceSentence(i, line) for i, line in enumerate(lines)], 1000)
+    queue = FixedQueue([SourceSentence(i, line) for i, line in enumerate(lines)], 1000)
     expected = find_queued(SEARCHES["beam"], Recurrent(9), queue, VOCAB)
     assert [[h.tokens for h in row] for row in found] == [[h.tokens for h in row] for row in expected]
 

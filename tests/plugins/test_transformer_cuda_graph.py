@@ -13,7 +13,7 @@ from search_calls import find_queued
 from s2s.backend.cuda_graph import bucket_size, capture
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.request import SentenceQueue, SourceSentence
+from s2s.decoding.request import FixedQueue, SourceSentence
 from s2s.generation.acceleration import capture_steps
 from s2s.model import Memory, State
 from s2s.task import Vocab
@@ -58,7 +58,7 @@ def outputs(model: Transformer, beam: int, tokens: int, n: int, device: str) -> 
     lines = [[draw.randrange(4, 60) for _ in range(draw.choice([1, 2, 9, 17, 40]))] for _ in range(n)]
     sources = sorted((SourceSentence(i, [*line, VOCAB.eos]) for i, line in enumerate(lines)), key=lambda s: -len(s.ids))
     search = BeamSearch(BeamConfig(beam=beam, max_len_a=1.0, max_len_b=8))
-    return find_queued(search, model, SentenceQueue(sources, tokens), VOCAB, device, nbest=beam)
+    return find_queued(search, model, FixedQueue(sources, tokens), VOCAB, device, nbest=beam)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from torch import Tensor
 from written_trees import EOS, MARKS, small
 
 from s2s.decoding import BeamConfig, BeamSearch, ConstraintSet, StackAutomaton
-from s2s.decoding.request import SentenceQueue, SourceSentence
+from s2s.decoding.request import FixedQueue, SourceSentence
 from s2s_constraints.tokens import BadWords, MinLength
 from s2s_cpu.library import native_library
 from s2s_cpu.prepacked import has_linear
@@ -39,7 +39,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[StepsCall]:
 
 def outputs(search: BeamSearch, one: Transformer, rows: list[list[int]], vocab: Vocab, constraint: Constraint) -> Any:
     """Of sentences that join and leave a batch which has room for a third of them."""
-    queue = SentenceQueue((SourceSentence(i, row) for i, row in enumerate(rows)), sum(map(len, rows)) // 3)
+    queue = FixedQueue((SourceSentence(i, row) for i, row in enumerate(rows)), sum(map(len, rows)) // 3)
     return find_queued(search, one, queue, vocab, constraint=constraint, nbest=search.config.beam)
 
 
@@ -83,6 +83,18 @@ def test_any_automaton_has_the_outputs_of_its_meaning(
         n_outputs += sum(map(len, together))
     assert n_outputs
     assert max(call.n_steps for call in taken) > 1
+
+
+def test_states_that_a_constraint_has_returned_stay_as_they_are(
+    taken: list[StepsCall], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    constraint, one = automaton(1, 6, 3), model(d_model=16)
+    first = constraint.start(torch.zeros(1, 2), torch.zeros(1, 2, dtype=torch.bool), torch.tensor([9]))
+    monkeypatch.setattr(constraint, "start", lambda *_: first)
+    expected = first.clone()
+    outputs(BeamSearch(BeamConfig(beam=1)), one, [[4, VOCAB.eos]], VOCAB, constraint)
+    assert taken
+    assert first.equal(expected)
 
 
 def sentences_of_words(vocab: Vocab) -> list[list[int]]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from open_queue import OpenQueue
 from packed_models import VARIANTS, model, needs_bytes, recorded_steps, source_rows, sources
 from search_calls import StepByStep, find_queued
 from torch import Tensor
@@ -13,7 +14,7 @@ from torch import Tensor
 from s2s.backend import prepack
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.request import SentenceQueue, SourceSentence
+from s2s.decoding.request import FixedQueue, SourceSentence
 from s2s.task import Vocab
 from s2s_cpu.library import native_library
 from s2s_cpu.prepacked import has_linear
@@ -91,7 +92,7 @@ def test_outputs_and_scores_are_the_same_bits_in_any_order_and_batch(quantizatio
     rows = source_rows(9)
 
     def outputs(order: list[int], room: int) -> list[list[tuple[float, list[int]]]]:
-        queue = SentenceQueue((SourceSentence(i, rows[i]) for i in order), room)
+        queue = FixedQueue((SourceSentence(i, rows[i]) for i in order), room)
         found = find_queued(search, one, queue, VOCAB, nbest=beam)
         return [[(h.score, h.tokens) for h in hypotheses] for hypotheses in found]
 
@@ -100,11 +101,7 @@ def test_outputs_and_scores_are_the_same_bits_in_any_order_and_batch(quantizatio
     assert len({len(tokens) for hypotheses in together for _, tokens in hypotheses}) > 1
 
 
-class ChangingQueue(SentenceQueue):
-    """A queue that the search does not know."""
-
-
-class QueueOfTurns(SentenceQueue):
+class QueueOfTurns(OpenQueue):
     """A queue whose sentences may come after every third step."""
 
     steps_at_once = 3
@@ -122,14 +119,14 @@ def test_steps_as_one_call_have_the_bits_of_single_steps(
     taken = recorded_steps(monkeypatch)
 
     def outputs(search: BeamSearch) -> list[list[Any]]:
-        queue = SentenceQueue((SourceSentence(i, row) for i, row in enumerate(rows)), 30)
+        queue = FixedQueue((SourceSentence(i, row) for i, row in enumerate(rows)), 30)
         return find_queued(search, one, queue, VOCAB, nbest=nbest)
 
     together = outputs(BeamSearch(config))
     assert max(call.n_steps for call in taken) > 1
     assert together == outputs(StepByStep(config))
     taken.clear()
-    queue = ChangingQueue((SourceSentence(i, row) for i, row in enumerate(rows)), 30)
+    queue = OpenQueue((SourceSentence(i, row) for i, row in enumerate(rows)), 30)
     assert find_queued(BeamSearch(config), one, queue, VOCAB, nbest=nbest) == together
     assert {call.n_steps for call in taken} == {1}, "sentences may come or be cancelled after every step"
     taken.clear()
@@ -157,7 +154,7 @@ def test_a_hypothesis_is_continued_as_far_as_its_sentence_wants_it(
     config, rows = BeamConfig(beam=beam, max_len_a=0.0, max_len_b=12), source_rows(5)
 
     def outputs(search: BeamSearch) -> list[list[Any]]:
-        queue = SentenceQueue((SourceSentence(i, row) for i, row in enumerate(rows)), 1000)
+        queue = FixedQueue((SourceSentence(i, row) for i, row in enumerate(rows)), 1000)
         return find_queued(search, one, queue, vocab, nbest=beam)
 
     taken = recorded_steps(monkeypatch)
@@ -172,7 +169,7 @@ def test_steps_go_on_without_sentences_that_are_done_until_others_may_join(monke
     config = BeamConfig(beam=3, stop="exact", alpha=9.0, max_len_a=1.0, max_len_b=1)
 
     def outputs(search: BeamSearch, room: int) -> list[list[Any]]:
-        queue = SentenceQueue((SourceSentence(i, row) for i, row in enumerate(rows)), room)
+        queue = FixedQueue((SourceSentence(i, row) for i, row in enumerate(rows)), room)
         return find_queued(search, one, queue, VOCAB, nbest=3)
 
     expected = outputs(StepByStep(config), 1000)

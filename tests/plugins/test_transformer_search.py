@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.request import SentenceQueue, SourceSentence
+from s2s.decoding.request import FixedQueue, SourceSentence
 from s2s.model import Memory, Seq2Seq, State
 from s2s.task import Vocab
 from s2s_transformer import TransformerConfig
@@ -90,7 +90,7 @@ def test_real_sentences_come_out_as_from_the_search_without_any_cache(beam: int)
     text = SENTENCES.read_text(encoding="utf-8").splitlines()[:120]
     inputs = [[4 + sum(word.encode()) % 56 for word in line.split()] for line in text]
     search, cached, uncached = BeamSearch(BeamConfig(beam=beam, max_len_b=3)), small(), small(Uncached)
-    queue = SentenceQueue((SourceSentence(i, [*ids, VOCAB.eos]) for i, ids in enumerate(inputs)), 100)
+    queue = FixedQueue((SourceSentence(i, [*ids, VOCAB.eos]) for i, ids in enumerate(inputs)), 100)
     found = find_queued(search, cached, queue, VOCAB)
     for place, ids in enumerate(inputs):
         src = torch.tensor([[*ids, VOCAB.eos]])
@@ -127,7 +127,7 @@ def test_a_translation_does_not_depend_on_who_came_before(
     model.encode = lambda src, pad: batches.append(len(src)) or encode(src, pad)  # type: ignore[method-assign,func-returns-value]
 
     def streamed(order: Sequence[int], n_tokens: int) -> list[list[list[int]]]:
-        queue = SentenceQueue([SourceSentence(i, [*inputs[i], VOCAB.eos]) for i in order], n_tokens)
+        queue = FixedQueue([SourceSentence(i, [*inputs[i], VOCAB.eos]) for i in order], n_tokens)
         found = find_queued(search, model, queue, VOCAB, constraint=constraint, nbest=beam)
         return [[h.tokens for h in hypotheses] for hypotheses in found]
 

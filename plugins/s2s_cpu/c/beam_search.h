@@ -56,6 +56,10 @@ typedef struct { /* what steps change lies in the arrays that are not const */
     Automaton *automaton;   /* null: there is none */
 } Search;
 
+int64_t s2s_extend_paths(int64_t *path, const int64_t *length, const int64_t *n_nodes, int64_t B, int64_t K, int64_t L);
+int64_t s2s_reorder_paths(const int64_t *path, const int64_t *parents, int64_t B, int64_t K, int64_t n, int64_t L,
+                          int64_t *out);
+
 void s2s_allowed_lists(const Automaton *a, int64_t R, int64_t *list);
 void s2s_advance_states(Automaton *a, int64_t B, int64_t K, int64_t beam, const int64_t *parent, const int64_t *token,
                         int64_t **spare);

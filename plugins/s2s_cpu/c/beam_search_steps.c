@@ -20,23 +20,6 @@ static __attribute__((noinline)) void add_positions(const Model *m, const Search
     }
 }
 
-/* A new node at the end of each path. */
-static void extend(const Search *s, const Step *step) {
-    for (int64_t b = 0; b < step->B; b++) {
-        for (int64_t k = 0; k < step->K; k++)
-            s->path[(b * step->K + k) * step->L + s->n_cached[b]] = s->n_nodes[b] + k;
-        s->n_cached[b]++, s->n_nodes[b] += step->K;
-    }
-}
-
-/* Path k of each sentence, of `beam`, becomes that of its parent. */
-static void reorder(Search *s, const Step *step, const int64_t *parent, int64_t **spare) {
-    int64_t L = step->L, *from = s->path, *to = *spare;
-    for (int64_t r = 0; r < step->B * s->beam; r++)
-        memcpy(to + r * L, from + (r / s->beam * step->K + parent[r]) * L, L * sizeof(int64_t));
-    s->path = to, *spare = from;
-}
-
 typedef struct { /* n candidates of a sentence, m continuations of a hypothesis */
     int64_t n, m;
     float *x, *logits, *sums, *log_probs;
@@ -105,7 +88,8 @@ static int64_t best_tokens(const Model *m, const Search *s, int64_t R, int64_t K
 static int64_t expand(const Model *m, Search *s, Step *step, Scratch *w) {
     int64_t B = step->B, K = step->K, R = B * K;
     w->n = s->n < K * w->m ? s->n : K * w->m;
-    extend(s, step);
+    s2s_extend_paths(s->path, s->n_cached, s->n_nodes, B, K, step->L);
+    for (int64_t b = 0; b < B; b++) s->n_cached[b]++, s->n_nodes[b] += K;
     step->path = s->path;
     embed(m, s->token, R, step->D, w->x);
     if (m->positions) add_positions(m, s, step, w->x);
@@ -137,8 +121,9 @@ static int64_t advance(Search *s, Step *step, Scratch *w) {
     memcpy(s->parent, w->live.parent, R * sizeof(int64_t));
     if (s->automaton)
         s2s_advance_states(s->automaton, B, step->K, s->beam, w->live.parent, w->live.token, &w->spare_states);
-    reorder(s, step, w->live.parent, &w->spare);
-    step->K = s->beam;
+    s2s_reorder_paths(s->path, w->live.parent, B, step->K, s->beam, step->L, w->spare);
+    int64_t *before = s->path;
+    s->path = w->spare, w->spare = before, step->K = s->beam;
     return OK;
 }
 

@@ -1,6 +1,6 @@
 /* Paths of hypotheses in trees of tokens. B sentences, K hypotheses of each, L room for tokens. */
 
-#include "decoder.h"
+#include "beam_search.h"
 
 /* Write a new node, from n_nodes[b] on, to the end of each path [B, K, L]. */
 int64_t s2s_extend_paths(int64_t *path, const int64_t *length, const int64_t *n_nodes, int64_t B, int64_t K,

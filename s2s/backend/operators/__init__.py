@@ -18,7 +18,6 @@ __all__ = [
     "merge_candidates",
     "merge_finished",
     "padded_attention",
-    "references_only",
     "reorder_paths",
     "search_finished",
     "top_k",
@@ -39,7 +38,7 @@ from s2s.backend.operators.beam_search import (
     unfinished_candidates,
 )
 from s2s.backend.operators.label_smoothing import LossAndGradient, label_smoothing_
-from s2s.backend.operators.operator import Operator, description, references_only
+from s2s.backend.operators.operator import Operator, description
 from s2s.backend.operators.paths import extend_paths, reorder_paths
 from s2s.backend.operators.rows import add_norm
 from s2s.backend.operators.topk import top_k, top_k_log_probs

@@ -6,10 +6,9 @@ model makes ten calls of about 10 µs each.
 
 from __future__ import annotations
 
-__all__ = ["Operator", "description", "references_only"]
+__all__ = ["Operator", "description"]
 
 import os
-from contextlib import contextmanager
 from functools import update_wrapper
 from typing import TYPE_CHECKING, ClassVar, Generic, ParamSpec, TypeVar
 
@@ -19,7 +18,7 @@ from s2s.backend import providers
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,7 +28,7 @@ class Operator(Generic[P, R]):
     """A decorator; called like the function in torch that it decorates, the reference of all implementations."""
 
     use_implementations: ClassVar[bool] = True
-    """Of all operators; see `references_only`"""
+    """False: all operators call their references, for tests and measurements"""
 
     def __init__(self, reference: Callable[P, R]) -> None:
         self.reference = reference
@@ -66,13 +65,3 @@ def description() -> str:
     if not said and wanted in ("native", "compile"):
         raise ConfigError(f"S2S_KERNELS={wanted}: no plugin has such kernels; S2S_BLOCK_PLUGINS may name it")
     return ", ".join(said) or "torch kernels (no plugin has others)"
-
-
-@contextmanager
-def references_only() -> Iterator[None]:
-    """Inside the block, operators call their references in torch: for tests and measurements."""
-    before, Operator.use_implementations = Operator.use_implementations, False
-    try:
-        yield
-    finally:
-        Operator.use_implementations = before

@@ -30,7 +30,7 @@ from torch import Tensor
 from s2s.backend import top_k
 from s2s.decoding import BeamConfig, GreedyConfig
 from s2s.decoding.beam_search import BeamSearch, greedy
-from s2s.decoding.request import SentenceQueue, SourceSentence
+from s2s.decoding.request import FixedQueue, SourceSentence
 from s2s.errors import ConfigError
 from s2s.model import Memory, Seq2Seq, State
 from s2s.task import Vocab
@@ -319,7 +319,7 @@ def test_a_sentence_that_comes_late_has_its_one_hypothesis_widened_to_a_beam_lar
     sources = [SourceSentence(i, [4 + (i + j) % 5 for j in range(1 + 5 * i % 7)]) for i in range(12)]
 
     def outputs(n_tokens: int) -> list[list[tuple[list[int], float]]]:
-        found = find_queued(search, Table(vocab.tgt, seed=4), SentenceQueue(sources, n_tokens), vocab, nbest=20)
+        found = find_queued(search, Table(vocab.tgt, seed=4), FixedQueue(sources, n_tokens), vocab, nbest=20)
         return [[(h.tokens, h.score) for h in hypotheses] for hypotheses in found]
 
     together = outputs(1000)

@@ -10,7 +10,7 @@ from table_model import JoiningTable
 
 from s2s.decoding import BeamConfig, log_probs
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.request import SearchRequest, SentenceQueue, SourceSentence
+from s2s.decoding.request import FixedQueue, SearchRequest, SourceSentence
 from s2s.task import Vocab
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Counter:
 @pytest.mark.parametrize("first", ["many", "one"])
 def test_a_sentence_before_its_first_step_has_dead_hypotheses_beside_others(first: str, constrained: bool) -> None:
     model = JoiningTable(9)
-    queue, constraint = SentenceQueue([], 1), Counter() if constrained else None
+    queue, constraint = FixedQueue([], 1), Counter() if constrained else None
     search = BeamSearch(BeamConfig(beam=3, max_len_a=0.0, max_len_b=6))
     search.begin(SearchRequest(model=model, vocab=VOCAB, queue=queue, device=CPU, constraint=constraint))
     many = search.step(search.start([SourceSentence(i, [4 + i, 5, 3]) for i in range(2)]))
@@ -83,7 +83,7 @@ def test_sentences_come_in_batches_with_the_constraint_on_exactly_these() -> Non
     wish, constraint = Wish(), Counter()
     ids = [[7, 8, 3], [5, 3], [4, 4, 4, 3]]
     sentences = [SourceSentence(i, of, wish if i == 2 else None) for i, of in enumerate(ids)]  # type: ignore[arg-type]
-    queue = SentenceQueue(sentences, 5)
+    queue = FixedQueue(sentences, 5)
     request = SearchRequest(model=JoiningTable(9), vocab=VOCAB, queue=queue, device=CPU, constraint=constraint)
     first, second = request.batches()
     assert [sentence.index for sentence in first.sentences] == [0, 1]

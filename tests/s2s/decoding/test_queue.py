@@ -6,13 +6,14 @@ import sys
 
 import pytest
 import torch
+from open_queue import OpenQueue
 
 from s2s.decoding.history import ROOT, History
-from s2s.decoding.request import SentenceQueue, SourceSentence
+from s2s.decoding.request import FixedQueue, SourceSentence
 
 
-def queue(*lengths: int, n_tokens: int) -> SentenceQueue:
-    return SentenceQueue((SourceSentence(i, [4] * n) for i, n in enumerate(lengths)), n_tokens)
+def queue(*lengths: int, n_tokens: int) -> FixedQueue:
+    return FixedQueue((SourceSentence(i, [4] * n) for i, n in enumerate(lengths)), n_tokens)
 
 
 def places(sources: list[SourceSentence]) -> list[int]:
@@ -81,7 +82,7 @@ def test_steps_end_where_the_queue_admits_sentences_again_and_not_once_it_has_en
     assert waiting.admits_at == 0
 
 
-class Patient(SentenceQueue):
+class Patient(OpenQueue):
     """Notes whether it may wait for a sentence to come."""
 
     def __init__(self, *lengths: int, n_tokens: int) -> None:
@@ -102,8 +103,12 @@ def test_only_an_empty_batch_waits_for_a_sentence() -> None:
     assert waiting.waits == [True, False, False]
 
 
-def test_a_queue_of_another_class_is_asked_after_every_step() -> None:
+def test_a_queue_whose_sentences_may_come_and_go_is_asked_after_every_step() -> None:
+    assert OpenQueue([], 1).steps_at_once == 1
+    assert OpenQueue([], 1).admits_at == sys.maxsize
+    assert OpenQueue([], 1).take_cancelled() == ()
+
+
+def test_a_queue_of_sentences_that_are_all_known_lets_steps_go_on() -> None:
     assert queue(1, n_tokens=1).steps_at_once == sys.maxsize
-    assert Patient(1, n_tokens=1).steps_at_once == 1
-    assert Patient(1, n_tokens=1).admits_at == sys.maxsize
     assert queue(1, n_tokens=1).take_cancelled() == ()

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from open_queue import OpenQueue
 from search_calls import find_queued
 from table_model import JoiningTable, Table
 
 from s2s.decoding import BeamConfig, beam_search
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.request import SentenceQueue, SourceSentence
+from s2s.decoding.request import FixedQueue, SourceSentence
 from s2s.decoding.streaming import pad_sources, remaining_rows
 from s2s.task import Vocab
 
@@ -44,7 +45,7 @@ class Recording(BeamSearch):
 def test_newcomers_take_one_step_and_a_batch_as_many_as_the_queue_allows() -> None:
     """So nobody who is under way waits for more than the first step of the others."""
     search = Recording(CONFIG)
-    found = find_queued(search, JoiningTable(9), SentenceQueue(SENTENCES, 6), VOCAB)
+    found = find_queued(search, JoiningTable(9), FixedQueue(SENTENCES, 6), VOCAB)
     assert [len(hypotheses) for hypotheses in found] == [1] * 4
     started = [(sentences, most) for sentences, is_new, most in search.calls if is_new]
     assert started == [([0, 1], sys.maxsize), ([2], 1), ([3], 1)]
@@ -68,8 +69,8 @@ class AsWideAsTheSource:
 def test_sentences_whose_constraint_is_of_another_width_form_the_next_batch() -> None:
     sentences = [SourceSentence(i, [*[4 + i] * (n - 1), 3]) for i, n in enumerate((3, 3, 5, 3, 3))]
     search = Recording(CONFIG)
-    found = find_queued(search, JoiningTable(9), SentenceQueue(sentences, 8), VOCAB, constraint=AsWideAsTheSource())
-    assert found == find_queued(BeamSearch(CONFIG), JoiningTable(9), SentenceQueue(sentences, 1), VOCAB)
+    found = find_queued(search, JoiningTable(9), FixedQueue(sentences, 8), VOCAB, constraint=AsWideAsTheSource())
+    assert found == find_queued(BeamSearch(CONFIG), JoiningTable(9), FixedQueue(sentences, 1), VOCAB)
     for batch, _, _ in search.calls:
         assert len({len(sentences[i].ids) for i in batch}) == 1
     started = [batch for batch, is_new, _ in search.calls if is_new]
@@ -81,12 +82,12 @@ def test_sentences_whose_constraint_is_of_another_width_form_the_next_batch() ->
 @pytest.mark.parametrize("model", [Table, JoiningTable], ids=["alone", "joining"])
 def test_outputs_do_not_depend_on_who_is_in_the_batch(model: type[Table]) -> None:
     def outputs(n_tokens: int) -> list[list[Any]]:
-        return find_queued(BeamSearch(CONFIG), model(9), SentenceQueue(SENTENCES, n_tokens), VOCAB, nbest=2)
+        return find_queued(BeamSearch(CONFIG), model(9), FixedQueue(SENTENCES, n_tokens), VOCAB, nbest=2)
 
     assert outputs(1) == outputs(6) == outputs(9) == outputs(100)
 
 
-class Cancelling(SentenceQueue):
+class Cancelling(OpenQueue):
     """Cancels one sentence after so many steps."""
 
     def __init__(self, n_tokens: int, after: int, index: int) -> None:
@@ -103,7 +104,7 @@ class Cancelling(SentenceQueue):
 def test_a_cancelled_sentence_has_no_result_and_the_others_have_theirs(after: int, n_tokens: int) -> None:
     search = Recording(CONFIG)
     found = find_queued(search, JoiningTable(9), Cancelling(n_tokens, after, index=0), VOCAB)
-    whole = find_queued(BeamSearch(CONFIG), JoiningTable(9), SentenceQueue(SENTENCES, 100), VOCAB)
+    whole = find_queued(BeamSearch(CONFIG), JoiningTable(9), FixedQueue(SENTENCES, 100), VOCAB)
     assert found == whole[1:]
     assert {most for _, _, most in search.calls} == {1}, "any step may be the last of one of them"
     assert sum(0 in sentences for sentences, _, _ in search.calls) == after
@@ -136,13 +137,13 @@ def test_a_later_sentence_may_be_longer_than_all_before(n_source: int) -> None:
     config = BeamConfig(beam=2, alpha=1.0, max_len_a=2.0, max_len_b=0)
     model, later = JoiningTable(9), SourceSentence(1, [4 + i % 5 for i in range(n_source)] + [3])
     model.logits.data[:, 3] = -30.0  # every output is as long as it may be
-    queue = SentenceQueue([SourceSentence(0, [7, 8, 3]), later], 1)
-    alone = find_queued(BeamSearch(config), model, SentenceQueue([later], 1), VOCAB)
+    queue = FixedQueue([SourceSentence(0, [7, 8, 3]), later], 1)
+    alone = find_queued(BeamSearch(config), model, FixedQueue([later], 1), VOCAB)
     assert find_queued(BeamSearch(config), model, queue, VOCAB)[1] == alone[0]
     assert len(alone[0][0].tokens) == 2 * n_source
 
 
-class CancelsTheThird(SentenceQueue):
+class CancelsTheThird(OpenQueue):
     """As soon as it has been admitted."""
 
     cancelled: Collection[int] = ()
@@ -166,7 +167,7 @@ def test_a_sentence_may_be_cancelled_while_it_waits_for_the_next_batch(longest: 
     found = find_queued(
         BeamSearch(CONFIG), JoiningTable(9), CancelsTheThird(sentences, 13), VOCAB, constraint=AsWideAsTheSource()
     )
-    whole = find_queued(BeamSearch(CONFIG), JoiningTable(9), SentenceQueue(sentences, 1), VOCAB)
+    whole = find_queued(BeamSearch(CONFIG), JoiningTable(9), FixedQueue(sentences, 1), VOCAB)
     assert found == [*whole[:2], whole[3]]
 
 
@@ -179,7 +180,7 @@ def test_tokens_are_kept_no_longer_than_a_sentence_needs_them() -> None:
             return super().step(batch)
 
     sentences = [SourceSentence(i, [4 + i % 5, 5, 3]) for i in range(40)]
-    find_queued(Counting(CONFIG), JoiningTable(9), SentenceQueue(sentences, 6), VOCAB)
+    find_queued(Counting(CONFIG), JoiningTable(9), FixedQueue(sentences, 6), VOCAB)
     assert len(n_kept) > 60
     assert max(n_kept) <= 16, "each of two at once has seven steps at most, and newcomers one of their own"
 
@@ -241,10 +242,10 @@ class Growing:
 def test_states_are_widened_for_sentences_that_join_with_constraints_of_their_own(order: tuple[int, ...]) -> None:
     own = [None, None, Without(5, 1), Without(6, 3)]
     sentences = [SourceSentence(i, [4 + i, 5, 3], own[kind]) for i, kind in enumerate((*order, *order[::-1]))]  # type: ignore[arg-type]
-    alone = find_queued(BeamSearch(CONFIG), JoiningTable(9), SentenceQueue(sentences, 1), VOCAB, nbest=2)
+    alone = find_queued(BeamSearch(CONFIG), JoiningTable(9), FixedQueue(sentences, 1), VOCAB, nbest=2)
     for n_tokens in (6, 9):
         search = Recording(CONFIG)
-        assert find_queued(search, JoiningTable(9), SentenceQueue(sentences, n_tokens), VOCAB, nbest=2) == alone
+        assert find_queued(search, JoiningTable(9), FixedQueue(sentences, n_tokens), VOCAB, nbest=2) == alone
         assert any(len(batch) > 1 and not is_new for batch, is_new, _ in search.calls)
     for sentence, hypotheses in zip(sentences, alone, strict=True):
         wanted: Any = sentence.constraint
@@ -278,11 +279,9 @@ def test_a_constraint_that_shares_the_beam_is_asked_for_candidates_and_for_survi
     """Twice as many candidates as the beam has places, then as many as live on."""
     sharing = Sharing(1)
     wish: Any = Without(5, 1)
-    plain = find_queued(BeamSearch(CONFIG), JoiningTable(9), SentenceQueue([SourceSentence(0, [4, 3], wish)], 9), VOCAB)
+    plain = find_queued(BeamSearch(CONFIG), JoiningTable(9), FixedQueue([SourceSentence(0, [4, 3], wish)], 9), VOCAB)
     wish.beside = lambda constraint, vocab: sharing
-    shared = find_queued(
-        BeamSearch(CONFIG), JoiningTable(9), SentenceQueue([SourceSentence(0, [4, 3], wish)], 9), VOCAB
-    )
+    shared = find_queued(BeamSearch(CONFIG), JoiningTable(9), FixedQueue([SourceSentence(0, [4, 3], wish)], 9), VOCAB)
     assert shared == plain
     assert len(sharing.asked) >= 6
     assert sharing.asked == ["required", 4, 2] * (len(sharing.asked) // 3)
@@ -292,11 +291,10 @@ def test_only_beam_search_itself_takes_several_steps_as_one_call(monkeypatch: py
     asked: list[int] = []
     monkeypatch.setattr(beam_search, "fused_steps", lambda search, batch, most: asked.append(most))
     found = [
-        find_queued(kind(CONFIG), JoiningTable(9), SentenceQueue(SENTENCES, 6), VOCAB)
-        for kind in (Recording, BeamSearch)
+        find_queued(kind(CONFIG), JoiningTable(9), FixedQueue(SENTENCES, 6), VOCAB) for kind in (Recording, BeamSearch)
     ]
     assert found[0] == found[1]
     assert set(asked) == {1, sys.maxsize}
     asked.clear()
-    find_queued(Recording(CONFIG), JoiningTable(9), SentenceQueue(SENTENCES, 6), VOCAB)
+    find_queued(Recording(CONFIG), JoiningTable(9), FixedQueue(SENTENCES, 6), VOCAB)
     assert asked == []

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from s2s.errors import DataError
-from s2s.nn.positions import LearnedPositions, Sinusoids
+from s2s.nn.positions import Sinusoids
 
 CPU = torch.device("cpu")
 
@@ -43,15 +42,6 @@ def test_sinusoids_of_a_shift_are_a_rotation() -> None:
             assert torch.allclose(rotation @ at(p)[wave], at(p + 7)[wave])
 
 
-def test_learned_positions_are_rows_times_the_root_of_the_width() -> None:
-    learned = LearnedPositions(5, 4)
-    torch.nn.init.normal_(learned.weight)
-    assert torch.equal(learned(torch.tensor([3, 1]), torch.float32), learned.weight[[3, 1]] * 2)
-    learned.check(5)
-    with pytest.raises(DataError, match=r"6 tokens.*arch\.max_positions=6"):
-        learned.check(6)
-
-
 @pytest.mark.parametrize("layout", ["paper", "t2t"])
 def test_the_first_positions_are_those_computed_one_by_one(layout: Any) -> None:
     """More than before, fewer, of another type, and in another order."""
@@ -80,9 +70,3 @@ def test_nothing_is_kept_beside_a_cpu_or_in_a_compiled_graph(monkeypatch: pytest
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     assert positions.first(3, torch.float32, CPU).tolist() == [0, 1, 2]
     assert positions.kept is None
-
-
-def test_the_first_learned_positions_are_the_first_rows() -> None:
-    learned = LearnedPositions(5, 4)
-    torch.nn.init.normal_(learned.weight)
-    assert torch.equal(learned.first(3, torch.bfloat16, CPU), (learned.weight[:3] * 2).bfloat16())

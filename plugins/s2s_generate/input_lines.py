@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-__all__ = ["is_stream", "lines_of", "piped", "standard_input"]
+__all__ = ["lines_of", "piped"]
 
 import os
 import select
-import stat
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
-from s2s.data.text import INVALID_UTF8, MAX_LINE, NUL, TOO_LONG, Line, numbered_lines
-from s2s.errors import ConfigError
+from s2s.data import INVALID_UTF8, MAX_LINE, NUL, TOO_LONG, Line, numbered_lines
+from s2s.generation import is_stream, standard_input
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHUNK = 1 << 16
-PAUSE = 0.05  # seconds without a byte after which the sender is assumed to wait for an answer
+"""Bytes read at once"""
+PAUSE = 0.05
+"""Seconds without a byte after which the sender is assumed to wait for an answer"""
 
 
 def lines_of(path: str) -> Iterator[Line | None]:
@@ -28,22 +28,6 @@ def lines_of(path: str) -> Iterator[Line | None]:
     if is_stream(path):
         return piped(os.open(path, os.O_RDONLY))
     return (line for _, line in numbered_lines(Path(path), "drop"))
-
-
-def standard_input() -> TextIO:
-    """Standard input; a ConfigError if the shell has closed it."""
-    if sys.stdin is None:
-        raise ConfigError("standard input is closed; name a file to read")
-    return sys.stdin
-
-
-def is_stream(path: str) -> bool:
-    """Whether the path is a pipe or a device, such as <(command) in a shell or /dev/null."""
-    try:
-        mode = os.stat(path).st_mode  # noqa: PTH116  Path's own raises on a name that is too long
-    except OSError:
-        return False
-    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 def piped(descriptor: int) -> Iterator[Line | None]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from s2s.data.text import INVALID_UTF8, NUL, TOO_LONG
-from s2s.errors import ConfigError
-from s2s.generation import input_lines
-from s2s.generation.input_lines import is_stream, lines_of, piped, standard_input
+from s2s.generation import is_stream
+from s2s_generate import input_lines
+from s2s_generate.input_lines import lines_of, piped
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,19 +72,4 @@ def test_files_pipes_and_standard_input_are_read_alike(tmp_path: Path, monkeypat
     os.close(descriptor)
     with (tmp_path / "plain").open() as file:
         monkeypatch.setattr(sys, "stdin", file)
-        assert standard_input() is file
         assert [line for line in lines_of("-") if line is not None] == ["a", "ä"]
-
-
-def test_a_stream_is_what_is_neither_a_file_nor_a_folder_nor_missing(tmp_path: Path) -> None:
-    (tmp_path / "plain").write_text("")
-    found = [
-        is_stream(str(path)) for path in ("/dev/null", tmp_path, tmp_path / "plain", tmp_path / "gone", "x" * 5000)
-    ]
-    assert found == [True, False, False, False, False]
-
-
-def test_a_closed_standard_input_is_an_error_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(ConfigError, match=r"^standard input is closed; name a file to read$"):
-        standard_input()
