@@ -169,6 +169,10 @@ class Seq2Seq(nn.Module, ABC):
         assert packing is None, "this model takes padded batches"
         return self.decode(tgt, self.encode(src, pad))
 
+    def label_logits(self, src: Tensor, pad: Tensor) -> Tensor | None:
+        """src, pad [B, S] -> [B, W, L], over the `Vocab.labels` of each source word, with eos; None: not learnt."""
+        return None
+
     def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float | None:
         """Floating-point operations of `forward` and `project` over pairs of these lengths, eos counted, padding not.
 

@@ -131,3 +131,9 @@ class Ensemble(CombinedModel):
         found = [model.attention(src, pad, tgt, layer) for model in self.models()]
         known = [attention for attention in found if attention is not None]
         return torch.stack(known).mean(0) if known else None
+
+    def label_logits(self, src: Tensor, pad: Tensor) -> Tensor | None:
+        """The mean probability of the members that have labels, as its logarithm, [B, W, L]."""
+        found = [model.label_logits(src, pad) for model in self.models()]
+        known = [logits.float().softmax(-1) for logits in found if logits is not None]
+        return torch.stack(known).mean(0).log() if known else None

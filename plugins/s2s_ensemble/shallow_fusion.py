@@ -50,3 +50,7 @@ class ShallowFusion(CombinedModel):
     def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor | None:
         """The translation model's, [B, T, S]."""
         return self.models()[0].attention(src, pad, tgt, layer)
+
+    def label_logits(self, src: Tensor, pad: Tensor) -> Tensor | None:
+        """The translation model's, [B, W, L]."""
+        return self.models()[0].label_logits(src, pad)

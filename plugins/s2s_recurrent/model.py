@@ -84,9 +84,7 @@ class RNN(Seq2Seq):
 
     def encode(self, src: Tensor, pad: Tensor) -> RecurrentMemory:
         """src, pad [B, S] -> hidden [B, S, M]"""
-        pooled = self.config.words == "pooled"
-        x, of_x = self.words.pool(self.src.weight, src, pad) if pooled else (self.src(src), pad)
-        hidden, finals = self.encoder(self.dropout(self.src_word_dropout(x)), of_x)
+        hidden, of_x, finals = self._encode(src, pad)
         guided = self.guidance.begin(hidden, src, pad) if self.guidance else None
         if self.labels:
             self.labels.read(hidden, src, pad)
@@ -130,6 +128,10 @@ class RNN(Seq2Seq):
         decoded, hidden = self.decoder.step(y, hidden, source)
         return self.project(self._guided(decoded.readout, beside)), replace(state, hypothesis=(hidden, guide))
 
+    def label_logits(self, src: Tensor, pad: Tensor) -> Tensor | None:
+        """src, pad [B, S] -> [B, W, L]; None without arch.label_loss"""
+        return self.labels.map(self._encode(src, pad)[0]) if self.labels else None
+
     def record_auxiliary(self) -> None:
         """See `s2s.HasAuxiliary`, which this is with arch.label_loss."""
         assert self.labels is not None
@@ -150,6 +152,13 @@ class RNN(Seq2Seq):
         if self.guidance or self.config.words == "pooled":
             return None
         return forward_operations(self, src, tgt)
+
+    def _encode(self, src: Tensor, pad: Tensor) -> tuple[Tensor, Tensor, list[Hidden]]:
+        """src, pad [B, S] -> hidden [B, S, M] and its padding, of pooled words [B, W, M]; the last states"""
+        pooled = self.config.words == "pooled"
+        x, of_x = self.words.pool(self.src.weight, src, pad) if pooled else (self.src(src), pad)
+        hidden, finals = self.encoder(self.dropout(self.src_word_dropout(x)), of_x)
+        return hidden, of_x, finals
 
     def _decode(self, tgt: Tensor, memory: Memory) -> tuple[Decoded, Tensor | None]:
         """And what the guide says before the softmax."""

@@ -93,12 +93,7 @@ class Transformer(Seq2Seq):
 
     def encode(self, src: Tensor, pad: Tensor) -> Memory:
         """src, pad [B, S] -> hidden [B, S, D], or of pooled words [B, W, D]"""
-        if self.pooled:
-            x, pad_of_x = self.embeddings.source_words(self.words, src, pad)
-        else:
-            x, pad_of_x = self.embeddings.source(src), pad
-        x = self._add_positions(self.src_word_dropout(x), self.src_positions)
-        hidden = self._encode_padded(x, pad_of_x)
+        hidden, pad_of_x = self._encode_words(src, pad)
         if self.labels:
             self.labels.read(hidden, src, pad)
         if self.guidance is None:
@@ -135,6 +130,15 @@ class Transformer(Seq2Seq):
         layout = VarlenLayout(targets, targets, self.kernel, causal=True)
         return self._decode(x, layout, memory, VarlenLayout(targets, sources, self.kernel))
 
+    def _encode_words(self, src: Tensor, pad: Tensor) -> tuple[Tensor, Tensor]:
+        """src, pad [B, S] -> hidden [B, S, D] and its padding, of pooled words [B, W, D]"""
+        if self.pooled:
+            x, pad_of_x = self.embeddings.source_words(self.words, src, pad)
+        else:
+            x, pad_of_x = self.embeddings.source(src), pad
+        x = self._add_positions(self.src_word_dropout(x), self.src_positions)
+        return self._encode_padded(x, pad_of_x), pad_of_x
+
     def _encode_padded(self, x: Tensor, pad: Tensor) -> Tensor:
         """x [B, S, D], pad [B, S] -> [B, S, D], by one function where a plugin has it, unless a hook is to be called"""
         if not self.training and not torch.is_grad_enabled() and not is_watched(self.encoder):
@@ -158,6 +162,10 @@ class Transformer(Seq2Seq):
     def project(self, hidden: Tensor) -> Tensor:
         """[..., D] -> logits [..., V]"""
         return self.embeddings.logits(hidden)
+
+    def label_logits(self, src: Tensor, pad: Tensor) -> Tensor | None:
+        """src, pad [B, S] -> [B, W, L]; None without arch.label_loss"""
+        return self.labels.map(self._encode_words(src, pad)[0]) if self.labels else None
 
     def record_auxiliary(self) -> None:
         """See `s2s.HasAuxiliary`, which this is with arch.label_loss."""

@@ -92,6 +92,8 @@ class Hypothesis:
     """The terms of log_prob: one for each token, and the last for eos"""
     source_positions: list[int] | None = None
     """For each token the source position, eos excluded, with the most attention; None unless requested"""
+    source_labels: list[int] | None = None
+    """For each source word the index in `Vocab.labels` of its most probable label; None unless requested"""
 
 
 @dataclass(frozen=True)

@@ -188,6 +188,7 @@ class _Builder:
     ) -> Validation:
         """Validation of the model that is trained, by the search of the configuration."""
         model, longest = train_step.model, max(self.config.data.max_len, GenerateConfig.max_source)
+        decoding = self.plugins.registry.with_options(GenerateConfig)(max_source=longest)
         return Validation(
             config=self.config,
             task=task,
@@ -196,7 +197,7 @@ class _Builder:
             corpora=prepared.valid,
             examples=dev_examples(task, self.config),
             metrics=metrics,
-            generator=Generator(model, task, search, self.world.device, GenerateConfig(max_source=longest)),
+            generator=Generator(model, task, search, self.world.device, decoding, self.plugins),
             world=self.world,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["EvalbConfig", "ParsingConfig", "TreebankConfig"]
+__all__ = ["EvalbConfig", "ParsingConfig", "TreebankConfig", "s2s_finish_outputs", "s2s_register"]
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,6 +12,9 @@ from s2s import Choice, ConfigError, Registry, hookimpl
 from s2s_parsing.linear import CONTRACT, FORMS, LinearConfig
 
 if TYPE_CHECKING:
+    from s2s import Seq2Seq, Task
+    from s2s.config import GenerateConfig
+    from s2s.generation import OutputStage
     from s2s_parsing.task import Parsing
 
 PAPER_VOCAB_SIZE = 16_000
@@ -123,10 +126,25 @@ class ParsingConfig(Choice):
         return bool(self.treebank or self.train)
 
     @property
+    def needs_tags(self) -> bool:
+        """Whether parts of speech are not among an output's tokens."""
+        return self.tags == "form" and self.linear != "released"
+
+    @property
     def size(self) -> int:
         """Size of the source vocabulary, special tokens included."""
         default = PAPER_VOCAB_SIZE if self.has_files else SYNTHETIC_VOCAB_SIZE
         return default if self.src_vocab_size is None else self.src_vocab_size
+
+
+@hookimpl
+def s2s_finish_outputs(config: GenerateConfig, task: Task, model: Seq2Seq, device: Any) -> OutputStage | None:
+    """Parts of speech from the encoder's labels, where outputs have none of their own."""
+    if not (isinstance(task.config, ParsingConfig) and task.vocab.labels and task.config.needs_tags):
+        return None
+    from s2s_parsing.tagging import TagStage
+
+    return TagStage(model, task, device, config.tokens)  # type: ignore[arg-type]  # the task of that configuration
 
 
 @hookimpl

@@ -21,7 +21,7 @@ from s2s_parsing.source_encoder import SourceEncoder, words_of
 from s2s_parsing.stack_guide import StackGuide
 from s2s_parsing.svg_tree import html, svg
 from s2s_parsing.text_tree import pretty
-from s2s_parsing.tree import Tree, leaves, to_nltk
+from s2s_parsing.tree import Tree, Word, leaves, map_words, to_nltk
 from s2s_parsing.treebank import join_chains, read_brackets, split_joined
 from s2s_parsing.vocabulary import TreeStatistics, TreeVocabulary, load_vocabulary, save_vocabulary
 from s2s_parsing.word_parts import WordParts, count_words, load_words, save_words
@@ -129,6 +129,14 @@ class Parsing(Task):
         tree, mended = self.target.decode(ids, words_of(src))
         self.counts["malformed and repaired"] += mended
         return self._read_out(tree)
+
+    def with_tags(self, line: str, labels: Sequence[int]) -> str:
+        """A tree on one line, with the parts of speech that `labels`, indices of `vocab.labels` of its words, are."""
+        assert isinstance(self.source, WordParts), "only words of parts have labels"
+        names = list(self.source.labels)
+        of_words = iter(labels)
+        tagged = map_words(read_tree(line), lambda _, word: Word(names[next(of_words)], word))
+        return str(self.target.punctuation.retag(tagged))
 
     def source_text(self, ids: Sequence[int]) -> str:
         """The words of source ids."""

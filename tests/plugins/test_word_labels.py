@@ -11,6 +11,7 @@ from arch_checks import plugins
 from one_by_one import guided
 from safetensors.torch import load_file
 from sorting_runs import records
+from torch.nn.functional import cross_entropy
 
 from s2s import ConfigError, HasAuxiliary, Vocab, evaluating, make_batch
 from s2s.cli.train import main
@@ -19,6 +20,7 @@ from s2s.distributed import World
 from s2s.nn import LabelSmoothed, LabelSmoothedConfig
 from s2s.objective import WithAuxiliary
 from s2s.training.train_step import TrainStep
+from s2s_ensemble.ensemble import Ensemble
 from s2s_recurrent import RNNConfig
 from s2s_testing import check_arch
 from s2s_transformer import TransformerConfig
@@ -126,6 +128,29 @@ def test_the_states_are_those_of_the_labelled_words(arch: str) -> None:
             only = [token for i, token in enumerate(src) if i == at or token not in LABELLED.labels]
             total += recorded(model, make_batch([(only, tgt)], LABELLED))[0].item()
     assert recorded(model, make_batch(pairs(), LABELLED))[0].item() == pytest.approx(total, rel=1e-5)
+
+
+@pytest.mark.parametrize("arch", CONFIGS)
+def test_label_logits_are_those_of_the_loss(arch: str) -> None:
+    model = build(arch).train()
+    batch = make_batch(pairs(), LABELLED)
+    logits = model.label_logits(batch.src, batch.src_pad)
+    assert logits is not None
+    labels = model.words.labels(batch.src, batch.src_pad)
+    assert logits.shape == (*labels.shape, N_LABELS)
+    nll = cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=-1, reduction="sum")
+    assert 0.5 * nll.item() == pytest.approx(recorded(model, batch)[0].item(), rel=1e-5)
+    assert build(arch, label_loss=0.0).label_logits(batch.src, batch.src_pad) is None
+
+
+def test_an_ensemble_has_the_mean_probability_of_its_labels() -> None:
+    models = [build("rnn"), build("transformer"), build("rnn", label_loss=0.0)]
+    batch = make_batch(pairs(), LABELLED)
+    members = [model.eval().label_logits(batch.src, batch.src_pad) for model in models[:2]]
+    found = Ensemble(models).eval().label_logits(batch.src, batch.src_pad)
+    assert found is not None
+    torch.testing.assert_close(found.exp(), sum(logits.double().softmax(-1) for logits in members).float() / 2)
+    assert Ensemble(models[2:]).label_logits(batch.src, batch.src_pad) is None
 
 
 def gradients(model: Seq2Seq, micro_tokens: int | None) -> tuple[dict[str, Tensor], dict[str, float]]:
