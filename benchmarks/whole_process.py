@@ -1,14 +1,17 @@
 """What a whole s2s-generate costs, from the start of its process to the end: CPU and wall seconds, peak memory.
 
     python benchmarks/whole_process.py run=demo source=FILE [lines=1,1000] [repeats=5] [exported=FOLDER] [cores=2]
-        [out=FILE]
+        [options="search.max_len_a=1 search.max_len_b=0"] [out=FILE]
 
 Every command takes turns with the others, since a busy machine hits all alike; each figure is a median. Beside it stand
 the import of torch alone, whole and in the part that s2s-generate imports (`s2s_generate.torch_import`), and
 s2s-generate with torch imported whole: that lever switched off. exported=FOLDER: also CTranslate2 by itself, one
 thread, fp32, beam 4, with the model that `s2s-export run=… format=ctranslate2` wrote there and sentencepiece. cores=N:
 also s2s-generate as it comes, which takes the cores that are idle, with N threads of torch, and CTranslate2 with N
-translators; look at the wall seconds then.
+translators; look at the wall seconds then. options: more of s2s-generate.
+
+Python finds the bytecode of all modules, as it does where a package is installed; without it, as where
+PYTHONDONTWRITEBYTECODE is set, s2s would be compiled at every start.
 """
 
 from __future__ import annotations
@@ -24,7 +27,16 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-DEFAULTS = {"run": "", "source": "", "lines": "1,1000", "repeats": "5", "exported": "", "cores": "1", "out": ""}
+DEFAULTS = {
+    "run": "",
+    "source": "",
+    "lines": "1,1000",
+    "repeats": "5",
+    "exported": "",
+    "cores": "1",
+    "options": "",
+    "out": "",
+}
 PART = "from s2s_generate.torch_import import import_torch; import_torch(); import torch"
 GENERATE = "import sys; from s2s_generate.command import main; sys.exit(main())"
 CTRANSLATE2 = """
@@ -72,7 +84,7 @@ def main(arguments: list[str]) -> None:
                 files = [str(Path(folder) / name) for name in (f"{n}.txt", f"{n}.ct2")]
                 name = f"CTranslate2, {n_cores} at once, lines: {n:,}"
                 programs[name] = ["-c", CTRANSLATE2, options["exported"], *files, n_cores]
-        costs = measure(programs, int(options["repeats"]))
+        costs = measure(programs, int(options["repeats"]), {"PYTHONPYCACHEPREFIX": str(Path(folder) / "bytecode")})
     rows = [{"program": name, **median(found)._asdict()} for name, found in costs.items()]
     for row in rows:
         print(f"{row['program']:38} {row['cpu']:7.2f} s CPU {row['wall']:7.2f} s {row['megabytes']:7.0f} MB")
@@ -85,24 +97,25 @@ def generate_arguments(options: dict[str, str], n_lines: int, folder: Path) -> l
     source = folder / f"{n_lines}.txt"
     with Path(options["source"]).open() as lines:
         source.write_text("".join(islice(lines, n_lines)))
-    return [f"run={options['run']}", f"input={source}", f"output={source}.out"]
+    return [f"run={options['run']}", f"input={source}", f"output={source}.out", *options["options"].split()]
 
 
-def measure(programs: dict[str, list[str]], repeats: int) -> dict[str, list[Cost]]:
-    """The costs of each, in turns; the first turn, which may read files from the disk, is left out."""
+def measure(programs: dict[str, list[str]], repeats: int, variables: dict[str, str]) -> dict[str, list[Cost]]:
+    """The costs of each, in turns; the first turn, which writes bytecode and may read from the disk, is left out."""
     costs: dict[str, list[Cost]] = {name: [] for name in programs}
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | variables
     for turn in range(repeats + 1):
         for name, program in programs.items():
-            found = cost([sys.executable, *program])
+            found = cost([sys.executable, *program], environment)
             if turn:
                 costs[name].append(found)
     return costs
 
 
-def cost(command: list[str]) -> Cost:
+def cost(command: list[str], environment: dict[str, str]) -> Cost:
     """Of a command that ends well."""
     started = time.monotonic()
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:

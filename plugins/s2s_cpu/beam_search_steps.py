@@ -106,7 +106,8 @@ def beam_search_steps(search: BeamSearch, batch: Beams, most: int) -> Beams | No
         return None
     fused, state = found
     if not isinstance(fused.model.decoder, FusedDecoder) or not isinstance(fused.model.output, PrepackedLinear):
-        return None
+        # With room for a step, nodes may lie elsewhere than where the paths of `batch.state` say.
+        return search.step(replace(batch, state=state)) if n_hypotheses == beam else None
     arrays = _arrays(batch, beam)
     settings = _settings(search, batch)
     allowed, _, states = settings.constraint

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from s2s.backend import release_freed_memory
 from s2s_cpu.library import call, constant, native_library
 from s2s_cpu.quantization import ZERO_POINT, quantize_weight
 from s2s_cpu.structs import LinearStruct
@@ -43,6 +44,7 @@ class HugePageArena:
         """A copy of x in this memory."""
         n_bytes = x.numel() * x.element_size()
         if n_bytes > len(self.free):
+            release_freed_memory()  # of the weights that were copied before
             memory = torch.empty(max(n_bytes, self.chunk) + HUGE_PAGE, dtype=torch.uint8)
             self.free = memory[-memory.data_ptr() % HUGE_PAGE :]
             call("s2s_huge_pages", self.free, len(self.free) // 4096 * 4096)

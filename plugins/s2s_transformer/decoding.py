@@ -61,17 +61,19 @@ class Decoding(KVCacheState):
         return replace(super().with_buffers(own), guide=guide)
 
     def join(self, other: Self) -> Self:
-        """The sentences of both, these first; if no source that is still there is half as long as the state is wide,
-        as wide as the longest."""
+        """The sentences of both, these first; if no source that is still there is half as long as the state is wide, or
+        all are copied, as wide as the longest."""
         guide = None if self.guide is None or other.guide is None else torch.cat([self.guide, other.guide])
-        return replace(super(Decoding, self._cut()).join(other), guide=guide)
+        least = 1 if self.n_spare < len(other.length) else 2
+        return replace(super(Decoding, self._cut(least)).join(other), guide=guide)
 
-    def _cut(self) -> Self:
+    def _cut(self, least: int) -> Self:
+        """As wide as the longest source, if the state is `least` times as wide or more."""
         sources, seen, guided = self.sentence
         n = seen.size(1)
         longest = n and int((seen.any(0) * torch.arange(1, 1 + n, device=seen.device)).amax())
         longest = min(n, bucket_size(longest, seen.device, least=32))
-        if 2 * longest > n:
+        if least * longest > n:
             return self
         sources = [KeysValues(*(x[:, :, :longest] for x in source)) for source in sources]
         return replace(self, sentence=(sources, seen[:, :longest], guided))

@@ -201,7 +201,7 @@ class Transformer(Seq2Seq):
     def start(self, memory: Memory) -> Decoding:
         """Each layer's keys and values of the source, once per sentence; of the target, none yet."""
         self.fused_decoder = self.fused_decoder or fused_decoder(self.decoder, self.decoder_norm, self.config)
-        keys_values = [layer.keys_values(memory.hidden) for layer in self.decoder]
+        keys_values = (layer.keys_values(memory.hidden) for layer in self.decoder)
         sources = [KeysValues(*(x.contiguous() for x in of_layer)) for of_layer in keys_values if of_layer]
         heads = [layer.attention.heads for layer in self.decoder]
         like = sources[0].k if sources else memory.hidden
@@ -230,8 +230,9 @@ class Transformer(Seq2Seq):
         """`HasFusedState`, unless a step is something else than here."""
         same = type(self).step is Transformer.step and type(self).project is Transformer.project
         same = same and "step" not in vars(self) and not self.training and not self.guidance
-        if not same or not isinstance(state, Decoding) or self.fused_decoder is None:
+        if not same or not isinstance(state, Decoding) or None in (self.fused_decoder, self.embeddings.prepacked):
             return None
+        assert self.fused_decoder is not None
         state = state.reserve(beam)
         if self.tgt_positions is not None:
             state = state.with_positions(self.tgt_positions, state.max_length + 1, self.max_len)

@@ -105,9 +105,7 @@ def keep_freed_memory() -> None:
     Else every step requests memory for its logits anew, page by page, which took a fifth of the time of decoding
     Multi30k. Does nothing with other C libraries than GNU's.
     """
-    try:
+    with suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):
-        return
-    for parameter, value in ((-4, 0), (-1, 2**31 - 1), (-2, 2**26)):  # M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD
-        mallopt(parameter, value)
+        for parameter, value in ((-4, 0), (-1, 2**31 - 1), (-2, 2**26)):  # M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD
+            mallopt(parameter, value)

@@ -77,12 +77,11 @@ def replace_linear_maps(model: nn.Module, prepack: Callable[[Tensor, Tensor | No
     for module in [module for module in model.modules() if is_prepackable(module)]:
         if isinstance(module, HasPrepacked):
             module.prepacked = prepack(*module.weight_and_bias())
+            if _owns_weight(module) and module.weight not in read:
+                module.weight = None  # type: ignore[assignment]
         else:
             assert isinstance(module, nn.Linear)
             setattr(module, "forward", prepack(module.weight, module.bias))  # noqa: B010  mypy refuses an assignment
-    for module in [module for module in model.modules() if _owns_weight(module)]:
-        if module.weight not in read:
-            module.weight = None  # type: ignore[assignment]
 
 
 def _owns_weight(module: nn.Module) -> bool:

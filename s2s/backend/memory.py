@@ -86,12 +86,9 @@ def _left(group: Group) -> int | None:
         limit, usage = int(_text(group.limit)), int(_text(group.usage))
     except ValueError:  # max, or nothing
         return None
-    cached = next((int(v) for k, _, v in map(_field, _text(group.stat).splitlines()) if k == group.reclaimable), 0)
+    fields = (line.partition(" ") for line in _text(group.stat).splitlines())
+    cached = next((int(value) for name, _, value in fields if name == group.reclaimable), 0)
     return max(limit - usage + cached, 0)
-
-
-def _field(line: str) -> tuple[str, str, str]:
-    return line.partition(" ")
 
 
 def proc_bytes(file: Path, name: str) -> int | None:

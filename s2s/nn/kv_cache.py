@@ -13,6 +13,8 @@ __all__ = ["CachedAttention", "KVCacheState", "empty_kv_cache"]
 
 import functools
 import math
+import mmap
+import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -34,9 +36,9 @@ if TYPE_CHECKING:
 class KVCacheState(State):
     """A state whose `hypothesis` is the paths [B, K, L], and whose `sentence` is the architecture's own.
 
-    Like every state it is consumed by the step that it is given to, which writes into its buffers; `keep` and `join`
-    write into them and into the sentence's tensors, which must be the state's own. Copying all of it whenever a
-    sentence leaves took half of the time of decoding Multi30k, and a tenth whenever others join.
+    Like every state it is consumed by the step that it is given to, which writes into its buffers or replaces them;
+    `keep` and `join` do so, too, with the sentence's tensors, which must be the state's own. Copying all of it whenever
+    a sentence leaves took half of the time of decoding Multi30k, and a tenth whenever others join.
     """
 
     joins: ClassVar[bool] = True
@@ -50,7 +52,7 @@ class KVCacheState(State):
     max_length: int = 0
     """The greatest length, known without synchronising with the device"""
     max_nodes: int = 0
-    """The greatest n_nodes"""
+    """No n_nodes is greater; nodes behind were never written"""
     n_spare: int = 0
     """Rows of the state's own memory behind the last one of nodes and sentence"""
 
@@ -62,35 +64,36 @@ class KVCacheState(State):
             keep, n_spare = (lambda t: t.index_select(0, rows)), 0
         else:
             keep = lambda t: t.index_copy_(0, gaps, t.index_select(0, fillers))[: len(rows)]  # noqa: E731
-        length, n_nodes = self.length[rows], self.n_nodes[rows]
         return replace(
             self,
             sentence=map_tensors(keep, self.sentence),
             hypothesis=self.hypothesis[rows],
             nodes=[keep(x) for x in self.nodes],
-            length=length,
-            n_nodes=n_nodes,
-            max_length=int(length.max()) if len(rows) else 0,
-            max_nodes=int(n_nodes.max()) if len(rows) else 0,
+            length=self.length[rows],
+            n_nodes=self.n_nodes[rows],
+            max_length=int(self.length[rows].max()) if len(rows) else 0,
+            max_nodes=self.max_nodes if len(rows) else 0,
             n_spare=n_spare,
         )
 
     def join(self, other: Self) -> Self:
         """The sentences of both, these first, in place if there is room: the others' alone are copied."""
-        n_spare, used = self.n_spare - len(other.length), [x[:, : other.max_nodes] for x in other.nodes]
-        if n_spare < 0:
+        n_spare, most, state = self.n_spare - len(other.length), other.max_nodes, self
+        if n_spare < 0 or most > self.nodes[0].size(1):
             n_spare = (len(self.length) + len(other.length)) // 4
+            state = self._compacted(n_spare + len(other.length), least=max(most, self.nodes[0].size(1)))
+        for i, (x, y) in enumerate(zip(state.nodes, other.nodes, strict=True)):
+            state.nodes[i] = _longer(x, len(y))
+            state.nodes[i][len(x) :, : max(state.max_nodes, most)].zero_()[:, :most] = y[:, :most]
         join = functools.partial(_join, behind=self.n_spare, n_spare=n_spare)
-        nodes, sentence = join_tensors((self.nodes, self.sentence), (used, other.sentence), join)
         return replace(
-            self,
-            sentence=sentence,
-            hypothesis=join_tensors(self.hypothesis, other.hypothesis),
-            nodes=nodes,
+            state,
+            sentence=join_tensors(self.sentence, other.sentence, join),
+            hypothesis=join_tensors(state.hypothesis, other.hypothesis),
             length=torch.cat([self.length, other.length]),
-            n_nodes=torch.cat([self.n_nodes, other.n_nodes]),
+            n_nodes=torch.cat([state.n_nodes, other.n_nodes]),
             max_length=max(self.max_length, other.max_length),
-            max_nodes=max(self.max_nodes, other.max_nodes),
+            max_nodes=max(state.max_nodes, most),
             n_spare=n_spare,
         )
 
@@ -112,21 +115,14 @@ class KVCacheState(State):
         )
 
     def reserve(self, beam: int | None = None) -> Self:
-        """With room for one more token of each hypothesis, or of `beam`. Full paths get room for 32 tokens and half as
-        many as they have. Of full buffers unused nodes are removed first; then they get room for 32 tokens of each
-        hypothesis, or for as many nodes as they have."""
+        """With room for one more token of each hypothesis, or of `beam`: in full paths for 32 tokens and half as many
+        as before; in full buffers, without dead nodes, for 32 tokens of each hypothesis or half as many nodes."""
         state, beam = self, beam or self.hypothesis.size(1)
-        device = state.length.device
         if state.max_length == state.hypothesis.size(2):
-            room = bucket_size(state.max_length + 32 + state.max_length // 2, device, least=32) - state.max_length
-            state = replace(state, hypothesis=F.pad(state.hypothesis, (0, room)))
-        if state.max_nodes + beam <= state.nodes[0].size(1):
-            return state
-        state = state._compacted()
-        n_nodes = bucket_size(state.max_nodes + max(32 * beam, state.max_nodes), device, least=32)
-        room = n_nodes - state.nodes[0].size(1)
-        n, n_spare = len(state.length), state.n_spare
-        return replace(state, nodes=[F.pad(_longer(x, n_spare), (0, 0, 0, room))[:n] for x in state.nodes])
+            room = bucket_size(state.max_length + 32 + state.max_length // 2, state.length.device, least=32)
+            state = replace(state, hypothesis=F.pad(state.hypothesis, (0, room - state.max_length)))
+        has_room = state.max_nodes + beam <= state.nodes[0].size(1)
+        return state if has_room else state._compacted(state.n_spare, beam)
 
     def buffers(self) -> Tree:
         """The nodes first, which stay where they are when hypotheses are reordered."""
@@ -167,25 +163,23 @@ class KVCacheState(State):
         """The hypotheses' paths in their trees."""
         return TreePaths(self.hypothesis, self.length, self.n_nodes, self.max_length, self.max_nodes)
 
-    def _compacted(self) -> Self:
-        """Without the nodes on no path, in the same order, if they are half or more."""
+    def _compacted(self, n_spare: int, beam: int = 0, least: int = 0) -> Self:
+        """With other buffers, for `least` nodes or more, without those on no path; the others stay in their order."""
         if not self.max_nodes:
-            return self
+            room = max(least, bucket_size(32 * beam, self.length.device, least=32))
+            return replace(self, nodes=[_zeros(x, n_spare, room, x.size(2)) for x in self.nodes], n_spare=n_spare)
         live = self.paths.visible.any(1)  # [B, max_nodes]
-        most = int(live.sum(1).max())
-        if 2 * most > self.max_nodes:
-            return self
-        stay = live.long().argsort(dim=1, descending=True, stable=True)[:, :most]  # [B, most]
-        index = (live.cumsum(1) - 1).clamp(min=0)[:, None].expand(-1, self.hypothesis.size(1), -1)
-        rows = torch.arange(len(stay), device=stay.device)[:, None]
-        return replace(
-            self,
-            nodes=[x[rows, stay] for x in self.nodes],
-            hypothesis=index.gather(2, self.hypothesis.clamp(max=self.max_nodes - 1)),
-            n_nodes=live.sum(1),
-            max_nodes=most,
-            n_spare=0,
-        )
+        n_nodes, index = live.sum(1), F.pad(live.cumsum(1) - 1, (0, 1)).clamp(min=0)
+        most = int(n_nodes.max())
+        room = max(least, bucket_size(most + max(32 * beam, most // 2), live.device, least=32))
+        row, node = live.nonzero(as_tuple=True)
+        for i, x in enumerate(self.nodes):  # the old ones are freed one by one
+            found = x.flatten(0, 1).index_select(0, row * x.size(1) + node)
+            self.nodes[i] = _zeros(x, n_spare, room, x.size(2))
+            self.nodes[i].flatten(0, 1).index_copy_(0, row * room + index[row, node], found)
+        paths = self.hypothesis.clamp(max=self.max_nodes)
+        paths = index[:, None].expand(-1, paths.size(1), -1).gather(2, paths)
+        return replace(self, hypothesis=paths, n_nodes=n_nodes, max_nodes=most, n_spare=n_spare)
 
 
 def _longer(x: Tensor, n: int) -> Tensor:
@@ -195,13 +189,25 @@ def _longer(x: Tensor, n: int) -> Tensor:
 
 def _join(x: Tensor, y: Tensor, behind: int, n_spare: int) -> Tensor:
     """`join_tensors` with `n_spare` rows behind the result; in place if those behind x are enough and y is no wider."""
-    n, shapes = len(x) + len(y), zip(x.shape[1:], y.shape[1:], strict=True)
+    sizes = [*map(max, x.shape[1:], y.shape[1:])]
     is_dense = x.is_contiguous() and x.stride(0) == math.prod(x.shape[1:])  # a single row may be part of a wider one
-    if len(y) + n_spare > behind or not is_dense or any(a < b for a, b in shapes):
-        return F.pad(join_tensors(x, y), (0, 0) * (x.dim() - 1) + (0, n_spare))[:n]
+    if len(y) + n_spare > behind or not is_dense or sizes != [*x.shape[1:]]:
+        given, x = x, _zeros(x, len(y) + n_spare, *sizes)
+        x[tuple(map(slice, given.shape))] = given
     both = _longer(x, len(y))
     both[len(x) :].zero_()[tuple(map(slice, y.shape))] = y
     return both
+
+
+def _zeros(like: Tensor, n_spare: int, *sizes: int) -> Tensor:
+    """As many rows, and `n_spare` behind: on Linux of memory that is taken page by page as it is written, and goes back
+    to the system when it is freed."""
+    shape = (len(like) + n_spare, *sizes)
+    size = math.prod(shape) * like.element_size()
+    if sys.platform != "linux" or not like.is_cpu or size < 2**20:
+        return like.new_zeros(shape)[: len(like)]
+    pages = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return torch.frombuffer(pages, dtype=like.dtype).view(shape)[: len(like)]
 
 
 def empty_kv_cache(sentence: Tree, n_sentences: int, layers: Sequence[Heads], like: Tensor) -> KVCacheState:

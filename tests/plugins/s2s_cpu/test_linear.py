@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from s2s.backend import deterministic_backend, prepack, replace_linear_maps
 from s2s.config import GenerateConfig
 from s2s.errors import ConfigError
 from s2s.generation.acceleration import accelerate
+from s2s.nn.linear import Projections
 from s2s_cpu.library import native_library
 from s2s_cpu.onednn import OneDNNInt8Linear, OneDNNLinear, int8_is_exact
 from s2s_cpu.prepacked import Bf16Linear, Fp32Linear, HugePageArena, Int8Linear, has_int8_linear, has_linear
@@ -137,6 +139,20 @@ def test_a_model_with_weights_in_bf16_is_the_model_of_the_rounded_weights() -> N
         found, expected = (m.project(m(src, src == 0, tgt)) for m in (narrow, rounded))
     assert torch.equal(found, expected)
     assert_step_is_decode(narrow)
+
+
+def test_a_weight_is_freed_before_the_next_is_laid_out() -> None:
+    """Else a model would be held twice."""
+    given: list[weakref.ref[Tensor]] = []
+
+    def lay_out(weight: Tensor, bias: Tensor | None) -> Any:
+        assert all(before() is None for before in given)
+        given.append(weakref.ref(weight))
+        return lambda x: x
+
+    layers = nn.Sequential(*(Projections(4, (2, 3)) for _ in range(3)))
+    replace_linear_maps(layers, lay_out)
+    assert len(given) == 3
 
 
 @needs_functions

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import mmap
+import sys
+import weakref
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -123,12 +127,12 @@ def test_sentences_stay_where_they_are_unless_they_overlap(rows: list[int], in_p
 
 @pytest.mark.parametrize(
     ("device", "paths", "nodes"),
-    [("cpu", [32, 80, 152], [32, 157, 314, 626]), ("of graphs", [32, 96, 192], [32, 160, 320, 640])],
+    [("cpu", [32, 80, 152], [32, 157, 285, 427, 637]), ("of graphs", [32, 96, 192], [32, 160, 320, 512, 768])],
 )
-def test_buffers_grow_by_their_own_size_or_by_32_steps(
+def test_buffers_grow_by_half_or_by_32_steps(
     device: str, paths: list[int], nodes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Paths by half of it; where steps are captured in graphs, to the next of few sizes."""
+    """Here no node is dead; where steps are captured in graphs, to the next of few sizes."""
     if device == "of graphs":
         monkeypatch.setattr("s2s.backend.cuda_graph.GRAPH_DEVICES", ("cpu",))
     state = empty_kv_cache(None, 1, [HEADS], like=torch.empty(0)).extend()
@@ -142,11 +146,9 @@ def test_buffers_grow_by_their_own_size_or_by_32_steps(
 
 @pytest.mark.parametrize(("paths", "after", "live"), [
     ([[2], [0], [2]], [[1], [0], [1]], [0, 2]),
-    ([[2], [0], [3]], [[2], [0], [3]], [0, 1, 2, 3]),
+    ([[2], [0], [3]], [[1], [0], [2]], [0, 2, 3]),
 ], ids=["half of the nodes", "three of four nodes"])  # fmt: skip
-def test_nodes_on_no_path_are_removed_where_they_are_half(
-    paths: list[list[int]], after: list[list[int]], live: list[int]
-) -> None:
+def test_nodes_on_no_path_are_removed(paths: list[list[int]], after: list[list[int]], live: list[int]) -> None:
     """Of full buffers; what a path holds beyond its length is arbitrary."""
     nodes = torch.arange(4.0)[:, None]
     state = KVCacheState(
@@ -183,6 +185,53 @@ def test_sentences_join_where_others_were() -> None:
     for _ in range(60):
         both.step()
         both.reorder(3)
+
+
+def test_sentences_join_rows_without_what_others_have_left_in_them() -> None:
+    """A NaN of theirs, times a weight of zero, would be NaN."""
+    both, newer = Both(3), Both(1, seed=1)
+    for one in (both, newer):
+        one.step()
+        one.reorder(2)
+    for _ in range(3):
+        both.step()
+        both.reorder(2)
+    both.state.nodes[0][2, : both.state.max_nodes] = torch.nan
+    both.keep(0, 1)
+    assert both.state.max_nodes == 7, "as many as were written, though fewer may be in use"
+    both.join(newer)
+    assert not both.state.nodes[0].isnan().any()
+    for _ in range(3):
+        both.step()
+        both.reorder(2)
+
+
+def test_full_buffers_are_freed_one_by_one() -> None:
+    """The search still has the state before: with all of its buffers, it would hold the nodes twice."""
+    before = Both(2).state.extend()
+    full = before.reorder(torch.zeros(2, 4, dtype=torch.long)).at_capacity(1)
+    old = weakref.ref(full.nodes[0])
+    after = full.reserve(4)
+    assert after.nodes[0].size(1) > before.max_nodes
+    assert old() is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there are pages taken as they are written")
+def test_rows_take_memory_as_they_are_written_and_give_it_back() -> None:
+    before = _n_bytes_in_memory()
+    state = empty_kv_cache(None, 256, [Heads(n=2, d_k=64, d_v=64)], like=torch.empty(0))
+    state = state.reserve(64)  # 256 rows of 2,048 nodes of 1 KB
+    room = state.nodes[0].nbytes
+    assert room == 2**29
+    state.nodes[0][:, :64] = 1.0
+    written = _n_bytes_in_memory() - before
+    assert room // 64 < written < room // 8
+    del state
+    assert _n_bytes_in_memory() - before < room // 64
+
+
+def _n_bytes_in_memory() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
 
 
 def test_a_row_that_is_a_part_of_a_wider_one_is_copied() -> None:
