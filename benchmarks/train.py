@@ -45,12 +45,13 @@ if TYPE_CHECKING:
     from s2s.data.batching import Pair
     from s2s_transformer import TransformerConfig
 
-SYMBOLS = {"tiny": 8_000, "small": 8_000, "base": 37_000, "big": 37_000}
+SYMBOLS = {"tiny": 8_000, "width128": 10_000, "small": 8_000, "base": 37_000, "big": 37_000}
 LEVERS: dict[str, dict[str, Any]] = {
     "oneDNN": {"matmul": "torch"},
     "plain attention": {"attention": "sdpa"},
     "chunked loss": {"chunk": 0},
     "cheap dropout masks": {"dropout": "torch"},
+    "dropout and norms in C": {"dropout": "reference"},
     "fused Adam": {"fused": False},
     "padded rectangles": {"packed": True},
     "kept memory": {"kept": False},
@@ -63,7 +64,7 @@ class Options:
     """What to measure."""
 
     arch: str = "base"
-    """tiny, small, base or big"""
+    """tiny, width128, small, base or big"""
     corpus: str = CORPORA[-1]
     """Of which real lengths: synthetic, multi30k or newstest"""
     tokens: int = 1024

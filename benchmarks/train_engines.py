@@ -9,8 +9,8 @@ __all__ = ["BASE", "Engine", "Remote", "arch_of", "build"]
 
 import multiprocessing
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -20,6 +20,8 @@ from torch.nn import functional as F
 
 from s2s.backend import Operator
 from s2s.backend.device import keep_freed_memory
+from s2s.backend.operators import add_dropout, add_dropout_norm, apply_dropout
+from s2s.backend.providers import load_implementations
 from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.compose import compose
 from s2s.config import Config, TrainConfig
@@ -91,11 +93,23 @@ def build(config: TransformerConfig, vocab: Vocab, device: torch.device, **how: 
     loss = LabelSmoothed(LabelSmoothedConfig(chunk=how["chunk"]))
     backend = BackendSelection.select(train, model, loss, device, n_processes=1, longest=256)
     train_step = TrainStep(train, 1, vocab, model, loss, optimizer, lambda _: RATE, world, strategy, backend)
-    if how["dropout"] == "torch":
-        return Engine(train_step, device, lambda: patch("s2s.nn.dropout.dropout", F.dropout))
+    if how["dropout"] != "ours":
+        return Engine(train_step, device, lambda: dropout_of(how["dropout"]))
     if not how["native"]:
         return Engine(train_step, device, lambda: patch.object(Operator, "use_implementations", False))
     return Engine(train_step, device)
+
+
+@contextmanager
+def dropout_of(kind: str) -> Iterator[None]:
+    """reference: as plain operations of torch, with the same masks; torch: with torch's own masks."""
+    load_implementations()
+    with ExitStack() as stack:
+        for operator in (apply_dropout, add_dropout, add_dropout_norm):
+            stack.enter_context(patch.object(operator, "implementations", ()))
+        if kind == "torch":
+            stack.enter_context(patch.object(apply_dropout, "reference", F.dropout))
+        yield
 
 
 class Remote:
@@ -153,7 +167,10 @@ def timed(engine: Engine, batch: Sequence[Pair], step: int) -> float:
 
 
 def arch_of(name: str) -> TransformerConfig:
-    """The shipped preset transformer_<name>."""
+    """The shipped preset transformer_<name>; width128 is a small model for few data."""
+    if name == "width128":
+        tiny = arch_of("tiny")
+        return replace(tiny, n_encoder_layers=4, n_decoder_layers=4, d_model=128, d_ff=256, n_heads=4, dropout=0.3)
     config = compose(Config, [f"arch=transformer_{name}", "task=translation_tiny"], load_plugins()).config
     assert isinstance(config.arch, TransformerConfig)
     return config.arch

@@ -10,7 +10,7 @@ import torch
 
 import s2s.backend as backend
 from s2s.decoding import fused_steps
-from s2s_cpu import attention, beam_search, label_smoothing, linear_backends, paths, quantization, rows, topk
+from s2s_cpu import attention, beam_search, label_smoothing, linear_backends, paths, quantization, residual, rows, topk
 from s2s_cpu.beam_search_steps import beam_search_steps
 from s2s_cpu.decoder import accepts_layers, fused_decoder
 from s2s_cpu.encoder import FusedEncoder
@@ -42,6 +42,9 @@ def implement() -> str:
     backend.extend_paths.implement(paths.extend_paths, paths.accepts_paths)
     backend.reorder_paths.implement(paths.reorder_paths, paths.accepts_paths)
     backend.add_norm.implement(rows.add_norm, fp32(0, 1, also=without_gradient))
+    backend.apply_dropout.implement(residual.apply_dropout, residual.accepts_dropout)
+    backend.add_dropout.implement(residual.add_dropout, residual.accepts_sum)
+    backend.add_dropout_norm.implement(residual.add_dropout_norm, residual.accepts_sum_and_norm)
     backend.label_smoothing_.implement(label_smoothing.label_smoothing_, label_smoothing.accepts_label_smoothing)
     backend.fused_decoder.implement(fused_decoder, accepts_layers)
     backend.fused_encoder.implement(FusedEncoder, accepts_layers)

@@ -20,6 +20,8 @@ from s2s_cpu.structs import STRUCTS
 
 OF_SENTENCE = [c_void_p, *[c_int64] * 2]
 """Which rows are hypotheses of a sentence: their scores, how many a sentence has, how many of its best are wanted"""
+DRAW = [c_void_p, c_int64, c_float]
+"""Which values dropout keeps: random numbers, the least that is kept, the factor of what is kept"""
 SIGNATURES = {
     "s2s_top_k": [c_void_p, *[c_int64] * 3, *[c_void_p] * 2, c_int64, *OF_SENTENCE, *[c_void_p] * 3],
     "s2s_top_k_of_lists": [c_void_p, *[c_int64] * 3, *[c_void_p] * 3, c_int64, *OF_SENTENCE, *[c_void_p] * 3],
@@ -40,6 +42,9 @@ SIGNATURES = {
     "s2s_extend_paths": [*[c_void_p] * 3, *[c_int64] * 3],
     "s2s_reorder_paths": [*[c_void_p] * 2, *[c_int64] * 4, c_void_p],
     "s2s_label_smoothing": [c_void_p, *[c_int64] * 3, *[c_void_p] * 2, *[c_float] * 2, *[c_void_p] * 3],
+    "s2s_dropout": [*[c_void_p] * 2, *[c_int64] * 2, *DRAW, c_void_p, c_int64],
+    "s2s_dropout_norm": [*[c_void_p] * 2, *[c_int64] * 3, *DRAW, *[c_void_p] * 2, c_float, *[c_void_p] * 3],
+    "s2s_dropout_norm_backward": [c_void_p, *[c_int64] * 3, *DRAW, *[c_void_p] * 7],
     "s2s_huge_pages": [c_void_p, c_int64],
     "s2s_struct_size": [c_int64],
     "s2s_panel_width": [],

@@ -89,7 +89,7 @@ class BackendSelection:
         """A line for each selection."""
         if device.type == "cpu":
             yield f"fp32 matmul by {self.matmul.name}: {self.matmul.reason}"
-            yield f"loss and its gradient by {description()}"
+            yield f"loss, dropout and norms by {description()}"
         form = "packed" if self.packed.enabled else "padded"
         yield f"batches {form}{', of one static shape' if self.static_shapes else ''}: {self.packed.reason}"
         if device.type == "cuda":

@@ -1,15 +1,12 @@
-"""Dropout, with masks that are cheap to draw on a CPU."""
+"""Dropout of values, and of the embeddings of whole tokens."""
 
 from __future__ import annotations
 
 __all__ = ["Dropout", "WordDropout", "apply_dropout"]
 
-import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-LEVELS = 1 << 16
-"""Numbers that a draw of 16 bits can be"""
+from s2s.backend.operators import apply_dropout
 
 
 class Dropout(nn.Module):
@@ -21,7 +18,12 @@ class Dropout(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[...] -> [...]"""
-        return apply_dropout(x, self.p) if self.training else x
+        return apply_dropout(x, self.p_now)
+
+    @property
+    def p_now(self) -> float:
+        """0 while it is not training"""
+        return self.p if self.training else 0.0
 
     def extra_repr(self) -> str:
         return f"p={self.p}"
@@ -32,28 +34,4 @@ class WordDropout(Dropout):
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., D] -> [..., D]; the rest is scaled up to keep the mean."""
-        if not self.training or self.p == 0:
-            return x
-        return x * apply_dropout(x.new_ones((*x.shape[:-1], 1)), self.p)
-
-
-def apply_dropout(x: Tensor, p: float) -> Tensor:
-    """Dropout that is always on; p = 0 draws nothing. On a CPU p is a multiple of 1 / 65,536.
-
-    There torch draws its mask through bernoulli_, which took 28 % of a bf16 training step (4 + 4 layers, width 128).
-    Four values share a random number of 64 bits, which takes two thirds of the time of comparing uniform floats.
-    """
-    if p == 0:
-        return x
-    if x.device.type != "cpu" or torch.compiler.is_compiling():
-        return F.dropout(x, p)
-    threshold = min(round(p * LEVELS), LEVELS - 1)
-    kept = draws(x.shape).ge(threshold - LEVELS // 2)
-    return x * kept.float().mul_(LEVELS / (LEVELS - threshold))  # in 16 bits the factor would be off by 0.2 %
-
-
-def draws(shape: torch.Size) -> Tensor:
-    """Independent integers of 16 bits, from -32,768 on, all equally likely."""
-    n = shape.numel()
-    words = torch.empty((n + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
-    return words.view(torch.int16)[:n].view(shape)
+        return x * apply_dropout(x.new_ones((*x.shape[:-1], 1)), p) if (p := self.p_now) else x

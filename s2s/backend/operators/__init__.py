@@ -10,9 +10,13 @@ __all__ = [
     "LossAndGradient",
     "Operator",
     "TreePaths",
+    "add_dropout",
+    "add_dropout_norm",
     "add_norm",
+    "apply_dropout",
     "attention_weights",
     "description",
+    "draw",
     "extend_paths",
     "label_smoothing_",
     "merge_candidates",
@@ -40,7 +44,7 @@ from s2s.backend.operators.beam_search import (
 from s2s.backend.operators.label_smoothing import LossAndGradient, label_smoothing_
 from s2s.backend.operators.operator import Operator, description
 from s2s.backend.operators.paths import extend_paths, reorder_paths
-from s2s.backend.operators.rows import add_norm
+from s2s.backend.operators.rows import add_dropout, add_dropout_norm, add_norm, apply_dropout, draw
 from s2s.backend.operators.topk import top_k, top_k_log_probs
 
 OPERATORS: dict[str, Operator[Any, Any]] = {
@@ -55,6 +59,9 @@ OPERATORS: dict[str, Operator[Any, Any]] = {
     "extend_paths": extend_paths,
     "reorder_paths": reorder_paths,
     "add_norm": add_norm,
+    "apply_dropout": apply_dropout,
+    "add_dropout": add_dropout,
+    "add_dropout_norm": add_dropout_norm,
     "label_smoothing_": label_smoothing_,
 }
 """Those of tensors alone, by name"""

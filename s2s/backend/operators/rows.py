@@ -1,15 +1,17 @@
-"""A residual sum with layer normalisation, as decoding computes it. Shapes: D width."""
+"""Dropout, with masks that are cheap to draw on a CPU, residual sums and layer normalisation. Shapes: D width."""
 
 from __future__ import annotations
 
-__all__ = ["add_norm"]
+__all__ = ["add_dropout", "add_dropout_norm", "add_norm", "apply_dropout", "draw"]
 
-from typing import TYPE_CHECKING
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 from s2s.backend.operators.operator import Operator
 
-if TYPE_CHECKING:
-    from torch import Tensor, nn
+LEVELS = 1 << 16
+"""Numbers that a draw of 16 bits can be"""
 
 
 @Operator
@@ -17,3 +19,43 @@ def add_norm(x: Tensor, y: Tensor, norm: nn.LayerNorm) -> Tensor:
     """norm(x + y): [..., D]"""
     result: Tensor = norm(x + y)
     return result
+
+
+@Operator
+def apply_dropout(x: Tensor, p: float) -> Tensor:
+    """Dropout that is always on; p = 0 draws nothing. On a CPU p is a multiple of 1 / 65,536.
+
+    There torch draws its mask through bernoulli_, which took 28 % of a bf16 training step (4 + 4 layers, width 128).
+    Four values share a random number of 64 bits, which takes two thirds of the time of comparing uniform floats.
+    """
+    if p == 0:
+        return x
+    if x.device.type != "cpu" or torch.compiler.is_compiling():
+        return F.dropout(x, p)
+    numbers, threshold, scale = draw(x.shape, p)
+    return x * numbers.ge(threshold).float().mul_(scale)  # in 16 bits the factor would be off by 0.2 %
+
+
+@Operator
+def add_dropout(x: Tensor, y: Tensor, p: float) -> Tensor:
+    """x + dropout(y): [..., D]"""
+    return x + apply_dropout(y, p)
+
+
+@Operator
+def add_dropout_norm(x: Tensor, y: Tensor, p: float, norm: nn.LayerNorm) -> Tensor:
+    """norm(x + dropout(y)): [..., D]"""
+    return add_norm(x, apply_dropout(y, p), norm)
+
+
+def draw(shape: torch.Size, p: float) -> tuple[Tensor, int, float]:
+    """The masks of all implementations: numbers (see `draws`), the least that is kept, the factor of what is kept."""
+    threshold = min(round(p * LEVELS), LEVELS - 1)
+    return draws(shape), threshold - LEVELS // 2, LEVELS / (LEVELS - threshold)
+
+
+def draws(shape: torch.Size) -> Tensor:
+    """Independent integers of 16 bits, from -32,768 on, all equally likely."""
+    n = shape.numel()
+    words = torch.empty((n + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    return words.view(torch.int16)[:n].view(shape)

@@ -126,6 +126,23 @@ def of_add_norm(draw: Draw) -> tuple[Any, ...]:
     return draw.floats(2, 3, width, scale=3) + 1, draw.floats(2, width, 3).mT, norm
 
 
+def of_apply_dropout(draw: Draw) -> tuple[Any, ...]:
+    x = draw.floats(3, draw.size(1, 15, 70), 5)
+    return (x.bfloat16() if draw.size(0, 1) else x).transpose(0, draw.size(0, 2)), 0.3
+
+
+def of_add_dropout(draw: Draw) -> tuple[Any, ...]:
+    y, p = of_apply_dropout(draw)
+    return draw.floats(*y.shape), y, p
+
+
+def of_add_dropout_norm(draw: Draw) -> tuple[Any, ...]:
+    width = draw.size(16, 48, 512)
+    y, x, norm = draw.floats(2, 3, width), draw.floats(2, width, 3).mT, nn.LayerNorm(width).requires_grad_(False)
+    norm.weight.copy_(draw.floats(width)), norm.bias.copy_(draw.floats(width))
+    return x, y.bfloat16() if draw.size(0, 1) else y, 0.3, norm
+
+
 def of_quantize_rows(draw: Draw) -> tuple[Any, ...]:
     x = draw.floats(7, draw.size(2, 33, 48)) * torch.logspace(-3, 3, 7)[:, None]
     x[3] = 0
@@ -155,6 +172,9 @@ CASES: dict[str, Callable[[Draw], tuple[Any, ...]]] = {
     "extend_paths": of_extend_paths,
     "reorder_paths": of_reorder_paths,
     "add_norm": of_add_norm,
+    "apply_dropout": of_apply_dropout,
+    "add_dropout": of_add_dropout,
+    "add_dropout_norm": of_add_dropout_norm,
     "quantize_rows": of_quantize_rows,
     "dequantize_rows": of_dequantize_rows,
     "label_smoothing_": of_label_smoothing,
@@ -203,8 +223,10 @@ def assert_lists_alike(found: tuple[Tensor, ...], expected: tuple[Tensor, ...]) 
 @torch.no_grad()
 def test_the_function_in_c_is_its_reference(name: str, seed: int) -> None:
     operator, arguments = IMPLEMENTED[name], CASES[name](Draw(seed))
-    own = copied(arguments)
-    found, expected = native_function(operator)(*own), operator.reference(*(given := copied(arguments)))
+    own, given = copied(arguments), copied(arguments)
+    with torch.random.fork_rng():
+        found = native_function(operator)(*own)
+    expected = operator.reference(*given)
     if name in SORTED:
         nested = isinstance(found[0], tuple)
         for one, other in zip(found, expected, strict=True) if nested else [(found, expected)]:

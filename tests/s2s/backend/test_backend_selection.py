@@ -202,7 +202,7 @@ def test_batches_of_one_shape_are_compiled_once() -> None:
 )
 def test_each_selection_is_described_in_a_line(backend: BackendSelection, lines: list[str]) -> None:
     own, rest = list(backend.describe(CPU))[:2], list(backend.describe(CPU))[2:]
-    assert [line.partition(" by ")[0] for line in own] == ["fp32 matmul", "loss and its gradient"]
+    assert [line.partition(" by ")[0] for line in own] == ["fp32 matmul", "loss, dropout and norms"]
     assert rest == lines
     on_gpu = list(backend.describe(CUDA))
     assert on_gpu == [lines[0], "eager forward and backward: default", *lines[1:]]

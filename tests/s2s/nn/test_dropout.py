@@ -7,19 +7,20 @@ from fractions import Fraction
 import pytest
 import torch
 
-from s2s.nn import dropout
-from s2s.nn.dropout import Dropout, WordDropout, apply_dropout, draws
+from s2s.backend.operators import rows
+from s2s.backend.operators.rows import draws
+from s2s.nn.dropout import Dropout, WordDropout, apply_dropout
 
 LEVELS = 65_536
 
 
 def every_level(_: torch.Size) -> torch.Tensor:
-    return torch.arange(-32_768, 32_768)
+    return torch.arange(-32_768, 32_768, dtype=torch.int16)
 
 
 @pytest.mark.parametrize("p", [1 / LEVELS, 0.1, 0.5, 0.9, 1 - 1 / LEVELS, 1 - 1e-9])
 def test_the_nearest_share_is_dropped_and_the_mean_is_kept(p: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dropout, "draws", every_level)
+    monkeypatch.setattr(rows, "draws", every_level)
     x = apply_dropout(torch.ones(LEVELS), p)
     share = min(Fraction(round(p * LEVELS), LEVELS), 1 - Fraction(1, LEVELS))
     assert int((x == 0).sum()) == share * LEVELS
@@ -28,7 +29,7 @@ def test_the_nearest_share_is_dropped_and_the_mean_is_kept(p: float, monkeypatch
 
 
 def test_nothing_is_drawn_where_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dropout, "draws", None)
+    monkeypatch.setattr(rows, "draws", None)
     x = torch.randn(5)
     assert apply_dropout(x, 0) is x
     words = WordDropout(0.0)
@@ -63,7 +64,7 @@ def test_words_are_dropped_whole() -> None:
 
 
 def test_a_gpu_draws_its_own_masks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dropout, "draws", None)
+    monkeypatch.setattr(rows, "draws", None)
     x = apply_dropout(torch.ones(3, device="meta"), 0.5)
     assert x.device.type == "meta"
 

@@ -1,0 +1,31 @@
+/* Numbers of 16 bits, the upper half of a float: from and to floats, one or a vector at a time. */
+
+#ifndef S2S_BF16_H
+#define S2S_BF16_H
+
+#include "vectors.h"
+
+typedef uint32_t vu __attribute__((vector_size(4 * W), aligned(4)));
+typedef uint16_t vh __attribute__((vector_size(2 * W), aligned(2)));
+
+static inline float widened(uint16_t x) {
+    uint32_t bits = (uint32_t)x << 16;
+    float y;
+    memcpy(&y, &bits, 4);
+    return y;
+}
+
+static inline uint16_t narrowed(float x) { /* to the nearest, of two the even one */
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    return (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+}
+
+static inline vf widen_vector(const uint16_t *x) { return (vf)(__builtin_convertvector(*(const vh *)x, vu) << 16); }
+
+static inline void narrow_vector(vf x, uint16_t *out) {
+    vu bits = (vu)x;
+    *(vh *)out = __builtin_convertvector((bits + 0x7fff + ((bits >> 16) & 1)) >> 16, vh);
+}
+
+#endif

@@ -1,0 +1,134 @@
+"""Dropout, residual sums with it and their layer normalisation, forward and backward in one pass over memory each.
+
+Random numbers are drawn as the reference draws them, so that masks are the same, and kept for the backward pass instead
+of a mask in floats. Each row has the same bits whatever the others are, so rows are divided among as many threads as
+torch has. Shapes: R rows, D width.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "accepts_dropout",
+    "accepts_sum",
+    "accepts_sum_and_norm",
+    "add_dropout",
+    "add_dropout_norm",
+    "apply_dropout",
+]
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from s2s.backend import draw
+from s2s_cpu.library import call
+from s2s_cpu.threads import divide, n_shares
+
+TYPES = {torch.float32: 32, torch.bfloat16: 16}
+"""Bits of the types that the functions in C take"""
+MULTIPLE = 16
+"""Of which the width of a row must be one: no vector has more floats"""
+
+
+def apply_dropout(x: Tensor, p: float) -> Tensor:
+    """[...] -> [...] in fp32, as the reference's factor makes it"""
+    return _AddDropout.apply(None, x, p)
+
+
+def add_dropout(x: Tensor, y: Tensor, p: float) -> Tensor:
+    """x + dropout(y): [..., D]"""
+    return _AddDropout.apply(x, y, p)
+
+
+def add_dropout_norm(x: Tensor, y: Tensor, p: float, norm: nn.LayerNorm) -> Tensor:
+    """norm(x + dropout(y)): [..., D]"""
+    return _AddDropoutNorm.apply(x, y, p, norm.weight, norm.bias, norm.eps)
+
+
+def accepts_dropout(x: Tensor, p: float) -> bool:
+    """Where there is something to draw."""
+    return p > 0 and x.is_cpu and x.dtype in TYPES
+
+
+def accepts_sum(x: Tensor, y: Tensor, p: float) -> bool:
+    """The residual stream in fp32, what is added in fp32 or bf16."""
+    return accepts_dropout(y, p) and x.is_cpu and x.dtype == torch.float32 and x.shape == y.shape
+
+
+def accepts_sum_and_norm(x: Tensor, y: Tensor, p: float, norm: nn.LayerNorm) -> bool:
+    """The same, before a norm with weight and bias in fp32; without dropout, where a gradient may be wanted."""
+    if not (p > 0 or torch.is_grad_enabled()) or norm.weight is None or norm.bias is None:
+        return False
+    if any(t.dtype != torch.float32 or not t.is_cpu for t in (x, norm.weight, norm.bias)):
+        return False
+    rows = norm.normalized_shape == x.shape[-1:] and x.size(-1) % MULTIPLE == 0
+    return rows and y.dtype in TYPES and y.is_cpu and x.shape == y.shape
+
+
+class _AddDropout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor | None, y: Tensor, p: float) -> Tensor:
+        numbers, *rest = draw(y.shape, p)
+        ctx.save_for_backward(numbers)
+        ctx.rest, ctx.dtype = rest, y.dtype
+        return _dropped(x, y, numbers, rest, torch.float32)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
+        (numbers,) = ctx.saved_tensors
+        dy = _dropped(None, d_out, numbers, ctx.rest, ctx.dtype)
+        return d_out if ctx.needs_input_grad[0] else None, dy, None
+
+
+def _dropped(x: Tensor | None, y: Tensor, numbers: Tensor, rest: list[Any], dtype: torch.dtype) -> Tensor:
+    """x + dropout(y), [...]; rest: the least number that is kept, and the factor"""
+    out = y.new_empty(y.shape, dtype=dtype)
+    flat = [t if t is None else t.contiguous().view(-1) for t in (x, y, numbers, out)]
+
+    def compute(x: Tensor | None, y: Tensor, numbers: Tensor, out: Tensor) -> None:
+        bits = TYPES[y.dtype], TYPES[dtype]
+        call("s2s_dropout", x, y, bits[0], len(y), numbers, *rest, out, bits[1])
+
+    divide(compute, flat, n_shares(y.numel()))
+    return out
+
+
+class _AddDropoutNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor, p: float, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+        numbers, *rest = draw(y.shape, p) if p else (None, 0, 1.0)
+        total, out = torch.empty_like(x, memory_format=torch.contiguous_format), torch.empty(x.shape)
+        statistics = torch.empty(x.numel() // x.size(-1), 2)  # [R, 2]
+
+        def compute(x: Tensor, y: Tensor, numbers: Tensor | None, *results: Tensor) -> None:
+            rows = TYPES[y.dtype], *x.shape
+            call("s2s_dropout_norm", x, y, *rows, numbers, *rest, weight, bias, eps, *results)
+
+        tensors = [_rows(t) for t in (x, y, numbers, total, statistics, out)]
+        divide(compute, tensors, n_shares(len(statistics), x.size(-1)))
+        ctx.save_for_backward(total, statistics, numbers, weight)
+        ctx.rest, ctx.dtype = rest, y.dtype
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
+        total, statistics, numbers, weight = ctx.saved_tensors
+        n = n_shares(len(statistics), len(weight))
+        dx, dy = torch.empty_like(total), torch.empty_like(total, dtype=ctx.dtype)
+        d_weight, d_bias = parameters = torch.empty(2, n, len(weight))
+
+        def compute(d_out: Tensor, total: Tensor, statistics: Tensor, numbers: Tensor | None, *results: Tensor) -> None:
+            rows = TYPES[ctx.dtype], *d_out.shape
+            call("s2s_dropout_norm_backward", d_out, *rows, numbers, *ctx.rest, weight, total, statistics, *results)
+
+        divide(compute, [*map(_rows, (d_out, total, statistics, numbers, dx, dy)), d_weight, d_bias], n)
+        return dx, dy, None, *parameters.sum(1), None
+
+
+def _rows(x: Tensor | None) -> Tensor | None:
+    """[..., D] -> [R, D], one after the other"""
+    return x if x is None else x.contiguous().flatten(0, -2)
