@@ -45,10 +45,11 @@ if TYPE_CHECKING:
     from s2s.data.batching import Pair
     from s2s_transformer import TransformerConfig
 
-SYMBOLS = {"tiny": 8_000, "small": 8_000, "base": 37_000, "big": 37_000}
+SYMBOLS = {"tiny": 8_000, "width128": 10_000, "small": 8_000, "base": 37_000, "big": 37_000}
 LEVERS: dict[str, dict[str, Any]] = {
     "oneDNN": {"matmul": "torch"},
     "plain attention": {"attention": "sdpa"},
+    "attention in C": {"attention": "math"},
     "chunked loss": {"chunk": 0},
     "cheap dropout masks": {"dropout": "torch"},
     "fused Adam": {"fused": False},
@@ -63,7 +64,7 @@ class Options:
     """What to measure."""
 
     arch: str = "base"
-    """tiny, small, base or big"""
+    """tiny, width128, small, base or big"""
     corpus: str = CORPORA[-1]
     """Of which real lengths: synthetic, multi30k or newstest"""
     tokens: int = 1024

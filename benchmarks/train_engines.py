@@ -153,7 +153,8 @@ def timed(engine: Engine, batch: Sequence[Pair], step: int) -> float:
 
 
 def arch_of(name: str) -> TransformerConfig:
-    """The shipped preset transformer_<name>."""
-    config = compose(Config, [f"arch=transformer_{name}", "task=translation_tiny"], load_plugins()).config
+    """The shipped preset transformer_<name>; width128 is that of Multi30k."""
+    preset = {"width128": "multi30k"}.get(name, name)
+    config = compose(Config, [f"arch=transformer_{preset}", "task=translation_tiny"], load_plugins()).config
     assert isinstance(config.arch, TransformerConfig)
     return config.arch

@@ -10,7 +10,18 @@ import torch
 
 import s2s.backend as backend
 from s2s.decoding import fused_steps
-from s2s_cpu import attention, beam_search, label_smoothing, linear_backends, paths, quantization, rows, topk
+from s2s.nn import short_attention as short_attention_operator
+from s2s_cpu import (
+    attention,
+    beam_search,
+    label_smoothing,
+    linear_backends,
+    paths,
+    quantization,
+    rows,
+    short_attention,
+    topk,
+)
 from s2s_cpu.beam_search_steps import beam_search_steps
 from s2s_cpu.decoder import accepts_layers, fused_decoder
 from s2s_cpu.encoder import FusedEncoder
@@ -43,6 +54,7 @@ def implement() -> str:
     backend.reorder_paths.implement(paths.reorder_paths, paths.accepts_paths)
     backend.add_norm.implement(rows.add_norm, fp32(0, 1, also=without_gradient))
     backend.label_smoothing_.implement(label_smoothing.label_smoothing_, label_smoothing.accepts_label_smoothing)
+    short_attention_operator.implement(short_attention.short_attention, short_attention.accepts_short_attention)
     backend.fused_decoder.implement(fused_decoder, accepts_layers)
     backend.fused_encoder.implement(FusedEncoder, accepts_layers)
     fused_steps.implement(beam_search_steps, lambda *_: True)

@@ -8,6 +8,7 @@ __all__ = [
     "CachedAttention",
     "CrossAttention",
     "Dropout",
+    "DropoutMask",
     "Embeddings",
     "Guidance",
     "Guided",
@@ -30,9 +31,11 @@ __all__ = [
     "WordDropout",
     "WordLabels",
     "apply_dropout",
+    "draw_mask",
     "empty_kv_cache",
     "recording_weights",
     "s2s_register",
+    "short_attention",
     "target_log_probs",
 ]
 
@@ -55,8 +58,9 @@ if TYPE_CHECKING:
         PaddedWithWeights,
         SelfAttention,
         recording_weights,
+        short_attention,
     )
-    from s2s.nn.dropout import Dropout, WordDropout, apply_dropout
+    from s2s.nn.dropout import Dropout, DropoutMask, WordDropout, apply_dropout, draw_mask
     from s2s.nn.embedding import TABLES, Embeddings
     from s2s.nn.guidance import Guidance, Guided, GuidedSource
     from s2s.nn.kv_cache import CachedAttention, KVCacheState, empty_kv_cache

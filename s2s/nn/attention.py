@@ -16,6 +16,7 @@ __all__ = [
     "PaddedWithWeights",
     "SelfAttention",
     "recording_weights",
+    "short_attention",
 ]
 
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +28,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from s2s.backend.operators import BLOCKED, attention_weights, padded_attention
+from s2s.backend.operators import BLOCKED, Operator, attention_weights, padded_attention
 from s2s.nn.dropout import apply_dropout
 from s2s.nn.linear import Linear, Projections
 
@@ -49,8 +50,12 @@ def math_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal:
     return apply_dropout(attention_weights(q, k, bias, causal), dropout) @ v
 
 
+short_attention = Operator(math_attention)
+"""The same in training, for sentences of at most SHORT keys on a CPU"""
+
+
 def auto(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dropout: float) -> Tensor:
-    """`sdpa`, but `math` on a CPU for 16-bit numbers, and in training for short sentences.
+    """`sdpa`, but `math` on a CPU for 16-bit numbers, and in training for short sentences `short_attention`.
 
     (One core, torch 2.13, forward and backward: in bf16 sdpa took 2 to 8 times as long from 8 to 256 tokens. In
     fp32 both take equally long with MKL; with oneDNN, sdpa took 19, 10, 5, 3 and 0.9 times as long for 16, 32, 64, 128
@@ -59,9 +64,11 @@ def auto(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dro
     """
     if not (causal or dropout or torch.is_grad_enabled()):
         return padded_attention(q, k, v, bias)
-    short = k.size(-2) <= SHORT and torch.is_grad_enabled()
-    slow = q.device.type == "cpu" and (q.dtype.itemsize < 4 or short)
-    return (math_attention if slow else sdpa)(q, k, v, bias, causal, dropout)
+    if q.device.type != "cpu":
+        return sdpa(q, k, v, bias, causal, dropout)
+    if k.size(-2) <= SHORT and torch.is_grad_enabled():
+        return short_attention(q, k, v, bias, causal, dropout)
+    return (math_attention if q.dtype.itemsize < 4 else sdpa)(q, k, v, bias, causal, dropout)
 
 
 KERNELS: dict[str, Kernel] = {"auto": auto, "sdpa": sdpa, "math": math_attention}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["Dropout", "WordDropout", "apply_dropout"]
+__all__ = ["Dropout", "DropoutMask", "WordDropout", "apply_dropout", "draw_mask"]
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +12,15 @@ from torch.nn import functional as F
 
 LEVELS = 1 << 16
 """Numbers that a draw of 16 bits can be"""
+
+
+class DropoutMask(NamedTuple):
+    """Which values are kept: those whose word is at least `least`, and these are multiplied by `factor`."""
+
+    words: Tensor
+    """16-bit integers"""
+    least: int
+    factor: float
 
 
 class Dropout(nn.Module):
@@ -47,9 +58,14 @@ def apply_dropout(x: Tensor, p: float) -> Tensor:
         return x
     if x.device.type != "cpu" or torch.compiler.is_compiling():
         return F.dropout(x, p)
+    words, least, factor = draw_mask(x.shape, p)
+    return x * words.ge(least).float().mul_(factor)  # in 16 bits the factor would be off by 0.2 %
+
+
+def draw_mask(shape: torch.Size, p: float) -> DropoutMask:
+    """What `apply_dropout` draws on a CPU."""
     threshold = min(round(p * LEVELS), LEVELS - 1)
-    kept = draws(x.shape).ge(threshold - LEVELS // 2)
-    return x * kept.float().mul_(LEVELS / (LEVELS - threshold))  # in 16 bits the factor would be off by 0.2 %
+    return DropoutMask(draws(shape), threshold - LEVELS // 2, LEVELS / (LEVELS - threshold))
 
 
 def draws(shape: torch.Size) -> Tensor:

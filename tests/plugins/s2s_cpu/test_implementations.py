@@ -10,7 +10,7 @@ from reference_operators import use_references
 from torch import Tensor, nn
 
 from s2s.backend import BLOCKED, OPERATORS, Operator, TreePaths, add_norm
-from s2s.nn.attention import sdpa
+from s2s.nn.attention import sdpa, short_attention
 from s2s_cpu.library import native_library
 from s2s_cpu.quantization import dequantize_rows, quantize_rows
 
@@ -143,6 +143,11 @@ def of_label_smoothing(draw: Draw) -> tuple[Any, ...]:
     return logits, draw.ints(n_values, 9), draw.ints(3, 9) > 0, 0.9, 0.1 / n_values
 
 
+def of_short_attention(draw: Draw) -> tuple[Any, ...]:
+    *padded, bias = of_padded_attention(draw)
+    return *padded, bias, bias is None, 0.0
+
+
 CASES: dict[str, Callable[[Draw], tuple[Any, ...]]] = {
     "top_k": of_top_k,
     "top_k_log_probs": of_top_k_log_probs,
@@ -155,11 +160,16 @@ CASES: dict[str, Callable[[Draw], tuple[Any, ...]]] = {
     "extend_paths": of_extend_paths,
     "reorder_paths": of_reorder_paths,
     "add_norm": of_add_norm,
+    "short_attention": of_short_attention,
     "quantize_rows": of_quantize_rows,
     "dequantize_rows": of_dequantize_rows,
     "label_smoothing_": of_label_smoothing,
 }
-IMPLEMENTED = OPERATORS | {"quantize_rows": quantize_rows, "dequantize_rows": dequantize_rows}
+IMPLEMENTED = OPERATORS | {
+    "short_attention": short_attention,
+    "quantize_rows": quantize_rows,
+    "dequantize_rows": dequantize_rows,
+}
 SORTED = {"top_k", "top_k_log_probs", "merge_candidates", "merge_finished", "unfinished_candidates"}
 """What a score of -inf stands before is arbitrary"""
 

@@ -1,0 +1,39 @@
+/* Rows of bf16, the upper halves of floats. */
+
+#ifndef S2S_BF16_H
+#define S2S_BF16_H
+
+#include "vectors.h"
+
+typedef uint32_t vu __attribute__((vector_size(4 * W), aligned(4)));
+typedef uint16_t vh __attribute__((vector_size(2 * W), aligned(2)));
+
+static inline float widened(uint16_t x) {
+    uint32_t bits = (uint32_t)x << 16;
+    float y;
+    memcpy(&y, &bits, 4);
+    return y;
+}
+
+static inline uint16_t narrowed(float x) { /* to the nearest, of two the even one */
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    return (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+}
+
+static inline void widen(const uint16_t *x, int64_t n, float *out) {
+    int64_t i = 0;
+    for (; i + W <= n; i += W) *(vf *)(out + i) = (vf)(__builtin_convertvector(*(const vh *)(x + i), vu) << 16);
+    for (; i < n; i++) out[i] = widened(x[i]);
+}
+
+static inline void narrow(const float *x, int64_t n, uint16_t *out) {
+    int64_t i = 0;
+    for (; i + W <= n; i += W) {
+        vu bits = (vu)load(x + i);
+        *(vh *)(out + i) = __builtin_convertvector((bits + 0x7fff + ((bits >> 16) & 1)) >> 16, vh);
+    }
+    for (; i < n; i++) out[i] = narrowed(x[i]);
+}
+
+#endif
