@@ -49,6 +49,7 @@ SYMBOLS = {"tiny": 8_000, "width128": 10_000, "small": 8_000, "base": 37_000, "b
 LEVERS: dict[str, dict[str, Any]] = {
     "oneDNN": {"matmul": "torch"},
     "plain attention": {"attention": "sdpa"},
+    "attention in C": {"attention": "math"},
     "chunked loss": {"chunk": 0},
     "cheap dropout masks": {"dropout": "torch"},
     "dropout and norms in C": {"dropout": "reference"},

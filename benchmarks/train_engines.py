@@ -167,10 +167,8 @@ def timed(engine: Engine, batch: Sequence[Pair], step: int) -> float:
 
 
 def arch_of(name: str) -> TransformerConfig:
-    """The shipped preset transformer_<name>; width128 is a small model for few data."""
-    if name == "width128":
-        tiny = arch_of("tiny")
-        return replace(tiny, n_encoder_layers=4, n_decoder_layers=4, d_model=128, d_ff=256, n_heads=4, dropout=0.3)
-    config = compose(Config, [f"arch=transformer_{name}", "task=translation_tiny"], load_plugins()).config
+    """The shipped preset transformer_<name>; width128 is that of Multi30k."""
+    preset = {"width128": "multi30k"}.get(name, name)
+    config = compose(Config, [f"arch=transformer_{preset}", "task=translation_tiny"], load_plugins()).config
     assert isinstance(config.arch, TransformerConfig)
     return config.arch

@@ -10,7 +10,18 @@ import torch
 
 import s2s.backend as backend
 from s2s.decoding import fused_steps
-from s2s_cpu import attention, beam_search, label_smoothing, linear_backends, paths, quantization, residual, rows, topk
+from s2s_cpu import (
+    attention,
+    beam_search,
+    label_smoothing,
+    linear_backends,
+    paths,
+    quantization,
+    residual,
+    rows,
+    short_attention,
+    topk,
+)
 from s2s_cpu.beam_search_steps import beam_search_steps
 from s2s_cpu.decoder import accepts_layers, fused_decoder
 from s2s_cpu.encoder import FusedEncoder
@@ -46,6 +57,7 @@ def implement() -> str:
     backend.add_dropout.implement(residual.add_dropout, residual.accepts_sum)
     backend.add_dropout_norm.implement(residual.add_dropout_norm, residual.accepts_sum_and_norm)
     backend.label_smoothing_.implement(label_smoothing.label_smoothing_, label_smoothing.accepts_label_smoothing)
+    backend.short_attention.implement(short_attention.short_attention, short_attention.accepts_short_attention)
     backend.fused_decoder.implement(fused_decoder, accepts_layers)
     backend.fused_encoder.implement(FusedEncoder, accepts_layers)
     fused_steps.implement(beam_search_steps, lambda *_: True)

@@ -22,10 +22,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from s2s import ConfigError
-from s2s.backend import LinearBackend, LinearMap, is_prepackable, release_freed_memory, replace_linear_maps
+from s2s.backend import LinearBackend, LinearMap
 from s2s_cpu.library import native_library
 from s2s_cpu.onednn import OneDNNInt8Linear, OneDNNLinear, int8_is_exact
 from s2s_cpu.prepacked import Bf16Linear, Fp32Linear, HugePageArena, Int8Linear, has_int8_linear, has_linear
+from s2s_cpu.replacing import is_prepackable, replace_linear_maps
 
 Prepack = Callable[[Tensor, Tensor | None], LinearMap]
 """Weight [O, I] and bias [O] -> x W^T + b"""
@@ -37,10 +38,10 @@ def prepack(model: nn.Module, backend: LinearBackend, quantization: Literal["non
     if quantization != "none" and backend in ("torch", "onednn"):
         raise ConfigError(f"quantization={quantization} has linear maps of its own; leave matmul={backend} out")
     if quantization == "int8":
-        _replace(model, _int8())
+        replace_linear_maps(model, _int8())
         return "linear maps in 8-bit integers, each row by itself"
     if quantization == "bf16":
-        _replace(model, _bf16())
+        replace_linear_maps(model, _bf16())
         return "linear maps with weights in bf16, sums in fp32"
     backends = _available()
     backend = deterministic_backend(model) if backend == "exact" else backend
@@ -49,13 +50,8 @@ def prepack(model: nn.Module, backend: LinearBackend, quantization: Literal["non
         return f"linear maps by torch ({reason})"
     if name not in backends:
         raise ConfigError(f"{reason}: {_missing(name)}; leave the option out")
-    _replace(model, backends[name])
+    replace_linear_maps(model, backends[name])
     return f"linear maps {NAMES[name]} ({reason})"
-
-
-def _replace(model: nn.Module, prepack: Prepack) -> None:
-    replace_linear_maps(model, prepack)
-    release_freed_memory()  # of the weights that are laid out anew now
 
 
 def _available() -> dict[LinearBackend, Prepack]:

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from s2s.backend import draw
+from s2s.backend import draw_mask
 from s2s_cpu.library import call
 from s2s_cpu.threads import divide, n_shares
 
@@ -70,7 +70,7 @@ def accepts_sum_and_norm(x: Tensor, y: Tensor, p: float, norm: nn.LayerNorm) -> 
 class _AddDropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor | None, y: Tensor, p: float) -> Tensor:
-        numbers, *rest = draw(y.shape, p)
+        numbers, *rest = draw_mask(y.shape, p)
         ctx.save_for_backward(numbers)
         ctx.rest, ctx.dtype = rest, y.dtype
         return _dropped(x, y, numbers, rest, torch.float32)
@@ -99,7 +99,7 @@ def _dropped(x: Tensor | None, y: Tensor, numbers: Tensor, rest: list[Any], dtyp
 class _AddDropoutNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor, p: float, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-        numbers, *rest = draw(y.shape, p) if p else (None, 0, 1.0)
+        numbers, *rest = draw_mask(y.shape, p) if p else (None, 0, 1.0)
         total, out = torch.empty_like(x, memory_format=torch.contiguous_format), torch.empty(x.shape)
         statistics = torch.empty(x.numel() // x.size(-1), 2)  # [R, 2]
 

@@ -1,4 +1,4 @@
-"""The structures of decoder.h and beam_search.h, field by field.
+"""The structures of decoder.h, beam_search.h and short_attention.h, field by field.
 
 Their sizes are compared with the compiled ones when the library is loaded.
 """
@@ -10,11 +10,13 @@ __all__ = [
     "AutomatonStruct",
     "EncoderLayerStruct",
     "EncodingStruct",
+    "HeadRowsStruct",
     "LayerStruct",
     "LinearStruct",
     "ModelStruct",
     "NormStruct",
     "SearchStruct",
+    "ShortAttentionStruct",
     "StepStruct",
     "TokenListsStruct",
 ]
@@ -136,9 +138,26 @@ class EncodingStruct(ctypes.Structure):
     )
 
 
+class HeadRowsStruct(ctypes.Structure):
+    """A tensor [B, h, T, d]."""
+
+    _fields_ = (("data", c_void_p), *((name, c_int64) for name in ("sentence", "head", "row")))
+
+
+class ShortAttentionStruct(ctypes.Structure):
+    """Attention in training: what it reads, and what it writes."""
+
+    _fields_ = (
+        *((name, HeadRowsStruct) for name in ("q", "k", "v", "out", "grad_q", "grad_k", "grad_v")),
+        *((name, c_void_p) for name in ("bias", "words", "weights")),
+        *((name, c_int64) for name in ("B", "h", "T", "S", "d_k", "d_v", "is_bf16", "causal", "least")),
+        *((name, c_double) for name in ("scale", "kept")),
+    )
+
+
 STRUCTS = (
     *(LinearStruct, NormStruct, LayerStruct, StepStruct),
     *(ModelStruct, SearchStruct, EncoderLayerStruct, EncodingStruct),
-    *(TokenListsStruct, AutomatonStruct),
+    *(TokenListsStruct, AutomatonStruct, HeadRowsStruct, ShortAttentionStruct),
 )
 """In the order in which `s2s_struct_size` numbers them"""

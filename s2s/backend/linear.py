@@ -1,4 +1,4 @@
-"""Linear maps whose weights are prepacked once for decoding: which modules can be, and how a model is.
+"""Linear maps whose weights are prepacked once for decoding: what may be asked for, and what computes one.
 
 Shapes: I inputs, O outputs.
 """
@@ -10,10 +10,8 @@ __all__ = [
     "LinearBackend",
     "LinearMap",
     "deterministic_backend",
-    "is_prepackable",
     "linear_function",
     "prepack",
-    "replace_linear_maps",
 ]
 
 from collections.abc import Callable
@@ -64,26 +62,3 @@ def deterministic_backend(model: nn.Module) -> LinearBackend:
 def linear_function(module: nn.Module) -> LinearMap:
     """What computes a linear map now."""
     return (isinstance(module, HasPrepacked) and module.prepacked) or cast("LinearMap", module.forward)
-
-
-def is_prepackable(module: nn.Module) -> bool:
-    """Whether it computes x W^T + b with a constant W, which weight_norm's hook before `forward` would make anew."""
-    return isinstance(module, HasPrepacked) or (type(module) is nn.Linear and not module._forward_pre_hooks)
-
-
-def replace_linear_maps(model: nn.Module, prepack: Callable[[Tensor, Tensor | None], LinearMap]) -> None:
-    """Let what `prepack` makes of W [O, I] and b [O] compute every linear map; free weights that nothing else reads."""
-    read = {p for module in model.modules() if not _owns_weight(module) for p in module.parameters(recurse=False)}
-    for module in [module for module in model.modules() if is_prepackable(module)]:
-        if isinstance(module, HasPrepacked):
-            module.prepacked = prepack(*module.weight_and_bias())
-            if _owns_weight(module) and module.weight not in read:
-                module.weight = None  # type: ignore[assignment]
-        else:
-            assert isinstance(module, nn.Linear)
-            setattr(module, "forward", prepack(module.weight, module.bias))  # noqa: B010  mypy refuses an assignment
-
-
-def _owns_weight(module: nn.Module) -> bool:
-    """Whether only the product reads its weight, as that of s2s.nn.linear; around an nn.Linear others may."""
-    return isinstance(module, nn.Linear) and isinstance(module, HasPrepacked)

@@ -18,25 +18,23 @@ __all__ = [
     "recording_weights",
 ]
 
-from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from s2s.backend.operators import BLOCKED, attention_weights, padded_attention
+from s2s.backend.operators import BLOCKED, Kernel, attention_weights, math_attention, padded_attention, short_attention
 from s2s.nn.dropout import apply_dropout
 from s2s.nn.linear import Linear, Projections
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
 SHORT = 128
 """Keys up to which all weights of a sentence are held in training on a CPU"""
-
-Kernel = Callable[[Tensor, Tensor, Tensor, Tensor | None, bool, float], Tensor]
-"""q [..., T, d_k], k [..., S, d_k], v [..., S, d_v], bias on the scores or causal (never both, as SDPA has it),
-dropout -> [..., T, d_v]"""
 
 
 def sdpa(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dropout: float) -> Tensor:
@@ -44,13 +42,8 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dro
     return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=dropout, is_causal=causal)
 
 
-def math_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dropout: float) -> Tensor:
-    """Equation 1, literally: it holds all [T, S] weights."""
-    return apply_dropout(attention_weights(q, k, bias, causal), dropout) @ v
-
-
 def auto(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dropout: float) -> Tensor:
-    """`sdpa`, but `math` on a CPU for 16-bit numbers, and in training for short sentences.
+    """`sdpa`, but `math` on a CPU for 16-bit numbers, and in training for short sentences `short_attention`.
 
     (One core, torch 2.13, forward and backward: in bf16 sdpa took 2 to 8 times as long from 8 to 256 tokens. In
     fp32 both take equally long with MKL; with oneDNN, sdpa took 19, 10, 5, 3 and 0.9 times as long for 16, 32, 64, 128
@@ -59,9 +52,11 @@ def auto(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dro
     """
     if not (causal or dropout or torch.is_grad_enabled()):
         return padded_attention(q, k, v, bias)
-    short = k.size(-2) <= SHORT and torch.is_grad_enabled()
-    slow = q.device.type == "cpu" and (q.dtype.itemsize < 4 or short)
-    return (math_attention if slow else sdpa)(q, k, v, bias, causal, dropout)
+    if q.device.type != "cpu":
+        return sdpa(q, k, v, bias, causal, dropout)
+    if k.size(-2) <= SHORT and torch.is_grad_enabled():
+        return short_attention(q, k, v, bias, causal, dropout)
+    return (math_attention if q.dtype.itemsize < 4 else sdpa)(q, k, v, bias, causal, dropout)
 
 
 KERNELS: dict[str, Kernel] = {"auto": auto, "sdpa": sdpa, "math": math_attention}

@@ -23,13 +23,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from s2s.backend.cuda_graph import bucket_size
-from s2s.backend.operators import TreePaths, extend_paths, reorder_paths, tree_attention
+from s2s.backend.operators import Kernel, TreePaths, extend_paths, reorder_paths, tree_attention
 from s2s.model import State
-from s2s.nn.attention import Heads, Kernel
 from s2s.tensors import Tree, join_tensors, map_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from s2s.nn.attention import Heads
 
 
 @dataclass

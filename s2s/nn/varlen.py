@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from s2s.backend.device import has_varlen_attention
+from s2s.backend.operators import Kernel
 from s2s.batch import SequenceOffsets
-from s2s.nn.attention import Kernel, Padded
+from s2s.nn.attention import Padded
 
 if TYPE_CHECKING:
     from s2s.nn.attention import Layout

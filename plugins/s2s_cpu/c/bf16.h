@@ -28,4 +28,16 @@ static inline void narrow_vector(vf x, uint16_t *out) {
     *(vh *)out = __builtin_convertvector((bits + 0x7fff + ((bits >> 16) & 1)) >> 16, vh);
 }
 
+static inline void widen(const uint16_t *x, int64_t n, float *out) {
+    int64_t i = 0;
+    for (; i + W <= n; i += W) *(vf *)(out + i) = widen_vector(x + i);
+    for (; i < n; i++) out[i] = widened(x[i]);
+}
+
+static inline void narrow(const float *x, int64_t n, uint16_t *out) {
+    int64_t i = 0;
+    for (; i + W <= n; i += W) narrow_vector(load(x + i), out + i);
+    for (; i < n; i++) out[i] = narrowed(x[i]);
+}
+
 #endif

@@ -3,14 +3,15 @@ arithmetic. R = B * K rows; see decoder.h.
 */
 
 #include "beam_search.h"
+#include "short_attention.h"
 
 /* The size of structure `which` of decoder.h and beam_search.h, in the order of structs.py; -1 if there is no such. */
 int64_t s2s_struct_size(int64_t which) {
     const int64_t sizes[] = {sizeof(Linear),       sizeof(Norm),       sizeof(Layer),
                              sizeof(Step),         sizeof(Model),      sizeof(Search),
                              sizeof(EncoderLayer), sizeof(Encoding),   sizeof(TokenLists),
-                             sizeof(Automaton)};
-    return which >= 0 && which < 10 ? sizes[which] : -1;
+                             sizeof(Automaton),    sizeof(HeadRows),   sizeof(ShortAttention)};
+    return which >= 0 && which < 12 ? sizes[which] : -1;
 }
 
 static int64_t self_attention(const void *of, const void *given, const float *x, float *scratch, float *out) {

@@ -3,18 +3,6 @@
 #include "bf16.h"
 #include "decoder.h"
 
-static void widen(const uint16_t *x, int64_t V, float *out) {
-    int64_t i = 0;
-    for (; i + W <= V; i += W) *(vf *)(out + i) = widen_vector(x + i);
-    for (; i < V; i++) out[i] = widened(x[i]);
-}
-
-static void narrow(const float *x, int64_t V, uint16_t *out) {
-    int64_t i = 0;
-    for (; i + W <= V; i += W) narrow_vector(load(x + i), out + i);
-    for (; i < V; i++) out[i] = narrowed(x[i]);
-}
-
 static float maximum(const float *x, int64_t V) {
     vf m = splat(-INFINITY);
     int64_t i = 0;

@@ -7,6 +7,7 @@ __all__ = [
     "OPERATORS",
     "Candidates",
     "Finished",
+    "Kernel",
     "LossAndGradient",
     "Operator",
     "TreePaths",
@@ -16,14 +17,16 @@ __all__ = [
     "apply_dropout",
     "attention_weights",
     "description",
-    "draw",
+    "draw_mask",
     "extend_paths",
     "label_smoothing_",
+    "math_attention",
     "merge_candidates",
     "merge_finished",
     "padded_attention",
     "reorder_paths",
     "search_finished",
+    "short_attention",
     "top_k",
     "top_k_log_probs",
     "tree_attention",
@@ -32,7 +35,16 @@ __all__ = [
 
 from typing import Any
 
-from s2s.backend.operators.attention import BLOCKED, TreePaths, attention_weights, padded_attention, tree_attention
+from s2s.backend.operators.attention import (
+    BLOCKED,
+    Kernel,
+    TreePaths,
+    attention_weights,
+    math_attention,
+    padded_attention,
+    short_attention,
+    tree_attention,
+)
 from s2s.backend.operators.beam_search import (
     Candidates,
     Finished,
@@ -44,24 +56,10 @@ from s2s.backend.operators.beam_search import (
 from s2s.backend.operators.label_smoothing import LossAndGradient, label_smoothing_
 from s2s.backend.operators.operator import Operator, description
 from s2s.backend.operators.paths import extend_paths, reorder_paths
-from s2s.backend.operators.rows import add_dropout, add_dropout_norm, add_norm, apply_dropout, draw
+from s2s.backend.operators.rows import add_dropout, add_dropout_norm, add_norm, apply_dropout, draw_mask
 from s2s.backend.operators.topk import top_k, top_k_log_probs
 
 OPERATORS: dict[str, Operator[Any, Any]] = {
-    "top_k": top_k,
-    "top_k_log_probs": top_k_log_probs,
-    "merge_candidates": merge_candidates,
-    "merge_finished": merge_finished,
-    "unfinished_candidates": unfinished_candidates,
-    "search_finished": search_finished,
-    "padded_attention": padded_attention,
-    "tree_attention": tree_attention,
-    "extend_paths": extend_paths,
-    "reorder_paths": reorder_paths,
-    "add_norm": add_norm,
-    "apply_dropout": apply_dropout,
-    "add_dropout": add_dropout,
-    "add_dropout_norm": add_dropout_norm,
-    "label_smoothing_": label_smoothing_,
+    name: value for name, value in globals().items() if isinstance(value, Operator)
 }
 """Those of tensors alone, by name"""

@@ -1,11 +1,19 @@
-"""Attention without gradients: of whole sentences, and of the newest tokens over a tree of tokens.
+"""Attention of whole sentences, with gradients and without, and of the newest tokens over a tree of tokens.
 
 Shapes: B sentences, T queries, S keys, K hypotheses, N nodes of a sentence's tree, L tokens of a path, h heads.
 """
 
 from __future__ import annotations
 
-__all__ = ["BLOCKED", "TreePaths", "attention_weights", "padded_attention", "tree_attention"]
+__all__ = [
+    "BLOCKED",
+    "TreePaths",
+    "attention_weights",
+    "math_attention",
+    "padded_attention",
+    "short_attention",
+    "tree_attention",
+]
 
 import functools
 from collections.abc import Callable
@@ -16,6 +24,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from s2s.backend.operators.operator import Operator
+from s2s.backend.operators.rows import apply_dropout
 
 BLOCKED = -3e4
 """Added to the score of a position that may not be seen. Finite, so that a row with nothing to see gives no
@@ -34,6 +43,15 @@ def attention_weights(q: Tensor, k: Tensor, bias: Tensor | None, causal: bool) -
     if bias is not None:
         scores = scores + bias.to(scores.dtype)
     return scores.softmax(-1)
+
+
+def math_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dropout: float) -> Tensor:
+    """Equation 1, literally: it holds all [T, S] weights."""
+    return apply_dropout(attention_weights(q, k, bias, causal), dropout) @ v
+
+
+short_attention = Operator(math_attention)
+"""The same in training, for sentences of few keys on a CPU"""
 
 
 @Operator

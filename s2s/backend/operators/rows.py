@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["add_dropout", "add_dropout_norm", "add_norm", "apply_dropout", "draw"]
+__all__ = ["DropoutMask", "add_dropout", "add_dropout_norm", "add_norm", "apply_dropout", "draw_mask"]
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +14,15 @@ from s2s.backend.operators.operator import Operator
 
 LEVELS = 1 << 16
 """Numbers that a draw of 16 bits can be"""
+
+
+class DropoutMask(NamedTuple):
+    """Which values are kept: those whose word is at least `least`, and these are multiplied by `factor`."""
+
+    words: Tensor
+    """16-bit integers"""
+    least: int
+    factor: float
 
 
 @Operator
@@ -32,8 +43,8 @@ def apply_dropout(x: Tensor, p: float) -> Tensor:
         return x
     if x.device.type != "cpu" or torch.compiler.is_compiling():
         return F.dropout(x, p)
-    numbers, threshold, scale = draw(x.shape, p)
-    return x * numbers.ge(threshold).float().mul_(scale)  # in 16 bits the factor would be off by 0.2 %
+    words, least, factor = draw_mask(x.shape, p)
+    return x * words.ge(least).float().mul_(factor)  # in 16 bits the factor would be off by 0.2 %
 
 
 @Operator
@@ -48,10 +59,10 @@ def add_dropout_norm(x: Tensor, y: Tensor, p: float, norm: nn.LayerNorm) -> Tens
     return add_norm(x, apply_dropout(y, p), norm)
 
 
-def draw(shape: torch.Size, p: float) -> tuple[Tensor, int, float]:
-    """The masks of all implementations: numbers (see `draws`), the least that is kept, the factor of what is kept."""
+def draw_mask(shape: torch.Size, p: float) -> DropoutMask:
+    """The mask of all implementations."""
     threshold = min(round(p * LEVELS), LEVELS - 1)
-    return draws(shape), threshold - LEVELS // 2, LEVELS / (LEVELS - threshold)
+    return DropoutMask(draws(shape), threshold - LEVELS // 2, LEVELS / (LEVELS - threshold))
 
 
 def draws(shape: torch.Size) -> Tensor:

@@ -160,6 +160,11 @@ def of_label_smoothing(draw: Draw) -> tuple[Any, ...]:
     return logits, draw.ints(n_values, 9), draw.ints(3, 9) > 0, 0.9, 0.1 / n_values
 
 
+def of_short_attention(draw: Draw) -> tuple[Any, ...]:
+    *padded, bias = of_padded_attention(draw)
+    return *padded, bias, bias is None, 0.0
+
+
 CASES: dict[str, Callable[[Draw], tuple[Any, ...]]] = {
     "top_k": of_top_k,
     "top_k_log_probs": of_top_k_log_probs,
@@ -172,6 +177,7 @@ CASES: dict[str, Callable[[Draw], tuple[Any, ...]]] = {
     "extend_paths": of_extend_paths,
     "reorder_paths": of_reorder_paths,
     "add_norm": of_add_norm,
+    "short_attention": of_short_attention,
     "apply_dropout": of_apply_dropout,
     "add_dropout": of_add_dropout,
     "add_dropout_norm": of_add_dropout_norm,
@@ -179,7 +185,10 @@ CASES: dict[str, Callable[[Draw], tuple[Any, ...]]] = {
     "dequantize_rows": of_dequantize_rows,
     "label_smoothing_": of_label_smoothing,
 }
-IMPLEMENTED = OPERATORS | {"quantize_rows": quantize_rows, "dequantize_rows": dequantize_rows}
+IMPLEMENTED = OPERATORS | {
+    "quantize_rows": quantize_rows,
+    "dequantize_rows": dequantize_rows,
+}
 SORTED = {"top_k", "top_k_log_probs", "merge_candidates", "merge_finished", "unfinished_candidates"}
 """What a score of -inf stands before is arbitrary"""
 

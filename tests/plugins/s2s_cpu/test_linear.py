@@ -10,7 +10,7 @@ import torch
 from reference_operators import use_references
 from torch import Tensor, nn
 
-from s2s.backend import deterministic_backend, prepack, replace_linear_maps
+from s2s.backend import deterministic_backend, prepack
 from s2s.config import GenerateConfig
 from s2s.errors import ConfigError
 from s2s.generation.acceleration import accelerate
@@ -18,6 +18,7 @@ from s2s.nn.linear import Projections
 from s2s_cpu.library import native_library
 from s2s_cpu.onednn import OneDNNInt8Linear, OneDNNLinear, int8_is_exact
 from s2s_cpu.prepacked import Bf16Linear, Fp32Linear, HugePageArena, Int8Linear, has_int8_linear, has_linear
+from s2s_cpu.replacing import replace_linear_maps
 from s2s_testing import VOCAB, assert_state_reorders, assert_step_is_decode
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer

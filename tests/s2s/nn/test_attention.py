@@ -23,13 +23,14 @@ def rule(device: str, dtype: torch.dtype, n_keys: int, causal: bool, dropout: fl
     """Without gradients whole sentences go to the operator; a CPU is slow with 16 bits, and in training if short."""
     if not grad and not causal and dropout == 0:
         return "operator"
-    if device == "cpu" and (dtype == torch.bfloat16 or (grad and n_keys <= SHORT)):
-        return "math"
-    return "sdpa"
+    if device == "cpu" and grad and n_keys <= SHORT:
+        return "short"
+    return "math" if device == "cpu" and dtype == torch.bfloat16 else "sdpa"
 
 
 def test_the_kernel_is_the_fastest_that_does_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, kernel in (("padded_attention", "operator"), ("math_attention", "math"), ("sdpa", "sdpa")):
+    names = {"padded_attention": "operator", "short_attention": "short", "math_attention": "math", "sdpa": "sdpa"}
+    for name, kernel in names.items():
         monkeypatch.setattr(attention, name, lambda *_, kernel=kernel: kernel)
     for device, dtype, n_keys, causal, dropout, grad in SETTINGS:
         q = torch.zeros(1, 1, 2, 4, dtype=dtype, device=device)

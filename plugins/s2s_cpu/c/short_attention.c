@@ -1,0 +1,294 @@
+/* Attention of short sentences in training, with its gradient, for one thread: all weights of a head are in the cache.
+
+A head's rows become floats in scratch memory. A product there is made of tiles that stay in registers; each number is
+the sum in the order of what is summed over, so that a row has the same bits in a tile of any size. Keys at the end of a
+sentence that are blocked are not looked at. */
+
+#include "bf16.h"
+#include "decoder.h"
+#include "panels.h"
+#include "short_attention.h"
+
+enum { STEP = 16, TALL = W == 16 ? 8 : 6, WIDE = 2 }; /* floats that rows are filled up to; rows, vectors of a tile */
+enum { ALL, BEFORE, AFTER }; /* what row i sums over: all, up to the i-th, from the i-th on */
+
+typedef struct { /* a matrix of which numbers are read one by one: element (i, j) is data[i * row + j * column] */
+    const float *data;
+    int64_t row, column;
+} Left;
+
+static inline int64_t filled(int64_t n) { return (n + STEP - 1) / STEP * STEP; }
+
+/* n rows and m vectors of a product, over the terms from `from` to `to`. */
+INLINE void tile(const int n, const int m, Left a, const float *b, int64_t stride, int64_t from, int64_t to, float *out,
+                 int64_t out_stride) {
+    vf sums[TALL][WIDE];
+    UNROLLED for (int i = 0; i < n; i++) UNROLLED for (int c = 0; c < m; c++) sums[i][c] = splat(0);
+    for (int64_t j = from; j < to; j++) {
+        vf right[WIDE];
+        UNROLLED for (int c = 0; c < m; c++) right[c] = load(b + j * stride + c * W);
+        UNROLLED for (int i = 0; i < n; i++) {
+            vf left = splat(a.data[i * a.row + j * a.column]);
+            UNROLLED for (int c = 0; c < m; c++) sums[i][c] += left * right[c];
+        }
+    }
+    UNROLLED for (int i = 0; i < n; i++)
+        UNROLLED for (int c = 0; c < m; c++) *(vf *)(out + i * out_stride + c * W) = sums[i][c];
+}
+
+/* The same for any number of rows up to TALL. */
+INLINE void tile_of(const int m, int64_t n, Left a, const float *b, int64_t stride, int64_t from, int64_t to, float *out,
+                    int64_t out_stride) {
+    switch (n) {
+    case 1: tile(1, m, a, b, stride, from, to, out, out_stride); break;
+    case 2: tile(2, m, a, b, stride, from, to, out, out_stride); break;
+    case 3: tile(3, m, a, b, stride, from, to, out, out_stride); break;
+    case 4: tile(4, m, a, b, stride, from, to, out, out_stride); break;
+    case 5: tile(5, m, a, b, stride, from, to, out, out_stride); break;
+    case 6: tile(6, m, a, b, stride, from, to, out, out_stride); break;
+    case 7: tile(TALL < 7 ? TALL : 7, m, a, b, stride, from, to, out, out_stride); break;
+    default: tile(TALL, m, a, b, stride, from, to, out, out_stride);
+    }
+}
+
+/* a [R, I] times b [I, C] -> out [R, C]; the rows of b and out are `stride` and `out_stride` floats apart. Each row sums
+over what `terms` says; with `square`, the columns after a row's own need not be computed. */
+static void product(Left a, const float *b, int64_t stride, int64_t R, int64_t I, int64_t C_, int terms, int square,
+                    float *out, int64_t out_stride) {
+    int64_t n_tiles = (R + TALL - 1) / TALL;
+    for (int64_t t = 0, r = 0; t < n_tiles; t++) {
+        int64_t n = (R - r + n_tiles - t - 1) / (n_tiles - t);
+        int64_t from = terms == AFTER ? r : 0, to = terms == BEFORE && r + n < I ? r + n : I;
+        int64_t columns = square && r + n < C_ ? r + n : C_, c = 0;
+        Left rows = {a.data + r * a.row, a.row, a.column};
+        for (; c + W < columns; c += WIDE * W)
+            tile_of(WIDE, n, rows, b + c, stride, from, to, out + r * out_stride + c, out_stride);
+        if (c < columns) tile_of(1, n, rows, b + c, stride, from, to, out + r * out_stride + c, out_stride);
+        r += n;
+    }
+}
+
+/* The first n rows of a sentence's heads as floats [n, h * d], each head filled up to STEP. */
+static void get_rows(const HeadRows *x, int64_t b, int64_t n, int64_t h, int64_t d, int64_t is_bf16, float *out) {
+    int64_t start = b * x->sentence, whole = x->head == d && d % STEP == 0, size = whole ? h * d : d;
+    for (int64_t i = 0; i < n; i++, start += x->row)
+        for (int64_t a = 0; a < (whole ? 1 : h); a++, out += filled(size))
+            if (is_bf16)
+                widen((const uint16_t *)x->data + start + a * x->head, size, out);
+            else
+                memcpy(out, (const float *)x->data + start + a * x->head, size * sizeof(float));
+}
+
+/* The opposite. */
+static void put_rows(const float *x, int64_t n, int64_t h, int64_t d, int64_t is_bf16, const HeadRows *to, int64_t b) {
+    int64_t start = b * to->sentence, whole = to->head == d && d % STEP == 0, size = whole ? h * d : d;
+    for (int64_t i = 0; i < n; i++, start += to->row)
+        for (int64_t a = 0; a < (whole ? 1 : h); a++, x += filled(size))
+            if (is_bf16)
+                narrow(x, size, (uint16_t *)to->data + start + a * to->head);
+            else
+                memcpy((float *)to->data + start + a * to->head, x, size * sizeof(float));
+}
+
+static void scale_rows(float *x, int64_t n, float by) { /* n is a multiple of STEP */
+    for (int64_t i = 0; i < n; i += W) *(vf *)(x + i) *= splat(by);
+}
+
+#ifdef __AVX512F__
+/* Two vectors of a block's rows after half of its columns and rows have changed places, `h` apart. */
+INLINE void exchange(const int h, vf *one, vf *other) {
+    vi lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, second = (lane & h) != 0;
+    vi to_one = lane + (second & (16 - h)), to_other = lane + (~second & h) + (second & 16);
+    vf first = (vf)_mm512_permutex2var_ps((__m512)*one, (__m512i)to_one, (__m512)*other);
+    *other = (vf)_mm512_permutex2var_ps((__m512)*one, (__m512i)to_other, (__m512)*other);
+    *one = first;
+}
+#endif
+
+/* x [n, d], rows `stride` apart -> out [d, n], rows `out_stride` apart; both are filled up to STEP. */
+static void transpose(const float *x, int64_t stride, int64_t n, int64_t d, float *out, int64_t out_stride) {
+#ifdef __AVX512F__
+    for (int64_t i = 0; i < n; i += W)
+        for (int64_t j = 0; j < d; j += W) {
+            vf rows[W];
+            _Pragma("GCC unroll 16") for (int r = 0; r < W; r++) rows[r] = load(x + (i + r) * stride + j);
+            _Pragma("GCC unroll 4") for (int h = 1; h < W; h *= 2)
+                _Pragma("GCC unroll 16") for (int r = 0; r < W; r++)
+                    if (!(r & h)) exchange(h, rows + r, rows + r + h);
+            _Pragma("GCC unroll 16") for (int r = 0; r < W; r++) *(vf *)(out + (j + r) * out_stride + i) = rows[r];
+        }
+#else
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < d; j++) out[j * out_stride + i] = x[i * stride + j];
+#endif
+}
+
+/* Which of the W keys from the i-th on a row of words keeps; `end`: that of all words. */
+static inline vi kept_of(const int16_t *words, const int16_t *end, int64_t least) {
+    typedef int16_t vs __attribute__((vector_size(2 * W), aligned(2)));
+    vs found = {0};
+    if (end - words >= W)
+        found = *(const vs *)words;
+    else if (end > words)
+        memcpy(&found, words, (end - words) * sizeof(int16_t));
+    return __builtin_convertvector(found, vi) >= (int32_t)least - (vi){0};
+}
+
+static inline float largest_of(vf x) {
+#ifdef __AVX512F__
+    return _mm512_reduce_max_ps((__m512)x);
+#else
+    return largest(x);
+#endif
+}
+
+static inline vi lanes(void) {
+    vi lane;
+    for (int i = 0; i < W; i++) lane[i] = i;
+    return lane;
+}
+
+/* A row's scores x to its weights, of which only the first n are not 0: those that count to x, and all, negative if
+dropped, to `kept`. bias: that of each key, -INFINITY from the n-th on; words: null if none is dropped. */
+static void softmax(const ShortAttention *s, float *x, int64_t n, int64_t S, const float *bias, const int16_t *words,
+                    const int16_t *end, float *kept) {
+    vf most = splat(-INFINITY), exps = splat(0), by = splat((float)s->kept);
+    for (int64_t i = 0; i < n; i += W) {
+        vf score = load(x + i) + load(bias + i);
+        *(vf *)(x + i) = score;
+        most = larger(score, most);
+    }
+    vf shift = splat(largest_of(most));
+    for (int64_t i = 0; i < n; i += W) {
+        vf e = exponential(load(x + i) - shift);
+        *(vf *)(x + i) = e;
+        exps += e;
+    }
+    vf over = splat(1 / sum(exps));
+    for (int64_t i = 0; i < n; i += W) {
+        vf weight = load(x + i) * over;
+        vi dropped = {0};
+        if (words) dropped = ~kept_of(words + i, end, s->least);
+        if (n - i < W) dropped |= lanes() >= (int32_t)(n - i) - (vi){0};
+        *(vf *)(x + i) = choose(dropped, splat(0), weight * by);
+        if (kept) *(vf *)(kept + i) = (vf)((vi)weight | (dropped & INT32_MIN));
+    }
+    for (int64_t i = (n + W - 1) / W * W; i < S; i += W) *(vf *)(x + i) = splat(0);
+}
+
+/* How many keys are left without those at the end that are blocked; all if all are. */
+static int64_t visible(const float *bias, int64_t S) {
+    int64_t n = S;
+    while (bias && n && bias[n - 1] <= BLOCKED / 2) n--;
+    return n ? n : S;
+}
+
+typedef struct { /* scratch memory of a sentence: rows of all heads, and of one head what is not read elsewhere */
+    float *q, *k, *v, *out, *grad_q, *grad_k, *grad_v, *turned, *weights, *more, *bias;
+} Buffers;
+
+/* All zeros, in one piece that begins at q; it is null if there is no memory. */
+static Buffers buffers_for(const ShortAttention *s, int64_t backward) {
+    int64_t S = filled(s->S), T = filled(s->T), k = filled(s->d_k), v = filled(s->d_v), h = s->h, d = k > v ? k : v;
+    int64_t also = backward ? h : 0;
+    int64_t sizes[] = {T * h * k, S * h * k, S * h * v, T * h * v, T * also * k, S * also * k, S * also * v,
+                       S * d, T * S, T * S, 2 * S};
+    Buffers b;
+    float **parts[] = {&b.q, &b.k, &b.v, &b.out, &b.grad_q, &b.grad_k, &b.grad_v, &b.turned, &b.weights, &b.more, &b.bias};
+    int64_t total = 0;
+    for (int i = 0; i < 11; i++) total += sizes[i];
+    float *next = calloc(total, sizeof(float));
+    if (!next) return (Buffers){0};
+    for (int i = 0; i < 11; i++) *parts[i] = next, next += sizes[i];
+    return b;
+}
+
+/* out of the sentences from `first` to `last`, and the weights, if they are wanted for the backward pass. */
+int64_t s2s_short_attention(const ShortAttention *s, int64_t first, int64_t last) {
+    Buffers m = buffers_for(s, 0);
+    if (!m.q) return NO_MEMORY;
+    int64_t S = filled(s->S), d_k = filled(s->d_k), d_v = filled(s->d_v), k = s->h * d_k, v = s->h * d_v, T = s->T;
+    for (int64_t i = 0; i < S; i++) m.bias[S + i] = -INFINITY;
+    const int16_t *end = s->words ? s->words + s->B * s->h * T * s->S : NULL;
+    for (int64_t b = first; b < last; b++) {
+        const float *bias = s->bias ? s->bias + b * s->S : NULL;
+        int64_t n = visible(bias, s->S);
+        if (bias) memcpy(m.bias + S - n, bias, n * sizeof(float));
+        get_rows(&s->q, b, T, s->h, s->d_k, s->is_bf16, m.q);
+        get_rows(&s->k, b, n, s->h, s->d_k, s->is_bf16, m.k);
+        get_rows(&s->v, b, n, s->h, s->d_v, s->is_bf16, m.v);
+        scale_rows(m.q, T * k, s->scale);
+        for (int64_t a = 0; a < s->h; a++) {
+            transpose(m.k + a * d_k, k, n, s->d_k, m.turned, S);
+            product((Left){m.q + a * d_k, k, 1}, m.turned, S, T, s->d_k, n, ALL, s->causal, m.weights, S);
+            for (int64_t t = 0; t < T; t++) {
+                int64_t row = (b * s->h + a) * T + t, seen = s->causal && t + 1 < n ? t + 1 : n;
+                softmax(s, m.weights + t * S, seen, S, m.bias + S - seen, s->words ? s->words + row * s->S : NULL, end,
+                        s->weights ? s->weights + row * S : NULL);
+            }
+            product((Left){m.weights, S, 1}, m.v + a * d_v, v, T, n, s->d_v, s->causal ? BEFORE : ALL, 0,
+                    m.out + a * d_v, v);
+        }
+        put_rows(m.out, T, s->h, s->d_v, s->is_bf16, &s->out, b);
+    }
+    free(m.q);
+    return OK;
+}
+
+/* A row's weights, negative if dropped, and the gradient x of those that count -> x, the gradient of the scores before
+they are scaled, and the weights that count. */
+static void softmax_backward(const ShortAttention *s, const float *kept, int64_t n, int64_t S, float *x, float *weights) {
+    vf by = splat((float)s->kept), total = splat(0);
+    for (int64_t i = 0; i < n; i += W) {
+        vf weight = load(kept + i), absolute = (vf)((vi)weight & INT32_MAX);
+        vi dropped = (vi)weight >> 31;
+        vf gradient = choose(dropped, splat(0), load(x + i) * by);
+        *(vf *)(x + i) = gradient;
+        *(vf *)(weights + i) = choose(dropped, splat(0), absolute * by);
+        total += absolute * gradient;
+    }
+    vf mean = splat(sum(total));
+    for (int64_t i = 0; i < n; i += W)
+        *(vf *)(x + i) = (vf)((vi)load(kept + i) & INT32_MAX) * (load(x + i) - mean);
+    for (int64_t i = (n + W - 1) / W * W; i < S; i += W) *(vf *)(x + i) = *(vf *)(weights + i) = splat(0);
+}
+
+/* The gradients of q, and of k and v if they are wanted, of the sentences from `first` to `last`. */
+int64_t s2s_short_attention_backward(const ShortAttention *s, int64_t first, int64_t last) {
+    Buffers m = buffers_for(s, 1);
+    if (!m.q) return NO_MEMORY;
+    int64_t S = filled(s->S), d_k = filled(s->d_k), d_v = filled(s->d_v), k = s->h * d_k, v = s->h * d_v, T = s->T;
+    int before = s->causal ? BEFORE : ALL, after = s->causal ? AFTER : ALL;
+    for (int64_t b = first; b < last; b++) {
+        int64_t n = visible(s->bias ? s->bias + b * s->S : NULL, s->S);
+        get_rows(&s->k, b, n, s->h, s->d_k, s->is_bf16, m.k);
+        get_rows(&s->v, b, n, s->h, s->d_v, s->is_bf16, m.v);
+        get_rows(&s->out, b, T, s->h, s->d_v, s->is_bf16, m.out);
+        scale_rows(m.k, n * k, s->scale);
+        if (s->grad_k.data) {
+            get_rows(&s->q, b, T, s->h, s->d_k, s->is_bf16, m.q);
+            scale_rows(m.q, T * k, s->scale);
+            memset(m.grad_k + n * k, 0, (s->S - n) * k * sizeof(float));
+            memset(m.grad_v + n * v, 0, (s->S - n) * v * sizeof(float));
+        }
+        for (int64_t a = 0; a < s->h; a++) {
+            transpose(m.v + a * d_v, v, n, s->d_v, m.turned, S);
+            product((Left){m.out + a * d_v, v, 1}, m.turned, S, T, s->d_v, n, ALL, s->causal, m.more, S);
+            for (int64_t t = 0; t < T; t++) {
+                int64_t row = (b * s->h + a) * T + t, seen = s->causal && t + 1 < n ? t + 1 : n;
+                softmax_backward(s, s->weights + row * S, seen, S, m.more + t * S, m.weights + t * S);
+            }
+            if (s->grad_q.data)
+                product((Left){m.more, S, 1}, m.k + a * d_k, k, T, n, s->d_k, before, 0, m.grad_q + a * d_k, k);
+            if (!s->grad_k.data) continue;
+            product((Left){m.more, 1, S}, m.q + a * d_k, k, n, T, s->d_k, after, 0, m.grad_k + a * d_k, k);
+            product((Left){m.weights, 1, S}, m.out + a * d_v, v, n, T, s->d_v, after, 0, m.grad_v + a * d_v, v);
+        }
+        if (s->grad_q.data) put_rows(m.grad_q, T, s->h, s->d_k, s->is_bf16, &s->grad_q, b);
+        if (!s->grad_k.data) continue;
+        put_rows(m.grad_k, s->S, s->h, s->d_k, s->is_bf16, &s->grad_k, b);
+        put_rows(m.grad_v, s->S, s->h, s->d_v, s->is_bf16, &s->grad_v, b);
+    }
+    free(m.q);
+    return OK;
+}

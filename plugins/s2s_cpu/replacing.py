@@ -1,0 +1,40 @@
+"""Let other functions compute a model's linear maps. Shapes: I inputs, O outputs."""
+
+from __future__ import annotations
+
+__all__ = ["is_prepackable", "replace_linear_maps"]
+
+from typing import TYPE_CHECKING
+
+from torch import Tensor, nn
+
+from s2s.backend import HasPrepacked, release_freed_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from s2s.backend import LinearMap
+
+
+def is_prepackable(module: nn.Module) -> bool:
+    """Whether it computes x W^T + b with a constant W, which weight_norm's hook before `forward` would make anew."""
+    return isinstance(module, HasPrepacked) or (type(module) is nn.Linear and not module._forward_pre_hooks)
+
+
+def replace_linear_maps(model: nn.Module, prepack: Callable[[Tensor, Tensor | None], LinearMap]) -> None:
+    """Let what `prepack` makes of W [O, I] and b [O] compute every linear map; free weights that nothing else reads."""
+    read = {p for module in model.modules() if not _owns_weight(module) for p in module.parameters(recurse=False)}
+    for module in [module for module in model.modules() if is_prepackable(module)]:
+        if isinstance(module, HasPrepacked):
+            module.prepacked = prepack(*module.weight_and_bias())
+            if _owns_weight(module) and module.weight not in read:
+                setattr(module, "weight", None)  # noqa: B010  mypy refuses an assignment
+        else:
+            assert isinstance(module, nn.Linear)
+            setattr(module, "forward", prepack(module.weight, module.bias))  # noqa: B010  mypy refuses an assignment
+    release_freed_memory()
+
+
+def _owns_weight(module: nn.Module) -> bool:
+    """Whether only the product reads its weight, as that of s2s.nn.linear; around an nn.Linear others may."""
+    return isinstance(module, nn.Linear) and isinstance(module, HasPrepacked)
