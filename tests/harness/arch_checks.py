@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
+from reference_operators import references
 from search_calls import find
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -76,7 +77,7 @@ def assert_ensembles(model: Seq2Seq) -> None:
 def assert_operations(model: Seq2Seq, hidden: float = 0.0, src: int = 7, tgt: int = 5) -> None:
     """`forward_operations` is what torch counts for three pairs without padding, less what a mask hides."""
     source, target = (torch.randint(4, VOCAB.src, (3, n)) for n in (src, tgt))
-    with FlopCounterMode(display=False) as counter:
+    with references(), FlopCounterMode(display=False) as counter:
         model.project(model(source, source == VOCAB.pad, target))
     expected = counter.get_total_flops() - hidden
     assert model.forward_operations([src] * 3, [tgt] * 3) == pytest.approx(expected)
