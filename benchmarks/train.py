@@ -1,7 +1,7 @@
 """How fast training is: target symbols per second, padding not counted, and what each lever brings.
 
     python benchmarks/train.py [arch=base] [corpus=multi30k] [tokens=1024] [rounds=5] [precision=fp32,bf16] [device=cpu]
-                               [--peer] [--levers] [--growth] [out=FOLDER]
+                               [--peer] [--levers] [levers=NAME,…] [--growth] [out=FOLDER]
 
 --peer: plain loops over the same batches, and one that keeps freed memory, as ours does. --levers: each lever switched
 off, one at a time. --growth: how the cost grows with batch, length, width, depth, vocabulary and processes, with plots
@@ -78,6 +78,8 @@ class Options:
     """cpu or cuda"""
     out: str = ""
     """Folder for results.json and plots; empty: none"""
+    levers: str = ""
+    """Of --levers these alone, separated by commas; empty: all"""
     flags: list[str] = field(default_factory=list)
     """--peer, --levers, --growth"""
 
@@ -156,7 +158,8 @@ def comparisons(options: Options) -> Iterator[tuple[str, dict[str, dict[str, Any
     elif "--levers" not in options.flags:
         yield "ours", ours
     if "--levers" in options.flags:
-        for p, (name, without) in itertools.product(precisions, LEVERS.items()):
+        levers = {name: LEVERS[name] for name in options.levers.split(",") if name} or LEVERS
+        for p, (name, without) in itertools.product(precisions, levers.items()):
             whole = {f"s2s {p}": {"precision": p}}
             yield f"levers in {p}", {**whole, f"without {name}, {p}": {"precision": p, **without}}
 
