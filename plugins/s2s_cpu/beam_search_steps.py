@@ -107,7 +107,7 @@ def beam_search_steps(search: BeamSearch, batch: Beams, most: int) -> Beams | No
     fused, state = found
     if not isinstance(fused.model.decoder, FusedDecoder) or not isinstance(fused.model.output, PrepackedLinear):
         # With room for a step, nodes may lie elsewhere than where the paths of `batch.state` say.
-        return search.step(replace(batch, state=state)) if n_hypotheses == beam else None
+        return search.step(replace(batch, state=state)) if n_hypotheses == beam else None  # else there are no nodes yet
     arrays = _arrays(batch, beam)
     settings = _settings(search, batch)
     allowed, _, states = settings.constraint

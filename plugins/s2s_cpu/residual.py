@@ -2,7 +2,7 @@
 
 Random numbers are drawn as the reference draws them, so that masks are the same, and kept for the backward pass instead
 of a mask in floats. Each row has the same bits whatever the others are, so rows are divided among as many threads as
-torch has. Shapes: R rows, D width.
+torch has. A gradient of their gradient is refused; with S2S_KERNELS=torch there is one. Shapes: R rows, D width.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def add_dropout_norm(x: Tensor, y: Tensor, p: float, norm: nn.LayerNorm) -> Tens
 
 def accepts_dropout(x: Tensor, p: float) -> bool:
     """Where there is something to draw."""
-    return p > 0 and x.is_cpu and x.dtype in TYPES
+    return p > 0 and x.is_cpu and x.dtype in TYPES and not in_torch_func()
 
 
 def accepts_sum(x: Tensor, y: Tensor, p: float) -> bool:
@@ -59,12 +59,17 @@ def accepts_sum(x: Tensor, y: Tensor, p: float) -> bool:
 
 def accepts_sum_and_norm(x: Tensor, y: Tensor, p: float, norm: nn.LayerNorm) -> bool:
     """The same, before a norm with weight and bias in fp32; without dropout, where a gradient may be wanted."""
-    if not (p > 0 or torch.is_grad_enabled()) or norm.weight is None or norm.bias is None:
+    if not (p > 0 or torch.is_grad_enabled()) or norm.weight is None or norm.bias is None or in_torch_func():
         return False
     if any(t.dtype != torch.float32 or not t.is_cpu for t in (x, norm.weight, norm.bias)):
         return False
     rows = norm.normalized_shape == x.shape[-1:] and x.size(-1) % MULTIPLE == 0
     return rows and y.dtype in TYPES and y.is_cpu and x.shape == y.shape
+
+
+def in_torch_func() -> bool:
+    """Whether torch.func transforms this call, which functions in C do not know."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
 
 
 class _AddDropout(torch.autograd.Function):

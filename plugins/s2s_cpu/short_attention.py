@@ -11,7 +11,7 @@ __all__ = ["accepts_short_attention", "short_attention"]
 import ctypes
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,47 +19,15 @@ from torch import Tensor
 from s2s.backend import attention_weights, draw_mask
 from s2s_cpu.library import call
 from s2s_cpu.structs import HeadRowsStruct, ShortAttentionStruct
+from s2s_cpu.threads import n_shares
 
 STEP = 16
 """Floats that a row of weights is filled up to, as in short_attention.c"""
 
 
-class Part(NamedTuple):
-    """Where queries, keys or values lie in a tensor that gets a gradient: itself, or what it is a view of."""
-
-    source: int
-    """Index of the tensor"""
-    size: torch.Size
-    stride: tuple[int, ...]
-    offset: int
-
-    def of(self, x: Tensor) -> Tensor:
-        """[B, h, ·, d]"""
-        return x.as_strided(self.size, self.stride, self.offset)
-
-
-class Given(NamedTuple):
-    """What is no source."""
-
-    parts: tuple[Part, ...]
-    """Of q, k and v"""
-    bias: Tensor | None
-    """[B, 1, 1, S]"""
-    causal: bool
-    dropout: float
-
-
 def short_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dropout: float) -> Tensor:
-    """q [B, h, T, d_k], k [B, h, S, d_k], v [B, h, S, d_v] -> [B, h, T, d_v], of which the heads lie side by side.
-
-    Where q, k and v, or k and v, are the parts of one projection, that gets one gradient: joining three took 2% of an
-    update (width 128, bf16).
-    """
-    qkv, kv = projection(q, k, v), projection(k, v)
-    sources = [qkv] if qkv is not None else [q, kv] if kv is not None else [q, k, v]
-    which = ((0, 0, 0), (0, 1, 1), (0, 1, 2))[len(sources) - 1]
-    parts = (Part(i, x.shape, x.stride(), int(x.storage_offset())) for i, x in zip(which, (q, k, v), strict=True))
-    out: Tensor = ShortAttention.apply(Given(tuple(parts), bias, causal, dropout), *sources)
+    """q [B, h, T, d_k], k [B, h, S, d_k], v [B, h, S, d_v] -> [B, h, T, d_v], of which the heads lie side by side."""
+    out: Tensor = ShortAttention.apply(q, k, v, bias, causal, dropout)
     return out.transpose(1, 2)
 
 
@@ -68,51 +36,31 @@ def accepts_short_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None
     del dropout
     if not q.is_cpu or q.dtype not in (torch.float32, torch.bfloat16) or not q.dtype == k.dtype == v.dtype:
         return False
-    if q.dim() != 4 or k.shape[:2] != q.shape[:2] or not all(x.numel() and x.stride(3) == 1 for x in (q, k, v)):
+    if q.dim() != 4 or k.shape[:2] != q.shape[:2] or k.shape[:3] != v.shape[:3] or k.size(3) != q.size(3):
+        return False
+    if not all(x.numel() and x.stride(3) == 1 for x in (q, k, v)):
         return False
     if torch._C._functorch.peek_interpreter_stack() is not None:
         return False
     return bias is None or (not causal and bias.shape == (len(k), 1, 1, k.size(2)) and not bias.requires_grad)
 
 
-def projection(*parts: Tensor) -> Tensor | None:
-    """The tensor of rows of which `parts` [B, h, T, d] are all columns, one after the other."""
-    whole = parts[0]._base
-    n_sentences, _, length, _ = parts[0].shape
-    width = sum(x.size(1) * x.size(3) for x in parts)
-    if (
-        whole is None
-        or whole.dtype != parts[0].dtype
-        or not whole.is_contiguous()
-        or whole.numel() != n_sentences * length * width
-    ):
-        return None
-    offset = whole.storage_offset()
-    for x in parts:
-        place = (length * width, x.size(3), width, 1), offset
-        if x._base is not whole or x.requires_grad != whole.requires_grad or (x.stride(), x.storage_offset()) != place:
-            return None
-        offset += x.size(1) * x.size(3)
-    return whole
-
-
 class ShortAttention(torch.autograd.Function):
     """Keeps the weights, whose sign says which were dropped."""
 
     @staticmethod
-    def forward(ctx: Any, given: Given, *sources: Tensor) -> Tensor:
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dropout: float) -> Tensor:
         """[B, T, h, d_v]"""
-        q, k, v = (part.of(sources[part.source]) for part in given.parts)
         n_sentences, n_heads, n_queries, _ = q.shape
         shape = n_sentences, n_heads, n_queries, k.size(2)
-        mask = draw_mask(torch.Size(shape), given.dropout) if given.dropout else None
-        bias = None if given.bias is None else given.bias[:, 0, 0].float().contiguous()  # [B, S]
+        mask = draw_mask(torch.Size(shape), dropout) if dropout else None
+        bias = None if bias is None else bias[:, 0, 0].float().contiguous()  # [B, S]
         weights = None
         if any(ctx.needs_input_grad):
             weights = q.new_empty(*shape[:3], -(-shape[3] // STEP) * STEP, dtype=torch.float32)
         out = q.new_empty(n_sentences, n_queries, n_heads, v.size(3))
-        ctx.parts, ctx.causal, ctx.factor = given.parts, given.causal, mask.factor if mask else 1.0
-        ctx.save_for_backward(bias, weights, *sources)
+        ctx.causal, ctx.factor = causal, mask.factor if mask else 1.0
+        ctx.save_for_backward(q, k, v, bias, weights)
         struct = described(ctx, q, k, v, out.transpose(1, 2))
         struct.bias, struct.weights = address(bias), address(weights)
         if mask:
@@ -123,33 +71,31 @@ class ShortAttention(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
         """d_out [B, T, h, d_v]; differentiable where the gradient is to have a gradient, too."""
-        bias, weights, *sources = ctx.saved_tensors
-        wanted = ctx.needs_input_grad[1:]
+        q, k, v, bias, weights = ctx.saved_tensors
+        wanted = ctx.needs_input_grad[:3]
         if torch.is_grad_enabled():
-            return None, *gradients_in_torch(ctx, d_out, wanted)
+            return *gradients_in_torch(ctx, d_out, wanted), None, None, None
         d_out = d_out if d_out.stride(3) == 1 else d_out.contiguous()
-        q, k, v = (part.of(sources[part.source]) for part in ctx.parts)
         struct = described(ctx, q, k, v, d_out.transpose(1, 2))
         struct.bias, struct.weights = address(bias), address(weights)
-        parts, grads = empty_gradients(ctx.parts, sources)
-        of_q, *of_keys = (wanted[part.source] for part in ctx.parts)
-        if of_q:
-            struct.grad_q = rows(parts[0])
-        if any(of_keys):
-            struct.grad_k, struct.grad_v = map(rows, parts[1:])
+        grads = [torch.empty_like(x.transpose(1, 2), memory_format=torch.contiguous_format) for x in (q, k, v)]
+        of_q, of_k, of_v = grads = [x.transpose(1, 2) for x in grads]
+        if wanted[0]:
+            struct.grad_q = rows(of_q)
+        if wanted[1] or wanted[2]:
+            struct.grad_k, struct.grad_v = rows(of_k), rows(of_v)
         call_divided("s2s_short_attention_backward", struct)
-        return None, *(x if needed else None for x, needed in zip(grads, wanted, strict=True))
+        return *(x if needed else None for x, needed in zip(grads, wanted, strict=True)), None, None, None
 
 
 def gradients_in_torch(ctx: Any, d_out: Tensor, wanted: tuple[bool, ...]) -> tuple[Tensor | None, ...]:
-    """Those of the sources as torch computes them, with a graph."""
-    bias, kept, *sources = ctx.saved_tensors
+    """Those of q, k and v as torch computes them, with a graph."""
+    q, k, v, bias, kept = ctx.saved_tensors
     with torch.enable_grad():
-        q, k, v = (part.of(sources[part.source]) for part in ctx.parts)
         weights = attention_weights(q, k, None if bias is None else bias[:, None, None], ctx.causal)
         factors = ~kept[..., : k.size(2)].signbit() * ctx.factor
         out = ((weights * factors).to(v.dtype) @ v).transpose(1, 2)
-    inputs = [x for x, needed in zip(sources, wanted, strict=True) if needed]
+    inputs = [x for x, needed in zip((q, k, v), wanted, strict=True) if needed]
     found = iter(torch.autograd.grad(out, inputs, d_out, create_graph=True))
     return tuple(next(found) if needed else None for needed in wanted)
 
@@ -172,25 +118,9 @@ def address(x: Tensor | None) -> int | None:
     return None if x is None else x.data_ptr()
 
 
-def empty_gradients(parts: tuple[Part, ...], sources: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-    """Memory for the gradients of parts [B, h, ·, d], the heads of a token side by side, and those of the sources."""
-    of_parts, of_sources = [], []
-    for i, source in enumerate(sources):
-        here = [part for part in parts if part.source == i]
-        if len(here) == 1:  # it is that part
-            n_sentences, n_heads, length, width = here[0].size
-            of_sources.append(source.new_empty(n_sentences, length, n_heads, width).transpose(1, 2))
-            of_parts.append(of_sources[-1])
-            continue
-        of_sources.append(torch.empty_like(source))
-        first = source.storage_offset()
-        of_parts += [of_sources[-1].as_strided(part.size, part.stride, part.offset - first) for part in here]
-    return of_parts, of_sources
-
-
 def call_divided(name: str, struct: ShortAttentionStruct) -> None:
     """Call a function for all sentences."""
-    n = min(torch.get_num_threads(), struct.B)
+    n = n_shares(struct.B, struct.h * struct.T * (struct.S + struct.d_k + struct.d_v))
     pieces = list(pairwise(struct.B * i // n for i in range(n + 1)))
     if n == 1:
         call(name, ctypes.byref(struct), *pieces[0])

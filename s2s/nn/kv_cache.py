@@ -207,7 +207,10 @@ def _zeros(like: Tensor, n_spare: int, *sizes: int) -> Tensor:
     size = math.prod(shape) * like.element_size()
     if sys.platform != "linux" or not like.is_cpu or size < 2**20:
         return like.new_zeros(shape)[: len(like)]
-    pages = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        pages = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"{size:,} bytes for keys and values") from error
     return torch.frombuffer(pages, dtype=like.dtype).view(shape)[: len(like)]
 
 

@@ -110,8 +110,8 @@ class LabelSmoothed(Objective):
     def _chunk(self, hidden: Tensor) -> int:
         """How many positions to take at once: on a CPU logits should stay in the cache (measured with
         V = 10,000 and 37,000), of 16 bits twice as many; elsewhere fewer, larger kernels are better."""
-        in_16_bits = hidden.dtype.itemsize < 4 or torch.is_autocast_enabled(hidden.device.type)
-        return self.config.chunk or (1024 if hidden.device.type != "cpu" else 512 if in_16_bits else 256)
+        on_cpu = 512 if hidden.dtype.itemsize < 4 or torch.is_autocast_enabled("cpu") else 256
+        return self.config.chunk or (on_cpu if hidden.device.type == "cpu" else 1024)
 
 
 def label_smoothed(config: LabelSmoothedConfig, context: Context) -> LabelSmoothed:  # noqa: ARG001  the contract

@@ -131,11 +131,14 @@ class Parsing(Task):
         return self._read_out(tree)
 
     def with_tags(self, line: str, labels: Sequence[int]) -> str:
-        """A tree on one line, with the parts of speech that `labels`, indices of `vocab.labels` of its words, are."""
+        """A tree on one line, with the parts of speech that `labels`, indices of `vocab.labels` of its words, are.
+
+        Words of a sentence that was cut off, which have no label, keep theirs.
+        """
         assert isinstance(self.source, WordParts), "only words of parts have labels"
         names = list(self.source.labels)
-        of_words = iter(labels)
-        tagged = map_words(read_tree(line), lambda _, word: Word(names[next(of_words)], word))
+        tags = (names[i] for i in labels)
+        tagged = map_words(read_tree(line), lambda tag, word: Word(next(tags, tag), word))
         return str(self.target.punctuation.retag(tagged))
 
     def source_text(self, ids: Sequence[int]) -> str:

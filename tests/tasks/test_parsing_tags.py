@@ -132,6 +132,22 @@ def test_tags_of_the_output_itself_are_kept(options: dict[str, Any], tmp_path: A
     assert s2s_finish_outputs(config=config, task=other, model=Any, device=Any) is None
 
 
+def test_words_of_a_sentence_that_was_cut_off_keep_the_tags_of_the_form(task: Parsing, gold: list[Example]) -> None:
+    model = (
+        plugins()
+        .registry.get("arch", "rnn")
+        .build(RNNConfig(**SMALL, attention="none", readout="none", guide="stack", label_loss=0.5), task.vocab)
+    )
+    search = plugins().registry.build_default("search", "beam")
+    longest = max(gold, key=lambda example: len(example.src))
+    (ids,) = task.encode_source([longest.src])
+    config = generate_config(max_source=len(ids) // 2)
+    (output,) = Generator(model.eval(), task, search, "cpu", config, plugins())([longest.src])
+    words = leaves(read_tree(output.hyp))
+    assert [word for _, word in words] == longest.src.split()
+    assert words[-2].tag == "XX"
+
+
 def test_generation_writes_the_most_probable_tags(task: Parsing, gold: list[Example]) -> None:
     """A whole generator, whose model knows nothing yet, and each sentence's labels by themselves."""
     torch.manual_seed(1)

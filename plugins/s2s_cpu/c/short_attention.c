@@ -154,7 +154,7 @@ static void softmax(const ShortAttention *s, float *x, int64_t n, int64_t S, con
                     const int16_t *end, float *kept) {
     vf most = splat(-INFINITY), exps = splat(0), by = splat((float)s->kept);
     for (int64_t i = 0; i < n; i += W) {
-        vf score = load(x + i) + load(bias + i);
+        vf b = load(bias + i), score = choose(b == splat(-INFINITY), b, load(x + i) + b); /* x may be NaN there */
         *(vf *)(x + i) = score;
         most = larger(score, most);
     }

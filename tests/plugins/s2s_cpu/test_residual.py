@@ -190,3 +190,11 @@ def test_a_model_has_the_loss_and_the_gradients_of_the_reference(norm: str, dtyp
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other, rtol=error, atol=error * float(other.abs().max()))
     assert torch.equal(found[0][1], found[1][1]), "both draw as many random numbers"
+
+
+def test_torch_func_takes_the_reference() -> None:
+    x, norm = torch.randn(3, 16), drawn_norm(16)
+    with as_references():
+        expected = torch.func.grad(lambda x: add_dropout_norm(x, x, 0.0, norm).square().sum())(x)
+    found = torch.func.grad(lambda x: add_dropout_norm(x, x, 0.0, norm).square().sum())(x)
+    torch.testing.assert_close(found, expected)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -239,3 +239,47 @@ def test_a_model_learns_the_same_as_with_torch() -> None:
         ours.append(error(learnt(model, bf16=True), expected.double()))
         torchs.append(error(in_bf16, expected.double()))
     assert sum(ours) < 1.5 * sum(torchs)
+
+
+class Reversed(torch.autograd.Function):
+    """The same values, of which the gradient is negated."""
+
+    @staticmethod
+    def forward(_: Any, x: Tensor) -> Tensor:
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(_: Any, gradient: Tensor) -> Tensor:
+        return -gradient
+
+
+def test_what_stands_between_projection_and_attention_sees_the_gradient() -> None:
+    x = drawn(2, 5, 8, 8, 8).detach()
+    found = []
+    for around in (lambda x: x, Reversed.apply):
+        given = x.clone().requires_grad_()
+        q, k, v = heads(around(given * 1), 8, 8, 8)
+        found.append(torch.autograd.grad(short_attention(q, k, v, None, False, 0.0).sum(), given)[0])
+    torch.testing.assert_close(found[1], -found[0])
+
+
+def test_keys_that_are_not_read_have_no_gradient() -> None:
+    x = drawn(2, 6, 8, 8, 8)
+    q, k, v = heads(x, 8, 8, 8)
+    found = []
+    for kernel in (short_attention, math_attention):
+        out = kernel(q, k[:, :, :4], v[:, :, :4], None, False, 0.0)
+        found.append(torch.autograd.grad((out * torch.arange(8.0)).sum(), x, retain_graph=True)[0])
+    torch.testing.assert_close(*found)
+    assert not found[0][:, 4:, 8 * HEADS :].any()
+
+
+def test_a_number_that_is_none_stays_in_its_sentence() -> None:
+    x = drawn(2, 5, 8, 8, 8).detach()
+    x[0, 4, 8 * HEADS : 16 * HEADS] = float("nan")
+    bias = torch.zeros(2, 1, 1, 5)
+    bias[1, ..., 3:] = BLOCKED
+    x.requires_grad_()
+    out = short_attention(*heads(x, 8, 8, 8), bias, False, 0.0)
+    assert out[0].isnan().any()
+    assert out[1].isfinite().all()
