@@ -92,6 +92,7 @@ BY_HAND = {
     "attention_score": "s2s-study attention_score_cpu",
     "choosing": "s2s-study, on corpora of one's own",
     "families": "the commands on its pages",
+    "few_pairs": "benchmarks/few_pairs.sh FOLDER RESULTS",
     "figures": "python -m s2s_study.figures FOLDER",
     "multi30k_en_de": "benchmarks/multi30k.sh FOLDER",
     "parsing": "benchmarks/parsing.sh EXPERIMENT TRAIN DEV TEST",
