@@ -460,7 +460,7 @@ def test_every_tree_of_a_treebank_goes_to_ids_and_back(tmp_path: Path, treebank:
 @pytest.mark.slow
 def test_from_nothing_to_f1_in_three_commands(tmp_path: Path) -> None:
     def run(command: str, *arguments: str) -> str:
-        called = [sys.executable, "-c", f"import sys; from s2s.cli.{command} import main; sys.exit(main())", *arguments]
+        called = [sys.executable, "-m", "s2s", command, *arguments]
         return subprocess.run(called, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
 
     wanted = examples(Parsing(config(trees=20)))
