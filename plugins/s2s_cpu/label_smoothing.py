@@ -8,13 +8,12 @@ from __future__ import annotations
 
 __all__ = ["accepts_label_smoothing", "label_smoothing_"]
 
-from concurrent.futures import ThreadPoolExecutor
-
 import torch
 from torch import Tensor
 
 from s2s.backend import LossAndGradient
 from s2s_cpu.library import call
+from s2s_cpu.threads import divide, n_shares
 
 
 def label_smoothing_(
@@ -23,19 +22,13 @@ def label_smoothing_(
     """logits [n, V], which become the gradient; target, counts [n]"""
     loss, nll = logits.new_empty((2, len(logits)), dtype=torch.float)
     rows = (logits, target.contiguous(), counts.contiguous(), loss, nll)
-    pieces = list(zip(*(t.chunk(torch.get_num_threads()) for t in rows), strict=True))
 
-    def compute(piece: tuple[Tensor, ...]) -> None:
-        x, y, counted, *sums = piece
+    def compute(x: Tensor, y: Tensor, counted: Tensor, *sums: Tensor) -> None:
         scratch = torch.empty(x.size(1))
         is_bf16 = int(x.dtype == torch.bfloat16)
         call("s2s_label_smoothing", x, is_bf16, *x.shape, y, counted, on_target, on_each, scratch, *sums)
 
-    if len(pieces) == 1:
-        compute(pieces[0])
-    else:
-        with ThreadPoolExecutor(len(pieces)) as pool:
-            list(pool.map(compute, pieces))
+    divide(compute, rows, n_shares(*logits.shape))
     return LossAndGradient(loss, nll, logits)
 
 

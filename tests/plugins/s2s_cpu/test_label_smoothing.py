@@ -15,17 +15,9 @@ from s2s_cpu.label_smoothing import label_smoothing_
 from s2s_cpu.library import native_library
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.skipif(native_library().functions is None, reason=native_library().reason)
-
-
-@pytest.fixture
-def three_threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    yield
-    torch.set_num_threads(before)
 
 
 def drawn(n_symbols: int, dtype: torch.dtype, scale: float = 3.0) -> tuple[Tensor, Positions]:

@@ -15,7 +15,7 @@ from s2s.nn import LabelSmoothed, LabelSmoothedConfig
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
 from s2s.training.train_step import make_batch
-from s2s_cpu import residual, threads
+from s2s_cpu import residual
 from s2s_cpu.library import native_library
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
@@ -41,16 +41,6 @@ def as_references() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def plugins() -> None:
     load_plugins()
-
-
-@pytest.fixture
-def three_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Each with as little as one row."""
-    monkeypatch.setattr(threads, "LEAST", 1)
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    yield
-    torch.set_num_threads(before)
 
 
 def drawn_norm(width: int) -> nn.LayerNorm:

@@ -22,7 +22,7 @@ from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from s2s.backend.operators import Kernel
 
@@ -33,14 +33,6 @@ SHAPES = [(1, 1), (5, 1), (16, 16), (17, 33), (40, 17), (2, 128), (130, 20)]
 """Queries, keys"""
 WIDTHS = [(32, 32), (5, 19), (16, 64), (64, 7)]
 """d_k, d_v"""
-
-
-@pytest.fixture
-def three_threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    yield
-    torch.set_num_threads(before)
 
 
 def drawn(n_sentences: int, length: int, *widths: int, dtype: torch.dtype = torch.float32) -> Tensor:
