@@ -53,6 +53,7 @@ LEVERS: dict[str, dict[str, Any]] = {
     "chunked loss": {"chunk": 0},
     "cheap dropout masks": {"dropout": "torch"},
     "dropout and norms in C": {"dropout": "reference"},
+    "few shapes": {"shapes": "all"},
     "fused Adam": {"fused": False},
     "padded rectangles": {"packed": True},
     "kept memory": {"kept": False},

@@ -18,7 +18,7 @@ from unittest.mock import patch
 import torch
 from torch.nn import functional as F
 
-from s2s.backend import Operator
+from s2s.backend import Operator, apply_linear
 from s2s.backend.device import keep_freed_memory
 from s2s.backend.operators import add_dropout, add_dropout_norm, apply_dropout
 from s2s.backend.providers import load_implementations
@@ -51,6 +51,7 @@ BASE: dict[str, Any] = {
     "attention": "auto",
     "chunk": None,
     "dropout": "ours",
+    "shapes": "few",
     "fused": True,
     "packed": None,
     "kept": True,
@@ -93,6 +94,8 @@ def build(config: TransformerConfig, vocab: Vocab, device: torch.device, **how: 
     loss = LabelSmoothed(LabelSmoothedConfig(chunk=how["chunk"]))
     backend = BackendSelection.select(train, model, loss, device, n_processes=1, longest=256)
     train_step = TrainStep(train, 1, vocab, model, loss, optimizer, lambda _: RATE, world, strategy, backend)
+    if how["shapes"] == "all":
+        return Engine(train_step, device, lambda: as_references(apply_linear))
     if how["dropout"] != "ours":
         return Engine(train_step, device, lambda: dropout_of(how["dropout"]))
     if not how["native"]:
@@ -101,14 +104,20 @@ def build(config: TransformerConfig, vocab: Vocab, device: torch.device, **how: 
 
 
 @contextmanager
-def dropout_of(kind: str) -> Iterator[None]:
-    """reference: as plain operations of torch, with the same masks; torch: with torch's own masks."""
+def as_references(*operators: Operator[Any, Any]) -> Iterator[None]:
+    """These operators as torch computes them."""
     load_implementations()
     with ExitStack() as stack:
-        for operator in (apply_dropout, add_dropout, add_dropout_norm):
+        for operator in operators:
             stack.enter_context(patch.object(operator, "implementations", ()))
-        if kind == "torch":
-            stack.enter_context(patch.object(apply_dropout, "reference", F.dropout))
+        yield
+
+
+@contextmanager
+def dropout_of(kind: str) -> Iterator[None]:
+    """reference: as plain operations of torch, with the same masks; torch: with torch's own masks."""
+    masks = patch.object(apply_dropout, "reference", F.dropout) if kind == "torch" else nullcontext()
+    with as_references(apply_dropout, add_dropout, add_dropout_norm), masks:
         yield
 
 

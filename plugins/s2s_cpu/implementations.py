@@ -15,12 +15,14 @@ from s2s_cpu import (
     beam_search,
     label_smoothing,
     linear_backends,
+    lstm,
     paths,
     quantization,
     residual,
     rows,
     short_attention,
     topk,
+    training_linear,
 )
 from s2s_cpu.beam_search_steps import beam_search_steps
 from s2s_cpu.decoder import accepts_layers, fused_decoder
@@ -35,6 +37,7 @@ def implement() -> str:
     """Let operators call what there is on this machine; says what there is."""
     backend.prepack.implement(linear_backends.prepack, on_cpu)
     backend.deterministic_backend.implement(linear_backends.deterministic_backend, on_cpu)
+    backend.apply_linear.implement(training_linear.linear, training_linear.accepts_linear)
     functions, reason = native_library()
     if functions is None:
         return reason
@@ -57,6 +60,7 @@ def implement() -> str:
     backend.add_dropout.implement(residual.add_dropout, residual.accepts_sum)
     backend.add_dropout_norm.implement(residual.add_dropout_norm, residual.accepts_sum_and_norm)
     backend.label_smoothing_.implement(label_smoothing.label_smoothing_, label_smoothing.accepts_label_smoothing)
+    backend.lstm.implement(lstm.lstm, lstm.accepts_lstm)
     backend.short_attention.implement(short_attention.short_attention, short_attention.accepts_short_attention)
     backend.fused_decoder.implement(fused_decoder, accepts_layers)
     backend.fused_encoder.implement(FusedEncoder, accepts_layers)

@@ -47,6 +47,8 @@ SIGNATURES = {
     "s2s_dropout": [*[c_void_p] * 2, *[c_int64] * 2, *DRAW, c_void_p, c_int64],
     "s2s_dropout_norm": [*[c_void_p] * 2, *[c_int64] * 3, *DRAW, *[c_void_p] * 2, c_float, *[c_void_p] * 3],
     "s2s_dropout_norm_backward": [c_void_p, *[c_int64] * 3, *DRAW, *[c_void_p] * 7],
+    "s2s_lstm_step": [*[c_void_p] * 2, *[c_int64] * 3, *[c_void_p] * 5],
+    "s2s_lstm_step_backward": [*[c_void_p] * 3, *[c_int64] * 3, *[c_void_p] * 5],
     "s2s_huge_pages": [c_void_p, c_int64],
     "s2s_struct_size": [c_int64],
     "s2s_panel_width": [],

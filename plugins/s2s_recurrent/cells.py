@@ -1,9 +1,9 @@
 """Recurrent layers: a cell, and running it over whole sequences.
 
-The input's part of the gates is computed for all positions at once, so that a step is one product and the gates. Where
-torch has kernels for whole sequences, they are called: always on CUDA; on a CPU in fp32 from width 128 on, where
-they take 0.5 to 0.6 of the loop's time (32 sentences of 28 tokens, widths 128, 160 and 256, forward and backward, one
-core of an AMD EPYC with AVX2). Only the loop's maps can be prepacked.
+The input's part of the gates is computed for all positions at once, so that a step is one product and the gates. Whole
+sequences go through torch's kernels on CUDA; on a CPU an LSTM through the operator `lstm`, and a GRU in fp32 from width
+128 on through torch's, which takes 0.5 to 0.6 of the loop's time (32 sentences of 28 tokens, widths 128, 160 and 256,
+forward and backward, one core of an AMD EPYC with AVX2). Only the loop's maps can be prepacked.
 
 Shapes: B sentences, T positions, I input width, H = d_model, P output width, G gates (4 H or 3 H).
 """
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from s2s import ConfigError
+from s2s.backend import lstm
 from s2s.nn import Linear
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from s2s_recurrent import RNNConfig
 
 WIDE = 128
-"""Width from which on torch's own kernels are faster on a CPU than the loop"""
+"""Width from which on torch's own kernel for a GRU is faster on a CPU than the loop"""
 
 
 class Hidden(NamedTuple):
@@ -52,8 +53,8 @@ class Cell(nn.Module):
     d_out: int
     d_gates: int
     """Width of the input's part"""
-    projects: bool = False
-    """Whether its output is a projection, which torch's kernels for a CPU do not know"""
+    shows_parts: bool
+    """Whether the next layer reads the input's parts"""
 
     @abstractmethod
     def zero(self, *shape: int, like: Tensor) -> Hidden:
@@ -69,38 +70,40 @@ class Cell(nn.Module):
 
     @property
     def is_plain(self) -> bool:
-        """Whether torch has kernels for it: two maps, which are not prepacked."""
-        return type(self.input) is Linear and self.input.prepacked is None
+        """Whether a whole sequence can be one call: two maps, neither prepacked nor with an adapter."""
+        maps = self.input, self.hidden
+        return all(type(m) is Linear and m.prepacked is None and not m._forward_hooks for m in maps)
 
-    def forward(self, x: Tensor, state: Hidden, lengths: Tensor | None = None) -> tuple[Tensor, Tensor, Hidden]:
-        """[B, T, I] -> outputs [B, T, P], the input's parts [B, T, G], and the state after `lengths` [B] tokens.
+    def forward(self, x: Tensor, state: Hidden, lengths: Tensor | None = None) -> tuple[Tensor, Tensor | None, Hidden]:
+        """[B, T, I] -> outputs [B, T, P], the input's parts [B, T, G] if they are read, and the state after `lengths`
+        [B] tokens.
 
         Without lengths, after all. What stands behind a sentence's end is arbitrary.
         """
-        parts = self.input(x)
         if self._calls_torch(x, lengths):
-            return self._packed(x, state, lengths, parts)
+            h, last = self.whole(x, state) if lengths is None else self._packed(x, state, lengths)
+            return h, self.input(x) if self.shows_parts else None, last
+        parts = self.input(x.transpose(0, 1))  # [T, B, G]
+        states = self.steps(parts, state)
+        at = (-1,) if lengths is None else (lengths - 1, torch.arange(len(lengths), device=lengths.device))
+        shown = parts.transpose(0, 1) if self.shows_parts else None
+        return states.h.transpose(0, 1), shown, states.map(lambda t: t[at])
+
+    def steps(self, parts: Tensor, state: Hidden) -> Hidden:
+        """The input's parts [T, B, G] and the state before them -> the states after each, [T, B, ·]"""
         states = []
-        for part in parts.unbind(1):
+        for part in parts:
             state = self.step(part, state)
             states.append(state)
-        h = torch.stack([state.h for state in states], dim=1)
-        if lengths is None:
-            return h, parts, state
-        last = (torch.arange(len(lengths), device=lengths.device), lengths - 1)
-        c = None if state.c is None else torch.stack([s.c for s in states if s.c is not None], dim=1)[last]
-        return h, parts, Hidden(h[last], c)
+        memories = [s.c for s in states if s.c is not None]
+        return Hidden(torch.stack([s.h for s in states]), torch.stack(memories) if memories else None)
 
     def _calls_torch(self, x: Tensor, lengths: Tensor | None) -> bool:
-        if not self.is_plain or x.is_cuda:
-            return self.is_plain
-        fp32 = x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
-        return fp32 and lengths is None and self.d_out >= WIDE and not self.projects
+        """Whether torch's kernel is the fastest way."""
+        del lengths
+        return self.is_plain and x.is_cuda
 
-    def _packed(self, x: Tensor, state: Hidden, lengths: Tensor | None, parts: Tensor) -> tuple[Tensor, Tensor, Hidden]:
-        if lengths is None:
-            h, state = self.whole(x, state)
-            return h, parts, state
+    def _packed(self, x: Tensor, state: Hidden, lengths: Tensor) -> tuple[Tensor, Hidden]:
         packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
         order, back = packed.sorted_indices, packed.unsorted_indices
         assert order is not None
@@ -108,7 +111,7 @@ class Cell(nn.Module):
         h, state = self.whole(packed, state.map(lambda t: t.index_select(0, order)))
         whole = PackedSequence(h, packed.batch_sizes, packed.sorted_indices, packed.unsorted_indices)
         h, _ = pad_packed_sequence(whole, batch_first=True, total_length=x.size(1))
-        return h, parts, state.map(lambda t: t.index_select(0, back))
+        return h, state.map(lambda t: t.index_select(0, back))
 
 
 class LSTM(Cell):
@@ -118,7 +121,7 @@ class LSTM(Cell):
         super().__init__()
         d, self.d_out = config.d_model, config.d_projection or config.d_model
         self.d_model, gates = d, 4 * d
-        self.d_gates = config.d_factor or gates
+        self.d_gates, self.shows_parts = config.d_factor or gates, config.fast_forward
         self.expand: nn.Module = nn.Identity()
         if config.n_groups > 1:
             self.input = GroupedLinear(d_in, gates, config.n_groups)
@@ -128,7 +131,6 @@ class LSTM(Cell):
             self.hidden = Linear(self.d_out, self.d_gates, bias=False)
             if config.d_factor is not None:
                 self.expand = Linear(config.d_factor, gates)
-        self.projects = config.d_projection is not None
         self.projection = Linear(d, self.d_out, bias=False) if config.d_projection else nn.Identity()
 
     @property
@@ -143,6 +145,13 @@ class LSTM(Cell):
         i, f, g, o = gates.chunk(4, dim=-1)
         c = f.sigmoid() * state.c + i.sigmoid() * g.tanh()
         return Hidden(self.projection(o.sigmoid() * c.tanh()), c)
+
+    def steps(self, parts: Tensor, state: Hidden) -> Hidden:
+        if not self.is_plain or isinstance(self.projection, Linear):
+            return super().steps(parts, state)
+        assert isinstance(self.hidden, Linear)
+        assert state.c is not None
+        return Hidden(*lstm(parts, self.hidden.weight, state.h, state.c))
 
     def whole(self, x: Tensor | PackedSequence, state: Hidden) -> tuple[Tensor, Hidden]:
         assert state.c is not None
@@ -160,7 +169,7 @@ class GRU(Cell):
 
     def __init__(self, d_in: int, config: RNNConfig) -> None:
         super().__init__()
-        self.d_out, self.d_gates = config.d_model, 3 * config.d_model
+        self.d_out, self.d_gates, self.shows_parts = config.d_model, 3 * config.d_model, config.fast_forward
         self.input = Linear(d_in, self.d_gates)
         self.hidden = Linear(self.d_out, self.d_gates, bias=False)
 
@@ -172,6 +181,11 @@ class GRU(Cell):
         update = (z + u_z).sigmoid()
         new = (n + (r + u_r).sigmoid() * u_n).tanh()
         return Hidden(new + update * (state.h - new))
+
+    def _calls_torch(self, x: Tensor, lengths: Tensor | None) -> bool:
+        fp32 = x.is_cpu and x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
+        wide = self.is_plain and fp32 and lengths is None and self.d_out >= WIDE
+        return wide or super()._calls_torch(x, lengths)
 
     def whole(self, x: Tensor | PackedSequence, state: Hidden) -> tuple[Tensor, Hidden]:
         weights, first = torch_weights(self), state.h[None]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from s2s_recurrent import RNNConfig
 
-    Run = Callable[[int, Tensor], tuple[Tensor, Tensor]]
+    Run = Callable[[int, Tensor], tuple[Tensor, Tensor | None]]
     """A layer's number and input -> its output, and the input's part of its gates"""
 
 
@@ -89,7 +89,7 @@ class Decoder(nn.Module):
         y, after = self.dropout(y), []
         context, weights = self._context(state.layers[0].h, source) if self.first else (None, None)
 
-        def run(index: int, x: Tensor) -> tuple[Tensor, Tensor]:
+        def run(index: int, x: Tensor) -> tuple[Tensor, Tensor | None]:
             part = self.layers[index].input(x)
             after.append(self.layers[index].step(part, state.layers[index]))
             return after[-1].h, part
@@ -106,12 +106,12 @@ class Decoder(nn.Module):
         if self.config.input_feeding:
             return self._one_by_one(y, state, source)
         y, weights, context, queries = self.dropout(y), None, None, y
-        done: list[tuple[Tensor, Tensor]] = []
+        done: list[tuple[Tensor, Tensor | None]] = []
         if self.first:
             context, weights, queries, first = self._first_layer(y, state.layers[0], source)
             done.append(first)
 
-        def run(index: int, x: Tensor) -> tuple[Tensor, Tensor]:
+        def run(index: int, x: Tensor) -> tuple[Tensor, Tensor | None]:
             if index < len(done):
                 return done[index]
             h, parts, _ = self.layers[index](x, state.layers[index].map(lambda t: t.squeeze(1)))

@@ -68,7 +68,7 @@ class Layer(nn.Module):
         self.directions, self.wants_final = directions, config.start != "zero"
         self.cells = modules(make_cell(d_in, config) for _ in directions)
 
-    def forward(self, x: Tensor, lengths: Tensor, mirror: Tensor) -> tuple[Tensor, Tensor, Hidden]:
+    def forward(self, x: Tensor, lengths: Tensor, mirror: Tensor) -> tuple[Tensor, Tensor | None, Hidden]:
         """[B, S, I] -> outputs and inputs' parts, both directions concatenated, and the last cell's last state, which
         is right only where the decoder starts from it."""
         outputs, parts = [], []
@@ -77,8 +77,9 @@ class Layer(nn.Module):
             backward = direction == "b"
             h, part, final = cell(reverse(x, mirror) if backward else x, start, lengths if self.wants_final else None)
             outputs.append(reverse(h, mirror) if backward else h)
-            parts.append(reverse(part, mirror) if backward else part)
-        return torch.cat(outputs, dim=-1), torch.cat(parts, dim=-1), final
+            if part is not None:
+                parts.append(reverse(part, mirror) if backward else part)
+        return torch.cat(outputs, dim=-1), torch.cat(parts, dim=-1) if parts else None, final
 
 
 def columns(config: RNNConfig) -> list[list[str]]:
@@ -105,9 +106,10 @@ def reverse(x: Tensor, mirror: Tensor) -> Tensor:
     return x.gather(1, mirror[..., None].expand(-1, -1, x.size(-1)))
 
 
-def connect(config: RNNConfig, index: int, x: Tensor, h: Tensor, parts: Tensor) -> Tensor:
-    """What the next layer reads of a layer's input x, output h and the input's part of its gates."""
+def connect(config: RNNConfig, index: int, x: Tensor, h: Tensor, parts: Tensor | None) -> Tensor:
+    """What the next layer reads of a layer's input x, output h and, with fast_forward, of the gates' parts of x."""
     if config.fast_forward:
+        assert parts is not None
         return torch.cat([parts, h], dim=-1)
     return h + x if 0 < config.residual_from <= index + 1 else h
 

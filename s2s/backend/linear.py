@@ -9,6 +9,7 @@ __all__ = [
     "HasPrepacked",
     "LinearBackend",
     "LinearMap",
+    "apply_linear",
     "deterministic_backend",
     "linear_function",
     "prepack",
@@ -18,6 +19,7 @@ from collections.abc import Callable
 from typing import Literal, Protocol, cast, runtime_checkable
 
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from s2s.backend.operators.operator import Operator
 from s2s.errors import ConfigError
@@ -35,6 +37,12 @@ class HasPrepacked(Protocol):
 
     def weight_and_bias(self) -> tuple[Tensor, Tensor | None]:
         """[O, I], [O]"""
+
+
+@Operator
+def apply_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """x [..., I], weight [O, I], bias [O] -> [..., O]"""
+    return F.linear(x, weight, bias)
 
 
 @Operator

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from s2s.backend.linear import apply_linear
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -71,7 +72,9 @@ class Embeddings(nn.Module):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[..., D] -> [..., V]; without a bias, since the matrix may be that of the embeddings."""
-        return self.prepacked(hidden) if self.prepacked else F.linear(hidden, self.get_parameter(self._softmax))
+        return (
+            self.prepacked(hidden) if self.prepacked else apply_linear(hidden, self.get_parameter(self._softmax), None)
+        )
 
     def weight_and_bias(self) -> tuple[Tensor, None]:
         """The matrix of the softmax, [V, D]"""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
+from s2s.backend.linear import apply_linear
+
 if TYPE_CHECKING:
     from s2s.backend.linear import LinearMap
 
@@ -27,7 +29,7 @@ class Linear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., D] -> [..., O]"""
-        return self.prepacked(x) if self.prepacked else super().forward(x)
+        return self.prepacked(x) if self.prepacked else apply_linear(x, self.weight, self.bias)
 
 
 class Projections(nn.Linear):
@@ -45,4 +47,5 @@ class Projections(nn.Linear):
         return self.weight, self.bias
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]  # one result for each part
-        return (self.prepacked or super().forward)(x).split(self.parts, dim=-1)
+        out = self.prepacked(x) if self.prepacked else apply_linear(x, self.weight, self.bias)
+        return out.split(self.parts, dim=-1)

@@ -64,7 +64,7 @@ def test_torchs_kernels_for_whole_sequences_give_the_same(options: dict[str, Any
     own, x = cell(**options), torch.randn(4, 7, 6)
     start = own.zero(4, like=x).map(torch.randn_like)
     h, _, last = own(x, start, lengths)
-    found, _, found_last = own._packed(x, start, lengths, own.input(x))
+    found, found_last = own.whole(x, start) if lengths is None else own._packed(x, start, lengths)
     seen = torch.arange(7) < (LENGTHS if lengths is not None else torch.full((4,), 7))[:, None]
     torch.testing.assert_close(found[seen], h[seen])
     torch.testing.assert_close(found_last, last)
@@ -72,13 +72,13 @@ def test_torchs_kernels_for_whole_sequences_give_the_same(options: dict[str, Any
 
 @pytest.mark.parametrize(
     ("options", "called"),
-    [({}, True), ({"cell": "gru"}, True), ({"d_model": 127}, False), ({"d_projection": 128}, False)],
-    ids=["LSTM", "GRU", "narrow", "LSTMP"],
+    [({}, True), ({"d_model": 127}, False), ({"cell": "lstm", "d_projection": 128}, False)],
+    ids=["wide", "narrow", "LSTMP"],
 )
 def test_wide_layers_are_one_call_on_a_cpu_with_the_loops_gradients(
     options: dict[str, Any], called: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own, x = cell(**({"d_model": 128} | options)), torch.randn(2, 5, 6)
+    own, x = cell(**({"d_model": 128, "cell": "gru"} | options)), torch.randn(2, 5, 6)
     steps: list[int] = []
     step = own.step
     monkeypatch.setattr(own, "step", lambda part, state: steps.append(1) or step(part, state))
@@ -93,6 +93,18 @@ def test_wide_layers_are_one_call_on_a_cpu_with_the_loops_gradients(
     assert (not steps) is called
     torch.testing.assert_close(found, outputs_and_gradients(torch.full((2,), 5)))
     assert len(steps) == (5 if called else 10), "with lengths, the loop"
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+@pytest.mark.parametrize("name", ["input", "hidden"])
+def test_what_is_added_to_a_map_counts_in_whole_sequences(kind: str, name: str) -> None:
+    """An adapter is a hook of the map, which a call for all steps would go past."""
+    own, twice, x = cell(cell=kind, d_model=128), cell(cell=kind, d_model=128), torch.randn(2, 5, 6)
+    with torch.no_grad():
+        for parameter in twice.get_submodule(name).parameters():
+            parameter *= 2
+    own.get_submodule(name).register_forward_hook(lambda _module, _given, out: 2 * out)
+    torch.testing.assert_close(own(x, own.zero(2, like=x))[0], twice(x, twice.zero(2, like=x))[0])
 
 
 def test_factors_stand_for_their_product() -> None:

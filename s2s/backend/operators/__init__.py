@@ -20,6 +20,7 @@ __all__ = [
     "draw_mask",
     "extend_paths",
     "label_smoothing_",
+    "lstm",
     "math_attention",
     "merge_candidates",
     "merge_finished",
@@ -56,6 +57,7 @@ from s2s.backend.operators.beam_search import (
 from s2s.backend.operators.label_smoothing import LossAndGradient, label_smoothing_
 from s2s.backend.operators.operator import Operator, description
 from s2s.backend.operators.paths import extend_paths, reorder_paths
+from s2s.backend.operators.recurrence import lstm
 from s2s.backend.operators.rows import add_dropout, add_dropout_norm, add_norm, apply_dropout, draw_mask
 from s2s.backend.operators.topk import top_k, top_k_log_probs
 

@@ -160,6 +160,12 @@ def of_label_smoothing(draw: Draw) -> tuple[Any, ...]:
     return logits, draw.ints(n_values, 9), draw.ints(3, 9) > 0, 0.9, 0.1 / n_values
 
 
+def of_lstm(draw: Draw) -> tuple[Any, ...]:
+    steps, n, width = draw.size(1, 5), draw.size(1, 3), draw.size(16, 48)
+    weight = draw.floats(4 * width, width, scale=0.2)
+    return draw.floats(steps, n, 4 * width), weight, draw.floats(n, width), draw.floats(n, width)
+
+
 def of_short_attention(draw: Draw) -> tuple[Any, ...]:
     *padded, bias = of_padded_attention(draw)
     return *padded, bias, bias is None, 0.0
@@ -184,6 +190,7 @@ CASES: dict[str, Callable[[Draw], tuple[Any, ...]]] = {
     "quantize_rows": of_quantize_rows,
     "dequantize_rows": of_dequantize_rows,
     "label_smoothing_": of_label_smoothing,
+    "lstm": of_lstm,
 }
 IMPLEMENTED = OPERATORS | {
     "quantize_rows": quantize_rows,

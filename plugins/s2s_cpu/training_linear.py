@@ -1,0 +1,98 @@
+"""Products in bf16 whose number of rows takes few values, for training.
+
+oneDNN makes code for each shape that it meets: 3 to 14 ms on an Intel Xeon with AMX, longer than most products of an
+update take. Batches have nearly as many numbers of positions as there are batches, so most products would wait for
+their code, and the code fills memory. Therefore all but the last rows are multiplied at once, and the last as part of a
+block that is filled up: 16 numbers of rows from one power of two to the next.
+
+Shapes: R rows, I inputs, O outputs.
+"""
+
+from __future__ import annotations
+
+__all__ = ["accepts_linear", "is_plain", "linear", "summed_outer_products", "times"]
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+from s2s_cpu.residual import TYPES, in_torch_func
+
+LEAST = 16
+"""Rows of the smallest block"""
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """x [..., I] in fp32 or bf16, weight [O, I] and bias [O] in fp32 -> [..., O] in bf16"""
+    rows: Tensor = _Linear.apply(x.flatten(0, -2), weight, bias)
+    return rows.unflatten(0, x.shape[:-1])
+
+
+def accepts_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
+    """Where autocast makes bf16 of both on a CPU, for a gradient, and the number of rows is none of the few."""
+    if not (x.is_cpu and torch.is_autocast_enabled("cpu") and torch.is_grad_enabled()) or x.dim() < 2:
+        return False
+    if torch.get_autocast_dtype("cpu") != torch.bfloat16 or x.dtype not in TYPES or in_torch_func():
+        return False
+    plain = all(is_plain(t) and t.dtype == torch.float32 for t in (weight, bias) if t is not None)
+    n = x.numel() // max(1, x.size(-1))
+    return plain and n > LEAST and n % block(n) > 0
+
+
+def is_plain(x: Tensor) -> bool:
+    """Neither a part of a tensor on other processes, nor anything else that only looks like a tensor."""
+    return type(x) in (Tensor, nn.Parameter)
+
+
+def block(n: int) -> int:
+    """Rows of a block for n rows: a sixteenth of the power of two that is not above n."""
+    return max(LEAST, 1 << max(0, n.bit_length() - 5))
+
+
+def divided(x: Tensor) -> tuple[Tensor, Tensor | None]:
+    """[R, ·] -> whole blocks, and the rest filled up with zeros to one; None where there is no rest."""
+    n = len(x) - len(x) % block(len(x))
+    return x[:n], F.pad(x[n:], (0, 0, 0, block(len(x)) - len(x) + n)) if n < len(x) else None
+
+
+def times(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x [R, I], weight [I, O], bias [O] -> x weight + bias, [R, O]"""
+    whole, rest = divided(x)
+    out = x.new_empty(len(x), weight.size(1))
+    product(whole, weight, bias, out[: len(whole)])
+    if rest is not None:
+        out[len(whole) :] = product(rest, weight, bias)[: len(x) - len(whole)]
+    return out
+
+
+def product(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor | None = None) -> Tensor:
+    """The same in one call, for a number of rows that is one of the few."""
+    return torch.mm(x, weight, out=out) if bias is None else torch.addmm(bias, x, weight, out=out)
+
+
+def summed_outer_products(x: Tensor, y: Tensor) -> Tensor:
+    """x [R, O], y [R, I] -> the sum over rows [O, I], in fp32"""
+    (x, rest_of_x), (y, rest_of_y) = divided(x), divided(y)
+    total = (x.t() @ y).float()
+    if rest_of_x is not None and rest_of_y is not None:
+        total += rest_of_x.t() @ rest_of_y
+    return total
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        x, weight = x.to(torch.bfloat16).contiguous(), weight.to(torch.bfloat16)
+        ctx.save_for_backward(x, weight)
+        return times(x, weight.t(), bias if bias is None else bias.to(torch.bfloat16))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
+        (x, weight), d_out, wanted = ctx.saved_tensors, d_out.contiguous(), ctx.needs_input_grad
+        dx = times(d_out, weight) if wanted[0] else None
+        d_weight = summed_outer_products(d_out, x) if wanted[1] else None
+        return dx, d_weight, d_out.sum(0, dtype=torch.float32) if wanted[2] else None

@@ -1,0 +1,108 @@
+"""Linear maps of training in bf16: few shapes, and the product that torch gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from s2s.backend import apply_linear
+from s2s.plugin import load_plugins
+from s2s_cpu.training_linear import accepts_linear, block, divided
+
+
+@pytest.fixture(autouse=True)
+def plugins() -> None:
+    load_plugins()
+
+
+class Products(TorchDispatchMode):
+    """Notes the shapes of all matrix products."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shapes: set[tuple[int, ...]] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.overloadpacket in (torch.ops.aten.mm, torch.ops.aten.addmm):
+            left, right = args[-2:] if func.overloadpacket is torch.ops.aten.mm else args[1:3]
+            self.shapes.add((*left.shape, right.size(1)))
+        return func(*args, **(kwargs or {}))
+
+
+def outputs_and_gradients(function: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> list[Tensor]:
+    leaves = [t.clone().requires_grad_() for t in (x, weight, bias) if t is not None]
+    with torch.autocast("cpu", torch.bfloat16):
+        out = function(*leaves, *([None] if bias is None else []))
+    return [out.detach(), *torch.autograd.grad(out.float().sin().sum(), leaves)]
+
+
+@pytest.mark.parametrize("n", [17, 33, 95, 1000, 4095])
+@pytest.mark.parametrize("has_bias", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+def test_outputs_and_gradients_are_near_those_of_float64(n: int, has_bias: bool, dtype: torch.dtype) -> None:
+    torch.manual_seed(n)
+    x, weight = torch.randn(n, 24, dtype=dtype), torch.randn(40, 24) / 5
+    bias = torch.randn(40) if has_bias else None
+    with torch.autocast("cpu", torch.bfloat16):
+        assert accepts_linear(x, weight, bias) is True
+    found = outputs_and_gradients(apply_linear, x, weight, bias)
+    torchs = outputs_and_gradients(apply_linear.reference, x, weight, bias)
+    exact = [x.double(), weight.bfloat16().double(), None if bias is None else bias.bfloat16().double()]
+    with torch.autocast("cpu", enabled=False):
+        truth = outputs_and_gradients_in_float64(*exact)  # type: ignore[arg-type]
+    for one, other, right in zip(found, torchs, truth, strict=True):
+        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        error, allowed = (one.double() - right).norm(), (other.double() - right).norm()
+        assert error <= 1.1 * allowed + 1e-6
+
+
+def outputs_and_gradients_in_float64(x: Tensor, weight: Tensor, bias: Tensor | None) -> list[Tensor]:
+    leaves = [t.clone().requires_grad_() for t in (x, weight, bias) if t is not None]
+    out = nn.functional.linear(leaves[0], leaves[1], None if bias is None else leaves[2])
+    return [out.detach(), *torch.autograd.grad(out.sin().sum(), leaves)]
+
+
+def test_leading_dimensions_stay() -> None:
+    x, weight = torch.randn(5, 7, 16), torch.randn(8, 16)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert apply_linear(x.transpose(0, 1), weight.requires_grad_(), None).shape == (7, 5, 8)
+
+
+def test_few_shapes_are_multiplied_whatever_the_batch() -> None:
+    """At most 16 numbers of whole blocks between two powers of two, and a block for the rest."""
+    torch.manual_seed(0)
+    weight, bias = torch.randn(32, 16), torch.randn(32)
+    rows = range(1024, 4096, 7)
+    with Products() as torchs:
+        for n in rows:
+            outputs_and_gradients(apply_linear.reference, torch.randn(n, 16), weight, bias)
+    with Products() as own:
+        for n in rows:
+            outputs_and_gradients(apply_linear, torch.randn(n, 16), weight, bias)
+    assert len(torchs.shapes) >= 3 * len(rows)
+    assert len(own.shapes) <= 3 * 2 * (16 + 1)
+
+
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 31, 32, 33, 100, 4095, 4096])
+def test_blocks_hold_all_rows_in_order(n: int) -> None:
+    x = torch.randn(n, 3)
+    whole, rest = divided(x)
+    assert len(whole) % block(n) == 0
+    assert rest is None or len(rest) == block(n)
+    together = whole if rest is None else torch.cat([whole, rest])
+    assert torch.equal(together[:n], x)
+    assert not together[n:].any()
+
+
+def test_without_autocast_or_gradient_torch_multiplies() -> None:
+    x, weight = torch.randn(17, 4), torch.randn(3, 4)
+    assert not accepts_linear(x, weight, None)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert accepts_linear(x, weight, None)
+        assert not accepts_linear(torch.randn(16, 4), weight, None), "that is one of the few"
+        with torch.no_grad():
+            assert not accepts_linear(x, weight, None)
