@@ -120,7 +120,9 @@ class Hooks:
         """Complete the options of s2s-generate before models are loaded; None: as they are."""
 
     @hookspec(firstresult=True)
-    def s2s_run_search(self, search: Callable[..., Any], sentences: Sequence[Any], config: GenerateConfig) -> Any:
+    def s2s_run_search(
+        self, search: Callable[..., Any], sentences: Sequence[Any], config: GenerateConfig, device: Any
+    ) -> Any:
         """Search buffered sentences elsewhere, such as in other processes; None: here.
 
         `search` gives results for some of the `s2s.decoding.SourceSentence`s; the hook for all, as it gives them.

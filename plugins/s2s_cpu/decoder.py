@@ -8,7 +8,7 @@ from __future__ import annotations
 __all__ = ["FusedDecoder", "accepts_layers", "fused_decoder", "norm_struct"]
 
 import ctypes
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import torch
 
@@ -36,6 +36,15 @@ def accepts_layers(layers: Sequence[DecoderSublayers | EncoderSublayers], *_: ob
     return all(isinstance(linear, PrepackedLinear) for layer in layers for linear in layer.linears)
 
 
+class Structures(NamedTuple):
+    """Of a step."""
+
+    layers: ctypes.Array[LayerStruct]
+    step: StepStruct
+    alive: list[Tensor]
+    """To be kept as long as the others are used"""
+
+
 class FusedDecoder:
     """Layers whose step is one function in C, and the norm of the last one's output, if there is one."""
 
@@ -56,18 +65,16 @@ class FusedDecoder:
     def __call__(self, x: Tensor, cache: TreeCache) -> Tensor:
         """x [B, K, D] -> [B, K, D]; keys and values go into the nodes where the paths end."""
         out = x.clone(memory_format=torch.contiguous_format)
-        step, _alive = self.structure(cache, x.size(2))
-        call("s2s_decoder_step", self.layers, len(self.layers), ctypes.byref(step), out)
+        layers, step, _alive = self.structures(cache, x.size(2))
+        call("s2s_decoder_step", layers, len(layers), ctypes.byref(step), out)
         return out
 
-    def structure(self, cache: TreeCache, width: int) -> tuple[StepStruct, list[Tensor]]:
-        """The structure of a step of D = width, and what must be kept as long as it is used.
-
-        The layers point to this cache until the next call.
-        """
+    def structures(self, cache: TreeCache, width: int) -> Structures:
+        """What a step of D = width with this cache is given; other threads may take steps with other caches."""
         path, length, seen = (t.contiguous() for t in (cache.path, cache.length, cache.seen))
         alive = [path, length, seen]
-        for layer, own, source in zip(self.layers, cache.nodes, cache.sources, strict=True):
+        layers = type(self.layers).from_buffer_copy(self.layers)
+        for layer, own, source in zip(layers, cache.nodes, cache.sources, strict=True):
             assert own.is_contiguous()
             keys, values = (t.contiguous() for t in source)
             layer.nodes, layer.keys, layer.values = own.data_ptr(), keys.data_ptr(), values.data_ptr()
@@ -75,7 +82,8 @@ class FusedDecoder:
         n_sentences, beam, room = path.shape
         sizes = {"B": n_sentences, "K": beam, "N": cache.nodes[0].size(1), "L": room, "S": seen.size(1), "D": width}
         pointers = {"path": path.data_ptr(), "length": length.data_ptr(), "seen": seen.data_ptr()}
-        return StepStruct(**sizes, **self.sizes, **pointers, pre_norm=self.pre_norm, norm=self.norm), alive
+        step = StepStruct(**sizes, **self.sizes, **pointers, pre_norm=self.pre_norm, norm=self.norm)
+        return Structures(layers, step, alive)
 
 
 def _layer(sublayers: DecoderSublayers) -> LayerStruct:

@@ -1,4 +1,7 @@
-"""s2s-generate workers=N: processes on a CPU that share the weights and the buffered inputs. No torch at import."""
+"""s2s-generate workers=N and threads=N: processes, or threads, on a CPU that share the weights and the buffered inputs.
+
+No torch at import.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ MANY = 2000
 
 @dataclass(kw_only=True)
 class WorkerOptions(GenerateConfig):
-    """Processes that search."""
+    """Processes and threads that search."""
 
     workers: int | None = field(default=None, metadata=OF_MODELS | NEUTRAL)
     """Processes on a CPU that share the weights and the buffered inputs; with more than one, each has one thread.
@@ -42,6 +45,24 @@ class WorkerOptions(GenerateConfig):
     @property
     def n_processes(self) -> int:
         return 1 if self.workers is None else self.workers
+
+    @property
+    def computes_alike(self) -> bool:
+        """Whether an output does not depend on what is searched beside it."""
+        return self.backend == "native" and self.precision == "fp32" and self.matmul != "torch"
+
+    @property
+    def n_searching_threads(self) -> int:
+        return self.threads if self.threads > 1 and self.computes_alike else 1
+
+    @property
+    def threads_of_products(self) -> int:
+        return 1 if self.n_searching_threads > 1 else self.threads
+
+    @property
+    def parallelism(self) -> str:
+        n, kind = (self.n_processes, "processes") if self.n_processes > 1 else (self.n_searching_threads, "threads")
+        return f"{n} {kind}" if n > 1 else ""
 
 
 @hookimpl
@@ -64,24 +85,28 @@ def s2s_run_search(
     search: Callable[[Sequence[SourceSentence]], Iterable[Iterable[SearchResult]]],
     sentences: Sequence[SourceSentence],
     config: WorkerOptions,
+    device: Any,
 ) -> Iterator[Iterable[SearchResult]] | None:
-    """In several processes, if there are enough sentences."""
-    if config.n_processes == 1:
+    """In several processes or threads, if there are enough sentences."""
+    n = max(config.n_processes, config.n_searching_threads)
+    if n == 1 or device.type != "cpu":
         return None
-    from s2s_workers.sharing import shared
+    from s2s_workers.sharing import in_processes, in_threads, shares
 
-    return shared(search, sentences, config.n_processes)
+    parts = shares(sentences, n)
+    if len(parts) == 1:
+        return None
+    return (in_processes if config.n_processes > 1 else in_threads)(search, parts)
 
 
-def worth_sharing(config: GenerateConfig) -> bool:
+def worth_sharing(config: WorkerOptions) -> bool:
     """Whether several processes are of use, and change nothing else, where nothing is said of them.
 
     Elsewhere than on Linux libraries of the system may not survive a fork; torch's own products and those in bf16
     depend on what stands beside a sentence; a rank of several on this machine has its share of the cores.
     """
     alone = sys.platform == "linux" and os.environ.get("LOCAL_WORLD_SIZE", "1") == "1"
-    same = config.backend == "native" and config.precision == "fp32" and config.matmul != "torch"
-    return alone and same and not config.threads and size_of(config.input) > MANY
+    return alone and config.computes_alike and not config.threads and size_of(config.input) > MANY
 
 
 def size_of(path: str) -> int:

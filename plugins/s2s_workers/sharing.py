@@ -1,11 +1,12 @@
-"""How many processes decode, and the share of each."""
+"""How many processes or threads decode, and the share of each."""
 
 from __future__ import annotations
 
-__all__ = ["resolved", "shared"]
+__all__ = ["in_processes", "in_threads", "resolved", "shares"]
 
 import sys
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,15 @@ from s2s.data import n_workers
 from s2s.decoding import Hypothesis, SearchResult
 from s2s_workers import MANY, size_of
 from s2s_workers.processes import n_useful_processes, run_in_processes
+from s2s_workers.threads import run_in_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from s2s.decoding import SourceSentence
     from s2s_workers import WorkerOptions
+
+    Search = Callable[[Sequence[SourceSentence]], Iterable[Iterable[SearchResult]]]
 
 MIN_PER_WORKER = 8
 """Sentences below which another process costs more than it saves"""
@@ -60,18 +64,21 @@ def quota(file: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
     return max(1, microseconds // period)
 
 
-def shared(
-    search: Callable[[Sequence[SourceSentence]], Iterable[Iterable[SearchResult]]],
-    sentences: Sequence[SourceSentence],
-    workers: int,
-) -> Iterator[Iterable[SearchResult]] | None:
-    """The results of the sentences, each process taking every n-th; None for too few of them."""
-    n = min(workers, len(sentences) // MIN_PER_WORKER, available_memory().n_bytes // BYTES_PER_WORKER)
-    if n < 2:
-        return None
-    shares = [sentences[i::n] for i in range(n)]
-    values = run_in_processes([lambda share=share: map(_as_values, search(share)) for share in shares])  # type: ignore[misc]
+def shares(sentences: Sequence[SourceSentence], n: int) -> list[Sequence[SourceSentence]]:
+    """Every n-th sentence for each of n, or of fewer where sentences or memory are too few."""
+    n = min(n, len(sentences) // MIN_PER_WORKER, available_memory().n_bytes // BYTES_PER_WORKER)
+    return [sentences[i::n] for i in range(n)] if n > 1 else [sentences]
+
+
+def in_processes(search: Search, parts: Iterable[Sequence[SourceSentence]]) -> Iterator[Iterable[SearchResult]]:
+    """The results of all parts, each searched by a process."""
+    values = run_in_processes([lambda part=part: map(_as_values, search(part)) for part in parts])  # type: ignore[misc]
     return map(_from_values, values)
+
+
+def in_threads(search: Search, parts: Iterable[Sequence[SourceSentence]]) -> Iterator[Iterable[SearchResult]]:
+    """The results of all parts, each searched by a thread."""
+    return run_in_threads([partial(search, part) for part in parts])
 
 
 def _as_values(results: Iterable[SearchResult]) -> list[tuple[int, list[dict[str, Any]]]]:

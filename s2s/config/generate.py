@@ -78,7 +78,8 @@ class GenerateConfig:
     precision: Literal["fp32", "bf16", "fp16"] = field(default="fp32", metadata=OF_MODELS)
     """Arithmetic of the model."""
     threads: int = field(default=0, metadata=OF_MODELS | NEUTRAL)
-    """Threads of torch on the CPU. 0: functions in C, which have one, where there are such; else torch's default."""
+    """Threads on a CPU, each of which searches a part of the input; in bf16, by matmul=torch and with other backends,
+    threads of each product. 0: one, or torch's default where there are no functions in C."""
     matmul: Literal["auto", "exact", "torch", "onednn", "native"] = field(default="auto", metadata=OF_MODELS)
     """Library for fp32 products with weights on a CPU. onednn: prepacked weights, bitwise the same in every batch.
     native: the same by C functions for one thread, with a fused decoding step where the architecture has one. exact:
@@ -112,6 +113,11 @@ class GenerateConfig:
             )
 
     @property
+    def threads_of_products(self) -> int:
+        """How many threads torch is given; 0: its default."""
+        return self.threads
+
+    @property
     def reranked_by(self) -> str:
         """The option by which the outputs of the search are ranked anew, such as "mbr=chrf"; empty: none."""
         return ""
@@ -130,6 +136,11 @@ class GenerateConfig:
     def n_processes(self) -> int:
         """Processes that search; 0: not known yet."""
         return 1
+
+    @property
+    def parallelism(self) -> str:
+        """Processes or threads that search, in words; empty: one."""
+        return ""
 
 
 def options_marked(config: type, mark: Mapping[str, Any]) -> list[str]:

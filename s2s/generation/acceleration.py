@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 @contextmanager
 def threads_of(config: GenerateConfig) -> Iterator[None]:
-    """Inside the block torch has `threads` threads, or one where the option is not given, since functions in C run in
-    one; afterwards `threads`, or as many as before."""
+    """Inside the block torch has as many threads as `threads` means for it, or one where the option is not given, since
+    functions in C run in one; afterwards so many, or as many as before."""
     before = torch.get_num_threads()
-    torch.set_num_threads(config.threads or 1)
+    torch.set_num_threads(config.threads_of_products or 1)
     try:
         yield
     finally:
-        torch.set_num_threads(config.threads or before)
+        torch.set_num_threads(config.threads_of_products or before)
 
 
 def resolve_matmul(config: GenerateConfig, model: Seq2Seq, device: torch.device) -> LinearBackend:
@@ -58,8 +58,8 @@ def accelerate(models: Models, device: torch.device, config: GenerateConfig) -> 
     if not on_cpu:
         return f"{device} in {config.precision}"
     keep_freed_memory()
-    processes = f"{config.n_processes} processes, " if config.n_processes > 1 else ""
-    return f"{device}, {processes}{description()}, {prepack(models.model, config.matmul, config.quantization)}"
+    prepacked = prepack(models.model, config.matmul, config.quantization)
+    return ", ".join(filter(None, [str(device), config.parallelism, description(), prepacked]))
 
 
 def capture_steps(models: Sequence[Seq2Seq], *, wanted: bool = False) -> str:

@@ -45,8 +45,15 @@ class Searcher:
         sentences = [SourceSentence(i, [*segments[i].ids, self.vocab.eos], segments[i].constraint) for i in order]
         elsewhere: Iterator[Iterable[SearchResult]] | None = None
         if self.plugins:
-            elsewhere = self.plugins.hook.s2s_run_search(search=self._results, sentences=sentences, config=self.config)
-        return self._results(sentences) if elsewhere is None else elsewhere
+            elsewhere = self.plugins.hook.s2s_run_search(
+                search=self._results, sentences=sentences, config=self.config, device=self.device
+            )
+        return self._results(sentences) if elsewhere is None else self._evaluating(elsewhere)
+
+    def _evaluating(self, results: Iterable[Iterable[SearchResult]]) -> Iterator[Iterable[SearchResult]]:
+        """All of them, the model without dropout until the last: several threads may ask it."""
+        with evaluating(self.model):
+            yield from results
 
     def _results(self, sentences: Sequence[SourceSentence]) -> Iterator[Iterable[SearchResult]]:
         sources = {sentence.index: sentence.ids for sentence in sentences}

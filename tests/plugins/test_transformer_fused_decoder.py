@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -22,6 +23,9 @@ from s2s_testing import VOCAB, assert_state_reorders, assert_step_is_decode
 from s2s_transformer import TransformerConfig
 from s2s_transformer.decoding import Decoding
 from s2s_transformer.model import Transformer
+
+if TYPE_CHECKING:
+    from s2s.decoding import Hypothesis
 
 pytestmark = [
     pytest.mark.skipif(not has_linear(), reason=native_library().reason),
@@ -187,3 +191,19 @@ def test_what_is_not_in_c_is_done_by_the_layers() -> None:
         other.start(other.encode(sources(), sources() == VOCAB.pad))
     assert other.fused_decoder is None
     assert_step_is_decode(other)
+
+
+@pytest.mark.parametrize("steps", [BeamSearch, StepByStep], ids=["several steps a call", "one step a call"])
+def test_threads_share_a_decoder(steps: type[BeamSearch]) -> None:
+    """Each with sentences, caches and lengths of its own."""
+    made, search = model(), steps(BeamConfig(beam=3, max_len_a=0.0, max_len_b=30))
+    parts = [[SourceSentence(i, row) for i, row in enumerate(source_rows(40)[k::3])] for k in range(3)]
+
+    def found(part: list[SourceSentence]) -> list[list[Hypothesis]]:
+        with torch.inference_mode():
+            return find_queued(search, made, FixedQueue(part, 30), VOCAB)
+
+    alone = [found(part) for part in parts]
+    for _ in range(3):
+        with ThreadPoolExecutor(3) as pool:
+            assert list(pool.map(found, parts)) == alone

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,7 @@ from s2s.decoding import SourceSentence
 from s2s.plugin import load_plugins
 from s2s_workers import WorkerOptions, s2s_configure_generation, sharing
 from s2s_workers.processes import n_useful_processes, run_in_processes
+from s2s_workers.threads import run_in_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -177,16 +180,16 @@ def test_a_container_has_no_more_processes_than_its_share_of_time(
         assert sharing.quota(file) == cores_of_it
 
 
-@pytest.mark.parametrize(("n_bytes", "n_processes"), [(2**29 * 3 + 1, 3), (2**29 * 2 - 1, 0), (2**40, 5)])
+@pytest.mark.parametrize(("n_bytes", "n_processes"), [(2**29 * 3 + 1, 3), (2**29 * 2 - 1, 1), (2**40, 5)])
 def test_no_more_search_at_a_time_than_memory_has_room_for(
     n_bytes: int, n_processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Asked once the weights are loaded; one process needs none beside it."""
-    shares = list[int]()
     monkeypatch.setattr(sharing, "available_memory", lambda: AvailableMemory(n_bytes, "the machine"))
-    monkeypatch.setattr(sharing, "run_in_processes", lambda functions: shares.append(len(functions)) or iter([]))
-    found = sharing.shared(lambda _: [], [SourceSentence(i, [3]) for i in range(100)], 5)
-    assert (found is None, shares) == (n_processes == 0, [n_processes] if n_processes else [])
+    sentences = [SourceSentence(i, [3]) for i in range(100)]
+    parts = sharing.shares(sentences, 5)
+    assert len(parts) == n_processes
+    assert sorted(sentence.index for part in parts for sentence in part) == list(range(100))
 
 
 def test_what_a_user_can_mend_is_told_as_such() -> None:
@@ -196,3 +199,68 @@ def test_what_a_user_can_mend_is_told_as_such() -> None:
 
     with pytest.raises(UserError, match=r"^give a shorter input$"):
         list(run_in_processes([refuses]))
+
+
+def test_all_values_come_and_each_part_has_a_thread_of_its_own() -> None:
+    together = threading.Barrier(3, timeout=60)
+
+    def part(i: int) -> Iterator[tuple[int, int]]:
+        together.wait()
+        for n in range(i, 40, 3):
+            yield n, threading.get_ident()
+
+    found = list(run_in_threads([lambda i=i: part(i) for i in range(3)]))  # type: ignore[misc]
+    assert sorted(n for n, _ in found) == list(range(40))
+    assert len({thread for _, thread in found} | {threading.get_ident()}) == 4
+
+
+def test_a_failure_in_a_thread_is_raised_here_and_ends_the_others() -> None:
+    n_given = 0
+
+    def forever() -> Iterator[int]:
+        nonlocal n_given
+        while True:
+            n_given += 1
+            yield n_given
+
+    def fails() -> Iterator[int]:
+        yield 1
+        raise ConfigError("give a shorter input")
+
+    with pytest.raises(ConfigError, match=r"^give a shorter input$"):
+        list(run_in_threads([forever, fails]))
+    n_then = n_given
+    time.sleep(0.05)
+    assert n_given == n_then
+
+
+def test_threads_end_when_the_values_are_no_longer_wanted() -> None:
+    values, before = run_in_threads([itertools.count] * 2), threading.active_count()
+    assert next(values) == 0
+    assert threading.active_count() == before + 2
+    values.close()  # type: ignore[attr-defined]
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "n_searching", "n_of_products", "said"),
+    [
+        ({"threads": 3}, 3, 1, "3 threads"),
+        ({"threads": 1}, 1, 1, ""),
+        ({}, 1, 0, ""),
+        ({"threads": 3, "precision": "bf16"}, 1, 3, ""),
+        ({"threads": 3, "matmul": "torch"}, 1, 3, ""),
+        ({"threads": 3, "backend": "ctranslate2"}, 1, 3, ""),
+        ({"workers": 4}, 1, 0, "4 processes"),
+    ],
+    ids=str,
+)
+def test_threads_search_where_an_output_does_not_depend_on_others(
+    options: dict[str, Any], n_searching: int, n_of_products: int, said: str
+) -> None:
+    config = WorkerOptions(**options)
+    assert (config.n_searching_threads, config.threads_of_products, config.parallelism) == (
+        n_searching,
+        n_of_products,
+        said,
+    )

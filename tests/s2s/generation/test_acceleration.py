@@ -45,8 +45,8 @@ class InParallel(GenerateConfig):
     """As with workers=2."""
 
     @property
-    def n_processes(self) -> int:
-        return 2
+    def parallelism(self) -> str:
+        return "2 processes"
 
 
 @pytest.mark.parametrize(

@@ -236,6 +236,14 @@ def test_workers_change_nothing(model: Copy) -> None:
     assert len(model.batches) == 2  # the workers' batches were made elsewhere
 
 
+def test_threads_change_nothing(model: Copy) -> None:
+    lines = words(50)
+    alone, shared = (list(generator(model, threads=n, nbest=2, buffer_size=30)(lines)) for n in (1, 3))
+    assert alone == shared
+    assert len(model.batches) == 2 + 3 + 2  # three threads, and two, since a thread is given eight sentences
+    assert model.training
+
+
 class Sentences(Capitals):
     """Sentences end at a full stop, and are joined by a bar."""
 
