@@ -86,7 +86,9 @@ def _int8() -> Prepack:
 def _missing(name: str) -> str:
     if name == "onednn":
         return f"this build of torch {torch.__version__} has no oneDNN"
-    return f"there are functions in C for one thread (threads=1) and with a C compiler; here: {native_library().reason}"
+    return (
+        f"there are functions in C where torch has one thread, and with a C compiler; here: {native_library().reason}"
+    )
 
 
 @torch.no_grad()

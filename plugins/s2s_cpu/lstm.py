@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 
 from s2s_cpu.library import call
 from s2s_cpu.residual import MULTIPLE, TYPES, in_torch_func
-from s2s_cpu.training_linear import is_plain, summed_outer_products
+from s2s_cpu.training_linear import is_ordinary, summed_outer_products
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,50 +24,55 @@ if TYPE_CHECKING:
 
 def lstm(parts: Tensor, weight: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
     """parts [T, B, 4 H], weight [4 H, H], h, c [B, H] -> [T, B, H], [T, B, H]"""
-    outputs: tuple[Tensor, Tensor] = _LSTM.apply(parts, weight, h, c)
-    return outputs
+    results: tuple[Tensor, Tensor] = _LSTM.apply(parts, weight, h, c)
+    return results
 
 
 def accepts_lstm(parts: Tensor, weight: Tensor, h: Tensor, c: Tensor) -> bool:
-    """fp32, or parts in bf16 where the processor multiplies that, on a CPU; the width a multiple of a vector's."""
+    """On a CPU in fp32, the parts perhaps in bf16; the width a multiple of a vector's. Not in torch.func."""
     if not all(x.is_cpu and x.dtype == torch.float32 for x in (weight, h, c)) or not parts.numel():
         return False
-    return parts.dtype in TYPES and c.size(-1) % MULTIPLE == 0 and is_plain(weight) and not in_torch_func()
+    if parts.shape[1:] != (len(c), 4 * c.size(-1)) or h.shape != c.shape or c.size(-1) % MULTIPLE:
+        return False
+    return parts.dtype in TYPES and is_ordinary(weight) and not in_torch_func()
 
 
 class _LSTM(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, parts: Tensor, weight: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        n, dtype = len(parts), parts.dtype
-        outputs, memories = (torch.cat([x[None], x.new_empty(n, *x.shape)]) for x in (h, c))  # [1 + T, B, H]
-        read = outputs if dtype == torch.float32 else outputs.to(dtype)
+        parts, weight, c, (n, dtype) = (
+            parts.contiguous(),
+            weight.to(parts.dtype),
+            c.contiguous(),
+            (len(parts), parts.dtype),
+        )
+        outputs, memories = torch.empty(n, *c.shape), torch.empty(n, *c.shape)
+        read_next = outputs if dtype == torch.float32 else torch.empty(n, *c.shape, dtype=dtype)
         gates = torch.empty(parts.shape) if any(ctx.needs_input_grad) else None
-        weight, product = weight.to(dtype), torch.empty_like(parts[0])
-        before, after = (read, memories), (memories[1:], outputs[1:], read[1:])
-        steps = zip(*(x.unbind() for x in (*before, *after, parts.contiguous())), strict=False)
-        for of_step, (h_read, c, c_after, h_after, h_after_read, part) in zip(by_step(gates, n), steps, strict=True):
-            torch.mm(h_read, weight.t(), out=product)
-            call("s2s_lstm_step", part, product, TYPES[dtype], *c.shape, c, of_step, c_after, h_after, h_after_read)
-        ctx.save_for_backward(weight, read, memories, gates)
+        product, read, before = torch.empty_like(parts[0]), h.to(dtype).contiguous(), c
+        ctx.save_for_backward(weight, read, c, read_next, memories, gates)
+        steps = zip(*(by_step(x, n) for x in (parts, gates, memories, outputs, read_next)), strict=True)
+        for part, kept, after, output, narrow in steps:
+            torch.mm(read, weight.t(), out=product)
+            call("s2s_lstm_step", part, product, TYPES[dtype], *c.shape, before, kept, after, output, narrow)
+            read, before = narrow, after
         ctx.set_materialize_grads(False)
-        return outputs[1:], memories[1:]
+        return outputs, memories
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dh: Tensor | None, dc: Tensor | None) -> tuple[Tensor | None, ...]:
-        weight, read, memories, gates = ctx.saved_tensors
-        n, bits, shape = len(gates), TYPES[weight.dtype], memories.shape[1:]
-        later, carried = torch.zeros_like(read[0]), torch.zeros_like(memories[0])
+        weight, read, c, read_next, memories, gates = ctx.saved_tensors
+        n, bits, later, carried = len(gates), TYPES[weight.dtype], torch.zeros_like(read), torch.zeros_like(c)
         d_parts = torch.empty_like(gates, dtype=weight.dtype)
-        given = by_step(dh, n), by_step(dc, n)
-        kept = gates.unbind(), memories[:-1].unbind(), memories[1:].unbind()
-        steps = list(zip(*given, *kept, d_parts.unbind(), strict=True))
-        for dh_step, dc_step, of_step, c, c_after, d_part in reversed(steps):
-            state = of_step, c, c_after, carried
-            call("s2s_lstm_step_backward", dh_step, dc_step, later, bits, *shape, *state, d_part)
+        after = memories.unbind()
+        steps = zip(by_step(dh, n), by_step(dc, n), gates.unbind(), (c, *after), after, d_parts.unbind(), strict=False)
+        for dh_step, dc_step, kept, before, memory, d_part in reversed(list(steps)):
+            given = dh_step, dc_step, later, bits, *c.shape, kept, before, memory
+            call("s2s_lstm_step_backward", *given, carried, d_part)
             torch.mm(d_part, weight, out=later)
-        rows, before = d_parts.flatten(0, 1), read[:-1].flatten(0, 1)
-        d_weight = rows.t() @ before if bits == 32 else summed_outer_products(rows, before)
+        rows, every_read = d_parts.flatten(0, 1), torch.cat([read, *read_next[:-1].unbind()])
+        d_weight = rows.t() @ every_read if bits == 32 else summed_outer_products(rows, every_read)
         return d_parts, d_weight, later.float(), carried
 
 

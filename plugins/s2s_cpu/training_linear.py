@@ -10,7 +10,7 @@ Shapes: R rows, I inputs, O outputs.
 
 from __future__ import annotations
 
-__all__ = ["accepts_linear", "is_plain", "linear", "summed_outer_products", "times"]
+__all__ = ["accepts_linear", "is_ordinary", "linear", "summed_outer_products", "times"]
 
 from typing import Any
 
@@ -23,6 +23,8 @@ from s2s_cpu.residual import TYPES, in_torch_func
 
 LEAST = 16
 """Rows of the smallest block"""
+MANY = 256
+"""Rows that a step of a loop has not, whose shape recurs with the next step"""
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -32,17 +34,19 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def accepts_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
-    """Where autocast makes bf16 of both on a CPU, for a gradient, and the number of rows is none of the few."""
+    """Where autocast makes bf16 of both on a CPU, for a gradient, and the number of rows is none of the few; not in a
+    loop over steps, in which autocast casts the weight once."""
     if not (x.is_cpu and torch.is_autocast_enabled("cpu") and torch.is_grad_enabled()) or x.dim() < 2:
         return False
     if torch.get_autocast_dtype("cpu") != torch.bfloat16 or x.dtype not in TYPES or in_torch_func():
         return False
-    plain = all(is_plain(t) and t.dtype == torch.float32 for t in (weight, bias) if t is not None)
+    plain = all(is_ordinary(t) and t.dtype == torch.float32 for t in (weight, bias) if t is not None)
     n = x.numel() // max(1, x.size(-1))
-    return plain and n > LEAST and n % block(n) > 0
+    is_whole = n >= MANY or (x.dim() > 2 and min(x.shape[:-1]) > 1)
+    return plain and is_whole and n > LEAST and n % block(n) > 0
 
 
-def is_plain(x: Tensor) -> bool:
+def is_ordinary(x: Tensor) -> bool:
     """Neither a part of a tensor on other processes, nor anything else that only looks like a tensor."""
     return type(x) in (Tensor, nn.Parameter)
 
@@ -86,13 +90,15 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         x, weight = x.to(torch.bfloat16).contiguous(), weight.to(torch.bfloat16)
-        ctx.save_for_backward(x, weight)
+        ctx.save_for_backward(
+            *(t if needed else None for t, needed in zip((weight, x), ctx.needs_input_grad, strict=False))
+        )
         return times(x, weight.t(), bias if bias is None else bias.to(torch.bfloat16))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
-        (x, weight), d_out, wanted = ctx.saved_tensors, d_out.contiguous(), ctx.needs_input_grad
+        (weight, x), d_out, wanted = ctx.saved_tensors, d_out.contiguous(), ctx.needs_input_grad
         dx = times(d_out, weight) if wanted[0] else None
         d_weight = summed_outer_products(d_out, x) if wanted[1] else None
         return dx, d_weight, d_out.sum(0, dtype=torch.float32) if wanted[2] else None

@@ -112,6 +112,9 @@ def load_server(config: ServeConfig, plugins: Plugins) -> Server:
         if composed.config.n_processes != 1:
             given = config.generate.get("workers")
             raise ConfigError(f"generate.workers={given}: a server has one process; leave it out")
+        if composed.config.parallelism:
+            given = config.generate.get("threads")
+            raise ConfigError(f"generate.threads={given}: a server searches in one thread; leave it out")
         engines[name] = Engine(name, load(composed, plugins), config.max_waiting)
     return Server(config, engines, _keys(config.key_file))
 

@@ -47,21 +47,21 @@ class WorkerOptions(GenerateConfig):
         return 1 if self.workers is None else self.workers
 
     @property
-    def computes_alike(self) -> bool:
+    def is_batch_invariant(self) -> bool:
         """Whether an output does not depend on what is searched beside it."""
         return self.backend == "native" and self.precision == "fp32" and self.matmul != "torch"
 
     @property
-    def n_searching_threads(self) -> int:
-        return self.threads if self.threads > 1 and self.computes_alike else 1
+    def n_search_threads(self) -> int:
+        return self.threads if self.threads > 1 and self.is_batch_invariant else 1
 
     @property
-    def threads_of_products(self) -> int:
-        return 1 if self.n_searching_threads > 1 else self.threads
+    def n_product_threads(self) -> int:
+        return 1 if self.n_search_threads > 1 else self.threads
 
     @property
     def parallelism(self) -> str:
-        n, kind = (self.n_processes, "processes") if self.n_processes > 1 else (self.n_searching_threads, "threads")
+        n, kind = (self.n_processes, "processes") if self.n_processes > 1 else (self.n_search_threads, "threads")
         return f"{n} {kind}" if n > 1 else ""
 
 
@@ -88,7 +88,7 @@ def s2s_run_search(
     device: Any,
 ) -> Iterator[Iterable[SearchResult]] | None:
     """In several processes or threads, if there are enough sentences."""
-    n = max(config.n_processes, config.n_searching_threads)
+    n = max(config.n_processes, config.n_search_threads)
     if n == 1 or device.type != "cpu":
         return None
     from s2s_workers.sharing import in_processes, in_threads, shares
@@ -106,7 +106,7 @@ def worth_sharing(config: WorkerOptions) -> bool:
     depend on what stands beside a sentence; a rank of several on this machine has its share of the cores.
     """
     alone = sys.platform == "linux" and os.environ.get("LOCAL_WORLD_SIZE", "1") == "1"
-    return alone and config.computes_alike and not config.threads and size_of(config.input) > MANY
+    return alone and config.is_batch_invariant and not config.threads and size_of(config.input) > MANY
 
 
 def size_of(path: str) -> int:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Search = Callable[[Sequence[SourceSentence]], Iterable[Iterable[SearchResult]]]
 
 MIN_PER_WORKER = 8
-"""Sentences below which another process costs more than it saves"""
+"""Sentences below which another process or thread costs more than it saves"""
 BYTES_PER_WORKER = 2**29
 """What a search may need beside the weights, which all share"""
 

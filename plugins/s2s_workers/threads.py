@@ -4,9 +4,10 @@ from __future__ import annotations
 
 __all__ = ["run_in_threads"]
 
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, TypeVar
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,32 +15,44 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 
+@dataclass
+class Found(Generic[Value]):
+    """What a function yielded; or, without a value, that it has ended, and how."""
+
+    values: list[Value]
+    error: BaseException | None = None
+
+
 def run_in_threads(functions: Sequence[Callable[[], Iterable[Value]]]) -> Iterator[Value]:
     """The values that the functions yield, each function in a thread of its own, in the order of their arrival.
 
-    Raises what a function raises, once the others have come to their next value; so they do when no more is wanted.
+    Raises what a function raises. The others end at their next value then, as they do when no more is wanted; a program
+    that ends does not wait for them.
     """
-    found: SimpleQueue[list[Value]] = SimpleQueue()  # no value: a function has ended
-    is_over = False
+    found, is_over = SimpleQueue[Found[Value]](), Event()
+    threads = [Thread(target=_work, args=(function, found, is_over), daemon=True) for function in functions]
+    for thread in threads:
+        thread.start()
+    try:
+        n_running = len(threads)
+        while n_running:
+            one = found.get()
+            if one.error:
+                raise one.error
+            n_running -= not one.values
+            yield from one.values
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join()
 
-    def work(function: Callable[[], Iterable[Value]]) -> None:
-        try:
-            for value in function():
-                found.put([value])
-                if is_over:
-                    return
-        finally:
-            found.put([])
 
-    with ThreadPoolExecutor(len(functions)) as pool:
-        running = [pool.submit(work, function) for function in functions]
-        try:
-            n_running = len(running)
-            while n_running and not any(one.done() and one.exception() for one in running):
-                values = found.get()
-                n_running -= not values
-                yield from values
-        finally:
-            is_over = True
-    for one in running:
-        one.result()
+def _work(function: Callable[[], Iterable[Value]], found: SimpleQueue[Found[Value]], is_over: Event) -> None:
+    try:
+        for value in function():
+            found.put(Found([value]))
+            if is_over.is_set():
+                return
+        found.put(Found([]))
+    except BaseException as error:
+        found.put(Found([], error))

@@ -78,8 +78,8 @@ class GenerateConfig:
     precision: Literal["fp32", "bf16", "fp16"] = field(default="fp32", metadata=OF_MODELS)
     """Arithmetic of the model."""
     threads: int = field(default=0, metadata=OF_MODELS | NEUTRAL)
-    """Threads on a CPU, each of which searches a part of the input; in bf16, by matmul=torch and with other backends,
-    threads of each product. 0: one, or torch's default where there are no functions in C."""
+    """Threads on a CPU, each of which searches a part of the input, of at least eight sentences; in bf16, with
+    matmul=torch and with other backends, threads of each product. 0: one, or torch's default without functions in C."""
     matmul: Literal["auto", "exact", "torch", "onednn", "native"] = field(default="auto", metadata=OF_MODELS)
     """Library for fp32 products with weights on a CPU. onednn: prepacked weights, bitwise the same in every batch.
     native: the same by C functions for one thread, with a fused decoding step where the architecture has one. exact:
@@ -113,8 +113,8 @@ class GenerateConfig:
             )
 
     @property
-    def threads_of_products(self) -> int:
-        """How many threads torch is given; 0: its default."""
+    def n_product_threads(self) -> int:
+        """How many threads torch is given on a CPU; 0: its default."""
         return self.threads
 
     @property

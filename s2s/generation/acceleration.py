@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def threads_of(config: GenerateConfig) -> Iterator[None]:
-    """Inside the block torch has as many threads as `threads` means for it, or one where the option is not given, since
-    functions in C run in one; afterwards so many, or as many as before."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(config.threads_of_products or 1)
+def threads_of(config: GenerateConfig, device: torch.device) -> Iterator[None]:
+    """Inside the block torch has the threads that the options give it, or one if they give none, since functions in C
+    run in one; afterwards those threads, or as many as before."""
+    before, n_given = torch.get_num_threads(), config.n_product_threads if device.type == "cpu" else config.threads
+    torch.set_num_threads(n_given or 1)
     try:
         yield
     finally:
-        torch.set_num_threads(config.threads_of_products or before)
+        torch.set_num_threads(n_given or before)
 
 
 def resolve_matmul(config: GenerateConfig, model: Seq2Seq, device: torch.device) -> LinearBackend:

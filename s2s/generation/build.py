@@ -101,7 +101,7 @@ def load_ready(config: GenerateConfig, plugins: Plugins) -> LoadedModels:
     completed: GenerateConfig | None = plugins.hook.s2s_configure_generation(config=config, device=device)
     config = completed or config
     models = load_models(config, plugins, device)
-    with threads_of(config):
+    with threads_of(config, device):
         config = replace(config, matmul=resolve_matmul(config, models.model, device))
         how = accelerate(models, device, config) if config.backend == "native" else ""
     if config.backend == "native":

@@ -38,7 +38,10 @@ DEFAULT_TOKENS = 4000
 
 
 class Generator:
-    """Turns inputs into outputs; the model's training mode is left as it is."""
+    """Turns inputs into outputs.
+
+    The model's training mode is left as it is between outputs; where threads or processes search, after the last.
+    """
 
     def __init__(
         self,

@@ -51,7 +51,7 @@ class Searcher:
         return self._results(sentences) if elsewhere is None else self._evaluating(elsewhere)
 
     def _evaluating(self, results: Iterable[Iterable[SearchResult]]) -> Iterator[Iterable[SearchResult]]:
-        """All of them, the model without dropout until the last: several threads may ask it."""
+        """All of them. The model has no dropout until the last, since other threads may be using it between two."""
         with evaluating(self.model):
             yield from results
 

@@ -44,9 +44,10 @@ class Sinusoids(nn.Module):
         """[n, D], of positions 0 to n - 1"""
         if device.type != "cpu" or torch.compiler.is_compiling():
             return self(torch.arange(n, device=device), dtype)
-        if self.kept is None or self.kept.dtype is not dtype or len(self.kept) < n:
-            self.kept = self(torch.arange(max(64, 2 * n)), dtype)
-        return self.kept[:n]
+        kept = self.kept  # another thread may put a shorter one there
+        if kept is None or kept.dtype is not dtype or len(kept) < n:
+            self.kept = kept = self(torch.arange(max(64, 2 * n)), dtype)
+        return kept[:n]
 
     def check(self, length: int) -> None:
         """Any length will do."""

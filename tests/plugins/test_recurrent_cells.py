@@ -107,6 +107,16 @@ def test_what_is_added_to_a_map_counts_in_whole_sequences(kind: str, name: str) 
     torch.testing.assert_close(own(x, own.zero(2, like=x))[0], twice(x, twice.zero(2, like=x))[0])
 
 
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+@pytest.mark.filterwarnings("ignore:Full backward hook is firing when gradients are computed")
+def test_hooks_of_all_kinds_are_called_for_each_step(kind: str) -> None:
+    for register in ("register_forward_pre_hook", "register_full_backward_hook", "register_full_backward_pre_hook"):
+        own, x, calls = cell(cell=kind, d_model=128), torch.randn(2, 5, 6), list[int]()
+        getattr(own.hidden, register)(lambda *_, calls=calls: calls.append(1))
+        own(x, own.zero(2, like=x))[0].sum().backward()
+        assert len(calls) >= 4, register
+
+
 def test_factors_stand_for_their_product() -> None:
     """F-LSTM: W = W2 W1 (Kuchaiev and Ginsburg, 2017, equation 5)."""
     own, plain, x = cell(d_factor=3), cell(), torch.randn(4, 7, 6)

@@ -16,6 +16,7 @@ pytest.importorskip("httpx", reason="the extra `dev` is not installed")
 from serving import Served, client_of, served, tiny_server, train_run
 from tiny_runs import WORDS
 
+from s2s import ConfigError
 from s2s_generate import command as generate
 from s2s_score import command as score
 from s2s_serve.app import create_app
@@ -382,3 +383,9 @@ def test_openapi_describes_every_route(server: Served) -> None:
     paths = server.ask(lambda client: client.get("/openapi.json")).json()["paths"]
     assert {"/v1/generate", "/v1/score", "/v1/parse", "/v1/jobs", "/translate", "/languages", "/detect"} <= set(paths)
     assert {"/healthz", "/metrics", "/v1/runs"} <= set(paths)
+
+
+@pytest.mark.parametrize(("option", "reason"), [("workers", "has one process"), ("threads", "searches in one thread")])
+def test_a_server_is_one_process_and_searches_in_one_thread(run: str, option: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=f"^generate.{option}=2: a server {reason}; leave it out$"):
+        tiny_server(run, generate={option: 2})

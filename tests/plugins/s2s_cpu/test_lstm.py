@@ -66,6 +66,39 @@ def test_in_bf16_they_are_as_near_as_the_loop_in_bf16(steps: int, sentences: int
         assert error <= 1.5 * allowed + 1e-3 * truth.norm()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+def test_tensors_may_lie_in_any_order(dtype: torch.dtype) -> None:
+    parts, weight, h, c = (x.detach() for x in drawn(7, 3, 48))
+    parts = parts.to(dtype)
+    given = [x.transpose(-1, -2).contiguous().transpose(-1, -2) for x in (parts, weight, h, c)]
+    assert not any(x.is_contiguous() for x in given)
+    leaves = [x.requires_grad_() for x in given]
+    found = torch.autograd.grad(lstm(*leaves)[0].sum(), leaves)  # of which the gradient is expanded
+    again = [x.detach().contiguous().requires_grad_() for x in given]
+    torch.testing.assert_close(found, torch.autograd.grad(lstm(*again)[0].clone().sum(), again))
+    torch.testing.assert_close(lstm(*given), lstm(*again), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("which", range(4))
+def test_what_needs_no_gradient_gets_none(which: int) -> None:
+    leaves = drawn(4, 2, 16)
+    everything = torch.autograd.grad(lstm(*leaves)[0].sum(), leaves)
+    alone = [x if i == which else x.detach() for i, x in enumerate(leaves)]
+    (found,) = torch.autograd.grad(lstm(*alone)[0].sum(), leaves[which])
+    torch.testing.assert_close(found, everything[which])
+
+
+def test_outputs_may_be_changed_in_place_and_differentiated_twice() -> None:
+    leaves = drawn(4, 2, 16)
+    doubled = lstm(*leaves)[0].mul(2).sum()
+    once, twice = (torch.autograd.grad(doubled, leaves, retain_graph=True) for _ in range(2))
+    torch.testing.assert_close(once, twice, rtol=0, atol=0)
+    h, c = lstm(*leaves)
+    c.mul_(0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):  # and not a wrong gradient
+        h.sum().backward()
+
+
 def test_without_a_gradient_it_is_the_same() -> None:
     leaves = drawn(5, 3, 32)
     with torch.no_grad():
@@ -84,11 +117,13 @@ def test_gates_that_are_shut_or_open_give_no_nan() -> None:
     assert c.isfinite().all()
 
 
-@pytest.mark.parametrize("change", ["width", "double", "empty"])
+@pytest.mark.parametrize("change", ["width", "double", "empty", "one state for all"])
 def test_what_it_does_not_know_is_left_to_torch(change: str) -> None:
     parts, weight, h, c = drawn(3, 2, 12 if change == "width" else 16)
     if change == "double":
         parts, weight, h, c = (x.double() for x in (parts, weight, h, c))
+    if change == "one state for all":
+        h, c = h[:1], c[:1]
     if change == "empty":
         parts, h, c = parts[:, :0], h[:0], c[:0]
     assert not accepts_lstm(parts, weight, h, c)

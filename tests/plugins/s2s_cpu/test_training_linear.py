@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from s2s.backend import apply_linear
 from s2s.plugin import load_plugins
-from s2s_cpu.training_linear import accepts_linear, block, divided
+from s2s_cpu.training_linear import MANY, accepts_linear, block, divided
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +46,8 @@ def outputs_and_gradients(function: Any, x: Tensor, weight: Tensor, bias: Tensor
 def test_outputs_and_gradients_are_near_those_of_float64(n: int, has_bias: bool, dtype: torch.dtype) -> None:
     torch.manual_seed(n)
     x, weight = torch.randn(n, 24, dtype=dtype), torch.randn(40, 24) / 5
+    if n < MANY:
+        x = torch.stack([x, x])
     bias = torch.randn(40) if has_bias else None
     with torch.autocast("cpu", torch.bfloat16):
         assert accepts_linear(x, weight, bias) is True
@@ -68,8 +70,35 @@ def outputs_and_gradients_in_float64(x: Tensor, weight: Tensor, bias: Tensor | N
 
 def test_leading_dimensions_stay() -> None:
     x, weight = torch.randn(5, 7, 16), torch.randn(8, 16)
+    found = outputs_and_gradients(lambda x, w, b: apply_linear(x.transpose(0, 1), w, b), x, weight, None)
+    assert found[0].shape == (7, 5, 8)
+    expected = outputs_and_gradients(lambda x, w, b: apply_linear.reference(x.transpose(0, 1), w, b), x, weight, None)
+    torch.testing.assert_close(found, expected, rtol=1e-2, atol=0.1)
+
+
+@pytest.mark.parametrize("frozen", ["x", "weight", "bias"])
+def test_what_needs_no_gradient_is_not_kept_for_one(frozen: str) -> None:
+    tensors = {"x": torch.randn(300, 16), "weight": torch.randn(8, 16), "bias": torch.randn(8)}
+    leaves = {name: t.requires_grad_(name != frozen) for name, t in tensors.items()}
     with torch.autocast("cpu", torch.bfloat16):
-        assert apply_linear(x.transpose(0, 1), weight.requires_grad_(), None).shape == (7, 5, 8)
+        out = apply_linear(*leaves.values())
+        expected = apply_linear.reference(*leaves.values())
+    kept = {x.shape for x in out.grad_fn.next_functions[0][0].saved_tensors if x is not None}  # type: ignore[union-attr]
+    assert kept == {
+        x.shape for name, x in tensors.items() if name != {"x": "weight", "weight": "x"}.get(frozen, "")
+    } - {(8,)}
+    wanted = [t for t in leaves.values() if t.requires_grad]
+    found = torch.autograd.grad(out.sum(), wanted)
+    torch.testing.assert_close(found, torch.autograd.grad(expected.sum(), wanted), rtol=1e-2, atol=0.1)
+
+
+def test_steps_of_a_loop_are_torchs_which_casts_a_weight_once() -> None:
+    weight = torch.randn(8, 16, requires_grad=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert not accepts_linear(torch.randn(37, 16), weight, None)
+        assert not accepts_linear(torch.randn(37, 1, 16), weight, None)
+        assert accepts_linear(torch.randn(37, 2, 16), weight, None)
+        assert accepts_linear(torch.randn(MANY + 1, 16), weight, None)
 
 
 def test_few_shapes_are_multiplied_whatever_the_batch() -> None:
@@ -99,10 +128,10 @@ def test_blocks_hold_all_rows_in_order(n: int) -> None:
 
 
 def test_without_autocast_or_gradient_torch_multiplies() -> None:
-    x, weight = torch.randn(17, 4), torch.randn(3, 4)
+    x, weight = torch.randn(2, 17, 4), torch.randn(3, 4)
     assert not accepts_linear(x, weight, None)
     with torch.autocast("cpu", torch.bfloat16):
         assert accepts_linear(x, weight, None)
-        assert not accepts_linear(torch.randn(16, 4), weight, None), "that is one of the few"
+        assert not accepts_linear(torch.randn(2, 16, 4), weight, None), "that is one of the few"
         with torch.no_grad():
             assert not accepts_linear(x, weight, None)
