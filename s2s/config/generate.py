@@ -82,7 +82,7 @@ class GenerateConfig:
     matmul=torch and with other backends, threads of each product. 0: one, or torch's default without functions in C."""
     matmul: Literal["auto", "exact", "torch", "onednn", "native"] = field(default="auto", metadata=OF_MODELS)
     """Library for fp32 products with weights on a CPU. onednn: prepacked weights, bitwise the same in every batch.
-    native: the same by C functions for one thread, with a fused decoding step where the architecture has one. exact:
+    native: the same by functions in C, with a fused decoding step where the architecture has one. exact:
     the first of native, onednn and torch that is available and exact, without measuring. auto: the fastest, measured at
     the start; for an output file, which another process may continue or share, exact."""
     graph: bool | None = field(default=None, metadata=OF_MODELS | NEUTRAL)
