@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from s2s_cpu.library import call
-from s2s_cpu.residual import MULTIPLE, TYPES, in_torch_func
-from s2s_cpu.training_linear import is_ordinary, summed_outer_products
+from s2s_cpu.rules import MULTIPLE, TYPES, in_torch_func, is_ordinary
+from s2s_cpu.training_linear import summed_outer_products
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,16 +40,11 @@ def accepts_lstm(parts: Tensor, weight: Tensor, h: Tensor, c: Tensor) -> bool:
 class _LSTM(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, parts: Tensor, weight: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        parts, weight, c, (n, dtype) = (
-            parts.contiguous(),
-            weight.to(parts.dtype),
-            c.contiguous(),
-            (len(parts), parts.dtype),
-        )
+        parts, c, n, dtype = parts.contiguous(), c.contiguous(), len(parts), parts.dtype
+        weight, read, before, product = weight.to(dtype), h.to(dtype).contiguous(), c, torch.empty_like(parts[0])
         outputs, memories = torch.empty(n, *c.shape), torch.empty(n, *c.shape)
         read_next = outputs if dtype == torch.float32 else torch.empty(n, *c.shape, dtype=dtype)
         gates = torch.empty(parts.shape) if any(ctx.needs_input_grad) else None
-        product, read, before = torch.empty_like(parts[0]), h.to(dtype).contiguous(), c
         ctx.save_for_backward(weight, read, c, read_next, memories, gates)
         steps = zip(*(by_step(x, n) for x in (parts, gates, memories, outputs, read_next)), strict=True)
         for part, kept, after, output, narrow in steps:
@@ -71,8 +66,10 @@ class _LSTM(torch.autograd.Function):
             given = dh_step, dc_step, later, bits, *c.shape, kept, before, memory
             call("s2s_lstm_step_backward", *given, carried, d_part)
             torch.mm(d_part, weight, out=later)
-        rows, every_read = d_parts.flatten(0, 1), torch.cat([read, *read_next[:-1].unbind()])
-        d_weight = rows.t() @ every_read if bits == 32 else summed_outer_products(rows, every_read)
+        d_weight = None
+        if ctx.needs_input_grad[1]:
+            rows, every_read = d_parts.flatten(0, 1), torch.cat([read[None], read_next[:-1]]).flatten(0, 1)
+            d_weight = rows.t() @ every_read if bits == 32 else summed_outer_products(rows, every_read)
         return d_parts, d_weight, later.float(), carried
 
 

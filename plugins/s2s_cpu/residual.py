@@ -24,12 +24,8 @@ from torch.autograd.function import once_differentiable
 
 from s2s.backend import draw_mask
 from s2s_cpu.library import call
+from s2s_cpu.rules import MULTIPLE, TYPES, in_torch_func
 from s2s_cpu.threads import divide, n_shares
-
-TYPES = {torch.float32: 32, torch.bfloat16: 16}
-"""Bits of the types that the functions in C take"""
-MULTIPLE = 16
-"""Of which the width of a row must be one: no vector has more floats"""
 
 
 def apply_dropout(x: Tensor, p: float) -> Tensor:
@@ -65,11 +61,6 @@ def accepts_sum_and_norm(x: Tensor, y: Tensor, p: float, norm: nn.LayerNorm) -> 
         return False
     rows = norm.normalized_shape == x.shape[-1:] and x.size(-1) % MULTIPLE == 0
     return rows and y.dtype in TYPES and y.is_cpu and x.shape == y.shape
-
-
-def in_torch_func() -> bool:
-    """Whether torch.func transforms this call, which functions in C do not know."""
-    return torch._C._functorch.peek_interpreter_stack() is not None
 
 
 class _AddDropout(torch.autograd.Function):

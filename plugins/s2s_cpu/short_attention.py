@@ -18,6 +18,7 @@ from torch import Tensor
 
 from s2s.backend import attention_weights, draw_mask
 from s2s_cpu.library import call
+from s2s_cpu.rules import TYPES, in_torch_func
 from s2s_cpu.structs import HeadRowsStruct, ShortAttentionStruct
 from s2s_cpu.threads import n_shares
 
@@ -34,13 +35,13 @@ def short_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal
 def accepts_short_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dropout: float) -> bool:
     """fp32 or bf16 on a CPU, [B, h, T, d] in rows, and a bias at most for padding, [B, 1, 1, S]; not in torch.func."""
     del dropout
-    if not q.is_cpu or q.dtype not in (torch.float32, torch.bfloat16) or not q.dtype == k.dtype == v.dtype:
+    if not q.is_cpu or q.dtype not in TYPES or not q.dtype == k.dtype == v.dtype:
         return False
     if q.dim() != 4 or k.shape[:2] != q.shape[:2] or k.shape[:3] != v.shape[:3] or k.size(3) != q.size(3):
         return False
     if not all(x.numel() and x.stride(3) == 1 for x in (q, k, v)):
         return False
-    if torch._C._functorch.peek_interpreter_stack() is not None:
+    if in_torch_func():
         return False
     return bias is None or (not causal and bias.shape == (len(k), 1, 1, k.size(2)) and not bias.requires_grad)
 

@@ -10,21 +10,21 @@ Shapes: R rows, I inputs, O outputs.
 
 from __future__ import annotations
 
-__all__ = ["accepts_linear", "is_ordinary", "linear", "summed_outer_products", "times"]
+__all__ = ["accepts_linear", "linear", "summed_outer_products", "times"]
 
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from s2s_cpu.residual import TYPES, in_torch_func
+from s2s_cpu.rules import TYPES, in_torch_func, is_ordinary
 
 LEAST = 16
 """Rows of the smallest block"""
 MANY = 256
-"""Rows that a step of a loop has not, whose shape recurs with the next step"""
+"""Rows from which on a matrix is taken for a whole batch, and not for a step of a loop, whose shape recurs at once"""
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -44,11 +44,6 @@ def accepts_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     n = x.numel() // max(1, x.size(-1))
     is_whole = n >= MANY or (x.dim() > 2 and min(x.shape[:-1]) > 1)
     return plain and is_whole and n > LEAST and n % block(n) > 0
-
-
-def is_ordinary(x: Tensor) -> bool:
-    """Neither a part of a tensor on other processes, nor anything else that only looks like a tensor."""
-    return type(x) in (Tensor, nn.Parameter)
 
 
 def block(n: int) -> int:
@@ -90,9 +85,8 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         x, weight = x.to(torch.bfloat16).contiguous(), weight.to(torch.bfloat16)
-        ctx.save_for_backward(
-            *(t if needed else None for t, needed in zip((weight, x), ctx.needs_input_grad, strict=False))
-        )
+        for_x, for_weight, _ = ctx.needs_input_grad
+        ctx.save_for_backward(weight if for_x else None, x if for_weight else None)
         return times(x, weight.t(), bias if bias is None else bias.to(torch.bfloat16))
 
     @staticmethod

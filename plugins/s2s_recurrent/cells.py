@@ -1,10 +1,11 @@
 """Recurrent layers: a cell, and running it over whole sequences.
 
-The input's part of the gates is computed for all positions at once, so that a step is one product and the gates. Whole
-sequences go through torch's kernels on CUDA; on a CPU an LSTM through the operator `lstm`, which is a loop where the
-width is no multiple of 16 or functions in C are missing, and a GRU in fp32 from width
-128 on through torch's, which takes 0.5 to 0.6 of the loop's time (32 sentences of 28 tokens, widths 128, 160 and 256,
-forward and backward, one core of an AMD EPYC with AVX2). Only the loop's maps can be prepacked.
+The input's part of the gates is computed for all positions at once, so that a step is one product and the gates.
+
+Whole sequences go through torch's kernels on CUDA. On a CPU an LSTM goes through the operator `lstm`, which is a loop
+where the width is no multiple of 16 or there are no functions in C; a GRU, in fp32 from width 128 on, through torch's
+kernel, which takes 0.5 to 0.6 of the loop's time (32 sentences of 28 tokens, widths 128, 160 and 256, forward and
+backward, one core of an AMD EPYC with AVX2). Only the loop's maps can be prepacked.
 
 Shapes: B sentences, T positions, I input width, H = d_model, P output width, G gates (4 H or 3 H).
 """

@@ -72,9 +72,7 @@ class Embeddings(nn.Module):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[..., D] -> [..., V]; without a bias, since the matrix may be that of the embeddings."""
-        return (
-            self.prepacked(hidden) if self.prepacked else apply_linear(hidden, self.get_parameter(self._softmax), None)
-        )
+        return self.prepacked(hidden) if self.prepacked else apply_linear(hidden, *self.weight_and_bias())
 
     def weight_and_bias(self) -> tuple[Tensor, None]:
         """The matrix of the softmax, [V, D]"""

@@ -28,6 +28,18 @@ static inline void narrow_vector(vf x, uint16_t *out) {
     *(vh *)out = __builtin_convertvector((bits + 0x7fff + ((bits >> 16) & 1)) >> 16, vh);
 }
 
+/* A vector of values of 16 bits or of floats, from the i-th on. */
+static inline vf load_from(const void *x, int64_t i, int64_t bits) {
+    return bits == 16 ? widen_vector((const uint16_t *)x + i) : load((const float *)x + i);
+}
+
+static inline void store_to(void *x, int64_t i, int64_t bits, vf y) {
+    if (bits == 16)
+        narrow_vector(y, (uint16_t *)x + i);
+    else
+        *(vf *)((float *)x + i) = y;
+}
+
 static inline void widen(const uint16_t *x, int64_t n, float *out) {
     int64_t i = 0;
     for (; i + W <= n; i += W) *(vf *)(out + i) = widen_vector(x + i);

@@ -6,17 +6,6 @@ they are floats. The gates lie one after the other: input, forget, cell, output.
 #include "decoder.h"
 #include "panels.h"
 
-INLINE vf read(const void *x, int64_t i, int64_t bits) {
-    return bits == 16 ? widen_vector((const uint16_t *)x + i) : load((const float *)x + i);
-}
-
-INLINE void write(void *x, int64_t i, int64_t bits, vf y) {
-    if (bits == 16)
-        narrow_vector(y, (uint16_t *)x + i);
-    else
-        *(vf *)((float *)x + i) = y;
-}
-
 static inline vf magnitude(vf x) { return (vf)((vi)x & 0x7fffffff); }
 
 static inline vf sigmoid(vf x) {
@@ -24,7 +13,7 @@ static inline vf sigmoid(vf x) {
     return choose(x < splat(0), e, splat(1)) / (splat(1) + e);
 }
 
-static inline vf tangent(vf x) { /* hyperbolic; right to 1e-7 of 1, not of itself */
+static inline vf hyperbolic_tangent(vf x) { /* right to 1e-7 of 1, not of itself */
     vf e = exponential(magnitude(x) * splat(-2)), y = (splat(1) - e) / (splat(1) + e);
     return (vf)((vi)y | ((vi)x & (int32_t)0x80000000));
 }
@@ -36,12 +25,12 @@ INLINE void step(const void *part, const void *product, const int64_t bits, int6
             int64_t at = b * H + j, gate = 4 * b * H + j;
             vf x[4];
             for (int k = 0; k < 4; k++)
-                x[k] = read(part, gate + k * H, bits) + read(product, gate + k * H, bits);
-            vf i = sigmoid(x[0]), f = sigmoid(x[1]), g = tangent(x[2]), o = sigmoid(x[3]);
-            vf memory = f * load(before + at) + i * g, out = o * tangent(memory);
+                x[k] = load_from(part, gate + k * H, bits) + load_from(product, gate + k * H, bits);
+            vf i = sigmoid(x[0]), f = sigmoid(x[1]), g = hyperbolic_tangent(x[2]), o = sigmoid(x[3]);
+            vf memory = f * load(before + at) + i * g, out = o * hyperbolic_tangent(memory);
             *(vf *)(c + at) = memory;
             *(vf *)(h + at) = out;
-            if (bits == 16) write(narrow_h, at, 16, out);
+            if (bits == 16) store_to(narrow_h, at, 16, out);
             if (!gates) continue;
             *(vf *)(gates + gate) = i, *(vf *)(gates + gate + H) = f;
             *(vf *)(gates + gate + 2 * H) = g, *(vf *)(gates + gate + 3 * H) = o;
@@ -65,16 +54,16 @@ INLINE void step_backward(const float *dh, const float *dc, const void *later, c
         for (int64_t j = 0; j < H; j += W) {
             int64_t at = b * H + j, gate = 4 * b * H + j;
             vf i = load(gates + gate), f = load(gates + gate + H), g = load(gates + gate + 2 * H);
-            vf o = load(gates + gate + 3 * H), one = splat(1), t = tangent(load(c + at));
-            vf of_h = read(later, at, bits), of_c = load(carried + at);
+            vf o = load(gates + gate + 3 * H), one = splat(1), t = hyperbolic_tangent(load(c + at));
+            vf of_h = load_from(later, at, bits), of_c = load(carried + at);
             if (dh) of_h += load(dh + at);
             if (dc) of_c += load(dc + at);
             of_c += of_h * o * (one - t * t);
             *(vf *)(carried + at) = of_c * f;
-            write(d_gates, gate, bits, of_c * g * i * (one - i));
-            write(d_gates, gate + H, bits, of_c * load(before + at) * f * (one - f));
-            write(d_gates, gate + 2 * H, bits, of_c * i * (one - g * g));
-            write(d_gates, gate + 3 * H, bits, of_h * t * o * (one - o));
+            store_to(d_gates, gate, bits, of_c * g * i * (one - i));
+            store_to(d_gates, gate + H, bits, of_c * load(before + at) * f * (one - f));
+            store_to(d_gates, gate + 2 * H, bits, of_c * i * (one - g * g));
+            store_to(d_gates, gate + 3 * H, bits, of_h * t * o * (one - o));
         }
 }
 

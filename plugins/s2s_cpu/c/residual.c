@@ -9,17 +9,6 @@ random numbers (null) all are kept as they are. `bits` is 16 where values are in
 
 typedef int16_t vs __attribute__((vector_size(2 * W), aligned(2)));
 
-static inline vf load_from(const void *x, int64_t i, int64_t bits) {
-    return bits == 16 ? widen_vector((const uint16_t *)x + i) : load((const float *)x + i);
-}
-
-static inline void store_to(void *x, int64_t i, int64_t bits, vf y) {
-    if (bits == 16)
-        narrow_vector(y, (uint16_t *)x + i);
-    else
-        *(vf *)((float *)x + i) = y;
-}
-
 /* What W values from i on are multiplied by. */
 static inline vf factors(const int16_t *random, int64_t i, int64_t threshold, float scale) {
     if (!random) return splat(1);

@@ -83,10 +83,8 @@ def test_what_needs_no_gradient_is_not_kept_for_one(frozen: str) -> None:
     with torch.autocast("cpu", torch.bfloat16):
         out = apply_linear(*leaves.values())
         expected = apply_linear.reference(*leaves.values())
-    kept = {x.shape for x in out.grad_fn.next_functions[0][0].saved_tensors if x is not None}  # type: ignore[union-attr]
-    assert kept == {
-        x.shape for name, x in tensors.items() if name != {"x": "weight", "weight": "x"}.get(frozen, "")
-    } - {(8,)}
+    kept = [x is not None for x in out.grad_fn.next_functions[0][0].saved_tensors]  # type: ignore[union-attr]
+    assert kept == [frozen != "x", frozen != "weight"], "the weight for x, x for the weight"
     wanted = [t for t in leaves.values() if t.requires_grad]
     found = torch.autograd.grad(out.sum(), wanted)
     torch.testing.assert_close(found, torch.autograd.grad(expected.sum(), wanted), rtol=1e-2, atol=0.1)
