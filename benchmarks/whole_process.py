@@ -7,7 +7,7 @@ Every command takes turns with the others, since a busy machine hits all alike; 
 the import of torch alone, whole and in the part that s2s-generate imports (`s2s_generate.torch_import`), and
 s2s-generate with torch imported whole: that lever switched off. exported=FOLDER: also CTranslate2 by itself, one
 thread, fp32, beam 4, with the model that `s2s-export run=… format=ctranslate2` wrote there and sentencepiece. cores=N:
-also s2s-generate as it comes, which takes the cores that are idle, with N threads of torch, and CTranslate2 with N
+also s2s-generate as it comes, which takes the cores that are idle, with N threads that search, and CTranslate2 with N
 translators; look at the wall seconds then. options: more of s2s-generate.
 
 Python finds the bytecode of all modules, as it does where a package is installed; without it, as where
