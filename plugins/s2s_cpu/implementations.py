@@ -13,8 +13,8 @@ from s2s.decoding import fused_steps
 from s2s_cpu import (
     attention,
     beam_search,
-    label_smoothing,
     linear_backends,
+    losses,
     lstm,
     paths,
     quantization,
@@ -59,7 +59,8 @@ def implement() -> str:
     backend.apply_dropout.implement(residual.apply_dropout, residual.accepts_dropout)
     backend.add_dropout.implement(residual.add_dropout, residual.accepts_sum)
     backend.add_dropout_norm.implement(residual.add_dropout_norm, residual.accepts_sum_and_norm)
-    backend.label_smoothing_.implement(label_smoothing.label_smoothing_, label_smoothing.accepts_label_smoothing)
+    backend.label_smoothing_.implement(losses.label_smoothing_, losses.accepts_logits)
+    backend.consistency_.implement(losses.consistency_, losses.accepts_logits)
     backend.lstm.implement(lstm.lstm, lstm.accepts_lstm)
     backend.short_attention.implement(short_attention.short_attention, short_attention.accepts_short_attention)
     backend.fused_decoder.implement(fused_decoder, accepts_layers)

@@ -42,6 +42,7 @@ SIGNATURES = {
     "s2s_extend_paths": [*[c_void_p] * 3, *[c_int64] * 3],
     "s2s_reorder_paths": [*[c_void_p] * 2, *[c_int64] * 4, c_void_p],
     "s2s_label_smoothing": [c_void_p, *[c_int64] * 3, *[c_void_p] * 2, *[c_float] * 2, *[c_void_p] * 3],
+    "s2s_consistency": [c_void_p, *[c_int64] * 3, *[c_void_p] * 2, *[c_float] * 2, *[c_void_p] * 5],
     "s2s_short_attention": [c_void_p, *[c_int64] * 2],
     "s2s_short_attention_backward": [c_void_p, *[c_int64] * 2],
     "s2s_dropout": [*[c_void_p] * 2, *[c_int64] * 2, *DRAW, c_void_p, c_int64],

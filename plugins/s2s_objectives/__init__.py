@@ -19,11 +19,11 @@ class RDropConfig(Choice):
     """Weight of the symmetric KL divergence; 5 for translation in the paper."""
     eps: float = 0.1
     """Label smoothing of the cross-entropy: probability moved to the wrong tokens."""
-    chunk: int = 512
-    """Target positions whose logits, of both passes, are held at a time."""
+    chunk: int | None = None
+    """Target positions whose logits, of both passes, are held at a time. null: 128 on a CPU, else 512; 0: all."""
 
     def __post_init__(self) -> None:
-        refuse_outside("objective", self, alpha=at_least(0), eps=Range(0, 1, without_high=True), chunk=at_least(1))
+        refuse_outside("objective", self, alpha=at_least(0), eps=Range(0, 1, without_high=True), chunk=at_least(0))
 
 
 @dataclass(kw_only=True)
@@ -36,12 +36,12 @@ class SimCutConfig(Choice):
     """Share of each side's tokens that are cut, 0.05 in the paper. The others are scaled up, as in word dropout."""
     eps: float = 0.1
     """Label smoothing of the cross-entropy: probability moved to the wrong tokens."""
-    chunk: int = 512
-    """Target positions whose logits, of both passes, are held at a time."""
+    chunk: int | None = None
+    """Target positions whose logits, of both passes, are held at a time. null: 128 on a CPU, else 512; 0: all."""
 
     def __post_init__(self) -> None:
         shares = dict.fromkeys(("cut", "eps"), Range(0, 1, without_high=True))
-        refuse_outside("objective", self, alpha=at_least(0), **shares, chunk=at_least(1))
+        refuse_outside("objective", self, alpha=at_least(0), **shares, chunk=at_least(0))
 
 
 @dataclass(kw_only=True)

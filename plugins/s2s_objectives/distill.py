@@ -8,13 +8,14 @@ from __future__ import annotations
 __all__ = ["Distill"]
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from s2s import Context, Objective, Sums
-from s2s_objectives.chunks import sum_over_chunks
 
 if TYPE_CHECKING:
     from s2s import Batch, Seq2Seq
@@ -54,7 +55,9 @@ class Distill(Objective):
 
         hidden = model(*batch.inputs).flatten(0, -2)
         flat = [hidden, batch.tgt_out.flatten(), counts, *taught]
-        loss, nll, kl = sum_over_chunks(sums, self.config.chunk, flat)
+        chunks = zip(*(t.split(self.config.chunk) for t in flat), strict=True)
+        again = partial(checkpoint, sums, use_reentrant=False, preserve_rng_state=False)  # no logits are kept
+        loss, nll, kl = torch.stack([again(*chunk) for chunk in chunks]).sum(0)
         return Sums(loss, counts.sum(), {"nll": nll, "kl": kl})
 
     def mean_log_probs(self, taught: tuple[Tensor, ...]) -> Tensor:

@@ -1,7 +1,4 @@
-"""SimCut (Gao et al., 2022): cross-entropy, and the divergence to a pass from which whole tokens are cut.
-
-Shapes: N target positions, n of a chunk, V target vocabulary.
-"""
+"""SimCut (Gao et al., 2022): cross-entropy, and the divergence to a pass from which whole tokens are cut."""
 
 from __future__ import annotations
 
@@ -10,12 +7,10 @@ __all__ = ["SimCut"]
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
 from s2s import ConfigError, Context, Objective, Sums
+from s2s.backend import ConsistencyWeights
 from s2s.nn import WordDropout
-from s2s_objectives.chunks import smoothed, sum_over_chunks
+from s2s_objectives.consistency import Consistency
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,25 +30,16 @@ class SimCut(Objective):
     packs = True
 
     def __init__(self, config: SimCutConfig, context: Context) -> None:
-        self.config = config
+        self.cut = config.cut
+        self.consistency = Consistency(ConsistencyWeights(1.0, 0.0, config.alpha, 0.0), config.eps, config.chunk)
 
     def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
         """Extras: nll of the whole pass; kl, from it to the one with cuts. Each per target token."""
-        counts, config = ~batch.tgt_pad.flatten(), self.config
-
-        def sums(whole: Tensor, cut: Tensor, target: Tensor, counts: Tensor) -> Tensor:
-            """[3]: loss, nll, kl"""
-            p, q = (model.project(h).log_softmax(-1, dtype=torch.float32) for h in (whole, cut))  # [n, V]
-            nll = -p.gather(-1, target[:, None])[:, 0]
-            kl = (p.exp() * (p - q)).sum(-1)
-            loss = smoothed(nll, p, config.eps) + config.alpha * kl
-            return torch.stack([(x * counts).sum() for x in (loss, nll, kl)])
-
-        whole = model(*batch.inputs).flatten(0, -2)
-        with cutting(model, config.cut):
-            cut = model(*batch.inputs).flatten(0, -2)
-        loss, nll, kl = sum_over_chunks(sums, config.chunk, [whole, cut, batch.tgt_out.flatten(), counts])
-        return Sums(loss, counts.sum(), {"nll": nll, "kl": kl})
+        whole = model(*batch.inputs)
+        with cutting(model, self.cut):
+            cut = model(*batch.inputs)
+        sums = self.consistency(model, batch, whole, cut)
+        return Sums(sums.loss, (~batch.tgt_pad).sum(), {"nll": sums.nll_p, "kl": sums.kl_pq})
 
 
 @contextmanager

@@ -21,6 +21,8 @@ __all__ = [
     "Linear",
     "Padded",
     "PaddedWithWeights",
+    "PositionLoss",
+    "Positions",
     "Projections",
     "SelfAttention",
     "Sinusoids",
@@ -32,6 +34,7 @@ __all__ = [
     "empty_kv_cache",
     "recording_weights",
     "s2s_register",
+    "sum_over_chunks",
     "target_log_probs",
 ]
 
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
         SelfAttention,
         recording_weights,
     )
+    from s2s.nn.chunked_loss import PositionLoss, Positions, sum_over_chunks
     from s2s.nn.dropout import Dropout, WordDropout, apply_dropout
     from s2s.nn.embedding import TABLES, Embeddings
     from s2s.nn.guidance import Guidance, Guided, GuidedSource
@@ -92,6 +96,7 @@ __getattr__ = lazy_names(
     __name__,
     "linear",
     "dropout",
+    "chunked_loss",
     "embedding",
     "positions",
     "attention",

@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy (section 5.4) that never holds the logits of all positions.
+"""Label-smoothed cross-entropy (section 5.4).
 
 Shapes: B sentences, T target length, N = B * T positions, n positions of a chunk, V target vocabulary.
 
@@ -10,20 +10,17 @@ from __future__ import annotations
 __all__ = ["LabelSmoothed", "TokenSums", "label_smoothed", "target_log_probs"]
 
 import math
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
 from s2s.backend.operators import label_smoothing_
+from s2s.nn.chunked_loss import Positions, sum_over_chunks
 from s2s.objective import Context, Objective, Sums
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from s2s.batch import Batch
     from s2s.model import Seq2Seq
     from s2s.nn import LabelSmoothedConfig
@@ -65,21 +62,14 @@ class LabelSmoothed(Objective):
         """The same, with one pass of the model over a padded or packed batch."""
         hidden = model(*batch.inputs).flatten(0, -2)  # [N, ·]
         positions = Positions(hidden, batch.tgt_out.flatten(), ~batch.tgt_pad.flatten())
-        if self.config.chunk == 0:
-            return self._project_and_sum(model, positions)
-        chunks = positions.split(self._chunk(hidden))
-        if not torch.is_grad_enabled():
-            return total(self._project_and_sum(model, c) for c in chunks)
-        if torch.compiler.is_compiling():  # which cannot trace a gradient that is taken inside the forward pass
-            again = partial(checkpoint, self._project_and_sum, model, use_reentrant=False, preserve_rng_state=False)
-            return total(again(c) for c in chunks)
-        trainable = [p for p in model.parameters() if p.requires_grad]
-        return TokenSums(*GradientInForward.apply(self, model, chunks, hidden, *trainable))
+        return TokenSums(*sum_over_chunks(self, model, positions, self.config.chunk))
 
     def sums(self, logits: Tensor, at: Positions) -> TokenSums:
         """logits [n, V]: the reference, which autograd can differentiate."""
-        log_probs = logits.log_softmax(-1, dtype=torch.float32)
-        return self._sums(log_probs, at)
+        log_probs, weights = logits.log_softmax(-1, dtype=torch.float32), self.weights(logits.size(-1))
+        nll = -log_probs.gather(-1, at.target[:, None]).squeeze(-1)  # [n]
+        loss = weights.on_target * nll - weights.on_each * log_probs.sum(-1) - weights.constant
+        return TokenSums((loss * at.counts).sum(), (nll.detach() * at.counts).sum())
 
     def sums_and_gradient(self, logits: Tensor, at: Positions) -> tuple[TokenSums, Tensor]:
         """The same, and d loss / d logits [n, V], perhaps in place: softmax minus smoothed label, 0 at padding."""
@@ -97,21 +87,6 @@ class LabelSmoothed(Objective):
             return Weights(1 - eps - wrong, wrong, 0.0)
         entropy = -(1 - eps) * math.log(1 - eps) - (eps * math.log(wrong) if eps else 0.0)
         return Weights(1 - eps - wrong, wrong, entropy)
-
-    def _sums(self, log_probs: Tensor, at: Positions) -> TokenSums:
-        weights = self.weights(log_probs.size(-1))
-        nll = -log_probs.gather(-1, at.target[:, None]).squeeze(-1)  # [n]
-        loss = weights.on_target * nll - weights.on_each * log_probs.sum(-1) - weights.constant
-        return TokenSums((loss * at.counts).sum(), (nll.detach() * at.counts).sum())
-
-    def _project_and_sum(self, model: Any, at: Positions) -> TokenSums:
-        return self.sums(model.project(at.hidden), at)
-
-    def _chunk(self, hidden: Tensor) -> int:
-        """How many positions to take at once: on a CPU logits should stay in the cache (measured with
-        V = 10,000 and 37,000), of 16 bits twice as many; elsewhere fewer, larger kernels are better."""
-        on_cpu = 512 if hidden.dtype.itemsize < 4 or torch.is_autocast_enabled("cpu") else 256
-        return self.config.chunk or (on_cpu if hidden.device.type == "cpu" else 1024)
 
 
 def label_smoothed(config: LabelSmoothedConfig, context: Context) -> LabelSmoothed:  # noqa: ARG001  the contract
@@ -138,72 +113,3 @@ def target_log_probs(
     chunks = Positions(states, batch.tgt_out.flatten(), counts.flatten()).split(chunk)
     log_probs = [checkpoint(of_chunk, c, use_reentrant=False, preserve_rng_state=False) for c in chunks]
     return torch.cat(log_probs).view_as(batch.tgt_out)
-
-
-class Positions(NamedTuple):
-    """Target positions of all sentences."""
-
-    hidden: Tensor
-    """[n, ·]"""
-    target: Tensor
-    """[n]"""
-    counts: Tensor
-    """[n], False at padding"""
-
-    def split(self, size: int) -> list[Positions]:
-        """Pieces of at most `size` positions."""
-        return [Positions(*piece) for piece in zip(*(t.split(size) for t in self), strict=True)]
-
-
-class GradientInForward(torch.autograd.Function):
-    """The sums of all chunks; the gradient of each chunk is taken at once, while its logits are there.
-
-    Keeping the gradients of `hidden` and of the weights in `project` saves the second product that
-    recomputing logits in the backward pass costs: 1.4 times as fast as that, and 2.5 (fp32) to 5 times (bf16)
-    as fast as holding all logits (CPU, 4,096 positions, width 128, V = 10,000).
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        loss: LabelSmoothed,
-        model: Any,
-        chunks: list[Positions],
-        hidden: Tensor,  # noqa: ARG004  the chunks are its parts; it is named because it gets a gradient
-        *trainable: Tensor,
-    ) -> tuple[Tensor, Tensor]:
-        """The two sums; `hidden` [N, ·] and `trainable` get gradients."""
-        sums, d_hidden = [], []
-        d_trainable: list[Tensor | None] = [None] * len(trainable)
-        for chunk in chunks:
-            leaf = chunk.hidden.detach().requires_grad_()
-            with torch.enable_grad():
-                logits = model.project(leaf)
-            chunk_sums, gradient = loss.sums_and_gradient(logits.detach(), chunk)
-            sums.append(chunk_sums)
-            d_leaf, *d_weights = torch.autograd.grad(logits, [leaf, *trainable], gradient, allow_unused=True)
-            d_hidden.append(d_leaf)
-            d_trainable = [added(old, new) for old, new in zip(d_trainable, d_weights, strict=True)]
-        ctx.save_for_backward(torch.cat(d_hidden), *d_trainable)
-        all_sums = total(sums)
-        ctx.mark_non_differentiable(all_sums.nll)
-        return all_sums
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, d_loss: Tensor, d_nll: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ARG004
-        """The forward pass computed the gradients; they are only scaled by d_loss."""
-        return None, None, None, *(None if d is None else d.mul_(d_loss) for d in ctx.saved_tensors)
-
-
-def added(gradient: Tensor | None, more: Tensor | None) -> Tensor | None:
-    """Their sum, in place; None is nothing: a chunk need not use every weight."""
-    if gradient is None or more is None:
-        return more if gradient is None else gradient
-    return gradient.add_(more)
-
-
-def total(parts: Iterable[TokenSums]) -> TokenSums:
-    """The sums of the parts' sums."""
-    losses, nlls = zip(*parts, strict=True)
-    return TokenSums(torch.stack(losses).sum(), torch.stack(nlls).sum())

@@ -6,6 +6,8 @@ __all__ = [
     "BLOCKED",
     "OPERATORS",
     "Candidates",
+    "ConsistencyAndGradient",
+    "ConsistencyWeights",
     "Finished",
     "Kernel",
     "LossAndGradient",
@@ -16,6 +18,7 @@ __all__ = [
     "add_norm",
     "apply_dropout",
     "attention_weights",
+    "consistency_",
     "description",
     "draw_mask",
     "extend_paths",
@@ -54,7 +57,13 @@ from s2s.backend.operators.beam_search import (
     search_finished,
     unfinished_candidates,
 )
-from s2s.backend.operators.label_smoothing import LossAndGradient, label_smoothing_
+from s2s.backend.operators.losses import (
+    ConsistencyAndGradient,
+    ConsistencyWeights,
+    LossAndGradient,
+    consistency_,
+    label_smoothing_,
+)
 from s2s.backend.operators.operator import Operator, description
 from s2s.backend.operators.paths import extend_paths, reorder_paths
 from s2s.backend.operators.recurrence import lstm

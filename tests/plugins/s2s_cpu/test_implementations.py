@@ -9,7 +9,7 @@ import torch
 from reference_operators import use_references
 from torch import Tensor, nn
 
-from s2s.backend import BLOCKED, OPERATORS, Operator, TreePaths, add_norm
+from s2s.backend import BLOCKED, OPERATORS, ConsistencyWeights, Operator, TreePaths, add_norm
 from s2s.nn.attention import sdpa
 from s2s_cpu.library import native_library
 from s2s_cpu.quantization import dequantize_rows, quantize_rows
@@ -160,6 +160,13 @@ def of_label_smoothing(draw: Draw) -> tuple[Any, ...]:
     return logits, draw.ints(n_values, 9), draw.ints(3, 9) > 0, 0.9, 0.1 / n_values
 
 
+def of_consistency(draw: Draw) -> tuple[Any, ...]:
+    n_values = draw.size(3, 16, 33, 5003)
+    logits = draw.floats(9, 2, n_values, scale=draw.size(0, 1, 30))
+    weights = ConsistencyWeights(1.0, 0.7, 2.5, draw.size(0, 3))
+    return logits, draw.ints(n_values, 9), draw.ints(3, 9) > 0, 0.9, 0.1 / n_values, weights
+
+
 def of_lstm(draw: Draw) -> tuple[Any, ...]:
     steps, n, width = draw.size(1, 5), draw.size(1, 3), draw.size(16, 48)
     weight = draw.floats(4 * width, width, scale=0.2)
@@ -190,6 +197,7 @@ CASES: dict[str, Callable[[Draw], tuple[Any, ...]]] = {
     "quantize_rows": of_quantize_rows,
     "dequantize_rows": of_dequantize_rows,
     "label_smoothing_": of_label_smoothing,
+    "consistency_": of_consistency,
     "lstm": of_lstm,
 }
 IMPLEMENTED = OPERATORS | {

@@ -13,7 +13,8 @@ from s2s.batch import Batch, make_batch
 from s2s.errors import ConfigError
 from s2s.model import Memory, Seq2Seq
 from s2s.nn import LabelSmoothedConfig
-from s2s.nn.loss import LabelSmoothed, Positions, target_log_probs
+from s2s.nn.chunked_loss import Positions
+from s2s.nn.loss import LabelSmoothed, target_log_probs
 from s2s.plugin import load_plugins
 from s2s.task import Vocab
 

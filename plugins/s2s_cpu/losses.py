@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy and its gradient, which takes the place of the logits.
+"""Losses of the logits of each position and their gradients, which take the place of the logits.
 
 Each row has the same bits whatever the others are, so rows are divided among as many threads as torch has.
 Shapes: n positions, V target vocabulary.
@@ -6,12 +6,12 @@ Shapes: n positions, V target vocabulary.
 
 from __future__ import annotations
 
-__all__ = ["accepts_label_smoothing", "label_smoothing_"]
+__all__ = ["accepts_logits", "consistency_", "label_smoothing_"]
 
 import torch
 from torch import Tensor
 
-from s2s.backend import LossAndGradient
+from s2s.backend import ConsistencyAndGradient, ConsistencyWeights, LossAndGradient
 from s2s_cpu.library import call
 from s2s_cpu.threads import divide, n_shares
 
@@ -32,6 +32,24 @@ def label_smoothing_(
     return LossAndGradient(loss, nll, logits)
 
 
-def accepts_label_smoothing(logits: Tensor, *_: object) -> bool:
+def consistency_(
+    logits: Tensor, target: Tensor, counts: Tensor, on_target: float, on_each: float, weights: ConsistencyWeights
+) -> ConsistencyAndGradient:
+    """logits [n, 2, V], which become the gradient; target, counts [n]"""
+    n, _, n_symbols = logits.shape
+    loss, nll, kl = (logits.new_empty(shape, dtype=torch.float) for shape in ((n,), (n, 2), (n, 2)))
+    rows = (logits, target.contiguous(), counts.contiguous(), loss, nll, kl)
+    four = torch.tensor(weights)
+
+    def compute(x: Tensor, y: Tensor, counted: Tensor, *sums: Tensor) -> None:
+        scratch = torch.empty(4 * n_symbols)
+        is_bf16 = int(x.dtype == torch.bfloat16)
+        call("s2s_consistency", x, is_bf16, len(x), n_symbols, y, counted, on_target, on_each, four, scratch, *sums)
+
+    divide(compute, rows, n_shares(n, 2 * n_symbols))
+    return ConsistencyAndGradient(loss, nll, kl, logits)
+
+
+def accepts_logits(logits: Tensor, *_: object) -> bool:
     """fp32 or bf16 on a CPU, in rows that lie end to end."""
     return logits.is_cpu and logits.dtype in (torch.float32, torch.bfloat16) and logits.is_contiguous()

@@ -1,4 +1,4 @@
-"""The loss and its gradient in C against autograd in float64."""
+"""Losses and their gradients in C against autograd in float64."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from torch import Tensor
 
 from s2s import backend
 from s2s.nn import LabelSmoothedConfig
-from s2s.nn.loss import LabelSmoothed, Positions
-from s2s_cpu.label_smoothing import label_smoothing_
+from s2s.nn.chunked_loss import Positions
+from s2s.nn.loss import LabelSmoothed
 from s2s_cpu.library import native_library
+from s2s_cpu.losses import consistency_, label_smoothing_
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,3 +98,76 @@ def test_a_gradient_between_two_numbers_of_bf16_goes_to_the_nearest_and_a_tie_to
     target, counts = torch.tensor([0]), torch.tensor([True])
     *_, gradient = function(logits, target, counts, 2 * half, 0.5 - half)
     assert gradient.tolist() == [[-rounded / 1024, rounded / 1024]]
+
+
+WEIGHTS = backend.ConsistencyWeights(1.0, 0.5, 2.0, 3.0)
+
+
+def pairs(n_symbols: int, dtype: torch.dtype, scale: float = 3.0) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits of seven positions in two passes that are near each other, targets, and which of them count."""
+    logits, at = drawn(n_symbols, dtype, scale)
+    logits = torch.stack([logits, logits + torch.roll(logits, 1, 0) / 4], 1).contiguous()
+    return logits, at.target, at.counts
+
+
+def consistency_in_float64(
+    logits: Tensor, target: Tensor, counts: Tensor, on_target: float, on_each: float
+) -> tuple[Tensor, ...]:
+    """Loss [n], nll [n, 2], kl [n, 2] by their definitions, and the gradient of the loss [n, 2, V]."""
+    logits = logits.double().requires_grad_()
+    probs = logits.softmax(-1)
+    p, q = probs.unbind(1)
+    nll = -probs.log().gather(-1, target[:, None, None].expand(-1, 2, 1))[..., 0]
+    ce = on_target * nll - on_each * probs.log().sum(-1)
+    kl = torch.stack([(p * (p / q).log()).sum(-1), (q * (q / p).log()).sum(-1)], 1)
+    loss = (torch.cat([ce, kl], 1) * torch.tensor(WEIGHTS, dtype=torch.double)).sum(-1) * counts
+    loss.sum().backward()
+    assert logits.grad is not None
+    return loss.detach(), (nll * counts[:, None]).detach(), (kl * counts[:, None]).detach(), logits.grad
+
+
+@pytest.mark.parametrize("function", [consistency_, backend.consistency_.reference], ids=["native", "reference"])
+@pytest.mark.parametrize("n_symbols", [2, 15, 16, 17, 1003])
+@pytest.mark.parametrize(("dtype", "error"), [(torch.float, 1e-6), (torch.bfloat16, 4e-3)], ids=["fp32", "bf16"])
+def test_consistency_is_that_of_the_definition(
+    function: Callable[..., Any], n_symbols: int, dtype: torch.dtype, error: float
+) -> None:
+    logits, target, counts = pairs(n_symbols, dtype)
+    *sums, gradient = consistency_in_float64(logits, target, counts, 0.8, 0.2 / n_symbols)
+    *found, found_gradient = function(logits, target, counts, 0.8, 0.2 / n_symbols, WEIGHTS)
+    for own, expected in zip(found, sums, strict=True):
+        torch.testing.assert_close(own.double(), expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(found_gradient.double(), gradient, rtol=error, atol=2e-6)
+    assert not found_gradient[~counts].any()
+
+
+def test_distributions_may_have_nothing_in_common() -> None:
+    """Probabilities that are 0 in fp32 have logarithms all the same."""
+    logits = torch.zeros(1, 2, 40)
+    logits[0, 0, 3] = logits[0, 1, 7] = 200.0
+    loss, _, kl, gradient = consistency_(logits, torch.tensor([3]), torch.tensor([True]), 1.0, 0.0, WEIGHTS)
+    assert kl.tolist() == [[200.0, 200.0]]
+    assert loss.item() == pytest.approx(0.5 * 200 + 2 * 200 + 3 * 200)
+    assert gradient.isfinite().all()
+
+
+@pytest.mark.parametrize("place", [(0, 0), (0, 33), (1, 5)])
+def test_what_is_not_finite_shows_in_the_sum_of_two_passes(place: tuple[int, int]) -> None:
+    logits, target, counts = pairs(34, torch.bfloat16)
+    logits[1, place[0], place[1]] = torch.nan
+    assert consistency_(logits, target, counts, 0.9, 0.1 / 34, WEIGHTS).loss.isfinite().tolist() == [
+        True, False, *[True] * 5,
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_threads_change_no_bit_of_two_passes() -> None:
+    logits, target, counts = pairs(300_000, torch.bfloat16)
+    alone = logits.clone()
+    rows = [
+        consistency_(alone[i : i + 1], target[i : i + 1], counts[i : i + 1], 0.9, 0.1 / 300_000, WEIGHTS)
+        for i in range(7)
+    ]
+    sums = consistency_(logits, target, counts, 0.9, 0.1 / 300_000, WEIGHTS)
+    assert torch.equal(logits, alone)
+    assert all(torch.equal(own, torch.cat(parts)) for own, parts in zip(sums, zip(*rows, strict=True), strict=True))

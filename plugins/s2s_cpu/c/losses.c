@@ -1,0 +1,156 @@
+/* From logits to losses and their gradients, while a row of them is in the cache. V is the vocabulary. */
+
+#include "bf16.h"
+#include "decoder.h"
+
+static float maximum(const float *x, int64_t V) {
+    vf m = splat(-INFINITY);
+    int64_t i = 0;
+    for (; i + W <= V; i += W) m = choose(load(x + i) > m, load(x + i), m);
+    float most = largest(m);
+    for (; i < V; i++) most = x[i] > most ? x[i] : most;
+    return most;
+}
+
+/* A row of logits x [V], and of its softmax: exps [V] of what each is below the largest, and the log of their sum. */
+typedef struct {
+    float *x, *exps, most, total, lse;
+} Softmax;
+
+/* Fills in all but x and exps, which may be one row, and gives the sum of what the logits are below the largest. */
+static float softmax(Softmax *s, int64_t V) {
+    float most = s->most = maximum(s->x, V);
+    vf exps = splat(0), all = splat(0), shift = splat(most);
+    int64_t i = 0;
+    for (; i + W <= V; i += W) {
+        vf shifted = load(s->x + i) - shift, e = exponential(shifted);
+        *(vf *)(s->exps + i) = e;
+        exps += e;
+        all += shifted;
+    }
+    float total = sum(exps), shifted = sum(all);
+    for (; i < V; i++) {
+        shifted += s->x[i] - most;
+        total += s->exps[i] = expf(s->x[i] - most);
+    }
+    s->total = total;
+    s->lse = logf(total);
+    return shifted;
+}
+
+/* A row's logits x to the gradient of -on_target log p[y] - on_each sum(log p), and to that sum and -log p[y]. */
+static void smoothed(float *x, int64_t V, int64_t y, float on_target, float on_each, float *loss, float *nll) {
+    float of_target = x[y];
+    Softmax s = {.x = x, .exps = x};
+    float shifted = softmax(&s, V);
+    *nll = s.lse - (of_target - s.most);
+    *loss = on_target * *nll - on_each * (shifted - V * s.lse);
+    vf scale = splat(1 / s.total), each = splat(on_each);
+    int64_t i = 0;
+    for (; i + W <= V; i += W) *(vf *)(x + i) = load(x + i) * scale - each;
+    for (; i < V; i++) x[i] = x[i] / s.total - on_each;
+    x[y] -= on_target;
+}
+
+/* Each row of logits x [R, V], in floats or in bf16, with target [R]: the gradient in the logits' place, and the sums
+[R]; all 0 where it does not count [R]. scratch: V floats. */
+int64_t s2s_label_smoothing(void *x, int64_t is_bf16, int64_t R, int64_t V, const int64_t *target,
+                            const uint8_t *counts, float on_target, float on_each, float *scratch, float *loss,
+                            float *nll) {
+    for (int64_t r = 0; r < R; r++) {
+        uint16_t *narrow_row = (uint16_t *)x + r * V;
+        float *row = is_bf16 ? scratch : (float *)x + r * V;
+        if (!counts[r]) {
+            loss[r] = nll[r] = 0;
+            memset(is_bf16 ? (void *)narrow_row : row, 0, V * (is_bf16 ? 2 : 4));
+            continue;
+        }
+        if (is_bf16) widen(narrow_row, V, row);
+        smoothed(row, V, target[r], on_target, on_each, loss + r, nll + r);
+        if (is_bf16) narrow(row, V, narrow_row);
+    }
+    return OK;
+}
+
+/* What log p / q is less than the difference of the logits. */
+static float apart(const Softmax *p, const Softmax *q) { return (p->most - q->most) + (p->lse - q->lse); }
+
+/* KL(p || q) and KL(q || p), and each probability in the place of its exp. */
+static void divergences(const Softmax *p, const Softmax *q, int64_t V, float *kl) {
+    float less = apart(p, q), kl_p = 0, kl_q = 0;
+    vf shift = splat(less), p_scale = splat(1 / p->total), q_scale = splat(1 / q->total);
+    vf of_p = splat(0), of_q = splat(0);
+    int64_t i = 0;
+    for (; i + W <= V; i += W) {
+        vf ratio = load(p->x + i) - load(q->x + i) - shift;
+        vf a = load(p->exps + i) * p_scale, b = load(q->exps + i) * q_scale;
+        *(vf *)(p->exps + i) = a;
+        *(vf *)(q->exps + i) = b;
+        of_p += a * ratio;
+        of_q -= b * ratio;
+    }
+    for (; i < V; i++) {
+        float ratio = p->x[i] - q->x[i] - less;
+        p->exps[i] /= p->total, q->exps[i] /= q->total;
+        kl_p += p->exps[i] * ratio, kl_q -= q->exps[i] * ratio;
+    }
+    kl[0] = kl_p + sum(of_p), kl[1] = kl_q + sum(of_q);
+}
+
+/* Their weights in the loss: cross-entropies of p and q, KL(p || q), KL(q || p). */
+typedef struct {
+    float ce[2], kl[2];
+} Weights;
+
+/* The gradient in the place of p's logits: ce (p - smoothed label) + to p (log p / q - KL(p || q)) + from (p - q). */
+static vf pulled(vf p, vf q, vf ratio, float ce, float on_each, float to, float kl, float from) {
+    return splat(ce) * (p - splat(on_each)) + splat(to) * p * (ratio - splat(kl)) + splat(from) * (p - q);
+}
+
+static void consistent(Softmax *p, Softmax *q, int64_t V, int64_t y, float on_each, float on_target, const Weights *w,
+                       const float *kl) {
+    vf less = splat(apart(p, q));
+    for (int64_t i = 0; i < V; i += W) {
+        float rest[4][W] = {0};
+        int64_t n = V - i < W ? V - i : W;
+        float *at[4] = {p->x + i, q->x + i, p->exps + i, q->exps + i};
+        if (n < W)
+            for (int k = 0; k < 4; k++) at[k] = memcpy(rest[k], at[k], n * sizeof(float));
+        vf ratio = load(at[0]) - load(at[1]) - less, a = load(at[2]), b = load(at[3]);
+        *(vf *)at[0] = pulled(a, b, ratio, w->ce[0], on_each, w->kl[0], kl[0], w->kl[1]);
+        *(vf *)at[1] = pulled(b, a, -ratio, w->ce[1], on_each, w->kl[1], kl[1], w->kl[0]);
+        if (n < W) memcpy(p->x + i, at[0], n * sizeof(float)), memcpy(q->x + i, at[1], n * sizeof(float));
+    }
+    p->x[y] -= w->ce[0] * on_target;
+    q->x[y] -= w->ce[1] * on_target;
+}
+
+/* Each pair of rows of logits x [R, 2, V], in floats or in bf16, with one target [R]: the gradient in the logits' place,
+the loss [R], which is the sum with the weights, and -log p[target] [R, 2] and divergences [R, 2]; all 0 where the pair
+does not count [R]. scratch: 4 V floats. */
+int64_t s2s_consistency(void *x, int64_t is_bf16, int64_t R, int64_t V, const int64_t *target, const uint8_t *counts,
+                        float on_target, float on_each, const float *weights, float *scratch, float *loss, float *nll,
+                        float *kl) {
+    const Weights *w = (const Weights *)weights;
+    for (int64_t r = 0; r < R; r++) {
+        uint16_t *narrow_rows = (uint16_t *)x + 2 * r * V;
+        float *rows = is_bf16 ? scratch + 2 * V : (float *)x + 2 * r * V;
+        loss[r] = nll[2 * r] = nll[2 * r + 1] = kl[2 * r] = kl[2 * r + 1] = 0;
+        if (!counts[r]) {
+            memset(is_bf16 ? (void *)narrow_rows : rows, 0, 2 * V * (is_bf16 ? 2 : 4));
+            continue;
+        }
+        if (is_bf16) widen(narrow_rows, 2 * V, rows);
+        Softmax of[2] = {{.x = rows, .exps = scratch}, {.x = rows + V, .exps = scratch + V}};
+        for (int k = 0; k < 2; k++) {
+            float shifted = softmax(of + k, V), own = of[k].lse - (of[k].x[target[r]] - of[k].most);
+            nll[2 * r + k] = own;
+            loss[r] += w->ce[k] * (on_target * own - on_each * (shifted - V * of[k].lse));
+        }
+        divergences(of, of + 1, V, kl + 2 * r);
+        for (int k = 0; k < 2; k++) loss[r] += w->kl[k] * kl[2 * r + k];
+        consistent(of, of + 1, V, target[r], on_each, on_target, w, kl + 2 * r);
+        if (is_bf16) narrow(rows, 2 * V, narrow_rows);
+    }
+    return OK;
+}

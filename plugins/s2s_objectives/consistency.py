@@ -1,0 +1,60 @@
+"""Two passes over the same targets: cross-entropies, and how far their distributions are apart.
+
+Shapes: N target positions, n of a chunk, V target vocabulary.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Consistency", "ConsistencySums"]
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from s2s.backend import ConsistencyWeights, consistency_
+from s2s.nn import LabelSmoothed, LabelSmoothedConfig, Positions, sum_over_chunks
+
+if TYPE_CHECKING:
+    from s2s import Batch, Seq2Seq
+
+
+class ConsistencySums(NamedTuple):
+    """Sums over the target tokens that are not padding, in fp32 and in nats; only the first has a gradient."""
+
+    loss: Tensor
+    nll_p: Tensor
+    nll_q: Tensor
+    kl_pq: Tensor
+    kl_qp: Tensor
+
+
+class Consistency:
+    """A weighted sum of the smoothed cross-entropies of two passes, p and q, and of both divergences between them."""
+
+    def __init__(self, weights: ConsistencyWeights, eps: float, chunk: int | None) -> None:
+        self.label_smoothed = LabelSmoothed(LabelSmoothedConfig(eps=eps))
+        self.weights, self.chunk = weights, chunk
+
+    def __call__(self, model: Seq2Seq, batch: Batch, p: Tensor, q: Tensor) -> ConsistencySums:
+        """The sums over a batch; p and q are what the model gave in two passes over it, [B, T, ·] or packed [N, ·]."""
+        hidden = torch.stack([p.flatten(0, -2), q.flatten(0, -2)], 1)  # [N, 2, ·]
+        positions = Positions(hidden, batch.tgt_out.flatten(), ~batch.tgt_pad.flatten())
+        return ConsistencySums(*sum_over_chunks(self, model, positions, self.chunk))
+
+    def sums(self, logits: Tensor, at: Positions) -> ConsistencySums:
+        """logits [n, 2, V]: the reference, which autograd can differentiate."""
+        ce_p, ce_q = (self.label_smoothed.sums(x, at) for x in logits.unbind(1))
+        p, q = logits.log_softmax(-1, dtype=torch.float32).unbind(1)  # each [n, V]
+        kl_pq, kl_qp = (((a.exp() * (a - b)).sum(-1) * at.counts).sum() for a, b in ((p, q), (q, p)))
+        weighted = zip(self.weights, (ce_p.loss, ce_q.loss, kl_pq, kl_qp), strict=True)
+        loss = torch.stack([weight * x for weight, x in weighted]).sum()
+        return ConsistencySums(loss, ce_p.nll, ce_q.nll, kl_pq.detach(), kl_qp.detach())
+
+    def sums_and_gradient(self, logits: Tensor, at: Positions) -> tuple[ConsistencySums, Tensor]:
+        """The same, and d loss / d logits [n, 2, V], perhaps in place."""
+        smoothing = self.label_smoothed.weights(logits.size(-1))
+        loss, nll, kl, gradient = consistency_(
+            logits, at.target, at.counts, smoothing.on_target, smoothing.on_each, self.weights
+        )
+        return ConsistencySums(loss.sum(), *nll.sum(0), *kl.sum(0)), gradient

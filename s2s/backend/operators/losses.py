@@ -1,0 +1,101 @@
+"""Losses of each position and their gradients, without another tensor of the size of the logits.
+
+Shapes: n positions, V target vocabulary.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ConsistencyAndGradient",
+    "ConsistencyWeights",
+    "LossAndGradient",
+    "consistency_",
+    "label_smoothing_",
+]
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from s2s.backend.operators.operator import Operator
+
+
+class LossAndGradient(NamedTuple):
+    """All are 0 where a position does not count."""
+
+    loss: Tensor
+    """[n]"""
+    nll: Tensor
+    """[n], -log p[target]"""
+    gradient: Tensor
+    """[n, V], of the loss with respect to the logits"""
+
+
+@Operator
+def label_smoothing_(
+    logits: Tensor, target: Tensor, counts: Tensor, on_target: float, on_each: float
+) -> LossAndGradient:
+    """Loss -on_target log p[target] - on_each sum(log p) of each row, and its gradient; `logits` may be overwritten.
+
+    logits [n, V], target [n]; counts [n], False at padding. on_target + V on_each must be 1.
+    """
+    log_probs = logits.log_softmax(-1, dtype=torch.float32)
+    nll = -log_probs.gather(-1, target[:, None]).squeeze(-1)  # [n]
+    loss = on_target * nll - on_each * log_probs.sum(-1)
+    gradient = log_probs.exp_().sub_(on_each)  # in place: [n, V] is what must stay small
+    gradient.scatter_add_(-1, target[:, None], torch.full_like(gradient[:, :1], -on_target)).mul_(counts[:, None])
+    return LossAndGradient(loss * counts, nll * counts, gradient.to(logits.dtype))
+
+
+class ConsistencyWeights(NamedTuple):
+    """Of what two distributions p and q over the same target are judged by."""
+
+    ce_p: float
+    """Of the label-smoothed cross-entropy of p"""
+    ce_q: float
+    kl_pq: float
+    """Of KL(p || q)"""
+    kl_qp: float
+
+
+class ConsistencyAndGradient(NamedTuple):
+    """All are 0 where a position does not count."""
+
+    loss: Tensor
+    """[n], the weighted sum"""
+    nll: Tensor
+    """[n, 2], -log p[target] and -log q[target]"""
+    kl: Tensor
+    """[n, 2], KL(p || q) and KL(q || p)"""
+    gradient: Tensor
+    """[n, 2, V], of the loss with respect to the logits"""
+
+
+@Operator
+def consistency_(
+    logits: Tensor, target: Tensor, counts: Tensor, on_target: float, on_each: float, weights: ConsistencyWeights
+) -> ConsistencyAndGradient:
+    """Two distributions over each position's target: cross-entropies, divergences, and the gradient of their sum.
+
+    logits [n, 2, V], which may be overwritten; target [n]; counts [n], False at padding. Cross-entropy is -on_target
+    log p[target] - on_each sum(log p), where on_target + V on_each must be 1.
+    """
+    p, q = logits.log_softmax(-1, dtype=torch.float32).unbind(1)  # logarithms, each [n, V]
+    ce_p, ce_q, kl_pq, kl_qp = weights
+    target = target[:, None]  # [n, 1]
+
+    def against(own: Tensor, other: Tensor, ce: float, to: float, back: float) -> tuple[Tensor, ...]:
+        """One's part of the loss [n], its nll [n] and divergence to the other [n], and the gradient of its logits."""
+        probs, ratio = own.exp(), own - other
+        nll, kl = -own.gather(-1, target).squeeze(-1), (probs * ratio).sum(-1)
+        loss = ce * (on_target * nll - on_each * own.sum(-1)) + to * kl
+        gradient = ce * (probs - on_each) + to * probs * (ratio - kl[:, None]) + back * (probs - other.exp())
+        gradient.scatter_add_(-1, target, torch.full_like(gradient[:, :1], -ce * on_target))
+        return loss, nll, kl, gradient
+
+    sides = against(p, q, ce_p, kl_pq, kl_qp), against(q, p, ce_q, kl_qp, kl_pq)
+    loss, nll, kl, gradient = (torch.stack(pair, 1) for pair in zip(*sides, strict=True))
+    own = counts[:, None]
+    gradient = (gradient * own[:, None]).to(logits.dtype)
+    return ConsistencyAndGradient(loss.sum(1) * counts, nll * own, kl * own, gradient)
