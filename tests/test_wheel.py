@@ -49,6 +49,7 @@ def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (V2 | V3 | V4, "x86-64-v4"),
         (V2 | V3 | V4 | VNNI, "x86-64-v4-vnni"),
         (V2 | V3 | V4 | VNNI | AMX, "x86-64-v4-amx"),
+        (V2 | V3 | V4 | VNNI | AMX - {"amx_bf16"}, "x86-64-v4-vnni"),
         (V2 | V3 | V4 | AMX, "x86-64-v4"),
         (V2 | V3 | VNNI, "x86-64-v3"),
     ],

@@ -1,9 +1,10 @@
-"""Products in bf16 whose number of rows takes few values, for training.
+"""Linear maps of training in bf16, whatever the number of rows.
 
 oneDNN makes code for each shape that it meets: 3 to 14 ms on an Intel Xeon with AMX, longer than most products of an
 update take. Batches have nearly as many numbers of positions as there are batches, so most products would wait for
-their code, and the code fills memory. Therefore all but the last rows are multiplied at once, and the last as part of a
-block that is filled up: 16 numbers of rows from one power of two to the next.
+their code, and the code fills memory. Where the processor has AMX, its tiles are used by functions in C, to which all
+shapes are alike. Elsewhere all but the last rows are multiplied at once, and the last as part of a block that is filled
+up: 16 numbers of rows from one power of two to the next.
 
 Shapes: R rows, I inputs, O outputs.
 """
@@ -20,6 +21,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from s2s_cpu.rules import TYPES, in_torch_func, is_ordinary
+from s2s_cpu.tile_linear import apply_weight, d_rows, d_weight, takes_tiles
 
 LEAST = 16
 """Rows of the smallest block"""
@@ -29,13 +31,14 @@ MANY = 256
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x [..., I] in fp32 or bf16, weight [O, I] and bias [O] in fp32 -> [..., O] in bf16"""
-    rows: Tensor = _Linear.apply(x.flatten(0, -2), weight, bias)
+    function = _TileLinear if takes_tiles(weight.size(1)) else _Linear
+    rows: Tensor = function.apply(x.flatten(0, -2), weight, bias)
     return rows.unflatten(0, x.shape[:-1])
 
 
 def accepts_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
-    """Where autocast makes bf16 of both on a CPU, for a gradient, and the number of rows is none of the few; not in a
-    loop over steps, in which autocast casts the weight once."""
+    """Where autocast makes bf16 of both on a CPU, for a gradient, and tiles multiply or the rows are none of the few
+    numbers; not in a loop over steps, in which autocast casts the weight once."""
     if not (x.is_cpu and torch.is_autocast_enabled("cpu") and torch.is_grad_enabled()) or x.dim() < 2:
         return False
     if torch.get_autocast_dtype("cpu") != torch.bfloat16 or x.dtype not in TYPES or in_torch_func():
@@ -43,7 +46,7 @@ def accepts_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     plain = all(is_ordinary(t) and t.dtype == torch.float32 for t in (weight, bias) if t is not None)
     n = x.numel() // max(1, x.size(-1))
     is_whole = n >= MANY or (x.dim() > 2 and min(x.shape[:-1]) > 1)
-    return plain and is_whole and n > LEAST and n % block(n) > 0
+    return plain and is_whole and n > LEAST and (n % block(n) > 0 or takes_tiles(weight.size(1)))
 
 
 def block(n: int) -> int:
@@ -73,7 +76,9 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor | None =
 
 
 def summed_outer_products(x: Tensor, y: Tensor) -> Tensor:
-    """x [R, O], y [R, I] -> the sum over rows [O, I], in fp32"""
+    """x [R, O], y [R, I], in bf16 -> the sum over rows [O, I], in fp32"""
+    if takes_tiles(y.size(1)):
+        return d_weight(x, y, None)
     (x, rest_of_x), (y, rest_of_y) = divided(x), divided(y)
     total = (x.t() @ y).float()
     if rest_of_x is not None and rest_of_y is not None:
@@ -81,7 +86,31 @@ def summed_outer_products(x: Tensor, y: Tensor) -> Tensor:
     return total
 
 
+class _TileLinear(torch.autograd.Function):
+    """By tiles; the gradient of x has its type."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        x, weight = x.contiguous(), weight.contiguous()
+        for_x, for_weight, _ = ctx.needs_input_grad
+        ctx.save_for_backward(weight if for_x else None, x if for_weight else None)
+        ctx.dtype = x.dtype
+        return apply_weight(x, weight, bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
+        (weight, x), d_out, wanted = ctx.saved_tensors, d_out.contiguous(), ctx.needs_input_grad
+        dx = d_rows(d_out, weight, ctx.dtype) if wanted[0] else None
+        if not wanted[1]:
+            return dx, None, d_out.sum(0, dtype=torch.float32) if wanted[2] else None
+        d_bias = d_out.new_empty(d_out.size(1), dtype=torch.float32) if wanted[2] else None
+        return dx, d_weight(d_out, x, d_bias), d_bias
+
+
 class _Linear(torch.autograd.Function):
+    """By torch, in few shapes."""
+
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         x, weight = x.to(torch.bfloat16).contiguous(), weight.to(torch.bfloat16)

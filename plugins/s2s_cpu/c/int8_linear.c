@@ -7,12 +7,7 @@ integers are exact, a row has the same bits by either of them. R rows, I inputs,
 
 #include "decoder.h"
 #include "panels.h"
-
-#if defined(__AMX_INT8__) && defined(__AVX512VNNI__) && defined(__linux__)
-#define TILES
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
+#include "tiles.h"
 
 enum { ZERO = 128, BLOCK = 16, DEPTH = 64 }; /* rows of a block of sums; inputs of a tile */
 
@@ -76,31 +71,7 @@ static void sums_of_vectors(const Rows *rows, int64_t first, const int8_t *weigh
 }
 
 #ifdef TILES
-/* Whether the system lets this process use tiles: it must be asked, since it saves them with the registers. */
-static int may_use_tiles(void) {
-    enum { REQUEST = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
-    static enum { NOT_ASKED, NO, YES } answer;
-    if (answer == NOT_ASKED) answer = syscall(SYS_arch_prctl, REQUEST, TILE_DATA) ? NO : YES;
-    return answer == YES;
-}
-
-/* What was written is in memory: GCC's intrinsics for tiles do not say which bytes they read. */
-#define STORED __asm__ volatile("" ::: "memory")
-
-/* Tiles 0 to 3 for sums, 4 for rows and 5 for weights of 64 inputs, 6 and 7 for those of the inputs that are left. */
-static void configure_tiles(int64_t fours) {
-    struct {
-        uint8_t palette, start, reserved[14];
-        uint16_t bytes[16];
-        uint8_t rows[16];
-    } config = {.palette = 1};
-    const int64_t left = fours % (DEPTH / 4);
-    for (int t = 0; t < 8; t++) config.rows[t] = BLOCK, config.bytes[t] = 64;
-    if (left) config.bytes[6] = 4 * left, config.rows[7] = left;
-    STORED;
-    _tile_loadconfig(&config);
-}
-
+/* Tiles 0 to 3 are for sums, 4 for rows and 5 for weights of 64 inputs, 6 and 7 for those of the inputs that are left. */
 #define MULTIPLY(x_tile, w_tile)                                                                                        \
     _tile_loadd(x_tile, x, rows->width);                                                                               \
     _tile_loadd(w_tile, weight, 4 * C);                                                                                \
@@ -162,7 +133,7 @@ static void multiply(const Linear *linear, const Rows *rows, float *out) {
 #ifdef TILES
     const int64_t blocks = (R + BLOCK - 1) / BLOCK, lines = (C + blocks - 1) / blocks;
     const int tiles = R > ROWS && may_use_tiles();
-    if (tiles) configure_tiles(fours);
+    if (tiles) configure_tiles(fours % (DEPTH / 4));
 #endif
     for (int64_t o = 0; o < linear->O; o += C, weight += 4 * C * fours)
         for (int64_t r = 0; r < R; r += BLOCK) {

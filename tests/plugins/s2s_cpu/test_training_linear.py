@@ -1,4 +1,4 @@
-"""Linear maps of training in bf16: few shapes, and the product that torch gives."""
+"""Linear maps of training in bf16: by tiles, or by torch in few shapes; the product that torch gives."""
 
 from __future__ import annotations
 
@@ -11,12 +11,30 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from s2s.backend import apply_linear
 from s2s.plugin import load_plugins
-from s2s_cpu.training_linear import MANY, accepts_linear, block, divided
+from s2s_cpu import training_linear
+from s2s_cpu.tile_linear import apply_weight, d_rows, d_weight, has_tiles
+from s2s_cpu.training_linear import MANY, accepts_linear, block, divided, summed_outer_products
+
+tiles = pytest.mark.skipif(not has_tiles(), reason="this processor has no AMX, or there are no functions in C")
 
 
 @pytest.fixture(autouse=True)
 def plugins() -> None:
     load_plugins()
+
+
+@pytest.fixture
+def by_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on processors without tiles."""
+    monkeypatch.setattr(training_linear, "takes_tiles", lambda _: False)
+
+
+@pytest.fixture(params=["torch", pytest.param("tiles", marks=tiles)])
+def way(request: pytest.FixtureRequest) -> str:
+    """Each way in turn."""
+    if request.param == "torch":
+        request.getfixturevalue("by_torch")
+    return str(request.param)
 
 
 class Products(TorchDispatchMode):
@@ -40,15 +58,16 @@ def outputs_and_gradients(function: Any, x: Tensor, weight: Tensor, bias: Tensor
     return [out.detach(), *torch.autograd.grad(out.float().sin().sum(), leaves)]
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("n", [17, 33, 95, 1000, 4095])
 @pytest.mark.parametrize("has_bias", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
 def test_outputs_and_gradients_are_near_those_of_float64(n: int, has_bias: bool, dtype: torch.dtype) -> None:
     torch.manual_seed(n)
-    x, weight = torch.randn(n, 24, dtype=dtype), torch.randn(40, 24) / 5
+    x, weight = torch.randn(n, 32, dtype=dtype), torch.randn(40, 32) / 5
     if n < MANY:
         x = torch.stack([x, x])
-    bias = torch.randn(40) if has_bias else None
+    bias = torch.randn(40).bfloat16().float() if has_bias else None  # which torch rounds
     with torch.autocast("cpu", torch.bfloat16):
         assert accepts_linear(x, weight, bias) is True
     found = outputs_and_gradients(apply_linear, x, weight, bias)
@@ -68,17 +87,19 @@ def outputs_and_gradients_in_float64(x: Tensor, weight: Tensor, bias: Tensor | N
     return [out.detach(), *torch.autograd.grad(out.sin().sum(), leaves)]
 
 
+@pytest.mark.usefixtures("way")
 def test_leading_dimensions_stay() -> None:
-    x, weight = torch.randn(5, 7, 16), torch.randn(8, 16)
+    x, weight = torch.randn(5, 7, 32), torch.randn(8, 32)
     found = outputs_and_gradients(lambda x, w, b: apply_linear(x.transpose(0, 1), w, b), x, weight, None)
     assert found[0].shape == (7, 5, 8)
     expected = outputs_and_gradients(lambda x, w, b: apply_linear.reference(x.transpose(0, 1), w, b), x, weight, None)
     torch.testing.assert_close(found, expected, rtol=1e-2, atol=0.1)
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("frozen", ["x", "weight", "bias"])
 def test_what_needs_no_gradient_is_not_kept_for_one(frozen: str) -> None:
-    tensors = {"x": torch.randn(300, 16), "weight": torch.randn(8, 16), "bias": torch.randn(8)}
+    tensors = {"x": torch.randn(300, 32), "weight": torch.randn(8, 32), "bias": torch.randn(8)}
     leaves = {name: t.requires_grad_(name != frozen) for name, t in tensors.items()}
     with torch.autocast("cpu", torch.bfloat16):
         out = apply_linear(*leaves.values())
@@ -99,6 +120,7 @@ def test_steps_of_a_loop_are_torchs_which_casts_a_weight_once() -> None:
         assert accepts_linear(torch.randn(MANY + 1, 16), weight, None)
 
 
+@pytest.mark.usefixtures("by_torch")
 def test_few_shapes_are_multiplied_whatever_the_batch() -> None:
     """At most 16 numbers of whole blocks between two powers of two, and a block for the rest."""
     torch.manual_seed(0)
@@ -125,6 +147,7 @@ def test_blocks_hold_all_rows_in_order(n: int) -> None:
     assert not together[n:].any()
 
 
+@pytest.mark.usefixtures("by_torch")
 def test_without_autocast_or_gradient_torch_multiplies() -> None:
     x, weight = torch.randn(2, 17, 4), torch.randn(3, 4)
     assert not accepts_linear(x, weight, None)
@@ -133,3 +156,60 @@ def test_without_autocast_or_gradient_torch_multiplies() -> None:
         assert not accepts_linear(torch.randn(2, 16, 4), weight, None), "that is one of the few"
         with torch.no_grad():
             assert not accepts_linear(x, weight, None)
+
+
+@tiles
+@pytest.mark.parametrize("shape", [
+    (1, 32, 1), (31, 32, 33), (33, 64, 31), (64, 96, 64), (513, 32, 1003), (1030, 1088, 129), (600, 512, 40),
+])  # fmt: skip
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+def test_tiles_multiply_what_is_rounded_to_bf16_and_sum_in_fp32(
+    shape: tuple[int, int, int], dtype: torch.dtype
+) -> None:
+    """Rows, inputs and outputs at the edges of blocks, and more of each than are laid out at once."""
+    n_rows, n_inputs, n_outputs = shape
+    torch.manual_seed(sum(shape))
+    x, d_out = torch.randn(n_rows, n_inputs).to(dtype), torch.randn(n_rows, n_outputs).bfloat16()
+    weight, bias, d_bias = torch.randn(n_outputs, n_inputs), torch.randn(n_outputs), torch.empty(n_outputs)
+    rows, exact, d_exact = x.bfloat16().double(), weight.bfloat16().double(), d_out.double()
+
+    def close(found: Tensor, expected: Tensor, products: int) -> None:
+        error = 2.0**-8 * expected.abs() if found.dtype == torch.bfloat16 else 0.0
+        assert bool(((found.double() - expected).abs() <= error + 1e-6 * products).all())
+
+    close(apply_weight(x, weight, bias), rows @ exact.t() + bias.double(), n_inputs)
+    close(apply_weight(x, weight, None), rows @ exact.t(), n_inputs)
+    dx = d_rows(d_out, weight, dtype)
+    assert dx.dtype == dtype
+    close(dx, d_exact @ exact, n_outputs)
+    close(d_weight(d_out, x, d_bias), d_exact.t() @ rows, n_rows)
+    close(d_bias, d_exact.sum(0), n_rows)
+    close(summed_outer_products(d_out, x.bfloat16()), d_exact.t() @ rows, n_rows)
+
+
+@tiles
+@pytest.mark.usefixtures("three_threads")
+def test_threads_and_other_rows_change_no_bit_of_a_product_by_tiles() -> None:
+    torch.manual_seed(0)
+    x, weight, bias = torch.randn(3000, 256), torch.randn(300, 256), torch.randn(300)
+    d_out, d_bias = torch.randn(3000, 300).bfloat16(), torch.empty(300)
+    found = apply_weight(x, weight, bias), d_rows(d_out, weight, x.dtype), d_weight(d_out, x, d_bias), d_bias
+    torch.set_num_threads(1)
+    alone = torch.empty(300)
+    assert torch.equal(found[0], apply_weight(x, weight, bias))
+    assert torch.equal(found[0][1000:1001], apply_weight(x[1000:1001], weight, bias))
+    assert torch.equal(found[1], d_rows(d_out, weight, x.dtype))
+    assert torch.equal(found[1][999:1040], d_rows(d_out[999:1040], weight, x.dtype))
+    assert torch.equal(found[2], d_weight(d_out, x, alone))
+    assert torch.equal(found[3], alone)
+
+
+@tiles
+@pytest.mark.parametrize("place", [(0, 5), (40, 31)])
+def test_what_is_not_finite_stays_in_its_row(place: tuple[int, int]) -> None:
+    torch.manual_seed(0)
+    x, weight = torch.randn(70, 32), torch.randn(50, 32)
+    x[place] = torch.nan
+    wrong = apply_weight(x, weight, None).isfinite().logical_not()
+    assert wrong[place[0]].all()
+    assert wrong.sum() == 50

@@ -1,0 +1,41 @@
+/* Tiles of AMX: whether there are any, and how they are set up. */
+
+#ifndef S2S_TILES_H
+#define S2S_TILES_H
+
+#include "vectors.h"
+
+#if defined(__AMX_INT8__) && defined(__AMX_BF16__) && defined(__AVX512VNNI__) && defined(__AVX512BF16__) &&           \
+    defined(__AVX512BW__) && defined(__linux__)
+#define TILES
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { TILE_ROWS = 16, TILE_BYTES = 64 }; /* of a row */
+
+/* Whether the system lets this process use tiles: it must be asked, since it saves them with the registers. */
+static inline int may_use_tiles(void) {
+    enum { REQUEST = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
+    static enum { NOT_ASKED, NO, YES } answer;
+    if (answer == NOT_ASKED) answer = syscall(SYS_arch_prctl, REQUEST, TILE_DATA) ? NO : YES;
+    return answer == YES;
+}
+
+/* What was written is in memory: GCC's intrinsics for tiles do not say which bytes they read. */
+#define STORED __asm__ volatile("" ::: "memory")
+
+/* All eight of full size; but number 6 has `left` times 4 bytes a row, and number 7 as many rows, unless that is 0. */
+static inline void configure_tiles(int64_t left) {
+    struct {
+        uint8_t palette, start, reserved[14];
+        uint16_t bytes[16];
+        uint8_t rows[16];
+    } config = {.palette = 1};
+    for (int t = 0; t < 8; t++) config.rows[t] = TILE_ROWS, config.bytes[t] = TILE_BYTES;
+    if (left) config.bytes[6] = 4 * left, config.rows[7] = left;
+    STORED;
+    _tile_loadconfig(&config);
+}
+#endif
+
+#endif

@@ -1,0 +1,75 @@
+"""Products of linear maps in bf16 by the tiles of AMX, for training.
+
+The functions in C take fp32 or bf16, round to bf16 themselves, sum in fp32, and add biases on the way, so that nothing
+is converted before or after. Rows are divided among as many threads as torch has; a row has the same bits in any batch.
+
+Shapes: R rows, I inputs, O outputs.
+"""
+
+from __future__ import annotations
+
+__all__ = ["apply_weight", "d_rows", "d_weight", "has_tiles", "takes_tiles"]
+
+import functools
+
+import torch
+from torch import Tensor
+
+from s2s_cpu.library import call, constant, native_library
+from s2s_cpu.rules import TYPES
+from s2s_cpu.threads import divide, n_shares
+
+MULTIPLE = 32
+"""Of which the number of inputs must be one: values in a row of a tile"""
+MOST_THREADS = 8
+"""Each thread lays out the weights for itself, which many would wait for longer than for their rows"""
+ALIKE = 512
+"""Products of tiles that take as long as one value takes in other functions"""
+
+
+@functools.cache
+def has_tiles() -> bool:
+    """Whether there are functions in C for them, and the system lets this process use them."""
+    return native_library().functions is not None and constant("s2s_has_bf16_tiles") == 1
+
+
+def takes_tiles(n_inputs: int) -> bool:
+    """Whether these functions multiply rows of so many inputs here."""
+    return has_tiles() and n_inputs % MULTIPLE == 0 and torch.get_num_threads() <= MOST_THREADS
+
+
+def apply_weight(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """x [R, I] in fp32 or bf16, weight [O, I] and bias [O] in fp32 -> [R, O] in bf16"""
+    n_outputs, n_inputs = weight.shape
+
+    def compute(x: Tensor, out: Tensor) -> None:
+        call("s2s_bf16_linear", x, TYPES[x.dtype], len(x), n_inputs, weight, n_outputs, bias, out)
+
+    out = x.new_empty(len(x), n_outputs, dtype=torch.bfloat16)
+    divide(compute, (x, out), n_shares(len(x), weight.numel() // ALIKE))
+    return out
+
+
+def d_rows(d_out: Tensor, weight: Tensor, dtype: torch.dtype) -> Tensor:
+    """d_out [R, O] in bf16, weight [O, I] in fp32 -> d_out weight [R, I], in fp32 or bf16"""
+    n_outputs, n_inputs = weight.shape
+
+    def compute(d_out: Tensor, dx: Tensor) -> None:
+        call("s2s_bf16_linear_dx", d_out, len(d_out), n_outputs, weight, n_inputs, dx, TYPES[dtype])
+
+    dx = d_out.new_empty(len(d_out), n_inputs, dtype=dtype)
+    divide(compute, (d_out, dx), n_shares(len(dx), weight.numel() // ALIKE))
+    return dx
+
+
+def d_weight(d_out: Tensor, x: Tensor, d_bias: Tensor | None) -> Tensor:
+    """d_out [R, O] in bf16, x [R, I] in fp32 or bf16 -> the sum over rows [O, I] in fp32; d_out's goes to d_bias [O]"""
+    n_rows, n_outputs = d_out.shape
+
+    def compute(d_out: Tensor, dw: Tensor, db: Tensor | None) -> None:
+        """d_out [O, R]: the columns of a share"""
+        call("s2s_bf16_linear_dw", d_out, n_outputs, n_rows, len(dw), x, TYPES[x.dtype], x.size(1), dw, db)
+
+    dw = x.new_empty(n_outputs, x.size(1), dtype=torch.float32)
+    divide(compute, (d_out.t(), dw, d_bias), n_shares(n_outputs, n_rows * x.size(1) // ALIKE))
+    return dw
