@@ -14,7 +14,9 @@ enum {
     BLOCK = SIDE * DEPTH,  /* values of an operand's block */
     MOST_ROWS = 512,       /* that are laid out at once, and of each MOST_DEEP values: half a megabyte */
     MOST_DEEP = 512,
-    STRIP = 4,             /* blocks of columns that are laid out together: rows lie far apart */
+    AHEAD_ALONG = 8 * DEPTH,
+    AHEAD_DOWN = 2 * DEPTH,
+    STRIP = 4,             /* blocks of columns that are taken together: lines of a row that are neighbours */
 };
 typedef __m512i Row; /* 32 values in bf16 */
 
@@ -65,16 +67,29 @@ static inline void transpose(Row x[TILE_ROWS]) {
 
 static inline void put(const Row *x, uint16_t *tile) { memcpy(tile, x, TILE_ROWS * TILE_BYTES); }
 
+/* What is read soon: 32 values of row r from column c on, perhaps beyond the matrix. */
+static inline void prefetch_row(const Matrix *m, int64_t r, int64_t c) {
+    const char *at = (const char *)m->values + (r * m->stride + c) * (m->bits / 8);
+    __builtin_prefetch(at);
+    if (m->bits == 32) __builtin_prefetch(at + 64);
+}
+
 /* The block of a left operand whose rows are the matrix's. */
 static void rows_to_left(const Matrix *m, int64_t r, int64_t c, uint16_t *out) {
-    for (int i = 0; i < SIDE; i++) _mm512_storeu_si512(out + i * DEPTH, row_of(m, r + i, c));
+    for (int i = 0; i < SIDE; i++) {
+        prefetch_row(m, r + i, c + AHEAD_ALONG);
+        _mm512_storeu_si512(out + i * DEPTH, row_of(m, r + i, c));
+    }
 }
 
 /* The block of a right operand whose columns are the matrix's rows. */
 static void rows_to_right(const Matrix *m, int64_t c, int64_t r, uint16_t *out) {
     for (int half = 0; half < 2; half++) {
         Row x[TILE_ROWS];
-        for (int i = 0; i < TILE_ROWS; i++) x[i] = row_of(m, r + half * TILE_ROWS + i, c);
+        for (int i = 0; i < TILE_ROWS; i++) {
+            prefetch_row(m, r + half * TILE_ROWS + i, c + AHEAD_ALONG);
+            x[i] = row_of(m, r + half * TILE_ROWS + i, c);
+        }
         transpose(x);
         put(x, out + half * BLOCK / 2);
     }
@@ -86,6 +101,8 @@ static inline void in_pairs(const Matrix *m, int64_t r, int64_t c, Row low[TILE_
                                        8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
     const Row to_low = _mm512_loadu_si512(first), to_high = _mm512_add_epi16(to_low, _mm512_set1_epi16(16));
     for (int i = 0; i < TILE_ROWS; i++) {
+        prefetch_row(m, r + 2 * i + AHEAD_DOWN, c);
+        prefetch_row(m, r + 2 * i + 1 + AHEAD_DOWN, c);
         Row even = row_of(m, r + 2 * i, c), odd = row_of(m, r + 2 * i + 1, c);
         low[i] = _mm512_permutex2var_epi16(even, to_low, odd);
         high[i] = _mm512_permutex2var_epi16(even, to_high, odd);
@@ -146,22 +163,27 @@ static void add_products(const Left *left, const uint16_t *right, int first, flo
     STORED;
 }
 
-/* A block of sums, and biases if there are any, to the n rows and columns from c on of `out`, which is as wide as m. */
+/* A block of sums, and biases if there are any, to the n rows and columns from c on of `out`, which is as wide as m. Whole
+lines of the cache are written: where half of one is, the processor reads it first. */
 static void put_sums(const float *sums, int64_t stride, const float *bias, int64_t n, int64_t c, const Matrix *m,
                      void *out) {
-    for (int half = 0; half < 2; half++, c += W, sums += W) {
-        int64_t columns = least(W, m->columns - c);
-        if (columns <= 0) return;
-        __mmask16 there = (1u << columns) - 1;
-        __m512 more = bias ? _mm512_maskz_loadu_ps(there, bias + c) : _mm512_setzero_ps();
-        for (int64_t r = 0; r < n; r++) {
-            __m512 x = _mm512_add_ps(_mm512_loadu_ps(sums + r * stride), more);
-            int64_t at = r * m->stride + c;
-            if (m->bits == 16)
-                _mm256_mask_storeu_epi16((uint16_t *)out + at, there, (__m256i)_mm512_cvtneps_pbh(x));
-            else
-                _mm512_mask_storeu_ps((float *)out + at, there, x);
-        }
+    const int64_t columns = m->columns - c;
+    const __mmask32 there = columns < SIDE ? (1u << columns) - 1 : ~0u;
+    const __m512 low = bias ? _mm512_maskz_loadu_ps(there, bias + c) : _mm512_setzero_ps();
+    const __m512 high = bias ? _mm512_maskz_loadu_ps(there >> W, bias + c + W) : _mm512_setzero_ps();
+    for (int64_t r = 0; r < n; r++, sums += stride) {
+        const __m512 x = _mm512_add_ps(_mm512_loadu_ps(sums), low), y = _mm512_add_ps(_mm512_loadu_ps(sums + W), high);
+        const int64_t at = r * m->stride + c;
+        float *wide = (float *)out + at;
+        uint16_t *narrow = (uint16_t *)out + at;
+        if (m->bits == 32 && columns >= SIDE)
+            _mm512_storeu_ps(wide, x), _mm512_storeu_ps(wide + W, y);
+        else if (m->bits == 32)
+            _mm512_mask_storeu_ps(wide, there, x), _mm512_mask_storeu_ps(wide + W, there >> W, y);
+        else if (columns >= SIDE)
+            _mm512_storeu_si512(narrow, (Row)_mm512_cvtne2ps_pbh(y, x));
+        else
+            _mm512_mask_storeu_epi16(narrow, there, (Row)_mm512_cvtne2ps_pbh(y, x));
     }
 }
 
@@ -217,7 +239,8 @@ static int64_t multiply(const Matrix *x, Right *right, const float *bias, const 
     const int64_t rows = least(blocks(x->rows) * SIDE, MOST_ROWS), in_parts = blocks(K) > deep;
     const int64_t stride = in_parts ? wide : SIDE;
     float own[SIDE * SIDE], *sums = in_parts ? allocate(rows * wide * sizeof(float)) : own;
-    uint16_t *left = allocate((rows + SIDE) * deep * DEPTH * sizeof(uint16_t));
+    uint16_t *left = allocate((rows + STRIP * SIDE) * deep * DEPTH * sizeof(uint16_t));
+    uint16_t *scratch = left + rows * deep * DEPTH; /* for panels of a strip */
     const int there = sums && left && lay_out(right, x->rows);
     if (there) configure_tiles(0);
     for (int64_t first = 0; there && first < x->rows; first += rows)
@@ -226,14 +249,18 @@ static int64_t multiply(const Matrix *x, Right *right, const float *bias, const 
             for (int64_t r = 0; r < n_rows; r += SIDE)
                 for (int64_t d = n_in_place(x, first + r, k, n); d < n; d++)
                     rows_to_left(x, first + r, k + d * DEPTH, left + (r / SIDE * n + d) * BLOCK);
-            for (int64_t c = 0; c < right->N; c += SIDE) {
-                const uint16_t *weights = panel(right, k, n, c, left + rows * deep * DEPTH);
-                for (int64_t r = 0; r < n_rows; r += SIDE) {
-                    float *block = in_parts ? sums + r * stride + c : own;
-                    add_block(x, first + r, k, n, left + r / SIDE * n * BLOCK, weights, block, stride);
-                    if (k + n * DEPTH >= K)
-                        put_sums(block, stride, bias, least(SIDE, n_rows - r), c, out, row_at(out, first + r));
-                }
+            for (int64_t strip = 0; strip < right->N; strip += STRIP * SIDE) {
+                const int64_t end = least(right->N, strip + STRIP * SIDE);
+                const uint16_t *weights[STRIP];
+                for (int64_t c = strip, s = 0; c < end; c += SIDE, s++)
+                    weights[s] = panel(right, k, n, c, scratch + s * deep * BLOCK);
+                for (int64_t r = 0; r < n_rows; r += SIDE)
+                    for (int64_t c = strip, s = 0; c < end; c += SIDE, s++) {
+                        float *block = in_parts ? sums + r * stride + c : own;
+                        add_block(x, first + r, k, n, left + r / SIDE * n * BLOCK, weights[s], block, stride);
+                        if (k + n * DEPTH >= K)
+                            put_sums(block, stride, bias, least(SIDE, n_rows - r), c, out, row_at(out, first + r));
+                    }
             }
         }
     if (there) _tile_release();

@@ -33,6 +33,7 @@ static inline void configure_tiles(int64_t left) {
     } config = {.palette = 1};
     for (int t = 0; t < 8; t++) config.rows[t] = TILE_ROWS, config.bytes[t] = TILE_BYTES;
     if (left) config.bytes[6] = 4 * left, config.rows[7] = left;
+    may_use_tiles(); /* or the first of their instructions kills the process */
     STORED;
     _tile_loadconfig(&config);
 }
