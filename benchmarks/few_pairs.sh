@@ -4,6 +4,7 @@
 # FOLDER holds train.en.gz train.de.gz test.en test.de; the first PAIRS=5000 of the training pairs are used, for
 # back-translation the next MONO=20000 lines as monolingual text, and the first TEST=2000 test sentences. RESULTS gets
 # ROW-SEED.json for each row; a row that is there is not made again. STEPS=2000 updates are some 40 epochs.
+# PRECISION=bf16 and VOCAB=4000 are options, too.
 set -euo pipefail
 data=$1 results=$2
 shift 2
@@ -21,7 +22,7 @@ train() { # RUN CORPORA UPDATES [option …]
     s2s-train task=translation "task.train=$2" task.vocab_size=${VOCAB:-2000} arch=transformer arch.n_encoder_layers=2 \
         arch.n_decoder_layers=2 arch.d_model=96 arch.d_ff=192 arch.n_heads=4 arch.dropout=0.2 arch.norm=pre \
         schedule=cosine schedule.lr=4e-3 schedule.warmup=200 train.steps="$3" train.tokens=1500 train.clip=1 \
-        train.threads=1 valid.every=0 checkpoint.every="$3" log.tensorboard=false seed="$seed" run="$work/$1" "${@:4}" --quiet
+        train.threads=1 train.precision="${PRECISION:-fp32}" valid.every=0 checkpoint.every="$3" log.tensorboard=false seed="$seed" run="$work/$1" "${@:4}" --quiet
 }
 
 row() {

@@ -53,7 +53,7 @@ LEVERS: dict[str, dict[str, Any]] = {
     "chunked loss": {"chunk": 0},
     "cheap dropout masks": {"dropout": "torch"},
     "dropout and norms in C": {"dropout": "reference"},
-    "few shapes": {"shapes": "all"},
+    "linear maps in C or in few shapes": {"shapes": "all"},
     "fused Adam": {"fused": False},
     "padded rectangles": {"packed": True},
     "kept memory": {"kept": False},
