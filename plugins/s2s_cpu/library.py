@@ -20,6 +20,8 @@ from s2s_cpu.structs import STRUCTS
 
 OF_SENTENCE = [c_void_p, *[c_int64] * 2]
 """Which rows are hypotheses of a sentence: their scores, how many a sentence has, how many of its best are wanted"""
+NO_TILES = 2
+"""What a function returns, as decoder.h has it"""
 DRAW = [c_void_p, c_int64, c_float]
 """Which values dropout keeps: random numbers, the least that is kept, the factor of what is kept"""
 SIGNATURES = {
@@ -72,7 +74,10 @@ class NativeLibrary(NamedTuple):
 def call(name: str, *arguments: Any) -> None:
     """Call a function; tensors are passed as the addresses of their data. Raises MemoryError if memory runs out."""
     pointers = [a.data_ptr() if isinstance(a, Tensor) else a for a in arguments]
-    if getattr(native_library().functions, name)(*pointers):
+    failure = getattr(native_library().functions, name)(*pointers)
+    if failure == NO_TILES:
+        raise RuntimeError(f"{name}: this processor or system has no tiles for bf16")
+    if failure:
         raise MemoryError(f"{name}: not enough memory")
 
 

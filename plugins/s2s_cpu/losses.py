@@ -39,7 +39,7 @@ def consistency_(
     n, _, n_symbols = logits.shape
     loss, nll, kl = (logits.new_empty(shape, dtype=torch.float) for shape in ((n,), (n, 2), (n, 2)))
     rows = (logits, target.contiguous(), counts.contiguous(), loss, nll, kl)
-    four = torch.tensor(weights)
+    four = torch.tensor(weights, dtype=torch.float32)
 
     def compute(x: Tensor, y: Tensor, counted: Tensor, *sums: Tensor) -> None:
         scratch = torch.empty(4 * n_symbols)
@@ -50,6 +50,6 @@ def consistency_(
     return ConsistencyAndGradient(loss, nll, kl, logits)
 
 
-def accepts_logits(logits: Tensor, *_: object) -> bool:
+def accepts_logits(logits: Tensor, *_: object, **__: object) -> bool:
     """fp32 or bf16 on a CPU, in rows that lie end to end."""
     return logits.is_cpu and logits.dtype in (torch.float32, torch.bfloat16) and logits.is_contiguous()

@@ -1,7 +1,8 @@
 """Products of linear maps in bf16 by the tiles of AMX, for training.
 
 The functions in C take fp32 or bf16, round to bf16 themselves, sum in fp32, and add biases on the way, so that nothing
-is converted before or after. Rows are divided among as many threads as torch has; a row has the same bits in any batch.
+is converted before or after. Rows, or the outputs of a weight's gradient, are divided among torch's threads; a row has
+the same bits in any batch.
 
 Shapes: R rows, I inputs, O outputs.
 """
@@ -19,10 +20,10 @@ from s2s_cpu.library import call, constant, native_library
 from s2s_cpu.rules import TYPES
 from s2s_cpu.threads import divide, n_shares
 
-MULTIPLE = 32
-"""Of which the number of inputs must be one: values in a row of a tile"""
+DEPTH = 32
+"""Values in a row of a tile; the number of inputs must be a multiple of it"""
 MOST_THREADS = 8
-"""Each thread lays out the weights for itself, which many would wait for longer than for their rows"""
+"""Each thread lays out all weights for itself; with more threads that takes longer than the products"""
 ALIKE = 512
 """Products of tiles that take as long as one value takes in other functions"""
 
@@ -35,7 +36,7 @@ def has_tiles() -> bool:
 
 def takes_tiles(n_inputs: int) -> bool:
     """Whether these functions multiply rows of so many inputs here."""
-    return has_tiles() and n_inputs % MULTIPLE == 0 and torch.get_num_threads() <= MOST_THREADS
+    return has_tiles() and n_inputs % DEPTH == 0 and torch.get_num_threads() <= MOST_THREADS
 
 
 def apply_weight(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

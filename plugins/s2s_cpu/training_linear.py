@@ -37,14 +37,15 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def accepts_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
-    """Where autocast makes bf16 of both on a CPU, for a gradient, and tiles multiply or the rows are none of the few
-    numbers; not in a loop over steps, in which autocast casts the weight once."""
+    """Where autocast makes bf16 of both on a CPU, for a gradient, and where tiles are used or the rows are no whole
+    number of blocks; not in a loop over steps, in which autocast casts the weight once."""
     if not (x.is_cpu and torch.is_autocast_enabled("cpu") and torch.is_grad_enabled()) or x.dim() < 2:
         return False
     if torch.get_autocast_dtype("cpu") != torch.bfloat16 or x.dtype not in TYPES or in_torch_func():
         return False
     plain = all(is_ordinary(t) and t.dtype == torch.float32 for t in (weight, bias) if t is not None)
     n = x.numel() // max(1, x.size(-1))
+    plain = plain and weight.numel() > 0
     is_whole = n >= MANY or (x.dim() > 2 and min(x.shape[:-1]) > 1)
     return plain and is_whole and n > LEAST and (n % block(n) > 0 or takes_tiles(weight.size(1)))
 
@@ -87,11 +88,12 @@ def summed_outer_products(x: Tensor, y: Tensor) -> Tensor:
 
 
 class _TileLinear(torch.autograd.Function):
-    """By tiles; the gradient of x has its type."""
+    """By tiles; the gradient of x has its type. As in torch's own linear maps without autocast, x and the weight
+    themselves are kept for the backward pass, and must not be changed in place before it."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        x, weight = x.contiguous(), weight.contiguous()
+        x, weight, bias = x.contiguous(), weight.contiguous(), bias if bias is None else bias.contiguous()
         for_x, for_weight, _ = ctx.needs_input_grad
         ctx.save_for_backward(weight if for_x else None, x if for_weight else None)
         ctx.dtype = x.dtype

@@ -20,7 +20,8 @@ class RDropConfig(Choice):
     eps: float = 0.1
     """Label smoothing of the cross-entropy: probability moved to the wrong tokens."""
     chunk: int | None = None
-    """Target positions whose logits, of both passes, are held at a time. null: 128 on a CPU, else 512; 0: all."""
+    """Target positions whose logits, of both passes, are held at a time. null: 128 on a CPU, 256 in bf16, else 512;
+    0: all of them."""
 
     def __post_init__(self) -> None:
         refuse_outside("objective", self, alpha=at_least(0), eps=Range(0, 1, without_high=True), chunk=at_least(0))
@@ -37,7 +38,8 @@ class SimCutConfig(Choice):
     eps: float = 0.1
     """Label smoothing of the cross-entropy: probability moved to the wrong tokens."""
     chunk: int | None = None
-    """Target positions whose logits, of both passes, are held at a time. null: 128 on a CPU, else 512; 0: all."""
+    """Target positions whose logits, of both passes, are held at a time. null: 128 on a CPU, 256 in bf16, else 512;
+    0: all of them."""
 
     def __post_init__(self) -> None:
         shares = dict.fromkeys(("cut", "eps"), Range(0, 1, without_high=True))

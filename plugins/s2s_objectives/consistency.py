@@ -44,8 +44,8 @@ class Consistency:
 
     def sums(self, logits: Tensor, at: Positions) -> ConsistencySums:
         """logits [n, 2, V]: the reference, which autograd can differentiate."""
-        ce_p, ce_q = (self.label_smoothed.sums(x, at) for x in logits.unbind(1))
         p, q = logits.log_softmax(-1, dtype=torch.float32).unbind(1)  # each [n, V]
+        ce_p, ce_q = (self.label_smoothed.sums_of_log_probs(x, at) for x in (p, q))
         kl_pq, kl_qp = (((a.exp() * (a - b)).sum(-1) * at.counts).sum() for a, b in ((p, q), (q, p)))
         weighted = zip(self.weights, (ce_p.loss, ce_q.loss, kl_pq, kl_qp), strict=True)
         loss = torch.stack([weight * x for weight, x in weighted]).sum()

@@ -81,7 +81,7 @@ class LabelSmoothedConfig(Choice):
     """others: eps / (V - 1) on each wrong token. uniform: eps / V on every token. t2t: others, less the
     entropy of the smoothed labels, so that the least loss is 0, as the authors' released code has it."""
     chunk: int | None = None
-    """Target positions whose logits are held at a time. null: 256 on a CPU, else 1024; 0: all of them."""
+    """Target positions whose logits are held at a time. null: 256 on a CPU, 512 in bf16, else 1024; 0: all of them."""
 
     def __post_init__(self) -> None:
         refuse_outside("objective", self, eps=SHARE, chunk=at_least(0))

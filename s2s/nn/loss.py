@@ -66,7 +66,11 @@ class LabelSmoothed(Objective):
 
     def sums(self, logits: Tensor, at: Positions) -> TokenSums:
         """logits [n, V]: the reference, which autograd can differentiate."""
-        log_probs, weights = logits.log_softmax(-1, dtype=torch.float32), self.weights(logits.size(-1))
+        return self.sums_of_log_probs(logits.log_softmax(-1, dtype=torch.float32), at)
+
+    def sums_of_log_probs(self, log_probs: Tensor, at: Positions) -> TokenSums:
+        """The same of their logarithmic softmax [n, V]."""
+        weights = self.weights(log_probs.size(-1))
         nll = -log_probs.gather(-1, at.target[:, None]).squeeze(-1)  # [n]
         loss = weights.on_target * nll - weights.on_each * log_probs.sum(-1) - weights.constant
         return TokenSums((loss * at.counts).sum(), (nll.detach() * at.counts).sum())

@@ -199,12 +199,22 @@ def gnmt_rl_by_hand(model: Table, alpha: float, *, worse: bool = False) -> Gradi
 
 
 TEACHERS = Table(1), Table(2)
-RDROP = RDrop(RDropConfig(alpha=3.0, eps=0.2, chunk=4), FixedContext())
-SIMCUT = SimCut(SimCutConfig(alpha=2.0, eps=0.2, chunk=4), FixedContext())
+CHUNKS = {"": 4, "_at_once": 0, "_by_default": None}
+
+
+def rdrop(chunk: int | None) -> RDrop:
+    return RDrop(RDropConfig(alpha=3.0, eps=0.2, chunk=chunk), FixedContext())
+
+
+def simcut(chunk: int | None) -> SimCut:
+    return SimCut(SimCutConfig(alpha=2.0, eps=0.2, chunk=chunk), FixedContext())
+
+
+RDROP, SIMCUT = rdrop(4), simcut(4)
 DISTILL = Distill(DistillConfig(teachers=["a", "b"], weight=0.7, temperature=2.0, chunk=3), FixedContext(*TEACHERS))
 CASES: dict[str, tuple[Objective, Callable[[Table], Gradients]]] = {
-    "rdrop": (RDROP, lambda model: rdrop_by_hand(model, 3.0, 0.2)),
-    "simcut": (SIMCUT, lambda model: simcut_by_hand(model, 2.0, 0.2)),
+    **{f"rdrop{how}": (rdrop(n), lambda model: rdrop_by_hand(model, 3.0, 0.2)) for how, n in CHUNKS.items()},
+    **{f"simcut{how}": (simcut(n), lambda model: simcut_by_hand(model, 2.0, 0.2)) for how, n in CHUNKS.items()},
     "distill": (DISTILL, lambda model: distill_by_hand(model, TEACHERS, 0.7, 2.0)),
     "risk": (
         Risk(RiskConfig(alpha=0.5, chunk=5), FixedContext()),

@@ -7,14 +7,14 @@ values, of the right one 16 pairs of values of 16 columns. K is what is summed o
 #include "decoder.h"
 #include "tiles.h"
 
-#ifdef TILES
+#ifdef BF16_TILES
 enum {
     DEPTH = 32,            /* values of K in a tile */
     SIDE = 2 * TILE_ROWS,  /* rows and columns of a block of sums */
     BLOCK = SIDE * DEPTH,  /* values of an operand's block */
     MOST_ROWS = 512,       /* that are laid out at once, and of each MOST_DEEP values: half a megabyte */
     MOST_DEEP = 512,
-    AHEAD_ALONG = 8 * DEPTH,
+    AHEAD_ALONG = 8 * DEPTH, /* values of a row, and rows of a column, that are prefetched */
     AHEAD_DOWN = 2 * DEPTH,
     STRIP = 4,             /* blocks of columns that are taken together: lines of a row that are neighbours */
 };
@@ -26,7 +26,9 @@ typedef struct { /* [rows, columns], in 16 bits or 32 */
 } Matrix;
 
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+/* How many blocks n rows, columns or values of K take. */
 static inline int64_t blocks(int64_t n) { return (n + SIDE - 1) / SIDE; }
+_Static_assert(SIDE == DEPTH, "blocks are square");
 
 /* 32 values of row r from column c on, 0 beyond the matrix. */
 static inline Row row_of(const Matrix *m, int64_t r, int64_t c) {
@@ -163,8 +165,8 @@ static void add_products(const Left *left, const uint16_t *right, int first, flo
     STORED;
 }
 
-/* A block of sums, and biases if there are any, to the n rows and columns from c on of `out`, which is as wide as m. Whole
-lines of the cache are written: where half of one is, the processor reads it first. */
+/* Writes n rows of a block of sums, plus biases if there are any, to `out`, a row of the matrix m, from column c on. Whole
+lines of the cache are written: to write half of one, the processor reads it first. */
 static void put_sums(const float *sums, int64_t stride, const float *bias, int64_t n, int64_t c, const Matrix *m,
                      void *out) {
     const int64_t columns = m->columns - c;
@@ -330,7 +332,7 @@ static int64_t sum_outer_products(const Matrix *g, const Matrix *x, float *dw, f
 #endif
 
 int64_t s2s_has_bf16_tiles(void) {
-#ifdef TILES
+#ifdef BF16_TILES
     return may_use_tiles();
 #else
     return 0;
@@ -340,37 +342,40 @@ int64_t s2s_has_bf16_tiles(void) {
 /* x [R, I] of so many bits, w [O, I], bias [O] or null -> out [R, O] */
 int64_t s2s_bf16_linear(const void *x, int64_t bits, int64_t R, int64_t I, const float *w, int64_t O,
                         const float *bias, uint16_t *out) {
-#ifdef TILES
+#ifdef BF16_TILES
+    if (!may_use_tiles()) return NO_TILES;
     const Matrix rows = {x, R, I, I, bits}, weight = {w, O, I, I, 32}, into = {out, R, O, O, 16};
     Right right = {&weight, rows_to_right, I, O, 0};
     return multiply(&rows, &right, bias, &into);
 #else
     (void)x, (void)bits, (void)R, (void)I, (void)w, (void)O, (void)bias, (void)out;
-    return OK;
+    return NO_TILES;
 #endif
 }
 
 /* g [R, O], w [O, I] -> dx [R, I] of so many bits */
 int64_t s2s_bf16_linear_dx(const uint16_t *g, int64_t R, int64_t O, const float *w, int64_t I, void *dx,
                            int64_t bits) {
-#ifdef TILES
+#ifdef BF16_TILES
+    if (!may_use_tiles()) return NO_TILES;
     const Matrix rows = {g, R, O, O, 16}, weight = {w, O, I, I, 32}, into = {dx, R, I, I, bits};
     Right right = {&weight, columns_to_right, O, I, 0};
     return multiply(&rows, &right, 0, &into);
 #else
     (void)g, (void)R, (void)O, (void)w, (void)I, (void)dx, (void)bits;
-    return OK;
+    return NO_TILES;
 #endif
 }
 
 /* g [R, O] with rows so far apart, x [R, I] of so many bits -> dw [O, I], and db [O] if it is not null */
 int64_t s2s_bf16_linear_dw(const uint16_t *g, int64_t stride, int64_t R, int64_t O, const void *x, int64_t bits,
                            int64_t I, float *dw, float *db) {
-#ifdef TILES
+#ifdef BF16_TILES
+    if (!may_use_tiles()) return NO_TILES;
     const Matrix gradients = {g, R, O, stride, 16}, rows = {x, R, I, I, bits};
     return sum_outer_products(&gradients, &rows, dw, db);
 #else
     (void)g, (void)stride, (void)R, (void)O, (void)x, (void)bits, (void)I, (void)dw, (void)db;
-    return OK;
+    return NO_TILES;
 #endif
 }

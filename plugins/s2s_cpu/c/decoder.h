@@ -5,7 +5,7 @@
 
 #include "vectors.h"
 
-enum { OK = 0, NO_MEMORY = 1 };
+enum { OK = 0, NO_MEMORY = 1, NO_TILES = 2 };
 enum { BLOCKED = -30000 }; /* added to the score of what may not be seen; exp of it is 0, and no row is NaN */
 
 typedef struct { /* x W^T + b; made by prepacked.py, as are the fields' layouts */

@@ -70,7 +70,7 @@ static void sums_of_vectors(const Rows *rows, int64_t first, const int8_t *weigh
     }
 }
 
-#ifdef TILES
+#ifdef INT8_TILES
 /* Tiles 0 to 3 are for sums, 4 for rows and 5 for weights of 64 inputs, 6 and 7 for those of the inputs that are left. */
 #define MULTIPLY(x_tile, w_tile)                                                                                        \
     _tile_loadd(x_tile, x, rows->width);                                                                               \
@@ -130,14 +130,14 @@ static void multiply(const Linear *linear, const Rows *rows, float *out) {
     const int64_t fours = (linear->I + 3) / 4, R = rows->R;
     const int8_t *weight = linear->weight;
     int32_t sums[BLOCK][C];
-#ifdef TILES
+#ifdef INT8_TILES
     const int64_t blocks = (R + BLOCK - 1) / BLOCK, lines = (C + blocks - 1) / blocks;
     const int tiles = R > ROWS && may_use_tiles();
     if (tiles) configure_tiles(fours % (DEPTH / 4));
 #endif
     for (int64_t o = 0; o < linear->O; o += C, weight += 4 * C * fours)
         for (int64_t r = 0; r < R; r += BLOCK) {
-#ifdef TILES
+#ifdef INT8_TILES
             if (tiles)
                 sums_of_tiles(rows, r, weight, fours, weight + (C + r / BLOCK * lines) * 4 * fours, lines, sums);
             else
@@ -145,7 +145,7 @@ static void multiply(const Linear *linear, const Rows *rows, float *out) {
                 sums_of_vectors(rows, r, weight, fours, sums);
             put_block(linear, o, rows->scale + r, R - r < BLOCK ? R - r : BLOCK, sums, out + r * linear->O + o);
         }
-#ifdef TILES
+#ifdef INT8_TILES
     if (tiles) _tile_release();
 #endif
 }

@@ -5,9 +5,13 @@
 
 #include "vectors.h"
 
-#if defined(__AMX_INT8__) && defined(__AMX_BF16__) && defined(__AVX512VNNI__) && defined(__AVX512BF16__) &&           \
-    defined(__AVX512BW__) && defined(__linux__)
-#define TILES
+#if defined(__AMX_TILE__) && defined(__AVX512BW__) && defined(__linux__)
+#if defined(__AMX_INT8__) && defined(__AVX512VNNI__)
+#define INT8_TILES
+#endif
+#if defined(__AMX_BF16__) && defined(__AVX512BF16__)
+#define BF16_TILES
+#endif
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,16 +28,15 @@ static inline int may_use_tiles(void) {
 /* What was written is in memory: GCC's intrinsics for tiles do not say which bytes they read. */
 #define STORED __asm__ volatile("" ::: "memory")
 
-/* All eight of full size; but number 6 has `left` times 4 bytes a row, and number 7 as many rows, unless that is 0. */
-static inline void configure_tiles(int64_t left) {
+/* All eight of full size; but number 6 has `n_rest` times 4 bytes a row, and number 7 as many rows, unless that is 0. */
+static inline void configure_tiles(int64_t n_rest) {
     struct {
         uint8_t palette, start, reserved[14];
         uint16_t bytes[16];
         uint8_t rows[16];
     } config = {.palette = 1};
     for (int t = 0; t < 8; t++) config.rows[t] = TILE_ROWS, config.bytes[t] = TILE_BYTES;
-    if (left) config.bytes[6] = 4 * left, config.rows[7] = left;
-    may_use_tiles(); /* or the first of their instructions kills the process */
+    if (n_rest) config.bytes[6] = 4 * n_rest, config.rows[7] = n_rest;
     STORED;
     _tile_loadconfig(&config);
 }

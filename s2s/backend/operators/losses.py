@@ -1,4 +1,4 @@
-"""Losses of each position and their gradients, without another tensor of the size of the logits.
+"""Losses of each position and their gradients, which may take the place of the logits.
 
 Shapes: n positions, V target vocabulary.
 """
@@ -44,8 +44,10 @@ def label_smoothing_(
     nll = -log_probs.gather(-1, target[:, None]).squeeze(-1)  # [n]
     loss = on_target * nll - on_each * log_probs.sum(-1)
     gradient = log_probs.exp_().sub_(on_each)  # in place: [n, V] is what must stay small
-    gradient.scatter_add_(-1, target[:, None], torch.full_like(gradient[:, :1], -on_target)).mul_(counts[:, None])
-    return LossAndGradient(loss * counts, nll * counts, gradient.to(logits.dtype))
+    gradient.scatter_add_(-1, target[:, None], torch.full_like(gradient[:, :1], -on_target))
+    left_out = ~counts
+    gradient = gradient.masked_fill_(left_out[:, None], 0.0).to(logits.dtype)
+    return LossAndGradient(loss.masked_fill(left_out, 0.0), nll.masked_fill(left_out, 0.0), gradient)
 
 
 class ConsistencyWeights(NamedTuple):
@@ -81,21 +83,23 @@ def consistency_(
     logits [n, 2, V], which may be overwritten; target [n]; counts [n], False at padding. Cross-entropy is -on_target
     log p[target] - on_each sum(log p), where on_target + V on_each must be 1.
     """
-    p, q = logits.log_softmax(-1, dtype=torch.float32).unbind(1)  # logarithms, each [n, V]
-    ce_p, ce_q, kl_pq, kl_qp = weights
-    target = target[:, None]  # [n, 1]
+    log_p, log_q = logits.log_softmax(-1, dtype=torch.float32).unbind(1)  # each [n, V]
+    p, q, ratio, target = log_p.exp(), log_q.exp(), log_p - log_q, target[:, None]
 
-    def against(own: Tensor, other: Tensor, ce: float, to: float, back: float) -> tuple[Tensor, ...]:
-        """One's part of the loss [n], its nll [n] and divergence to the other [n], and the gradient of its logits."""
-        probs, ratio = own.exp(), own - other
-        nll, kl = -own.gather(-1, target).squeeze(-1), (probs * ratio).sum(-1)
-        loss = ce * (on_target * nll - on_each * own.sum(-1)) + to * kl
-        gradient = ce * (probs - on_each) + to * probs * (ratio - kl[:, None]) + back * (probs - other.exp())
+    def side(
+        log_probs: Tensor, probs: Tensor, other: Tensor, ratio: Tensor, ce: float, to: float, back: float
+    ) -> tuple[Tensor, ...]:
+        """The part of one in the loss [n], its nll [n] and divergence to the other [n], the gradient of its logits."""
+        nll, kl = -log_probs.gather(-1, target).squeeze(-1), (probs * ratio).sum(-1)
+        loss = ce * (on_target * nll - on_each * log_probs.sum(-1)) + to * kl
+        gradient = ce * (probs - on_each) + to * probs * (ratio - kl[:, None]) + back * (probs - other)
         gradient.scatter_add_(-1, target, torch.full_like(gradient[:, :1], -ce * on_target))
         return loss, nll, kl, gradient
 
-    sides = against(p, q, ce_p, kl_pq, kl_qp), against(q, p, ce_q, kl_qp, kl_pq)
-    loss, nll, kl, gradient = (torch.stack(pair, 1) for pair in zip(*sides, strict=True))
-    own = counts[:, None]
-    gradient = (gradient * own[:, None]).to(logits.dtype)
-    return ConsistencyAndGradient(loss.sum(1) * counts, nll * own, kl * own, gradient)
+    ce_p, ce_q, kl_pq, kl_qp = weights
+    of_p, of_q = side(log_p, p, q, ratio, ce_p, kl_pq, kl_qp), side(log_q, q, p, -ratio, ce_q, kl_qp, kl_pq)
+    loss, nll, kl, gradient = (torch.stack(pair, 1) for pair in zip(of_p, of_q, strict=True))
+    left_out = ~counts[:, None]
+    nll, kl = nll.masked_fill(left_out, 0.0), kl.masked_fill(left_out, 0.0)
+    gradient = gradient.masked_fill_(left_out[:, None], 0.0).to(logits.dtype)
+    return ConsistencyAndGradient(loss.sum(1).masked_fill(~counts, 0.0), nll, kl, gradient)

@@ -151,6 +151,23 @@ def test_distributions_may_have_nothing_in_common() -> None:
     assert gradient.isfinite().all()
 
 
+@pytest.mark.parametrize("function", [consistency_, backend.consistency_.reference], ids=["native", "reference"])
+def test_what_does_not_count_may_be_anything(function: Callable[..., Any]) -> None:
+    logits, target, counts = pairs(20, torch.float)
+    logits[~counts] = torch.nan
+    for found in function(logits, target, counts, 0.9, 0.1 / 20, WEIGHTS):
+        assert found.isfinite().all()
+        assert not found[~counts].any()
+
+
+def test_weights_may_be_whole_numbers_and_arguments_have_names() -> None:
+    logits, target, counts = pairs(20, torch.float)
+    whole = backend.ConsistencyWeights(1, 1, 2, 2)
+    expected = backend.consistency_.reference(logits, target, counts, 0.9, 0.1 / 20, whole).loss
+    named = {"target": target, "counts": counts, "on_target": 0.9, "on_each": 0.1 / 20, "weights": whole}
+    torch.testing.assert_close(backend.consistency_(logits, **named).loss, expected)
+
+
 @pytest.mark.parametrize("place", [(0, 0), (0, 33), (1, 5)])
 def test_what_is_not_finite_shows_in_the_sum_of_two_passes(place: tuple[int, int]) -> None:
     logits, target, counts = pairs(34, torch.bfloat16)

@@ -97,6 +97,25 @@ def test_leading_dimensions_stay() -> None:
 
 
 @pytest.mark.usefixtures("way")
+def test_weights_and_biases_may_lie_anywhere() -> None:
+    x, weight, table = torch.randn(300, 64), torch.randn(64, 40), torch.randn(40, 3).bfloat16().float()
+    one = torch.full((1,), 7.0)
+    for bias in (table[:, 0], one.expand(40)):
+        found = outputs_and_gradients(lambda x, w, b: apply_linear(x, w.t(), b), x, weight, bias)
+        expected = outputs_and_gradients(lambda x, w, b: apply_linear.reference(x, w.t(), b), x, weight, bias)
+        torch.testing.assert_close(found[0], expected[0], rtol=1e-2, atol=0.1)
+
+
+@pytest.mark.usefixtures("way")
+def test_without_outputs_the_gradient_is_0() -> None:
+    x = torch.randn(300, 64, requires_grad=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        apply_linear(x, torch.empty(0, 64), None).sum().backward()
+    assert x.grad is not None
+    assert not x.grad.any()
+
+
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("frozen", ["x", "weight", "bias"])
 def test_what_needs_no_gradient_is_not_kept_for_one(frozen: str) -> None:
     tensors = {"x": torch.randn(300, 32), "weight": torch.randn(8, 32), "bias": torch.randn(8)}
