@@ -24,8 +24,8 @@ DEPTH = 32
 """Values in a row of a tile; the number of inputs must be a multiple of it"""
 MOST_THREADS = 8
 """Each thread lays out all weights for itself; with more threads that takes longer than the products"""
-ALIKE = 512
-"""Products of tiles that take as long as one value takes in other functions"""
+PRODUCTS_OF_A_VALUE = 512
+"""Multiplications by tiles in the time that other functions take for one value, which `n_shares` counts"""
 
 
 @functools.cache
@@ -47,7 +47,7 @@ def apply_weight(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         call("s2s_bf16_linear", x, TYPES[x.dtype], len(x), n_inputs, weight, n_outputs, bias, out)
 
     out = x.new_empty(len(x), n_outputs, dtype=torch.bfloat16)
-    divide(compute, (x, out), n_shares(len(x), weight.numel() // ALIKE))
+    divide(compute, (x, out), n_shares(len(x), weight.numel() // PRODUCTS_OF_A_VALUE))
     return out
 
 
@@ -59,7 +59,7 @@ def d_rows(d_out: Tensor, weight: Tensor, dtype: torch.dtype) -> Tensor:
         call("s2s_bf16_linear_dx", d_out, len(d_out), n_outputs, weight, n_inputs, dx, TYPES[dtype])
 
     dx = d_out.new_empty(len(d_out), n_inputs, dtype=dtype)
-    divide(compute, (d_out, dx), n_shares(len(dx), weight.numel() // ALIKE))
+    divide(compute, (d_out, dx), n_shares(len(dx), weight.numel() // PRODUCTS_OF_A_VALUE))
     return dx
 
 
@@ -72,5 +72,5 @@ def d_weight(d_out: Tensor, x: Tensor, d_bias: Tensor | None) -> Tensor:
         call("s2s_bf16_linear_dw", d_out, n_outputs, n_rows, len(dw), x, TYPES[x.dtype], x.size(1), dw, db)
 
     dw = x.new_empty(n_outputs, x.size(1), dtype=torch.float32)
-    divide(compute, (d_out.t(), dw, d_bias), n_shares(n_outputs, n_rows * x.size(1) // ALIKE))
+    divide(compute, (d_out.t(), dw, d_bias), n_shares(n_outputs, n_rows * x.size(1) // PRODUCTS_OF_A_VALUE))
     return dw

@@ -11,7 +11,7 @@ Shapes: R rows, I inputs, O outputs.
 
 from __future__ import annotations
 
-__all__ = ["accepts_linear", "linear", "summed_outer_products", "times"]
+__all__ = ["accepts_linear", "linear", "summed_outer_products"]
 
 from typing import Any
 

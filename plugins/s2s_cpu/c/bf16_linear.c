@@ -9,14 +9,14 @@ values, of the right one 16 pairs of values of 16 columns. K is what is summed o
 
 #ifdef BF16_TILES
 enum {
-    DEPTH = 32,            /* values of K in a tile */
-    SIDE = 2 * TILE_ROWS,  /* rows and columns of a block of sums */
-    BLOCK = SIDE * DEPTH,  /* values of an operand's block */
-    MOST_ROWS = 512,       /* that are laid out at once, and of each MOST_DEEP values: half a megabyte */
+    DEPTH = 32,              /* values of K in a tile */
+    SIDE = 2 * TILE_ROWS,    /* rows and columns of a block of sums */
+    BLOCK = SIDE * DEPTH,    /* values of an operand's block */
+    MOST_ROWS = 512,         /* that are laid out at once, and of each MOST_DEEP values: half a megabyte */
     MOST_DEEP = 512,
     AHEAD_ALONG = 8 * DEPTH, /* values of a row, and rows of a column, that are prefetched */
     AHEAD_DOWN = 2 * DEPTH,
-    STRIP = 4,             /* blocks of columns that are taken together: lines of a row that are neighbours */
+    STRIP = 4,               /* blocks of columns that are taken together: lines of a row that are neighbours */
 };
 typedef __m512i Row; /* 32 values in bf16 */
 
