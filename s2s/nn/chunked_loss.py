@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.utils.checkpoint import checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,6 +57,8 @@ def sum_over_chunks(
     if not torch.is_grad_enabled():
         return total(project_and_sum(loss, model, c) for c in chunks)
     if torch.compiler.is_compiling():  # which cannot trace a gradient that is taken inside the forward pass
+        from torch.utils.checkpoint import checkpoint  # 0.1 s of a start, which decoding does without
+
         again = partial(checkpoint, project_and_sum, loss, model, use_reentrant=False, preserve_rng_state=False)
         return total(again(c) for c in chunks)
     trainable = [p for p in model.parameters() if p.requires_grad]

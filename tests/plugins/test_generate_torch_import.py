@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import json
 import subprocess
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from s2s_generate import torch_import
 from s2s_generate.torch_import import DEFERRED, TESTED, DeferredFinder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+    from types import ModuleType
 
 VERSION = importlib.metadata.version("torch")
 PROGRAM = """
@@ -28,50 +30,69 @@ weight = torch.nn.Parameter(torch.ones(2))
 weight.grad = torch.ones(2)
 torch.optim.SGD([weight], lr=0.5).step()
 assert torch._meta_registrations.register_meta
+mapped = torch.vmap(lambda x: 2 * x)(torch.ones(2)).tolist()
+compiled = torch.compile(lambda x: 3 * x, backend="eager")(torch.ones(2)).tolist()
 shape = torch.linalg.householder_product(torch.empty(3, 2, device="meta"), torch.empty(2, device="meta")).shape
-print(json.dumps([sorted(deferred), drawn, weight.tolist(), list(shape)]))
+print(json.dumps([sorted(deferred), drawn, weight.tolist(), list(shape), mapped, compiled]))
 """
 
 
+FILES = {
+    "__init__.py": "import sys\nfrom s2s_late import second, first\nfrom s2s_late.first import double\n",
+    "first.py": "import sys\nsys.s2s_executed += ['first']\nseven = 7\ndef double(x): return 2 * x\n",
+    "second/__init__.py": "import sys\nsys.s2s_executed += ['second']\nfrom s2s_late.third import nine\neight = 8\n",
+    "second/part.py": "import sys\nsys.s2s_executed += ['part']\n",
+    "third.py": "import sys\nsys.s2s_executed += ['third']\nnine = 9\n",
+    "other.py": "import sys\nsys.s2s_executed += ['other']\n",
+}
+
+
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A package that counts how often it is executed, and whose import is deferred."""
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """A package of which `first` and `second` are deferred; `sys.s2s_executed` names what has been executed."""
+    finder = DeferredFinder("s2s_late", {"s2s_late.first": ("double",), "s2s_late.second": ()})
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(torch_import, "DEFERRED", {"s2s_late"})
-    monkeypatch.setattr(sys, "meta_path", [DeferredFinder(), *sys.meta_path])
-    (tmp_path / "s2s_late").mkdir()
-    (tmp_path / "s2s_late/__init__.py").write_text("import sys\nsys.s2s_executed += 1\nvalue = 7\n")
-    (tmp_path / "s2s_late/part.py").write_text("inner = 8\n")
-    monkeypatch.setattr(sys, "s2s_executed", 0, raising=False)
-    for name in ("s2s_late", "s2s_late.part"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    return "s2s_late"
+    monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
+    monkeypatch.setattr(sys, "s2s_executed", [], raising=False)
+    for name, text in FILES.items():
+        (tmp_path / "s2s_late" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "s2s_late" / name).write_text(text)
+    package = importlib.import_module("s2s_late")
+    finder.phase = "imported"
+    yield package
+    for name in [name for name in sys.modules if name.partition(".")[0] == "s2s_late"]:
+        del sys.modules[name]
 
 
-def executed() -> int:
-    return sys.s2s_executed  # type: ignore[attr-defined]
+def executed() -> list[str]:
+    return sys.s2s_executed  # type: ignore[attr-defined, no-any-return]
 
 
-def test_a_deferred_module_is_executed_once_by_the_first_name_asked_of_it(package: str) -> None:
-    module = __import__(package)
-    assert executed() == 0
-    assert (module.value, module.value, executed()) == (7, 7, 1)
+def test_the_first_name_asked_of_a_deferred_module_executes_all_in_order(package: ModuleType) -> None:
+    assert executed() == []
+    assert (package.second.eight, package.second.eight, package.first.seven) == (8, 8, 7)
+    assert executed() == ["first", "second", "third"]
     with pytest.raises(AttributeError, match="absent"):
-        _ = module.absent
+        _ = package.second.absent
+    assert not any(isinstance(finder, DeferredFinder) and finder.root == "s2s_late" for finder in sys.meta_path)
 
 
-def test_a_deferred_package_is_executed_before_its_modules(package: str) -> None:
-    module = __import__(package)
-    assert __import__(f"{package}.part").part.inner == 8
-    assert (executed(), module.value) == (1, 7)
+def test_a_function_that_the_import_took_is_deferred_until_its_call(package: ModuleType) -> None:
+    taken = package.double
+    assert executed() == []
+    assert (taken(4), package.double(4), taken(5)) == (8, 8, 10)
+    assert executed() == ["first", "second", "third"]
+    assert package.double is package.first.double
+    assert taken is not package.double
 
 
-def test_importing_a_compiler_executes_what_is_deferred(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    __import__(package)
-    monkeypatch.setattr(torch_import, "COMPILERS", {"s2s_no_compiler"})
-    with pytest.raises(ModuleNotFoundError):
-        __import__("s2s_no_compiler")
-    assert executed() == 1
+@pytest.mark.parametrize(
+    ("name", "order"),
+    [("other", ["first", "second", "third", "other"]), ("second.part", ["first", "second", "third", "part"])],
+)
+def test_any_later_import_of_the_package_executes_all_before(package: ModuleType, name: str, order: list[str]) -> None:
+    importlib.import_module(f"{package.__name__}.{name}")
+    assert executed() == order
 
 
 @pytest.mark.skipif(not VERSION.startswith(TESTED) or not VERSION.endswith("+cpu"), reason="imported whole")
@@ -80,7 +101,7 @@ def test_generation_executes_no_deferred_module_and_each_works_when_asked_for() 
     import torch
 
     ran = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
-    deferred, drawn, weight, shape = json.loads(ran.stdout)
+    deferred, drawn, *values = json.loads(ran.stdout)
     assert set(deferred) == set(DEFERRED)
     assert drawn == torch.rand(2, generator=torch.Generator().manual_seed(1)).tolist()
-    assert (weight, shape) == ([0.5, 0.5], [3, 2])
+    assert values == [[0.5, 0.5], [3, 2], [2.0, 2.0], [3.0, 3.0]]
