@@ -40,6 +40,7 @@ SIZES = {
     ),
     "small": (TransformerConfig(n_encoder_layers=3, n_decoder_layers=3, d_model=256, d_ff=1024, n_heads=4), 8000),
     "base": (TransformerConfig(), 37000),
+    "big": (TransformerConfig(d_model=1024, d_ff=4096, n_heads=16), 37000),
 }
 
 

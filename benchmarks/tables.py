@@ -3,8 +3,9 @@
 Each goes to NAME.txt in the folder (build/benchmarks), headed by its command, the commit, the processor, versions and
 the date; a command's own files lie beside it. What is there already is not made again, so that the same command goes on
 where it was stopped. `full` takes the sizes of benchmarks/results instead of small ones, which are a matter of minutes,
-and CTranslate2 beside ours, which must be installed. Nothing is read but the synthetic corpus; what makes the other
-tables is in `BY_HAND`.
+and CTranslate2 and transformers beside ours, which must be installed; with the interpreter of
+benchmarks/fairseq_environment.sh fairseq learns beside them. Nothing is read but the synthetic corpus, and Multi30k for
+the lengths of its sentences where it is there; what makes the other tables is in `BY_HAND`.
 """
 
 from __future__ import annotations
@@ -21,22 +22,24 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 UNSEEN = ["--split", "test", "--side", "en"]
 DEMO = ["-m", "s2s", "train", "experiment=demo"]
+CORPUS = "multi30k" if (ROOT.parent / "shared/data/multi30k").is_dir() else "synthetic"
+"""Whose lengths the batches of training have"""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A command of the interpreter; {out}: the folder of results."""
+    """A command of the interpreter; {out}: the folder of results; {corpus}: whose lengths training has."""
 
     command: list[str]
-    small: list[str]
-    """Further arguments for a quick pass"""
+    small: list[str] | None
+    """Further arguments for a quick pass; None: it has no such table"""
     full: list[str]
     """Those of benchmarks/results"""
 
 
-def script(name: str, *arguments: str, small: str = "", full: str = "") -> Table:
+def script(name: str, *arguments: str, small: str | None = "", full: str = "") -> Table:
     """A script of this folder; small and full are split at blanks."""
-    return Table([f"benchmarks/{name}.py", *arguments], small.split(), full.split())
+    return Table([f"benchmarks/{name}.py", *arguments], None if small is None else small.split(), full.split())
 
 
 TABLES = {
@@ -45,17 +48,57 @@ TABLES = {
         ["train.steps=100", "valid.every=100", "checkpoint.every=100", "schedule.warmup=10"],
         [],
     ),
+    "demo_exported": Table(
+        ["-m", "s2s", "export", "run={out}/demo", "format=ctranslate2", "output={out}/demo_exported"], [], []
+    ),
     "demo_source": Table(["-m", "s2s_synthetic_corpus"], ["100", *UNSEEN], ["1000", *UNSEEN]),
     "data": script("data", small="pairs=2000 size=500 large=2000"),
+    **{
+        f"train_{arch}": script(
+            *("train", f"arch={arch}", "corpus={corpus}", "--peer"),
+            small="rounds=1 tokens=512" if arch == "tiny" else None,
+            full=f"rounds={rounds} tokens={tokens} out={{out}}/train",
+        )
+        for arch, tokens, rounds in (
+            ("tiny", 1024, 5),
+            ("width128", 4096, 5),
+            ("small", 1024, 5),
+            ("base", 1024, 3),
+            ("big", 1024, 2),
+        )
+    },
+    "train_levers": script(
+        *("train", "arch=width128", "corpus={corpus}", "--levers"),
+        small=None,
+        full="rounds=5 tokens=4096",
+    ),
+    "train_growth": script(
+        *("train", "arch=small", "corpus={corpus}", "precision=bf16", "--growth", "out={out}/train"), small=None
+    ),
     "decode_fp32": script(
         *("decode", "cases=mt", "out={out}/decode_fp32.jsonl"),
         small="sizes=tiny batches=1,8 repeats=1",
-        full="sizes=tiny,width128,small,base repeats=3 peer=ctranslate2",
+        full="sizes=tiny,width128,small,base,big repeats=3 peer=ctranslate2,hf",
+    ),
+    "decode_int8": script(
+        *("decode", "cases=mt", "quantization=int8", "out={out}/decode_int8.jsonl"),
+        small="sizes=tiny batches=8 repeats=1",
+        full="sizes=tiny,width128,small,base,big repeats=3 peer=ctranslate2",
+    ),
+    "decode_types": script(
+        *("decode", "cases=mt", "quantization=bf16", "out={out}/decode_types.jsonl"),
+        small="sizes=tiny batches=1 repeats=1",
+        full="sizes=base repeats=3 peer=s2s:none,s2s:int8,ctranslate2:none,ctranslate2:int8",
     ),
     "decode_beams": script(
         *("decode", "cases=mt", "batches=8", "out={out}/decode_beams.jsonl"),
         small="sizes=tiny beams=1,21 repeats=1",
-        full="sizes=tiny,small beams=1,21,64 repeats=3 peer=ctranslate2",
+        full="sizes=tiny,small,base beams=1,4,21,64 repeats=3 peer=ctranslate2",
+    ),
+    "decode_parse": script(
+        *("decode", "cases=parse", "out={out}/decode_parse.jsonl"),
+        small="sizes=tiny repeats=1",
+        full="sizes=tiny,small,base repeats=3 peer=ctranslate2",
     ),
     "decode_levers": script(
         *("decode", "levers=true", "out={out}/decode_levers.jsonl"),
@@ -67,17 +110,12 @@ TABLES = {
         small="sizes=tiny tokens=500,1000 symbols=1000",
         full="sizes=small,base tokens=500,1000,2000,4000 symbols=8000",
     ),
-    "decode_growth": script("decode_growth", "{out}/growth", small="tiny", full="small ctranslate2"),
+    "decode_growth": script("decode_growth", "{out}/decode_growth", small="tiny", full="small ctranslate2"),
     "constraint": script("constraint", small="beam=4 sentences=2 words=8"),
     "whole_process": script(
         *("whole_process", "run={out}/demo", "source={out}/demo_source.txt", "out={out}/whole_process.jsonl"),
         small="lines=1 repeats=1",
-        full="lines=1,1000",
-    ),
-    "train": script(
-        *("train", "corpus=synthetic", "--peer"),
-        small="arch=tiny rounds=1 tokens=512",
-        full="arch=base rounds=3",
+        full="lines=1,1000 exported={out}/demo_exported cores=2",
     ),
     "restricted": script("restricted", small="{out}/restricted.json", full="{out}/restricted.json"),
     "scale": script(
@@ -128,8 +166,12 @@ def made(name: str, out: Path, *, is_full: bool) -> bool:
     if target.is_file():
         print(f"there already: {target}")
         return True
-    given = [*table.command, *(table.full if is_full else table.small)]
-    command = [argument.replace("{out}", str(out)) for argument in given]
+    more = table.full if is_full else table.small
+    if more is None:
+        print(f"in full alone: {name}")
+        return True
+    places = {"out": str(out), "corpus": CORPUS}
+    command = [argument.format_map(places) for argument in (*table.command, *more)]
     print(f"{name}: {' '.join(command)}", flush=True)
     done = subprocess.run([sys.executable, *command], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:

@@ -12,9 +12,6 @@ from __future__ import annotations
 __all__ = ["CachedAttention", "KVCacheState", "empty_kv_cache"]
 
 import functools
-import math
-import mmap
-import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -25,6 +22,7 @@ from torch.nn import functional as F
 from s2s.backend.cuda_graph import bucket_size
 from s2s.backend.operators import Kernel, TreePaths, extend_paths, reorder_paths, tree_attention
 from s2s.model import State
+from s2s.nn.spare_rows import append_rows, row_keeper, take_spare, zeros_with_spare
 from s2s.tensors import Tree, join_tensors, map_tensors
 
 if TYPE_CHECKING:
@@ -59,12 +57,7 @@ class KVCacheState(State):
 
     def keep(self, rows: Tensor) -> Self:
         """The state of the sentences `rows` [B'], in place; only those from the end that fill gaps are moved."""
-        gaps = (rows != torch.arange(len(rows), device=rows.device)).nonzero()[:, 0]
-        fillers, n_spare = rows[gaps], self.n_spare + len(self.length) - len(rows)
-        if bool((fillers < len(rows)).any()):
-            keep, n_spare = (lambda t: t.index_select(0, rows)), 0
-        else:
-            keep = lambda t: t.index_copy_(0, gaps, t.index_select(0, fillers))[: len(rows)]  # noqa: E731
+        keep, in_place = row_keeper(rows)
         return replace(
             self,
             sentence=map_tensors(keep, self.sentence),
@@ -74,7 +67,7 @@ class KVCacheState(State):
             n_nodes=self.n_nodes[rows],
             max_length=int(self.length[rows].max()) if len(rows) else 0,
             max_nodes=self.max_nodes if len(rows) else 0,
-            n_spare=n_spare,
+            n_spare=self.n_spare + len(self.length) - len(rows) if in_place else 0,
         )
 
     def join(self, other: Self) -> Self:
@@ -84,9 +77,9 @@ class KVCacheState(State):
             n_spare = (len(self.length) + len(other.length)) // 4
             state = self._compacted(n_spare + len(other.length), least=max(most, self.nodes[0].size(1)))
         for i, (x, y) in enumerate(zip(state.nodes, other.nodes, strict=True)):
-            state.nodes[i] = _longer(x, len(y))
+            state.nodes[i] = take_spare(x, len(y))
             state.nodes[i][len(x) :, : max(state.max_nodes, most)].zero_()[:, :most] = y[:, :most]
-        join = functools.partial(_join, behind=self.n_spare, n_spare=n_spare)
+        join = functools.partial(append_rows, n_behind=self.n_spare, n_spare=n_spare)
         return replace(
             state,
             sentence=join_tensors(self.sentence, other.sentence, join),
@@ -168,7 +161,8 @@ class KVCacheState(State):
         """With other buffers, for `least` nodes or more, without those on no path; the others stay in their order."""
         if not self.max_nodes:
             room = max(least, bucket_size(32 * beam, self.length.device, least=32))
-            return replace(self, nodes=[_zeros(x, n_spare, room, x.size(2)) for x in self.nodes], n_spare=n_spare)
+            nodes = [zeros_with_spare(x, n_spare, room, x.size(2)) for x in self.nodes]
+            return replace(self, nodes=nodes, n_spare=n_spare)
         live = self.paths.visible.any(1)  # [B, max_nodes]
         n_nodes, index = live.sum(1), F.pad(live.cumsum(1) - 1, (0, 1)).clamp(min=0)
         most = int(n_nodes.max())
@@ -176,42 +170,11 @@ class KVCacheState(State):
         row, node = live.nonzero(as_tuple=True)
         for i, x in enumerate(self.nodes):  # the old ones are freed one by one
             found = x.flatten(0, 1).index_select(0, row * x.size(1) + node)
-            self.nodes[i] = _zeros(x, n_spare, room, x.size(2))
+            self.nodes[i] = zeros_with_spare(x, n_spare, room, x.size(2))
             self.nodes[i].flatten(0, 1).index_copy_(0, row * room + index[row, node], found)
         paths = self.hypothesis.clamp(max=self.max_nodes)
         paths = index[:, None].expand(-1, paths.size(1), -1).gather(2, paths)
         return replace(self, hypothesis=paths, n_nodes=n_nodes, max_nodes=most, n_spare=n_spare)
-
-
-def _longer(x: Tensor, n: int) -> Tensor:
-    """x [B, ...] with the n rows of memory behind it: [B + n, ...]"""
-    return x.as_strided((len(x) + n, *x.shape[1:]), x.stride())
-
-
-def _join(x: Tensor, y: Tensor, behind: int, n_spare: int) -> Tensor:
-    """`join_tensors` with `n_spare` rows behind the result; in place if those behind x are enough and y is no wider."""
-    sizes = [*map(max, x.shape[1:], y.shape[1:])]
-    is_dense = x.is_contiguous() and x.stride(0) == math.prod(x.shape[1:])  # a single row may be part of a wider one
-    if len(y) + n_spare > behind or not is_dense or sizes != [*x.shape[1:]]:
-        given, x = x, _zeros(x, len(y) + n_spare, *sizes)
-        x[tuple(map(slice, given.shape))] = given
-    both = _longer(x, len(y))
-    both[len(x) :].zero_()[tuple(map(slice, y.shape))] = y
-    return both
-
-
-def _zeros(like: Tensor, n_spare: int, *sizes: int) -> Tensor:
-    """As many rows, and `n_spare` behind: on Linux of memory that is taken page by page as it is written, and goes back
-    to the system when it is freed."""
-    shape = (len(like) + n_spare, *sizes)
-    size = math.prod(shape) * like.element_size()
-    if sys.platform != "linux" or not like.is_cpu or size < 2**20:
-        return like.new_zeros(shape)[: len(like)]
-    try:
-        pages = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    except OSError as error:
-        raise MemoryError(f"{size:,} bytes for keys and values") from error
-    return torch.frombuffer(pages, dtype=like.dtype).view(shape)[: len(like)]
 
 
 def empty_kv_cache(sentence: Tree, n_sentences: int, layers: Sequence[Heads], like: Tensor) -> KVCacheState:
