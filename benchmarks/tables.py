@@ -70,7 +70,7 @@ TABLES = {
     "train_levers": script(
         *("train", "arch=width128", "corpus={corpus}", "--levers"),
         small=None,
-        full="rounds=5 tokens=4096",
+        full="rounds=5 tokens=4096 out={out}/train_levers",
     ),
     "train_growth": script(
         *("train", "arch=small", "corpus={corpus}", "precision=bf16", "--growth", "out={out}/train"), small=None
@@ -124,6 +124,7 @@ TABLES = {
         full="pairs=10_000_000 text=1_000_000",
     ),
     "table1": Table(["-m", "s2s_study.table1", "{out}/table1"], [], []),
+    "speed": script("speed_page", "{out}", small=None),
 }
 """In the order in which they are made: some read what others leave in the folder"""
 BY_HAND = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,8 @@ from folders import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+LEARNERS = {"plain": 1.0, "plain, kept": 3.0, "s2s fp32": 2.0}
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +65,34 @@ def test_what_is_there_is_not_made_again_and_what_failed_is(tables: Any, tmp_pat
 def test_a_name_that_is_no_table_is_refused(tables: Any, argument: str) -> None:
     with pytest.raises(SystemExit, match=r"no such table|unknown options"):
         tables.main([argument])
+
+
+def test_the_page_of_a_machine_says_first_what_is_lost(tmp_path: Path) -> None:
+    first = {"roofline": {"gemm onednn GFLOP/s": 200.0, "read GB/s": 12.0}, "commit": "abc"}
+    rows = [
+        {"case": "tiny batch 1", "rate": {"s2s": 1500.0, "peer": 1000.0}, "ratio": {"s2s": 1.0, "peer": 1.5}},
+        {"case": "tiny batch 8", "rate": {"s2s": 800.0, "peer": 1000.0}, "ratio": {"s2s": 1.0, "peer": 0.8}},
+    ]
+    (tmp_path / "decode_fp32.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (first, *rows)))
+    (tmp_path / "train").mkdir()
+    engines = [{"name": name, "tokens_per_second": r * 100, "ratio": r, "peak": 2**30} for name, r in LEARNERS.items()]
+    report = {"GFLOP/s of products": {"fp32": 190.0}, "against plain loops": engines}
+    (tmp_path / "train/base-synthetic.json").write_text(json.dumps(report))
+    whole = {"s2s-generate, lines: 10": 2.0, "CTranslate2, lines: 10": 0.5, "import torch": 1.0}
+    costs = [{"program": name, "cpu": wall, "wall": wall, "megabytes": 100.0} for name, wall in whole.items()]
+    (tmp_path / "whole_process.jsonl").write_text("".join(json.dumps(row) + "\n" for row in costs))
+    for name in ("decode_fp32", "train_base", "whole_process"):
+        (tmp_path / f"{name}.txt").write_text(f"# python {name}\n# commit abc; a processor\n# Python 3\n")
+    ran = subprocess.run(
+        [sys.executable, ROOT / "benchmarks/speed_page.py", tmp_path], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout == (tmp_path / "README.md").read_text() + "\n"
+    losses = ran.stdout.partition("## Where another is faster\n\n")[2].partition("\n\n")[0].splitlines()
+    assert losses == [
+        "- fp32: tiny batch 8: peer 1.25 times",
+        "- training base: plain, kept 1.50 times",
+        "- whole process, 10 lines, seconds of the clock: CTranslate2 4.0 times",
+    ]
+    assert "| tiny batch 1 | 1,500 | 1,000 (1.50) |" in ran.stdout
+    assert "| s2s fp32 | 200, 2.00, 1.0 GiB |" in ran.stdout
+    assert "- commit abc; a processor · Python 3" in ran.stdout

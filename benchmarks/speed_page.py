@@ -1,0 +1,163 @@
+"""One page of all that was measured on a machine: python benchmarks/speed_page.py FOLDER
+
+Reads what `benchmarks/tables.py full` leaves in the folder, writes README.md beside it, and prints it. What is missing
+is left out, and what is lost to a peer stands before all else.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+Row = dict[str, Any]
+
+DECODING = {
+    "decode_fp32": "fp32",
+    "decode_int8": "8-bit integers",
+    "decode_types": "base with weights in other types; s2s: bf16",
+    "decode_beams": "beams, batches of 8",
+    "decode_parse": "long outputs: 24 to 84 tokens, beam 21, batches of 8",
+    "decode_levers": "levers, each switched off alone",
+}
+TRAINING = ("tiny", "width128", "small", "base", "big")
+
+
+def main(folder: Path) -> None:
+    """Write the page and print it."""
+    losses: list[str] = []
+    sections = [*decoding(folder, losses), *training(folder, losses), *processes(folder, losses)]
+    page = "\n\n".join([*head(folder), *lost(losses), *sections, *pictures(folder)]) + "\n"
+    (folder / "README.md").write_text(page, encoding="utf-8")
+    print(page)
+
+
+def head(folder: Path) -> Iterator[str]:
+    """The machine, from the circumstances above each table."""
+    tables = [path.read_text(encoding="utf-8").splitlines() for path in sorted(folder.glob("*.txt"))]
+    known = sorted(
+        {" · ".join(line[2:] for line in lines[1:3]) for lines in tables if lines[:1] and lines[0][:2] == "# "}
+    )
+    yield "# Speed of one machine"
+    yield "    python benchmarks/tables.py full"
+    yield "\n".join(["Made by this command, of which each table gives its part:", "", *(f"- {line}" for line in known)])
+    yield (
+        "One thread. Decoding: output tokens per CPU second, eos counted, same weights and lengths, medians of engines "
+        "in turns; in brackets how many times a peer's. Training: target tokens per second of the process's own time, "
+        "padding not counted, and the median ratio to the first row, batch by batch in turns."
+    )
+
+
+def lost(losses: list[str]) -> Iterator[str]:
+    """Where a peer is faster."""
+    yield "## Where another is faster"
+    yield "\n".join(f"- {loss}" for loss in losses) or "Nowhere among what is below."
+
+
+def decoding(folder: Path, losses: list[str]) -> Iterator[str]:
+    """A table for each file of `decode.py`: a row for a size, a column for beam and batch."""
+    for name, title in DECODING.items():
+        if not (path := folder / f"{name}.jsonl").is_file():
+            continue
+        first, *rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        losses += [
+            f"{title.partition(',')[0]}: {row['case']}: {engine} {1 / ratio:.2f} times"
+            for row in rows
+            for engine, ratio in row["ratio"].items()
+            if ratio < 1 and not engine.startswith("s2s")
+        ]
+        yield f"## Decoding: {title}"
+        yield f"{rates(first)}\n\n    {command(folder, name)}"
+        yield table(("", *rows[0]["rate"]), ([row["case"], *cells(row)] for row in rows))
+
+
+def rates(first: Row) -> str:
+    """What a core could do in that run."""
+    gemm, read = first["roofline"]["gemm onednn GFLOP/s"], first["roofline"]["read GB/s"]
+    return f"Commit {first['commit']}; products had {gemm:,.0f} GFLOP/s in fp32, memory was read at {read:.0f} GB/s."
+
+
+def cells(row: Row) -> Iterator[str]:
+    """A rate for each engine; of the others, how many times theirs the first is."""
+    for i, (engine, rate) in enumerate(row["rate"].items()):
+        yield f"{rate:,.0f}" if i == 0 else f"{rate:,.0f} ({row['ratio'][engine]:.2f})"
+
+
+def training(folder: Path, losses: list[str]) -> Iterator[str]:
+    """A table over all sizes, and one for each comparison of levers."""
+    reports = {path.stem.partition("-")[0]: json.loads(path.read_text()) for path in (folder / "train").glob("*.json")}
+    sizes = [size for size in TRAINING if "against plain loops" in reports.get(size, {})]
+    engines: dict[str, dict[str, str]] = defaultdict(dict)
+    for size in sizes:
+        found = {row["name"]: row for row in reports[size]["against plain loops"]}
+        best = max((row for name, row in found.items() if name.startswith("s2s")), key=lambda row: row["ratio"])
+        for name, row in found.items():
+            engines[name][size] = f"{row['tokens_per_second']:,.0f}, {row['ratio']:.2f}, {row['peak'] / 2**30:.1f} GiB"
+            if row["ratio"] > best["ratio"]:
+                losses.append(f"training {size}: {name} {row['ratio'] / best['ratio']:.2f} times")
+    if sizes:
+        products = {size: reports[size]["GFLOP/s of products"] for size in sizes}
+        yield "## Training: tokens a second, ratio, most memory"
+        yield "\n".join(f"    {command(folder, f'train_{size}')}" for size in sizes)
+        yield table(("", *sizes), ([name, *(of.get(size, "") for size in sizes)] for name, of in engines.items()))
+        rates = (f"{size} {' and '.join(f'{v:,.0f} in {k}' for k, v in p.items())}" for size, p in products.items())
+        yield f"Products had, in GFLOP/s: {'; '.join(rates)}."
+    for path in sorted((folder / "train_levers").glob("*.json")):
+        for title, rows in json.loads(path.read_text()).items():
+            if title.startswith("levers"):
+                yield f"## Training, {path.stem.partition('-')[0]}, {title}: the speed that is left"
+                yield table(("", "ratio"), ([row["name"], f"{row['ratio']:.2f}"] for row in rows[1:]))
+
+
+def processes(folder: Path, losses: list[str]) -> Iterator[str]:
+    """Whole commands, from the start of the process to its end."""
+    if (path := folder / "whole_process.jsonl").is_file():
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        for n, of in by_lines(rows).items():
+            ours, theirs = (
+                min((row["wall"] for row in of if row["program"].startswith(name)), default=0.0)
+                for name in ("s2s-generate", "CTranslate2")
+            )
+            if 0 < theirs < ours:
+                losses.append(f"whole process, {n} lines, seconds of the clock: CTranslate2 {ours / theirs:.1f} times")
+        yield f"## Whole processes\n\n    {command(folder, 'whole_process')}"
+        figures = ([r["program"], f"{r['cpu']:.2f}", f"{r['wall']:.2f}", f"{r['megabytes']:.0f}"] for r in rows)
+        yield table(("", "CPU seconds", "seconds of the clock", "MiB"), figures)
+
+
+def by_lines(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Programs that handle as many lines; those that handle none are left out."""
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        _, colon, n = row["program"].rpartition(": ")
+        if colon:
+            found[n].append(row)
+    return found
+
+
+def pictures(folder: Path) -> Iterator[str]:
+    """Growth along one axis at a time."""
+    for path in (folder / "decode_growth.png", *sorted((folder / "train").glob("growth-*.svg"))):
+        if path.is_file():
+            yield f"![{path.stem.replace('_', ' ').replace('-', ' ')}]({path.relative_to(folder)})"
+
+
+def command(folder: Path, name: str) -> str:
+    """Of a table."""
+    return (folder / f"{name}.txt").read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+
+
+def table(names: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """In Markdown."""
+    names = list(names)
+    lines = [names, ["---"] * len(names), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).resolve())
