@@ -44,7 +44,7 @@ def script(name: str, *arguments: str, small: str | None = "", full: str = "") -
 
 TABLES = {
     "demo": Table(
-        [*DEMO, "run={out}/demo", "log.format=plain"],
+        [*DEMO, "run={out}/demo", "log.format=text"],
         ["train.steps=100", "valid.every=100", "checkpoint.every=100", "schedule.warmup=10"],
         [],
     ),
@@ -120,7 +120,7 @@ TABLES = {
     "restricted": script("restricted", small="{out}/restricted.json", full="{out}/restricted.json"),
     "scale": script(
         *("scale", "out={out}"),
-        small="pairs=100_000 text=2_000 parameters=1_000_000",
+        small="pairs=100_000 text=20_000 parameters=1_000_000",
         full="pairs=10_000_000 text=1_000_000",
     ),
     "table1": Table(["-m", "s2s_study.table1", "{out}/table1"], [], []),

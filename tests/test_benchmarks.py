@@ -36,6 +36,16 @@ def test_every_listed_script_exists(tables: Any) -> None:
     assert [name for name in scripts if not (ROOT / name).is_file()] == []
 
 
+@pytest.mark.parametrize("is_full", [False, True])
+def test_the_options_of_commands_are_known(tables: Any, tmp_path: Path, is_full: bool) -> None:
+    for table in tables.TABLES.values():
+        if table.command[:3] == ["-m", "s2s", "train"]:
+            given = [*table.command, *(table.full if is_full else table.small), "--dry-run"]
+            command = [sys.executable, *(word.format(out=tmp_path) for word in given)]
+            ran = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert ran.returncode == 0, ran.stderr
+
+
 def test_every_folder_of_results_is_made_by_a_table_or_by_hand(tables: Any) -> None:
     folders = {path.name for path in (ROOT / "benchmarks/results").iterdir()}
     names = {*tables.TABLES, *tables.BY_HAND}
