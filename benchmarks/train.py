@@ -3,11 +3,12 @@
     python benchmarks/train.py [arch=base] [corpus=multi30k] [tokens=1024] [rounds=5] [precision=fp32,bf16] [device=cpu]
                                [--peer] [--levers] [levers=NAME,…] [--growth] [out=FOLDER]
 
---peer: plain loops over the same batches, and one that keeps freed memory, as ours does. --levers: each lever switched
-off, one at a time. --growth: how the cost grows with batch, length, width, depth, vocabulary and processes, with plots
-in `out`. Every engine has a process of its own and takes turns with the first of the table, batch by batch, so that a
-busy machine hits both alike. On a CPU the time is the process's own, with one thread; on a GPU that of the clock, with
-the device waited for. Ratios are medians over the batches.
+--peer: plain loops over the same batches, and one that keeps freed memory, as ours does; fairseq is among them in the
+environment that fairseq_environment.sh makes. --levers: each lever switched off, one at a time. --growth: how the cost
+grows with batch, length, width, depth, vocabulary and processes, with plots in `out`. Every engine has a process of its
+own and takes turns with the first of the table, batch by batch, so that a busy machine hits both alike. On a CPU the
+time is the process's own, with one thread; on a GPU that of the clock, with the device waited for. Ratios are medians
+over the batches.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from s2s_transformer import TransformerConfig
 
 SYMBOLS = {"tiny": 8_000, "width128": 10_000, "small": 8_000, "base": 37_000, "big": 37_000}
+PACKAGES = {"MarianMTModel": "transformers", "fairseq": "fairseq"}
+"""What the peers that are not torch's need"""
 LEVERS: dict[str, dict[str, Any]] = {
     "oneDNN": {"matmul": "torch"},
     "plain attention": {"attention": "sdpa"},
@@ -147,7 +150,7 @@ def comparisons(options: Options) -> Iterator[tuple[str, dict[str, dict[str, Any
     """What runs in turns with what: a title, and how each engine is built."""
     precisions = options.precision.split(",")
     ours: dict[str, dict[str, Any]] = {f"s2s {p}": {"precision": p} for p in precisions}
-    kinds = ["nn.Transformer", *(["MarianMTModel"] if importlib.util.find_spec("transformers") else [])]
+    kinds = ["nn.Transformer", *(peer for peer, package in PACKAGES.items() if importlib.util.find_spec(package))]
     peers: dict[str, dict[str, Any]] = {
         f"{kind} {p}": {"peer": kind, "precision": p, "kept": False}
         for kind in kinds

@@ -1,4 +1,4 @@
-"""Plain training loops to compare with: torch's nn.Transformer, and MarianMTModel where transformers is installed.
+"""Plain training loops to compare with: torch's nn.Transformer, and MarianMTModel and fairseq where they are installed.
 
 Shapes: B pairs, S and T symbols, D = d_model, V symbols.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 __all__ = ["PEERS", "Peer"]
 
 import math
+from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,9 +25,22 @@ if TYPE_CHECKING:
     from s2s_transformer import TransformerConfig
 
 SMOOTHING = 0.1
+ADAM: dict[str, Any] = {"lr": 1e-4, "betas": (0.9, 0.98), "eps": 1e-9}
 
 
-class PlainTransformer(nn.Module):
+class PeerModel(nn.Module):
+    """A model, with the loss function and the Adam that it is trained with: torch's, unless it comes with its own."""
+
+    def loss(self, logits: Tensor, tgt: Tensor, pad: int) -> Tensor:
+        """[B, T, V], ids [B, T] -> [], label-smoothed cross-entropy per target symbol"""
+        return F.cross_entropy(logits.flatten(0, 1), tgt.flatten(), ignore_index=pad, label_smoothing=SMOOTHING)
+
+    def adam(self) -> torch.optim.Optimizer:
+        """As it comes."""
+        return torch.optim.Adam(self.parameters(), **ADAM)
+
+
+class PlainTransformer(PeerModel):
     """nn.Transformer as its documentation uses it, with one matrix for embeddings and softmax."""
 
     def __init__(self, config: TransformerConfig, vocab: Vocab) -> None:
@@ -65,7 +79,7 @@ class PlainTransformer(nn.Module):
         return F.linear(hidden, self.embedding.weight)
 
 
-class Marian(nn.Module):
+class Marian(PeerModel):
     """Hugging Face's MarianMTModel of the same shape."""
 
     def __init__(self, config: TransformerConfig, vocab: Vocab) -> None:
@@ -98,13 +112,70 @@ class Marian(nn.Module):
         ).logits
 
 
+class Fairseq(PeerModel):
+    """fairseq's TransformerModel as its transformer_wmt_en_de, with the sizes of ours, and its own loss and Adam."""
+
+    def __init__(self, config: TransformerConfig, vocab: Vocab) -> None:
+        super().__init__()
+        from fairseq.models.transformer import TransformerModel, transformer_wmt_en_de
+
+        arguments = Namespace(
+            encoder_embed_dim=config.d_model,
+            encoder_ffn_embed_dim=config.d_ff,
+            encoder_layers=config.n_encoder_layers,
+            encoder_attention_heads=config.n_heads,
+            decoder_layers=config.n_decoder_layers,
+            decoder_attention_heads=config.n_heads,
+            dropout=config.dropout,
+            share_all_embeddings=True,
+        )
+        transformer_wmt_en_de(arguments)  # fills in the rest: sinusoids, post-norm, no dropout inside attention
+        dictionary = FairseqDictionary(vocab)
+        task = Namespace(source_dictionary=dictionary, target_dictionary=dictionary)
+        # Its encoder layers hold their weights twice, once for inference alone: more memory, but no more work
+        self.model = TransformerModel.build_model(arguments, task)
+
+    def forward(self, src: Tensor, src_pad: Tensor, tgt: Tensor) -> Tensor:
+        """Ids and padding [B, S], ids [B, T] -> logits [B, T, V]"""
+        logits, _ = self.model(src, (~src_pad).sum(1), tgt)  # masks each id that is the dictionary's pad
+        return logits
+
+    def loss(self, logits: Tensor, tgt: Tensor, pad: int) -> Tensor:
+        """[B, T, V], ids [B, T] -> [], smoothed over the V - 1 wrong symbols; torch's smooths over all V"""
+        from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
+
+        log_probs = self.model.get_normalized_probs((logits, None), log_probs=True)
+        total, _ = label_smoothed_nll_loss(log_probs.flatten(0, 1), tgt.flatten(), SMOOTHING, ignore_index=pad)
+        return total / (tgt != pad).sum()
+
+    def adam(self) -> torch.optim.Optimizer:
+        """fairseq's, which its trainer uses on a CPU."""
+        from fairseq.optim.adam import Adam
+
+        return Adam(self.parameters(), **ADAM)
+
+
+class FairseqDictionary:
+    """All that fairseq's Transformer asks of a dictionary."""
+
+    def __init__(self, vocab: Vocab) -> None:
+        self.vocab = vocab
+
+    def __len__(self) -> int:
+        return self.vocab.tgt
+
+    def pad(self) -> int:
+        """The id of padding."""
+        return self.vocab.pad
+
+
 class Peer:
-    """Forward, torch's own label-smoothed cross-entropy, backward, torch's Adam as it comes."""
+    """Forward, loss, backward, update."""
 
     def __init__(self, kind: str, config: TransformerConfig, vocab: Vocab, device: torch.device, dtype: Any) -> None:
         torch.manual_seed(1)
         self.model = PEERS[kind](config, vocab).to(device).train()
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9)
+        self.optimizer = self.model.adam()
         self.vocab, self.device, self.dtype = vocab, device, dtype
 
     def __call__(self, pairs: Sequence[Pair], step: int) -> float:
@@ -113,18 +184,14 @@ class Peer:
         self.optimizer.zero_grad()
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
             logits = self.model(batch.src, batch.src_pad, batch.tgt_in)
-            loss = F.cross_entropy(
-                logits.flatten(0, 1),
-                batch.tgt_out.flatten(),
-                ignore_index=self.vocab.pad,
-                label_smoothing=SMOOTHING,
-            )
+            loss = self.model.loss(logits, batch.tgt_out, self.vocab.pad)
         loss.backward()
         self.optimizer.step()
         return loss.item()
 
 
-PEERS: dict[str, Callable[[TransformerConfig, Vocab], nn.Module]] = {
+PEERS: dict[str, Callable[[TransformerConfig, Vocab], PeerModel]] = {
     "nn.Transformer": PlainTransformer,
     "MarianMTModel": Marian,
+    "fairseq": Fairseq,
 }
