@@ -68,11 +68,12 @@ test-sanitize: $(READY)
 		tests/plugins/s2s_cpu tests/plugins/test_transformer_fused_decoder.py \
 		tests/plugins/test_transformer_fused_encoder.py tests/plugins/test_transformer_fused_constraint.py
 
-# Every table of benchmarks/results that needs no corpus, small; `make benchmarks SIZES=full` takes hours. It goes on where
-# it was stopped: what lies in build/benchmarks is not made again.
+# Every table of benchmarks/results that needs no corpus, small; `make benchmarks SIZES=full` takes hours, with all peers in
+# an environment of their own. It goes on where it was stopped: what lies in build/benchmarks is not made again.
 SIZES ?=
 benchmarks: $(READY)
-	$(BIN)/python benchmarks/tables.py $(SIZES)
+	$(if $(SIZES),benchmarks/peers.sh)
+	$(if $(SIZES),build/peers,$(VENV))/bin/python benchmarks/tables.py $(SIZES)
 
 # What depends on the installation (commands, presets, C sources, plugins), against the wheel as a user gets it: run from
 # another folder, so that the sources are out of sight.

@@ -4,7 +4,7 @@
                                [--peer] [--levers] [levers=NAME,…] [--growth] [out=FOLDER]
 
 --peer: plain loops over the same batches, and one that keeps freed memory, as ours does; fairseq is among them in the
-environment that fairseq_environment.sh makes. --levers: each lever switched off, one at a time. --growth: how the cost
+environment that peers.sh makes. --levers: each lever switched off, one at a time. --growth: how the cost
 grows with batch, length, width, depth, vocabulary and processes, with plots in `out`. Every engine has a process of its
 own and takes turns with the first of the table, batch by batch, so that a busy machine hits both alike. On a CPU the
 time is the process's own, with one thread; on a GPU that of the clock, with the device waited for. Ratios are medians
