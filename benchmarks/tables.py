@@ -3,8 +3,8 @@
 Each goes to NAME.txt in the folder (build/benchmarks), headed by its command, the commit, the processor, versions and
 the date; a command's own files lie beside it. What is there already is not made again, so that the same command goes on
 where it was stopped. `full` takes the sizes of benchmarks/results instead of small ones, which are a matter of minutes,
-and asks for all peers, which benchmarks/peers.sh installs. Nothing is read but the synthetic corpus, and Multi30k for the
-lengths of its sentences where it is there; what makes the other tables is in `BY_HAND`.
+and asks for all peers, which benchmarks/peers.sh installs. Nothing is read but the synthetic corpus, and Multi30k for
+the lengths of its sentences where it is there; what makes the other tables is in `BY_HAND`.
 """
 
 from __future__ import annotations
