@@ -30,9 +30,9 @@ TRAINING = ("tiny", "width128", "small", "base", "big")
 
 def main(folder: Path) -> None:
     """Write the page and print it."""
-    losses: list[str] = []
-    sections = [*decoding(folder, losses), *training(folder, losses), *processes(folder, losses)]
-    page = "\n\n".join([*head(folder), *lost(losses), *sections, *pictures(folder)]) + "\n"
+    slower: list[str] = []
+    sections = [*decoding(folder, slower), *training(folder, slower), *processes(folder, slower)]
+    page = "\n\n".join([*head(folder), *slower_than_peers(slower), *sections, *pictures(folder)]) + "\n"
     (folder / "README.md").write_text(page, encoding="utf-8")
     print(page)
 
@@ -53,19 +53,19 @@ def head(folder: Path) -> Iterator[str]:
     )
 
 
-def lost(losses: list[str]) -> Iterator[str]:
+def slower_than_peers(found: list[str]) -> Iterator[str]:
     """Where a peer is faster."""
     yield "## Where another is faster"
-    yield "\n".join(f"- {loss}" for loss in losses) or "Nowhere among what is below."
+    yield "\n".join(f"- {case}" for case in found) or "Nowhere among what is below."
 
 
-def decoding(folder: Path, losses: list[str]) -> Iterator[str]:
+def decoding(folder: Path, slower: list[str]) -> Iterator[str]:
     """A table for each file of `decode.py`: a row for a size, a column for beam and batch."""
     for name, title in DECODING.items():
-        if not (path := folder / f"{name}.jsonl").is_file():
+        first, *rows = lines_of(folder, name) or [{}]
+        if not rows:
             continue
-        first, *rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        losses += [
+        slower += [
             f"{title.partition(',')[0]}: {row['case']}: {engine} {1 / ratio:.2f} times"
             for row in rows
             for engine, ratio in row["ratio"].items()
@@ -88,10 +88,10 @@ def cells(row: Row) -> Iterator[str]:
         yield f"{rate:,.0f}" if i == 0 else f"{rate:,.0f} ({row['ratio'][engine]:.2f})"
 
 
-def training(folder: Path, losses: list[str]) -> Iterator[str]:
+def training(folder: Path, slower: list[str]) -> Iterator[str]:
     """A table over all sizes, and one for each comparison of levers."""
     reports = {path.stem.partition("-")[0]: json.loads(path.read_text()) for path in (folder / "train").glob("*.json")}
-    sizes = [size for size in TRAINING if "against plain loops" in reports.get(size, {})]
+    sizes = [size for size in TRAINING if size in reports and (folder / f"train_{size}.txt").is_file()]
     engines: dict[str, dict[str, str]] = defaultdict(dict)
     for size in sizes:
         found = {row["name"]: row for row in reports[size]["against plain loops"]}
@@ -99,7 +99,7 @@ def training(folder: Path, losses: list[str]) -> Iterator[str]:
         for name, row in found.items():
             engines[name][size] = f"{row['tokens_per_second']:,.0f}, {row['ratio']:.2f}, {row['peak'] / 2**30:.1f} GiB"
             if row["ratio"] > best["ratio"]:
-                losses.append(f"training {size}: {name} {row['ratio'] / best['ratio']:.2f} times")
+                slower.append(f"training {size}: {name} {row['ratio'] / best['ratio']:.2f} times")
     if sizes:
         products = {size: reports[size]["GFLOP/s of products"] for size in sizes}
         yield "## Training: tokens a second, ratio, most memory"
@@ -114,20 +114,19 @@ def training(folder: Path, losses: list[str]) -> Iterator[str]:
                 yield table(("", "ratio"), ([row["name"], f"{row['ratio']:.2f}"] for row in rows[1:]))
 
 
-def processes(folder: Path, losses: list[str]) -> Iterator[str]:
+def processes(folder: Path, slower: list[str]) -> Iterator[str]:
     """Whole commands, from the start of the process to its end."""
-    if (path := folder / "whole_process.jsonl").is_file():
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    if rows := lines_of(folder, "whole_process"):
         for n, of in by_lines(rows).items():
             ours, theirs = (
                 min((row["wall"] for row in of if row["program"].startswith(name)), default=0.0)
                 for name in ("s2s-generate", "CTranslate2")
             )
             if 0 < theirs < ours:
-                losses.append(f"whole process, {n} lines, seconds of the clock: CTranslate2 {ours / theirs:.1f} times")
+                slower.append(f"whole process, {n} lines, wall seconds: CTranslate2 {ours / theirs:.1f} times")
         yield f"## Whole processes\n\n    {command(folder, 'whole_process')}"
         figures = ([r["program"], f"{r['cpu']:.2f}", f"{r['wall']:.2f}", f"{r['megabytes']:.0f}"] for r in rows)
-        yield table(("", "CPU seconds", "seconds of the clock", "MiB"), figures)
+        yield table(("", "CPU seconds", "wall seconds", "MiB"), figures)
 
 
 def by_lines(rows: Iterable[Row]) -> dict[str, list[Row]]:
@@ -142,9 +141,17 @@ def by_lines(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 def pictures(folder: Path) -> Iterator[str]:
     """Growth along one axis at a time."""
-    for path in (folder / "decode_growth.png", *sorted((folder / "train").glob("growth-*.svg"))):
+    for path in (folder / "decode_growth.png", *sorted((folder / "train_growth").glob("growth-*.svg"))):
         if path.is_file():
             yield f"![{path.stem.replace('_', ' ').replace('-', ' ')}]({path.relative_to(folder)})"
+
+
+def lines_of(folder: Path, name: str) -> list[Row]:
+    """What a table's command wrote, if it came to its end."""
+    path = folder / f"{name}.jsonl"
+    if not path.with_suffix(".txt").is_file() or not path.is_file():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def command(folder: Path, name: str) -> str:

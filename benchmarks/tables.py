@@ -1,10 +1,11 @@
 """Every table that a command of this folder makes: python benchmarks/tables.py [full] [out=FOLDER] [NAME …]
 
-Each goes to NAME.txt in the folder (build/benchmarks), headed by its command, the commit, the processor, versions and
-the date; a command's own files lie beside it. What is there already is not made again, so that the same command goes on
-where it was stopped. `full` takes the sizes of benchmarks/results instead of small ones, which are a matter of minutes,
-and asks for all peers, which benchmarks/peers.sh installs. Nothing is read but the synthetic corpus, and Multi30k for
-the lengths of its sentences where it is there; what makes the other tables is in `BY_HAND`.
+Each goes to NAME.txt in the folder (build/benchmarks/quick or full), headed by its command, the commit, the processor,
+versions and the date; a command's own files lie beside it. What is there already is not made again, so that the same
+command goes on where it was stopped. `full` takes the sizes of benchmarks/results instead of small ones, which are a
+matter of minutes, asks for all peers, which benchmarks/peers.sh installs, and ends with a page of all (speed_page.py).
+Nothing is read but the synthetic corpus, and Multi30k for the lengths of its sentences where it is there; what makes
+the other tables is in `BY_HAND`.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ TABLES = {
         [],
     ),
     "demo_exported": Table(
-        ["-m", "s2s", "export", "run={out}/demo", "format=ctranslate2", "output={out}/demo_exported"], [], []
+        ["-m", "s2s", "export", "run={out}/demo", "format=ctranslate2", "output={out}/demo_exported"], None, []
     ),
     "demo_source": Table(["-m", "s2s_synthetic_corpus"], ["100", *UNSEEN], ["1000", *UNSEEN]),
     "data": script("data", small="pairs=2000 size=500 large=2000"),
@@ -72,7 +73,7 @@ TABLES = {
         full="rounds=5 tokens=4096 out={out}/train_levers",
     ),
     "train_growth": script(
-        *("train", "arch=small", "corpus={corpus}", "precision=bf16", "--growth", "out={out}/train"), small=None
+        *("train", "arch=small", "corpus={corpus}", "precision=bf16", "--growth", "out={out}/train_growth"), small=None
     ),
     "decode_fp32": script(
         *("decode", "cases=mt", "out={out}/decode_fp32.jsonl"),
@@ -123,7 +124,6 @@ TABLES = {
         full="pairs=10_000_000 text=1_000_000",
     ),
     "table1": Table(["-m", "s2s_study.table1", "{out}/table1"], [], []),
-    "speed": script("speed_page", "{out}", small=None),
 }
 """In the order in which they are made: some read what others leave in the folder"""
 BY_HAND = {
@@ -151,9 +151,12 @@ def main(arguments: list[str]) -> int:
     names = [argument for argument in arguments if "=" not in argument and argument != "full"] or list(TABLES)
     if unknown := set(names) - TABLES.keys():
         raise SystemExit(f"no such table: {', '.join(sorted(unknown))}; there are {', '.join(TABLES)}")
-    out = Path(options.get("out", ROOT / "build/benchmarks")).resolve()
+    is_full = "full" in arguments
+    out = Path(options.get("out", ROOT / "build/benchmarks" / ("full" if is_full else "quick"))).resolve()
     out.mkdir(parents=True, exist_ok=True)
-    failed = [name for name in names if not made(name, out, is_full="full" in arguments)]
+    failed = [name for name in names if not made(name, out, is_full=is_full)]
+    if is_full:
+        subprocess.run([sys.executable, "benchmarks/speed_page.py", str(out)], cwd=ROOT, check=True)
     print("\n".join(f"by hand: {name}: {how}" for name, how in BY_HAND.items()))
     if failed:
         print(f"not made: {', '.join(failed)}; the same command tries them again", file=sys.stderr)
@@ -168,7 +171,7 @@ def made(name: str, out: Path, *, is_full: bool) -> bool:
         return True
     more = table.full if is_full else table.small
     if more is None:
-        print(f"in full alone: {name}")
+        print(f"only in the full pass: {name}")
         return True
     places = {"out": str(out), "corpus": CORPUS}
     command = [argument.format_map(places) for argument in (*table.command, *more)]
