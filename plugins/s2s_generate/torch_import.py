@@ -1,19 +1,21 @@
-"""torch without the parts that decoding on a CPU does not use: they are executed when something asks for one of them.
+"""torch without the parts that decoding on a CPU does not use: they are executed when something uses one of them.
 
 `import torch` executes a thousand modules, and for a line of text takes longer than all else that a command does.
 Deferred are those that nothing of the import itself depends on, among them function transforms, operators for
 compilers, and the shape functions that `torch._meta_registrations` registers for tensors without data. The modules
-of torch import each other in circles, which only some orders get through: whoever asks for one has all executed, in
-the order of torch's own import.
+of torch import each other in circles, which only some orders get through: the first use of a deferred module, or the
+import of another module of torch, executes all of them in the order of torch's own import.
 """
 
 from __future__ import annotations
 
 __all__ = ["DEFERRED", "import_torch"]
 
+import atexit
 import gc
 import importlib.metadata
 import sys
+import threading
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import PathFinder
 from types import ModuleType
@@ -66,11 +68,18 @@ class DeferredName:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the function returns."""
-        return getattr(self.module, self.name)(*args, **kwargs)
+        return self.value()(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.value(), name)
 
     def __or__(self, other: Any) -> Any:
         """As a type in an annotation, which nothing evaluates further."""
         return self
+
+    def value(self) -> Any:
+        """The function or class."""
+        return getattr(self.module, self.name)
 
 
 class DeferredLoader(Loader):
@@ -91,59 +100,95 @@ class DeferredLoader(Loader):
 
 
 class DeferredFinder(MetaPathFinder):
-    """Defers the modules of `deferred`, all of the package `root`, and executes all when somebody needs one."""
+    """Defers the modules of `deferred`, all of the package `root`, and executes all at the first use of one."""
 
     def __init__(self, root: str, deferred: Mapping[str, tuple[str, ...]]) -> None:
         self.root = root
         self.deferred = deferred
-        self.phase: Literal["importing", "imported", "executing"] = "importing"
-        """While the package is imported, while all is deferred, and from the first need on"""
+        self.phase: Literal["importing", "imported", "executing", "executed"] = "importing"
+        """While the package is imported, while all is deferred, during the first use, and from then on"""
+        self.taken: list[DeferredName] = []
+        self.running: set[str] = set()
+        """Modules of which a part has been executed"""
+        self.lock = threading.RLock()
+        """Held while modules are executed: other threads wait for what they use"""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The spec of a module to be deferred; None: another finder loads it at once."""
-        if self.phase == "imported" and name.startswith(f"{self.root}."):
-            self.execute_all()
         if self.phase == "importing" and name in self.deferred:
             spec = PathFinder.find_spec(name, path, target)
             if spec is not None and spec.loader is not None:
                 spec.loader = DeferredLoader(spec.loader, self)
             return spec
-        parent = sys.modules.get(name.rpartition(".")[0])
-        if type(parent) is DeferredModule:
-            _execute(parent)
+        # Not waited for: a thread that imports may hold what the one that executes needs.
+        if name.startswith(f"{self.root}.") and self.lock.acquire(blocking=False):
+            try:
+                if self.phase == "imported":
+                    self.execute_all()
+                parent = sys.modules.get(name.rpartition(".")[0])
+                if type(parent) is DeferredModule and parent.__name__ not in self.running:
+                    self.execute(parent)
+            finally:
+                self.lock.release()
         return None
 
     def value_of(self, module: DeferredModule, name: str) -> Any:
         """The value of a name in a deferred module, which is executed, unless the import only takes the name."""
-        if self.phase == "importing" and name in self.deferred[module.__name__]:
-            return DeferredName(module, name)
-        if self.phase == "imported":
-            self.execute_all()
-        if type(module) is DeferredModule:
-            _execute(module)
+        with self.lock:
+            if self.phase == "importing" and name in self.deferred[module.__name__]:
+                self.taken.append(DeferredName(module, name))
+                return self.taken[-1]
+            if self.phase == "imported":
+                self.execute_all()
+            if module.__name__ in self.running:
+                raise AttributeError(f"module '{module.__name__}', half of which is executed, has no '{name}' yet")
+            if type(module) is DeferredModule:
+                self.execute(module)
         return getattr(module, name)
 
     def execute_all(self) -> None:
         """Execute what is still deferred, in order; what one of them needs of another sooner is executed sooner."""
         self.phase = "executing"
-        namespace = sys.modules[self.root].__dict__
-        for name, taken in self.deferred.items():
-            module = sys.modules.get(name)
-            if type(module) is DeferredModule:
-                _execute(module)
-            for each in taken:
-                if type(namespace.get(each)) is DeferredName:
-                    namespace[each] = getattr(module, each)
-        sys.meta_path.remove(self)
+        try:
+            for name in self.deferred:
+                module = sys.modules.get(name)
+                if type(module) is DeferredModule:
+                    self.execute(module)
+        except BaseException:
+            self.phase = "imported"
+            raise
+        self.phase = "executed"
+        values = {id(name): name.value() for name in self.taken}
+        for module in [*sys.modules.values()]:
+            for key, value in [*vars(module).items()] if isinstance(module, ModuleType) else ():
+                if type(value) is DeferredName:
+                    vars(module)[key] = values[id(value)]
+
+    def execute(self, module: DeferredModule) -> None:
+        """Execute its code; it stays deferred if that fails."""
+        assert module.__spec__ is not None
+        loader = module.__spec__.loader
+        assert isinstance(loader, DeferredLoader)
+        self.running.add(module.__name__)
+        module.__spec__.loader = module.__loader__ = loader.inner
+        try:
+            loader.inner.exec_module(module)
+        except BaseException:
+            module.__spec__.loader = module.__loader__ = loader
+            raise
+        finally:
+            self.running.discard(module.__name__)
+        if type(module) is DeferredModule:  # whose code may have given it another class
+            module.__class__ = ModuleType  # type: ignore[assignment]
 
 
 def import_torch() -> None:
     """Import torch: without the deferred parts if it is a build for a CPU alone, in a version that was tested.
 
-    What was made until then is taken out of the garbage collector's sight, which at the end of a process that handles a
-    line would search the million objects of torch for longer than the line took.
+    At the end of the process the garbage collector does not search the objects of all modules once more: for a line of
+    text that took longer than the search for its output.
     """
     version = importlib.metadata.version("torch")
     if "torch" in sys.modules or not version.startswith(TESTED) or not version.endswith("+cpu"):
@@ -159,18 +204,11 @@ def import_torch() -> None:
         # Before this torch.Generator cannot be called. torch calls it in torch._prims.rng_prims, which needs a deferred
         # module and 0.16 s; there is no public function for it.
         torch._C._set_generator_metaclass(OpaqueBaseMeta)
+    except BaseException:
+        sys.meta_path.remove(finder)
+        raise
     finally:
-        gc.freeze()
         if collects:
             gc.enable()
     finder.phase = "imported"
-
-
-def _execute(module: ModuleType) -> None:
-    assert module.__spec__ is not None
-    loader = module.__spec__.loader
-    assert isinstance(loader, DeferredLoader)
-    del module.__dict__["_s2s_finder"]
-    module.__class__ = ModuleType
-    module.__spec__.loader = module.__loader__ = loader.inner
-    loader.inner.exec_module(module)
+    atexit.register(gc.freeze)

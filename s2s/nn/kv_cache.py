@@ -22,7 +22,7 @@ from torch.nn import functional as F
 from s2s.backend.cuda_graph import bucket_size
 from s2s.backend.operators import Kernel, TreePaths, extend_paths, reorder_paths, tree_attention
 from s2s.model import State
-from s2s.nn.spare_rows import append_rows, row_keeper, take_spare, zeros_with_spare
+from s2s.nn.spare_rows import append_rows, row_keeper, with_spare_rows, zeros_with_spare
 from s2s.tensors import Tree, join_tensors, map_tensors
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class KVCacheState(State):
             n_spare = (len(self.length) + len(other.length)) // 4
             state = self._compacted(n_spare + len(other.length), least=max(most, self.nodes[0].size(1)))
         for i, (x, y) in enumerate(zip(state.nodes, other.nodes, strict=True)):
-            state.nodes[i] = take_spare(x, len(y))
+            state.nodes[i] = with_spare_rows(x, len(y))
             state.nodes[i][len(x) :, : max(state.max_nodes, most)].zero_()[:, :most] = y[:, :most]
         join = functools.partial(append_rows, n_behind=self.n_spare, n_spare=n_spare)
         return replace(

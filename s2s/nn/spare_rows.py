@@ -6,7 +6,7 @@ rows that are appended are written behind, and those that leave are overwritten 
 
 from __future__ import annotations
 
-__all__ = ["append_rows", "row_keeper", "take_spare", "zeros_with_spare"]
+__all__ = ["append_rows", "row_keeper", "with_spare_rows", "zeros_with_spare"]
 
 import math
 import mmap
@@ -30,12 +30,12 @@ def zeros_with_spare(like: Tensor, n_spare: int, *sizes: int) -> Tensor:
     try:
         pages = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError as error:
-        raise MemoryError(f"{size:,} bytes for keys and values") from error
+        raise MemoryError(f"{size:,} bytes for the state of a search") from error
     return torch.frombuffer(pages, dtype=like.dtype).view(shape)[: len(like)]
 
 
-def take_spare(x: Tensor, n: int) -> Tensor:
-    """x [B, ...] with n of the rows behind it: [B + n, ...], which hold anything"""
+def with_spare_rows(x: Tensor, n: int) -> Tensor:
+    """x [B, ...] with n of the rows behind it, uninitialised: [B + n, ...]"""
     return x.as_strided((len(x) + n, *x.shape[1:]), x.stride())
 
 
@@ -49,7 +49,7 @@ def append_rows(x: Tensor, y: Tensor, n_behind: int, n_spare: int) -> Tensor:
     if len(y) + n_spare > n_behind or not is_dense or sizes != [*x.shape[1:]]:
         given, x = x, zeros_with_spare(x, len(y) + n_spare, *sizes)
         x[tuple(map(slice, given.shape))] = given
-    both = take_spare(x, len(y))
+    both = with_spare_rows(x, len(y))
     both[len(x) :].zero_()[tuple(map(slice, y.shape))] = y
     return both
 

@@ -7,16 +7,17 @@ import importlib.metadata
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
 
-from s2s_generate.torch_import import DEFERRED, TESTED, DeferredFinder
+from s2s_generate.torch_import import DEFERRED, TESTED, DeferredFinder, import_torch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-    from types import ModuleType
 
 VERSION = importlib.metadata.version("torch")
 PROGRAM = """
@@ -38,11 +39,12 @@ print(json.dumps([sorted(deferred), drawn, weight.tolist(), list(shape), mapped,
 
 
 FILES = {
-    "__init__.py": "import sys\nfrom s2s_late import second, first\nfrom s2s_late.first import double\n",
+    "__init__.py": "from s2s_late import slow, second, first\nfrom s2s_late.first import double\n",
     "first.py": "import sys\nsys.s2s_executed += ['first']\nseven = 7\ndef double(x): return 2 * x\n",
     "second/__init__.py": "import sys\nsys.s2s_executed += ['second']\nfrom s2s_late.third import nine\neight = 8\n",
     "second/part.py": "import sys\nsys.s2s_executed += ['part']\n",
     "third.py": "import sys\nsys.s2s_executed += ['third']\nnine = 9\n",
+    "slow.py": "import time\ntime.sleep(0.2)\nten = 10\n",
     "other.py": "import sys\nsys.s2s_executed += ['other']\n",
 }
 
@@ -50,7 +52,8 @@ FILES = {
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     """A package of which `first` and `second` are deferred; `sys.s2s_executed` names what has been executed."""
-    finder = DeferredFinder("s2s_late", {"s2s_late.first": ("double",), "s2s_late.second": ()})
+    deferred = {"s2s_late.first": ("double",), "s2s_late.second": (), "s2s_late.slow": ()}
+    finder = DeferredFinder("s2s_late", deferred)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
     monkeypatch.setattr(sys, "s2s_executed", [], raising=False)
@@ -74,16 +77,17 @@ def test_the_first_name_asked_of_a_deferred_module_executes_all_in_order(package
     assert executed() == ["first", "second", "third"]
     with pytest.raises(AttributeError, match="absent"):
         _ = package.second.absent
-    assert not any(isinstance(finder, DeferredFinder) and finder.root == "s2s_late" for finder in sys.meta_path)
+    assert {type(module) for module in (package.first, package.second, package.slow)} == {ModuleType}
 
 
 def test_a_function_that_the_import_took_is_deferred_until_its_call(package: ModuleType) -> None:
-    taken = package.double
+    package.copy = taken = package.double
     assert executed() == []
     assert (taken(4), package.double(4), taken(5)) == (8, 8, 10)
     assert executed() == ["first", "second", "third"]
-    assert package.double is package.first.double
+    assert package.double is package.copy is package.first.double
     assert taken is not package.double
+    assert taken.__name__ == "double"
 
 
 @pytest.mark.parametrize(
@@ -93,6 +97,33 @@ def test_a_function_that_the_import_took_is_deferred_until_its_call(package: Mod
 def test_any_later_import_of_the_package_executes_all_before(package: ModuleType, name: str, order: list[str]) -> None:
     importlib.import_module(f"{package.__name__}.{name}")
     assert executed() == order
+
+
+def test_other_threads_wait_for_what_one_executes(package: ModuleType) -> None:
+    names = [(package.slow, "ten"), (package.first, "seven"), (package.second, "eight")]
+    with ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(lambda module=module, name=name: getattr(module, name)) for module, name in names]
+    assert [each.result() for each in asked] == [10, 7, 8]
+    assert executed() == ["first", "second", "third"]
+
+
+def test_what_fails_stays_deferred(package: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "s2s_executed", None)  # to which nothing can be added
+    with pytest.raises(TypeError):
+        _ = package.first.seven
+    monkeypatch.setattr(sys, "s2s_executed", [])
+    assert (package.second.eight, package.first.seven, package.double(1)) == (8, 7, 2)
+    assert executed() == ["first", "second", "third"]
+
+
+def test_an_import_that_fails_leaves_no_finder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: f"{TESTED}0+cpu")
+    monkeypatch.delitem(sys.modules, "torch")
+    before = [*sys.meta_path]
+    monkeypatch.setattr(DeferredFinder, "find_spec", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        import_torch()
+    assert sys.meta_path == before
 
 
 @pytest.mark.skipif(not VERSION.startswith(TESTED) or not VERSION.endswith("+cpu"), reason="imported whole")

@@ -16,7 +16,7 @@ enum {
     MOST_DEEP = 512,
     AHEAD_ALONG = 8 * DEPTH, /* values of a row, and rows of a column, that are prefetched */
     AHEAD_DOWN = 2 * DEPTH,
-    FAR = 4096,              /* values from row to row, such as logits: a block's rows lie on pages of their own */
+    FAR_STRIDE = 4096,       /* values from row to row, such as logits: a block's rows lie on pages of their own */
     STRIP = 4,               /* blocks of columns that are taken together: lines of a row that are neighbours */
 };
 typedef __m512i Row; /* 32 values in bf16 */
@@ -216,9 +216,9 @@ static int lay_out(Right *right, int64_t R) {
 }
 
 /* How many of n blocks of a left operand can be read where they are in the matrix: whole ones, in bf16, whose rows are
-not so far apart that they would have the same place in the cache, or each need a look for their page. */
+not so far apart that they would have the same place in the cache, or that each would cost a TLB miss. */
 static inline int64_t n_in_place(const Matrix *x, int64_t r, int64_t k, int64_t n) {
-    const int may_be = x->bits == 16 && x->stride % 512 && x->stride < FAR && r + SIDE <= x->rows;
+    const int may_be = x->bits == 16 && x->stride % 512 && x->stride < FAR_STRIDE && r + SIDE <= x->rows;
     return may_be ? least(n, (x->columns - k) / DEPTH) : 0;
 }
 
