@@ -179,7 +179,8 @@ def test_without_autocast_or_gradient_torch_multiplies() -> None:
 
 @tiles
 @pytest.mark.parametrize("shape", [
-    (1, 32, 1), (31, 32, 33), (33, 64, 31), (64, 96, 64), (513, 32, 1003), (1030, 1088, 129), (600, 512, 40), (33, 32, 4100),
+    (1, 32, 1), (31, 32, 33), (33, 64, 31), (64, 96, 64), (513, 32, 1003), (1030, 1088, 129), (600, 512, 40),
+    (33, 32, 4100),
 ])  # fmt: skip
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
 def test_tiles_multiply_what_is_rounded_to_bf16_and_sum_in_fp32(
