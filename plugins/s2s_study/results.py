@@ -64,7 +64,9 @@ def collect(config: StudyConfig, study: Study, folder: Path, plugins: Plugins) -
     results = {name: [job.result(folder) for job in jobs] for name, jobs in study.jobs.items()}
     finished = {name: [r for r in found if r is not None] for name, found in results.items()}
     every = [result for found in finished.values() for result in found]
-    _refuse_unknown(config, every)
+    unknown = _unknown_measures(config, every)
+    if unknown and all(finished.values()):
+        raise ConfigError(unknown)
     compared = config.compare or _main_metric(config, every)
     first = study.rows[0].name
     tests = _Tests(study, folder, plugins, config.samples)
@@ -76,7 +78,7 @@ def collect(config: StudyConfig, study: Study, folder: Path, plugins: Plugins) -
             p = tests.p_sentences(measure, first, row.name) if found and measure in found[0]["scores"] else None
             cells[measure] = _compared(_cell(found, measure), _cell(base, measure), p)
         lines.append(Line(row.name, cells, len(found), len(results[row.name])))
-    return lines, _notes(config, every)
+    return lines, [*_notes(config, every), *([unknown] if unknown else [])]
 
 
 def _cell(results: Sequence[Mapping[str, Any]], measure: str) -> Cell:
@@ -140,12 +142,14 @@ def _main_metric(config: StudyConfig, results: Sequence[Mapping[str, Any]]) -> l
     return [measure for measure in config.measures if measure in scored][:1]
 
 
-def _refuse_unknown(config: StudyConfig, results: Sequence[Mapping[str, Any]]) -> None:
+def _unknown_measures(config: StudyConfig, results: Sequence[Mapping[str, Any]]) -> str:
+    """Those that no run gives, which may be those of rows that are not finished; empty: there are none."""
     known = {name for result in results for name in result["values"]}
     for measure in (*config.measures, *config.compare):
         if results and measure not in known:
             hint = did_you_mean(measure, sorted(known))
-            raise ConfigError(f"measures: {measure}: no run gives it.{hint} Known: {', '.join(sorted(known))}")
+            return f"measures: {measure}: no run gives it.{hint} Known: {', '.join(sorted(known))}"
+    return ""
 
 
 def _notes(config: StudyConfig, results: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -197,6 +197,14 @@ def test_a_failed_job_is_named_and_the_others_are_in_the_table(
     assert [table(folder)[row, "ppl"]["n"] for row in rows] == ["1", "0", "0"]
 
 
+def test_a_measure_of_a_row_that_is_not_finished_is_a_note(folder: Path) -> None:
+    rows = {"base": {}, "bad": {"train": {"init_from": "nowhere"}}}
+    write(folder, rows=rows, seeds=[1], measures=["ppl", "of_bad"])
+    assert study() == 1
+    assert table(folder)["base", "ppl"]["n"] == "1"
+    assert "measures: of_bad: no run gives it." in (folder / "studies" / "tiny" / "table.md").read_text()
+
+
 @pytest.mark.slow
 def test_halving_continues_the_best_trials_to_the_end(folder: Path) -> None:
     space = {"schedule.warmup": {"low": 1, "high": 5000}}
