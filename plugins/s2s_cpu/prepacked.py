@@ -82,6 +82,11 @@ class Fp32Linear(PrepackedLinear):
     def __init__(self, weight: Tensor, bias: Tensor | None, arena: HugePageArena) -> None:
         super().__init__(weight.shape, bias, weight=arena.copy(_panels(weight.detach())))
 
+    def weight_rows(self, ids: Tensor) -> Tensor:
+        """[...] -> [..., I], rows of W"""
+        panels, width = self.tensors["weight"], panel_width()
+        return panels[ids // width, :, ids % width]
+
 
 class Bf16Linear(PrepackedLinear):
     """W rounded to bf16, in half of the memory; results have the bits of `Fp32Linear` of the rounded W."""

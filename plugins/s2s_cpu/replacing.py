@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
-from s2s.backend import HasPrepacked, release_freed_memory
+from s2s.backend import HasPrepacked, HasTable, HasWeightRows, release_freed_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from s2s.backend import LinearMap
+
+LARGE_TABLE = 2**25
+"""Bytes from which on rows are looked up in the prepacked weight, where a row's numbers lie far apart"""
 
 
 def is_prepackable(module: nn.Module) -> bool:
@@ -29,6 +32,10 @@ def replace_linear_maps(model: nn.Module, prepack: Callable[[Tensor, Tensor | No
             module.prepacked = prepack(*module.weight_and_bias())
             if _owns_weight(module) and module.weight not in read:
                 setattr(module, "weight", None)  # noqa: B010  mypy refuses an assignment
+            elif isinstance(module, HasTable) and isinstance(module.prepacked, HasWeightRows):
+                weight, _ = module.weight_and_bias()
+                if weight.numel() * weight.element_size() >= LARGE_TABLE:
+                    module.free_table()
         else:
             assert isinstance(module, nn.Linear)
             setattr(module, "forward", prepack(module.weight, module.bias))  # noqa: B010  mypy refuses an assignment

@@ -81,7 +81,8 @@ def fused_state(
         n_steps = min(n_steps, len(state.positions) - state.max_length)
     sources, seen, _ = state.sentence
     cache = TreeCache(state.nodes, state.hypothesis, state.length, sources, seen)
-    model = FusedModel(decoder, embeddings.target_table.detach(), embeddings.scale, embeddings.prepacked)
+    table = embeddings.target_table
+    model = FusedModel(decoder, None if table is None else table.detach(), embeddings.scale, embeddings.prepacked)
     return FusedState(model, cache, state.n_nodes, state.positions if has_positions else None, n_steps), state
 
 

@@ -18,6 +18,8 @@ __all__ = [
     "FusedState",
     "HasFusedState",
     "HasPrepacked",
+    "HasTable",
+    "HasWeightRows",
     "LinearBackend",
     "LinearMap",
     "LossAndGradient",
@@ -85,6 +87,8 @@ if TYPE_CHECKING:
     )
     from s2s.backend.linear import (
         HasPrepacked,
+        HasTable,
+        HasWeightRows,
         LinearBackend,
         LinearMap,
         apply_linear,

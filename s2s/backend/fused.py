@@ -100,8 +100,8 @@ class FusedModel:
     """logits = output(decoder(scale * embedding[token] + position))"""
 
     decoder: FusedDecoder
-    embedding: Tensor
-    """[V, D], fp32"""
+    embedding: Tensor | None
+    """[V, D], fp32; None: the weight of `output`"""
     scale: float
     output: LinearMap
 

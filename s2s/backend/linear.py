@@ -7,6 +7,8 @@ from __future__ import annotations
 
 __all__ = [
     "HasPrepacked",
+    "HasTable",
+    "HasWeightRows",
     "LinearBackend",
     "LinearMap",
     "apply_linear",
@@ -39,6 +41,22 @@ class HasPrepacked(Protocol):
         """[O, I], [O]"""
 
 
+@runtime_checkable
+class HasWeightRows(Protocol):
+    """A linear map that tells rows of its weight."""
+
+    def weight_rows(self, ids: Tensor) -> Tensor:
+        """[...] -> [..., I]"""
+
+
+@runtime_checkable
+class HasTable(HasPrepacked, Protocol):
+    """A module whose weight is a table, too, of which it looks rows up."""
+
+    def free_table(self) -> None:
+        """Look rows up in `prepacked`, which has `weight_rows`, from now on; the table itself goes, if it may."""
+
+
 @Operator
 def apply_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x [..., I], weight [O, I], bias [O] -> [..., O]"""
@@ -49,8 +67,9 @@ def apply_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 def prepack(model: nn.Module, backend: LinearBackend, quantization: Literal["none", "bf16", "int8"]) -> str:
     """Prepack the weights of a model's linear maps for decoding; it can then be neither trained nor saved.
 
-    These are modules of `s2s.nn.linear`, whose own weights are freed, and modules that are nn.Linear itself, which keep
-    them. All others are left alone: a subclass of nn.Linear may do something else. Returns what was done, in words.
+    These are modules of `s2s.nn.linear`, whose own weights are freed, `HasTable`, whose weights may be, and modules
+    that are nn.Linear itself, which keep them. All others are left alone: a subclass of nn.Linear may do something
+    else. Returns what was done, in words.
     """
     del model
     if quantization != "none":

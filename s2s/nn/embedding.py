@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from s2s.backend.linear import apply_linear
+from s2s.backend.linear import HasWeightRows, apply_linear
 from s2s.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Embeddings(nn.Module):
                 f"{vocab.src} source and {vocab.tgt} target tokens); give arch.share_embeddings=target or "
                 "none, or make the vocabulary joint (task.joint=true, where the task has that option)"
             )
-        self.pad, self.scale = vocab.pad, math.sqrt(d_model)
+        self.pad, self.scale, self.has_words = vocab.pad, math.sqrt(d_model), bool(vocab.word_begins)
         self._source, self._target, self._softmax = TABLES[sharing]
         for name, rows in zip(TABLES[sharing], (vocab.src, vocab.tgt, vocab.tgt), strict=True):
             self.register_parameter(name, nn.Parameter(torch.empty(rows, d_model)))
@@ -61,9 +61,15 @@ class Embeddings(nn.Module):
         return self._look_up(self._target, ids)
 
     @property
-    def target_table(self) -> Tensor:
-        """[V, D], of which `target` returns rows times `scale`"""
-        return self.get_parameter(self._target)
+    def target_table(self) -> Tensor | None:
+        """[V, D], of which `target` returns rows times `scale`; None: freed, its rows are those of `prepacked`"""
+        table: Tensor | None = getattr(self, self._target)
+        return table
+
+    def free_table(self) -> None:
+        """Free the softmax's matrix, whose rows `prepacked` has, unless words of the source are sums of them."""
+        if not (self.has_words and self._source == self._softmax):
+            setattr(self, self._softmax, None)
 
     def source_words(self, words: SourceWords, src: Tensor, pad: Tensor) -> tuple[Tensor, Tensor]:
         """`SourceWords.pool` with the source's matrix."""
@@ -84,7 +90,11 @@ class Embeddings(nn.Module):
         return {f"{prefix}.{name}": side for name, side in rows.items()}
 
     def _look_up(self, name: str, ids: Tensor) -> Tensor:
-        return F.embedding(ids, self.get_parameter(name), padding_idx=self.pad) * self.scale
+        table: Tensor | None = getattr(self, name)
+        if table is None:
+            assert isinstance(self.prepacked, HasWeightRows)
+            return self.prepacked.weight_rows(ids) * self.scale
+        return F.embedding(ids, table, padding_idx=self.pad) * self.scale
 
     @torch.no_grad()
     def init_weights(self) -> None:

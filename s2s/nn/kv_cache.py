@@ -22,7 +22,7 @@ from torch.nn import functional as F
 from s2s.backend.cuda_graph import bucket_size
 from s2s.backend.operators import Kernel, TreePaths, extend_paths, reorder_paths, tree_attention
 from s2s.model import State
-from s2s.nn.spare_rows import append_rows, row_keeper, with_spare_rows, zeros_with_spare
+from s2s.nn.spare_rows import RowKeeper, append_rows, clear, with_spare_rows, zeros_with_spare
 from s2s.tensors import Tree, join_tensors, map_tensors
 
 if TYPE_CHECKING:
@@ -57,17 +57,17 @@ class KVCacheState(State):
 
     def keep(self, rows: Tensor) -> Self:
         """The state of the sentences `rows` [B'], in place; only those from the end that fill gaps are moved."""
-        keep, in_place = row_keeper(rows)
+        keep = RowKeeper(rows)
         return replace(
             self,
             sentence=map_tensors(keep, self.sentence),
             hypothesis=self.hypothesis[rows],
-            nodes=[keep(x) for x in self.nodes],
+            nodes=[keep(x, self.n_nodes) for x in self.nodes],
             length=self.length[rows],
             n_nodes=self.n_nodes[rows],
             max_length=int(self.length[rows].max()) if len(rows) else 0,
             max_nodes=self.max_nodes if len(rows) else 0,
-            n_spare=self.n_spare + len(self.length) - len(rows) if in_place else 0,
+            n_spare=self.n_spare + len(self.length) - len(rows) if keep.in_place else 0,
         )
 
     def join(self, other: Self) -> Self:
@@ -78,7 +78,7 @@ class KVCacheState(State):
             state = self._compacted(n_spare + len(other.length), least=max(most, self.nodes[0].size(1)))
         for i, (x, y) in enumerate(zip(state.nodes, other.nodes, strict=True)):
             state.nodes[i] = with_spare_rows(x, len(y))
-            state.nodes[i][len(x) :, : max(state.max_nodes, most)].zero_()[:, :most] = y[:, :most]
+            clear(state.nodes[i][len(x) :])[:, :most] = y[:, :most]
         join = functools.partial(append_rows, n_behind=self.n_spare, n_spare=n_spare)
         return replace(
             state,

@@ -6,18 +6,20 @@ rows that are appended are written behind, and those that leave are overwritten 
 
 from __future__ import annotations
 
-__all__ = ["append_rows", "row_keeper", "with_spare_rows", "zeros_with_spare"]
+__all__ = ["RowKeeper", "append_rows", "clear", "with_spare_rows", "zeros_with_spare"]
 
+import ctypes
+import functools
 import math
 import mmap
 import sys
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+LARGE = 2**18
+"""Bytes of a row from which on its unused part is worth a call of the system"""
 
 
 def zeros_with_spare(like: Tensor, n_spare: int, *sizes: int) -> Tensor:
@@ -54,13 +56,48 @@ def append_rows(x: Tensor, y: Tensor, n_behind: int, n_spare: int) -> Tensor:
     return both
 
 
-def row_keeper(rows: Tensor) -> tuple[Callable[[Tensor], Tensor], bool]:
-    """What leaves of a tensor its rows `rows` [B'], and whether it does so in place.
+class RowKeeper:
+    """Leaves of tensors [B, ...] the rows `rows` [B'].
 
-    In place, only rows from the end that fill gaps are moved, which is possible if all others stay where they are.
+    In place if all that stay where they are stand before all others: then rows from the end alone are moved, into gaps.
     """
-    gaps = (rows != torch.arange(len(rows), device=rows.device)).nonzero()[:, 0]
-    fillers = rows[gaps]
-    if bool((fillers < len(rows)).any()):
-        return lambda x: x.index_select(0, rows), False
-    return lambda x: x.index_copy_(0, gaps, x.index_select(0, fillers))[: len(rows)], True
+
+    def __init__(self, rows: Tensor) -> None:
+        self.rows = rows
+        self.gaps = (rows != torch.arange(len(rows), device=rows.device)).nonzero()[:, 0]
+        self.fillers = rows[self.gaps]
+        self.in_place = not bool((self.fillers < len(rows)).any())
+
+    def __call__(self, x: Tensor, used: Tensor | None = None) -> Tensor:
+        """x [B, ...] -> [B', ...]; used [B]: beyond so many of its elements a large row is 0, and takes no memory."""
+        if not self.in_place:
+            return x.index_select(0, self.rows)
+        if used is None or x[0].numel() * x.element_size() < LARGE:
+            return x.index_copy_(0, self.gaps, x.index_select(0, self.fillers))[: len(self.rows)]
+        for gap, filler in zip(self.gaps.tolist(), self.fillers.tolist(), strict=True):
+            n = int(used[filler])
+            clear(x[gap])[:n] = x[filler, :n]
+        return x[: len(self.rows)]
+
+
+def clear(x: Tensor) -> Tensor:
+    """x, contiguous, with zeros: of whole pages, on Linux, the system takes the memory until they are written."""
+    first, last = x.data_ptr(), x.data_ptr() + x.numel() * x.element_size()
+    begin, end = -(-first // mmap.PAGESIZE) * mmap.PAGESIZE, last // mmap.PAGESIZE * mmap.PAGESIZE
+    if not x.is_cpu or not x.is_contiguous() or end - begin < LARGE or (release := _madvise()) is None:
+        return x.zero_()
+    if release(begin, end - begin, mmap.MADV_DONTNEED):
+        return x.zero_()
+    ctypes.memset(first, 0, begin - first)
+    ctypes.memset(end, 0, last - end)
+    return x
+
+
+@functools.cache
+def _madvise() -> Any:
+    """The system's function, where it is Linux's: elsewhere pages that are given back may keep what they hold."""
+    if sys.platform != "linux":
+        return None
+    function = ctypes.CDLL(None).madvise
+    function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    return function

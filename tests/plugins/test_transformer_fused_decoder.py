@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,6 +18,7 @@ from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.decoding.request import FixedQueue, SourceSentence
 from s2s.task import Vocab
+from s2s_cpu import replacing
 from s2s_cpu.library import native_library
 from s2s_cpu.prepacked import has_linear
 from s2s_testing import VOCAB, assert_state_reorders, assert_step_is_decode
@@ -103,6 +105,32 @@ def test_outputs_and_scores_are_the_same_bits_in_any_order_and_batch(quantizatio
     together, few = outputs(list(range(9)), 1000), outputs(list(range(9))[::-1], 20)
     assert together == few == [outputs([i], 1)[0] for i in range(9)]
     assert len({len(tokens) for hypotheses in together for _, tokens in hypotheses}) > 1
+
+
+@pytest.mark.parametrize("sharing", ["shared", "target", "none"])
+def test_a_large_table_is_read_in_the_prepacked_weight(sharing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, options = source_rows(9), {"d_model": 48, "share_embeddings": sharing}
+
+    def outputs(one: Transformer) -> list[list[tuple[float, list[int]]]]:
+        queue = FixedQueue((SourceSentence(i, row) for i, row in enumerate(rows)), 30)
+        found = find_queued(BeamSearch(BeamConfig(max_len_a=1.0, max_len_b=4)), one, queue, VOCAB, nbest=4)
+        return [[(h.score, h.tokens) for h in hypotheses] for hypotheses in found]
+
+    kept = model(**options)
+    monkeypatch.setattr(replacing, "LARGE_TABLE", 1)
+    freed = model(**options)
+    assert outputs(freed) == outputs(kept)
+    before, after = (sum(p.numel() for p in one.parameters()) for one in (kept, freed))
+    assert before - after == VOCAB.tgt * 48
+    assert (freed.embeddings.target_table is None) == (sharing != "none")
+    assert_step_is_decode(freed)
+
+
+def test_a_table_whose_rows_are_summed_to_words_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replacing, "LARGE_TABLE", 1)
+    words = replace(VOCAB, word_begins=[True] * VOCAB.src)
+    assert model(vocab=words).embeddings.target_table is not None
+    assert model(vocab=words, share_embeddings="target").embeddings.target_table is None
 
 
 class QueueOfTurns(OpenQueue):

@@ -25,7 +25,7 @@ typedef struct {
     const Layer *layers;
     int64_t n_layers;
     Linear output;          /* of the last norm's output, to logits */
-    const float *embedding; /* [V, D] */
+    const float *embedding; /* [V, D]; null: the weight of `output` */
     double scale;           /* of the embedding */
     const float *positions; /* [P, D], added to the embedding; null: nothing is */
 } Model;

@@ -3,13 +3,19 @@ thread; see beam_search.h.
 */
 
 #include "beam_search.h"
+#include "panels.h"
 
 /* out [R, D] = scale * embedding of each token; in a function apart from `add_positions`, or both would be contracted
 and rounded once instead of twice. */
 static __attribute__((noinline)) void embed(const Model *m, const int64_t *token, int64_t R, int64_t D, float *out) {
     float scale = m->scale;
-    for (int64_t r = 0; r < R; r++)
-        for (int64_t j = 0; j < D; j++) out[r * D + j] = m->embedding[token[r] * D + j] * scale;
+    for (int64_t r = 0; r < R; r++, out += D) {
+        const int64_t panel = token[r] / C * C * D, column = token[r] % C;
+        if (m->embedding)
+            for (int64_t j = 0; j < D; j++) out[j] = m->embedding[token[r] * D + j] * scale;
+        else
+            for (int64_t j = 0; j < D; j++) out[j] = ((const float *)m->output.weight)[panel + j * C + column] * scale;
+    }
 }
 
 static __attribute__((noinline)) void add_positions(const Model *m, const Search *s, const Step *step, float *x) {

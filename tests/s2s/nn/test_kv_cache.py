@@ -15,6 +15,7 @@ from torch import Tensor
 
 from s2s.nn.attention import Heads, math_attention
 from s2s.nn.kv_cache import CachedAttention, KVCacheState, empty_kv_cache
+from s2s.nn.spare_rows import LARGE, clear
 from s2s.tensors import map_tensors
 
 HEADS = Heads(n=2, d_k=3, d_v=5)
@@ -228,6 +229,40 @@ def test_rows_take_memory_as_they_are_written_and_give_it_back() -> None:
     assert room // 64 < written < room // 8
     del state
     assert _n_bytes_in_memory() - before < room // 64
+
+
+def test_large_rows_are_moved_and_taken_as_far_as_they_are_used() -> None:
+    """Four sentences with paths of other lengths; what is behind a row's nodes is 0, and in no memory."""
+    heads = Heads(n=2, d_k=64, d_v=64)
+    state = empty_kv_cache(None, 4, [heads], like=torch.empty(0)).reserve(512)  # rows of 16,384 nodes of 1 KB
+    nodes = state.nodes[0]
+    assert nodes[0].nbytes > LARGE
+    nodes[:3] = 7.0
+    nodes[3, :5] = torch.arange(5.0)[:, None]
+    state = replace(state, n_nodes=torch.tensor([9, 9, 9, 5]), length=torch.ones(4, dtype=torch.long), max_nodes=9)
+    before = _n_bytes_in_memory()
+    state = state.keep(torch.tensor([0, 3, 2]))
+    assert state.nodes[0].data_ptr() == nodes.data_ptr()
+    assert state.nodes[0][1, :5, 0].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert state.nodes[0][[0, 2]].eq(7.0).all()
+    if sys.platform == "linux":
+        assert before - _n_bytes_in_memory() > nodes[0].nbytes // 2
+    assert not state.nodes[0][1, 5:].any()
+    joined = state.join(empty_kv_cache(None, 1, [heads], like=torch.empty(0)))
+    assert joined.nodes[0].data_ptr() == nodes.data_ptr()
+    assert not joined.nodes[0][3].any()
+    assert joined.nodes[0][[0, 2]].eq(7.0).all()
+
+
+@pytest.mark.parametrize("begin", [0, 1, 1023, 1024])
+@pytest.mark.parametrize("n", [1, 100, LARGE // 4 - 1, LARGE // 4 + 1024, LARGE])
+def test_clear_writes_zeros_there_alone(begin: int, n: int) -> None:
+    x = torch.ones(2 * LARGE)
+    assert not clear(x[begin : begin + n]).any()
+    assert (x[:begin].all(), x[begin + n :].all(), x.sum()) == (True, True, 2 * LARGE - n)
+    every_other = torch.ones(LARGE, 2)
+    clear(every_other[:, 0])
+    assert every_other.sum() == LARGE
 
 
 def _n_bytes_in_memory() -> int:
