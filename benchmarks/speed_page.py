@@ -111,7 +111,8 @@ def training(folder: Path, slower: list[str]) -> Iterator[str]:
         for title, rows in json.loads(path.read_text()).items():
             if title.startswith("levers"):
                 yield f"## Training, {path.stem.partition('-')[0]}, {title}: the speed that is left"
-                yield table(("", "ratio"), ([row["name"], f"{row['ratio']:.2f}"] for row in rows[1:]))
+                without = [row for row in rows if row["name"].startswith("without")]
+                yield table(("", "ratio"), ([row["name"], f"{row['ratio']:.2f}"] for row in without))
 
 
 def processes(folder: Path, slower: list[str]) -> Iterator[str]:
