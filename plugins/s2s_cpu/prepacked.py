@@ -85,6 +85,8 @@ class Fp32Linear(PrepackedLinear):
     def weight_rows(self, ids: Tensor) -> Tensor:
         """[...] -> [..., I], rows of W"""
         panels, width = self.tensors["weight"], panel_width()
+        if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < self.n_outputs:  # the last panel is filled up
+            raise IndexError(f"rows {int(ids.min())} to {int(ids.max())} of {self.n_outputs}")
         return panels[ids // width, :, ids % width]
 
 

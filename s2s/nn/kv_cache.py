@@ -57,12 +57,12 @@ class KVCacheState(State):
 
     def keep(self, rows: Tensor) -> Self:
         """The state of the sentences `rows` [B'], in place; only those from the end that fill gaps are moved."""
-        keep = RowKeeper(rows)
+        keep = RowKeeper(rows, self.n_nodes)
         return replace(
             self,
-            sentence=map_tensors(keep, self.sentence),
+            sentence=map_tensors(keep.whole, self.sentence),
             hypothesis=self.hypothesis[rows],
-            nodes=[keep(x, self.n_nodes) for x in self.nodes],
+            nodes=[keep.as_used(x) for x in self.nodes],
             length=self.length[rows],
             n_nodes=self.n_nodes[rows],
             max_length=int(self.length[rows].max()) if len(rows) else 0,

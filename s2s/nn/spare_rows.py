@@ -57,31 +57,46 @@ def append_rows(x: Tensor, y: Tensor, n_behind: int, n_spare: int) -> Tensor:
 
 
 class RowKeeper:
-    """Leaves of tensors [B, ...] the rows `rows` [B'].
+    """Leaves of tensors [B, ...] the rows `rows` [B'], of which the first used [B] elements hold anything.
 
     In place if all that stay where they are stand before all others: then rows from the end alone are moved, into gaps.
     """
 
-    def __init__(self, rows: Tensor) -> None:
-        self.rows = rows
+    def __init__(self, rows: Tensor, used: Tensor) -> None:
+        self.rows, self.used = rows, used
         self.gaps = (rows != torch.arange(len(rows), device=rows.device)).nonzero()[:, 0]
         self.fillers = rows[self.gaps]
         self.in_place = not bool((self.fillers < len(rows)).any())
 
-    def __call__(self, x: Tensor, used: Tensor | None = None) -> Tensor:
-        """x [B, ...] -> [B', ...]; used [B]: beyond so many of its elements a large row is 0, and takes no memory."""
+    def whole(self, x: Tensor) -> Tensor:
+        """[B, ...] -> [B', ...]"""
         if not self.in_place:
             return x.index_select(0, self.rows)
-        if used is None or x[0].numel() * x.element_size() < LARGE:
-            return x.index_copy_(0, self.gaps, x.index_select(0, self.fillers))[: len(self.rows)]
-        for gap, filler in zip(self.gaps.tolist(), self.fillers.tolist(), strict=True):
-            n = int(used[filler])
-            clear(x[gap])[:n] = x[filler, :n]
-        return x[: len(self.rows)]
+        return x.index_copy_(0, self.gaps, x.index_select(0, self.fillers))[: len(self.rows)]
+
+    def as_used(self, x: Tensor) -> Tensor:
+        """[B, N, ...] -> [B', N, ...]; on a CPU, what is not used of large rows is 0, and in no memory."""
+        if not x.is_cpu or math.prod(x.shape[1:]) * x.element_size() < LARGE:
+            return self.whole(x)
+        kept = x[: len(self.rows)]
+        if not self.in_place:
+            kept = zeros_with_spare(kept, 0, *x.shape[1:])
+        for row, old, n in self._moved:
+            clear(kept[row])[:n] = x[old, :n]
+        if self.in_place:
+            clear(x[len(self.rows) :])
+        return kept
+
+    @functools.cached_property
+    def _moved(self) -> list[tuple[int, int, int]]:
+        """Where a row comes to stand, where it was, and how many of its elements are used."""
+        rows = self.gaps if self.in_place else torch.arange(len(self.rows), device=self.rows.device)
+        old = self.rows[rows]
+        return list(zip(rows.tolist(), old.tolist(), self.used[old].tolist(), strict=True))
 
 
 def clear(x: Tensor) -> Tensor:
-    """x, contiguous, with zeros: of whole pages, on Linux, the system takes the memory until they are written."""
+    """x, in memory of this process alone, with zeros: on Linux the system has its whole pages until they are written."""
     first, last = x.data_ptr(), x.data_ptr() + x.numel() * x.element_size()
     begin, end = -(-first // mmap.PAGESIZE) * mmap.PAGESIZE, last // mmap.PAGESIZE * mmap.PAGESIZE
     if not x.is_cpu or not x.is_contiguous() or end - begin < LARGE or (release := _madvise()) is None:

@@ -124,6 +124,9 @@ def test_a_large_table_is_read_in_the_prepacked_weight(sharing: Any, monkeypatch
     assert before - after == VOCAB.tgt * 48
     assert (freed.embeddings.target_table is None) == (sharing != "none")
     assert_step_is_decode(freed)
+    if sharing == "shared":
+        with pytest.raises(IndexError, match=f"of {VOCAB.tgt}"):
+            freed.embeddings.source(torch.tensor([4, VOCAB.tgt]))
 
 
 def test_a_table_whose_rows_are_summed_to_words_stays(monkeypatch: pytest.MonkeyPatch) -> None:

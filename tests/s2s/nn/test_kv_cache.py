@@ -237,7 +237,7 @@ def test_large_rows_are_moved_and_taken_as_far_as_they_are_used() -> None:
     state = empty_kv_cache(None, 4, [heads], like=torch.empty(0)).reserve(512)  # rows of 16,384 nodes of 1 KB
     nodes = state.nodes[0]
     assert nodes[0].nbytes > LARGE
-    nodes[:3] = 7.0
+    nodes[:] = 7.0  # where nothing is used, too
     nodes[3, :5] = torch.arange(5.0)[:, None]
     state = replace(state, n_nodes=torch.tensor([9, 9, 9, 5]), length=torch.ones(4, dtype=torch.long), max_nodes=9)
     before = _n_bytes_in_memory()
@@ -246,12 +246,25 @@ def test_large_rows_are_moved_and_taken_as_far_as_they_are_used() -> None:
     assert state.nodes[0][1, :5, 0].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
     assert state.nodes[0][[0, 2]].eq(7.0).all()
     if sys.platform == "linux":
-        assert before - _n_bytes_in_memory() > nodes[0].nbytes // 2
+        assert before - _n_bytes_in_memory() > 3 * nodes[0].nbytes // 2, "of the row that was filled, and of the last"
     assert not state.nodes[0][1, 5:].any()
     joined = state.join(empty_kv_cache(None, 1, [heads], like=torch.empty(0)))
     assert joined.nodes[0].data_ptr() == nodes.data_ptr()
     assert not joined.nodes[0][3].any()
     assert joined.nodes[0][[0, 2]].eq(7.0).all()
+
+
+def test_large_rows_that_change_places_are_copied_as_far_as_they_are_used() -> None:
+    heads = Heads(n=2, d_k=64, d_v=64)
+    state = empty_kv_cache(None, 4, [heads], like=torch.empty(0)).reserve(512)
+    state.nodes[0][:] = 3.0
+    state = replace(state, n_nodes=torch.tensor([2, 4, 6, 8]), length=torch.ones(4, dtype=torch.long), max_nodes=8)
+    before = _n_bytes_in_memory()
+    kept = state.keep(torch.tensor([2, 0, 1]))
+    assert _n_bytes_in_memory() - before < kept.nodes[0][0].nbytes
+    assert kept.nodes[0].count_nonzero((1, 2)).tolist() == [n * 256 for n in (6, 2, 4)]
+    assert kept.n_spare == 0
+    assert len(kept.keep(torch.tensor([], dtype=torch.long)).keep(torch.tensor([], dtype=torch.long)).length) == 0
 
 
 @pytest.mark.parametrize("begin", [0, 1, 1023, 1024])
