@@ -61,6 +61,12 @@ def plot(found: dict[str, dict[str, list[tuple[int, float]]]], path: str, size: 
         for name, points in lines.items():
             panel.plot(*zip(*points, strict=True), marker="o", label=name)
         panel.set(xlabel=axis, ylabel="CPU ms per output symbol", xscale="log", yscale="log")
+        values = sorted({value for points in lines.values() for value, _ in points})
+        panel.set_xticks(values, map(str, values))
+        panel.set_xticks([], minor=True)
+        for formatter in (panel.yaxis.set_major_formatter, panel.yaxis.set_minor_formatter):
+            formatter("{x:.1g}")
+        panel.grid(alpha=0.3)
         panel.legend()
     figure.suptitle(f"{size}, fp32, one thread, 28 source symbols")
     figure.tight_layout()

@@ -96,7 +96,7 @@ class RowKeeper:
 
 
 def clear(x: Tensor) -> Tensor:
-    """x, in memory of this process alone, with zeros; on Linux whole pages of it are taken again when they are written."""
+    """x with zeros, in memory of this process alone; on Linux its whole pages are taken anew when they are written."""
     first, last = x.data_ptr(), x.data_ptr() + x.numel() * x.element_size()
     begin, end = -(-first // mmap.PAGESIZE) * mmap.PAGESIZE, last // mmap.PAGESIZE * mmap.PAGESIZE
     if not x.is_cpu or not x.is_contiguous() or end - begin < LARGE or (release := _madvise()) is None:
