@@ -136,6 +136,7 @@ BY_HAND = {
     "parsing": "benchmarks/parsing.sh EXPERIMENT TRAIN DEV TEST",
     "recipe": "benchmarks/recipe.py FOLDER NAME TIME",
     "serve": "benchmarks/serve_load.py run=demo, which asks for a network of one's own",
+    "speed": "make benchmarks SIZES=full; a machine's folder is build/benchmarks/full without its runs",
     "table2": "s2s-study table2_cpu; s2s-study table2_multi30k",
     "table3": "s2s-study table3_cpu",
     "table4": "s2s-study table4_treebank",
