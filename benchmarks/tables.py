@@ -28,7 +28,8 @@ CORPUS = "multi30k" if (ROOT.parent / "shared/data/multi30k").is_dir() else "syn
 
 @dataclass(frozen=True)
 class Table:
-    """A command of the interpreter; {out}: the folder of results; {corpus}: whose lengths training has."""
+    """A command of the interpreter; {out}: the folder of results; {name}: the table; {corpus}: whose lengths
+    training has."""
 
     command: list[str]
     small: list[str] | None
@@ -40,6 +41,11 @@ class Table:
 def script(name: str, *arguments: str, small: str | None = "", full: str = "") -> Table:
     """A script of this folder; small and full are split at blanks."""
     return Table([f"benchmarks/{name}.py", *arguments], None if small is None else small.split(), full.split())
+
+
+def decoding(*arguments: str, small: str, full: str) -> Table:
+    """A table of decode.py, whose rows go to a file of the table's name."""
+    return script("decode", *arguments, "out={out}/{name}.jsonl", small=small, full=full)
 
 
 TABLES = {
@@ -75,33 +81,36 @@ TABLES = {
     "train_growth": script(
         *("train", "arch=small", "corpus={corpus}", "precision=bf16", "--growth", "out={out}/train_growth"), small=None
     ),
-    "decode_fp32": script(
-        *("decode", "cases=mt", "out={out}/decode_fp32.jsonl"),
+    "decode_fp32": decoding(
+        "cases=mt",
         small="sizes=tiny batches=1,8 repeats=1",
         full="sizes=tiny,width128,small,base,big repeats=3 peer=ctranslate2,hf",
     ),
-    "decode_int8": script(
-        *("decode", "cases=mt", "quantization=int8", "out={out}/decode_int8.jsonl"),
+    "decode_int8": decoding(
+        "cases=mt",
+        "quantization=int8",
         small="sizes=tiny batches=8 repeats=1",
         full="sizes=tiny,width128,small,base,big repeats=3 peer=ctranslate2",
     ),
-    "decode_types": script(
-        *("decode", "cases=mt", "quantization=bf16", "out={out}/decode_types.jsonl"),
+    "decode_types": decoding(
+        "cases=mt",
+        "quantization=bf16",
         small="sizes=tiny batches=1 repeats=1",
         full="sizes=base repeats=3 peer=s2s:none,s2s:int8,ctranslate2:none,ctranslate2:int8",
     ),
-    "decode_beams": script(
-        *("decode", "cases=mt", "batches=8", "out={out}/decode_beams.jsonl"),
+    "decode_beams": decoding(
+        "cases=mt",
+        "batches=8",
         small="sizes=tiny beams=1,21 repeats=1",
         full="sizes=tiny,small,base beams=1,4,21,64 repeats=3 peer=ctranslate2",
     ),
-    "decode_parse": script(
-        *("decode", "cases=parse", "out={out}/decode_parse.jsonl"),
+    "decode_parse": decoding(
+        "cases=parse",
         small="sizes=tiny repeats=1",
         full="sizes=tiny,small,base repeats=3 peer=ctranslate2",
     ),
-    "decode_levers": script(
-        *("decode", "levers=true", "out={out}/decode_levers.jsonl"),
+    "decode_levers": decoding(
+        "levers=true",
         small="sizes=tiny cases=mt batches=8 repeats=1",
         full="sizes=small cases=mt,parse batches=32 repeats=3",
     ),
@@ -174,7 +183,7 @@ def made(name: str, out: Path, *, is_full: bool) -> bool:
     if more is None:
         print(f"only in the full pass: {name}")
         return True
-    places = {"out": str(out), "corpus": CORPUS}
+    places = {"out": str(out), "name": name, "corpus": CORPUS}
     command = [argument.format_map(places) for argument in (*table.command, *more)]
     print(f"{name}: {' '.join(command)}", flush=True)
     done = subprocess.run([sys.executable, *command], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)

@@ -64,7 +64,7 @@ def collect(config: StudyConfig, study: Study, folder: Path, plugins: Plugins) -
     results = {name: [job.result(folder) for job in jobs] for name, jobs in study.jobs.items()}
     finished = {name: [r for r in found if r is not None] for name, found in results.items()}
     every = [result for found in finished.values() for result in found]
-    unknown = _unknown_measures(config, every)
+    unknown = _unknown_measure(config, every)
     if unknown and all(finished.values()):
         raise ConfigError(unknown)
     compared = config.compare or _main_metric(config, every)
@@ -142,8 +142,8 @@ def _main_metric(config: StudyConfig, results: Sequence[Mapping[str, Any]]) -> l
     return [measure for measure in config.measures if measure in scored][:1]
 
 
-def _unknown_measures(config: StudyConfig, results: Sequence[Mapping[str, Any]]) -> str:
-    """Those that no run gives, which may be those of rows that are not finished; empty: there are none."""
+def _unknown_measure(config: StudyConfig, results: Sequence[Mapping[str, Any]]) -> str:
+    """An error about one that no run gives, perhaps since its row is not finished; empty: there is none."""
     known = {name for result in results for name in result["values"]}
     for measure in (*config.measures, *config.compare):
         if results and measure not in known:
