@@ -23,10 +23,21 @@ if TYPE_CHECKING:
 
 BLANK = "▁"
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")
-N_KEPT = 100_000
-"""Words, or partly merged words, of which the possible next steps are kept in memory"""
+N_KEPT = 200_000
+"""Words and partly merged words of which the next steps are kept: 80 MB"""
 LONG = 32
 """Tokens of a word from which on nothing of it is kept, such as of a sentence written without blanks"""
+
+
+class Merging:
+    """A word on its way from characters to subwords, linked to what each of its merges makes of it."""
+
+    __slots__ = ("ids", "merges", "then")
+
+    def __init__(self, ids: tuple[int, ...], merges: list[int]) -> None:
+        """merges: where two neighbours can be merged, the best first."""
+        self.ids, self.merges = ids, merges
+        self.then: list[Merging | None] = [None] * len(merges)
 
 
 class LastPieces(NamedTuple):
@@ -50,14 +61,15 @@ class SubwordSampler:
     ) -> None:
         """pieces and scores by id."""
         self.pieces, self.alpha = pieces, alpha
-        self.scores = dict(zip(pieces, scores, strict=True))
+        self._scores = scores
         self._fixed = [i in (PAD, UNK, BOS, EOS) or bool(BYTE.fullmatch(p)) for i, p in enumerate(pieces)]
         self.ids = {piece: i for i, piece in enumerate(pieces) if not self._fixed[i]}
         self._begins = [piece.startswith(BLANK) for piece in pieces]
         self._longest = max(map(len, pieces))
         self._draw = self._bpe if kind == "bpe" else self._unigram
-        self._kept_merges = lru_cache(N_KEPT)(self._merges)
-        self._kept_characters = lru_cache(N_KEPT)(self._characters)
+        self._joined = lru_cache(N_KEPT)(self._join)
+        self._words_kept: dict[tuple[int, ...], Merging] = {}
+        self._merging_kept: dict[tuple[int, ...], Merging] = {}
         self._kept_lattice = lru_cache(N_KEPT)(self._lattice)
 
     def __call__(self, ids: Sequence[int], seed: int) -> list[int]:
@@ -78,16 +90,16 @@ class SubwordSampler:
         if word:
             yield tuple(word)
 
-    def _bpe(self, word: tuple[int, ...], draw: Callable[[], float]) -> list[int]:
-        alpha, state = self.alpha, self._kept_characters(word) if len(word) < LONG else self._characters(word)
-        while merges := self._kept_merges(state) if len(state) < LONG else self._merges(state):
-            for i in merges:  # the best that is not left out
+    def _bpe(self, word: tuple[int, ...], draw: Callable[[], float]) -> Sequence[int]:
+        alpha, at = self.alpha, self._words_kept.get(word) or self._beginning(word)
+        while at.merges:
+            for k, then in enumerate(at.then):  # the best that is not left out
                 if draw() >= alpha:
-                    state = (*state[:i], state[i] + state[i + 1], *state[i + 2 :])
+                    at = then or self._merged(at, k)
                     break
             else:
                 break
-        return [self.ids[piece] for piece in state]
+        return at.ids
 
     def _unigram(self, word: tuple[int, ...], draw: Callable[[], float]) -> list[int]:
         lattice, drawn = self._kept_lattice(word) if len(word) < LONG else self._lattice(word), list[int]()
@@ -99,17 +111,40 @@ class SubwordSampler:
             end = last.starts[choice]
         return drawn[::-1]
 
-    def _characters(self, word: tuple[int, ...]) -> tuple[str, ...]:
-        """The characters; the pieces of `word` where the vocabulary lacks one."""
-        pieces = tuple(self.pieces[i] for i in word)
-        characters = tuple("".join(pieces))
-        return characters if all(character in self.ids for character in characters) else pieces
+    def _beginning(self, word: tuple[int, ...]) -> Merging:
+        """In characters; in the pieces of `word` where the vocabulary lacks one."""
+        characters = "".join(self.pieces[i] for i in word)
+        known = all(character in self.ids for character in characters)
+        begins = self._merging(tuple(self.ids[c] for c in characters) if known else word)
+        if len(word) < LONG:
+            self._words_kept[word] = begins
+        return begins
 
-    def _merges(self, state: tuple[str, ...]) -> list[int]:
-        """Where two neighbours can be merged: those of the highest score first, then from the left."""
-        both = [a + b for a, b in pairwise(state)]
-        merges = sorted((-self.scores[piece], i) for i, piece in enumerate(both) if piece in self.ids)
-        return [i for _, i in merges]
+    def _merged(self, at: Merging, k: int) -> Merging:
+        """The word after its k-th merge."""
+        ids, i = at.ids, at.merges[k]
+        joined = self._joined(ids[i], ids[i + 1])
+        assert joined is not None
+        merged = self._merging((*ids[:i], joined, *ids[i + 2 :]))
+        if len(ids) < LONG:
+            at.then[k] = merged
+        return merged
+
+    def _merging(self, ids: tuple[int, ...]) -> Merging:
+        if (kept := self._merging_kept.get(ids)) is not None:
+            return kept
+        joined = [self._joined(a, b) for a, b in pairwise(ids)]
+        merges = sorted((-self._scores[piece], i) for i, piece in enumerate(joined) if piece is not None)
+        merging = Merging(ids, [i for _, i in merges])
+        if len(ids) < LONG:
+            if len(self._merging_kept) >= N_KEPT:
+                self._merging_kept, self._words_kept = {}, {}
+            self._merging_kept[ids] = merging
+        return merging
+
+    def _join(self, a: int, b: int) -> int | None:
+        """The piece of two neighbours."""
+        return self.ids.get(self.pieces[a] + self.pieces[b])
 
     def _lattice(self, word: tuple[int, ...]) -> list[LastPieces]:
         """For each beginning of the word: forward filtering, then to be drawn from backwards."""
@@ -118,7 +153,7 @@ class SubwordSampler:
         for end in range(1, len(text) + 1):
             reached = (i for i in range(max(0, end - self._longest), end) if total[i] > -math.inf)
             starts = [i for i in reached if text[i:end] in self.ids]
-            logs = [total[i] + self.alpha * self.scores[text[i:end]] for i in starts]
+            logs = [total[i] + self.alpha * self._scores[self.ids[text[i:end]]] for i in starts]
             most = max(logs, default=-math.inf)
             weights = [math.exp(log - most) for log in logs]
             total.append(most + math.log(sum(weights)) if weights else -math.inf)
