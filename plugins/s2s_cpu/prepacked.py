@@ -91,13 +91,16 @@ class Fp32Linear(PrepackedLinear):
 
 
 class Bf16Linear(PrepackedLinear):
-    """W rounded to bf16, in half of the memory; results have the bits of `Fp32Linear` of the rounded W."""
+    """W rounded to bf16, in half of the memory; sums in fp32.
+
+    Where the processor has tiles for bf16, rows of x are rounded, too; elsewhere results have the bits of `Fp32Linear`
+    of the rounded W.
+    """
 
     bits = 16
 
     def __init__(self, weight: Tensor, bias: Tensor | None, arena: HugePageArena) -> None:
-        panels = _panels(weight.detach().bfloat16()).unflatten(2, (2, -1))  # [O / C, I, 2, C / 2]
-        super().__init__(weight.shape, bias, weight=arena.copy(panels.transpose(2, 3)))
+        super().__init__(weight.shape, bias, weight=arena.copy(_unit_panels(weight.detach().bfloat16())))
 
 
 class Int8Linear(PrepackedLinear):
@@ -107,10 +110,8 @@ class Int8Linear(PrepackedLinear):
 
     def __init__(self, weight: Tensor, bias: Tensor | None, arena: HugePageArena) -> None:
         quantized, scale = quantize_weight(weight.detach())
-        quantized = _padded(F.pad(quantized, (0, -quantized.size(1) % 4)))
-        panels = quantized.unflatten(0, (-1, panel_width())).unflatten(2, (-1, 4))  # [O / C, C, I / 4, 4]
-        zero = quantized.sum(1, dtype=torch.int32) * ZERO_POINT
-        tensors = {"weight": arena.copy(panels.transpose(1, 2)), "scale": _padded(scale), "zero": zero}
+        zero = _padded(quantized.sum(1, dtype=torch.int32)) * ZERO_POINT
+        tensors = {"weight": arena.copy(_unit_panels(quantized)), "scale": _padded(scale), "zero": zero}
         super().__init__(weight.shape, bias, **tensors)
 
 
@@ -132,6 +133,13 @@ def panel_width() -> int:
 def _panels(weight: Tensor) -> Tensor:
     """W [O, I] -> [O / C, I, C]"""
     return _padded(weight).unflatten(0, (-1, panel_width())).transpose(1, 2)
+
+
+def _unit_panels(weight: Tensor) -> Tensor:
+    """W [O, I] -> [O / C, I / n, C, n], n numbers in four bytes; I is filled up to whole lines of 64 bytes"""
+    n = 4 // weight.element_size()
+    filled = _padded(F.pad(weight, (0, -weight.size(1) % (16 * n))))
+    return filled.unflatten(0, (-1, panel_width())).unflatten(2, (-1, n)).transpose(1, 2)
 
 
 def _padded(x: Tensor) -> Tensor:

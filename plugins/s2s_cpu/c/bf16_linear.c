@@ -245,7 +245,7 @@ static int64_t multiply(const Matrix *x, Right *right, const float *bias, const 
     uint16_t *left = allocate((rows + STRIP * SIDE) * deep * DEPTH * sizeof(uint16_t));
     uint16_t *scratch = left + rows * deep * DEPTH; /* for panels of a strip */
     const int there = sums && left && lay_out(right, x->rows);
-    if (there) configure_tiles(0);
+    if (there) configure_tiles(TILE_ROWS);
     for (int64_t first = 0; there && first < x->rows; first += rows)
         for (int64_t k = 0; k < K; k += deep * DEPTH) {
             const int64_t n_rows = least(rows, x->rows - first), n = least(deep, blocks(K - k));
@@ -303,7 +303,7 @@ static int64_t sum_outer_products(const Matrix *g, const Matrix *x, float *dw, f
     uint16_t *left = allocate(STRIP * most * BLOCK * sizeof(uint16_t)), *right = allocate(most * I * DEPTH * 2);
     float *last = allocate(SIDE * I * sizeof(float)); /* of columns of g that are no whole block */
     const int there = left && right && last;
-    if (there) configure_tiles(0);
+    if (there) configure_tiles(TILE_ROWS);
     if (db) memset(db, 0, O * sizeof(float));
     for (int64_t r = 0; there && r < R; r += most * DEPTH) {
         const int64_t n = least(most, blocks(R - r));

@@ -28,15 +28,14 @@ static inline int may_use_tiles(void) {
 /* What was written is in memory: GCC's intrinsics for tiles do not say which bytes they read. */
 #define STORED __asm__ volatile("" ::: "memory")
 
-/* All eight of full size; but number 6 has `n_rest` times 4 bytes a row, and number 7 as many rows, unless that is 0. */
-static inline void configure_tiles(int64_t n_rest) {
+/* All eight of full size, but numbers 0 to 4 of at most so many rows. */
+static inline void configure_tiles(int64_t rows) {
     struct {
         uint8_t palette, start, reserved[14];
         uint16_t bytes[16];
         uint8_t rows[16];
     } config = {.palette = 1};
-    for (int t = 0; t < 8; t++) config.rows[t] = TILE_ROWS, config.bytes[t] = TILE_BYTES;
-    if (n_rest) config.bytes[6] = 4 * n_rest, config.rows[7] = n_rest;
+    for (int t = 0; t < 8; t++) config.rows[t] = t < 5 && rows < TILE_ROWS ? rows : TILE_ROWS, config.bytes[t] = TILE_BYTES;
     STORED;
     _tile_loadconfig(&config);
 }
