@@ -4,7 +4,7 @@
 # FOLDER holds train.en.gz train.de.gz test.en test.de; the first PAIRS=5000 of the training pairs are used, for
 # back-translation the next MONO=20000 lines as monolingual text, and the first TEST=2000 test sentences. RESULTS gets
 # ROW-SEED.json for each row; a row that is there is not made again. STEPS=2000 updates are some 40 epochs.
-# PRECISION=bf16 and VOCAB=4000 are options, too.
+# PRECISION=bf16, VOCAB=4000 and TEACHER=2000, updates of the model that translates back, are options, too.
 set -euo pipefail
 data=$1 results=$2
 shift 2
@@ -42,7 +42,7 @@ row() {
         train "$run" "$there" $((steps - steps / 3)) "train.init_from=$work/both-$seed"
         ;;
     back_translation) # of twice as many lines as there are pairs, tagged
-        train "back-$seed" "$back" "$steps"
+        train "back-$seed" "$back" "${TEACHER:-$steps}"
         s2s-generate run="$work/back-$seed" input="$work/mono.de" output="$work/back-$seed.tsv" format=tsv resume=true search=greedy
         python -m s2s_translation.synthetic_pairs "$work/back-$seed.tsv" --back --tag '<BT>' -o "$work/back-$seed.pairs.tsv.gz"
         train "$run" "{gold: {files: $there, weight: 2}, back: $work/back-$seed.pairs.tsv.gz}" "$steps"
