@@ -49,7 +49,7 @@ class Level(NamedTuple):
 
 
 # System V ABI, AMD64 Architecture Processor Supplement, table 3.1; VNNI is what products of 8-bit integers need, and
-# AMX makes those of many rows faster; with bf16 it multiplies in training.
+# AMX makes those of many rows faster; with bf16 it multiplies in training, and weights in bf16 in decoding.
 LEVELS = {
     "x86_64": (
         Level("x86-64-v2", "cx16 lahf_lm popcnt pni ssse3 sse4_1 sse4_2", ("-march=x86-64-v2",)),

@@ -117,7 +117,8 @@ class _Rule:
 
     def __init__(self, config: AutoConfig, situation: Situation) -> None:
         self.given, self.task, self.hardware = situation.given, situation.config.task, situation.hardware
-        self.advised = situation.config.arch.name
+        self.arch = situation.config.arch
+        self.advised = self.arch.name
         self.corpus = situation.fingerprint
         self.seconds = situation.seconds or 3600 * config.hours
         self.time = f"{self.seconds / 60:,.0f} min" if self.seconds < 7200 else f"{self.seconds / 3600:,.0f} h"
@@ -207,10 +208,15 @@ class _Rule:
             f"{outlook.epochs:,.1f} epochs, {outlook.n_weights / max(outlook.epoch, 1):.2g} weights for a token of one"
         )
 
+    def _width(self, size: Size) -> int:
+        """The width that is given, of which kind or preset it may be, or that of `size`."""
+        is_given = self.given.get("arch.d_model") or self.given.get("arch.name")
+        return int(getattr(self.arch, "d_model", size.d_model)) if is_given else size.d_model
+
     def _updates(self) -> Iterator[Decision]:
         size, outlook = self.outlook.size, self.outlook
         tokens = int(self.given.get("train.tokens", 0) or self._tokens())
-        d_model = int(self.given.get("arch.d_model", size.d_model))
+        d_model = self._width(size)
         steps = int(self.given.get("train.steps", max(round(outlook.n_tokens / tokens), 100)))
         yield Decision("train.tokens", tokens, f"{outlook.n_tokens / 1e6:,.1f} M target tokens to be seen")
         yield Decision("train.steps", steps, f"{outlook.epochs:,.1f} epochs of {self.pairs} in {self.time}")

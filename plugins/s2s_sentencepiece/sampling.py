@@ -23,21 +23,24 @@ if TYPE_CHECKING:
 
 BLANK = "▁"
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")
-N_KEPT = 200_000
-"""Words and partly merged words of which the next steps are kept: 80 MB"""
+N_STATES = 200_000
+"""Words and partly merged words that are kept with what merges make of them: 80 MB"""
+N_LATTICES = 20_000
+"""Words of which the lattice of segmentations is kept: 70 MB"""
 LONG = 32
-"""Tokens of a word from which on nothing of it is kept, such as of a sentence written without blanks"""
+"""Characters of a word (tokens, for a lattice) from which on nothing of it is kept, as of text without blanks"""
 
 
-class Merging:
-    """A word on its way from characters to subwords, linked to what each of its merges makes of it."""
+class MergeState:
+    """A partly merged word, its possible merges, and the state that each leads to."""
 
-    __slots__ = ("ids", "merges", "then")
+    __slots__ = ("ids", "merges", "next")
 
     def __init__(self, ids: tuple[int, ...], merges: list[int]) -> None:
         """merges: where two neighbours can be merged, the best first."""
         self.ids, self.merges = ids, merges
-        self.then: list[Merging | None] = [None] * len(merges)
+        self.next: list[MergeState | None] = [None] * len(merges)
+        """After each merge; None: not met yet"""
 
 
 class LastPieces(NamedTuple):
@@ -67,19 +70,19 @@ class SubwordSampler:
         self._begins = [piece.startswith(BLANK) for piece in pieces]
         self._longest = max(map(len, pieces))
         self._draw = self._bpe if kind == "bpe" else self._unigram
-        self._joined = lru_cache(N_KEPT)(self._join)
-        self._words_kept: dict[tuple[int, ...], Merging] = {}
-        self._merging_kept: dict[tuple[int, ...], Merging] = {}
-        self._kept_lattice = lru_cache(N_KEPT)(self._lattice)
+        self._piece_of_pair = lru_cache(N_STATES)(self._find_piece)
+        self._words: dict[tuple[int, ...], MergeState] = {}
+        self._states: dict[tuple[int, ...], MergeState] = {}
+        self._kept_lattice = lru_cache(N_LATTICES)(self._lattice)
 
     def __call__(self, ids: Sequence[int], seed: int) -> list[int]:
         """The text of `ids` in other subwords: a function of both arguments alone."""
         draw, drawn = random.Random(seed).random, list[int]()
-        for word in self._words(ids):
+        for word in self._split(ids):
             drawn += word if self._fixed[word[0]] else self._draw(word, draw)
         return drawn
 
-    def _words(self, ids: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    def _split(self, ids: Sequence[int]) -> Iterator[tuple[int, ...]]:
         """Runs of tokens, each of one word at most, which either stay as they are or do not."""
         word: list[int] = []
         for i in map(int, ids):
@@ -91,15 +94,15 @@ class SubwordSampler:
             yield tuple(word)
 
     def _bpe(self, word: tuple[int, ...], draw: Callable[[], float]) -> Sequence[int]:
-        alpha, at = self.alpha, self._words_kept.get(word) or self._beginning(word)
-        while at.merges:
-            for k, then in enumerate(at.then):  # the best that is not left out
+        alpha, state = self.alpha, self._words.get(word) or self._characters(word)
+        while state.merges:
+            for k, after in enumerate(state.next):  # the best that is not left out
                 if draw() >= alpha:
-                    at = then or self._merged(at, k)
+                    state = after or self._merge(state, k)
                     break
             else:
                 break
-        return at.ids
+        return state.ids
 
     def _unigram(self, word: tuple[int, ...], draw: Callable[[], float]) -> list[int]:
         lattice, drawn = self._kept_lattice(word) if len(word) < LONG else self._lattice(word), list[int]()
@@ -111,39 +114,40 @@ class SubwordSampler:
             end = last.starts[choice]
         return drawn[::-1]
 
-    def _beginning(self, word: tuple[int, ...]) -> Merging:
-        """In characters; in the pieces of `word` where the vocabulary lacks one."""
+    def _characters(self, word: tuple[int, ...]) -> MergeState:
+        """The word as characters, or as its given pieces if one of them is not in the vocabulary."""
         characters = "".join(self.pieces[i] for i in word)
         known = all(character in self.ids for character in characters)
-        begins = self._merging(tuple(self.ids[c] for c in characters) if known else word)
-        if len(word) < LONG:
-            self._words_kept[word] = begins
-        return begins
+        state = self._state_of(tuple(self.ids[c] for c in characters) if known else word)
+        if len(state.ids) < LONG:
+            self._words[word] = state
+        return state
 
-    def _merged(self, at: Merging, k: int) -> Merging:
-        """The word after its k-th merge."""
-        ids, i = at.ids, at.merges[k]
-        joined = self._joined(ids[i], ids[i + 1])
-        assert joined is not None
-        merged = self._merging((*ids[:i], joined, *ids[i + 2 :]))
+    def _merge(self, state: MergeState, k: int) -> MergeState:
+        """After the k-th of the merges that `state` has."""
+        ids, i = state.ids, state.merges[k]
+        piece = self._piece_of_pair(ids[i], ids[i + 1])
+        assert piece is not None
+        after = self._state_of((*ids[:i], piece, *ids[i + 2 :]))
         if len(ids) < LONG:
-            at.then[k] = merged
-        return merged
+            state.next[k] = after
+        return after
 
-    def _merging(self, ids: tuple[int, ...]) -> Merging:
-        if (kept := self._merging_kept.get(ids)) is not None:
+    def _state_of(self, ids: tuple[int, ...]) -> MergeState:
+        """The one state of these pieces, or a new one if they are too many to be kept; a full store is emptied."""
+        if (kept := self._states.get(ids)) is not None:
             return kept
-        joined = [self._joined(a, b) for a, b in pairwise(ids)]
-        merges = sorted((-self._scores[piece], i) for i, piece in enumerate(joined) if piece is not None)
-        merging = Merging(ids, [i for _, i in merges])
+        pieces = [self._piece_of_pair(a, b) for a, b in pairwise(ids)]
+        merges = sorted((-self._scores[piece], i) for i, piece in enumerate(pieces) if piece is not None)
+        state = MergeState(ids, [i for _, i in merges])
         if len(ids) < LONG:
-            if len(self._merging_kept) >= N_KEPT:
-                self._merging_kept, self._words_kept = {}, {}
-            self._merging_kept[ids] = merging
-        return merging
+            if len(self._states) >= N_STATES:
+                self._states, self._words = {}, {}
+            self._states[ids] = state
+        return state
 
-    def _join(self, a: int, b: int) -> int | None:
-        """The piece of two neighbours."""
+    def _find_piece(self, a: int, b: int) -> int | None:
+        """The piece that two neighbours make."""
         return self.ids.get(self.pieces[a] + self.pieces[b])
 
     def _lattice(self, word: tuple[int, ...]) -> list[LastPieces]:

@@ -29,7 +29,8 @@ def decide(
     fingerprint: Fingerprint, hardware: Hardware = CPU, seconds: float | None = None, *arguments: str
 ) -> dict[str, Any]:
     composed = compose(Config, ["task=translation", *arguments], PLUGINS)
-    given = {a.partition("=")[0]: int(a.partition("=")[2]) for a in arguments}
+    pairs = (argument.partition("=")[::2] for argument in arguments)
+    given = {"arch.name" if key == "arch" else key: int(v) if v.isdecimal() else v for key, v in pairs}
     found = auto(AutoConfig(name="auto"))(Situation(fingerprint, hardware, composed.config, given, seconds))
     return {decision.key: decision.value for decision in found}
 
@@ -67,6 +68,13 @@ def test_what_is_given_is_kept_and_the_rest_follows() -> None:
     plan = decide(corpus(30_000), CPU, None, "train.steps=500", "train.tokens=2000")
     assert (plan["train.steps"], plan["schedule.warmup"], plan["valid.every"]) == (500, 50, 25)
     assert plan["train.tokens"] == 2000
+
+
+@pytest.mark.parametrize("given", ["arch=transformer_tiny", "arch.d_model=64"])
+def test_the_learning_rate_is_that_of_the_width_that_is_given(given: str) -> None:
+    """By a preset, too."""
+    assert decide(corpus(30_000), GPU, None, given)["schedule.lr"] == 0.004
+    assert decide(corpus(30_000), GPU, None)["schedule.lr"] < 0.004
 
 
 def test_a_built_in_corpus_keeps_its_subwords() -> None:

@@ -147,3 +147,36 @@ def test_what_is_unknown_stays_and_the_rest_is_drawn(subwords: Subwords) -> None
     runs = {tuple(ids[: ids.index(unk)]) for ids in drawn}
     assert all(ids[ids.index(unk) + 1] == unk and ids.count(unk) == 2 for ids in drawn)
     assert len(runs) > 1
+
+
+def dropped_merges(subwords: Subwords, word: str, alpha: float, seed: int) -> list[str]:
+    """Algorithm 1 on strings, which keeps nothing."""
+    scores, draw, state = (
+        dict(zip(subwords.pieces, subwords.scores, strict=True)),
+        random.Random(seed).random,
+        list(word),
+    )
+    while True:
+        merges = [(-scores[a + b], i) for i, (a, b) in enumerate(itertools.pairwise(state)) if a + b in scores]
+        best = next((i for _, i in sorted(merges) if draw() >= alpha), None)
+        if best is None:
+            return state
+        state[best : best + 2] = ["".join(state[best : best + 2])]
+
+
+@pytest.mark.parametrize("n_states", [1, 50, 10_000])
+def test_what_is_kept_of_words_changes_no_draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_states: int) -> None:
+    """Words of up to 60 characters, and of one character alone, where merges are equally good."""
+    monkeypatch.setattr("s2s_sentencepiece.sampling.N_STATES", n_states)
+    train_subwords([*TEXT, "bbbb bbb bb" * 20], tmp_path / "bpe", "bpe", 60)
+    subwords = Subwords(tmp_path / "bpe", "bpe")
+    words = ["bbbb", "b" * 31, "ba" * 15 + "n", "ba" * 16, "ban" * 20, *WORDS[:40]]
+    for alpha in (0.1, 0.5):
+        sample = subwords.sampler(alpha)
+        for seed, word in enumerate(words * 10):
+            (ids,) = subwords.encode([word])
+            drawn = [subwords.pieces[i] for i in sample(ids, seed)]
+            assert drawn == dropped_merges(subwords, f"▁{word}", alpha, seed)
+        assert len(sample._states) <= n_states
+        assert len(sample._words) <= n_states
+        assert all(len(ids) < 32 for ids in sample._states)

@@ -334,7 +334,7 @@ static int64_t sum_outer_products(const Matrix *g, const Matrix *x, float *dw, f
 
 int64_t s2s_has_bf16_tiles(void) {
 #ifdef BF16_TILES
-    return may_use_tiles();
+    return s2s_may_use_tiles();
 #else
     return 0;
 #endif
@@ -344,7 +344,7 @@ int64_t s2s_has_bf16_tiles(void) {
 int64_t s2s_bf16_linear(const void *x, int64_t bits, int64_t R, int64_t I, const float *w, int64_t O,
                         const float *bias, uint16_t *out) {
 #ifdef BF16_TILES
-    if (!may_use_tiles()) return NO_TILES;
+    if (!s2s_may_use_tiles()) return NO_TILES;
     const Matrix rows = {x, R, I, I, bits}, weight = {w, O, I, I, 32}, into = {out, R, O, O, 16};
     Right right = {&weight, rows_to_right, I, O, 0};
     return multiply(&rows, &right, bias, &into);
@@ -358,7 +358,7 @@ int64_t s2s_bf16_linear(const void *x, int64_t bits, int64_t R, int64_t I, const
 int64_t s2s_bf16_linear_dx(const uint16_t *g, int64_t R, int64_t O, const float *w, int64_t I, void *dx,
                            int64_t bits) {
 #ifdef BF16_TILES
-    if (!may_use_tiles()) return NO_TILES;
+    if (!s2s_may_use_tiles()) return NO_TILES;
     const Matrix rows = {g, R, O, O, 16}, weight = {w, O, I, I, 32}, into = {dx, R, I, I, bits};
     Right right = {&weight, columns_to_right, O, I, 0};
     return multiply(&rows, &right, 0, &into);
@@ -372,7 +372,7 @@ int64_t s2s_bf16_linear_dx(const uint16_t *g, int64_t R, int64_t O, const float 
 int64_t s2s_bf16_linear_dw(const uint16_t *g, int64_t stride, int64_t R, int64_t O, const void *x, int64_t bits,
                            int64_t I, float *dw, float *db) {
 #ifdef BF16_TILES
-    if (!may_use_tiles()) return NO_TILES;
+    if (!s2s_may_use_tiles()) return NO_TILES;
     const Matrix gradients = {g, R, O, stride, 16}, rows = {x, R, I, I, bits};
     return sum_outer_products(&gradients, &rows, dw, db);
 #else

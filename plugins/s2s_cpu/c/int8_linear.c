@@ -72,7 +72,7 @@ static void multiply_by_vectors(const Linear *linear, const PaddedRows *rows, co
     const char *weight = linear->weight;
     const int64_t fours = (linear->I + 3) / 4;
     int32_t sums[ROWS][C];
-    for (int64_t o = 0; o < linear->O; o += C, weight += rows->depth * PANEL_TILE)
+    for (int64_t o = 0; o < linear->O; o += C, weight += rows->n_tiles * PANEL_TILE)
         for (int64_t r = 0; r < rows->R; r += ROWS) {
             const int64_t n = rows->R - r < ROWS ? rows->R - r : ROWS;
             switch (n) {
@@ -87,11 +87,11 @@ static void multiply_by_vectors(const Linear *linear, const PaddedRows *rows, co
 #ifdef INT8_TILES
 static void multiply_by_tiles(const Linear *linear, const PaddedRows *rows, const float *scale, float *out) {
     const char *weight = linear->weight;
-    int32_t sums[BLOCK][C];
+    int32_t sums[TILE_ROWS][C];
     configure_tiles(rows->R);
-    for (int64_t o = 0; o < linear->O; o += C, weight += rows->depth * PANEL_TILE)
-        for (int64_t r = 0; r < rows->R; r += BLOCK) {
-            const int64_t n = rows->R - r < BLOCK ? rows->R - r : BLOCK;
+    for (int64_t o = 0; o < linear->O; o += C, weight += rows->n_tiles * PANEL_TILE)
+        for (int64_t r = 0; r < rows->R; r += TILE_ROWS) {
+            const int64_t n = rows->R - r < TILE_ROWS ? rows->R - r : TILE_ROWS;
             s2s_tile_sums(8, rows, r, weight, sums);
             put_block(linear, o, scale + r, n, sums, out + r * linear->O + o);
         }
@@ -110,7 +110,7 @@ int64_t s2s_int8_linear(const Linear *linear, const float *x, int64_t R, float *
     if (there) {
         s2s_quantize_rows(x, R, linear->I, rows.stride, ZERO, (uint8_t *)rows.x, scale);
 #ifdef INT8_TILES
-        if (R > ROWS && may_use_tiles())
+        if (R > ROWS && s2s_may_use_tiles())
             multiply_by_tiles(linear, &rows, scale, out);
         else
 #endif

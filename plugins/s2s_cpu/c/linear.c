@@ -1,11 +1,11 @@
 /* Linear maps with prepacked weights, for one thread.
 
 The outputs are cut into panels of C columns. A panel's weights lie in the order in which they are read, so that few
-rows, which are bound by memory, run at its bandwidth; a tile of up to ROWS rows stays in registers, so that many run
-at the rate of arithmetic, DEPTH inputs at a time, so that they stay in the caches. Weights are floats, or bf16, half of
-the bytes. Those are multiplied by the tiles of AMX, where there are any, for which rows are rounded to bf16, too; or else
-widened to floats when they are read. Each number is the sum over the inputs in their order: a row has the same bits
-whatever the others are, and however many. R rows, I inputs, O outputs.
+rows, which are bound by memory, run at its bandwidth; a block of sums of up to ROWS rows stays in registers, so that many
+run at the rate of arithmetic, DEPTH inputs at a time, so that they stay in the caches. Weights are floats, or bf16, half
+of the bytes: with tiles of AMX, rows are rounded to bf16 as well and multiplied by them; without, weights are widened to
+floats. The order of a sum depends on I alone, not on R: a row has the same bits whatever the others are. R rows, I inputs,
+O outputs.
 */
 
 #include "tile_sums.h"
@@ -51,35 +51,49 @@ INLINE void get(const int n, vf sums[ROWS][PARTS], const float *out, int64_t str
     }
 }
 
-/* The weights of input i for a panel. In bf16 each 32 bits hold a weight of an even input, in the lower 16, and that of the
-next one: a shift or a mask makes each the float that it is the upper half of. */
-INLINE void get_weights(const int bits, const char *weight, int64_t i, vf w[PARTS]) {
-    const char *at = weight + (bits == 32 ? i : i / 2) * C * sizeof(float);
+/* The weights of an input for a panel. In bf16 each 32 bits hold that of an even input, in the lower 16, and that of the next,
+odd one: a shift or a mask makes each the float that it is the upper half of. */
+INLINE void get_weights(const int bits, const int odd, const char *weight, vf w[PARTS]) {
+    if (odd) __asm__("" : "+r"(weight)); /* read once more: kept in registers, sums would not be */
     UNROLLED for (int c = 0; c < PARTS; c++) {
-        vi read = *(const vi *)(at + c * sizeof(vi));
-        w[c] = (vf)(bits == 32 ? read : i % 2 ? read & (int32_t)0xffff0000 : read << 16);
+        const vi read = *(const vi *)(weight + c * sizeof(vi));
+        w[c] = (vf)(bits == 32 ? read : odd ? read & (int32_t)0xffff0000 : read << 16);
     }
-    if (bits == 32 || !(i % 2))
-        UNROLLED for (int ahead = 0; ahead < C * (int)sizeof(float); ahead += LINE)
-            __builtin_prefetch(at + AHEAD + ahead);
+    if (!odd)
+        UNROLLED for (int ahead = 0; ahead < C * 4; ahead += 64) __builtin_prefetch(weight + AHEAD + ahead);
 }
 
 /* To the sums of n rows, x across [n, I], one input's share. */
-INLINE void add_input(const int n, const int bits, vf sums[ROWS][PARTS], const char *weight, int64_t i, const float *x,
-                      int64_t I) {
+INLINE void add_input(const int n, const int bits, const int odd, vf sums[ROWS][PARTS], const char *weight,
+                      const float *x, int64_t I) {
     vf w[PARTS];
-    get_weights(bits, weight, i, w);
+    get_weights(bits, odd, weight, w);
     UNROLLED for (int r = 0; r < n; r++) {
-        vf y = splat(x[r * I + i]);
+        vf y = splat(x[r * I]);
         UNROLLED for (int c = 0; c < PARTS; c++) sums[r][c] += y * w[c];
     }
 }
 
+/* The same of inputs first to last - 1; in bf16 `first` is even. */
+INLINE void add_inputs(const int n, const int bits, vf sums[ROWS][PARTS], const char *weight, int64_t first,
+                       int64_t last, const float *x, int64_t I) {
+    if (bits == 16)
+        for (int64_t i = first; i < last; i += 2) {
+            add_input(n, 16, 0, sums, weight + i * C * 2, x + i, I);
+            if (i + 1 < last) add_input(n, 16, 1, sums, weight + i * C * 2, x + i + 1, I);
+        }
+    else if (n > 4)
+        for (int64_t i = first; i < last; i++) add_input(n, 32, 0, sums, weight + i * C * 4, x + i, I);
+    else /* 1.3 times as fast for 4 rows, but spills registers for 6 */
+        _Pragma("GCC unroll 2") for (int64_t i = first; i < last; i++)
+            add_input(n, 32, 0, sums, weight + i * C * 4, x + i, I);
+}
+
 /* What inputs first to last - 1 of n rows add to the outputs of a panel from o on; the first of all, to the bias. */
-INLINE void tile(const int n, const int bits, const Linear *linear, int64_t o, int64_t first, int64_t last,
-                 const float *x, float *out) {
-    const int64_t I = linear->I, units = bits == 32 ? I : depth_of(linear) * LINE / 4; /* of four bytes */
-    const char *weight = (const char *)linear->weight + o * units * sizeof(float);
+INLINE void add_to_panel(const int n, const int bits, const Linear *linear, int64_t o, int64_t first, int64_t last,
+                         const float *x, float *out) {
+    const int64_t units = bits == 32 ? linear->I : tiles_along(linear) * TILE_BYTES / 4; /* of four bytes */
+    const char *weight = (const char *)linear->weight + o * units * 4;
     const float *bias = linear->bias + o;
     vf sums[ROWS][PARTS];
     if (first)
@@ -87,21 +101,21 @@ INLINE void tile(const int n, const int bits, const Linear *linear, int64_t o, i
     else
         UNROLLED for (int r = 0; r < n; r++)
             UNROLLED for (int c = 0; c < PARTS; c++) sums[r][c] = load(bias + c * W);
-    if (n > 4 && bits == 32)
-        for (int64_t i = first; i < last; i++) add_input(n, bits, sums, weight, i, x, I);
-    else /* 1.3 times as fast for 4 rows, but spills registers for 6; an even input of bf16 and the next one */
-        _Pragma("GCC unroll 2") for (int64_t i = first; i < last; i++) add_input(n, bits, sums, weight, i, x, I);
+    add_inputs(n, bits, sums, weight, first, last, x, linear->I);
     put(n, sums, out, linear->O, linear->O - o);
 }
 
 /* With weights of 32 or 16 bits. */
 INLINE void float_linear(const int bits, const Linear *linear, const float *x, int64_t R, float *out) {
-    int64_t depth = R > ROWS ? DEPTH : linear->I, tiles = (R + ROWS - 1) / ROWS;
+    int64_t depth = R > ROWS ? DEPTH : linear->I, blocks = (R + ROWS - 1) / ROWS;
     for (int64_t first = 0; first < linear->I; first += depth) {
         int64_t last = first + depth < linear->I ? first + depth : linear->I;
         for (int64_t o = 0; o < linear->O; o += C)
-            for (int64_t t = 0, r = 0, n; t < tiles; t++, r += n) switch (n = (R - r + tiles - t - 1) / (tiles - t)) {
-#define CASE(n) case n: tile(n, bits, linear, o, first, last, x + r * linear->I, out + r * linear->O + o); break;
+            for (int64_t b = 0, r = 0, n; b < blocks; b++, r += n) switch (n = (R - r + blocks - b - 1) / (blocks - b)) {
+#define CASE(n)                                                                                                        \
+    case n:                                                                                                            \
+        add_to_panel(n, bits, linear, o, first, last, x + r * linear->I, out + r * linear->O + o);                     \
+        break;
                     CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
 #undef CASE
                 }
@@ -112,7 +126,7 @@ INLINE void float_linear(const int bits, const Linear *linear, const float *x, i
 /* [R, I] in bf16 */
 static void round_rows(const float *x, int64_t I, PaddedRows *rows) {
     for (int64_t r = 0; r < rows->R; r++, x += I)
-        for (int64_t i = 0; i < rows->depth * 2 * W; i += 2 * W) {
+        for (int64_t i = 0; i < rows->n_tiles * 2 * W; i += 2 * W) {
             const uint32_t there = I - i >= 2 * W ? ~0u : (1u << (I - i)) - 1;
             const __m512 low = _mm512_maskz_loadu_ps(there, x + i), high = _mm512_maskz_loadu_ps(there >> W, x + i + W);
             _mm512_store_si512(rows->x + r * rows->stride + 2 * i, (__m512i)_mm512_cvtne2ps_pbh(high, low));
@@ -129,16 +143,16 @@ static void put_sums(const Linear *linear, int64_t o, int64_t n, const float sum
     }
 }
 
-static int64_t bf16_linear(const Linear *linear, const float *x, int64_t R, float *out) {
+static int64_t linear_by_tiles(const Linear *linear, const float *x, int64_t R, float *out) {
     const char *weight = linear->weight;
     PaddedRows rows;
-    float sums[BLOCK][C];
+    float sums[TILE_ROWS][C];
     if (!padded_rows(linear, R, &rows)) return NO_MEMORY;
     round_rows(x, linear->I, &rows);
     configure_tiles(R);
-    for (int64_t o = 0; o < linear->O; o += C, weight += rows.depth * PANEL_TILE)
-        for (int64_t first = 0; first < R; first += BLOCK) {
-            const int64_t n = R - first < BLOCK ? R - first : BLOCK;
+    for (int64_t o = 0; o < linear->O; o += C, weight += rows.n_tiles * PANEL_TILE)
+        for (int64_t first = 0; first < R; first += TILE_ROWS) {
+            const int64_t n = R - first < TILE_ROWS ? R - first : TILE_ROWS;
             s2s_tile_sums(16, &rows, first, weight, (int32_t(*)[C])sums);
             put_sums(linear, o, n, sums, out + first * linear->O + o);
         }
@@ -152,7 +166,7 @@ static int64_t bf16_linear(const Linear *linear, const float *x, int64_t R, floa
 int64_t s2s_linear(const Linear *linear, const float *x, int64_t R, float *out) {
     if (linear->bits == 8) return s2s_int8_linear(linear, x, R, out);
 #ifdef BF16_TILES
-    if (linear->bits == 16 && may_use_tiles()) return R ? bf16_linear(linear, x, R, out) : OK;
+    if (linear->bits == 16 && s2s_may_use_tiles()) return R ? linear_by_tiles(linear, x, R, out) : OK;
 #endif
     if (linear->bits == 16)
         float_linear(16, linear, x, R, out);

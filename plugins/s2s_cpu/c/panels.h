@@ -1,4 +1,4 @@
-/* Panels of weights, and tiles of sums that stay in registers. */
+/* Panels of weights, and blocks of sums that stay in registers. */
 
 #ifndef S2S_PANELS_H
 #define S2S_PANELS_H
@@ -12,6 +12,6 @@ enum { PARTS = 2 }; /* 12 of 16 */
 #endif
 #define UNROLLED _Pragma("GCC unroll 8") /* or sums are not kept in registers */
 #define INLINE static inline __attribute__((always_inline))
-enum { ROWS = 6, C = PARTS * W, AHEAD = 8192 }; /* rows of a tile, columns of a panel, bytes to prefetch */
+enum { ROWS = 6, C = PARTS * W, AHEAD = 8192 }; /* rows of a block, columns of a panel, bytes to prefetch */
 
 #endif

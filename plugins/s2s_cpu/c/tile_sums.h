@@ -7,31 +7,31 @@
 #include "panels.h"
 #include "tiles.h"
 
-enum { LINE = 64, BLOCK = 16, PANEL_TILE = LINE * C }; /* bytes of a line; rows; bytes of a panel */
+enum { PANEL_TILE = TILE_BYTES * C }; /* bytes of a panel's weights for one tile along the inputs */
 
-typedef struct { /* R rows so many bytes apart, each `depth` lines long */
+typedef struct { /* R rows, `stride` bytes apart, each of `n_tiles` times TILE_BYTES */
     char *x;
-    int64_t R, stride, depth;
+    int64_t R, stride, n_tiles;
     void *memory;
 } PaddedRows;
 
-/* Lines that the inputs of a map with weights of 8 or 16 bits take, and tiles. */
-INLINE int64_t depth_of(const Linear *linear) { return (linear->I * linear->bits / 8 + LINE - 1) / LINE; }
+/* Tiles along the inputs of a map with weights of 8 or 16 bits. */
+INLINE int64_t tiles_along(const Linear *linear) { return (linear->I * linear->bits / 8 + TILE_BYTES - 1) / TILE_BYTES; }
 
-/* Memory for R rows, filled up to whole blocks with zeros if there is more than one; 0 if there is none. Each row begins
-with a line, and they do not all lie in the same set of the cache. */
+/* Allocates R rows, and zeros up to a multiple of TILE_ROWS where there are more. Returns 0 if memory runs out. Each row
+begins with a line of the cache, and they do not all lie in the same set of it. */
 INLINE int64_t padded_rows(const Linear *linear, int64_t R, PaddedRows *rows) {
-    const int64_t depth = depth_of(linear), stride = (depth + 1) * LINE;
-    const int64_t n = R < BLOCK ? R : (R + BLOCK - 1) / BLOCK * BLOCK;
-    char *memory = allocate(n * stride + LINE), *x = memory + (-(uintptr_t)memory & (LINE - 1));
-    *rows = (PaddedRows){x, R, stride, depth, memory};
+    const int64_t n_tiles = tiles_along(linear), stride = (n_tiles + 1) * TILE_BYTES;
+    const int64_t n = R < TILE_ROWS ? R : (R + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
+    char *memory = allocate(n * stride + TILE_BYTES), *x = memory + (-(uintptr_t)memory & (TILE_BYTES - 1));
+    *rows = (PaddedRows){x, R, stride, n_tiles, memory};
     if (memory) memset(x + R * stride, 0, (n - R) * stride);
     return memory != 0;
 }
 
-#ifdef INT8_TILES
-/* Sums, of int32 or float, of the products of up to 16 rows, with weights of so many bits. */
-void s2s_tile_sums(int64_t bits, const PaddedRows *rows, int64_t first, const char *weight, int32_t sums[BLOCK][C]);
+#if defined(INT8_TILES) || defined(BF16_TILES)
+/* Sums, of int32 or float, of the products of up to 16 rows, from `first` on, with weights of so many bits. */
+void s2s_tile_sums(int64_t bits, const PaddedRows *rows, int64_t first, const char *weight, int32_t sums[TILE_ROWS][C]);
 #endif
 
 #endif

@@ -5,6 +5,10 @@
 
 #include "vectors.h"
 
+int64_t s2s_may_use_tiles(void);
+
+enum { TILE_ROWS = 16, TILE_BYTES = 64 }; /* of a row */
+
 #if defined(__AMX_TILE__) && defined(__AVX512BW__) && defined(__linux__)
 #if defined(__AMX_INT8__) && defined(__AVX512VNNI__)
 #define INT8_TILES
@@ -15,27 +19,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { TILE_ROWS = 16, TILE_BYTES = 64 }; /* of a row */
-
-/* Whether the system lets this process use tiles: it must be asked, since it saves them with the registers. */
-static inline int may_use_tiles(void) {
-    enum { REQUEST = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
-    static enum { NOT_ASKED, NO, YES } answer;
-    if (answer == NOT_ASKED) answer = syscall(SYS_arch_prctl, REQUEST, TILE_DATA) ? NO : YES;
-    return answer == YES;
-}
-
 /* What was written is in memory: GCC's intrinsics for tiles do not say which bytes they read. */
 #define STORED __asm__ volatile("" ::: "memory")
 
-/* All eight of full size, but numbers 0 to 4 of at most so many rows. */
+/* Tiles 0 to 4 have min(rows, 16) rows, the others 16; all have rows of 64 bytes. */
 static inline void configure_tiles(int64_t rows) {
     struct {
         uint8_t palette, start, reserved[14];
         uint16_t bytes[16];
         uint8_t rows[16];
     } config = {.palette = 1};
-    for (int t = 0; t < 8; t++) config.rows[t] = t < 5 && rows < TILE_ROWS ? rows : TILE_ROWS, config.bytes[t] = TILE_BYTES;
+    for (int t = 0; t < 8; t++) {
+        config.bytes[t] = TILE_BYTES;
+        config.rows[t] = t < 5 && rows < TILE_ROWS ? rows : TILE_ROWS;
+    }
     STORED;
     _tile_loadconfig(&config);
 }

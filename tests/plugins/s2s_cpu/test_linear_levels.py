@@ -1,0 +1,86 @@
+"""Linear maps in C as compiled for every set of instructions that a wheel holds and this processor has."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from s2s_cpu import compiled as compiled_module
+from s2s_cpu import library
+from s2s_cpu.compiled import LEVELS, SOURCES, Level, compile_library, instructions
+from s2s_cpu.library import SIGNATURES, NativeLibrary, constant
+from s2s_cpu.prepacked import Bf16Linear, Fp32Linear, HugePageArena, Int8Linear, PrepackedLinear
+from s2s_cpu.quantization import dequantize_rows, quantize_rows, quantize_weight
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ALL = LEVELS.get(platform.machine(), ())
+NEEDED = ["linear.c", "int8_linear.c", "tile_sums.c", "rows.c", "bf16_linear.c"]
+USED = ["s2s_linear", "s2s_panel_width", "s2s_has_int8", "s2s_has_bf16_tiles", "s2s_quantize_rows", "s2s_huge_pages"]
+USED += ["s2s_dequantize_rows"]
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+
+
+@pytest.fixture(scope="module", params=ALL, ids=lambda level: level.name)
+def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The functions of a level take the place of those of this processor."""
+    at = ALL.index(request.param)
+    if missing := {name for level in ALL[: at + 1] for name in level.needs.split()} - instructions():
+        pytest.skip(f"this processor has no {', '.join(sorted(missing))}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled_module, "SOURCES", [source for source in SOURCES if source.name in NEEDED])
+        path = compile_library(tmp_path_factory.mktemp("level") / "functions.so", (*request.param.flags, "-O1"))
+        functions = ctypes.CDLL(str(path))
+        for name in USED:
+            function = getattr(functions, name)
+            function.argtypes, function.restype = SIGNATURES[name], ctypes.c_int64
+        patch.setattr(library, "native_library", lambda: NativeLibrary(functions, "a level"))
+        yield
+
+
+def exact(kind: type[PrepackedLinear], x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """In float64, of what the operands are rounded to."""
+    if kind is Int8Linear:
+        (rows, scale), (quantized, by) = quantize_rows(x, 128), quantize_weight(weight)
+        products = (rows.double() - 128) @ (quantized.double() * by.double()[:, None]).T
+        return dequantize_rows(products, scale.double(), bias.double())
+    if kind is Bf16Linear:
+        weight = weight.bfloat16()
+        x = x.bfloat16() if constant("s2s_has_bf16_tiles") else x
+    return F.linear(x.double(), weight.double(), bias.double())
+
+
+@needs_compiler
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("kind", [Fp32Linear, Bf16Linear, Int8Linear])
+@pytest.mark.parametrize(("n_inputs", "n_outputs"), [(1, 1), (47, 70), (64, 64), (300, 129)])
+def test_products_are_those_of_float64_in_any_batch(kind: Any, n_inputs: int, n_outputs: int) -> None:
+    if kind is Int8Linear and not constant("s2s_has_int8"):
+        pytest.skip("these instructions have no dot product of 8-bit integers")
+    torch.manual_seed(n_inputs)
+    weight, bias, x = torch.randn(n_outputs, n_inputs), torch.randn(n_outputs), torch.randn(50, n_inputs)
+    linear = kind(weight, bias, HugePageArena())
+    found, terms = linear(x), x.abs() @ weight.abs().T + bias.abs() + 1
+    assert ((found - exact(kind, x, weight, bias)).abs() < 2**-20 * n_inputs**0.5 * terms).all()
+    for n in (0, 1, 6, 7, 15, 16, 17, 33, 48):
+        assert torch.equal(linear(x[:n]), found[:n])
+        assert torch.equal(linear(x[50 - n :]), found[50 - n :])
+
+
+@needs_compiler
+@pytest.mark.parametrize("level", ALL, ids=lambda level: level.name)
+def test_every_level_compiles(level: Level) -> None:
+    """On any processor, or a wheel would hold no functions at all."""
+    files = [str(source) for source in SOURCES if source.name in NEEDED]
+    command = ["cc", *level.flags, "-fsyntax-only", "-Wall", "-Werror", "-Wno-psabi", *files]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert not checked.returncode, checked.stderr
