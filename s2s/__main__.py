@@ -16,7 +16,7 @@ PREFIX = "s2s-"
 
 
 def main(argv: list[str]) -> int:
-    """List the commands, or run the one that is named first; the exit code."""
+    """List the commands, or run the one that `argv` names first; returns the exit code."""
     commands = {point.name.removeprefix(PREFIX): point for point in _commands()}
     if not argv or argv[0] in ("--help", "-h"):
         print("python -m s2s COMMAND …, or s2s-COMMAND …, each with --help:\n")
@@ -36,7 +36,7 @@ def _commands() -> list[EntryPoint]:
 
 
 def _summary(point: EntryPoint) -> str:
-    """The first sentence about a command, from its module, which is read and not imported."""
+    """The first sentence about a command, from its module, which is parsed without being imported."""
     spec = importlib.util.find_spec(point.module)
     source = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
     text = (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]

@@ -1,4 +1,4 @@
-"""s2s from Python: what the commands do, by the same code.
+"""s2s from Python: what the commands do, with the same code.
 
 Options are those of the commands, by keyword or written as on the command line:
 `load("mine", device="cpu", search={"beam": 8})`, `load("mine", "search.beam=8")`.
@@ -43,7 +43,7 @@ def load(run: str | Path | Sequence[str | Path], *arguments: str, **options: Any
 
 
 def train(*arguments: str, quiet: bool = False, **options: Any) -> Path:
-    """Train, or go on with a run that has begun; the run's directory, for `load`. Options are those of s2s-train."""
+    """Train, or continue an existing run; returns the run's directory, for `load`. Options are those of s2s-train."""
     from s2s.cli.command import Options
     from s2s.cli.train import train_or_launch
     from s2s.run import run_path
@@ -83,7 +83,7 @@ def evaluate(
 
 
 def plugins(*local: str) -> Mapping[str, list[str]]:
-    """What each group can choose from, presets included; `local` are modules or files of your own."""
+    """The names that each group accepts, presets included; `local` are modules or files of your own."""
     registry = load_plugins(local).registry
     return {group: registry.names(group) for group in dict.fromkeys((*registry.groups, *PRESET_GROUPS))}
 

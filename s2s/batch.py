@@ -67,7 +67,7 @@ class Batch:
     n_src_tokens: int
     """Source tokens that are not padding"""
     packing: Packing | None = None
-    """Of a packed batch, whose tensors are [N]. Only a loss and a model with `packs = True` get one"""
+    """Set for a packed batch, whose tensors are [N]. Only a loss and a model with `packs = True` get one"""
 
     @classmethod
     def of(
@@ -110,7 +110,7 @@ def make_batch(pairs: Sequence[tuple[Sentence, Sentence]], vocab: Vocab) -> Batc
     """Pad pairs of ids, given without bos and eos."""
     src, src_lengths = _pad([src for src, _ in pairs], vocab.pad)
     tgt, tgt_lengths = _pad([tgt for _, tgt in pairs], vocab.pad)
-    tgt_in = np.roll(tgt, 1, axis=1)  # the last column is padding still
+    tgt_in = np.roll(tgt, 1, axis=1)  # the last column is still padding
     rows = np.arange(len(pairs))
     src[rows, src_lengths] = vocab.eos
     tgt[rows, tgt_lengths] = vocab.eos

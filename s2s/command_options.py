@@ -1,7 +1,7 @@
-"""Options that plugins add to a command: one dataclass of the command's own options and all that were added.
+"""Options that plugins add to a command: one dataclass of the command's own options and all added ones.
 
-A plugin's dataclass derives from the command's, and so may check its options against all others. The dataclass of the
-whole derives from them all, and is flat: an option is `mbr=chrf`, whoever brought it.
+A plugin's dataclass derives from the command's, and so may check its options against all others. The combined
+dataclass derives from all of them, and is flat: an option is `mbr=chrf`, whichever plugin added it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class AddedOptions:
 
     @property
     def names(self) -> list[str]:
-        """Of the options, in their order."""
+        """Names of the options, in their order."""
         return [name for name in get_annotations(self.config) if name in vars(self.config)["__dataclass_fields__"]]
 
 
@@ -40,7 +40,7 @@ def command_of(config: type) -> type:
 
 
 def refuse_misfit(new: AddedOptions, before: Sequence[AddedOptions]) -> None:
-    """PluginError for what is no dataclass of further options, or has an option that is there before."""
+    """Raises PluginError if `new` is not a dataclass of further options, or has an option that already exists."""
     config: Any = new.config
     what = f"plugin '{new.plugin}': options {getattr(config, '__qualname__', config)}"
     if not isinstance(config, type) or "__dataclass_fields__" not in vars(config) or command_of(config) is config:
@@ -67,14 +67,14 @@ def refuse_misfit(new: AddedOptions, before: Sequence[AddedOptions]) -> None:
 
 
 def with_added(config: type[T], added: Iterable[type]) -> type[T]:
-    """A dataclass of options with those that were added to it and to its sections; itself if there are none."""
+    """`config` with the options that were added to it and to its sections; `config` itself if there are none."""
     whole: type[T] = _whole(cast("Hashable", config), tuple(added))
     return whole
 
 
 @cache
 def _whole(config: Any, added: tuple[type, ...]) -> Any:
-    """The last that was added stands first in the order of methods, so that its options are listed last."""
+    """The dataclass added last comes first in the method resolution order, so that its options are listed last."""
     hints = get_type_hints(config)
     inner: dict[str, Any] = {
         item.name: hints[item.name] for item in fields(config) if item.default_factory is hints[item.name]

@@ -1,4 +1,4 @@
-"""The contract of a corpus: raw examples, as text, by split. A corpus knows no task."""
+"""The contract of a corpus: raw examples, as text, by split. A corpus is independent of the task."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Corpus(ABC):
     def examples(self, split: str) -> Iterator[Example | Rejected]:
         """The examples of "train", "valid" or "test", always in the same order.
 
-        One that cannot be used comes as a `Rejected`, so that all are counted. A corpus that is one split ignores
-        `split`.
+        One that cannot be used is yielded as a `Rejected`, so that all are counted. A corpus that has only one split
+        ignores `split`.
         """
 
     def files(self, split: str) -> Sequence[Path]:
@@ -32,7 +32,7 @@ class Corpus(ABC):
         return ()
 
     def settings(self) -> dict[str, Any]:
-        """All else that the examples depend on, as JSON: what changes it prepares the corpus again."""
+        """Everything else that the examples depend on, as JSON; when it changes, the corpus is prepared again."""
         return {}
 
     def describe(self) -> Iterable[str]:

@@ -1,12 +1,12 @@
 """What can go wrong, as a tree: a command turns each of these into one line and an exit code.
 
 S2SError                 anything s2s raises on purpose                              exit 1
-├── UserError            the user can mend it: a file, an option, a name             exit 2
+├── UserError            the user can fix it: a file, an option, a name              exit 2
 │   ├── ConfigError      an option, a preset or a configuration file
 │   ├── DataError        a corpus, a tokeniser, an input file
 │   ├── CheckpointError  a run directory or a checkpoint
 │   └── PluginError      a plugin that is missing, broken or clashes
-└── Preempted            a signal asked for a stop; everything is saved              exit 75 or 130
+└── Preempted            a signal requested a stop; everything is saved              exit 75 or 130
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class S2SError(Exception):
 
 
 class UserError(S2SError):
-    """Something the user can mend; the message says what was given, what was expected, what to do."""
+    """Something the user can fix; the message says what was given, what was expected, what to do."""
 
     exit_code = 2
 
@@ -58,7 +58,7 @@ class PluginError(UserError):
 
 
 class Preempted(S2SError):  # noqa: N818  the state of a run, not a fault
-    """Training stopped at a step boundary because a signal asked for it; all is saved."""
+    """Training stopped at a step boundary because a signal requested it; everything is saved."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -66,7 +66,7 @@ class Preempted(S2SError):  # noqa: N818  the state of a run, not a fault
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A suggestion to append to an error message, or the whole choice when it is short.
+    """A suggestion to append to an error message: the closest name, or else the known ones, at most 20.
 
     >>> did_you_mean("transfromer", ["transformer", "rnn"])
     " Did you mean 'transformer'?"

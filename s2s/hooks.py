@@ -46,9 +46,9 @@ class TrainerView(Protocol):
 
 
 class Observer:
-    """Follows one run with a state of its own; made by `s2s_observe`, and overrides what it wants to know.
+    """Follows one run and keeps its own state; made by `s2s_observe`, it overrides the methods that it needs.
 
-    All processes of a training make one, and get the same records.
+    Every process of a run makes one, and gets the same records.
     """
 
     def update(self, record: Mapping[str, Any]) -> None:
@@ -58,13 +58,13 @@ class Observer:
         """After every validation, with its scores."""
 
     def saved(self, path: Path, seconds: float) -> None:
-        """When a checkpoint is verified on disk, so long after it was begun; on the process that wrote it."""
+        """When a checkpoint is verified on disk, `seconds` after it was begun; in the process that wrote it."""
 
     def finished(self, summary: Mapping[str, Any]) -> None:
         """After the last update, validation and checkpoint, in the reverse order of observers."""
 
     def close(self, error: BaseException | None) -> None:
-        """Last of all; error: what ends training, if anything does, such as a `Preempted` run that will go on."""
+        """Last of all; error: what ended training, if anything, such as `Preempted` for a run that can be resumed."""
 
     def __enter__(self) -> Self:
         return self
@@ -86,7 +86,7 @@ class Hooks:
 
     @hookspec
     def s2s_operators(self) -> str | None:
-        """Implement operators of `s2s.backend`, when one is first called; says in a few words which, or why none."""
+        """Implement operators of `s2s.backend`, when one is first called; returns in a few words which, or why none."""
 
     @hookspec(firstresult=True)
     def s2s_help(self, schema: type, topics: Sequence[str], flags: Mapping[str, str], plugins: Plugins) -> str | None:
@@ -94,13 +94,13 @@ class Hooks:
 
     @hookspec(firstresult=True)
     def s2s_run_name(self, composed: Any) -> str | None:
-        """The name, under runs/, of a run to which its user gives none; `composed` is a `ComposedConfig[Config]`."""
+        """The name, under runs/, of a run that the user has not named; `composed` is a `ComposedConfig[Config]`."""
 
     @hookspec(firstresult=True)
     def s2s_configure(self, composed: Any, plugins: Plugins, world: Any) -> Any:
         """Complete a configuration before the run begins: another `ComposedConfig[Config]`, or None.
 
-        Called on every process of `world`; `world` is None where the values are only shown, by --print-config.
+        Called in every process of `world`; `world` is None if the values are only shown, by --print-config.
         """
 
     @hookspec(firstresult=True)
@@ -113,7 +113,7 @@ class Hooks:
 
     @hookspec(firstresult=True)
     def s2s_build_model(self, config: Config, vocab: Vocab, registry: Registry) -> Seq2Seq | None:
-        """Build the model; wrappers may freeze, compile or adapt what comes out."""
+        """Build the model; wrappers may freeze, compile or adapt the result."""
 
     @hookspec(firstresult=True)
     def s2s_configure_generation(self, config: GenerateConfig, device: Any) -> GenerateConfig | None:
@@ -125,7 +125,7 @@ class Hooks:
     ) -> Any:
         """Search buffered sentences elsewhere, such as in other processes; None: here.
 
-        `search` gives results for some of the `s2s.decoding.SourceSentence`s; the hook for all, as it gives them.
+        `search` yields the results for some of the `s2s.decoding.SourceSentence`s; the hook, in the same form, for all.
         """
 
     @hookspec(firstresult=True)
@@ -134,12 +134,12 @@ class Hooks:
 
     @hookspec
     def s2s_output_constraints(self, config: GenerateConfig, task: Task) -> Sequence[Any]:
-        """Constraints on every output that options ask for, each an `s2s.decoding.FixedWidthConstraint`."""
+        """Constraints that options set on every output, each an `s2s.decoding.FixedWidthConstraint`."""
         return ()
 
     @hookspec(firstresult=True)
     def s2s_sentence_constraint(self, task: Task, given: Any) -> Any:
-        """What the prefix and phrases of an `s2s.generation.Input` mean: an `s2s.decoding.SentenceConstraint`."""
+        """The `s2s.decoding.SentenceConstraint` for the prefix and phrases of an `s2s.generation.Input`."""
 
     @hookspec
     def s2s_finish_outputs(
@@ -156,7 +156,7 @@ class Hooks:
 
     @hookspec(firstresult=True)
     def s2s_lock(self, path: Path) -> Any:
-        """Lock a run whose file system has no locks: something to `release`; CheckpointError if another has it."""
+        """Lock a run on a file system without locks: an object to `release`; CheckpointError if it is in use."""
 
     @hookspec
     def s2s_environment(self, plugins: Plugins, world: Any) -> Mapping[str, Any]:
@@ -165,7 +165,7 @@ class Hooks:
 
     @hookspec
     def s2s_environment_changes(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> Sequence[str]:
-        """Warnings for a run that continues where these facts were others."""
+        """Warnings for a resumed run if these facts have changed."""
         return ()
 
     @hookspec
@@ -179,7 +179,7 @@ class Hooks:
         world: Any,
         plugins: Plugins,
     ) -> Sequence[tuple[str, str]] | None:
-        """Check a new model, set or freeze weights, on every rank; gives topics and facts for the first screen."""
+        """Check a new model, set or freeze weights, on every rank; returns topics and facts for the first screen."""
 
     @hookspec(firstresult=True)
     def s2s_choose_precision(
@@ -191,24 +191,24 @@ class Hooks:
     def s2s_fit_batch(self, config: Config, train_step: Any, corpora: Sequence[Any], directory: Path) -> Any:
         """Numbers for train.tokens=auto and train.micro_tokens=auto, an `s2s.training.BatchPlan`, on every rank.
 
-        `train_step` is a `s2s.training.TrainStep` before its first update, `corpora` those of training.
+        `train_step` is an `s2s.training.TrainStep` before its first update, `corpora` are the training corpora.
         """
 
     @hookspec
     def s2s_facts(self, trainer: TrainerView, seconds: float | None) -> Iterable[tuple[str, str]]:
         """Topics and facts for the first screen; one whose topic is "warning" is shown as a warning.
 
-        seconds: of an update, measured, in a dry run; else None.
+        seconds: duration of an update, measured in a dry run; else None.
         """
         return ()
 
     @hookspec
     def s2s_observe(self, trainer: TrainerView) -> Observer | None:
-        """Follow a run; called on every process, once all is built and a checkpoint, if any, is loaded."""
+        """Follow a run; called in every process, once everything is built and a checkpoint, if any, is loaded."""
 
 
 class CoreHooks:
-    """What happens when no plugin does better."""
+    """The defaults, used if no plugin returns a result."""
 
     @hookimpl(trylast=True)
     def s2s_help(self, schema: type, flags: Mapping[str, str]) -> str:

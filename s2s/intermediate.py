@@ -1,6 +1,6 @@
 """Intermediate representation of an encoder-decoder model with attention, from which exporters write.
 
-An architecture gives its own under its name in the registry's group `intermediate`.
+An architecture registers its own under its name in the registry's group `intermediate`.
 Shapes: D = d_model, h heads, V vocabulary size, O and I output and input width of a linear map.
 """
 
@@ -38,7 +38,7 @@ class Attention(NamedTuple):
     """The four projections of multi-head attention, heads concatenated; scores are scaled by 1 / sqrt(d_k)."""
 
     q: Linear
-    """[h * d_k, D], as k"""
+    """[h * d_k, D], the same for k"""
     k: Linear
     v: Linear
     """[h * d_v, D]"""

@@ -1,4 +1,4 @@
-"""Public names of a package, imported when first used: so that `import s2s`, and every --help, loads no torch."""
+"""Public names of a package, imported when first used, so that `import s2s` and every --help do not load torch."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 Shapes: B sentences, S source length, T target length, K hypotheses of a sentence, D width, V target tokens.
 
-Write `encode` and `decode`, and every search already works. `start` and `step` are a speed-up, which
-`s2s_testing.assert_step_is_decode` holds equal to `decode`.
+`encode` and `decode` are enough for every search. `start` and `step` are a speed-up;
+`s2s_testing.assert_step_is_decode` checks that they agree with `decode`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class Memory:
-    """What the encoder leaves to the decoder; every tensor's first dimension is the sentence.
+    """What the encoder passes to the decoder; every tensor's first dimension is the sentence.
 
-    An architecture that leaves more derives from it and adds fields.
+    An architecture that passes more derives from this class and adds fields.
     """
 
     hidden: Tensor
@@ -40,26 +40,26 @@ class Memory:
     """[B, S], True at padding"""
 
     def keep(self, rows: Tensor) -> Self:
-        """The memory of the sentences `rows` [B']; a sentence may be named more than once."""
+        """The memory of the sentences `rows` [B']; a sentence may occur more than once."""
         return map_tensors(lambda t: t.index_select(0, rows), self)
 
 
 @dataclass
 class State:
-    """Where decoding stands: what belongs to the sentence, kept apart from what belongs to the hypothesis.
+    """The state of decoding: what belongs to the sentence, separate from what belongs to the hypothesis.
 
-    Search reorders hypotheses at every step, so only `hypothesis` pays for it; `sentence` (encoder output,
-    cross-attention keys and values) is computed once and never copied for the beam. A state is used up by what
-    is done to it: `step`, `keep` and `join` may write into its tensors.
+    Search reorders hypotheses at every step, which copies only `hypothesis`; `sentence` (encoder output,
+    cross-attention keys and values) is computed once and never copied for the beam. A state must not be used
+    again after `step`, `keep` or `join`, which may write into its tensors.
     """
 
     joins: ClassVar[bool] = False
     """Whether zeros appended to any dimension but the first change nothing, so that `join` is correct. A search then
-    replaces finished sentences of a batch by others of the queue; otherwise only once the batch is empty. A stored mask
-    must be True at the positions that count, since joining pads with zeros."""
+    replaces finished sentences of a batch with others from the queue; otherwise it does so only once the batch is
+    empty. A stored mask must be True at the valid positions, since joining pads with zeros."""
 
     captures: ClassVar[bool] = False
-    """Whether a step can be captured in a CUDA graph: it leaves the shapes of `buffers` as they are, and nothing in it
+    """Whether a step can be captured in a CUDA graph: it does not change the shapes of `buffers`, and nothing in it
     depends on their values on the host. The methods from `prepare_capture` on are for states with growing buffers."""
 
     sentence: Tree
@@ -77,11 +77,11 @@ class State:
         return replace(self, sentence=sentence, hypothesis=hypothesis)
 
     def prepare_capture(self) -> Self | None:
-        """With room for one more token in its buffers; None: the next step is better not captured."""
+        """The state with room for one more token in its buffers; None: the next step should not be captured."""
         return self
 
     def at_capacity(self, beam: int) -> Self:
-        """With its host-side counters at the capacity of the buffers, so that a captured step covers every slot."""
+        """The state with its host-side counters at the buffers' capacity, so that a captured step covers every slot."""
         del beam
         return self
 
@@ -89,7 +89,7 @@ class State:
         """Make the rows of the buffers from n on, which hold no sentence, safe for a step."""
 
     def after_step(self, beam: int, n_steps: int = 1) -> Self:
-        """With counts on the host as after steps of `beam` hypotheses that were replayed, or taken in C."""
+        """The state with its host-side counters as after steps of `beam` hypotheses that were replayed, or run in C."""
         del beam, n_steps
         return self
 
@@ -111,7 +111,7 @@ class State:
         return replace(self, sentence=map_tensors(pick, self.sentence), hypothesis=map_tensors(pick, self.hypothesis))
 
     def join(self, other: Self) -> Self:
-        """The sentences of both, these first; all have equally many hypotheses, of any lengths."""
+        """The sentences of both states, these first; all have the same number of hypotheses, of any lengths."""
         sentence = join_tensors(self.sentence, other.sentence)
         return replace(self, sentence=sentence, hypothesis=join_tensors(self.hypothesis, other.hypothesis))
 
@@ -139,11 +139,11 @@ class Seq2Seq(nn.Module, ABC):
     max_len: int | None = None
     """Longest source and target that the model can take, in tokens with the end token; None: any."""
     returns_log_probs: bool = False
-    """Whether `project` and `step` return log-probabilities, which search adds as they are, such as a weighted mean of
-    several models; otherwise they return logits, which search normalises."""
+    """Whether `project` and `step` return log-probabilities, such as a weighted mean of several models, which search
+    adds as they are; otherwise they return logits, which search normalises."""
 
     ignores_labels: bool = False
-    """Whether `encode` reads a source as if its `Vocab.labels` were not there; any other model is refused with them"""
+    """Whether `encode` reads a source as if its `Vocab.labels` were not there; other models are refused with labels"""
 
     @abstractmethod
     def encode(self, src: Tensor, pad: Tensor) -> Memory:
@@ -154,10 +154,10 @@ class Seq2Seq(nn.Module, ABC):
         """tgt [B, T], each beginning with bos -> [B, T, ·], which `project` turns into logits."""
 
     def project(self, hidden: Tensor) -> Tensor:
-        """[..., ·] -> logits [..., V]; apart from `decode`, so that a loss need not hold them all at once.
+        """[..., ·] -> logits [..., V]; separate from `decode`, so that a loss need not hold them all at once.
 
-        It draws no random numbers, since a loss may compute the same logits twice. The default is for a `decode` that
-        returns logits itself.
+        It must not draw random numbers, since a loss may compute the same logits twice. The default is for a `decode`
+        that returns logits itself.
         """
         return hidden
 
@@ -189,25 +189,25 @@ class Seq2Seq(nn.Module, ABC):
         return None
 
     def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor | None:
-        """How much each prediction looks at each source token: src, pad [B, S], tgt [B, T] -> [B, T, S] in fp32.
+        """How much each prediction attends to each source token: src, pad [B, S], tgt [B, T] -> [B, T, S] in fp32.
 
-        Row t belongs to the token that is predicted after tgt[:, t]; it sums to 1, and padding has none of it. Heads
-        are averaged. layer: the decoder's, from 1; None: what the architecture holds best for alignments. The default
-        is for an architecture that cannot say it.
+        Row t belongs to the token that is predicted after tgt[:, t]; it sums to 1, and is 0 at padding. Heads are
+        averaged. layer: the decoder's, from 1; None: the architecture's choice for alignments. The default is for an
+        architecture that cannot provide it.
         """
         return None
 
     def attention_maps(self, src: Tensor, pad: Tensor, tgt: Tensor) -> Sequence[AttentionMap]:
         """All attention weights of `forward`, layer by layer: src, pad [B, S], tgt [B, T].
 
-        The default is what `attention` says, as one head; an architecture of s2s.nn's attention has its own by
+        The default is `attention`, as one head; an architecture that uses the attention of s2s.nn overrides it with
         `s2s.nn.recording_weights`.
         """
         weights = self.attention(src, pad, tgt)
         return [] if weights is None else [AttentionMap("cross", 0, "tgt", "src", weights[:, None])]
 
     def start(self, memory: Memory) -> State:
-        """Before the first token, one hypothesis per sentence; the default is correct, and quadratic."""
+        """Before the first token, one hypothesis per sentence; the default is correct, but quadratic."""
         prefix = torch.empty(memory.pad.size(0), 1, 0, dtype=torch.long, device=memory.pad.device)
         return State(sentence=memory, hypothesis=prefix)
 
@@ -222,9 +222,9 @@ class Seq2Seq(nn.Module, ABC):
 
 @contextlib.contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Without dropout; afterwards every module is in the mode in which it was."""
+    """Run without dropout; afterwards every module is back in its previous mode."""
     training = [module for module in model.modules() if module.training]
-    if training:  # eval() walks all modules even if none is training, longer than a small model's step
+    if training:  # eval() walks all modules even if none is training, which takes longer than a small model's step
         model.eval()
     try:
         yield

@@ -72,11 +72,11 @@ class Objective(ABC):
     """What is minimised; a stateless function of the model and a micro-batch.
 
     Random numbers come from torch's global generator, which is seeded from (seed, step, micro-batch) before each call:
-    a resumed run, or one on other ranks, draws the same.
+    a resumed run, or one with another number of ranks, draws the same numbers.
     """
 
     extras: Sequence[str] = ()
-    """Names of the extra sums, in the order of the log line; all ranks must know them before the first call"""
+    """Names of the extra sums, in the order of the log line; all ranks need them before the first call"""
     valid_extras: Sequence[str] | None = None
     """Those of `extras` that validation computes on the development set, without dropout; None: all of them"""
     packs: bool = False
@@ -87,8 +87,8 @@ class Objective(ABC):
 
     @abstractmethod
     def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
-        """The sums over a micro-batch, on its device. The model may be run several times, or its parts: `encode` once
-        for many targets, as `Memory.keep` repeats it.
+        """The sums over a micro-batch, on its device. The model or its parts may be run several times: `encode` once
+        for many targets, say, with its result repeated by `Memory.keep`.
 
         In training, `model` is in training mode and one backward pass through `Sums.loss` follows; in validation, no
         gradient is recorded and dropout is off.
@@ -97,7 +97,7 @@ class Objective(ABC):
 
 @dataclass(frozen=True)
 class Auxiliary:
-    """What a model adds to the objective, whichever it is: sums over all positions that its passes computed."""
+    """What a model adds to any objective: sums over all positions that its passes computed."""
 
     loss: Tensor
     """[], with a gradient; added to `Sums.loss`, and so divided by the objective's normaliser"""
@@ -113,18 +113,18 @@ class HasAuxiliary(Protocol):
     """Names of `Auxiliary.extras`"""
 
     def record_auxiliary(self) -> None:
-        """From now on, passes in training mode are recorded."""
+        """Start recording passes in training mode."""
 
     def take_auxiliary(self) -> Auxiliary:
-        """The sums over the recorded passes, which are then forgotten; recording ends.
+        """The sums over the recorded passes, which are then discarded; recording ends.
 
         So that an update does not depend on how its batch is split, `loss` must be a sum over sentences, each computed
-        without the others.
+        independently of the others.
         """
 
 
 class WithAuxiliary(Objective):
-    """An objective on a model that adds losses of its own in training; validation has the objective alone."""
+    """An objective on a model that adds losses of its own in training; validation uses the objective alone."""
 
     def __init__(self, objective: Objective, model: HasAuxiliary) -> None:
         self.objective, self.model = objective, model
@@ -163,7 +163,7 @@ class SentenceMetric(Protocol):
 
 
 class Context(ABC):
-    """What the factory of an objective may use beside its config.
+    """What the factory of an objective may use besides its config.
 
     `search` and `metric` take a registered name, or a mapping with `name` and options, such as
     {name: sample, temperature: 0.8}; `option` is the config key that errors name.

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 def load_plugins(local: Sequence[str] = ()) -> Plugins:
     """Load shipped plugins, then installed ones, each in the order of their names, `local` ones as given.
 
-    A broken installed plugin is kept in `registry.broken`; a broken local one, which the user has just asked
-    for, is an error.
+    A broken installed plugin is recorded in `registry.broken`; a broken local one, which the user has just
+    named, is an error.
     """
     manager, registry = pluggy.PluginManager(GROUP), Registry()
     manager.add_hookspecs(Hooks)
@@ -89,7 +89,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _place(error: BaseException, name: str) -> str:
-    """Where in the user's own file it happened, for want of a traceback."""
+    """Where in the user's own file it happened, since no traceback is shown."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).stem == _stem(name)]
     return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
 
@@ -99,7 +99,7 @@ def _stem(name: str) -> str:
 
 
 def _refuse_misspelt_hooks(name: str, plugin: Any) -> None:
-    """pluggy's check_pending sees only marked functions; a forgotten @hookimpl is as silent, and as wrong."""
+    """pluggy's check_pending sees only marked functions; a forgotten @hookimpl is just as silent, and as wrong."""
     for attribute in dir(plugin):
         function = getattr(plugin, attribute)
         if not attribute.startswith("s2s_") or not callable(function):
@@ -116,7 +116,7 @@ def _installed(registry: Registry) -> Iterator[tuple[EntryPoint, str]]:
     blocked = {n.strip() for n in os.environ.get("S2S_BLOCK_PLUGINS", "").split(",") if n.strip()}
     only_shipped = os.environ.get("S2S_NO_PLUGINS", "") not in ("", "0")
     points = dict.fromkeys(entry_points(group=GROUP))
-    # A distribution parses its metadata whenever it is asked for its name: 0.1 s for the plugins of s2s alone.
+    # A distribution parses its metadata on every access to its name: 0.1 s for the plugins of s2s alone.
     names = {dist: dist.name if dist else "" for dist in {point.dist for point in points}}
     origins = {dist: f"{name} {dist.version}" for dist, name in names.items() if dist}
     found = [(names[p.dist] == "s2s-toolkit", p, origins[p.dist] if p.dist else p.value) for p in points]

@@ -1,7 +1,7 @@
 """What a configuration can choose by name: architectures, tasks, objectives, optimizers, …, and their presets.
 
-An entry is a name, a config dataclass and a factory. Defaults stand in the dataclass and nowhere else; the
-factory builds the thing from it. A preset is a named set of values for an entry, as a YAML file or a dict.
+An entry is a name, a config dataclass and a factory. Defaults are set in the dataclass and nowhere else; the
+factory builds the object from it. A preset is a named set of values for an entry, as a YAML file or a dict.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ T = TypeVar("T")
 class Entry:
     """One thing that a configuration can name.
 
-    `factory` is a callable, or "module:attribute", which is imported when first built: so that listing
+    `factory` is a callable, or "module:attribute", which is imported when first built, so that listing
     plugins does not import torch.
     """
 
@@ -91,7 +91,7 @@ class Preset:
 
 
 class Registry:
-    """All entries and presets, each with the plugin that brought it; made once, passed down."""
+    """All entries and presets, each with the plugin that registered it; created once and passed down."""
 
     def __init__(self) -> None:
         self.groups: dict[str, str] = GROUPS | SERVICES
@@ -107,10 +107,10 @@ class Registry:
         self.plugin = "s2s"
         """The plugin that is registering now; set by `load_plugins`."""
         self.packages: dict[str, str] = {}
-        """Where each plugin came from: its distribution and version, or the file that was asked for."""
+        """Where each plugin came from: its distribution and version, or the file that was named."""
 
     def group(self, name: str, contract: str) -> None:
-        """Open a group that the core does not know, such as a task's own kinds of tokens; `add` then fills it.
+        """Open a group that the core does not have, such as a task's own kinds of tokens; `add` then adds its entries.
 
         Shipped plugins are loaded first, so that other plugins can add to the groups that they open.
         """
@@ -129,7 +129,7 @@ class Registry:
         self.entries[group, name] = Entry(group, name, config, factory, self.plugin)
 
     def options(self, config: type) -> None:
-        """Add options to a command: the fields of a dataclass that derives from the command's own, as GenerateConfig.
+        """Add options to a command: the fields of a dataclass derived from the command's own, such as GenerateConfig.
 
         To add options to a section, such as train, derive from the section's.
         """
@@ -197,20 +197,20 @@ class Registry:
         raise PluginError(self.unknown(group, name))
 
     def build_default(self, group: str, name: str, *args: Any) -> Any:
-        """What an entry builds, with `args`, where its options are as they are by default."""
+        """What an entry builds from its default options and `args`."""
         entry = self.get(group, name)
         return entry.build(entry.config(name=name), *args)
 
     def unknown(self, group: str, name: str) -> str:
-        """What to say when nothing is registered under that name."""
+        """The error for a name that nothing is registered under."""
         return f"{group}={name}: no such {group}.{did_you_mean(name, self.names(group))}{self.absent()}"
 
     def known(self, group: str) -> str:
-        """What to say when a choice is wanted."""
+        """The names to choose from, for an error message."""
         return f" Known: {', '.join(self.names(group)) or 'none'}.{self.absent()}"
 
     def absent(self) -> str:
-        """Plugins that might have brought it, had they been loaded."""
+        """Plugins that might have registered it, had they been loaded."""
         broken = "".join(f" Plugin '{p}' could not be loaded: {why}." for p, why in sorted(self.broken.items()))
         blocked = f" Blocked by S2S_BLOCK_PLUGINS: {', '.join(self.blocked)}." if self.blocked else ""
         return broken + blocked
@@ -235,7 +235,7 @@ class Registry:
             )
 
     def _refuse_config(self, group: str, name: str, config: type[Choice]) -> None:
-        """A subclass that forgot its own @dataclass would silently have none of its options."""
+        """A subclass without a @dataclass of its own would silently have none of its options."""
         what = f"plugin '{self.plugin}': {group} '{name}': {getattr(config, '__name__', config)}"
         if not (isinstance(config, type) and issubclass(config, Choice)):
             raise PluginError(f"{what} must be a dataclass that derives from s2s.Choice")

@@ -1,6 +1,6 @@
 """The contract of a task: what is learnt, in which tokens, and how an output is judged.
 
-A task knows no architecture; all that an architecture learns of it is `Vocab`.
+A task is independent of the architecture; `Vocab` is all that an architecture gets from it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Encoded(NamedTuple):
 
 @dataclass(frozen=True)
 class Sources:
-    """What a prepared corpus depends on: when any of it changes, the corpus is made anew."""
+    """What a prepared corpus depends on: when any of it changes, the corpus is prepared again."""
 
     files: Sequence[Path] = ()
     """Input files; their contents are hashed."""
@@ -72,20 +72,20 @@ class Sources:
 class Constraint(Protocol):
     """A batched automaton over hypotheses that says which token may come next.
 
-    A method `automaton()` may give a search the same as a `s2s.decoding.StackAutomaton`, or None.
+    An optional method `automaton()` returns the same as an `s2s.decoding.StackAutomaton`, or None.
     """
 
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
         """States of the empty outputs: src, pad [B, S]; limit [B], most tokens of each without eos -> [B, 1, ·].
 
-        At its limit an output can only end: one that may not is lost, so a constraint had better see it coming.
+        At its limit an output can only end: one that may not end there is lost, so a constraint should plan for it.
         """
 
     def allowed(self, state: Tensor) -> Tensor:
         """State [B, K, ·] -> [B, K, V], True where the token may come next."""
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
-        """The states after `token` [B, K]. Hypotheses that are dead come along, with any token at all."""
+        """The states after `token` [B, K]. Dead hypotheses are included, with arbitrary tokens."""
 
 
 class Task(ABC):
@@ -121,7 +121,7 @@ class Task(ABC):
 
     @abstractmethod
     def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
-        """The raw pairs of one corpus, in order, and in their places those that cannot be used."""
+        """The raw pairs of one corpus, in order, with a `Rejected` in place of each that cannot be used."""
 
     @abstractmethod
     def learn(self, directory: Path) -> None:
@@ -144,7 +144,7 @@ class Task(ABC):
         """The output text of target ids, without bos and eos, for the input `src`."""
 
     def source_text(self, ids: Sequence[int]) -> str:
-        """The input text of source ids, without bos and eos: about what `encode_source` read.
+        """The input text of source ids, without bos and eos: approximately what `encode_source` read.
 
         Needed by objectives that score outputs as text, where `detokenize` depends on the input; the default is for a
         task whose `detokenize` does not.
@@ -152,20 +152,20 @@ class Task(ABC):
         return ""
 
     def pieces(self, ids: Sequence[int], src: str) -> list[str]:
-        """Each target token as people may read it, for the input `src`; the default is its text by itself."""
+        """Each target token in readable form, for the input `src`; the default is its text by itself."""
         return [self.detokenize([i], src) for i in ids]
 
     def vocabulary(self, side: Side) -> Sequence[TokenNames] | None:
-        """The tokens of one side in the order of their ids: equal names in two runs are one token to train.init_from.
+        """The tokens of one side in the order of their ids: train.init_from matches equal names in two runs.
 
-        None: not known; weights then only come from runs with the very same tokeniser.
+        None: not known; weights can then only come from runs with the same tokeniser.
         """
         return None
 
     def source_words(self, src: str) -> Sequence[int | None]:
-        """Which word of `src`, parted by white space, each token of it belongs to; None: to none of them.
+        """Which whitespace-separated word of `src` each of its tokens belongs to; None: to none of them.
 
-        The default encodes every beginning of words, which is right where words are encoded one by one.
+        The default encodes every prefix of words, which is correct where words are encoded one by one.
         """
         words = src.split()
         whole, *beginnings = self.encode_source([src, *(" ".join(words[: n + 1]) for n in range(len(words) - 1))])
@@ -174,7 +174,7 @@ class Task(ABC):
     def target_words(self, ids: Sequence[int], src: str) -> Sequence[int | None]:
         """Which word of the output text each target token belongs to.
 
-        The default writes out every beginning; a token that writes nothing belongs to the word that comes next.
+        The default detokenises every prefix; a token that adds no text belongs to the next word.
         """
         words: list[int | None] = []
         texts = [self.detokenize(ids[:n], src).rstrip() for n in range(len(ids) + 1)]
@@ -191,11 +191,11 @@ class Task(ABC):
         return hyp
 
     def split(self, src: str) -> Sequence[str]:
-        """The sentences of an input that is too long to be decoded whole; one part: it cannot be taken apart."""
+        """The sentences of an input that is too long to be decoded whole; one part: it cannot be split."""
         return [src]
 
     def join(self, hyps: Sequence[str]) -> str:
-        """The output text of an input that was taken apart, from those of its parts."""
+        """The output text of an input that was split, from those of its parts."""
         return " ".join(hyps)
 
     def fallback(self, src: str) -> str:
@@ -209,7 +209,7 @@ class Task(ABC):
     def variation(self) -> Callable[[Encoded, int], Encoded] | None:
         """How training encodes a pair anew in every epoch: a function of its ids and a seed (64 bits) alone.
 
-        None: pairs stay as they were prepared. A thread of its own calls it.
+        None: pairs stay as they were prepared. It is called in a thread of its own.
         """
         return None
 

@@ -1,4 +1,4 @@
-"""Trees of tensors, such as the state of a search: one function applied to all, two joined to one."""
+"""Trees of tensors, such as the state of a search: apply one function to all tensors, or join two trees."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def map_tensors(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:
 
 
 def list_tensors(tree: Tree) -> list[Tensor]:
-    """All tensors of a tree, in the order in which `map_tensors` comes upon them."""
+    """All tensors of a tree, in the order in which `map_tensors` visits them."""
     found: list[Tensor] = []
 
     def note(tensor: Tensor) -> Tensor:
@@ -46,8 +46,8 @@ def list_tensors(tree: Tree) -> list[Tensor]:
 
 
 def join_tensors(first: Tree, second: Tree, join: Callable[[Tensor, Tensor], Tensor] | None = None) -> Tree:
-    """Two trees of one form as one: tensors one after the other, with zeros at the end of the shorter dimensions, or as
-    `join` has it."""
+    """Two trees of the same structure joined into one: tensors are concatenated, with zeros at the end of the shorter
+    dimensions, or combined by `join`."""
     if isinstance(first, Tensor):
         if join is not None:
             return join(first, second)

@@ -59,7 +59,7 @@ class TrainedModel:
         self.model = self._ready.models.model
         """The network; an ensemble is one network, too"""
         self.description = self._ready.description
-        """What computes, in words"""
+        """Device, backends, and any combined models, in words"""
 
     def translate(self, texts: str | Iterable[str | Input], **options: Any) -> Any:
         """The output text of a text, or of each of several; with nbest=N > 1, the list of the N best.
@@ -101,7 +101,7 @@ class TrainedModel:
         return self._generators[key]
 
     def score(self, src: str | Sequence[str], tgt: str | Sequence[str], tokens: int = 4000) -> Any:
-        """How probable the models find each target: `Scored.log_prob` in nats, and of each token.
+        """The log-probability of each target under the models, in nats (`Scored.log_prob`), and of each of its tokens.
 
         tokens: tokens of both sides in a batch.
         """

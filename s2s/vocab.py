@@ -1,4 +1,4 @@
-"""All that a model knows of a task: its tokens, and where an incomplete output stands in its source."""
+"""All that a model gets from a task: its tokens, and the source position that an incomplete output has reached."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ opens one whose first child is the last item (wraps); closes the innermost open 
 
 @dataclass(frozen=True, kw_only=True)
 class Vocab:
-    """All that a model knows of a task: sizes, and the ids that are special on both sides."""
+    """All that a model gets from a task: sizes, and the ids that are special on both sides."""
 
     src: int
     """Source tokens, special ones included."""
@@ -36,11 +36,11 @@ class Vocab:
     """Kinds of sources, where there are several: a source's first token is then the id of its kind."""
 
     word_begins: Sequence[bool] = ()
-    """By source id, whether it begins a word, of which the ids behind it are further parts; empty: each is a word."""
+    """By source id, whether it begins a word, which the ids after it continue; empty: each is a word."""
     unknown: Sequence[float] = ()
     """By source id, how often training reads it as `unk`, so that a model learns unknown words; empty: never."""
     labels: range = range(0)
-    """Source ids that are no input: in training pairs, the one behind a word's tokens is its label, such as its part of
+    """Source ids that are not input: in training pairs, the one after a word's tokens is its label, such as its part of
     speech. A model reads a source as if they were not there, and may learn them (`s2s.nn.WordLabels`)."""
     guide: Guide | None = field(default=None, compare=False, repr=False)
     """Tracks the source position that an incomplete output has reached; None: the task has no guide."""
@@ -56,17 +56,17 @@ class Guide(Protocol):
     """A batched automaton that tracks the source position that each hypothesis has reached: P places, F kinds."""
 
     n_places: int
-    """P, at least 2: of the next word, of the last one, and others. A place is a word, from 0, or -1: none."""
+    """P, at least 2: of the next word, of the last one, and others. A place is a word's number, from 0, or -1: none."""
     kinds: Sequence[int]
     """F numbers: how many values each kind has, such as labels of what is at the places"""
     effects: Sequence[Effect] = ()
-    """By target id, for an architecture that keeps a stack of its own; empty: outputs are no brackets over words"""
+    """By target id, for an architecture that keeps a stack of its own; empty: outputs are not brackets over words"""
 
     def start(self, src: Tensor, pad: Tensor) -> Tensor:
-        """States of the empty outputs: src, pad [B, S] -> [B, 1, ·], of a width that depends on no sentence."""
+        """States of the empty outputs: src, pad [B, S] -> [B, 1, ·], of the same width for all sentences."""
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
-        """The states after `token` [B, K], which may be any token at all; bos changes nothing."""
+        """The states after `token` [B, K], which may be any token; bos changes nothing."""
 
     def read(self, state: Tensor) -> tuple[Tensor, Tensor]:
         """States [B, K, ·] -> places [B, K, P], kinds [B, K, F]; a place may be past the source's end."""

@@ -1,4 +1,4 @@
-"""The attack sees what it is for; its families run whole in the long tests."""
+"""The attack detects what it is meant to; its families run whole in the long tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make benchmarks`: its list agrees with the folder, and it goes on where it was stopped."""
+"""`make benchmarks`: its list agrees with the folder, and it continues where it was stopped."""
 
 from __future__ import annotations
 

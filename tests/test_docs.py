@@ -1,4 +1,4 @@
-"""What stands in the documentation works: its plugins load and train, its links lead somewhere."""
+"""What the documentation shows works: its plugins load and train, its links have targets."""
 
 from __future__ import annotations
 

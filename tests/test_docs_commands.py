@@ -1,4 +1,4 @@
-"""The commands on the pages run as they stand there, on tiny runs; those that cannot are listed with a reason."""
+"""The commands on the pages run as written, on tiny runs; those that cannot are listed with a reason."""
 
 from __future__ import annotations
 

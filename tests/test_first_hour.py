@@ -1,4 +1,4 @@
-"""docs/first_hour.md holds: its commands, in its order, do what it says."""
+"""docs/first_hour.md is true: its commands, in its order, do what it says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user can do wrong, each as it was found: one line that says what to do, and nothing is lost."""
+"""What a user can do wrong, each case as it was found: one line says what to do, and nothing is lost."""
 
 from __future__ import annotations
 

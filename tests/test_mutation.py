@@ -1,4 +1,4 @@
-"""Mutants are what they are said to be, and a test that sees one kills it."""
+"""Mutants are what they claim to be, and a test that detects one kills it."""
 
 from __future__ import annotations
 

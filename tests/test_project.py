@@ -1,4 +1,4 @@
-"""What tools read of the project agrees with the project: citation, type marker, hosted CI."""
+"""Metadata that tools read agrees with the project: citation, type marker, hosted CI."""
 
 from __future__ import annotations
 

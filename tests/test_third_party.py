@@ -1,4 +1,4 @@
-"""A stranger's distribution: installed into a fresh environment beside s2s, listed, trained, used; and small."""
+"""A third-party distribution: installed into a fresh environment beside s2s, listed, trained, used; and small."""
 
 from __future__ import annotations
 

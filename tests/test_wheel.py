@@ -1,4 +1,4 @@
-"""What a wheel holds compiled: a library for each level of the processor, of which the best that runs is taken."""
+"""The compiled libraries of a wheel: one for each level of the processor, of which the best that runs is used."""
 
 from __future__ import annotations
 

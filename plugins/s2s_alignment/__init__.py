@@ -1,4 +1,4 @@
-"""What the model's attention says of outputs: alignments, copied words, coverage. No torch at import."""
+"""Uses of the model's attention for outputs: alignments, copied words, coverage. No torch at import."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class AlignmentOptions(GenerateConfig):
-    """What is done with the attention between an output and its source."""
+    """Uses of the attention between an output and its source."""
 
     replace_unk: bool = False
-    """Replace an output word with an unknown token by the source word that the token attends to most."""
+    """Replace an output word that has an unknown token with the source word that the token attends to most."""
     attention_layer: int = 0
     """Decoder layer, from 1, whose attention is used for alignment; 0: the architecture's choice."""
     coverage: float = 0.0
@@ -56,7 +56,7 @@ def s2s_register(registry: Registry) -> None:
 
 @hookimpl
 def s2s_finish_outputs(config: AlignmentOptions, task: Task, model: Seq2Seq, device: Any) -> AttentionStage | None:
-    """A stage, if an option needs attention."""
+    """The stage, if an option needs attention."""
     if not config.needs_attention:
         return None
     from s2s_alignment.stage import AttentionStage

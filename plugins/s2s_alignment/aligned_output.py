@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class AlignedOutput(OutputFormat):
-    """The output and its alignment, as in `ein Hund ||| 0-0 1-1`: as Marian writes it, in Pharaoh format."""
+    """The output and its alignment, as in `ein Hund ||| 0-0 1-1`: Marian's layout, in Pharaoh format."""
 
     def __init__(self, config: Choice, generator: Generator) -> None:
         pass

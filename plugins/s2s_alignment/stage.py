@@ -30,12 +30,12 @@ Pair = tuple[Sequence[int], Sequence[int]]
 
 
 class AttentionStage(OutputStage):
-    """Adds source positions to outputs, and ranks them anew by coverage."""
+    """Adds source positions to outputs, and re-ranks them by coverage."""
 
     aligns = True
 
     def __init__(self, model: Seq2Seq, task: Task, device: torch.device, config: AlignmentOptions) -> None:
-        """Raises ConfigError, before anything is decoded, if the model gives no attention."""
+        """Raises ConfigError, before anything is decoded, if the model does not provide attention weights."""
         self.model, self.task, self.device, self.config = model, task, device, config
         asked = self.config.needs_attention
         if asked and next(self._weights([([], [])]))[1] is None:
@@ -59,11 +59,11 @@ class AttentionStage(OutputStage):
         yield self._annotated(waiting, sources)
 
     def text(self, src: str, found: Hypothesis, text: str) -> str:
-        """With words of the source for unknown ones, if replace_unk says so."""
+        """The text with unknown words replaced by source words, if replace_unk is set."""
         return replace_unknown(self.task, src, found, text) if self.config.replace_unk else text
 
     def align(self, src: str, found: Hypothesis) -> list[tuple[int, int]]:
-        """Words by the tokens that attend to them."""
+        """Aligned words, from the attention of their tokens."""
         return word_alignment(self.task, src, found)
 
     def _annotated(self, results: Sequence[SearchResult], sources: Mapping[int, Sequence[int]]) -> list[SearchResult]:
@@ -78,7 +78,7 @@ class AttentionStage(OutputStage):
         ]
 
     def _weights(self, pairs: Sequence[Pair]) -> Iterator[tuple[int, Tensor | None]]:
-        """The index of each pair, and the attention [T, S - 1] of its target, with eos, to its source, without."""
+        """The index of each pair, and the attention [T, S - 1] of its target, with eos, to its source, without eos."""
         for indices in batch_by_length(pairs, self.config.tokens):
             batch = make_batch([pairs[i] for i in indices], self.task.vocab).to(self.device)
             with torch.no_grad():

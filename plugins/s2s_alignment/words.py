@@ -17,13 +17,13 @@ WORD = re.compile(r"\S+")
 
 
 def word_alignment(task: Task, src: str, found: Hypothesis) -> list[tuple[int, int]]:
-    """Pairs of source and target word numbers: some token of the target word has most attention to the source word."""
+    """Pairs of source and target word numbers, where some token of the target word attends most to the source word."""
     pairs = _words(task, src, found)
     return sorted({(of_src, of_tgt) for of_src, of_tgt in pairs if of_src is not None and of_tgt is not None})
 
 
 def replace_unknown(task: Task, src: str, found: Hypothesis, text: str) -> str:
-    """The output text, with each word that has an unknown token replaced by the aligned source word."""
+    """The output text with each word that has an unknown token replaced by the aligned source word."""
     if task.vocab.unk not in found.tokens:
         return text
     words = src.split()

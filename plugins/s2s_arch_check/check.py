@@ -1,4 +1,4 @@
-"""A test of a new model on a tiny batch, so that one that breaks its contract is an error before the first update.
+"""Tests a new model on a tiny batch, so that one that breaks its contract raises an error before the first update.
 
 Shapes: B sentences, S source length, T target length, V target vocabulary.
 """
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 Pair = tuple[Sequence[int] | NDArray[Any], Sequence[int] | NDArray[Any]]
 """Source and target ids, without eos"""
 TOLERANCE = 1e-3
-"""Largest difference, in parts of the largest logit, between numbers that should be equal; sums may differ in order"""
+"""Largest difference, relative to the largest logit, between numbers that should be equal; sums may differ in order"""
 N_STEPS = 3
 N_SEARCHED = 1000
-"""Pairs among which a short one and a longer one are looked for"""
+"""Pairs among which a short one and a longer one are chosen"""
 
 
 def check_model(model: Seq2Seq, vocab: Vocab, corpora: Sequence[MappedCorpus], name: str, device: torch.device) -> None:
-    """Raise PluginError, with the method, what was expected and what it returned, if `arch=name` breaks its contract.
+    """Raise PluginError, naming the method, what was expected and what it returned, if `arch=name` breaks its contract.
 
     Two pairs of the corpora are encoded and decoded: shapes, finite numbers, no look-ahead, no effect of padding,
     `step` against `decode`, and `project` against itself. Random number generators are restored.
@@ -104,7 +104,7 @@ class _Check:
             self._refuse_other("step", found[:, 0], logits[:, t], f"what decode predicts after {t + 1} tokens")
 
     def _projections(self, hidden: Tensor) -> None:
-        """In training: a loss that does not keep the logits computes them twice."""
+        """In training mode: a loss that does not keep the logits computes them twice."""
         self.model.train()
         first, second = self.model.project(hidden), self.model.project(hidden)
         self.model.eval()

@@ -1,4 +1,4 @@
-"""Constraints that a user asks for: min_len, no_repeat_ngram_size, bad_words, and the prefix and phrases of an output.
+"""Constraints set by a user: min_len, no_repeat_ngram_size, bad_words, and the prefix and phrases of an output.
 
 No torch at import.
 """
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class ConstraintOptions(GenerateConfig):
-    """What every output must have, and may not."""
+    """What every output must and must not contain."""
 
     min_len: int = 0
-    """Fewest tokens of an output, without eos, if its length limit allows as many."""
+    """Minimum length of an output in tokens, without eos, if its length limit allows as many."""
     no_repeat_ngram_size: int = 0
-    """No n-gram of so many tokens occurs twice in the last 512 tokens of an output; 0: no limit."""
+    """No n-gram of this many tokens occurs twice in the last 512 tokens of an output; 0: no limit."""
     bad_words: list[str] = field(default_factory=list)
-    """Texts whose token sequences, as the task encodes them, occur in no output: bad_words=[word,"two words"]."""
+    """Texts whose token sequences, as the task encodes them, never occur in an output: bad_words=[word,"two words"]."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -43,7 +43,7 @@ def s2s_register(registry: Registry) -> None:
 
 @hookimpl
 def s2s_output_constraints(config: ConstraintOptions, task: Task) -> list[FixedWidthConstraint]:
-    """What the options forbid in every output."""
+    """The constraints that the options set on every output."""
     from s2s_constraints.tokens import token_constraints
 
     return token_constraints(config, task)
@@ -51,7 +51,7 @@ def s2s_output_constraints(config: ConstraintOptions, task: Task) -> list[FixedW
 
 @hookimpl(trylast=True)
 def s2s_sentence_constraint(task: Task, given: Input) -> LexicalConstraint:
-    """The prefix and phrases of one output."""
+    """The constraint for the prefix and phrases of one output."""
     from s2s_constraints.lexical import lexical_constraint
 
     return lexical_constraint(task, given)

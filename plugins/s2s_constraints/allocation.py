@@ -1,7 +1,7 @@
 """Dynamic beam allocation: hypotheses that contain more of the required phrases keep a share of the beam.
 
-After Post and Vilar (2018). Without it, hypotheses that postpone a phrase score higher until the limit forces the
-phrase, which then stands where it does not belong.
+After Post and Vilar (2018). Without it, hypotheses that postpone a phrase score higher until the length limit forces
+the phrase, which then ends up where it does not belong.
 
 Shapes: B sentences, K live hypotheses per sentence, V target vocabulary, n candidates, P phrases.
 """
@@ -58,12 +58,12 @@ class PhraseAllocation:
     def select(self, states: Tensor, candidates: Candidates, n: int) -> Candidates:
         """n candidates, best first: the best of every bank, then the second best of every bank, and so on.
 
-        In a round that does not fit, banks that lack the fewest tokens come first.
+        If a round does not fit entirely, banks that lack the fewest tokens come first.
         """
         state = self.phrases.advance(gather_hypotheses(states, candidates.parents)[..., self.columns], candidates.token)
-        n_tokens = self.phrases.n_phrases * self.phrases.longest + 1  # no output lacks so many
+        n_tokens = self.phrases.n_phrases * self.phrases.longest + 1  # no output lacks this many
         bank = self.phrases.missing(state).masked_fill(candidates.score == -torch.inf, n_tokens)
-        bank, order = bank.sort(stable=True)  # candidates are sorted by score, and stay so within a bank
+        bank, order = bank.sort(stable=True)  # candidates are sorted by score, and stay sorted within a bank
         rank = torch.arange(bank.size(1), device=bank.device) - torch.searchsorted(bank, bank)
         turn = (rank * n_tokens + bank).masked_fill(bank == n_tokens, torch.iinfo(torch.long).max)
         selected = order.gather(1, turn.argsort(stable=True)[:, :n]).sort().values

@@ -1,6 +1,7 @@
 """Lexical constraints: the prefix and the phrases that the output of one sentence must contain.
 
-Their states are as wide as the longest and most of a batch need, so they widen as sentences join it.
+Their states are as wide as the longest prefix and the most and longest phrases of a batch need, so they widen as
+sentences join it.
 Shapes: B sentences, K hypotheses per sentence.
 """
 
@@ -34,12 +35,12 @@ class LexicalConstraint(NamedTuple):
     """What one output must contain, in target tokens."""
 
     prefix: Sequence[int] = ()
-    """How it begins"""
+    """Tokens with which it must begin"""
     phrases: Sequence[Sequence[int]] = ()
-    """What it contains, each at least once, in any order; equal phrases count once"""
+    """Token sequences that it must contain, each at least once, in any order; equal phrases count once"""
 
     def beside(self, constraint: Constraint | None, vocab: Vocab) -> GrowingLexical:
-        """The constraint of sentences of which none has a prefix or phrases yet, beside that on every output."""
+        """The constraint of sentences without a prefix or phrases yet, besides the one on every output."""
         return GrowingLexical(constraint, vocab)
 
 
@@ -47,7 +48,7 @@ NOTHING = LexicalConstraint()
 
 
 class LexicalSizes(NamedTuple):
-    """How large the states must be; 0: no output has such a constraint."""
+    """The required sizes of the states; 0: no output has such a constraint."""
 
     prefix: int = 0
     """Tokens of the longest prefix"""
@@ -57,7 +58,7 @@ class LexicalSizes(NamedTuple):
 
     @classmethod
     def of(cls, lexical: Sequence[LexicalConstraint]) -> Self:
-        """The sizes that these need."""
+        """The sizes that these constraints need."""
         prefix = max((len(one.prefix) for one in lexical), default=0)
         n_phrases = max((len(one.phrases) for one in lexical), default=0)
         return cls(prefix, n_phrases, max((len(phrase) for one in lexical for phrase in one.phrases), default=0))
@@ -77,7 +78,7 @@ NO_SIZES = LexicalSizes()
 
 @dataclass(frozen=True)
 class GrowingLexical:
-    """The prefixes and phrases of a batch, beside what holds for every output: an `s2s.decoding.GrowingConstraint`."""
+    """The prefixes and phrases of a batch, besides the constraint on every output: a `GrowingConstraint`."""
 
     others: Constraint | None
     vocab: Vocab
@@ -85,26 +86,26 @@ class GrowingLexical:
 
     @cached_property
     def constraint(self) -> Constraint | None:
-        """Behind the other constraints."""
+        """The automaton; the states of prefixes and phrases come after those of the other constraints."""
         return self._constraint(())
 
     def including(self, wanted: Sequence[LexicalConstraint | None]) -> Self:
-        """With the sizes that these need, too."""
+        """This constraint, also large enough for these sentences."""
         sizes = self.sizes.union(LexicalSizes.of(_filled(wanted)))
         return self if sizes == self.sizes else replace(self, sizes=sizes)
 
     def bound_to(self, wanted: Sequence[LexicalConstraint | None]) -> Constraint | None:
-        """Starting with the prefixes and phrases of these sentences."""
+        """The automaton that starts with the prefixes and phrases of these sentences."""
         return self._constraint(_filled(wanted))
 
     def widened(
         self, state: Tensor | None, before: Self | None, shape: tuple[int, int], device: torch.device
     ) -> Tensor:
-        """With room for more and longer ones."""
+        """The states with room for more and longer phrases."""
         return widen_state(state, before.sizes if before else NO_SIZES, self.sizes, shape, device)
 
     def allocation(self, *, normalize: bool) -> PhraseAllocation | None:
-        """By the tokens of phrases that hypotheses lack; None without phrases."""
+        """Allocates the beam by the tokens of phrases that hypotheses lack; None without phrases."""
         if isinstance(self.constraint, ConstraintSet):
             for other, columns in self.constraint.columns():
                 if isinstance(other, PhraseConstraint):
@@ -134,9 +135,9 @@ def _filled(wanted: Sequence[LexicalConstraint | None]) -> list[LexicalConstrain
 def widen_state(
     state: Tensor | None, old: LexicalSizes, new: LexicalSizes, shape: tuple[int, int], device: torch.device
 ) -> Tensor:
-    """States [B, K, ·] of constraints with `old` sizes as those of `new`, larger ones; shape is [B, K].
+    """States [B, K, ·] of constraints of `old` sizes, widened to `new`, larger ones; shape is [B, K].
 
-    What is added demands nothing: NONE in prefix and phrases.
+    The added columns require nothing: NONE in prefix and phrases.
     """
     if state is None:
         state = torch.zeros(*shape, 0, dtype=torch.long, device=device)
@@ -153,7 +154,7 @@ def widen_state(
 
 
 def lexical_constraint(task: Task, given: Input) -> LexicalConstraint:
-    """The prefix and phrases of an input's output as target tokens; DataError if they cannot come out as they are."""
+    """The prefix and phrases of an input's output as target tokens; DataError if they cannot be output verbatim."""
     texts = [text for text in (given.prefix, *given.phrases) if text]
     ids = [pair.tgt for pair in task.encode([Example(given.src, text) for text in texts])]
     for text, tokens in zip(texts, ids, strict=True):

@@ -31,7 +31,7 @@ class PrefixConstraint:
     width: int
     n_tokens: int
     prefixes: Sequence[Ids]
-    """Of the sentences that it starts with"""
+    """Of the sentences that `start` is called for"""
 
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
         """[B, 1, W]"""
@@ -56,7 +56,7 @@ class PhraseState(NamedTuple):
     newest: Tensor
     """[B, K, L], the last L tokens, NONE before the first"""
     ids: Tensor
-    """[B, K, P, L], the phrases that the output lacks, padded with NONE; one that it contains is all NONE"""
+    """[B, K, P, L], the phrases that the output lacks, padded with NONE; a phrase that it contains is all NONE"""
 
     @classmethod
     def unpack(cls, state: Tensor, longest: int) -> Self:
@@ -69,7 +69,7 @@ class PhraseState(NamedTuple):
         return torch.cat([self.room[..., None], self.newest, self.ids.flatten(2)], dim=-1)
 
     def progress(self) -> Tensor:
-        """Length of the longest beginning of each phrase with which the output ends: [B, K, P]"""
+        """Length of the longest prefix of each phrase that is a suffix of the output: [B, K, P]"""
         longest = self.newest.size(-1)
         done = torch.zeros_like(self.ids[..., 0])
         for n in range(1, longest + 1):
@@ -95,7 +95,7 @@ class PhraseConstraint:
     n_tokens: int
     eos: int
     phrases: Sequence[Sequence[Ids]]
-    """Of the sentences that it starts with"""
+    """Of the sentences that `start` is called for"""
 
     @property
     def width(self) -> int:
@@ -114,7 +114,7 @@ class PhraseConstraint:
         return torch.cat([limit[:, None, None], newest, ids], dim=-1)
 
     def allowed(self, state: Tensor) -> Tensor:
-        """No eos while a phrase is missing; where the room is only just enough, a phrase that has begun goes on."""
+        """No eos while a phrase is missing; if the room is only just enough, only tokens that continue a phrase."""
         part = PhraseState.unpack(state, self.longest)
         progress = part.progress()
         missing = part.missing(progress)[..., None]
@@ -128,7 +128,7 @@ class PhraseConstraint:
         """The states after `token` [B, K]."""
         room, newest, ids = PhraseState.unpack(state, self.longest)
         part = PhraseState(room - 1, torch.cat([newest[..., 1:], token[..., None]], dim=-1), ids)
-        complete = part.progress() == (ids != NONE).sum(-1)  # a phrase of NONE alone is complete, too
+        complete = part.progress() == (ids != NONE).sum(-1)  # a phrase that is all NONE is complete, too
         return part._replace(ids=ids.masked_fill(complete[..., None], NONE)).pack()
 
     def wanted(self, state: Tensor) -> Tensor:

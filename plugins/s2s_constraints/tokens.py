@@ -1,4 +1,4 @@
-"""Constraints on the tokens of every output, as automata: at least so many, none of these, no n-gram twice.
+"""Constraints on the tokens of every output, as automata: a minimum length, bad words, no repeated n-gram.
 
 Shapes: B sentences, K hypotheses per sentence, V target tokens, W tokens remembered.
 """
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 NONE = -1
 """Marks positions without a token"""
 NGRAM_WINDOW = 512
-"""How many tokens back `NoRepeatNgram` looks: the same for every source, so that states can be concatenated"""
+"""Number of tokens that `NoRepeatNgram` looks back: the same for every source, so that states can be concatenated"""
 
 
 def token_constraints(config: ConstraintOptions, task: Task) -> list[FixedWidthConstraint]:
-    """What the options ask for."""
+    """The constraints that the options set."""
     vocab = task.vocab
     found: list[FixedWidthConstraint] = []
     if config.min_len:
@@ -62,7 +62,7 @@ class MinLength:
         return limit.clamp(max=self.n)[:, None, None]
 
     def allowed(self, state: Tensor) -> Tensor:
-        """All but eos, and eos once there are enough tokens."""
+        """All tokens but eos, and eos, too, once there are enough tokens."""
         return (state <= 0) | (torch.arange(self.n_tokens, device=state.device) != self.eos)
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
@@ -81,7 +81,7 @@ class TokenWindow:
         return src.new_full((src.size(0), 1, self.width), NONE)
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
-        """The window moved by one token."""
+        """The window shifted by one token."""
         return torch.cat([state, token[..., None]], dim=-1)[..., 1:]
 
     def all_but(self, tokens: Tensor) -> Tensor:

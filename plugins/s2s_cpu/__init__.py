@@ -1,9 +1,8 @@
 """Operators of `s2s.backend` on a CPU: functions in C, compiled by the machine's own compiler; linear maps of oneDNN.
 
-The functions take fp32 tensors, in one thread; those of training, which are the loss, attention, dropout, norms and
-LSTMs, take bf16 as well, and all but the last as many threads as torch has. S2S_KERNELS says whether they are used:
-auto, torch (never), native, which makes it an error that there are none, or compile, which passes over those of a
-wheel.
+The functions take fp32 tensors and run in one thread. Those for training (loss, attention, dropout, norms and LSTMs)
+take bf16 as well, and all of these but LSTMs use as many threads as torch. S2S_KERNELS selects whether they are used:
+auto, torch (never), native (an error if there are none), or compile (those of a wheel are ignored).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def padded_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None) -> Tensor:
-    """A query has the same bits however many keys with a bias of BLOCKED follow."""
+    """A query's result has the same bits however many keys with a bias of BLOCKED follow."""
     (n_sentences, n_heads, n_queries, d_k), (n_keys, d_v) = q.shape, v.shape[2:]
     bias = q.new_zeros(n_sentences, n_keys) if bias is None else bias[:, 0, 0].contiguous()
     given = [x if x.stride(3) == 1 else x.contiguous() for x in (q, k, v)]
@@ -31,7 +31,7 @@ def padded_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None
 
 
 def accepts_padded_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None) -> bool:
-    """No gradient, [B, h, T, d], and a bias at most for padding, [B, 1, 1, S]."""
+    """No gradient, [B, h, T, d], and at most a padding bias [B, 1, 1, S]."""
     del v
     if torch.is_grad_enabled() or q.dim() != 4:
         return False
@@ -52,7 +52,7 @@ def tree_attention(
     kernel: object,  # noqa: ARG001  the C function is the kernel
     dropout: float,  # noqa: ARG001  is 0
 ) -> Tensor:
-    """Reads the nodes of each path alone, not all with a bias."""
+    """Reads only the nodes of each path, instead of all nodes with a bias."""
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))  # [B, K, h, d]
     n_sentences, beam, n_heads, d_k = q.shape
     out = torch.empty_like(v, memory_format=torch.contiguous_format)
@@ -64,7 +64,7 @@ def tree_attention(
 
 
 def _rows(x: Tensor) -> tuple[Tensor, int]:
-    """x [B, K, h, d] with rows a constant number of floats apart, row b * K + k; and that number."""
+    """x [B, K, h, d] with rows b * K + k a constant number of floats apart; and that number."""
     n_sentences, beam, n_heads, width = x.shape
     stride = x.stride(1) if beam > 1 else x.stride(0)
     even = n_sentences == 1 or beam == 1 or x.stride(0) == beam * stride

@@ -1,7 +1,7 @@
-"""Steps of a beam search as one call, with a model that is made of functions in C.
+"""Several steps of a beam search as one call, with a model that is made of functions in C.
 
-With few sentences or narrow layers, the calls around a decoder's step take longer than the step. The functions are
-those that single steps call, so results have the same bits.
+With few sentences or narrow layers, the calls around a decoder's step take longer than the step. Single steps call the
+same functions, so results have the same bits.
 
 Shapes: B sentences, K hypotheses, E finished hypotheses, V tokens, P positions, D = d_model.
 Before the first step K is 1, and then `beam`.
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 
 class SearchArrays(NamedTuple):
-    """What steps change in place. Sentences that are done are the last ones afterwards. Of the hypotheses' first three,
-    all [B, beam], the first B * K numbers count, row by row."""
+    """What steps change in place. Afterwards sentences that are done come last. Of `token`, `node` and `score`, all
+    [B, beam], the first B * K elements are in use, row by row."""
 
     sentence: Tensor
-    """[B], which it was before the steps"""
+    """[B], its index before the steps"""
     n_source: Tensor
     """[B], tokens of its source"""
     limit: Tensor
@@ -57,35 +57,35 @@ class SearchArrays(NamedTuple):
     finished_log_prob: Tensor
     """[B, E]"""
     parent: Tensor
-    """[B, beam], of which hypothesis each of them comes, in the last step"""
+    """[B, beam], the hypothesis that each extends, in the last step"""
 
 
 class SearchSettings(NamedTuple):
-    """What all steps share."""
+    """Settings that all steps share."""
 
     eos: int
     n: int
     """Candidates of a sentence"""
     counted: int
-    """The first candidates, which alone may finish"""
+    """How many of the first candidates may finish"""
     wanted: int
-    """Finished hypotheses that no live one may still exceed when a sentence is done"""
+    """A sentence is done when no live hypothesis can still exceed its finished one of this rank"""
     first_k: bool
     """Whether a sentence is done as soon as it has E finished hypotheses instead"""
     normalize: bool
     """Whether logits are normalised"""
     banned: Tensor
-    """Tokens that no output has"""
+    """Tokens that no output may contain"""
     penalties: Tensor
-    """Of outputs of 0, 1, 2, … tokens"""
+    """Length penalties of outputs of 0, 1, 2, … tokens"""
     enough: int
-    """Source tokens of unfinished sentences up to which steps end as soon as a sentence is done"""
+    """Steps end once a sentence is done and the unfinished ones have no more source tokens than this"""
     constraint: SearchConstraint
-    """On the next steps"""
+    """The constraint on the next steps"""
 
 
 class NewNodes(NamedTuple):
-    """What steps added to the search history, all [. * beam]: tokens, log-probabilities, nodes before."""
+    """Nodes that steps added to the search history, all [. * beam]: tokens, log-probabilities, preceding nodes."""
 
     token: Tensor
     log_prob: Tensor
@@ -93,10 +93,10 @@ class NewNodes(NamedTuple):
 
 
 def beam_search_steps(search: BeamSearch, batch: Beams, most: int) -> Beams | None:
-    """See `s2s.decoding.fused_steps`; None if there are too few tokens to fill the beam, a constraint has its own rule
-    of which candidates stay, or the model's decoder is not a function in C.
+    """See `s2s.decoding.fused_steps`; None if there are too few tokens to fill the beam, a constraint selects the
+    candidates that stay, or the model's decoder is not a function in C.
 
-    With a constraint that is no automaton it is one step, since the constraint must be called between two.
+    With a constraint that is not an automaton it is one step, since the constraint must be called between steps.
     """
     model, beam, n_hypotheses = search.request.model, search.config.beam, batch.n_hypotheses
     if search.allocation or n_hypotheses * min(2 * beam, search.request.vocab.tgt) < beam:
@@ -106,7 +106,7 @@ def beam_search_steps(search: BeamSearch, batch: Beams, most: int) -> Beams | No
         return None
     fused, state = found
     if not isinstance(fused.model.decoder, FusedDecoder) or not isinstance(fused.model.output, PrepackedLinear):
-        # With room for a step, nodes may lie elsewhere than where the paths of `batch.state` say.
+        # Making room for a step may have moved nodes, so that the paths of `batch.state` are out of date.
         return search.step(replace(batch, state=state)) if n_hypotheses == beam else None  # else there are no nodes yet
     arrays = _arrays(batch, beam)
     settings = _settings(search, batch)
@@ -132,7 +132,7 @@ def beam_search_steps(search: BeamSearch, batch: Beams, most: int) -> Beams | No
 
 
 def _arrays(batch: Beams, beam: int) -> SearchArrays:
-    """Copies, since they are written into."""
+    """Copies, since steps write to them."""
     n_source = torch.tensor([sentence.n_source for sentence in batch.sentences])
     token, node, score = (_copy(with_room(x, beam)) for x in (batch.token, batch.node, batch.score))
     limit, length = _copy(batch.limit), _copy(batch.length)
@@ -164,9 +164,9 @@ def _settings(search: BeamSearch, batch: Beams) -> SearchSettings:
 def run_steps(
     state: FusedState, arrays: SearchArrays, n_hypotheses: int, settings: SearchSettings, first_node: int, most: int
 ) -> tuple[int, NewNodes]:
-    """The number of steps taken, and their nodes from `first_node` on. Before them each sentence has `n_hypotheses`.
+    """The number of steps taken, and their nodes, numbered from `first_node`. Each sentence begins with `n_hypotheses`.
 
-    Writes into the arrays, and into the cache and n_nodes of the state, all of which must be contiguous.
+    Writes to the arrays, and to the cache and n_nodes of the state, all of which must be contiguous.
     """
     most = min(most, state.n_steps)
     model, cache, size = state.model, state.cache, arrays.token.numel() * most

@@ -1,8 +1,8 @@
 """The C sources as a shared library: from the wheel, or compiled once per user.
 
-A wheel that was built where there is a compiler holds the library for each level of the processor's instructions, and
-the best that runs here is taken. Otherwise it is compiled for this very processor, and loaded only if nobody else can
-have changed it. The module imports nothing but Python's own library: it also builds what the wheel holds.
+A wheel that was built where there is a compiler holds one library for each level of instructions, and the best that
+runs here is used. Otherwise the library is compiled for this very processor, and loaded only if no other user can have
+changed it. This module imports only the standard library, since it also builds the libraries of a wheel.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 SOURCES = sorted((Path(__file__).parent / "c").glob("*.[ch]"))
 FLAGS = ("-O3", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
 SHIPPED = Path(__file__).parent / "shipped"
-"""Where a wheel has its libraries; they are trusted as the modules beside them are"""
+"""Where a wheel has its libraries; they are trusted like the modules beside them"""
 
 
 class Level(NamedTuple):
@@ -43,13 +43,13 @@ class Level(NamedTuple):
 
     name: str
     needs: str
-    """What /proc/cpuinfo calls them, beside those of the levels below"""
+    """Their names in /proc/cpuinfo, in addition to those of the levels below"""
     flags: tuple[str, ...]
-    """Of the compiler"""
+    """Compiler flags for them"""
 
 
-# System V ABI, AMD64 Architecture Processor Supplement, table 3.1; VNNI is what products of 8-bit integers need, and
-# AMX makes those of many rows faster; with bf16 it multiplies in training, and weights in bf16 in decoding.
+# System V ABI, AMD64 Architecture Processor Supplement, table 3.1. Products of 8-bit integers need VNNI, and AMX makes
+# those of many rows faster; AMX with bf16 computes the products of training, and of decoding with weights in bf16.
 LEVELS = {
     "x86_64": (
         Level("x86-64-v2", "cx16 lahf_lm popcnt pni ssse3 sse4_1 sse4_2", ("-march=x86-64-v2",)),
@@ -65,7 +65,7 @@ LEVELS = {
     ),
     "aarch64": (Level("armv8-a", "asimd", ("-march=armv8-a",)),),
 }
-"""Of each machine, the lowest first"""
+"""For each machine type, the lowest first"""
 
 
 class UntrustedError(OSError):
@@ -76,9 +76,9 @@ class UntrustedError(OSError):
 def compiled_library(*, anew: bool, shipped: bool = True) -> Iterator[tuple[Path, str]]:
     """The library's path, to be loaded inside the block, and a warning or "".
 
-    It comes from the wheel, unless `anew` or not `shipped`, or from the user's cache, where it is compiled first if it
-    is missing or damaged, or `anew`. Where another user could write to the cache, it is compiled into a private folder
-    that is deleted after the block.
+    It comes from the wheel, unless `anew` or not `shipped`; otherwise from the user's cache, where it is compiled first
+    if it is missing or damaged, or if `anew`. Where another user could write to the cache, it is compiled into a
+    private folder that is deleted after the block.
     """
     if shipped and not anew and (found := shipped_library(SHIPPED, instructions())):
         yield found, ""
@@ -98,9 +98,9 @@ def compiled_library(*, anew: bool, shipped: bool = True) -> Iterator[tuple[Path
 
 
 def shipped_library(folder: Path, has: frozenset[str]) -> Path | None:
-    """The library of the highest level whose instructions, and those of all below, a processor has.
+    """The library of the highest level such that the processor has its instructions and those of all levels below.
 
-    None if a wheel has none for it; one whose contents are not those that were built is passed over.
+    None if the wheel has none for it; a library whose checksum does not match is skipped.
     """
     best = None
     for level in LEVELS.get(platform.machine(), ()):
@@ -113,13 +113,13 @@ def shipped_library(folder: Path, has: frozenset[str]) -> Path | None:
 
 
 def instructions() -> frozenset[str]:
-    """What /proc/cpuinfo says that this processor has; nothing where there is no such file."""
+    """The instruction sets that /proc/cpuinfo lists for this processor; none where there is no such file."""
     words = (line.partition(b":")[2].split() for line in _cpuinfo() if line.startswith((b"flags", b"Features")))
     return frozenset(word.decode() for word in next(words, []))
 
 
 def find_library(path: Path) -> bool:
-    """Whether a library is there with the contents that it was written with.
+    """Whether a library exists and matches its checksum.
 
     Raises UntrustedError if it or its folder is not this user's alone.
     """
@@ -133,7 +133,7 @@ def find_library(path: Path) -> bool:
 
 
 def compile_library(path: Path, march: Sequence[str] = ("-march=native",)) -> Path:
-    """Compile the sources into `path`, atomically, for other processes may be loading it."""
+    """Compile the sources into `path`, atomically, since other processes may be loading it."""
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
         raise FileNotFoundError("no C compiler: neither CC nor cc names one")
@@ -155,7 +155,7 @@ def compile_library(path: Path, march: Sequence[str] = ("-march=native",)) -> Pa
 def private_cache() -> Path:
     """The folder s2s in the user's cache, which only this user may write to.
 
-    Raises UntrustedError if it exists otherwise, OSError if it cannot be made.
+    Raises UntrustedError if it exists but is not this user's alone, OSError if it cannot be created.
     """
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "s2s"
@@ -181,7 +181,7 @@ def _refuse_untrusted(path: Path) -> None:
 
 
 def _name() -> str:
-    """One for each set of sources, flags, processor and CC; not of the compiler itself, which may be gone by now."""
+    """A file name for sources, flags, processor and CC; not for the compiler itself, which may be gone by now."""
     compiler = os.environ.get("CC", "cc").encode()
     made_of = (*(source.read_bytes() for source in SOURCES), compiler, *map(str.encode, FLAGS), _processor())
     return f"s2s-{hashlib.sha256(b'|'.join(made_of)).hexdigest()[:16]}.so"

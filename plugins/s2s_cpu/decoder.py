@@ -37,16 +37,16 @@ def accepts_layers(layers: Sequence[DecoderSublayers | EncoderSublayers], *_: ob
 
 
 class Structures(NamedTuple):
-    """Of a step."""
+    """The structures of a step."""
 
     layers: ctypes.Array[LayerStruct]
     step: StepStruct
     alive: list[Tensor]
-    """To be kept as long as the others are used"""
+    """Tensors that the structures point to, kept alive with them"""
 
 
 class FusedDecoder:
-    """Layers whose step is one function in C, and the norm of the last one's output, if there is one."""
+    """Layers whose step is one function in C, with the final norm, if there is one."""
 
     def __init__(
         self,
@@ -57,20 +57,20 @@ class FusedDecoder:
         norm: nn.LayerNorm | None,
     ) -> None:
         """heads: h, d_k, d_v; pre_norm: whether norms stand before the sub-layers or after their residual sums."""
-        self.tensors = layers, norm  # the structures only point to what these own
+        self.tensors = layers, norm  # own the memory that the structures point to
         self.layers = (LayerStruct * len(layers))(*map(_layer, layers))
         self.sizes = dict(zip(("h", "d_k", "d_v"), heads, strict=True))
         self.pre_norm, self.norm = pre_norm, norm_struct(norm)
 
     def __call__(self, x: Tensor, cache: TreeCache) -> Tensor:
-        """x [B, K, D] -> [B, K, D]; keys and values go into the nodes where the paths end."""
+        """x [B, K, D] -> [B, K, D]; keys and values are written to the last nodes of the paths."""
         out = x.clone(memory_format=torch.contiguous_format)
         layers, step, _alive = self.structures(cache, x.size(2))
         call("s2s_decoder_step", layers, len(layers), ctypes.byref(step), out)
         return out
 
     def structures(self, cache: TreeCache, width: int) -> Structures:
-        """What a step of D = width with this cache is given; other threads may take steps with other caches."""
+        """The arguments of a step of D = width with this cache; other threads may run steps with other caches."""
         path, length, seen = (t.contiguous() for t in (cache.path, cache.length, cache.seen))
         alive = [path, length, seen]
         layers = type(self.layers).from_buffer_copy(self.layers)
@@ -92,5 +92,5 @@ def _layer(sublayers: DecoderSublayers) -> LayerStruct:
 
 
 def norm_struct(norm: nn.LayerNorm | None) -> NormStruct:
-    """Of none, its weight is null."""
+    """The structure of a norm; without one, its weight is null."""
     return NormStruct(norm.weight.data_ptr(), norm.bias.data_ptr(), norm.eps) if norm else NormStruct()

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 class FusedEncoder:
-    """Layers that are one function in C, and the norm of the last one's output, if there is one."""
+    """Layers that are one function in C, with the final norm, if there is one."""
 
     def __init__(
         self, layers: Sequence[EncoderSublayers], heads: tuple[int, int, int], pre_norm: bool, norm: nn.LayerNorm | None
     ) -> None:
         """heads: h, d_k, d_v; pre_norm: whether norms stand before the sub-layers or after their residual sums."""
-        self.tensors = layers, norm  # the structures only point to what these own
+        self.tensors = layers, norm  # own the memory that the structures point to
         self.layers = (EncoderLayerStruct * len(layers))(*map(_layer, layers))
         self.heads, self.pre_norm, self.norm = heads, pre_norm, norm_struct(norm)
 

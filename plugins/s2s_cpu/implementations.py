@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def implement() -> str:
-    """Let operators call what there is on this machine; says what there is."""
+    """Let operators call the functions that this machine has; returns which kernels are used, and why."""
     backend.prepack.implement(linear_backends.prepack, on_cpu)
     backend.deterministic_backend.implement(linear_backends.deterministic_backend, on_cpu)
     backend.apply_linear.implement(training_linear.linear, training_linear.accepts_linear)
@@ -72,7 +72,7 @@ def implement() -> str:
 
 
 def fp32(*which: int, also: Callable[..., bool] | None = None) -> Callable[..., bool]:
-    """A rule: the arguments numbered so are fp32 tensors on a CPU, and `also` is true of all."""
+    """A rule: the arguments at these indices are fp32 tensors on a CPU, and `also` accepts all arguments."""
 
     def accepts(*args: Any, **kwargs: Any) -> bool:
         for i in which:
@@ -85,15 +85,15 @@ def fp32(*which: int, also: Callable[..., bool] | None = None) -> Callable[..., 
 
 
 def on_cpu(model: torch.nn.Module, *_: object) -> bool:
-    """Whether all of its parameters are there."""
+    """Whether all parameters of the model are on a CPU."""
     return all(p.is_cpu for p in model.parameters())
 
 
 def without_gradient(*_: object) -> bool:
-    """Functions in C have none."""
+    """Whether gradients are off: these functions in C have none."""
     return not torch.is_grad_enabled()
 
 
 def contiguous(x: torch.Tensor, *_: object) -> bool:
-    """What is written in place must be."""
+    """Whether x, which is written in place, is contiguous."""
     return x.is_contiguous()

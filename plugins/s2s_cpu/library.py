@@ -19,11 +19,11 @@ from s2s_cpu.compiled import compiled_library
 from s2s_cpu.structs import STRUCTS
 
 OF_SENTENCE = [c_void_p, *[c_int64] * 2]
-"""Which rows are hypotheses of a sentence: their scores, how many a sentence has, how many of its best are wanted"""
+"""Rows as hypotheses of sentences: their scores, how many a sentence has, how many of its best totals are wanted"""
 NO_TILES = 2
-"""What a function returns, as decoder.h has it"""
+"""An error code, as in decoder.h"""
 DRAW = [c_void_p, c_int64, c_float]
-"""Which values dropout keeps: random numbers, the least that is kept, the factor of what is kept"""
+"""Which values dropout keeps: random numbers, the smallest that keeps a value, the factor of kept values"""
 SIGNATURES = {
     "s2s_top_k": [c_void_p, *[c_int64] * 3, *[c_void_p] * 2, c_int64, *OF_SENTENCE, *[c_void_p] * 3],
     "s2s_top_k_of_lists": [c_void_p, *[c_int64] * 3, *[c_void_p] * 3, c_int64, *OF_SENTENCE, *[c_void_p] * 3],
@@ -61,11 +61,11 @@ SIGNATURES = {
     "s2s_panel_width": [],
     "s2s_has_int8": [],
 }
-"""Argument types; all return an integer: 0 or an error code, or the constant that they are asked for"""
+"""Argument types; all return an integer: 0 or an error code, or the requested constant"""
 
 
 class NativeLibrary(NamedTuple):
-    """The compiled functions, or None; and which are used, and why."""
+    """The compiled functions, or None; and which kernels are used, and why."""
 
     functions: ctypes.CDLL | None
     reason: str
@@ -89,7 +89,7 @@ def constant(name: str) -> int:
 
 @functools.cache
 def native_library() -> NativeLibrary:
-    """Found or compiled, and loaded, as S2S_KERNELS says."""
+    """The library, found or compiled and then loaded, as S2S_KERNELS says."""
     wanted = os.environ.get("S2S_KERNELS", "auto")
     if wanted not in ("auto", "torch", "native", "compile"):
         raise ConfigError(f"S2S_KERNELS={wanted}: give auto, torch, native or compile")
@@ -104,7 +104,7 @@ def native_library() -> NativeLibrary:
 
 
 def _load(*, shipped: bool = True) -> ctypes.CDLL:
-    """The functions; a library that does not fit is compiled again, once."""
+    """Load the functions; a library that does not match this module is compiled again, once."""
     try:
         return _open(anew=False, shipped=shipped)
     except AttributeError:
@@ -116,7 +116,7 @@ def _load(*, shipped: bool = True) -> ctypes.CDLL:
 
 
 def _open(*, anew: bool, shipped: bool) -> ctypes.CDLL:
-    """Raises AttributeError if a function is missing or a structure has another size than here."""
+    """Raises AttributeError if a function is missing or a structure's size differs from that in `STRUCTS`."""
     with compiled_library(anew=anew, shipped=shipped) as (path, warning):
         functions = ctypes.CDLL(str(path))
     if warning:

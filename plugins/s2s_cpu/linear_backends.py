@@ -1,8 +1,8 @@
 """Which library computes a model's linear maps in decoding: torch, oneDNN, or the functions in C.
 
-On some processors torch multiplies fp32 matrices by a library that is slow there, and oneDNN, which comes with torch,
-is 2 to 4 times as fast; the functions in C are faster still for few rows, and a model may have its whole decoding step
-made of them. So it is measured, once, with a layer of the model itself. A row's result has the same bits whatever the
+On some processors the library that torch uses for fp32 products is slow, and oneDNN, which comes with torch, is 2 to 4
+times as fast; the functions in C are faster still for few rows, and a model's whole decoding step may consist of them.
+The choice is therefore measured, once, with a layer of the model itself. A row's result has the same bits whatever the
 other rows are, and however many.
 
 Shapes: R rows, I inputs, O outputs.
@@ -94,7 +94,7 @@ def _missing(name: str) -> str:
 
 @torch.no_grad()
 def deterministic_backend(model: nn.Module) -> LinearBackend:
-    """The preferred backend that is accurate here, without timing: another process must come to the same choice."""
+    """The most preferred backend that is accurate here, without timing: every process must make the same choice."""
     largest = _largest(model)
     return next(iter(_accurate(largest, _available())), "torch") if largest else "torch"
 
@@ -105,7 +105,7 @@ def _largest(model: nn.Module) -> nn.Linear | None:
 
 
 def _accurate(module: nn.Linear, backends: dict[LinearBackend, Prepack]) -> dict[LinearBackend, LinearMap]:
-    """What each backend makes of a map, without those that are not accurate here."""
+    """The map as prepacked by each backend that is accurate here."""
     x = _rows(module, 32)
     bias = None if module.bias is None else module.bias.double()
     exact = F.linear(x.double(), module.weight.double(), bias)

@@ -1,6 +1,6 @@
-"""Losses of the logits of each position and their gradients, which take the place of the logits.
+"""Losses of each position's logits and their gradients, which overwrite the logits.
 
-Each row has the same bits whatever the others are, so rows are divided among as many threads as torch has.
+A row's result has the same bits whatever the other rows are, so rows are divided among torch's threads.
 Shapes: n positions, V target vocabulary.
 """
 
@@ -51,5 +51,5 @@ def consistency_(
 
 
 def accepts_logits(logits: Tensor, *_: object, **__: object) -> bool:
-    """fp32 or bf16 on a CPU, in rows that lie end to end."""
+    """Contiguous logits in fp32 or bf16 on a CPU."""
     return logits.is_cpu and logits.dtype in (torch.float32, torch.bfloat16) and logits.is_contiguous()

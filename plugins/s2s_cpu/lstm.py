@@ -1,6 +1,6 @@
 """All steps of an LSTM layer, with their gradient: products by torch, the rest of a step in one call.
 
-The gates are kept for the backward pass. A gradient of the gradient is refused; with S2S_KERNELS=torch there is one.
+The gates are kept for the backward pass. Double backward is refused; S2S_KERNELS=torch supports it.
 Shapes: T steps, B sentences, H width.
 """
 
@@ -29,7 +29,7 @@ def lstm(parts: Tensor, weight: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, T
 
 
 def accepts_lstm(parts: Tensor, weight: Tensor, h: Tensor, c: Tensor) -> bool:
-    """On a CPU in fp32, the parts perhaps in bf16; the width a multiple of a vector's. Not in torch.func."""
+    """fp32 on a CPU, parts in fp32 or bf16, and a width that is a multiple of MULTIPLE; not in torch.func."""
     if not all(x.is_cpu and x.dtype == torch.float32 for x in (weight, h, c)) or not parts.numel():
         return False
     if parts.shape[1:] != (len(c), 4 * c.size(-1)) or h.shape != c.shape or c.size(-1) % MULTIPLE:
@@ -74,5 +74,5 @@ class _LSTM(torch.autograd.Function):
 
 
 def by_step(x: Tensor | None, n: int) -> Sequence[Tensor | None]:
-    """[T, ...] -> T tensors in rows, or n times None"""
+    """[T, ...] -> T contiguous tensors; n times None for None"""
     return [None] * n if x is None else x.contiguous().unbind()

@@ -25,10 +25,10 @@ class OneDNNLinear:
 
 
 class OneDNNInt8Linear:
-    """x W^T + b in 8-bit integers: a scale for each output of W, and for each row of x by itself.
+    """x W^T + b in 8-bit integers: one scale for each output of W and one for each row of x.
 
     One scale for all rows of x, as in torch's own dynamic quantization, would make an output depend on its batch. Rows
-    are unsigned: signed ones reach a kernel of oneDNN's that took a thousand times as long.
+    are unsigned: for signed ones oneDNN uses a kernel that took a thousand times as long.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
@@ -48,6 +48,6 @@ class OneDNNInt8Linear:
 
 @functools.cache
 def int8_is_exact() -> bool:
-    """Whether oneDNN's sums of 8-bit products are right: on processors without VNNI, pairs are added in 16 bits."""
+    """Whether oneDNN's sums of 8-bit products are exact: on processors without VNNI, pairs are added in 16 bits."""
     x, weight = torch.full((1, 64), 3.0), torch.full((16, 64), 2.0)
     return bool((OneDNNInt8Linear(weight, None)(x) - x @ weight.T).abs().max() < 1)

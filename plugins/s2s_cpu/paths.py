@@ -28,5 +28,5 @@ def reorder_paths(path: Tensor, parents: Tensor) -> Tensor:
 
 
 def accepts_paths(path: Tensor, *_: object) -> bool:
-    """Paths on a CPU that lie end to end."""
+    """Contiguous paths on a CPU."""
     return path.is_cpu and path.is_contiguous()

@@ -34,7 +34,7 @@ HUGE_PAGE = 2**21
 class HugePageArena:
     """Memory in huge pages, for weights that are read from end to end at every step.
 
-    (Products of 4 rows with weights that no cache holds: 1.2 times as fast.)
+    (Products of 4 rows with weights larger than any cache are 1.2 times as fast.)
     """
 
     def __init__(self, chunk: int = 4 * HUGE_PAGE) -> None:
@@ -44,7 +44,7 @@ class HugePageArena:
         """A copy of x in this memory."""
         n_bytes = x.numel() * x.element_size()
         if n_bytes > len(self.free):
-            release_freed_memory()  # of the weights that were copied before
+            release_freed_memory()  # that of the weights copied before
             memory = torch.empty(max(n_bytes, self.chunk) + HUGE_PAGE, dtype=torch.uint8)
             self.free = memory[-memory.data_ptr() % HUGE_PAGE :]
             call("s2s_huge_pages", self.free, len(self.free) // 4096 * 4096)
@@ -56,10 +56,10 @@ class PrepackedLinear:
     """x W^T + b."""
 
     bits: ClassVar[int]
-    """Of a weight"""
+    """Bits of a weight"""
 
     def __init__(self, shape: torch.Size, bias: Tensor | None, **tensors: Tensor) -> None:
-        """Of W [O, I] and b [O], with the tensors that the `LinearStruct` points to."""
+        """shape: that of W [O, I]; bias [O]; tensors: the others that the `LinearStruct` points to."""
         self.n_outputs, self.n_inputs = shape
         bias = torch.zeros(self.n_outputs) if bias is None else bias.detach()
         self.tensors = {"bias": _padded(bias), **tensors}
@@ -75,7 +75,7 @@ class PrepackedLinear:
 
 
 class Fp32Linear(PrepackedLinear):
-    """In fp32."""
+    """x W^T + b in fp32."""
 
     bits = 32
 
@@ -85,16 +85,16 @@ class Fp32Linear(PrepackedLinear):
     def weight_rows(self, ids: Tensor) -> Tensor:
         """[...] -> [..., I], rows of W"""
         panels, width = self.tensors["weight"], panel_width()
-        if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < self.n_outputs:  # the last panel is filled up
+        if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < self.n_outputs:  # the last panel is padded
             raise IndexError(f"rows {int(ids.min())} to {int(ids.max())} of {self.n_outputs}")
         return panels[ids // width, :, ids % width]
 
 
 class Bf16Linear(PrepackedLinear):
-    """W rounded to bf16, in half of the memory; sums in fp32.
+    """W rounded to bf16, in half the memory; sums in fp32.
 
-    Where the processor has tiles for bf16, rows of x are rounded, too; elsewhere results have the bits of `Fp32Linear`
-    of the rounded W.
+    Where the processor has tiles for bf16, rows of x are rounded, too; elsewhere results have the same bits as those of
+    `Fp32Linear` with the rounded W.
     """
 
     bits = 16
@@ -104,7 +104,7 @@ class Bf16Linear(PrepackedLinear):
 
 
 class Int8Linear(PrepackedLinear):
-    """In 8-bit integers: a scale for each output of W, and for each row of x by itself."""
+    """x W^T + b in 8-bit integers: one scale for each output of W and one for each row of x."""
 
     bits = 8
 
@@ -116,12 +116,12 @@ class Int8Linear(PrepackedLinear):
 
 
 def has_linear() -> bool:
-    """Whether there are linear maps in C for the number of threads that torch has: they run on one."""
+    """Whether linear maps in C can be used: torch must have one thread, since they run on one."""
     return native_library().functions is not None and torch.get_num_threads() == 1
 
 
 def has_int8_linear() -> bool:
-    """Whether there are those of 8-bit integers, which need AVX-512 VNNI."""
+    """Whether those of 8-bit integers can be used, which need AVX-512 VNNI."""
     return has_linear() and bool(constant("s2s_has_int8"))
 
 
@@ -136,12 +136,12 @@ def _panels(weight: Tensor) -> Tensor:
 
 
 def _unit_panels(weight: Tensor) -> Tensor:
-    """W [O, I] -> [O / C, I / n, C, n], n numbers in four bytes; I is filled up to whole lines of 64 bytes"""
+    """W [O, I] -> [O / C, I / n, C, n], n weights in four bytes; I is padded to whole lines of 64 bytes"""
     n = 4 // weight.element_size()
     filled = _padded(F.pad(weight, (0, -weight.size(1) % (16 * n))))
     return filled.unflatten(0, (-1, panel_width())).unflatten(2, (-1, n)).transpose(1, 2)
 
 
 def _padded(x: Tensor) -> Tensor:
-    """x [O, ...] with zeros up to whole panels."""
+    """x [O, ...] padded with zeros to whole panels."""
     return F.pad(x, (0, 0) * (x.dim() - 1) + (0, -len(x) % panel_width())).contiguous()

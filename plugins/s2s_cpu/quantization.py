@@ -1,4 +1,4 @@
-"""Quantization to 8 bits: of weights for good, of each row of inputs by itself.
+"""Quantization to 8 bits: of weights once, of inputs row by row at each call.
 
 Shapes: R rows, I inputs, O outputs of a linear map.
 """

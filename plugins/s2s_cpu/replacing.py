@@ -1,4 +1,4 @@
-"""Let other functions compute a model's linear maps. Shapes: I inputs, O outputs."""
+"""Replaces the functions that compute a model's linear maps. Shapes: I inputs, O outputs."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from s2s.backend import LinearMap
 
 LARGE_TABLE = 2**25
-"""Bytes from which on rows are looked up in the prepacked weight, where a row's numbers lie far apart"""
+"""Bytes from which a table is freed and rows are looked up in the prepacked weight, where their values lie far apart"""
 
 
 def is_prepackable(module: nn.Module) -> bool:
-    """Whether it computes x W^T + b with a constant W, which weight_norm's hook before `forward` would make anew."""
+    """Whether it computes x W^T + b with a constant W; weight_norm, say, recomputes W in a hook before `forward`."""
     return isinstance(module, HasPrepacked) or (type(module) is nn.Linear and not module._forward_pre_hooks)
 
 
 def replace_linear_maps(model: nn.Module, prepack: Callable[[Tensor, Tensor | None], LinearMap]) -> None:
-    """Let what `prepack` makes of W [O, I] and b [O] compute every linear map; free weights that nothing else reads."""
+    """Compute every linear map by `prepack(W, b)`, of W [O, I] and b [O], and free weights that nothing else reads."""
     read = {p for module in model.modules() if not _owns_weight(module) for p in module.parameters(recurse=False)}
     for module in [module for module in model.modules() if is_prepackable(module)]:
         if isinstance(module, HasPrepacked):
@@ -43,5 +43,5 @@ def replace_linear_maps(model: nn.Module, prepack: Callable[[Tensor, Tensor | No
 
 
 def _owns_weight(module: nn.Module) -> bool:
-    """Whether only the product reads its weight, as that of s2s.nn.linear; around an nn.Linear others may."""
+    """Whether only its product reads its weight, as in s2s.nn.linear; other modules may read that of an nn.Linear."""
     return isinstance(module, nn.Linear) and isinstance(module, HasPrepacked)

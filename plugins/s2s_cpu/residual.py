@@ -1,8 +1,8 @@
-"""Dropout, residual sums with it and their layer normalisation, forward and backward in one pass over memory each.
+"""Dropout, residual sums with dropout, and their layer normalisation: one pass over memory each way.
 
-Random numbers are drawn as the reference draws them, so that masks are the same, and kept for the backward pass instead
-of a mask in floats. Each row has the same bits whatever the others are, so rows are divided among as many threads as
-torch has. A gradient of their gradient is refused; with S2S_KERNELS=torch there is one. Shapes: R rows, D width.
+Random numbers are drawn as in the reference, so that masks are the same, and are kept for the backward pass instead of
+a mask in floats. A row's result has the same bits whatever the other rows are, so rows are divided among torch's
+threads. Double backward is refused; S2S_KERNELS=torch supports it. Shapes: R rows, D width.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from s2s_cpu.threads import divide, n_shares
 
 
 def apply_dropout(x: Tensor, p: float) -> Tensor:
-    """[...] -> [...] in fp32, as the reference's factor makes it"""
+    """[...] -> [...] in fp32, as in the reference"""
     return _AddDropout.apply(None, x, p)
 
 
@@ -44,17 +44,17 @@ def add_dropout_norm(x: Tensor, y: Tensor, p: float, norm: nn.LayerNorm) -> Tens
 
 
 def accepts_dropout(x: Tensor, p: float) -> bool:
-    """Where there is something to draw."""
+    """A positive p, and fp32 or bf16 on a CPU; not in torch.func."""
     return p > 0 and x.is_cpu and x.dtype in TYPES and not in_torch_func()
 
 
 def accepts_sum(x: Tensor, y: Tensor, p: float) -> bool:
-    """The residual stream in fp32, what is added in fp32 or bf16."""
+    """The residual stream x in fp32, y in fp32 or bf16."""
     return accepts_dropout(y, p) and x.is_cpu and x.dtype == torch.float32 and x.shape == y.shape
 
 
 def accepts_sum_and_norm(x: Tensor, y: Tensor, p: float, norm: nn.LayerNorm) -> bool:
-    """The same, before a norm with weight and bias in fp32; without dropout, where a gradient may be wanted."""
+    """The same, before a norm with weight and bias in fp32; without dropout, only where gradients are enabled."""
     if not (p > 0 or torch.is_grad_enabled()) or norm.weight is None or norm.bias is None or in_torch_func():
         return False
     if any(t.dtype != torch.float32 or not t.is_cpu for t in (x, norm.weight, norm.bias)):
@@ -80,7 +80,7 @@ class _AddDropout(torch.autograd.Function):
 
 
 def _dropped(x: Tensor | None, y: Tensor, numbers: Tensor, rest: list[Any], dtype: torch.dtype) -> Tensor:
-    """x + dropout(y), [...]; rest: the least number that is kept, and the factor"""
+    """x + dropout(y), [...]; rest: the smallest number that keeps a value, and the factor"""
     out = y.new_empty(y.shape, dtype=dtype)
     flat = [t if t is None else t.contiguous().view(-1) for t in (x, y, numbers, out)]
 
@@ -126,5 +126,5 @@ class _AddDropoutNorm(torch.autograd.Function):
 
 
 def _rows(x: Tensor | None) -> Tensor | None:
-    """[..., D] -> [R, D], one after the other"""
+    """[..., D] -> [R, D], contiguous"""
     return x if x is None else x.contiguous().flatten(0, -2)

@@ -1,4 +1,4 @@
-"""What the functions in C of several modules accept."""
+"""Argument checks that several modules of functions in C share."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import torch
 from torch import Tensor, nn
 
 TYPES = {torch.float32: 32, torch.bfloat16: 16}
-"""Bits of the types that functions of training take"""
+"""The types that functions for training take, and their bits"""
 MULTIPLE = 16
-"""Of which the width of a row must be one: no vector has more floats"""
+"""The width of a row must be a multiple of this: no vector has more floats"""
 
 
 def in_torch_func() -> bool:
-    """Whether torch.func transforms this call, which functions in C do not know."""
+    """Whether torch.func transforms this call, which functions in C do not support."""
     return torch._C._functorch.peek_interpreter_stack() is not None
 
 
 def is_ordinary(x: Tensor) -> bool:
-    """Neither a part of a tensor on other processes, nor anything else that only looks like a tensor."""
+    """Whether x is a plain tensor or parameter, not a subclass such as a part of a tensor spread over processes."""
     return type(x) in (Tensor, nn.Parameter)

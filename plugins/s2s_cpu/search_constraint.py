@@ -1,6 +1,6 @@
-"""The constraint of a search whose steps are one call: an automaton in C, or tokens that were looked up before.
+"""The constraint of a search whose steps are one call: an automaton in C, or allowed tokens that were looked up before.
 
-Shapes: B sentences, K hypotheses, V tokens, G counters, W numbers of a state, L labels.
+Shapes: B sentences, K hypotheses, V tokens, G counters, W values of a state, L labels.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ class HasAutomaton(Protocol):
     """See `s2s.Constraint`."""
 
     def automaton(self) -> StackAutomaton | None:
-        """What `allowed` and `advance` compute, if tables can say it."""
+        """`allowed` and `advance` as tables, if they can be written so."""
 
 
 class SearchConstraint(NamedTuple):
-    """If it has neither tokens nor an automaton, all is allowed."""
+    """With neither tokens nor an automaton, everything is allowed."""
 
     allowed: Tensor | None = None
     """[B, K, V], for a single step"""
     automaton: StackAutomaton | None = None
     """For any number of steps"""
     states: Tensor | None = None
-    """[B, beam, W], the automaton's, of which the first B * K * W numbers count; steps write into it"""
+    """[B, beam, W], those of the automaton, in the first B * K * W elements; steps write to it"""
 
     def pointers(self) -> tuple[int | None, int | None, object]:
-        """Of the allowed tokens and of the automaton's structure, and what must be kept as long as they are used."""
+        """Pointers to the allowed tokens and the automaton's structure, and what must outlive them."""
         if self.automaton is None or self.states is None:
             return self.allowed.data_ptr() if self.allowed is not None else None, None, None
         keep, add, bounds, label, allowed, begin, tokens = (table.data_ptr() for table in self.automaton)
@@ -67,7 +67,7 @@ def search_constraint(search: BeamSearch, batch: Beams) -> SearchConstraint:
 
 
 def _check(automaton: StackAutomaton, states: Tensor, n_tokens: int) -> None:
-    """Raise ValueError where C would read beside tables or states."""
+    """Raise ValueError where C would read outside tables or states."""
     _check_tables(automaton, n_tokens)
     n_counters, height = automaton.keep.size(1), int(automaton.bounds[1, -1])
     if states.dtype != torch.long or not states.is_contiguous() or states.size(2) < n_counters:
@@ -79,7 +79,7 @@ def _check(automaton: StackAutomaton, states: Tensor, n_tokens: int) -> None:
 
 @functools.lru_cache(maxsize=8)
 def _check_tables(automaton: StackAutomaton, n_tokens: int) -> None:
-    """Once for each automaton, since contents are looked at, too."""
+    """Runs once for each automaton, since it checks all contents as well."""
     n_counters, (n_labels, n_lists) = automaton.keep.size(1), (len(automaton.allowed), len(automaton.begin) - 1)
     of_tokens, n_listed = (n_tokens, n_counters), len(automaton.tokens)
     shapes = {"keep": of_tokens, "add": of_tokens, "bounds": (2, n_counters), "label": (n_tokens,)}

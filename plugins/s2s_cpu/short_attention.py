@@ -1,6 +1,6 @@
 """Attention of short sentences in training, with its gradient; see `s2s.backend.operators.attention`.
 
-A sentence has the same bits whatever the others are, so sentences are divided among as many threads as torch has.
+A sentence's result has the same bits whatever the others are, so sentences are divided among torch's threads.
 Shapes: B sentences, h heads, T queries, S keys.
 """
 
@@ -23,17 +23,17 @@ from s2s_cpu.structs import HeadRowsStruct, ShortAttentionStruct
 from s2s_cpu.threads import n_shares
 
 STEP = 16
-"""Floats that a row of weights is filled up to, as in short_attention.c"""
+"""A row of weights is padded to a multiple of this many floats, as in short_attention.c"""
 
 
 def short_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dropout: float) -> Tensor:
-    """q [B, h, T, d_k], k [B, h, S, d_k], v [B, h, S, d_v] -> [B, h, T, d_v], of which the heads lie side by side."""
+    """q [B, h, T, d_k], k [B, h, S, d_k], v [B, h, S, d_v] -> [B, h, T, d_v], stored as [B, T, h, d_v]."""
     out: Tensor = ShortAttention.apply(q, k, v, bias, causal, dropout)
     return out.transpose(1, 2)
 
 
 def accepts_short_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dropout: float) -> bool:
-    """fp32 or bf16 on a CPU, [B, h, T, d] in rows, and a bias at most for padding, [B, 1, 1, S]; not in torch.func."""
+    """fp32 or bf16 on a CPU, [B, h, T, d] with contiguous rows, at most a padding bias [B, 1, 1, S]; no torch.func."""
     del dropout
     if not q.is_cpu or q.dtype not in TYPES or not q.dtype == k.dtype == v.dtype:
         return False
@@ -71,7 +71,7 @@ class ShortAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
-        """d_out [B, T, h, d_v]; differentiable where the gradient is to have a gradient, too."""
+        """d_out [B, T, h, d_v]; differentiable where a gradient of the gradient is needed."""
         q, k, v, bias, weights = ctx.saved_tensors
         wanted = ctx.needs_input_grad[:3]
         if torch.is_grad_enabled():
@@ -90,7 +90,7 @@ class ShortAttention(torch.autograd.Function):
 
 
 def gradients_in_torch(ctx: Any, d_out: Tensor, wanted: tuple[bool, ...]) -> tuple[Tensor | None, ...]:
-    """Those of q, k and v as torch computes them, with a graph."""
+    """The gradients of q, k and v as torch computes them, with a graph."""
     q, k, v, bias, kept = ctx.saved_tensors
     with torch.enable_grad():
         weights = attention_weights(q, k, None if bias is None else bias[:, None, None], ctx.causal)
@@ -102,7 +102,7 @@ def gradients_in_torch(ctx: Any, d_out: Tensor, wanted: tuple[bool, ...]) -> tup
 
 
 def described(ctx: Any, q: Tensor, k: Tensor, v: Tensor, out: Tensor) -> ShortAttentionStruct:
-    """What both passes are given; the tensors must live as long as it. out [B, h, T, d_v]: result or its gradient."""
+    """The arguments of both passes; the tensors must outlive it. out [B, h, T, d_v]: the result or its gradient."""
     sizes = dict(zip(("B", "h", "T", "d_k"), q.shape, strict=True)) | {"S": k.size(2), "d_v": v.size(3)}
     struct = ShortAttentionStruct(q=rows(q), k=rows(k), v=rows(v), out=rows(out), causal=ctx.causal, **sizes)
     struct.is_bf16, struct.scale, struct.kept = q.dtype == torch.bfloat16, q.size(3) ** -0.5, ctx.factor
@@ -115,12 +115,12 @@ def rows(x: Tensor) -> HeadRowsStruct:
 
 
 def address(x: Tensor | None) -> int | None:
-    """Of its data."""
+    """The address of its data, or None."""
     return None if x is None else x.data_ptr()
 
 
 def call_divided(name: str, struct: ShortAttentionStruct) -> None:
-    """Call a function for all sentences."""
+    """Call a function for all sentences, divided among threads."""
     n = n_shares(struct.B, struct.h * struct.T * (struct.S + struct.d_k + struct.d_v))
     pieces = list(pairwise(struct.B * i // n for i in range(n + 1)))
     if n == 1:

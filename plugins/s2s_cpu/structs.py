@@ -66,7 +66,7 @@ class LayerStruct(ctypes.Structure):
 
 
 class StepStruct(ctypes.Structure):
-    """What a decoding step is given beside its input."""
+    """The arguments of a decoding step besides its input."""
 
     _fields_ = (
         *((name, c_int64) for name in SIZES),
@@ -90,7 +90,7 @@ class ModelStruct(ctypes.Structure):
 
 
 class SearchStruct(ctypes.Structure):
-    """A beam search between two of its steps."""
+    """The state of a beam search between two steps."""
 
     _fields_ = (
         *((name, c_int64) for name in SEARCH_SIZES),
@@ -128,7 +128,7 @@ class EncoderLayerStruct(ctypes.Structure):
 
 
 class EncodingStruct(ctypes.Structure):
-    """What an encoder is given beside its input."""
+    """The arguments of an encoder besides its input."""
 
     _fields_ = (
         *((name, c_int64) for name in ("B", "S", "h", "d_k", "d_v", "D")),
@@ -145,7 +145,7 @@ class HeadRowsStruct(ctypes.Structure):
 
 
 class ShortAttentionStruct(ctypes.Structure):
-    """Attention in training: what it reads, and what it writes."""
+    """Attention in training: its inputs and its results."""
 
     _fields_ = (
         *((name, HeadRowsStruct) for name in ("q", "k", "v", "out", "grad_q", "grad_k", "grad_v")),

@@ -1,4 +1,4 @@
-"""Rows divided among threads: for functions in C, which Python's lock does not hold up."""
+"""Rows divided among threads, for functions in C, which run without the GIL."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 LEAST = 1 << 18
-"""Values for which a thread is worth its start, of about 50 µs"""
+"""Fewest values for which starting a thread, about 50 µs, pays off"""
 
 
 def n_shares(n_rows: int, width: int = 1) -> int:
-    """As many as torch has threads, but each of at least LEAST values."""
+    """The number of shares: as many as torch has threads, but each of at least LEAST values."""
     return max(1, min(torch.get_num_threads(), n_rows, n_rows * width // LEAST))
 
 
 def divide(compute: Callable[..., Any], tensors: Sequence[Tensor | None], n: int) -> None:
-    """Call `compute` with n shares of the tensors' first dimensions, which are equal, each in a thread of its own."""
+    """Split the tensors' first dimensions, which are equal, into n shares; call `compute` on each in its own thread."""
     if n == 1:
         compute(*tensors)
         return

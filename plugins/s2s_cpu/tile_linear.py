@@ -1,8 +1,8 @@
-"""Products of linear maps in bf16 by the tiles of AMX, for training.
+"""Products of linear maps in bf16 by AMX tiles, for training.
 
-The functions in C take fp32 or bf16, round to bf16 themselves, sum in fp32, and add biases on the way, so that nothing
-is converted before or after. Rows, or the outputs of a weight's gradient, are divided among torch's threads; a row has
-the same bits in any batch.
+The functions in C take fp32 or bf16, round to bf16 themselves, sum in fp32, and add biases in the same pass, so that
+nothing is converted before or after. Rows, or the outputs of a weight's gradient, are divided among torch's threads; a
+row's result has the same bits in any batch.
 
 Shapes: R rows, I inputs, O outputs.
 """
@@ -25,17 +25,17 @@ DEPTH = 32
 MOST_THREADS = 8
 """Each thread lays out all weights for itself; with more threads that takes longer than the products"""
 PRODUCTS_OF_A_VALUE = 512
-"""Multiplications by tiles in the time that other functions take for one value, which `n_shares` counts"""
+"""Multiplications that tiles do in the time that other functions take for one of the values that `n_shares` counts"""
 
 
 @functools.cache
 def has_tiles() -> bool:
-    """Whether there are functions in C for them, and the system lets this process use them."""
+    """Whether there are functions in C for tiles, and the system lets this process use tiles."""
     return native_library().functions is not None and constant("s2s_has_bf16_tiles") == 1
 
 
 def takes_tiles(n_inputs: int) -> bool:
-    """Whether these functions multiply rows of so many inputs here."""
+    """Whether these functions are used here for rows of `n_inputs` values."""
     return has_tiles() and n_inputs % DEPTH == 0 and torch.get_num_threads() <= MOST_THREADS
 
 
@@ -64,11 +64,11 @@ def d_rows(d_out: Tensor, weight: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def d_weight(d_out: Tensor, x: Tensor, d_bias: Tensor | None) -> Tensor:
-    """d_out [R, O] in bf16, x [R, I] in fp32 or bf16 -> the sum over rows [O, I] in fp32; d_out's goes to d_bias [O]"""
+    """d_out [R, O] in bf16, x [R, I] in fp32 or bf16 -> d_out^T x [O, I] in fp32, and d_out's sum in d_bias [O]"""
     n_rows, n_outputs = d_out.shape
 
     def compute(d_out: Tensor, dw: Tensor, db: Tensor | None) -> None:
-        """d_out [O, R]: the columns of a share"""
+        """d_out [O, R]: a share of the columns, transposed"""
         call("s2s_bf16_linear_dw", d_out, n_outputs, n_rows, len(dw), x, TYPES[x.dtype], x.size(1), dw, db)
 
     dw = x.new_empty(n_outputs, x.size(1), dtype=torch.float32)

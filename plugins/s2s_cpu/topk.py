@@ -31,6 +31,6 @@ def _call(
     sums = scores.new_empty(scores.shape[:-1]) if normalize else None
     allowed = None if allowed is None else allowed.expand(scores.shape).contiguous()
     n_rows, n_banned = scores.numel() // max(scores.size(-1), 1), 0 if banned is None else len(banned)
-    alone = (None, 1, 0)  # no scores, one row and no best of it: rows are no hypotheses of a sentence
+    alone = (None, 1, 0)  # no scores, K = 1, n_best = 0: rows are independent, not hypotheses of a sentence
     call("s2s_top_k", scores, n_rows, scores.size(-1), n, allowed, banned, n_banned, *alone, sums, values, ids)
     return values, ids

@@ -1,10 +1,10 @@
-"""Linear maps of training in bf16, whatever the number of rows.
+"""Linear maps of training in bf16, for any number of rows.
 
-oneDNN makes code for each shape that it meets: 3 to 14 ms on an Intel Xeon with AMX, longer than most products of an
-update take. Batches have nearly as many numbers of positions as there are batches, so most products would wait for
-their code, and the code fills memory. Where the processor has AMX, its tiles are used by functions in C, to which all
-shapes are alike. Elsewhere all but the last rows are multiplied at once, and the last as part of a block that is filled
-up: 16 numbers of rows from one power of two to the next.
+oneDNN generates code for each new shape: 3 to 14 ms on an Intel Xeon with AMX, longer than most products of an update
+take. Nearly every batch has a different number of positions, so most products would wait for their code, and the code
+fills memory. Where the processor has AMX, functions in C use its tiles and need no code for each shape. Elsewhere whole
+blocks of rows are multiplied at once, and the remaining rows are padded to one more block: this leaves 16 distinct
+numbers of rows from one power of two to the next.
 
 Shapes: R rows, I inputs, O outputs.
 """
@@ -26,7 +26,7 @@ from s2s_cpu.tile_linear import apply_weight, d_rows, d_weight, takes_tiles
 LEAST = 16
 """Rows of the smallest block"""
 MANY = 256
-"""Rows from which on a matrix is taken for a whole batch, and not for a step of a loop, whose shape recurs at once"""
+"""A matrix of this many rows or more is taken for a whole batch, not for a step of a loop, whose shape soon recurs"""
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -37,8 +37,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def accepts_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
-    """Where autocast makes bf16 of both on a CPU, for a gradient, and where tiles are used or the rows are no whole
-    number of blocks; not in a loop over steps, in which autocast casts the weight once."""
+    """On a CPU, under autocast to bf16 and with gradients, where tiles are used or the rows are not a whole number of
+    blocks; not in a loop over steps, in which autocast casts the weight once."""
     if not (x.is_cpu and torch.is_autocast_enabled("cpu") and torch.is_grad_enabled()) or x.dim() < 2:
         return False
     if torch.get_autocast_dtype("cpu") != torch.bfloat16 or x.dtype not in TYPES or in_torch_func():
@@ -51,12 +51,12 @@ def accepts_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
 
 
 def block(n: int) -> int:
-    """Rows of a block for n rows: a sixteenth of the power of two that is not above n."""
+    """Rows of a block for n rows: a sixteenth of the largest power of two up to n, but at least LEAST."""
     return max(LEAST, 1 << max(0, n.bit_length() - 5))
 
 
 def divided(x: Tensor) -> tuple[Tensor, Tensor | None]:
-    """[R, ·] -> whole blocks, and the rest filled up with zeros to one; None where there is no rest."""
+    """[R, ·] -> the whole blocks, and the remaining rows padded with zeros to one block; None if none remain."""
     n = len(x) - len(x) % block(len(x))
     return x[:n], F.pad(x[n:], (0, 0, 0, block(len(x)) - len(x) + n)) if n < len(x) else None
 
@@ -72,7 +72,7 @@ def times(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor | None = None) -> Tensor:
-    """The same in one call, for a number of rows that is one of the few."""
+    """The same in one call, for one of the few numbers of rows that `divided` gives."""
     return torch.mm(x, weight, out=out) if bias is None else torch.addmm(bias, x, weight, out=out)
 
 
@@ -88,7 +88,7 @@ def summed_outer_products(x: Tensor, y: Tensor) -> Tensor:
 
 
 class _TileLinear(torch.autograd.Function):
-    """By tiles; the gradient of x has its type. As in torch's own linear maps without autocast, x and the weight
+    """By tiles; the gradient of x has the type of x. As in torch's own linear maps without autocast, x and the weight
     themselves are kept for the backward pass, and must not be changed in place before it."""
 
     @staticmethod

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from s2s.generation import Models
 
 OF_WEIGHTS = OF_MODELS | NEUTRAL
-"""What identifies the language model's weights is in `Models.made_of`."""
+"""The language model's weights are identified in `Models.made_of`."""
 
 
 @dataclass(kw_only=True)
 class FusionOptions(GenerateConfig):
-    """A language model beside the models."""
+    """A language model fused with the models."""
 
     fusion: str = field(default="", metadata=OF_WEIGHTS)
     """Shallow fusion: run of task=language_model, with the same vocabulary, whose log-probabilities are added."""
@@ -47,7 +47,7 @@ def s2s_register(registry: Registry) -> None:
 
 @hookimpl
 def s2s_load_models(config: FusionOptions, plugins: Plugins, device: torch.device) -> Models | None:
-    """What `run`, `checkpoint` and `fusion` name; None if it is a single model."""
+    """The models that `run`, `checkpoint` and `fusion` name; None if it is a single one."""
     from s2s_ensemble.models import load_models, names_of
 
     names = names_of(config)

@@ -35,19 +35,19 @@ class MemberMemories(Memory):
     members: tuple[Memory, ...]
 
     def keep(self, rows: Tensor) -> Self:
-        """Those of the sentences `rows` [B']"""
+        """The memories of the sentences `rows` [B']"""
         members = tuple(memory.keep(rows) for memory in self.members)
         return replace(self, hidden=members[0].hidden, pad=members[0].pad, members=members)
 
 
 @dataclass
 class MemberStates(State):
-    """The states of all members, as `hypothesis`; they hold what belongs to the sentence, too."""
+    """The states of all members, as `hypothesis`; these also hold what belongs to the sentence."""
 
     hypothesis: tuple[State, ...]
 
     @property
-    def joins(self) -> bool:  # type: ignore[override]  # not of the class: it depends on the members
+    def joins(self) -> bool:  # type: ignore[override]  # not a class attribute: it depends on the members
         """Whether all members' states can be joined."""
         return all(state.joins for state in self.hypothesis)
 
@@ -66,7 +66,7 @@ class MemberStates(State):
 
 
 class CombinedModel(Seq2Seq):
-    """Models that decode one output together; `combine` defines how."""
+    """Models that jointly decode one output; `combine` defines how."""
 
     returns_log_probs = True
 
@@ -102,12 +102,12 @@ class CombinedModel(Seq2Seq):
         return MemberStates(sentence=None, hypothesis=tuple(model.start(own) for model, own in pairs))
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
-        """token [B, K] -> scores [B, K, V] of the next"""
+        """token [B, K] -> scores [B, K, V] of the next token"""
         assert isinstance(state, MemberStates)
         scores, states = [], []
         for model, own in zip(self.models(), state.hypothesis, strict=True):
             logits, own = model.step(token, own)
-            scores.append(log_probs(model, logits))  # at once: a step may overwrite the logits of another
+            scores.append(log_probs(model, logits))  # now, since another model's step may overwrite the logits
             states.append(own)
         return self.combine(scores), replace(state, hypothesis=tuple(states))
 
@@ -119,7 +119,7 @@ class Ensemble(CombinedModel):
         """log-probabilities [..., V], n times -> [..., V]"""
         total = scores[0].exp()
         for others in scores[1:]:
-            total += others.exp()  # `logsumexp` took three times as long, `logaddexp`'s bits depend on a row's place
+            total += others.exp()  # `logsumexp` took three times as long, `logaddexp`'s bits depend on a row's position
         lost = total.amin(-1) < TINY
         mean = total.log_()
         if lost.any():

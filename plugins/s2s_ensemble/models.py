@@ -1,4 +1,4 @@
-"""The models of several runs as one, and a language model beside them."""
+"""The models of several runs as one, optionally fused with a language model."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def load_models(
 
 
 def names_of(config: FusionOptions) -> list[tuple[str, str]]:
-    """Every member's run and checkpoint; of either, one may stand for all."""
+    """Every member's run and checkpoint; a single one of either stands for all."""
     runs, checkpoints = (value if isinstance(value, list) else [value] for value in (config.run, config.checkpoint))
     n = max(len(runs), len(checkpoints))
     for option, values in (("run", runs), ("checkpoint", checkpoints)):
@@ -63,8 +63,8 @@ def names_of(config: FusionOptions) -> list[tuple[str, str]]:
 
 
 def _source(config: FusionOptions, run: Run) -> list[int]:
-    """The ids with eos that stand for every source: a language model's task knows no other."""
-    one, other = run.task.encode_source(["", "a"])  # two letters may both be unknown, and so be one token
+    """The ids, eos included, that stand for every source: a language model's task encodes all sources alike."""
+    one, other = run.task.encode_source(["", "a"])  # two letters may both be unknown, and so encode alike
     if one != other:
         raise ConfigError(
             f"fusion={config.fusion} is a run of task={run.config.task.name}, whose outputs depend on a source; "
@@ -83,7 +83,7 @@ def _refuse_other_task(other: Run, of_other: Path, first: Run, directory: Path) 
 
 
 def _refuse_other_tokens(option: str, other: Path, directory: Path) -> None:
-    """A token must be the same number in all models."""
+    """Refuse models in which a token has different ids."""
     found, expected = (tokenizer.identity(path / "tokenizer") for path in (other, directory))
     if found != expected:
         raise ConfigError(

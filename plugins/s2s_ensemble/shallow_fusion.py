@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 class ShallowFusion(CombinedModel):
     """Shallow fusion: log p(y | x) + weight * log p(y) of a language model, token by token (Gulcehre et al., 2015).
 
-    The sums are not normalised: they are log-probabilities of no distribution.
+    The sums are not normalised: they are not log-probabilities of a distribution.
     """
 
     def __init__(self, model: Seq2Seq, language_model: Seq2Seq, weight: float, source: Sequence[int]) -> None:
-        """`source`: the ids, eos included, that the language model was trained with as every source."""
+        """`source`: the ids, eos included, that were every source in the language model's training."""
         super().__init__([model, language_model])
         if not weight >= 0:
             raise ConfigError(

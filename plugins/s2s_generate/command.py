@@ -28,8 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options: Options) -> None:
-    """Load the models, then read inputs, search, and write outputs; those before an error are kept."""
-    import_torch()  # which --help does without
+    """Load the models, then read inputs, search, and write outputs; outputs before an error are kept."""
+    import_torch()  # which --help does not need
     from s2s.generation import load
     from s2s_generate.formats import input_format, output_format
     from s2s_generate.output import open_output
@@ -46,7 +46,7 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
     read = input_format(config, plugins.registry)
     write = output_format(
         config, generator, plugins.registry, output.counts_lines
-    )  # an error before anything is written
+    )  # raises errors before anything is written
     if output.continues and output.is_done(made_of):
         return say(f"{config.output} is finished; to make it anew, remove it or leave out resume=true")
     if options.dry_run:

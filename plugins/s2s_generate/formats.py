@@ -1,4 +1,4 @@
-"""Plain text, a task's own views, and which format an option names."""
+"""Plain text, a task's own views, and the choice of the format that an option names."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TextOutput(OutputFormat):
 
 
 class View(OutputFormat):
-    """A task's own way to show an output, on any number of lines."""
+    """A task's own view of an output, on any number of lines."""
 
     def __init__(self, show: Callable[[str], str]) -> None:
         self.show = show
@@ -49,7 +49,7 @@ class View(OutputFormat):
 
 
 def input_format(config: GenerateConfig, registry: Registry) -> InputFormat:
-    """The one that `input_format` names; with auto, that of `format` if there is one and the input is in it."""
+    """The format that `input_format` names; with auto, the one of `format` if it exists and the input is in it."""
     name, known = config.input_format, registry.names("input_format")
     if name not in ("auto", *known):
         raise ConfigError(
@@ -69,10 +69,10 @@ def _input(name: str, registry: Registry) -> InputFormat:
 def output_format(
     config: GenerateConfig, generator: Generator, registry: Registry, counts_lines: str = ""
 ) -> OutputFormat:
-    """The one that `format` names: a registered one, or a view of the task.
+    """The format that `format` names: a registered one, or a view of the task.
 
-    ConfigError if there is none, or if it writes the best output alone of several, or any number of lines where
-    `counts_lines`, an option, needs as many for each output.
+    ConfigError if there is none, if it writes only the best of several outputs, or if it writes any number of lines but
+    `counts_lines`, an option, needs the same number for each output.
     """
     name, task, registered = config.format, generator.task, registry.names("output_format")
     if name not in (*task.views, *registered):

@@ -34,7 +34,7 @@ class JsonlInput(InputFormat):
         pass
 
     def fits(self, path: str) -> bool:
-        """By the name of a file or its first line with text; a pipe always does."""
+        """Decided by the name of a file or its first line with text; a pipe always fits."""
         if is_stream(path) or path.removesuffix(".gz").endswith((".jsonl", ".json")):
             return True
         first = next((line for line in lines_of(path) if isinstance(line, str) and line.strip()), "{")

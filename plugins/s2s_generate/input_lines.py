@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 CHUNK = 1 << 16
 """Bytes read at once"""
 PAUSE = 0.05
-"""Seconds without a byte after which the sender is assumed to wait for an answer"""
+"""Seconds without a byte after which the sender is assumed to be waiting for a reply"""
 
 
 def lines_of(path: str) -> Iterator[Line | None]:
-    """The lines of a file, plain or gzip, or of a pipe (- is standard input), in which None is a pause."""
+    """The lines of a file, plain or gzip, or of a pipe (- is standard input), in which None marks a pause."""
     if path == "-":
         return piped(standard_input().fileno())
     if is_stream(path):
@@ -31,7 +31,7 @@ def lines_of(path: str) -> Iterator[Line | None]:
 
 
 def piped(descriptor: int) -> Iterator[Line | None]:
-    """Lines as they arrive, and None when no more have arrived for `PAUSE` seconds."""
+    """Lines as they arrive, and None when nothing has arrived for `PAUSE` seconds."""
     torn: list[bytes] = []
     first = True
     while chunk := os.read(descriptor, CHUNK):

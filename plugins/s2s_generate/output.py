@@ -1,4 +1,4 @@
-"""Which output the options name, and what is refused before a model is loaded."""
+"""The output that the options name, and checks before a model is loaded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def open_output(config: GenerateConfig, plugins: Plugins) -> OutputStream:
-    """The output that the options name; nothing is written yet. Devices, such as /dev/null, are not renamed over."""
+    """The output that the options name; nothing is written yet. Devices, such as /dev/null, are never replaced."""
     _check(config)
     is_file = not is_stream(config.output)
     opened: OutputStream | None = plugins.hook.s2s_open_output(config=config, is_file=is_file)

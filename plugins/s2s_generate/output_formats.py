@@ -34,7 +34,7 @@ class TsvOutput(OutputFormat):
 
 
 class JsonlOutput(OutputFormat):
-    """The fields of the input, with `hyp`, `score`, what `fields` names and, of several outputs, `nbest`."""
+    """The fields of the input, with `hyp`, `score`, those that `fields` names and, for several outputs, `nbest`."""
 
     writes_nbest = True
 

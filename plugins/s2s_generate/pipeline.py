@@ -1,4 +1,4 @@
-"""The loop of s2s-generate: buffers of input lines in, lines of outputs out."""
+"""The loop of s2s-generate, from buffers of input lines to lines of output."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def generate_file(
     output: OutputStream,
     n_written: int = 0,
 ) -> None:
-    """Write the output of every input but the first `n_written`, which `output` already has.
+    """Write the output of every input but the first `n_written`, whose outputs `output` already has.
 
-    A partly written buffer is decoded whole, so that its batches, and with them the last digits of the scores, are
-    those of an uninterrupted command. Raises DataError if there are fewer inputs than `n_written`.
+    A partly written buffer is decoded again as a whole, so that its batches, and with them the last digits of the
+    scores, are those of an uninterrupted command. Raises DataError if there are fewer inputs than `n_written`.
     """
     name = "standard input" if config.input == "-" else config.input
     own = output.inputs()
@@ -68,7 +68,7 @@ def buffers(
 ) -> Iterator[list[T]]:
     """Inputs in lists of `size`, shorter where the sender pauses; `parse` takes a line and its location.
 
-    first: number of lines before these. The inputs before a bad line are still given before its DataError.
+    first: number of lines before these. The inputs before a bad line are yielded before its DataError is raised.
     """
     buffer: list[T] = []
     number = first

@@ -1,10 +1,10 @@
-"""torch without the parts that decoding on a CPU does not use: they are executed when something uses one of them.
+"""Imports torch without the parts that decoding on a CPU does not use: they are executed when one of them is used.
 
-`import torch` executes a thousand modules, and for a line of text takes longer than all else that a command does.
-Deferred are those that nothing of the import itself depends on, among them function transforms, operators for
-compilers, and the shape functions that `torch._meta_registrations` registers for tensors without data. The modules
-of torch import each other in circles, which only some orders get through: the first use of a deferred module, or the
-import of another module of torch, executes all of them in the order of torch's own import.
+`import torch` executes a thousand modules, and for a line of text takes longer than everything else that a command
+does. Deferred are the modules that the import itself does not depend on, among them function transforms, operators for
+compilers, and the shape functions that `torch._meta_registrations` registers for tensors without data. The modules of
+torch have circular imports, which only work in some orders: the first use of a deferred module, or the import of
+another module of torch, executes all of them in the order of torch's own import.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ DEFERRED: dict[str, tuple[str, ...]] = {
     "torch._meta_registrations": (),
     "torch._native": (),
 }
-"""Modules in the order in which torch executes them, with the names that its import takes from each and does not use"""
+"""Modules in the order in which torch executes them, with the names that its import takes from each but does not use"""
 TESTED = "2.13."
-"""Versions of torch, which may import its own modules in another order"""
+"""Tested versions of torch; others may import torch's modules in another order"""
 
 
 class DeferredModule(ModuleType):
-    """A module whose code has not been executed: it has the names that the import system sets."""
+    """A module whose code has not been executed: it has only the names that the import system sets."""
 
     def __getattr__(self, name: str) -> Any:
-        if name == "__path__":  # what `from … import` asks first; a package has it
+        if name == "__path__":  # what `from … import` looks up first; a package has it
             raise AttributeError(name)
         return self.__dict__["_s2s_finder"].value_of(self, name)
 
@@ -67,14 +67,14 @@ class DeferredName:
         self.name = name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the function returns."""
+        """Calls the function."""
         return self.value()(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.value(), name)
 
     def __or__(self, other: Any) -> Any:
-        """As a type in an annotation, which nothing evaluates further."""
+        """For use as a type in an annotation, which is not evaluated further."""
         return self
 
     def value(self) -> Any:
@@ -90,28 +90,28 @@ class DeferredLoader(Loader):
         self.finder = finder
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """The import system's own."""
+        """The module of the wrapped loader."""
         return self.inner.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Left to the first name that somebody asks for."""
+        """Deferred to the first access to one of its names."""
         module.__dict__["_s2s_finder"] = self.finder
         module.__class__ = DeferredModule
 
 
 class DeferredFinder(MetaPathFinder):
-    """Defers the modules of `deferred`, all of the package `root`, and executes all at the first use of one."""
+    """Defers the modules of `deferred`, all in the package `root`, and executes them all at the first use of one."""
 
     def __init__(self, root: str, deferred: Mapping[str, tuple[str, ...]]) -> None:
         self.root = root
         self.deferred = deferred
         self.phase: Literal["importing", "imported", "executing", "executed"] = "importing"
-        """While the package is imported, while all is deferred, during the first use, and from then on"""
+        """During the import of the package, while modules are deferred, during the first use, and from then on"""
         self.taken: list[DeferredName] = []
         self.running: set[str] = set()
         """Modules of which a part has been executed"""
         self.lock = threading.RLock()
-        """Held while modules are executed: other threads wait for what they use"""
+        """Held while modules are executed: other threads wait for the modules that they use"""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -122,7 +122,7 @@ class DeferredFinder(MetaPathFinder):
             if spec is not None and spec.loader is not None:
                 spec.loader = DeferredLoader(spec.loader, self)
             return spec
-        # Not waited for: a thread that imports may hold what the one that executes needs.
+        # Do not wait for the lock: an importing thread may hold an import lock that the executing thread needs.
         if name.startswith(f"{self.root}.") and self.lock.acquire(blocking=False):
             try:
                 if self.phase == "imported":
@@ -135,7 +135,7 @@ class DeferredFinder(MetaPathFinder):
         return None
 
     def value_of(self, module: DeferredModule, name: str) -> Any:
-        """The value of a name in a deferred module, which is executed, unless the import only takes the name."""
+        """The value of a name in a deferred module, which is executed unless the import only takes the name."""
         with self.lock:
             if self.phase == "importing" and name in self.deferred[module.__name__]:
                 self.taken.append(DeferredName(module, name))
@@ -149,7 +149,7 @@ class DeferredFinder(MetaPathFinder):
         return getattr(module, name)
 
     def execute_all(self) -> None:
-        """Execute what is still deferred, in order; what one of them needs of another sooner is executed sooner."""
+        """Execute the modules that are still deferred, in order; one that another needs sooner is executed sooner."""
         self.phase = "executing"
         try:
             for name in self.deferred:
@@ -167,7 +167,7 @@ class DeferredFinder(MetaPathFinder):
                     vars(module)[key] = values[id(value)]
 
     def execute(self, module: DeferredModule) -> None:
-        """Execute its code; it stays deferred if that fails."""
+        """Execute a module's code; the module stays deferred if that fails."""
         assert module.__spec__ is not None
         loader = module.__spec__.loader
         assert isinstance(loader, DeferredLoader)
@@ -180,15 +180,15 @@ class DeferredFinder(MetaPathFinder):
             raise
         finally:
             self.running.discard(module.__name__)
-        if type(module) is DeferredModule:  # whose code may have given it another class
+        if type(module) is DeferredModule:  # its code may have given it another class
             module.__class__ = ModuleType  # type: ignore[assignment]
 
 
 def import_torch() -> None:
-    """Import torch: without the deferred parts if it is a build for a CPU alone, in a version that was tested.
+    """Import torch, without the deferred parts if it is a CPU-only build of a tested version.
 
-    At the end of the process the garbage collector does not search the objects of all modules once more: for a line of
-    text that took longer than the search for its output.
+    At exit, the garbage collector does not traverse the objects of all modules once more: for a line of text that took
+    longer than the search for its output.
     """
     version = importlib.metadata.version("torch")
     if "torch" in sys.modules or not version.startswith(TESTED) or not version.endswith("+cpu"):
@@ -201,8 +201,8 @@ def import_torch() -> None:
         import torch
         from torch._opaque_base import OpaqueBaseMeta
 
-        # Before this torch.Generator cannot be called. torch calls it in torch._prims.rng_prims, which needs a deferred
-        # module and 0.16 s; there is no public function for it.
+        # Without this call torch.Generator cannot be called. torch makes it in torch._prims.rng_prims, which needs a
+        # deferred module and 0.16 s; there is no public function for it.
         torch._C._set_generator_metaclass(OpaqueBaseMeta)
     except BaseException:
         sys.meta_path.remove(finder)

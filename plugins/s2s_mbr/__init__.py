@@ -21,9 +21,9 @@ class MbrOptions(GenerateConfig):
 
     mbr: Any = ""
     """Minimum Bayes risk: a metric by name, or as {name: chrf, word_order: 2}. Candidates are ranked by their mean
-    score with every candidate as the reference, which is then their score."""
+    metric score with every candidate as the reference, which becomes their score."""
     mbr_weights: Literal["uniform", "model"] = "uniform"
-    """Weight of each reference in that mean. uniform: equal, as suits samples. model: its probability."""
+    """Weight of each reference in that mean. uniform: equal, suitable for samples. model: its probability."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -41,7 +41,7 @@ def s2s_register(registry: Registry) -> None:
 
 @hookimpl
 def s2s_finish_outputs(config: MbrOptions, task: Task, plugins: Plugins) -> MinimumBayesRisk | None:
-    """A stage, if a metric is given."""
+    """The stage, if a metric is given."""
     if not config.mbr:
         return None
     from s2s.metrics import build_metrics

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 
 class MinimumBayesRisk(OutputStage):
-    """Ranks outputs by their utility, which is then their score."""
+    """Ranks outputs by their expected utility, which becomes their score."""
 
     def __init__(self, metric: Metric, weights: Literal["uniform", "model"]) -> None:
         self.metric, self.weights = metric, weights
 
     def ranked(self, texts: Sequence[str], found: Sequence[Hypothesis]) -> list[tuple[int, float]]:
-        """The distinct ones."""
+        """Ranks the distinct outputs."""
         return rank_by_utility(texts, [one.log_prob for one in found], self.metric, self.weights)
 
 
 def rank_by_utility(
     texts: Sequence[str], log_probs: Sequence[float], metric: Metric, weights: Literal["uniform", "model"]
 ) -> list[tuple[int, float]]:
-    """Indices of distinct texts, the first of equal ones, and their expected utilities, the largest first.
+    """Indices of distinct texts, the first of equal ones, and their expected utilities, in descending order.
 
     The utility of an output given a reference is the metric's score, negated if lower is better; the expectation is
     over all outputs as references, itself included.

@@ -16,11 +16,11 @@ class BleuConfig(Choice):
     """BLEU as sacrebleu computes it, on detokenised text."""
 
     tokenize: Literal["13a", "intl", "zh", "char", "none", "ja-mecab", "ko-mecab"] = "13a"
-    """sacrebleu's tokenisation; 13a is the one of WMT, none takes the text as it is."""
+    """sacrebleu's tokenisation; 13a is that of WMT, none leaves the text unchanged."""
     lowercase: bool = False
     """Compare without regard to case."""
     smooth: Literal["exp", "floor", "add-k", "none"] = "exp"
-    """What stands in for an n-gram precision of zero."""
+    """Smoothing of n-gram precisions of zero."""
 
 
 @dataclass(kw_only=True)
@@ -32,7 +32,7 @@ class ChrfConfig(Choice):
     word_order: int = 0
     """Longest word n-gram; 2 gives chrF++."""
     beta: int = 2
-    """How much recall counts beside precision."""
+    """Weight of recall relative to precision."""
     lowercase: bool = False
     """Compare without regard to case."""
 
@@ -56,29 +56,29 @@ class TerConfig(Choice):
 
 @dataclass(kw_only=True)
 class GleuConfig(Choice):
-    """GLEU, the smaller of precision and recall of n-grams up to four words, for sentences (Wu et al., 2016)."""
+    """GLEU, the minimum of precision and recall of n-grams up to four words, for sentences (Wu et al., 2016)."""
 
     tokenize: Literal["13a", "intl", "zh", "char", "none"] = "13a"
-    """sacrebleu's tokenisation; none takes the text as it is."""
+    """sacrebleu's tokenisation; none leaves the text unchanged."""
     lowercase: bool = False
     """Compare without regard to case."""
 
 
 @dataclass(kw_only=True)
 class BleuMosesConfig(Choice):
-    """The paper's BLEU: Moses tokenisation, hyphens split, case kept, against the reference tokenised alike.
+    """The paper's BLEU: Moses tokenisation, hyphens split, case kept, with the reference tokenised in the same way.
 
-    Multi30k's numbers are lowercase=true normalize=true split_hyphens=false.
+    Multi30k scores are computed with lowercase=true normalize=true split_hyphens=false.
     """
 
     lang: str = ""
-    """Language of the outputs, such as de, whose Moses rules are used; empty follows the task."""
+    """Language of the outputs, such as de, for the Moses rules; empty: that of the task."""
     split_hyphens: bool = True
     """Write a hyphen between two characters as ` ##AT##-##AT## `, as the paper's authors did on both sides."""
     lowercase: bool = False
     """Lower-case both sides before anything else."""
     normalize: bool = False
-    """Make punctuation uniform (Moses' normalize-punctuation) before tokenising."""
+    """Normalise punctuation (Moses' normalize-punctuation) before tokenising."""
 
 
 @hookimpl

@@ -1,4 +1,4 @@
-"""GLEU, the sentence score that GNMT was refined with (Wu et al., 2016, section 5.2).
+"""GLEU, the sentence-level reward with which GNMT was refined (Wu et al., 2016, section 5.2).
 
 Shapes: N sentences.
 """
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from s2s_metrics import GleuConfig
 
 LONGEST = 4
-"""Words of the longest n-gram"""
+"""Maximum n-gram order"""
 
 
 class Gleu(Metric):
-    """100 times the smaller of precision and recall of all n-grams of 1 to 4 words: matches / max(n-grams of either).
+    """100 times the minimum of precision and recall of all n-grams of 1 to 4 words: matches / max(n-grams of either).
 
-    Of several references the best counts; the score of a corpus is that of its summed counts.
+    With several references, the best one counts; the corpus score is computed from summed counts.
     """
 
     def __init__(self, config: GleuConfig) -> None:
@@ -41,7 +41,7 @@ class Gleu(Metric):
     def __call__(
         self, hyps: Sequence[str], refs: Sequence[Sequence[str]], samples: int = 0, seed: int = 12345
     ) -> Score:
-        """Score, with an interval by bootstrap of `samples` resamples, none if 0."""
+        """The score, with a bootstrap interval from `samples` resamples, or none if 0."""
         check_aligned(hyps, refs)
         counts = self._counts(hyps, refs)
         low = high = None
@@ -54,7 +54,7 @@ class Gleu(Metric):
         return [{"score": _percent(row)} for row in self._counts(hyps, refs)]
 
     def _counts(self, hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> NDArray[np.float64]:
-        """Matches and n-grams of the longer side, against each sentence's best reference: [N, 2]"""
+        """Matches, and n-grams of the longer side, against each sentence's best reference: [N, 2]"""
         rows = []
         for hyp, *of in zip(hyps, *refs, strict=True):
             found = self._n_grams(hyp)
@@ -76,6 +76,6 @@ class Gleu(Metric):
 
 
 def _percent(counts: NDArray[np.float64]) -> float:
-    """Of matches and n-grams [2]; empty sentences have 0, as in nltk."""
+    """The score from matches and n-grams [2]; 0 for empty sentences, as in nltk."""
     matches, n_grams = counts
     return float(100 * matches / n_grams) if n_grams else 0.0

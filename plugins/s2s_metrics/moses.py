@@ -1,7 +1,7 @@
-"""The paper's BLEU (section 6.1): a number of its own, not comparable with sacreBLEU's.
+"""The paper's BLEU (section 6.1), which is not comparable with sacreBLEU's.
 
-Outputs and references go through the Moses tokeniser alike, a hyphen between two characters becomes a word of
-its own, and BLEU is counted on what results, without smoothing, as the scripts of that time did.
+Outputs and references both go through the Moses tokeniser, a hyphen between two characters becomes a word of
+its own, and BLEU is computed on the result, without smoothing, as the scripts of that time did.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HYPHEN = re.compile(r"(\S)-(\S)")
 
 
 def split_hyphens(line: str) -> str:
-    """A hyphen between two characters as a word of its own, ` ##AT##-##AT## `.
+    """Write a hyphen between two characters as a word of its own, ` ##AT##-##AT## `.
 
     A match consumes both neighbours, as in the authors' own substitution: of `A-B-C` only the first is split.
     """
@@ -48,7 +48,7 @@ class BleuMoses(SacreMetric):
         self.normalizer = sacremoses.MosesPunctNormalizer(lang=config.lang)
 
     def prepare(self, lines: Sequence[str]) -> Sequence[str]:
-        """Lower-case, make punctuation uniform, tokenise, split hyphens: what is asked for, in this order."""
+        """Lower-case, normalise punctuation, tokenise, split hyphens: the requested steps, in this order."""
         return [self._tokenize(line) for line in lines]
 
     def _tokenize(self, line: str) -> str:
@@ -72,7 +72,7 @@ class BleuMoses(SacreMetric):
 
 
 def _known(lang: str) -> str:
-    """The language, if Moses has rules for it; others would silently be read with the English ones."""
+    """The language, if Moses has rules for it; for others, sacremoses would silently use the English ones."""
     known = {code for code in NonbreakingPrefixes().available_langs if len(code) <= 3}
     if not lang:
         raise ConfigError(

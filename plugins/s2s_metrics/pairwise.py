@@ -1,6 +1,6 @@
 """BLEU and chrF of every text against every other as its only reference, counting the n-grams of a text once.
 
-Shapes: n texts, F kinds of n-grams, each as often as a text can hold it.
+Shapes: n texts, F n-gram features, one for each n-gram and occurrence number.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def bleu_pairwise(scorer: BLEU, texts: Sequence[str]) -> Matrix:
-    """[n, n], a row for each output; texts are as the scorer's tokeniser leaves them."""
+    """[n, n], a row for each output; texts are already processed by the scorer's tokeniser."""
     counted: list[dict[str, Any]] = [scorer._extract_reference_info([text]) for text in texts]
     orders = range(1, scorer.max_ngram_order + 1)
     grams = [[_of_order(info["ref_ngrams"], order) for info in counted] for order in orders]
@@ -55,9 +55,9 @@ def chrf_pairwise(scorer: CHRF, texts: Sequence[str]) -> Matrix:
 
 
 def matches(counters: Sequence[Counter[Any]]) -> Matrix:
-    """[n, n], how many n-grams two texts share, each as often as the text that has fewer of it.
+    """[n, n], the number of n-grams that two texts share, each counted as often as in the text with fewer of it.
 
-    The k-th of equal n-grams is a kind of its own, so that one matrix product counts them all.
+    The k-th occurrence of an n-gram is a feature of its own, so that one matrix product counts all matches.
     """
     kinds: dict[tuple[Hashable, int], int] = {}
     rows = [[kinds.setdefault(kind, len(kinds)) for kind in _numbered(counter)] for counter in counters]

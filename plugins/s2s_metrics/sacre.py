@@ -1,7 +1,7 @@
-"""BLEU, chrF and TER through sacrebleu, whose numbers and signatures are kept as they are.
+"""BLEU, chrF and TER by sacrebleu, with its numbers and signatures unchanged.
 
-sacrebleu's statistics of a sentence add up, so that a bootstrap sample costs one sum. They are taken through
-the two methods that its own significance tests use.
+sacrebleu's sentence statistics are additive, so that a bootstrap sample costs one sum. They are computed by the two
+methods that its own significance tests use.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class SacreMetric(Metric):
-    """Base class of sacrebleu's metrics."""
+    """Base class of the metrics computed by sacrebleu."""
 
     def __init__(self, name: str, scorer: Scorer) -> None:
         self.name = name
@@ -50,10 +50,10 @@ class SacreMetric(Metric):
         return lines
 
     def sign(self, signature: Signature) -> None:
-        """Add to sacrebleu's signature what `prepare` does."""
+        """Add the effect of `prepare` to sacrebleu's signature."""
 
     def signature(self, samples: int, seed: int) -> str:
-        """sacrebleu's own signature; known only after scoring, since it counts the references."""
+        """sacrebleu's own signature; available only after scoring, since it includes the number of references."""
         signature = self.scorer.get_signature()
         if samples:
             signature.update("bs", samples)
@@ -64,7 +64,7 @@ class SacreMetric(Metric):
     def __call__(
         self, hyps: Sequence[str], refs: Sequence[Sequence[str]], samples: int = 0, seed: int = 12345
     ) -> Score:
-        """Score; the interval is sacrebleu's bootstrap, its two ends as they fall and not mean ± half."""
+        """The score; the interval is sacrebleu's bootstrap, as its two percentiles rather than mean ± half-width."""
         check_aligned(hyps, refs)
         prepared = [self.prepare(ref) for ref in refs]
         stats = np.array(self.scorer._extract_corpus_statistics(self.prepare(hyps), prepared), dtype=np.float64)
@@ -83,14 +83,14 @@ class SacreMetric(Metric):
         )
 
     def per_sentence(self, hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-        """Each sentence's score, as sacrebleu's `sentence_score` gives it; BLEU's n-grams are no longer than it is."""
+        """Each sentence's score by sacrebleu's `sentence_score`; BLEU uses the effective n-gram order."""
         scorer = self._of_sentences()
         prepared = [self.prepare(ref) for ref in refs]
         rows = zip(self.prepare(hyps), *prepared, strict=True)
         return [{"score": float(scorer.sentence_score(hyp, of).score)} for hyp, *of in rows]
 
     def pairwise(self, texts: Sequence[str]) -> list[list[float]]:
-        """The same scores, with the n-grams of each text counted once."""
+        """Sentence scores of every text against every other, counting the n-grams of each text once."""
         scorer = self._of_sentences()
         ready = [scorer._preprocess_segment(text) for text in self.prepare(texts)]
         if isinstance(scorer, BLEU):
@@ -123,7 +123,7 @@ class SacreMetric(Metric):
         return [float(result.p_value) for result in results[column][1:]]  # type: ignore[union-attr, arg-type]
 
     def _score(self, sums: np.ndarray[Any, Any]) -> SacreScore:
-        return self.scorer._compute_score_from_stats(sums)  # type: ignore[arg-type]  # takes arrays, says list
+        return self.scorer._compute_score_from_stats(sums)  # type: ignore[arg-type]  # takes arrays, annotated as list
 
 
 class Bleu(SacreMetric):
@@ -172,7 +172,7 @@ class Ter(SacreMetric):
         super().__init__(config.name, scorer)
 
     def detail(self, score: Any) -> dict[str, Any]:
-        """Edits, and the mean length of the references that they are divided by."""
+        """Edits, and the mean reference length that they are divided by."""
         return {"edits": int(score.num_edits), "ref_len": float(score.ref_length)}
 
 
@@ -187,7 +187,7 @@ def bleu_detail(score: Any) -> dict[str, Any]:
 
 
 def check_aligned(hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> None:
-    """DataError unless there are outputs, and as many lines of every reference."""
+    """Raise DataError unless there are outputs, and every reference has as many lines."""
     if not hyps or not refs:
         raise DataError(f"nothing to score: {len(hyps)} outputs, {len(refs)} references")
     for number, ref in enumerate(refs, start=1):
@@ -197,7 +197,7 @@ def check_aligned(hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> None:
 
 @contextmanager
 def _sacrebleu_seed(seed: int) -> Iterator[None]:
-    """sacrebleu takes the seed of its tests from the environment only."""
+    """Set the seed in the environment, the only place from which sacrebleu's tests read it."""
     before = os.environ.get("SACREBLEU_SEED")
     os.environ["SACREBLEU_SEED"] = str(seed)
     try:

@@ -1,6 +1,6 @@
-"""Runs in MLflow: s2s-train … plugins=[s2s_mlflow], with MLFLOW_TRACKING_URI and its like as mlflow reads them.
+"""Runs in MLflow: s2s-train … plugins=[s2s_mlflow], with MLFLOW_TRACKING_URI and the like as mlflow reads them.
 
-A run that continues goes on there, too: its id is kept in the run's directory.
+A continued run is resumed there, too: its id is kept in the run's directory.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from s2s import TrainerView
 
 RUN_ID = "mlflow_run_id"
-"""The file of the run's directory"""
+"""The file in the run's directory that holds the id"""
 AT_ONCE, LONGEST = 100, 500
-"""Parameters in one request, and characters of a value, that every version of a server takes"""
+"""Parameters per request, and characters per value, that every server version accepts"""
 
 
 class Tracker(Observer):
-    """A run there, begun or gone on with."""
+    """An MLflow run, new or resumed."""
 
     def __init__(self, trainer: TrainerView, mlflow: Any) -> None:
         self.log, self.state, self.mlflow = trainer.log, trainer.state, mlflow

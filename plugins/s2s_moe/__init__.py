@@ -28,16 +28,16 @@ class GatingConfig(Choice):
     """Groups of equal size into which the experts are divided, each with a gating network of its own (appendix B);
     0: one flat gating network."""
     k: int = 2
-    """Active experts of a token (section 2.1). With groups: active groups, and active experts in each of them."""
+    """Active experts per token (section 2.1). With groups: active groups, and active experts in each of them."""
     noisy: bool = True
     """Add tunable Gaussian noise to the gating logits in training (equation 4)."""
     importance: float = 0.01
     """Weight of the importance loss: squared coefficient of variation of the experts' gates (equation 7)."""
     load: float = 0.01
-    """Weight of the load loss: the same of the expected number of tokens of each expert (equation 11); needs noise."""
+    """Weight of the load loss: the same for the expected number of tokens of each expert (equation 11); needs noise."""
     balance: Literal["sentence", "micro_batch"] = "sentence"
-    """Tokens over which both losses take their sums. sentence: an update then does not depend on how its batch is split
-    over micro-batches and ranks. micro_batch: all that are computed at once, as in the paper."""
+    """Tokens over which both losses sum. sentence: updates do not depend on how a batch is split into micro-batches and
+    over ranks. micro_batch: all tokens computed at once, as in the paper."""
     log_experts: bool = False
     """Log each expert's share of the tokens, over all mixture layers."""
 
@@ -54,27 +54,27 @@ class GatingConfig(Choice):
 
     @property
     def n_active(self) -> int:
-        """Experts that a token is computed by."""
+        """Number of experts that compute a token."""
         return self.k**2 if self.n_groups else self.k
 
 
 @dataclass(kw_only=True)
 class MixtureConfig(GatingConfig):
-    """An architecture, some of whose position-wise modules are replaced by mixtures of such modules."""
+    """An architecture with some of its position-wise modules replaced by mixtures of such modules."""
 
     of: dict[str, Any] = field(default_factory=lambda: {"name": "transformer"})
-    """The architecture, by its name and with its options: {name: transformer, d_ff: 512, …}; of another one, give
-    all at once, as arch.of={name: …}."""
+    """The architecture, by its name and with its options: {name: transformer, d_ff: 512, …}; for another architecture,
+    give all of it at once, as in arch.of={name: …}."""
     d_model: int = 512
-    """Width of the model, where its architecture has that option."""
+    """Width of the model, if its architecture has that option."""
     encoder: str = "encoder.*.feed_forward"
-    """Modules of the encoder that become mixtures, as a pattern; each takes and returns vectors of width d_model.
+    """Modules of the encoder that become mixtures, as a pattern; each maps vectors of width d_model to such vectors.
     Empty: none."""
     decoder: str = "decoder.*.feed_forward"
-    """The same of the decoder."""
+    """The same for the decoder."""
     every: int = 2
-    """Of the modules that match, the last of each so many becomes a mixture: 2, every other layer (Lepikhin et al.,
-    2021); 1, all of them."""
+    """The last of every so many matching modules becomes a mixture: 2, every other layer (Lepikhin et al., 2021); 1,
+    all of them."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -104,11 +104,11 @@ class MoELSTMConfig(GatingConfig):
     n_experts: int = 32
     """Experts of a mixture layer."""
     k: int = 4
-    """Active experts of a token (section 2.1). With groups: active groups, and active experts in each of them."""
+    """Active experts per token (section 2.1). With groups: active groups, and active experts in each of them."""
     dropout: float = 0.4
-    """On the output of embeddings, LSTM and mixture layers."""
+    """Dropout on the output of embeddings, LSTM and mixture layers."""
     init: float = 0.04
-    """Weights are drawn uniformly from [-init, init], as in GNMT; gates begin at 0 (appendix A)."""
+    """Weights are drawn uniformly from [-init, init], as in GNMT; gates start at 0 (appendix A)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -122,7 +122,7 @@ class MoELSTMConfig(GatingConfig):
 
 @dataclass(kw_only=True)
 class ExpertsConfig(Choice):
-    """Each process holds a share of the experts; tokens are sent to them, and back."""
+    """Each process holds a share of the experts; tokens are sent to their experts and back."""
 
 
 @hookimpl
@@ -134,7 +134,7 @@ def s2s_register(registry: Registry) -> None:
 
 
 def _mixture(registry: Registry, config: MixtureConfig, vocab: Vocab) -> Mixture:
-    """The architecture that is named, with the experts of as many models of it."""
+    """The named architecture, with experts taken from `n_experts` models of it."""
     from s2s_moe.mixture import Mixture  # brings torch
 
     entry = registry.get("arch", config.of["name"])

@@ -1,4 +1,4 @@
-"""Experts on several ranks: tokens are sent to their experts, and what these compute is sent back.
+"""Experts on several ranks: tokens are sent to their experts, and the results are sent back.
 
 Shapes: M tokens with one expert each, sorted by expert; D width; R ranks, E experts.
 """
@@ -20,14 +20,14 @@ from s2s.distributed import World
 
 @dataclass(frozen=True)
 class Exchange:
-    """The experts of one mixture layer on all ranks; every rank calls it equally often."""
+    """The experts of one mixture layer on all ranks; every rank must call it the same number of times."""
 
     world: World
     owners: Sequence[int]
     """[E], the rank of each expert, in ascending order"""
 
     def __call__(self, experts: nn.ModuleList, x: Tensor, counts: Tensor) -> Tensor:
-        """x [M, D], and how many of them each expert computes, [E] -> [M, D], what the experts computed."""
+        """x [M, D], and the number of tokens of each expert, [E] -> outputs of the experts [M, D]"""
         self.world.heartbeat()
         every = self._counts_of_all(counts)
         own = [e for e, owner in enumerate(self.owners) if owner == self.world.rank]
@@ -36,7 +36,7 @@ class Exchange:
             sum(n for n, owner in zip(every[self.world.rank], self.owners, strict=True) if owner == r) for r in ranks
         ]
         received = [sum(every[r][e] for e in own) for r in ranks]
-        came = _AllToAll.apply(x, sent, received)  # by rank, and of each rank by expert
+        came = _AllToAll.apply(x, sent, received)  # sorted by rank, then by expert
         labels = torch.arange(len(own)).repeat(self.world.size)
         repeats = torch.tensor([every[r][e] for r in ranks for e in own])
         order = labels.repeat_interleave(repeats).argsort(stable=True).to(x.device)
@@ -46,7 +46,7 @@ class Exchange:
         return back
 
     def _counts_of_all(self, counts: Tensor) -> list[list[int]]:
-        """[E] -> of every rank"""
+        """counts [E] -> those of every rank"""
         found = [torch.empty_like(counts) for _ in range(self.world.size)]
         dist.all_gather(found, counts)
         every: list[list[int]] = torch.stack(found).tolist()
@@ -54,7 +54,7 @@ class Exchange:
 
 
 class _AllToAll(torch.autograd.Function):
-    """Rows to the other ranks, and rows from them; the gradient goes the other way."""
+    """Sends rows to the other ranks and receives rows from them; the gradient goes the other way."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, sent: list[int], received: list[int]) -> Tensor:

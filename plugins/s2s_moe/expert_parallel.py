@@ -1,10 +1,10 @@
 """train.strategy=experts: each rank holds a share of every mixture's experts, and all other parameters.
 
-Tokens travel: each rank sends them to the ranks that hold their experts, which compute and send back (all-to-all, as
-Shazeer et al., 2017, section 3.1, and Lepikhin et al., 2021). An expert's gradient is whole on the rank that holds it,
-since that has seen the tokens of all ranks; the other gradients are summed over the ranks.
+Each rank sends its tokens to the ranks that hold their experts, which compute and send the results back (all-to-all, as
+in Shazeer et al., 2017, section 3.1, and Lepikhin et al., 2021). An expert's gradient is complete on the rank that
+holds it, since that rank computes the tokens of all ranks; the other gradients are summed over the ranks.
 
-A parameter of another rank's expert has no rows here; the model's names stay the same, and checkpoints hold whole
+A parameter of another rank's expert has no rows here; parameter names stay the same, and checkpoints hold whole
 tensors, whatever the number of ranks.
 """
 
@@ -35,12 +35,12 @@ T = TypeVar("T")
 
 
 class Divided(NamedTuple):
-    """A parameter that one rank holds."""
+    """A parameter held by one rank."""
 
     parameter: nn.Parameter
     owner: int
     shape: torch.Size
-    """Of the whole; on other ranks than the owner the first dimension is 0"""
+    """Shape of the whole parameter; on ranks other than the owner, its first dimension is 0"""
 
 
 class ExpertParallel(Unsharded):
@@ -74,12 +74,12 @@ class ExpertParallel(Unsharded):
 
     @contextmanager
     def micro_batch(self, *, last: bool) -> Iterator[None]:
-        """Forward and backward exchange tokens."""
+        """A context for forward and backward passes, which exchange tokens."""
         with self.world.collective("the tokens of experts"):
             yield
 
     def reduce_gradients(self) -> None:
-        """Sum those of all parameters but the experts'."""
+        """Sum the gradients of all parameters except the experts'."""
         for p in (of_expert.parameter for of_expert in self.divided):
             if p.requires_grad and p.grad is None:
                 p.grad = torch.zeros_like(p)
@@ -89,7 +89,7 @@ class ExpertParallel(Unsharded):
                 bucket.finish_reduce()
 
     def gradient_norm(self, parameters: Sequence[nn.Parameter]) -> Tensor:
-        """Of all experts' gradients, those of other ranks included."""
+        """The norm of all gradients, including those of experts on other ranks."""
         divided = {id(of_expert.parameter) for of_expert in self.divided}
         own = [p.grad for p in parameters if p.grad is not None and id(p) in divided and p.numel()]
         shared = get_total_norm([p.grad for p in parameters if p.grad is not None and id(p) not in divided])
@@ -98,7 +98,7 @@ class ExpertParallel(Unsharded):
 
     @contextmanager
     def unsharded(self, model: nn.Module) -> Iterator[None]:
-        """Every rank has all experts, and computes its tokens alone."""
+        """A context in which every rank has all experts and computes its own tokens."""
         exchanges = [layer.exchange for layer in self.layers]
         with self.world.collective("the experts"):
             for p, owner, shape in self.divided:
@@ -113,7 +113,7 @@ class ExpertParallel(Unsharded):
                 layer.exchange = exchange
 
     def full_tensors(self, tree: T) -> T:
-        """Tensors that one rank alone has rows of, on rank 0; empty on the others. All others as they are."""
+        """Tensors whose rows only one rank has, complete on rank 0 and empty on the others; other tensors unchanged."""
         shapes = zip(*self.world.all_gather([list(t.shape) for t in list_tensors(tree)]), strict=True)
 
         def gather(t: Tensor) -> Tensor:
@@ -128,7 +128,7 @@ class ExpertParallel(Unsharded):
         return map_tensors(gather, tree)
 
     def shard_like(self, tensors: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """No rows of what belongs to another rank's expert."""
+        """The tensors, with those of other ranks' experts reduced to no rows."""
         dropped = {name for name, t in tensors.items() if t.dim() and name in like and is_dropped(like[name], t)}
         return {name: t[:0] if name in dropped else t for name, t in tensors.items()}
 
@@ -145,7 +145,7 @@ class ExpertParallel(Unsharded):
 
 
 def owners(n_experts: int, n_ranks: int) -> list[int]:
-    """The rank that holds each expert: neighbours, as many on each rank as on any other, or one more."""
+    """The rank that holds each expert: contiguous ranges whose sizes differ by at most one."""
     if n_ranks > n_experts:
         raise ConfigError(
             f"train.strategy=experts: {n_ranks} processes, and arch.n_experts={n_experts}; start fewer processes"
@@ -154,5 +154,5 @@ def owners(n_experts: int, n_ranks: int) -> list[int]:
 
 
 def is_dropped(like: Tensor, whole: Tensor) -> bool:
-    """Whether `like` is what another rank keeps of the whole tensor."""
+    """Whether `like` is the empty remainder of a tensor that another rank holds."""
     return like.numel() == 0 and whole.numel() > 0 and like.shape[1:] == whole.shape[1:]

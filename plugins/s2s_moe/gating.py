@@ -1,6 +1,6 @@
 """Gating networks: which experts compute a token, with which weights, and how evenly they are used.
 
-Shapes: N tokens, G groups of tokens over which the use of experts is summed, D width, E experts, k active ones; of a
+Shapes: N tokens, G groups of tokens over which the use of experts is summed, D width, E experts, k active ones; in a
 hierarchy, a groups of b experts each. Equations and sections are those of Shazeer et al. (2017).
 """
 
@@ -23,15 +23,15 @@ class Gates(NamedTuple):
     weights: Tensor
     """[N, k], their gates, which sum to 1"""
     importance: Tensor | None
-    """[G, E], sums of gates (equation 6); in training only, as the next one"""
+    """[G, E], sums of gates (equation 6); in training only, like the next one"""
     load: Tensor | None
     """[G, E], smooth estimates of the numbers of tokens (equation 10); None without noise"""
 
 
 class NoisyTopK(nn.Module):
-    """Noisy top-k gating (section 2.1) of one or several gating networks on the same tokens.
+    """Noisy top-k gating (section 2.1) by one or several gating networks on the same tokens.
 
-    Both maps begin at 0, so that the noise alone chooses at first (appendix A).
+    Both weight matrices start at 0, so that at first only the noise decides (appendix A).
     """
 
     def __init__(self, d_model: int, shape: tuple[int, ...], k: int, *, noisy: bool) -> None:
@@ -42,7 +42,7 @@ class NoisyTopK(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """x [N, D] -> active [N, …, k], gates [N, …, E] with zeros (equation 3), and P [N, …, E] (equation 8): the
-        probability of being active if the noise of this expert alone were drawn again."""
+        probability of being active if only the noise of this expert were drawn again."""
         clean = torch.tensordot(x, self.gate, 1)
         if self.noise is None or not self.training:
             return *self._top(clean, clean), None
@@ -71,7 +71,7 @@ class FlatGate(nn.Module):
         self.of_experts = NoisyTopK(d_model, (n_experts,), k, noisy=noisy)
 
     def forward(self, x: Tensor, group: Tensor | None, n_groups: int) -> Gates:
-        """x [N, D]; group [N], the group of each token, n_groups for those that do not count; None: no sums"""
+        """x [N, D]; group [N], the group of each token, n_groups for tokens to ignore; None: no sums"""
         active, gates, p_active = self.of_experts(x)
         weights = gates.gather(-1, active)
         if group is None:
@@ -90,7 +90,7 @@ class HierarchicalGate(nn.Module):
         self.of_experts = NoisyTopK(d_model, (n_groups, self.n_members), k, noisy=noisy)
 
     def forward(self, x: Tensor, group: Tensor | None, n_groups: int) -> Gates:
-        """As `FlatGate`; the gate of an expert is the product of both levels' (equation 12)."""
+        """As `FlatGate`; the gate of an expert is the product of the gates of both levels (equation 12)."""
         outer, outer_gates, outer_p = self.of_groups(x)  # [N, k], [N, a], [N, a]
         inner, inner_gates, inner_p = self.of_experts(x)  # [N, a, k], [N, a, b], [N, a, b]
         chosen = inner.gather(1, outer[..., None].expand(-1, -1, inner.size(-1)))  # [N, k, k]
@@ -110,12 +110,12 @@ class HierarchicalGate(nn.Module):
 
 
 def sum_by_group(values: Tensor, group: Tensor, n_groups: int) -> Tensor:
-    """values [N, …], group [N] -> [G, …]; tokens whose group is n_groups do not count."""
+    """values [N, …], group [N] -> [G, …]; tokens whose group is n_groups are ignored."""
     total = values.new_zeros((n_groups + 1, *values.shape[1:]))
     return total.index_add(0, group, values)[:n_groups]
 
 
 def squared_variation(sums: Tensor) -> Tensor:
-    """The squared coefficient of variation of each row: [G, E] -> [G]; 0 where all is 0."""
+    """The squared coefficient of variation of each row: [G, E] -> [G]; 0 where all values are 0."""
     mean = sums.mean(-1)
     return sums.var(-1, unbiased=False) / mean.square().clamp(min=1e-10)

@@ -1,6 +1,6 @@
 """The mixture layer: each token is computed by a few of many experts (Shazeer et al., 2017, section 2).
 
-Shapes: N tokens, G groups of tokens, D width, E experts, k active ones of a token.
+Shapes: N tokens, G groups of tokens, D width, E experts, k active ones per token.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Tokens(NamedTuple):
-    """Which positions of a pass count, and over which of them the use of experts is summed."""
+    """Which positions of a pass count, and the groups over which the use of experts is summed."""
 
     group: Tensor
     """[N], the group of each position; n_groups for padding"""
@@ -42,7 +42,7 @@ class Use(NamedTuple):
     """How one pass used the experts."""
 
     loss: Tensor
-    """[], summed over the tokens that count: each group's balance losses count once for each of its tokens"""
+    """[], summed over the tokens that count: each group's balance losses are weighted by its number of tokens"""
     n_tokens: Tensor
     """[]"""
     importance: Tensor
@@ -65,14 +65,14 @@ class MixtureLayer(nn.Module):
             else FlatGate(d_model, n, k, noisy=noisy)
         )
         self.tokens: Tokens | None = None
-        """Set by the model before a pass in training that is recorded"""
+        """Set by the model before a recorded training pass"""
         self.uses: list[Use] | None = None
-        """Of the recorded passes; None: nothing is recorded"""
+        """The use of experts in the recorded passes; None: nothing is recorded"""
         self.exchange: Exchange | None = None
         """Set by train.strategy=experts, which divides the experts over the ranks"""
 
     def begin(self, pad: Tensor) -> None:
-        """Before a pass over sentences, pad [B, S]."""
+        """Prepare for a pass over sentences, pad [B, S]."""
         records = self.training and self.uses is not None and torch.is_grad_enabled()
         self.tokens = Tokens.of_sentences(pad, self.config.balance) if records else None
 
@@ -90,7 +90,7 @@ class MixtureLayer(nn.Module):
         return self.mix(flat, gates).view_as(x)
 
     def mix(self, x: Tensor, gates: Gates) -> Tensor:
-        """[N, D] -> [N, D]: tokens are sorted by expert, and each expert computes all of its own at once."""
+        """[N, D] -> [N, D]: tokens are sorted by expert, and each expert computes all its tokens at once."""
         expert = gates.experts.flatten()  # [N k]
         order = expert.argsort(stable=True)
         counts = expert.bincount(minlength=len(self.experts))
@@ -100,7 +100,7 @@ class MixtureLayer(nn.Module):
         return (computed * gates.weights[..., None].to(computed.dtype)).sum(1)
 
     def _use(self, gates: Gates, tokens: Tokens) -> Use:
-        """The balance losses of each group, as often as it has tokens, and what the log shows."""
+        """The balance losses of each group, weighted by its number of tokens, and the values for the log."""
         assert gates.importance is not None
         loss = self.config.importance * squared_variation(gates.importance)  # [G]
         if gates.load is not None:
@@ -112,9 +112,9 @@ class MixtureLayer(nn.Module):
 
 
 def compute_here(experts: nn.ModuleList, x: Tensor, counts: Tensor) -> Tensor:
-    """x [N k, D], sorted by expert, and each expert's number of them, [E] -> [N k, D]"""
+    """x [N k, D], sorted by expert, and the number of tokens of each expert, [E] -> [N k, D]"""
     parts = x.split(counts.tolist())
-    return torch.cat([e(part) for e, part in zip(experts, parts, strict=True)])  # empty ones, too, for a gradient
+    return torch.cat([e(part) for e, part in zip(experts, parts, strict=True)])  # empty parts, too, for a gradient
 
 
 def take_auxiliary(layers: Sequence[MixtureLayer], device: torch.device) -> Auxiliary:
@@ -148,5 +148,5 @@ def auxiliary_names(config: GatingConfig) -> tuple[str, ...]:
 
 
 def n_gate_weights(config: GatingConfig, d_model: int) -> int:
-    """Weights of the gating networks that a token is multiplied by, noise left out."""
+    """Weights of the gating networks that multiply a token, without those of the noise."""
     return d_model * (config.n_groups + config.n_experts)

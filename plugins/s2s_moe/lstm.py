@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 class Source(NamedTuple):
-    """What attention reads of the source."""
+    """The source as read by attention."""
 
     keys: Tensor
-    """[B, S, D], tanh of the mapped memory"""
+    """[B, S, D], tanh of the projected memory"""
     values: Tensor
     """[B, S, D]"""
     seen: Tensor
@@ -45,15 +45,15 @@ class LSTMState(State):
 
 
 class MoELSTM(Seq2Seq):
-    """Encoder: LSTM layers, of which the first is bidirectional, a mixture before the last.
+    """Encoder: LSTM layers, of which the first is bidirectional, with a mixture before the last.
 
-    Decoder: an LSTM layer in a loop with attention, a mixture, and the other LSTM layers, which read the context, too.
+    Decoder: an LSTM layer in a loop with attention, a mixture, and the other LSTM layers, which also read the context.
     All have residual connections.
     """
 
     def __init__(self, config: MoELSTMConfig, vocab: Vocab) -> None:
         super().__init__()
-        warnings.filterwarnings("ignore", "LSTM with projections is not supported with oneDNN")  # torch's own serve
+        warnings.filterwarnings("ignore", "LSTM with projections is not supported with oneDNN")  # torch's kernels are used
         self.config, self.pad, self.n_tgt = config, vocab.pad, vocab.tgt
         d, cells = config.d_model, config.d_cell
         self.src, self.tgt = nn.Embedding(vocab.src, d), nn.Embedding(vocab.tgt, d)
@@ -118,7 +118,7 @@ class MoELSTM(Seq2Seq):
         return {"src.weight": "src", "tgt.weight": "tgt", "out.weight": "tgt", "out.bias": "tgt"}
 
     def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float:
-        """Two for each weight of a matrix that a token is multiplied by, and attention."""
+        """Two operations for each weight of a matrix that multiplies a token, plus attention."""
         config, d = self.config, self.config.d_model
         of_mixture = config.n_active * 2 * d * config.d_expert + n_gate_weights(config, d) if config.mixture else 0
         matrices = lambda layers: sum(p.numel() for p in layers.parameters() if p.dim() == 2)  # noqa: E731
@@ -137,7 +137,7 @@ class MoELSTM(Seq2Seq):
         return take_auxiliary(self._mixtures(), self.out.weight.device)
 
     def _decode(self, tgt: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
-        """tgt [B, T] -> hidden [B, T, D], attention [B, T, S]; only the first layer waits for the attention."""
+        """tgt [B, T] -> hidden [B, T, D], attention [B, T, S]; only the first layer runs in a loop with attention."""
         source, x = self.attend.read(memory), self.dropout(self.tgt(tgt))
         context, (own, *_) = self.start(memory).hypothesis
         hidden, contexts, weights = [], [], []
@@ -153,7 +153,7 @@ class MoELSTM(Seq2Seq):
         return x, torch.cat(weights, 1)
 
     def _mix(self, mixture: nn.Module, x: Tensor, pad: Tensor) -> Tensor:
-        """The mixture's output goes through a sigmoid (appendix E)."""
+        """Apply the mixture, whose output passes through a sigmoid (appendix E)."""
         if not isinstance(mixture, MixtureLayer):
             return x
         mixture.begin(pad)
@@ -164,14 +164,14 @@ class MoELSTM(Seq2Seq):
 
     @torch.no_grad()
     def init_weights(self) -> None:
-        """Uniform, but gates stay at 0."""
+        """Uniform, except for the gates, which stay at 0."""
         for name, p in self.named_parameters():
             if ".gate." not in name:
                 nn.init.uniform_(p, -self.config.init, self.config.init)
 
 
 class Attention(nn.Module):
-    """score(x, y) = sum over d of v_d tanh(x U)_d tanh(y W)_d, which is a product of matrices (appendix G)."""
+    """score(x, y) = sum over d of v_d tanh(x U)_d tanh(y W)_d, which is a matrix product (appendix G)."""
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
@@ -179,11 +179,11 @@ class Attention(nn.Module):
         self.weight = nn.Parameter(torch.zeros(d_model))
 
     def read(self, memory: Memory) -> Source:
-        """Once for each sentence."""
+        """The source of each sentence, computed once."""
         return Source(self.key(memory.hidden).tanh(), memory.hidden, ~memory.pad)
 
     def forward(self, h: Tensor, source: Source) -> tuple[Tensor, Tensor]:
-        """h [B, K, D] -> contexts [B, K, D], weights [B, K, S]; uniform where there is no token at all."""
+        """h [B, K, D] -> contexts [B, K, D], weights [B, K, S]; uniform if the source has no token."""
         scores = (self.query(h).tanh() * self.weight) @ source.keys.mT
         hidden = ~source.seen[:, None]
         weights = scores.masked_fill(hidden, torch.finfo(scores.dtype).min).softmax(-1)
@@ -191,7 +191,7 @@ class Attention(nn.Module):
 
 
 def mixture(config: MoELSTMConfig) -> nn.Module:
-    """Experts with one hidden layer, or nothing for the baseline."""
+    """A mixture of experts with one hidden layer, or the identity for the baseline."""
     if not config.mixture:
         return nn.Identity()
     d, inner = config.d_model, config.d_expert
@@ -203,7 +203,7 @@ def mixture(config: MoELSTMConfig) -> nn.Module:
 
 
 def over_sentences(layer: nn.Module, x: Tensor, lengths: Tensor) -> Tensor:
-    """A layer over whole sentences [B, S, D] -> [B, S, D]; the backward direction begins at each one's end."""
+    """A layer over whole sentences [B, S, D] -> [B, S, D]; the backward direction starts at each sentence's end."""
     packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
     return pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=x.size(1))[0]
 

@@ -1,4 +1,4 @@
-"""Any architecture, some of whose position-wise modules are mixtures of experts.
+"""Any architecture, with some of its position-wise modules replaced by mixtures of experts.
 
 Shapes: B sentences, K hypotheses, S source length, T target length.
 """
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 class Mixture(Seq2Seq):
-    """A model of the inner architecture; its experts are the modules at one place of models initialised apart.
+    """A model of the inner architecture; its experts are the same module of several separately initialised models.
 
-    Everything is the inner model's: encode, decode, its state, attention, the rows of its vocabulary.
+    Everything else is delegated to the inner model: encode, decode, its state, attention, the rows of its vocabulary.
     """
 
     def __init__(self, config: MixtureConfig, vocab: Vocab, build: Callable[[], Seq2Seq]) -> None:
@@ -78,7 +78,8 @@ class Mixture(Seq2Seq):
         return None if rows is None else {f"inner.{name}": side for name, side in rows.items()}
 
     def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float | None:
-        """The inner model's with as many experts as are active, and the gates; None if that does not say."""
+        """The inner model's operations with the active experts, plus the gates; None if the inner model has no count.
+        """
         inner = self.inner.forward_operations(src, tgt)
         if inner is None:
             return None
@@ -95,12 +96,12 @@ class Mixture(Seq2Seq):
         return take_auxiliary(self._every_layer(), next(self.parameters()).device)
 
     def _more(self, layer: MixtureLayer) -> int:
-        """Operations of a token beyond those of one expert."""
+        """Operations per token beyond those of one expert."""
         expert = sum(p.numel() for p in layer.experts[0].parameters() if p.dim() == 2)
         return 2 * ((self.config.n_active - 1) * expert + n_gate_weights(self.config, self.config.d_model))
 
     def _begin(self, side: str, pad: Tensor) -> None:
-        """Before a pass of one side: which positions count."""
+        """Prepare the layers of one side for a pass: which positions count."""
         for layer in self._layers(side):
             layer.begin(pad)
 

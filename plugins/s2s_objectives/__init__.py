@@ -1,4 +1,4 @@
-"""Objectives beside cross-entropy: R-Drop, SimCut, minimum risk, reward, distillation. No torch at import."""
+"""Objectives other than cross-entropy: R-Drop, SimCut, minimum risk, reward, distillation. No torch at import."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from s2s.config import Range, above, at_least, refuse_outside
 
 @dataclass(kw_only=True)
 class RDropConfig(Choice):
-    """R-Drop: two passes with different dropout, whose distributions are pulled together (Liang et al., 2021)."""
+    """R-Drop: two passes with different dropout, regularised to give similar distributions (Liang et al., 2021)."""
 
     alpha: float = 5.0
     """Weight of the symmetric KL divergence; 5 for translation in the paper."""
@@ -29,7 +29,7 @@ class RDropConfig(Choice):
 
 @dataclass(kw_only=True)
 class SimCutConfig(Choice):
-    """SimCut: a second pass with tokens cut out, to which the first one's distributions are held (Gao et al., 2022)."""
+    """SimCut: a second pass with tokens cut out, trained to give the distributions of the first (Gao et al., 2022)."""
 
     alpha: float = 3.0
     """Weight of the KL divergence; 3 in the paper."""
@@ -48,7 +48,7 @@ class SimCutConfig(Choice):
 
 @dataclass(kw_only=True)
 class RiskConfig(Choice):
-    """Minimum risk training: the expected cost of outputs drawn from the model (Shen et al., 2016).
+    """Minimum risk training: the expected cost of outputs sampled from the model (Shen et al., 2016).
 
     For a model that is trained already: give its run as train.init_from.
     """
@@ -56,11 +56,11 @@ class RiskConfig(Choice):
     search: Any = "sample"
     """The search that draws outputs: a name, or {name: sample, temperature: 0.8}."""
     n: int = 10
-    """Outputs drawn of each sentence; equal ones count once. The paper takes 100."""
+    """Outputs sampled per sentence; duplicates count once. The paper uses 100."""
     reference: bool = True
     """Add the reference to the outputs, as the paper does."""
     alpha: float = 0.005
-    """Sharpness: an output's weight is its probability to the power of alpha, renormalised over the outputs drawn."""
+    """Sharpness: an output's weight is its probability to the power of alpha, renormalised over the sampled outputs."""
     metric: Any = "bleu"
     """The cost of an output is 1 - its sentence score / scale: a metric's name, or {name: bleu, lowercase: true}."""
     scale: float = 100.0
@@ -74,7 +74,7 @@ class RiskConfig(Choice):
 
 @dataclass(kw_only=True)
 class GnmtRlConfig(Choice):
-    """Maximum likelihood and the expected reward of outputs drawn, as GNMT was refined (Wu et al., 2016).
+    """Maximum likelihood plus the expected reward of sampled outputs, as GNMT was refined (Wu et al., 2016).
 
     For a model that is trained already: give its run as train.init_from.
     """
@@ -84,7 +84,7 @@ class GnmtRlConfig(Choice):
     search: Any = "sample"
     """The search that draws outputs: a name, or {name: sample, temperature: 0.8}."""
     n: int = 15
-    """Outputs drawn of each sentence, whose mean reward is subtracted from each reward; 15 in the paper."""
+    """Outputs sampled per sentence; their mean reward is subtracted from each reward. 15 in the paper."""
     metric: Any = "gleu"
     """The reward is its sentence score / scale: a metric's name, or {name: gleu, tokenize: none}."""
     scale: float = 100.0
@@ -101,12 +101,12 @@ class DistillConfig(Choice):
     """Word-level knowledge distillation from other runs with the same vocabulary (Kim and Rush, 2016)."""
 
     teachers: list[str]
-    """Runs, optionally with a checkpoint: [big1, big2@best]. The mean of their probabilities is the target. Training
-    needs them whenever it starts or resumes; s2s-generate with the student does not."""
+    """Teacher runs, optionally with a checkpoint: [big1, big2@best]. The mean of their probabilities is the target.
+    Training needs them whenever it starts or resumes; s2s-generate with the student does not."""
     weight: float = 0.5
     """Weight of the divergence from the teachers; the rest is cross-entropy against the target."""
     temperature: float = 1.0
-    """Logits of teachers and student are divided by it; the divergence is multiplied by its square."""
+    """Divides the logits of teachers and student; the divergence is multiplied by its square."""
     chunk: int = 512
     """Target positions whose logits are held at a time."""
 

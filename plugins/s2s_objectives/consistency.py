@@ -1,6 +1,6 @@
-"""Two passes over the same targets: cross-entropies, and how far their distributions are apart.
+"""Two passes over the same targets: cross-entropies, and the divergence of their distributions.
 
-Shapes: N target positions, n of a chunk, V target vocabulary.
+Shapes: N target positions, n in a chunk, V target vocabulary.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ConsistencySums(NamedTuple):
-    """Sums over the target tokens that are not padding, in fp32 and in nats; only the first has a gradient."""
+    """Sums over non-padding target tokens, in fp32 and in nats; only the first has a gradient."""
 
     loss: Tensor
     nll_p: Tensor
@@ -37,13 +37,13 @@ class Consistency:
         self.weights, self.chunk = weights, chunk
 
     def __call__(self, model: Seq2Seq, batch: Batch, p: Tensor, q: Tensor) -> ConsistencySums:
-        """The sums over a batch; p and q are what the model gave in two passes over it, [B, T, ·] or packed [N, ·]."""
+        """The sums over a batch; p and q are the model's outputs of two passes over it, [B, T, ·] or packed [N, ·]."""
         hidden = torch.stack([p.flatten(0, -2), q.flatten(0, -2)], 1)  # [N, 2, ·]
         positions = Positions(hidden, batch.tgt_out.flatten(), ~batch.tgt_pad.flatten())
         return ConsistencySums(*sum_over_chunks(self, model, positions, self.chunk))
 
     def sums(self, logits: Tensor, at: Positions) -> ConsistencySums:
-        """logits [n, 2, V]: the reference, which autograd can differentiate."""
+        """logits [n, 2, V]: the reference implementation, differentiable by autograd."""
         p, q = logits.log_softmax(-1, dtype=torch.float32).unbind(1)  # each [n, V]
         ce_p, ce_q = (self.label_smoothed.sums_of_log_probs(x, at) for x in (p, q))
         kl_pq, kl_qp = (((a.exp() * (a - b)).sum(-1) * at.counts).sum() for a, b in ((p, q), (q, p)))
@@ -52,7 +52,7 @@ class Consistency:
         return ConsistencySums(loss, ce_p.nll, ce_q.nll, kl_pq.detach(), kl_qp.detach())
 
     def sums_and_gradient(self, logits: Tensor, at: Positions) -> tuple[ConsistencySums, Tensor]:
-        """The same, and d loss / d logits [n, 2, V], perhaps in place."""
+        """The sums, and d loss / d logits [n, 2, V], possibly in place."""
         smoothing = self.label_smoothed.weights(logits.size(-1))
         loss, nll, kl, gradient = consistency_(
             logits, at.target, at.counts, smoothing.on_target, smoothing.on_each, self.weights

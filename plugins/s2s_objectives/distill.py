@@ -1,6 +1,6 @@
 """Word-level knowledge distillation (Kim and Rush, 2016) from one or several teachers.
 
-Shapes: N target positions, n of a chunk, V target vocabulary.
+Shapes: N target positions, n in a chunk, V target vocabulary.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Distill(Objective):
         self.packs = all(teacher.packs for teacher in self.teachers)
 
     def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
-        """Extras: nll of the target; kl, from the teachers, at the temperature. Each per target token."""
+        """Extras: nll of the target; kl(teachers || student) at the temperature. Each per target token."""
         weight, temperature = self.config.weight, self.config.temperature
         with torch.no_grad():
             taught = [teacher(*batch.inputs).flatten(0, -2) for teacher in self.teachers]  # each [N, ·]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class GnmtRl(SequenceObjective[GnmtRlConfig]):
-    """-alpha log p(y*) - mean over outputs y drawn of (r(y) - mean r) log p(y), summed over sentences (equation 9).
+    """-alpha log p(y*) - mean over sampled outputs y of (r(y) - mean r) log p(y), summed over sentences (equation 9).
 
     The gradient is that of the log-probabilities alone; rewards r are constants.
     """
@@ -25,7 +25,7 @@ class GnmtRl(SequenceObjective[GnmtRlConfig]):
     extras = ("score", "nll_sentence")
 
     def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
-        """Extras: score, the mean of the metric over the outputs drawn; nll_sentence, of the references."""
+        """Extras: score, the mean of the metric over the sampled outputs; nll_sentence, of the references."""
         drawn = self.draw(model, batch)
         outputs = drawn.beside_references()
         log_probs = self.log_probs(model, batch, outputs)
@@ -36,7 +36,7 @@ class GnmtRl(SequenceObjective[GnmtRlConfig]):
         return Sums(loss, len(outputs), {"score": drawn.mean_score, "nll_sentence": nll})
 
     def weights(self, outputs: list[list[int]], drawn: list[list[int]], scores: list[float]) -> list[float]:
-        """Of log p of each different output, of which the first is the reference."""
+        """The weight of log p for each distinct output, of which the first is the reference."""
         sign = 1.0 if self.metric.higher_is_better else -1.0
         rewards = [sign * score / self.config.scale for score in scores]
         mean = sum(rewards) / max(len(rewards), 1)

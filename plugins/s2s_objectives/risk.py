@@ -1,6 +1,6 @@
 """Minimum risk training (Shen et al., 2016).
 
-Shapes: B sentences, K outputs of the sentence that has most.
+Shapes: B sentences, K maximum number of outputs of a sentence.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 class Risk(SequenceObjective[RiskConfig]):
     """Sum over sentences of the expected cost of their outputs: sum_y Q(y) cost(y), Q(y) ~ p(y | x) ** alpha.
 
-    Q is normalised over the different outputs drawn, and the reference; the gradient is that of Q alone (eq. 12).
+    Q is normalised over the distinct sampled outputs and the reference; only Q has a gradient (eq. 12).
     """
 
     extras = ("score", "outputs")
 
     def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
-        """Extras: score, the mean of the metric over the outputs drawn; outputs, different ones per sentence."""
+        """Extras: score, the mean of the metric over the sampled outputs; outputs, distinct ones per sentence."""
         drawn = self.draw(model, batch)
         if self.config.reference:
             outputs = drawn.beside_references()
@@ -43,13 +43,13 @@ class Risk(SequenceObjective[RiskConfig]):
         return Sums(loss, len(outputs), {"score": drawn.mean_score, "outputs": sum(map(len, outputs))})
 
     def costs(self, scores: list[list[float]]) -> list[Tensor]:
-        """Of each output of each sentence; 0 is perfect."""
+        """The cost of each output of each sentence; 0 is perfect."""
         of_score = (lambda x: 1 - x) if self.metric.higher_is_better else (lambda x: x)
         return [torch.tensor([of_score(score / self.config.scale) for score in of]) for of in scores]
 
 
 def expected_cost(log_probs: tuple[Tensor, ...], costs: list[Tensor], alpha: float) -> Tensor:
-    """Sum over sentences of softmax(alpha * log p) . cost; each of a sentence's outputs."""
+    """Sum over sentences of softmax(alpha * log p) . cost, over the outputs of each sentence."""
     scores = pad_sequence([alpha * log_p for log_p in log_probs], batch_first=True, padding_value=-torch.inf)  # [B, K]
     cost = pad_sequence(costs, batch_first=True).to(scores)
     return (scores.softmax(-1) * cost).sum()

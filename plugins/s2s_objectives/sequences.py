@@ -1,6 +1,6 @@
-"""What objectives over whole outputs share: drawing them, their scores, and their log-probabilities.
+"""The common part of sequence-level objectives: sampled outputs, their scores, and their log-probabilities.
 
-Shapes: B sentences, M outputs in all, T target length.
+Shapes: B sentences, M outputs in total, T target length.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ C = TypeVar("C", bound="RiskConfig | GnmtRlConfig")
 
 
 class Drawn(NamedTuple):
-    """Outputs of each sentence of a batch, equal ones as often as they were drawn."""
+    """Sampled outputs of each sentence of a batch, including duplicates."""
 
     outputs: Outputs
     references: list[list[int]]
-    """Of each sentence, without eos"""
+    """The reference of each sentence, without eos"""
     scores: list[list[float]]
     """The metric of each output against its sentence's reference"""
 
     @property
     def mean_score(self) -> Mean:
-        """Over all outputs, for the log."""
+        """The mean score over all outputs, for the log."""
         scores = [score for of in self.scores for score in of]
         return Mean(sum(scores), len(scores))
 
     def beside_references(self) -> Outputs:
-        """The different ones, after each sentence's reference."""
+        """The distinct outputs of each sentence, preceded by its reference."""
         return distinct([[reference, *of] for reference, of in zip(self.references, self.outputs, strict=True)])
 
 
 class SequenceObjective(Objective, Generic[C]):
-    """Base of objectives that draw outputs from the model and score them by a metric."""
+    """Base class of objectives that sample outputs from the model and score them by a metric."""
 
     def __init__(self, config: C, context: Context) -> None:
         self.config, self.context = config, context
@@ -56,7 +56,7 @@ class SequenceObjective(Objective, Generic[C]):
         self.metric = context.metric(config.metric, "objective.metric")
 
     def draw(self, model: Seq2Seq, batch: Batch) -> Drawn:
-        """`n` outputs of each sentence, and their scores."""
+        """Sample `n` outputs of each sentence, and score them."""
         references = rows_without_eos(batch.tgt_out, batch.tgt_pad)
         outputs = self.decode(model, batch, self.config.n)
         return Drawn(outputs, references, self.scores(batch, outputs, references))
@@ -81,5 +81,5 @@ class SequenceObjective(Objective, Generic[C]):
 
 
 def distinct(outputs: Iterable[list[list[int]]]) -> Outputs:
-    """Each sentence's outputs without repetitions, in their order."""
+    """Each sentence's outputs without duplicates, in their order."""
     return [[list(ids) for ids in dict.fromkeys(map(tuple, of))] for of in outputs]

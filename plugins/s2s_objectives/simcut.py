@@ -1,4 +1,4 @@
-"""SimCut (Gao et al., 2022): cross-entropy, and the divergence to a pass from which whole tokens are cut."""
+"""SimCut (Gao et al., 2022): cross-entropy, and the divergence to a pass whose inputs have whole tokens cut out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class SimCut(Objective):
     """Sum over target tokens of CE(p) + alpha * KL(p || p_cut): p_cut reads sources and targets with tokens cut out.
 
-    Both passes have dropout, each its own, and both get the gradient of the divergence.
+    Each pass draws its own dropout, and both get the gradient of the divergence.
     """
 
     extras = ("nll", "kl")
@@ -34,7 +34,7 @@ class SimCut(Objective):
         self.consistency = Consistency(ConsistencyWeights(1.0, 0.0, config.alpha, 0.0), config.eps, config.chunk)
 
     def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
-        """Extras: nll of the whole pass; kl, from it to the one with cuts. Each per target token."""
+        """Extras: nll of the pass without cuts; kl(it || the pass with cuts). Each per target token."""
         whole = model(*batch.inputs)
         with cutting(model, self.cut):
             cut = model(*batch.inputs)
@@ -44,7 +44,7 @@ class SimCut(Objective):
 
 @contextmanager
 def cutting(model: Seq2Seq, share: float) -> Iterator[None]:
-    """Within it, the model's word dropout leaves out a share of the tokens, whatever its own."""
+    """Inside this context, the model's word dropout cuts out `share` of the tokens, whatever its own probability."""
     found = [module for module in model.modules() if isinstance(module, WordDropout)]
     if not found:
         raise ConfigError(

@@ -53,7 +53,7 @@ class AdamWConfig(AdamConfig):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2019)."""
 
     weight_decay: float = 0.01
-    """Decay of matrices per step, times the learning rate; vectors (biases, norms) are left alone."""
+    """Decay of matrices per step, times the learning rate; vectors (biases, norms) do not decay."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,7 +65,7 @@ class SGDConfig(Choice):
     """Stochastic gradient descent."""
 
     momentum: float = 0.0
-    """Share of the last update that is kept."""
+    """Share of the previous update that is kept."""
     nesterov: bool = False
     """Look ahead along the momentum."""
     weight_decay: float = 0.0
@@ -79,12 +79,12 @@ class SGDConfig(Choice):
 
 @dataclass(kw_only=True)
 class AdadeltaConfig(Choice):
-    """Rates from the sizes of past gradients and updates (Zeiler, 2012); a schedule's 1.0 is the paper's."""
+    """Step sizes from past gradients and updates (Zeiler, 2012); a learning rate of 1.0 is the paper's."""
 
     rho: float = 0.95
     """Decay of both means of squares."""
     eps: float = 1e-6
-    """Added to both."""
+    """Added to both means."""
 
     def __post_init__(self) -> None:
         refuse_outside("optim", self, rho=SHARE, eps=above(0))

@@ -1,4 +1,4 @@
-"""From an optimizer's config and the parameters to torch's optimizer."""
+"""Builds torch's optimizer from an optimizer's config and the parameters."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def sgd(config: SGDConfig, parameters: Sequence[nn.Parameter]) -> optim.Optimize
 
 
 def _fusable(parameters: Sequence[nn.Parameter]) -> bool:
-    """One kernel for all parameters: torch has it for floating-point tensors on the CPU and on CUDA."""
+    """Whether torch has one fused kernel for all parameters: floating-point tensors on the CPU or on CUDA."""
     return all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in parameters)
 
 

@@ -1,4 +1,4 @@
-"""Schedules: the paper's, and those that are given by their peak: a linear warm-up, then a way down."""
+"""Schedules: the paper's, and those defined by their peak: a linear warm-up, then a decay or a constant rate."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def noam(config: NoamConfig) -> Schedule:
 
 @dataclass(kw_only=True)
 class PeakConfig(Choice):
-    """A curve that is given by its peak."""
+    """A schedule defined by its peak."""
 
     lr: float = 5e-4
     """Learning rate at the end of the warm-up."""
@@ -62,7 +62,7 @@ class PeakConfig(Choice):
 
 @dataclass(kw_only=True)
 class InverseSqrtConfig(PeakConfig):
-    """Warm-up to `lr`, then lr * sqrt(warmup / step): noam's shape with its peak given."""
+    """Warm-up to `lr`, then lr * sqrt(warmup / step): noam's shape with a given peak."""
 
 
 @dataclass(kw_only=True)
@@ -72,7 +72,7 @@ class ConstantConfig(PeakConfig):
 
 @dataclass(kw_only=True)
 class DecayConfig(PeakConfig):
-    """A curve that ends at a given step."""
+    """A schedule that ends at a given step."""
 
     steps: int = II("train.steps")
     """Step at which `end` is reached; follows the run's length."""
@@ -86,12 +86,12 @@ class DecayConfig(PeakConfig):
 
 @dataclass(kw_only=True)
 class LinearConfig(DecayConfig):
-    """Warm-up to `lr`, then straight down to `end`."""
+    """Warm-up to `lr`, then linear decay to `end`."""
 
 
 @dataclass(kw_only=True)
 class CosineConfig(DecayConfig):
-    """Warm-up to `lr`, then down to `end` along half a cosine (Loshchilov and Hutter, 2017)."""
+    """Warm-up to `lr`, then decay to `end` along half a cosine (Loshchilov and Hutter, 2017)."""
 
 
 def inverse_sqrt(config: InverseSqrtConfig) -> Schedule:

@@ -1,4 +1,4 @@
-"""Output files of s2s-generate that a killed command continues, and that several commands share. No torch at import."""
+"""Output files of s2s-generate that are continued after a kill, or shared by several commands. No torch at import."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class OutputFileOptions(GenerateConfig):
     """Output files that are continued, or shared."""
 
     shard: str = field(default="", metadata=OF_FILES | NEUTRAL)
-    """Shard of the input for this command, such as 3/16; the last to finish joins the outputs. After a kill, the same
+    """Shard of the input for this command, such as 3/16; the last to finish merges the outputs. After a kill, the same
     command continues. Under torchrun each process takes a shard."""
     resume: bool = field(default=False, metadata=OF_FILES | NEUTRAL)
-    """Continue the output file of a killed run."""
+    """Continue the output file of a killed command."""
 
 
 @hookimpl

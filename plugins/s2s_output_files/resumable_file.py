@@ -1,13 +1,13 @@
-"""An output file that a killed command can continue.
+"""An output file that can be continued after its command was killed.
 
-    FILE.partial          grows by groups of lines, under a lock of the command that writes it
+    FILE.partial          grows by groups of lines, locked by the command that writes it
     FILE.partial.json     what it is made of: input, checkpoint, options
     FILE.partial.crc      a checksum of each write, since a disk may change what a killed command left
     FILE                  the whole output: FILE.partial, renamed
     .FILE.made-of.json    what FILE was made of, and its checksum
 
-FILE is whole whenever it exists. The outputs of another input or model are neither continued nor taken for these, and
-no file is overwritten that was not written for this output.
+FILE is complete whenever it exists. The outputs of another input or model are neither continued nor mistaken for these,
+and no file is overwritten that was not written for this output.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 
 
 ENTRY = struct.Struct("<QI")
-"""How many bytes were written at once, and their CRC-32"""
+"""Number of bytes in one write, and their CRC-32"""
 
 
 class ResumableFile(OutputStream):
     """Appends groups of lines; a group that a kill cut short is removed when the file is continued.
 
-    `made_of` is all that its contents depend on, as JSON can hold it.
+    `made_of` is everything that its contents depend on, as JSON can represent it.
     """
 
     otherwise = "leave out resume=true"
-    """What to do about one that cannot be continued"""
+    """Advice for a file that cannot be continued"""
 
     def __init__(self, path: Path) -> None:
         path = _behind_links(path)
@@ -90,7 +90,7 @@ class ResumableFile(OutputStream):
         return 0
 
     def resume(self, made_of: Mapping[str, Any], n_lines: int) -> int:
-        """The number of groups, of `n_lines` each, in FILE.partial that are as they were written; it is continued."""
+        """Continue FILE.partial; returns the number of its groups, of `n_lines` each, that are as they were written."""
         if not self.partial.exists() or not self.partial.stat().st_size:  # killed before the header was written
             return self.begin(made_of)
         self._open()
@@ -118,13 +118,13 @@ class ResumableFile(OutputStream):
         """Rename FILE.partial to FILE."""
         os.fsync(self.descriptor)
         write_file(self.record, dump_record({**self._header(), "sha256": sha256(self.partial)}))
-        os.replace(self.partial, self.path)  # noqa: PTH105  beside os.fsync, whose order with it matters
+        os.replace(self.partial, self.path)  # noqa: PTH105  next to os.fsync, since their order matters
         fsync(self.path.parent)
         self._tidy_up()
         self.close()
 
     def unfinished(self) -> str:
-        """The end of an error message: where the outputs so far are."""
+        """The end of an error message, which says where the outputs so far are."""
         return f". What comes before is in {self.partial}"
 
     def close(self) -> None:
@@ -134,12 +134,12 @@ class ResumableFile(OutputStream):
             self.descriptor = -1
 
     def _tidy_up(self) -> None:
-        """Remove what belongs to a growing file; the header last, which says that the rest is ours."""
+        """Remove the files that accompany a growing file; the header last, since it marks the others as ours."""
         self.checksums.unlink(missing_ok=True)
         self.header.unlink()
 
     def _n_intact(self) -> int:
-        """Bytes of the growing file from its beginning that are as they were written."""
+        """Number of bytes at the beginning of the growing file that are as they were written."""
         end, size = 0, self.partial.stat().st_size
         if not self.checksums.exists():
             return 0
@@ -152,7 +152,7 @@ class ResumableFile(OutputStream):
         return end
 
     def _open(self) -> None:
-        """Open FILE.partial and lock it, where the file system has locks."""
+        """Open FILE.partial and lock it, if the file system supports locks."""
         self._refuse_foreign_files()
         try:
             self.descriptor = os.open(self.partial, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
@@ -197,7 +197,7 @@ class ResumableFile(OutputStream):
             raise DataError(f"{what}: {which}; give what it was made with, or {self.otherwise}")
 
     def _whole_groups(self, n_lines: int) -> tuple[int, int]:
-        """How many groups of `n_lines` are complete, and the byte where the last of them ends."""
+        """Number of complete groups of `n_lines`, and the byte at which the last of them ends."""
         n_groups = end = position = n_of_group = 0
         with self.partial.open("rb") as file:
             for line in file:
@@ -209,12 +209,12 @@ class ResumableFile(OutputStream):
 
 
 def _checksum(data: bytes) -> bytes:
-    """The entry of the checksums for data that were written at once."""
+    """The checksum entry for the data of one write."""
     return ENTRY.pack(len(data), zlib.crc32(data))
 
 
 def _behind_links(path: Path) -> Path:
-    """The target of a symbolic link, which is written in its place; other paths as they are."""
+    """The target of a symbolic link, which is written in its place; other paths unchanged."""
     try:
         target = path.resolve() if path.is_symlink() else path
     except (OSError, RuntimeError) as error:  # RuntimeError: a loop, before Python 3.13

@@ -1,8 +1,8 @@
 """Shards: several commands share an input, each generates a numbered shard, and the last to finish merges them.
 
-A shard is a run of whole buffers, so that the merged file equals, to the byte, that of a single command. A finished
-shard is not generated again, and an unfinished one is continued: the same command may be started any number of times,
-on any machine with access to the files.
+A shard consists of consecutive whole buffers, so that the merged file is byte-identical to that of a single command. A
+finished shard is not generated again, and an unfinished one is continued: the same command may be started any number of
+times, on any machine with access to the files.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Shard:
     of: int
 
     def lines(self, n_lines: int, buffer_size: int) -> range:
-        """The line numbers of this shard, from 0, of `n_lines`: whole buffers, nearly as many in each shard."""
+        """The line numbers of this shard, from 0, of `n_lines`: whole buffers, nearly equally many in each shard."""
         n_buffers = -(-n_lines // buffer_size)
         first, last = (n * n_buffers // self.of * buffer_size for n in (self.number - 1, self.number))
         return range(min(first, n_lines), min(last, n_lines))
@@ -69,7 +69,7 @@ class ShardFile(ResumableFile):
         return [*super().files(), *self.whole.files()]
 
     def is_done(self, made_of: Mapping[str, Any]) -> bool:
-        """Whether the shard is finished, or all shards are, and have been merged."""
+        """Whether the shard is finished, or all shards are finished and merged."""
         if super().is_done(made_of):
             merge(self)  # the command that finished last may have been killed before it could
             return True
@@ -82,7 +82,7 @@ class ShardFile(ResumableFile):
 
 
 def find_shard(config: OutputFileOptions, *, is_file: bool) -> Shard | None:
-    """The shard of the option, or of this rank under torchrun; None: all of the input."""
+    """The shard of the option, or of this rank under torchrun; None: the whole input."""
     rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     shard = Shard(rank + 1, size)
     if config.shard:
@@ -100,7 +100,7 @@ def find_shard(config: OutputFileOptions, *, is_file: bool) -> Shard | None:
 
 
 def merge(file: ShardFile) -> None:
-    """Write the output of all shards, if all are finished, and remove them."""
+    """If all shards are finished, merge their outputs and remove the shards."""
     numbers = range(1, file.shard.of + 1)
     shards = [ResumableFile(Shard(n, file.shard.of).path(str(file.whole.path))) for n in numbers]
     if not all(shard.path.exists() and shard.record.exists() for shard in shards):

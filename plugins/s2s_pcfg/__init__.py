@@ -13,35 +13,35 @@ from s2s.config import SHARE, at_least, refuse_outside
 
 @dataclass(kw_only=True)
 class TrainConfig:
-    """s2s-pcfg train: learn a grammar from the training trees of a task.
+    """s2s-pcfg train: train a grammar on the training trees of a task.
 
     s2s-pcfg train task.train=train.mrg output=grammar.npz
     s2s-pcfg train task.treebank=WSJ leaves=tags splits=6
     """
 
     task: Choice = field(default_factory=lambda: Choice(name="parsing"))
-    """The task whose training trees are read and cleaned: any whose outputs are trees in brackets."""
+    """The task whose training trees are read and cleaned: any whose outputs are bracketed trees."""
     output: str = "grammar.npz"
     """File for the grammar."""
     leaves: Literal["words", "tags"] = "words"
-    """words: as in the sentences, rare ones by their shape. tags: parts of speech, which must then be given."""
+    """words: as in the sentences, rare ones by their shape. tags: parts of speech, which must then be provided."""
     splits: int = 4
-    """Times that every substate is split in two; the paper has 6, for 40,000 trees."""
+    """Number of times every substate is split in two; 6 in the paper, for 40,000 trees."""
     iterations: int = 20
-    """Of EM after each split; half as many after each merge."""
+    """Iterations of EM after each split; half as many after each merge."""
     merge: float = 0.5
-    """Share of the splits that are undone."""
+    """Share of the splits that are merged again."""
     smoothing: float = 0.01
-    """Share of a substate's rules that is the mean of its symbol's."""
+    """Weight of the mean over the symbol's substates when a substate's rule probabilities are smoothed."""
     lexical_smoothing: float = 0.1
     """The same for words."""
     rare: int = 1
-    """Words that occur so often or less are known by their shape alone."""
+    """Words with at most this many occurrences are represented by their shape only."""
     noise: float = 0.1
-    """Largest relative change of a rule after a split. The paper has 0.01, from which EM takes longer to find a
-    difference between the two halves."""
+    """Largest relative change of a rule after a split. The paper has 0.01, with which EM takes longer to separate the
+    two halves."""
     seed: int = 1
-    """Seed of the noise that tells the halves of a split apart."""
+    """Seed of the noise that separates the halves of a split."""
     plugins: list[str] = field(default_factory=list)
     """Files or modules of plugins of your own."""
 
@@ -52,19 +52,19 @@ class TrainConfig:
 
 @dataclass(kw_only=True)
 class ParseConfig:
-    """s2s-pcfg parse: parse sentences, one a line, into trees in brackets.
+    """s2s-pcfg parse: parse sentences, one per line, into bracketed trees.
 
     s2s-pcfg parse grammar=grammar.npz input=sentences.txt output=trees.mrg
     """
 
     grammar: str = "grammar.npz"
-    """A grammar of s2s-pcfg train."""
+    """A grammar written by s2s-pcfg train."""
     input: str = "-"
-    """File of sentences, words separated by blanks; for a grammar of tags, each word as word/TAG. -: standard input."""
+    """File of sentences, words separated by spaces; for a grammar of tags, each word as word/TAG. -: standard input."""
     output: str = "-"
     """File for the trees. -: standard output."""
     threshold: float = 1e-5
-    """Least posterior in the coarse chart that the refined grammar looks at."""
+    """Minimum posterior in the coarse chart for an item to be kept for the refined grammar."""
     plugins: list[str] = field(default_factory=list)
     """Files or modules of plugins of your own."""
 

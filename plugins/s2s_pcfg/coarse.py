@@ -1,6 +1,6 @@
-"""The coarse chart: inside and outside of the treebank grammar, which say what the refined grammar need not look at.
+"""The coarse chart: inside and outside values of the treebank grammar, which prune the chart of the refined grammar.
 
-A chart has two layers for a span: `bottom`, what a word or a binary rule makes, and `top`, with at most one unary rule
+A chart has two layers for a span: `bottom`, derived by a word or a binary rule, and `top`, with at most one unary rule
 above.
 
 Shapes: n words, s spans of one width, k their splits, X symbols, R binary rules.
@@ -18,7 +18,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class CoarseGrammar:
-    """Probabilities of the symbols without substates."""
+    """The grammar without substates, with its probabilities."""
 
     binary: Tensor
     """[R, 3]"""
@@ -31,7 +31,7 @@ class CoarseGrammar:
 
     @classmethod
     def of(cls, binary: Tensor, unary: Tensor, p: tuple[Tensor, Tensor, Tensor]) -> CoarseGrammar:
-        """p: of root [X], binary [R] and unary [U] rules"""
+        """p: probabilities of root [X], binary [R] and unary [U] rules"""
         root, p_binary, p_unary = p
         matrix = torch.zeros(len(root), len(root), dtype=torch.double)
         matrix[unary[:, 0], unary[:, 1]] = p_unary
@@ -72,7 +72,7 @@ class CoarseChart:
         self._put(first[:, 0], end[:, 0], bottom.index_add_(1, self.grammar.binary[:, 0], rules))
 
     def posteriors(self) -> tuple[Tensor, Tensor]:
-        """Of a symbol in the bottom and the top layer of a span, each [n, n + 1, X]."""
+        """Posteriors of each symbol in the bottom and in the top layer of each span, each [n, n + 1, X]."""
         outside_bottom, outside_top = torch.zeros_like(self.bottom), torch.zeros_like(self.top)
         outside_top[0, self.n] = self.grammar.root
         for width in range(self.n, 0, -1):

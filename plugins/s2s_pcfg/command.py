@@ -24,7 +24,7 @@ USAGE = "give s2s-pcfg train … or s2s-pcfg parse …; --help after it lists th
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command: the first argument says what to do."""
+    """The command; the first argument is the subcommand."""
     name, *rest = (sys.argv[1:] if argv is None else argv) or [""]
     if name == "train":
         return run_command(TrainConfig, train_grammar, rest)
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def train_grammar(composed: ComposedConfig[TrainConfig], plugins: Plugins, options: Options) -> None:
-    """Read the trees, learn the grammar, and write it."""
+    """Read the trees, train the grammar, and write it."""
     from s2s_pcfg.em import Schedule  # brings torch, which --help does not need
     from s2s_pcfg.grammar import Grammar
     from s2s_pcfg.parser import save_parser
@@ -67,7 +67,7 @@ def train_grammar(composed: ComposedConfig[TrainConfig], plugins: Plugins, optio
 
 
 def _examples(config: TrainConfig, plugins: Plugins) -> Iterator[Example]:
-    """The training pairs of the task that can be used."""
+    """The usable training pairs of the task."""
     task = plugins.registry.get("task", config.task.name).build(config.task)
     for name, _ in task.corpora("train"):
         yield from (e for e in task.examples("train", name) if isinstance(e, Example))
@@ -75,7 +75,7 @@ def _examples(config: TrainConfig, plugins: Plugins) -> Iterator[Example]:
 
 def parse_lines(
     composed: ComposedConfig[ParseConfig],
-    plugins: Plugins,  # noqa: ARG001  every command is given them
+    plugins: Plugins,  # noqa: ARG001  passed to every command
     options: Options,
 ) -> None:
     """Parse every line; an empty one stays empty."""

@@ -1,10 +1,10 @@
-"""Expectation maximisation over trees whose substates are latent: inside and outside of all trees at once.
+"""Expectation maximisation over trees with latent substates: inside and outside vectors of all trees at once.
 
-Nodes of one height are computed together. Inside vectors are kept at sum 1, and outside vectors so that the product
-with the inside sums to 1, so that long sentences do not underflow; the logarithms of the factors add up to the
-likelihood.
+Nodes of one height are computed together. Inside vectors are normalised to sum 1, and outside vectors such that their
+product with the inside vectors sums to 1, so that long sentences do not underflow; the logarithms of the factors add
+up to the log-likelihood.
 
-Shapes: N nodes of all trees, n of a chunk, K substates.
+Shapes: N nodes of all trees, n in a chunk, K substates.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from s2s_pcfg.grammar import Grammar
 
 CHUNK = 1 << 24
-"""Numbers of gathered rules that are held at a time"""
+"""Maximum number of gathered rule probabilities held at a time"""
 
 
 class Expectation(NamedTuple):
-    """What an E-step gives."""
+    """The result of an E-step."""
 
     counts: Grammar
-    """Expected counts, in the places of probabilities"""
+    """Expected counts, in the fields of the probabilities"""
     log_likelihood: float
     """Of all trees, in nats"""
     inside: Tensor
@@ -52,7 +52,7 @@ class Schedule:
 
     @classmethod
     def of(cls, forest: Forest) -> Schedule:
-        """By height."""
+        """The nodes of a forest, ordered by height."""
         binary, inner = forest.right >= 0, forest.left >= 0
         order = forest.height.argsort(stable=True)
         groups = order.split(forest.height.bincount().tolist())
@@ -60,7 +60,7 @@ class Schedule:
         return cls(forest, (~inner).nonzero()[:, 0], levels)
 
     def chunks(self, nodes: Tensor, size: int) -> Iterator[Tensor]:
-        """Parts whose gathered rules are not too many."""
+        """Chunks whose gathered rules fit into CHUNK."""
         return iter(nodes.split(max(CHUNK // size, 1))) if len(nodes) else iter(())
 
 
@@ -79,7 +79,7 @@ def expectation(grammar: Grammar, schedule: Schedule) -> Expectation:
 
 
 def _inside(grammar: Grammar, schedule: Schedule) -> tuple[Tensor, Tensor]:
-    """[N, K] of sum 1, and the sums [N] before."""
+    """[N, K], normalised to sum 1, and the sums [N] before normalisation."""
     forest, k = schedule.forest, grammar.k
     inside, scale = (
         torch.zeros(len(forest.rule), k, dtype=torch.double),
@@ -101,7 +101,7 @@ def _inside(grammar: Grammar, schedule: Schedule) -> tuple[Tensor, Tensor]:
 
 
 def _outside(grammar: Grammar, schedule: Schedule, inside: Tensor, at_roots: Tensor) -> Tensor:
-    """[N, K], such that its product with the inside sums to 1 at each node."""
+    """[N, K], such that its product with the inside vectors sums to 1 at each node."""
     forest, k = schedule.forest, grammar.k
     outside = torch.zeros_like(inside)
     outside[forest.roots] = at_roots
@@ -121,7 +121,7 @@ def _outside(grammar: Grammar, schedule: Schedule, inside: Tensor, at_roots: Ten
 
 
 def _counts(grammar: Grammar, schedule: Schedule, inside: Tensor, outside: Tensor) -> Grammar:
-    """A rule's expected count is its probability times the sum over its nodes of outside and inside of the children."""
+    """Expected rule counts: a rule's probability times its nodes' sum of outside times the children's inside."""
     forest = schedule.forest
     binary = (forest.right >= 0).nonzero()[:, 0]
     unary = ((forest.right < 0) & (forest.left >= 0)).nonzero()[:, 0]

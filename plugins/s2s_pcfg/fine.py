@@ -1,5 +1,5 @@
-"""The fine chart: the refined grammar on what the coarse one left, and the tree of the best rules (max-rule-product of
-Petrov and Klein, 2007).
+"""The fine chart: the refined grammar on the items that the coarse one left, and the tree with the best rules
+(max-rule-product, Petrov and Klein, 2007).
 
 Items are (span, symbol, layer) that survived; edges are rules over items. Both are listed once, width by width.
 Shapes: M items, C edges of one width, K substates.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from s2s_pcfg.grammar import Grammar
 
 CHUNK = 1 << 23
-"""Numbers of gathered rules that are held at a time"""
+"""Maximum number of gathered rule probabilities held at a time"""
 Nodes = list[tuple[str, int, int]]
 
 
@@ -32,7 +32,7 @@ class Edges(NamedTuple):
     upper: Tensor
     left: Tensor
     right: Tensor
-    """[C], items; of a unary rule equal to `left`"""
+    """[C], items; equal to `left` for a unary rule"""
 
 
 class Level(NamedTuple):
@@ -45,9 +45,9 @@ class Level(NamedTuple):
 
 
 def best_tree(grammar: Grammar, emissions: Tensor, bottom: Tensor, top: Tensor) -> tuple[Nodes, int] | None:
-    """Nodes (symbol, left, right), of a word (tag, -1, position), and the root; None if nothing is left.
+    """Nodes (symbol, left, right), or (tag, -1, position) for words, and the root; None if there is no parse.
 
-    emissions [n, X, K]; bottom, top [n, n + 1, X], True where the coarse chart lets a symbol live
+    emissions [n, X, K]; bottom, top [n, n + 1, X], True where a symbol survived the coarse chart
     """
     chart = FineChart(grammar, emissions, bottom, top)
     return chart.tree() if chart.likelihood > 0 else None
@@ -105,7 +105,7 @@ class FineChart:
         inside.index_add_(0, e.upper, torch.einsum("cij,cj->ci", grammar.p_unary[e.rule], inside[e.left]))
 
     def posteriors(self) -> list[tuple[Tensor, Tensor, Tensor]]:
-        """Of the edges of each level: binary, unary, same."""
+        """Posteriors of the edges of each level: binary, unary, same."""
         grammar, inside, outside = self.grammar, self.inside, torch.zeros_like(self.inside)
         outside[self.roots] = self.at_root / self.likelihood
         found = []
@@ -160,19 +160,19 @@ class FineChart:
 
 
 def numbered(alive: Tensor, first: int) -> tuple[Tensor, int]:
-    """The number of each item that is alive, from `first` on, -1 elsewhere; and the next."""
+    """The number of each surviving item, from `first` on, -1 elsewhere; and the next free number."""
     numbers = alive.flatten().cumsum(0).view_as(alive) - 1 + first
     return numbers.masked_fill(~alive, -1), first + int(alive.sum())
 
 
 def chunks(edges: Edges, size: int) -> list[Edges]:
-    """Parts whose gathered rules are not too many."""
+    """Chunks whose gathered rules fit into CHUNK."""
     n = max(CHUNK // size, 1)
     return [Edges(*part) for part in zip(*(t.split(n) for t in edges), strict=True)] if len(edges.rule) else []
 
 
 def best(score: Tensor, back: dict[int, tuple[int, ...]], edges: Edges, posterior: Tensor, *, two: bool) -> None:
-    """Give each item its best edge."""
+    """Set each item's best edge and score."""
     own = posterior.clamp(min=1e-300).log() + score[edges.left] + (score[edges.right] if two else 0.0)
     most = torch.full_like(score, -torch.inf).scatter_reduce_(0, edges.upper, own, "amax")
     chosen = (own == most[edges.upper]).nonzero()[:, 0]

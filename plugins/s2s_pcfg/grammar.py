@@ -1,7 +1,7 @@
 """A probabilistic context-free grammar whose symbols are annotated with latent substates (Matsuzaki et al., 2005).
 
-Shapes: X symbols, K the most substates of a symbol, R binary rules, U unary rules, L pairs of tag and word class.
-Every array has room for K substates; what a symbol does not have is zero.
+Shapes: X symbols, K maximum number of substates of a symbol, R binary rules, U unary rules, L pairs of tag and word
+class. Every array has room for K substates; those that a symbol does not have are zero.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Grammar:
     p_root: Tensor
     """[X, K], sums to 1"""
     p_binary: Tensor
-    """[R, K, K, K]; of a substate of X, these and the next two sum to 1"""
+    """[R, K, K, K]; for each substate of X, these and the next two sum to 1"""
     p_unary: Tensor
     """[U, K, K]"""
     p_lexical: Tensor
@@ -52,7 +52,7 @@ class Grammar:
 
     @classmethod
     def of_treebank(cls, forest: Forest, symbols: Symbols, words: Symbols) -> Grammar:
-        """One substate of each symbol, and equal probabilities: EM needs one iteration to the relative frequencies."""
+        """One substate per symbol, and equal probabilities: one iteration of EM gives the relative frequencies."""
         ones = [
             torch.ones(n, *[1] * k, dtype=torch.double)
             for n, k in zip(
@@ -65,7 +65,7 @@ class Grammar:
 
     @property
     def k(self) -> int:
-        """The most substates of a symbol."""
+        """The maximum number of substates of a symbol."""
         return self.p_root.size(1)
 
     @property
@@ -74,7 +74,7 @@ class Grammar:
         return torch.arange(self.k) < self.n_substates[:, None]
 
     def save(self, path: Path, **more: np.ndarray) -> None:
-        """As an .npz file, which holds arrays alone."""
+        """Write an .npz file, which contains only arrays."""
         arrays = {name: getattr(self, name).numpy() for name in ARRAYS}
         names = {"symbols": np.array(self.symbols.names), "words": np.array(self.words.names)}
         buffer = io.BytesIO()
@@ -83,7 +83,7 @@ class Grammar:
 
     @classmethod
     def load(cls, path: Path) -> tuple[Grammar, dict[str, np.ndarray]]:
-        """The grammar of a file and what was saved beside; raises DataError if it is none."""
+        """The grammar of a file, and the other arrays saved with it; raises DataError if it is not a grammar."""
         try:
             with np.load(path, allow_pickle=False) as file:
                 arrays = dict(file)
@@ -117,7 +117,8 @@ def normalised(counts: Grammar) -> Grammar:
 
 
 def smoothed(grammar: Grammar, share: float, lexical_share: float) -> Grammar:
-    """Each substate's rules drawn towards the mean of its symbol's (Petrov et al., 2006, section 2.3)."""
+    """Each substate's rules interpolated with the mean over its symbol's substates (Petrov et al., 2006, section 2.3).
+    """
     real, n = grammar.real.double(), grammar.n_substates.double()
 
     def towards_mean(p: Tensor, upper: Tensor, share: float) -> Tensor:

@@ -1,4 +1,4 @@
-"""Words into trees: from a saved grammar, coarse to fine."""
+"""Parsing of words into trees with a saved grammar, coarse to fine."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCALE = 1000.0
-"""Every word's emissions are multiplied to sum to this, so that chart values of long sentences stay in float64's range:
-the rules above a word come to about 1e-3"""
+"""Each word's emissions are scaled to this sum, so that chart values of long sentences stay in float64's range: the
+rules above a word contribute a factor of about 1e-3"""
 
 
 def save_parser(path: Path, grammar: Grammar, coarse: Grammar, classes: WordClasses | None) -> None:
-    """The refined grammar, the treebank grammar, and the words that it knows; None: tags are given as words."""
+    """Save the refined grammar, the treebank grammar, and the known words; classes=None: tags are given as words."""
     more = {f"coarse_{name}": getattr(coarse, name).flatten().numpy() for name in ("p_root", "p_binary", "p_unary")}
     more["coarse_p_lexical"] = coarse.p_lexical[:, 0].numpy()
     more["known"] = np.array(sorted(classes.known) if classes else [], dtype=np.str_)
@@ -34,10 +34,10 @@ def save_parser(path: Path, grammar: Grammar, coarse: Grammar, classes: WordClas
 
 
 class Parser:
-    """Parses one sentence after the other."""
+    """Parses sentences one after another."""
 
     def __init__(self, path: Path, threshold: float) -> None:
-        """threshold: least posterior in the coarse chart that is looked at again"""
+        """threshold: minimum posterior in the coarse chart for an item to be kept"""
         self.grammar, more = Grammar.load(path)
         self.threshold = threshold
         tensors = [torch.from_numpy(more[f"coarse_{name}"]) for name in ("p_root", "p_binary", "p_unary")]
@@ -49,7 +49,7 @@ class Parser:
         self._rare = torch.isin(self.grammar.lexical[:, 1], torch.tensor(rare, dtype=torch.long))
 
     def parse(self, words: Sequence[str], tags: Sequence[str] | None = None) -> str:
-        """The tree in brackets on one line; a grammar of tags reads `tags`, and `words` are its leaves."""
+        """The bracketed tree on one line; a grammar of tags parses `tags`, with `words` as the leaves of the tree."""
         leaves = list(words)
         fine, coarse = self._emissions(list(tags) if tags is not None else leaves)
         chart = CoarseChart(self.coarse, coarse)
@@ -70,7 +70,7 @@ class Parser:
             name = word if self.classes is None else self.classes(word, i)
             known = grammar.words.ids.get(name, -1)
             rows = grammar.lexical[:, 1] == known
-            if known < 0:  # a signature, or a tag, that training never saw: any open class
+            if known < 0:  # a signature or tag unseen in training: any open class
                 rows = self._rare if self.classes is not None else torch.ones_like(rows)
             tags = grammar.lexical[rows, 0]
             fine[i].index_add_(0, tags, grammar.p_lexical[rows])
@@ -79,7 +79,7 @@ class Parser:
         return fine * factor[..., None], coarse * factor
 
     def _flat(self, words: list[str], emissions: Tensor) -> str:
-        """All words in one bracket, if the grammar has no parse."""
+        """All words in one bracket, for a sentence without a parse."""
         names = self.grammar.symbols.names
         label = names[int(self.coarse.root.argmax())]
         inner = " ".join(f"({names[int(e.argmax())]} {w})" for w, e in zip(words, emissions, strict=True))

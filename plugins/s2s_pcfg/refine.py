@@ -1,4 +1,4 @@
-"""Splitting substates, and merging again those whose difference explains little (Petrov et al., 2006, section 2).
+"""Splitting substates, and merging again those whose split gains little (Petrov et al., 2006, section 2).
 
 Shapes: N nodes, X symbols, K substates, R rules.
 """
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 
 class Plan(NamedTuple):
-    """How a grammar is learnt."""
+    """How a grammar is trained."""
 
     n_splits: int
-    """Times that all substates are split in two"""
+    """Number of times all substates are split in two"""
     n_iterations: int
-    """Of EM after a split; half as many after a merge"""
+    """Iterations of EM after a split; half as many after a merge"""
     merge_share: float
-    """Share of the splits that are undone"""
+    """Share of the splits that are merged again"""
     smoothing: float
     lexical_smoothing: float
     noise: float
-    """Largest relative change of a rule at first"""
+    """Largest relative change of a rule by the split"""
 
 
 def train(grammar: Grammar, schedule: Schedule, plan: Plan, seed: int, report: Callable[[str], None]) -> Grammar:
-    """Rounds of split, EM, merge, EM and smoothing, from a grammar of one substate a symbol."""
+    """Rounds of split, EM, merge, EM and smoothing, starting from a grammar with one substate per symbol."""
     draw = torch.Generator().manual_seed(seed)
     grammar, _ = iterate(grammar, schedule, 1, report, "treebank grammar")
     for number in range(1, plan.n_splits + 1):
@@ -55,7 +55,7 @@ def train(grammar: Grammar, schedule: Schedule, plan: Plan, seed: int, report: C
 def iterate(
     grammar: Grammar, schedule: Schedule, n: int, report: Callable[[str], None], what: str
 ) -> tuple[Grammar, Expectation]:
-    """`n` iterations of EM; also the last E-step, of the grammar that is returned."""
+    """The grammar after `n` iterations of EM, and the E-step of that grammar."""
     found = expectation(grammar, schedule)
     for _ in range(n):
         grammar = normalised(found.counts)
@@ -66,7 +66,7 @@ def iterate(
 
 
 def split(grammar: Grammar, noise: float, draw: torch.Generator) -> Grammar:
-    """Substate k becomes 2 k and 2 k + 1, with rules that differ by a little noise, so that EM can tell them apart."""
+    """Substate k becomes 2 k and 2 k + 1, with a little noise on the rules so that EM can separate them."""
     double = lambda p, *dims: _repeated(p, dims)  # noqa: E731
 
     def noisy(p: Tensor) -> Tensor:
@@ -85,8 +85,8 @@ def split(grammar: Grammar, noise: float, draw: torch.Generator) -> Grammar:
 
 
 def merge_losses(grammar: Grammar, schedule: Schedule, found: Expectation) -> Tensor:
-    """[X, K / 2]: what merging substates 2 k and 2 k + 1 would cost in log-likelihood, node by node as if alone
-    (section 2.2): the product of P with the two merged over P."""
+    """[X, K / 2]: loss of log-likelihood from merging substates 2 k and 2 k + 1, approximated for each node separately
+    (section 2.2) by the product of the ratios of P with the two merged to P."""
     symbol, k = schedule.forest.symbol, grammar.k
     posterior = torch.zeros_like(grammar.p_root).index_add_(0, symbol, found.inside * found.outside)
     share = posterior.unflatten(1, (k // 2, 2))
@@ -100,7 +100,7 @@ def merge_losses(grammar: Grammar, schedule: Schedule, found: Expectation) -> Te
 
 
 def merge(counts: Grammar, grammar: Grammar, losses: Tensor, share: float) -> Grammar:
-    """Undo the `share` of the splits that lose least; `counts` are the expected counts of the rules."""
+    """Merge the `share` of the splits with the smallest losses; `counts` are the expected counts of the rules."""
     pairs = torch.arange(losses.size(1)) < grammar.n_substates[:, None] // 2  # [X, K / 2]
     order = losses.masked_fill(~pairs, torch.inf).flatten().argsort(stable=True)
     merged = torch.zeros(losses.numel(), dtype=torch.bool)

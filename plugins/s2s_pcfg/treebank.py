@@ -1,8 +1,8 @@
-"""Treebanks as arrays: binarised trees, all nodes of all trees side by side.
+"""Treebanks as arrays: binarised trees, with all nodes of all trees in one array.
 
 A tree is binarised to the right with intermediate symbols (X -> A @X, @X -> B @X, @X -> C D: vertical order 1,
-horizontal order 0, as in Petrov et al., 2006, section 2). Over each word or binary node stands at most one unary node,
-whose symbol is a chain of labels, joined. The outermost bracket TOP is left out; it comes back when a tree is written.
+horizontal order 0, as in Petrov et al., 2006, section 2). Each word or binary node has at most one unary node above it,
+whose symbol joins a chain of labels. The outermost bracket TOP is removed, and restored when a tree is written.
 
 Shapes: N nodes of all trees.
 """
@@ -29,14 +29,14 @@ BRACKET = re.compile(r"\(|\)|[^\s()]+")
 
 
 class Symbols:
-    """Names and their numbers, given in the order of first use."""
+    """Names and their numbers, assigned in the order of first use."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self.names = list(names)
         self.ids = {name: i for i, name in enumerate(self.names)}
 
     def add(self, name: str) -> int:
-        """The number of a name, which is new or known."""
+        """The number of a name, which is added if it is new."""
         if name not in self.ids:
             self.ids[name] = len(self.names)
             self.names.append(name)
@@ -50,7 +50,7 @@ class Forest(NamedTuple):
     """All nodes of all trees, children before parents."""
 
     rule: Tensor
-    """[N], of a binary, unary or lexical node the number of its rule among those of its kind"""
+    """[N], the number of a node's rule among the binary, unary or lexical rules"""
     left: Tensor
     """[N], the first child's node; -1 at words"""
     right: Tensor
@@ -70,7 +70,7 @@ class Forest(NamedTuple):
 
 
 class _Builder:
-    """Adds trees, node by node."""
+    """Builds a forest, node by node."""
 
     def __init__(self, symbols: Symbols, words: Symbols, word_class: Callable[[str, str], str]) -> None:
         self.symbols, self.words, self.word_class = symbols, words, word_class
@@ -94,7 +94,7 @@ class _Builder:
         if len(children) == 1:
             (child,) = children
             _, below, beside, height, symbol = self.nodes[child]
-            if height and beside < 0:  # a unary node itself, the last that was made
+            if height and beside < 0:  # itself a unary node, the last one added
                 label, child = f"{label}{CHAIN}{self.symbols.names[symbol]}", below
                 self._forget()
             upper = self.symbols.add(label)
@@ -107,7 +107,7 @@ class _Builder:
         return right
 
     def _forget(self) -> None:
-        """Take the last node away; its rule stays, with a count of zero, unless another tree has it."""
+        """Remove the last node; its rule stays, with a count of zero unless another tree uses it."""
         self.nodes.pop()
 
     def _symbol(self, node: int) -> int:
@@ -115,7 +115,8 @@ class _Builder:
 
 
 def forest_of(trees: Iterable[str], symbols: Symbols, words: Symbols, word_class: Callable[[str, str], str]) -> Forest:
-    """The trees, in brackets on a line each; `word_class(tag, word)` is what the grammar knows of a word."""
+    """The forest of bracketed trees, one per line; `word_class(tag, word)` is the class by which the grammar represents
+    a word."""
     builder = _Builder(symbols, words, word_class)
     for tree in trees:
         builder.roots.append(_read(tree, builder))
@@ -128,7 +129,7 @@ def forest_of(trees: Iterable[str], symbols: Symbols, words: Symbols, word_class
 
 
 def _read(tree: str, builder: _Builder) -> int:
-    """Add one tree; returns its root. Not recursive, since a tree may be of any depth."""
+    """Add one tree; returns its root. Not recursive, since trees can be arbitrarily deep."""
     stack: list[tuple[str, list[int]]] = []
     tokens, done = iter(BRACKET.findall(tree)), -1
     for token in tokens:
@@ -152,7 +153,7 @@ def _read(tree: str, builder: _Builder) -> int:
 
 
 def written(nodes: list[tuple[str, int, int]], words: list[str], root: int) -> str:
-    """A binarised tree in brackets: nodes (symbol, left, right), of a word (tag, -1, position)."""
+    """The bracketing of a binarised tree: nodes (symbol, left, right), or (tag, -1, position) for words."""
     parts: list[str] = []
     stack: list[int | str] = [root]
     n_top = not nodes[root][0].startswith(TOP)

@@ -1,4 +1,4 @@
-"""What the grammar knows of words: the frequent ones themselves, of the others their shape."""
+"""Word classes of the grammar: frequent words stand for themselves, others for their shape."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUFFIXES = (
 
 
 class WordClasses:
-    """Words that occur more than `rare` times in training; a rarer one is its signature."""
+    """Words that occur more than `rare` times in training; rarer ones are replaced by their signature."""
 
     def __init__(self, known: Iterable[str]) -> None:
         self.known = set(known)
@@ -28,12 +28,12 @@ class WordClasses:
         return cls(word for word, n in Counter(words).items() if n > rare)
 
     def __call__(self, word: str, position: int = 1) -> str:
-        """The class of a word; in first position a capital says less."""
+        """The class of a word; in first position, a capital is less informative."""
         return word if word in self.known else signature(word, first=position == 0)
 
 
 def signature(word: str, *, first: bool = False) -> str:
-    """Capitals, digits, hyphens and the ending, after Petrov et al.'s and Klein and Manning's unknown words."""
+    """Capitals, digits, hyphens and the ending, after Petrov et al.'s and Klein and Manning's unknown-word classes."""
     parts = ["UNK"]
     if word[:1].isupper():
         parts.append("INIT" if first else "ALLCAPS" if word.isupper() and len(word) > 1 else "CAP")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def s2s_observe(trainer: TrainerView) -> Tracing | None:
-    """On the first rank, if it is asked for."""
+    """On the first rank, if train.profile is set."""
     if not (trainer.config.train.profile and trainer.world.is_main):
         return None
     from s2s_profiler.tracing import Tracing

@@ -21,7 +21,7 @@ N_TRACED = 10
 
 
 class Tracing(Observer):
-    """Traces into `path`, and reports it."""
+    """Writes a trace to `path` and reports it."""
 
     def __init__(self, path: Path, report: Callable[[str], None]) -> None:
         self.path, self.report = path, report
@@ -35,7 +35,7 @@ class Tracing(Observer):
         self.profile.step()
 
     def close(self, error: BaseException | None) -> None:
-        """Write what was traced until now, if all of it was not."""
+        """Write what was traced so far, unless the whole trace was written."""
         self.profile.stop()
 
     def _write(self, done: profile) -> None:

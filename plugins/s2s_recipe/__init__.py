@@ -1,8 +1,8 @@
-"""What a run needs and its user has not set: chosen from the corpus and the machine, each value with its reason.
+"""Recipes: options that the user has not set, chosen from the corpus and the machine, each value with its reason.
 
 A recipe is registered under a name (`registry.recipe("by_size", Config, factory)`) and called once, before the run
-begins; its decisions lie above presets and below files and the command line, and are kept with the run. What
-`train.budget` allows is measured here, too, and the first screen's warnings come from here: docs/recipes.md.
+begins. Its decisions override presets, are overridden by files and the command line, and are stored with the run. This
+plugin also measures what `train.budget` allows and produces the warnings on the first screen: docs/recipes.md.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ class AutoConfig(Choice):
     """Size, subwords, regularisation and updates from the corpus and the measured speed and memory."""
 
     hours: float = 8.0
-    """Longest run to plan for, by an estimate; train.budget gives a time that is kept."""
+    """Longest run to plan for; an estimate only, whereas train.budget sets a time that is kept."""
 
     def __post_init__(self) -> None:
         refuse_outside("recipe", self, hours=above(0))
 
 
 def none(_: Choice) -> Recipe:
-    """The defaults of options and presets."""
+    """No decisions: the defaults of options and presets apply."""
     return lambda _: ()
 
 
@@ -79,7 +79,7 @@ def s2s_run_name(composed: ComposedConfig[Config]) -> str | None:
 def s2s_configure(
     composed: ComposedConfig[Config], plugins: Plugins, world: World | None
 ) -> ComposedConfig[Config] | None:
-    """With the values of the recipe, and the length of the run that train.budget allows."""
+    """The configuration with the recipe's values and the run length that train.budget allows."""
     if world is None and not recipe_of(composed):
         return None  # so that --print-config needs no torch
     from s2s_recipe.planning import configure
@@ -89,7 +89,7 @@ def s2s_configure(
 
 @hookimpl
 def s2s_facts(trainer: Trainer, seconds: float | None) -> list[tuple[str, str]]:
-    """What the run will come to, and what its user may not have meant."""
+    """Forecast of the run (in a dry run), and warnings about settings that look like mistakes."""
     from s2s_recipe.forecast import forecast
 
     expected, config = forecast(trainer), trainer.config
@@ -100,7 +100,7 @@ def s2s_facts(trainer: Trainer, seconds: float | None) -> list[tuple[str, str]]:
 
 @hookimpl
 def s2s_observe(trainer: TrainerView) -> Observer | None:
-    """What ends a run in the time of train.budget, unless its user has set train.steps."""
+    """The observer that ends a run within train.budget, unless the user has set train.steps."""
     seconds = trainer.config.train.seconds
     if seconds is None:
         return None
@@ -111,7 +111,7 @@ def s2s_observe(trainer: TrainerView) -> Observer | None:
 
 
 def _planned_steps(run: Path) -> int | None:
-    """The number of updates that the plan of a run has, if it has one."""
+    """The number of updates in the plan of a run, if it has one."""
     from s2s_recipe.plan import Plan
 
     plan = Plan.read(run)

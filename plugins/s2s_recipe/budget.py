@@ -1,7 +1,7 @@
-"""train.budget=30m: the length of a run from the speed of its own model on its own data.
+"""train.budget=30m: the length of a run, derived from the measured speed of its own model on its own data.
 
-A throw-away trainer makes a few updates and looks at a validation; what its time allows becomes the length of the run,
-and with it the schedule's warm-up and the intervals of validation and checkpoints.
+A throw-away trainer times a few updates and a validation. From these follow the length of the run, the schedule's
+warm-up and the intervals of validation and checkpoints.
 """
 
 from __future__ import annotations
@@ -27,48 +27,48 @@ if TYPE_CHECKING:
     from s2s.training import Trainer
 
 FOR_VALIDATION, MOST_FOR_VALIDATION = 0.15, 0.3
-"""Shares of the time that validations should take, and that they may take for there to be FEWEST of them"""
+"""Target share of the time for validations, and the share allowed where it is needed for FEWEST of them"""
 FOR_PACE = 0.01
-"""Share of the time in which updates are timed, but for 3 seconds at least and 30 at most"""
+"""Share of the time spent on timing updates, at least 3 seconds and at most 30"""
 FEWEST = 10
-"""Validations of a run, so that the first comes within its first tenth"""
+"""Minimum number of validations of a run, so that the first comes within its first tenth"""
 N_DECODED = 8
-"""Sentences that are decoded for an estimate"""
+"""Sentences decoded to estimate the decoding time"""
 FEWEST_SENTENCES = 20
-"""Of which a score says anything at all"""
+"""Minimum number of sentences for which a score is meaningful"""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds that things take."""
+    """Measured durations in seconds."""
 
     update: float
     loss: float = 0.0
-    """The loss of the development set; 0: there is none"""
+    """Loss of the development set; 0: there is none"""
     sentence: float = 0.0
-    """One of its sentences decoded; 0: none is"""
+    """Decoding one of its sentences; 0: none is decoded"""
     n_sentences: int = 0
-    """Sentences that the configuration decodes at a validation"""
+    """Sentences decoded at each validation, as configured"""
     flops: float = 0.0
-    """Floating-point operations a second that updates reach; 0: the model does not count its own"""
+    """Floating-point operations per second reached by updates; 0: the model does not count its operations"""
 
 
 class Validations(NamedTuple):
-    """How often a run is validated, and how many sentences are then decoded."""
+    """How often a run is validated, and how many sentences each validation decodes."""
 
     n: int
     n_sentences: int
     seconds: float
-    """Of each"""
+    """Of each validation"""
 
 
 def measure_pace(config: Config, plugins: Plugins, world: World, seconds: float) -> Pace:
-    """The pace of the run that this configuration describes, by the slowest process; seconds: of the whole run."""
+    """The pace of the slowest process in a run of this configuration; seconds: of the whole run."""
     with trial_run(config, plugins, world) as trainer:
         update, flops = time_updates(trainer, min(max(FOR_PACE * seconds, 3.0), 30.0))
         loss, sentence, n_sentences = _validation(trainer)
     del trainer
-    gc.collect()  # before the next one is built
+    gc.collect()  # before the next trainer is built
     measured = world.all_gather((update, loss, sentence))
     update, loss, sentence = (max(values) for values in zip(*measured, strict=True))
     return Pace(update, loss, sentence, n_sentences, flops)
@@ -92,7 +92,7 @@ def decide_steps(config: Config, pace: Pace, seconds: float, given: Container[st
 
 
 def validations(pace: Pace, seconds: float, *, may_decode_less: bool) -> Validations:
-    """As many as VALIDATIONS in their share of the time; FEWEST of fewer sentences where these would take too long."""
+    """Up to VALIDATIONS within their share of the time; if fewer than FEWEST fit, FEWEST with fewer sentences each."""
     each = pace.loss + pace.sentence * pace.n_sentences
     if each <= 0:
         return Validations(VALIDATIONS, 0, 0.0)
@@ -107,7 +107,7 @@ def validations(pace: Pace, seconds: float, *, may_decode_less: bool) -> Validat
 
 
 def _n_sentences(pace: Pace, seconds: float) -> int:
-    """As many as FEWEST validations have time for; FEWEST_SENTENCES may take the larger share, else none is decoded."""
+    """As many as FEWEST validations have time for; at least FEWEST_SENTENCES if the larger share allows, else 0."""
     fewest = pace.loss + FEWEST_SENTENCES * pace.sentence
     if not pace.sentence or fewest > MOST_FOR_VALIDATION * seconds / FEWEST:
         return 0
@@ -120,10 +120,10 @@ def _at_most(each: float, seconds: float) -> int:
 
 
 def _validation(trainer: Trainer) -> tuple[float, float, int]:
-    """Seconds of the loss, of a decoded sentence, and how many sentences are decoded.
+    """Seconds to compute the loss, seconds to decode a sentence, and the number of sentences to decode.
 
-    Of a model that has learnt nothing outputs are as long as they may be, and so the time of decoding is that of as
-    many tokens, for outputs as long as the references.
+    An untrained model produces outputs of the maximum length, so the decoding time is scaled down to outputs as long
+    as the references.
     """
     validation = trainer.validation
     if not validation:
@@ -142,6 +142,6 @@ def _validation(trainer: Trainer) -> tuple[float, float, int]:
 
 
 def times_longer(hyps: Iterable[str], refs: Iterable[str]) -> float:
-    """How many times as many words outputs have as the references; 1 where they have fewer."""
+    """Ratio of the words in the outputs to those in the references, at least 1."""
     n_hyp, n_ref = (sum(map(count_words, lines)) for lines in (hyps, refs))
     return max(n_hyp / max(n_ref, 1), 1.0)

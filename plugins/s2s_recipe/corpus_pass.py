@@ -1,4 +1,4 @@
-"""The fingerprint of a task's corpora, from one pass over them in bounded memory, before any subword is learnt."""
+"""The fingerprint of a task's corpora, from one pass over them in bounded memory, before subwords are learnt."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from s2s import Task
 
 BLOCK = 10_000
-"""Pairs that are looked at together"""
+"""Pairs processed together"""
 LONGEST = 2000
-"""Words from which lengths are counted as one"""
+"""Length in words at which lengths are capped"""
 QUANTILES = (0.5, 0.95, 0.99, 1.0)
 HELD_OUT = 100_000
-"""Pairs of a development or test set that are looked for in the training corpus"""
+"""Pairs of a development or test set that are searched for in the training corpus"""
 
 
 def take(task: Task) -> Fingerprint:
-    """The fingerprint of a task's training corpora, each pair counted once whatever its corpus's weight."""
+    """The fingerprint of a task's training corpora, with each pair counted once, whatever the weight of its corpus."""
     from_files = bool(task.sources().files)
     held_out = {split: _sources(task, split) for split in ("valid", "test")} if from_files else {}
     looked_for: set[int] = set().union(*held_out.values())
@@ -68,7 +68,7 @@ def _sources(task: Task, split: str) -> set[int]:
 
 
 class _SideCounter:
-    """What is known of one side so far."""
+    """Running statistics of one side."""
 
     def __init__(self) -> None:
         self.n_characters = 0

@@ -1,7 +1,7 @@
-"""How many different things a stream holds, in bounded memory.
+"""The number of distinct items in a stream, in bounded memory.
 
-Adaptive sampling (Wegman; Flajolet, 1990): only keys whose hash begins with so many zero bits are kept, one more
-whenever too many are; what is kept stands for 2 to the power of that number as many. Exact until then.
+Adaptive sampling (Wegman; Flajolet, 1990): only keys whose hash begins with `level` zero bits are kept, and `level`
+grows by one whenever too many are kept; each kept key stands for 2 ** level. Exact while `level` is 0.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MOST = 1 << 16
-"""Keys that are kept: the standard error is then 1.2 / sqrt(MOST), half a percent"""
+"""Maximum number of keys kept: the standard error is then 1.2 / sqrt(MOST), half a percent"""
 ODD, MASK, BITS = 0x9E37_79B9_7F4A_7C15, (1 << 64) - 1, 64
 
 
 def hashed(src: str, tgt: str = "") -> int:
-    """64 bits of one text or of a pair, the same in every process."""
+    """A 64-bit hash of one text or of a pair, the same in every process."""
     key = crc32(src.encode(errors="replace")) | crc32(tgt.encode(errors="replace"), 0x5BD1E995) << 32
-    key = (key ^ key >> 29) * ODD & MASK  # both halves into the leading bits, by which samples are taken
+    key = (key ^ key >> 29) * ODD & MASK  # mix both halves into the leading bits, which decide the sampling
     return (key ^ key >> 32) * ODD & MASK
 
 
 class DistinctCounter:
-    """The number of different keys among those added."""
+    """Counts the distinct keys among those added."""
 
     def __init__(self, most: int = MOST) -> None:
         self.most = most
@@ -35,7 +35,7 @@ class DistinctCounter:
         self.kept: set[int] = set()
 
     def add(self, keys: Iterable[int]) -> None:
-        """Count these 64-bit keys, too."""
+        """Add these 64-bit keys to the count."""
         shift = BITS - self.level
         self.kept.update(keys if self.level == 0 else (key for key in keys if key >> shift == 0))
         while len(self.kept) > self.most:

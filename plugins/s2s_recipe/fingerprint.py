@@ -1,4 +1,4 @@
-"""What a corpus is like: size, lengths, types, duplicates, overlap. Words are counted as `s2s_recipe.words` does."""
+"""Statistics of a corpus: size, lengths, types, duplicates, overlap. `s2s_recipe.words` counts the words."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class Side:
     n_words: int
     n_characters: int
     n_types: int
-    """Different strings between spaces; beyond 65,536 an estimate"""
+    """Distinct strings between spaces; an estimate beyond 65,536"""
     lengths: tuple[int, int, int, int]
     """Words of a sentence: median, 95%, 99%, longest (at most 2,000)"""
 
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """The training pairs, and how many of the held-out ones are among them."""
+    """Statistics of the training pairs, and the share of held-out sources among them."""
 
     n_pairs: int
     n_rejected: int
@@ -31,7 +31,7 @@ class Fingerprint:
     duplicates: float
     """Share of the pairs that repeat another"""
     overlap: dict[str, float] = field(default_factory=dict)
-    """Held-out split -> share of its sources that are sources of training pairs; of the user's own files alone"""
+    """Held-out split -> share of its sources that are sources of training pairs; only for the user's own files"""
     from_files: bool = True
     """Whether the pairs are the user's own; a built-in corpus is not"""
 
@@ -46,11 +46,11 @@ class Fingerprint:
         )
 
     def record(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """The fingerprint as a JSON-serialisable dictionary."""
         return asdict(self)
 
     @classmethod
     def of_record(cls, record: dict[str, Any]) -> Self:
-        """What `record` gave."""
+        """The inverse of `record`."""
         sides = {side: Side(**{**record[side], "lengths": tuple(record[side]["lengths"])}) for side in ("src", "tgt")}
         return cls(**{**record, **sides})

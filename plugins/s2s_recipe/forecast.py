@@ -1,4 +1,4 @@
-"""What a run will come to, before it begins: epochs, hours, and what looks like a mistake in its configuration."""
+"""Forecast of a run before it begins: epochs, hours, and settings that look like mistakes."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ if TYPE_CHECKING:
 
 DAYS = 7
 RARE, MOST_RARE = 10, 0.25
-"""A token that stands fewer times in the training text has hardly a vector of its own; the share of a vocabulary above
-which it is too large for the text. WMT14 with 37,000 has 1%"""
+"""A token with fewer occurrences in the training text hardly learns its embedding; a vocabulary with a larger share of
+such tokens is too large for the text. WMT14 with 37,000 has 1%"""
 SMALL = 2000
-"""Tokens of a vocabulary that is never too large"""
+"""Size up to which a vocabulary is never too large"""
 N_COUNTED = 20_000_000
-"""Tokens of a side that are counted; with more, none is rare"""
+"""Tokens of each side that are counted; in a larger corpus, none is rare"""
 N_LENGTHS = 10_000
-"""Pairs whose lengths stand for all"""
+"""Number of sampled pairs whose lengths represent the corpus"""
 ESTIMATED = 1.5
-"""How many times as many epochs a plan may be as it means: its recipe estimates the tokens of a text not yet encoded"""
+"""Factor by which a plan may exceed MOST_EPOCHS: its recipe estimates the tokens of a text not yet encoded"""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What can be said from the data and the configuration."""
+    """What follows from the data and the configuration."""
 
     epochs: float
     n_pairs: int
     seconds_at_least: float
-    """By the rate of large matrix products, which no training reaches; 0: not known"""
+    """Lower bound from the rate of large matrix products, which no training reaches; 0: unknown"""
     rare: dict[str, tuple[int, float]]
-    """Vocabulary -> its size, share of its tokens that stand fewer than RARE times in the training text"""
+    """Vocabulary -> its size, share of its tokens that occur fewer than RARE times in the training text"""
 
     def describe(self, config: Config, seconds: float) -> Iterator[str]:
-        """Lines of a dry run whose updates took so many seconds."""
+        """Lines of a dry run; seconds: of an update."""
         steps = config.train.steps
         yield f"{self.epochs:,.1f} epochs of {self.n_pairs:,} pairs"
         for what, every in (("validation", config.valid.every), ("checkpoint", config.checkpoint.every)):
@@ -57,7 +57,7 @@ class Forecast:
             yield f"first {what} after {duration_text(min(first, 60 * minutes or first))}"
 
     def warnings(self, config: Config, seconds: float = 0.0, *, planned: bool = False) -> Iterator[str]:
-        """Sentences about what the user may not have meant.
+        """Warnings about settings that the user may not have intended.
 
         seconds: of an update, where they were measured; planned: whether a recipe chose the number of updates.
         """
@@ -89,9 +89,9 @@ class Forecast:
 
 
 def forecast(trainer: Trainer) -> Forecast:
-    """The forecast of a run whose batches are filled to the last token."""
+    """The forecast of a run, assuming completely filled batches."""
     config, step = trainer.config, trainer.train_step
-    batches: Any = trainer.data_loader.batches  # of a run, whose corpora are mapped
+    batches: Any = trainer.data_loader.batches  # in a run, all corpora are memory-mapped
     corpora = [(corpus, float(weight)) for corpus, weight in zip(batches.corpora, batches.weights, strict=True)]
     n_pairs = sum(len(corpus) for corpus, _ in corpora)
     tokens = [sum(weight * (corpus.n_ids[side] + len(corpus)) for corpus, weight in corpora) for side in (0, 1)]
@@ -104,9 +104,9 @@ def forecast(trainer: Trainer) -> Forecast:
 
 
 def rare_tokens(vocab: Vocab, corpora: Sequence[tuple[MappedCorpus, float]]) -> dict[str, tuple[int, float]]:
-    """Of each vocabulary its size, and the share of its tokens that stand fewer than RARE times.
+    """Each vocabulary's size, and the share of its tokens that occur fewer than RARE times.
 
-    A source vocabulary whose words training reads as unknown, the rare ones most, is none: the task has seen to them.
+    Leaves out a source vocabulary whose words training replaces by <unk>, rare ones most often: the task handles them.
     """
     counts = [_counts(corpora, side, size) for side, size in ((0, vocab.src), (1, vocab.tgt))]
     if vocab.joint:
@@ -131,7 +131,7 @@ def _counts(corpora: Sequence[tuple[MappedCorpus, float]], side: int, size: int)
 
 
 def _operations_of_an_epoch(model: Seq2Seq, corpora: Sequence[tuple[MappedCorpus, float]]) -> float | None:
-    """Forward and backward, from a sample of the pairs."""
+    """Operations of the forward and backward passes, estimated from a sample of the pairs."""
     total = 0.0
     for corpus, weight in corpora:
         n = len(corpus)

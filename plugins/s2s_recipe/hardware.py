@@ -1,4 +1,4 @@
-"""The devices of a run as a recipe sees them: what they are, how fast, how much memory is free."""
+"""The devices of a run as a recipe sees them: type, speed and free memory."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Hardware:
-    """All devices of a run together, which are assumed to be alike."""
+    """All devices of a run together, assumed to be identical."""
 
     device: str
     """cpu or cuda"""
     n_devices: int
-    """Processes, each with a device"""
+    """Processes, one device each"""
     n_threads: int
     """Threads of each process on a CPU"""
     fp32: float
-    """Floating-point operations a second of large matrix products in fp32, of all devices"""
+    """Floating-point operations per second of large matrix products in fp32, summed over all devices"""
     bf16: float
     """The same in bf16"""
     memory: int
@@ -37,7 +37,7 @@ class Hardware:
 
 
 def measure(world: World, train: TrainConfig) -> Hardware:
-    """The devices of these processes, computing as `train` says; every process must call it."""
+    """The devices of these processes, measured with the settings of `train`; every process must call it."""
     import torch
 
     from s2s.backend import free_memory, matmul_rate, select_matmul

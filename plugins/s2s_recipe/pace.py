@@ -1,18 +1,18 @@
-"""What follows from the length of a run: its warm-up, and how often it is validated and saved."""
+"""What follows from the length of a run: its warm-up, and the intervals of validation and checkpoints."""
 
 from __future__ import annotations
 
 __all__ = ["MOST_EPOCHS", "VALIDATIONS", "interval", "warmup"]
 
 VALIDATIONS = 20
-"""In a run, so that the first comes within its first tenth"""
+"""Validations in a run, so that the first comes within its first tenth"""
 MOST_WARMUP = 4000
 MOST_EPOCHS = 100
-"""That are planned, and above which a warning is given"""
+"""Maximum number of epochs planned; a run with more gets a warning"""
 
 
 def warmup(steps: int) -> int:
-    """A tenth of the run, and never more than the paper's."""
+    """Warm-up updates: a tenth of the run, at most the paper's 4,000."""
     return max(min(steps // 10, MOST_WARMUP), 1)
 
 

@@ -1,6 +1,6 @@
-"""A plan: every value that a recipe has chosen, with its reason, kept in the run so that it stays when the run goes on.
+"""A plan: every value that a recipe has chosen, with its reason, stored in the run so that a continued run keeps it.
 
-Its values lie above presets and below files and the command line: whoever names one overrides it.
+Its values override presets and are overridden by files and the command line.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PLAN = "plan.json"
 
 @dataclass(frozen=True)
 class Plan:
-    """What a recipe decided, and what it knew."""
+    """What a recipe decided, and from what."""
 
     recipe: str
     """recipe=NAME, or train.budget=… where only the length of the run was decided"""
@@ -37,7 +37,7 @@ class Plan:
     hardware: Hardware | None = None
 
     def value(self, key: str) -> Any:
-        """What was decided about an option; None: nothing."""
+        """The value decided for an option; None if there is none."""
         return next((decision.value for decision in self.decisions if decision.key == key), None)
 
     def settings(self) -> list[Setting]:
@@ -46,18 +46,18 @@ class Plan:
         return [decision.setting(self.recipe) for decision in own]
 
     def measured(self, given: Container[str]) -> list[Setting]:
-        """Decisions from measurements, but for options that are `given`: they suit whatever groups the user chose."""
+        """Decisions from measurements, except for options that are `given`: they fit whatever groups the user chose."""
         own = [decision for decision in self.decisions if decision.by and decision.key not in given]
         return [decision.setting(self.recipe) for decision in own]
 
     def extended(self, decisions: Sequence[Decision]) -> Plan:
-        """The same with more decisions, which replace earlier ones about the same option."""
+        """The plan with more decisions, which replace earlier ones for the same option."""
         keys = {decision.key for decision in decisions}
         kept = (decision for decision in self.decisions if decision.key not in keys)
         return replace(self, decisions=(*kept, *decisions))
 
     def describe(self, given: Container[str] = ()) -> list[str]:
-        """Lines for the header: what is known of the data, what was chosen of options not `given`, and the reasons."""
+        """Lines for the header: the fingerprint, the values of options not `given`, and where to find the reasons."""
         own = (d for d in self.decisions if d.key not in given and f"{d.key}.name" not in given)
         chosen = "  ".join(f"{decision.key}={decision.value}" for decision in own)
         lines = [self.fingerprint.describe()] if self.fingerprint else []
@@ -65,7 +65,7 @@ class Plan:
         return [*lines, f"{chosen}; {reasons}" if chosen else "every option that the recipe decides is given"]
 
     def to_bytes(self) -> bytes:
-        """As the run keeps it."""
+        """The plan as stored in the run."""
         return dump_record(asdict(self))
 
     @classmethod

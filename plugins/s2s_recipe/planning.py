@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 def configure(composed: ComposedConfig[Config], plugins: Plugins, world: World | None) -> ComposedConfig[Config]:
-    """What was asked for, completed by a plan. A run that goes on keeps the plan that it began with.
+    """The requested configuration, completed by a plan. A continued run keeps the plan that it began with.
 
-    world: the processes of the run; None where its values are only to be shown, and train.budget is not measured.
+    world: the processes of the run; None if the values are only shown, in which case train.budget is not measured.
     """
     config = composed.config
     run = run_path(config.run or plugins.hook.s2s_run_name(composed=composed))
@@ -51,16 +51,16 @@ def configure(composed: ComposedConfig[Config], plugins: Plugins, world: World |
 
 
 def _as_ended(plan: Plan, run: Path) -> Plan:
-    """With the length to which a run was moved that has ended there: it is over."""
+    """The plan with the final length of a run that has ended at an adjusted length."""
     length = ended_after(run)
     moved = [replace(decision, value=length) for decision in plan.decisions if decision.key == "train.steps"]
     return plan.extended(moved) if length else plan
 
 
 def _with_budget(composed: ComposedConfig[Config], plan: Plan | None, plugins: Plugins, world: World) -> Plan | None:
-    """With the number of updates that train.budget allows by the measured speed, if one is given.
+    """The plan with the number of updates that train.budget, if given, allows at the measured speed.
 
-    Where the speed that a recipe reckoned with was wrong by so much that it would now choose another model, it does.
+    If the recipe would choose another model at the measured speed, the plan is made again with that model.
     """
     seconds, by = composed.config.train.seconds, f"train.budget={composed.config.train.budget}"
     if seconds is None:
@@ -84,9 +84,9 @@ def make_plan(
     known: Plan | None = None,
     reached: float | None = None,
 ) -> Plan | None:
-    """The plan of the recipe that is asked for, if one is; every process must call it, and all get the same.
+    """The plan of the requested recipe, if any; every process must call it, and all get the same plan.
 
-    `known` is an earlier plan for the same data and devices, which are then not looked at again.
+    `known` is an earlier plan for the same data and devices, which are then not measured again.
     """
     if not recipe_of(composed):
         return None
@@ -119,7 +119,7 @@ def _made(
 
 
 def _under(plan: Plan | None, composed: ComposedConfig[Config], plugins: Plugins) -> ComposedConfig[Config]:
-    """What was asked for, over the plan."""
+    """The requested configuration, composed on top of the plan."""
     if plan is None:
         return composed
     return compose(Config, composed.arguments, plugins, plan.settings(), plan.measured(given_keys(composed)))

@@ -1,6 +1,6 @@
 """recipe=auto: the size of a Transformer, its subwords, regularisation and updates, from corpus and machine.
 
-The largest model of a ladder is taken that the corpus can fill and for which the time suffices to see enough tokens;
+It takes the largest model of a ladder for which the corpus is large enough and the time suffices to see enough tokens;
 the rest follows from the number of epochs that then fit. docs/recipes.md has the rule, its sources and measurements.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Size(NamedTuple):
-    """Encoder and decoder layers each, and widths."""
+    """Layers of the encoder and of the decoder (the same number), heads and widths."""
 
     n_layers: int
     d_model: int
@@ -31,11 +31,11 @@ class Size(NamedTuple):
 
     @property
     def n_weights(self) -> int:
-        """Weights of the layers' maps."""
+        """Weights of the layers' matrices."""
         return self.n_layers * self.d_model * (12 * self.d_model + 4 * self.d_ff)
 
     def options(self) -> dict[str, int]:
-        """Of an encoder and a decoder, but for the width."""
+        """Options of an encoder-decoder of this size, except d_model."""
         layers = {"n_encoder_layers": self.n_layers, "n_decoder_layers": self.n_layers}
         return {**layers, "n_heads": self.n_heads, "d_ff": self.d_ff}
 
@@ -51,45 +51,46 @@ LADDER = (
     Size(6, 1024, 16, 4096),
 )
 WORDS = (0, 0, 0, 0, 0, 2_000_000, 10_000_000, 300_000_000)
-"""Target words of training text from which each size is worth its weights"""
+"""Minimum target words of training text for each size"""
 TOKENS_PER_WORD = 1.35
 TOKENS_PER_WEIGHT = 2
-"""Tokens to be seen for each weight of the layers and the softmax: a larger model in the same time would see fewer"""
+"""Minimum tokens seen per weight of the layers and the softmax; a larger model would see fewer in the same time"""
 UTILISATION = {64: 0.35, 128: 0.5, 192: 0.53, 256: 0.58}
-"""Width -> share of the rate of large products that training reaches on a CPU: one thread, 1,024 tokens, Tatoeba"""
+"""Width -> share of the rate of large matrix products that training reaches on a CPU: one thread, 1,024 tokens,
+Tatoeba"""
 WIDE, GPU = 0.6, 0.3
-"""The same of wider models, and of a GPU"""
+"""The same for wider models, and for a GPU"""
 COPIES = 7 * 4
-"""Bytes of a weight with its gradient, two moments, and the copies of the three that a checkpoint is written from"""
+"""Bytes per weight: itself, its gradient, two moments, and the copies of three of them for writing a checkpoint"""
 BATCHES = (1024, 1536, 2048, 3072, 4096, 6144, 8192, 12_288, 16_384, 25_000)
 DROPOUT = ((8, 0.0), (40, 0.1), (100, 0.2))
-"""`Outlook.repetition` below which more would cost more than it brings; 0.3 above"""
+"""Upper bound of `Outlook.repetition` and its dropout: more would cost more than it gains; 0.3 above the last bound"""
 REPEATED = 40
-"""Epochs from which words and layers are dropped, too"""
+"""Epochs from which word dropout and LayerDrop are used, too"""
 PRE_NORM, EARLY = {"norm": "pre"}, ("learns from the first updates on", "Xiong et al., 2020")
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """What comes of a size in the time there is."""
+    """What a model size achieves in the available time."""
 
     size: Size
     vocab: int
     epoch: float
     """Target tokens of an epoch"""
     operations: float
-    """That can be made in the time"""
+    """Floating-point operations possible in the time"""
     wanted: float
-    """Epochs after which more would only repeat"""
+    """Epochs beyond which training only repeats the text"""
 
     @property
     def n_weights(self) -> int:
-        """Of layers and softmax."""
+        """Weights of the layers and the softmax."""
         return self.size.n_weights + self.vocab * self.size.d_model
 
     @property
     def n_tokens(self) -> float:
-        """Target tokens that are seen, with as many of the source."""
+        """Target tokens that are seen, assuming as many source tokens."""
         return min(self.operations / (6 * self.n_weights), self.wanted * self.epoch)
 
     @property
@@ -98,22 +99,22 @@ class Outlook:
 
     @property
     def repetition(self) -> float:
-        """How far the model can learn its text by heart: epochs, times the root of weights for each of its tokens."""
+        """How far the model can memorise its text: epochs times the square root of weights per target token."""
         return self.epochs * (self.n_weights / max(self.epoch, 1)) ** 0.5
 
     @property
     def suffices(self) -> bool:
-        """Whether the time is enough for this size."""
+        """Whether the time suffices for this size."""
         return self.n_tokens >= min(TOKENS_PER_WEIGHT * self.n_weights, self.wanted * self.epoch)
 
 
 def auto(config: AutoConfig) -> Callable[[Situation], Iterable[Decision]]:
-    """The recipe under these options."""
+    """The recipe with these options."""
     return lambda situation: list(_Rule(config, situation).decisions())
 
 
 class _Rule:
-    """The decisions for one run, each in the order of what it needs."""
+    """The decisions for one run, in the order of their dependencies."""
 
     def __init__(self, config: AutoConfig, situation: Situation) -> None:
         self.given, self.task, self.hardware = situation.given, situation.config.task, situation.hardware
@@ -128,7 +129,7 @@ class _Rule:
         self.n_subwords = self._vocabulary()
         self.fast16 = self.hardware.bf16 > 1.5 * self.hardware.fp32
         self.outlook = self._outlook(1.0)
-        if situation.reached:  # by updates of that size; other sizes are as much slower or faster
+        if situation.reached:  # measured with that size; other sizes are assumed to deviate by the same factor
             self.outlook = self._outlook(situation.reached / self._operations(self.outlook.size))
 
     def decisions(self) -> Iterator[Decision]:
@@ -139,21 +140,21 @@ class _Rule:
         yield from self._intervals()
 
     def _vocabulary(self) -> int:
-        """4,000 subwords for 500,000 words, times 2.6 for ten times as many; not more than there are types."""
+        """4,000 subwords for 500,000 words, times 2.5 for ten times as many; not more than there are types."""
         n = 4000 * (max(self.words, 1) / 500_000) ** 0.4
         types = self.corpus.src.n_types + self.corpus.tgt.n_types
         n = min(n, 32_000, max(types, 200))
         return round(n / 500) * 500 if n >= 1000 else max(round(n / 100) * 100, 200)
 
     def _operations(self, size: Size) -> float:
-        """That training of this size makes in a second, by an estimate."""
+        """Estimated floating-point operations per second when training a model of this size."""
         rate = max(self.hardware.fp32, self.hardware.bf16 if self.fast16 else 0.0)
         return rate * (UTILISATION.get(size.d_model, WIDE) if self.hardware.device == "cpu" else GPU)
 
     def _outlook(self, correction: float) -> Outlook:
-        """The largest size that the corpus fills, the memory holds and the time suffices for.
+        """The largest size that fits the corpus, the memory and the time.
 
-        correction: of the estimated speed.
+        correction: factor for the estimated speed.
         """
         epoch = TOKENS_PER_WORD * self.words + self.corpus.n_pairs
         wanted = min(max(150 * (max(self.words, 1) / 200_000) ** -0.4, 15), MOST_EPOCHS)
@@ -170,7 +171,7 @@ class _Rule:
             yield Decision(f"task.{option}", self.n_subwords, reason, "after Gowda and May, 2020, and Este1le/hpo_nmt")
 
     def _architecture(self) -> Iterator[Decision]:
-        """Of the kind that the task's preset advises."""
+        """Options of the kind of model that the task's preset advises."""
         size, epochs = self.outlook.size, f"{self.outlook.epochs:,.1f} epochs in {self.time}"
         why, by_size = f"{self.pairs}, {self.machine}, {self.time}", f"d_model {size.d_model}"
         width = Decision("arch.d_model", size.d_model, why)
@@ -209,7 +210,7 @@ class _Rule:
         )
 
     def _width(self, size: Size) -> int:
-        """The width that is given, of which kind or preset it may be, or that of `size`."""
+        """The width given by the user's options or preset, of whatever architecture, or that of `size`."""
         is_given = self.given.get("arch.d_model") or self.given.get("arch.name")
         return int(getattr(self.arch, "d_model", size.d_model)) if is_given else size.d_model
 
@@ -230,7 +231,7 @@ class _Rule:
         self.steps = steps
 
     def _tokens(self) -> int:
-        """Of a short run small batches, so that there are enough updates; at least eight in an epoch."""
+        """Tokens of a batch: small in a short run, for enough updates; at least eight batches in an epoch."""
         n = min(0.5 * self.outlook.n_tokens**0.5, self.outlook.epoch / 8)
         return min(BATCHES, key=lambda tokens: abs(tokens - n))
 

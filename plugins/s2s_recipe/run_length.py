@@ -1,8 +1,8 @@
-"""train.budget while a run goes on: the last update is moved so that it comes in time.
+"""train.budget during a run: the number of updates is adjusted so that the run ends in time.
 
-The time of an update changes with what else the machine does. So twenty times in a run the updates that still fit are
-counted anew, and the schedule is stretched or shortened with the run. Every such decision is kept in the run: where it
-continues from an earlier checkpoint, it repeats those that it reaches again, and so ends with the same bytes.
+The time of an update changes with the load of the machine. So twenty times in a run, at its points, the updates that
+still fit are counted anew, and the schedule is stretched or shortened with the run. Each decision is stored in the run:
+a run continued from an earlier checkpoint repeats those that it reaches again, and so ends with the same bytes.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 LENGTHS = "lengths.json"
 """The file of a run's points"""
 TOLERANCE = 0.01
-"""Share of the budget by which the end may miss it without being moved"""
+"""Share of the budget by which the run may miss it without an adjustment"""
 WORTH_A_LINE = 0.1
-"""Share of the length by which it changes before that is shown; the live line has all of it"""
+"""Relative change of the length that gets a line of its own; the live line shows every change"""
 
 
 @dataclass(frozen=True)
 class Point:
-    """What was decided after an update."""
+    """A decision about the length, made after an update."""
 
     step: int
     seconds: float
-    """Since the run began, those between its sessions left out"""
+    """Since the run began, without the time between its sessions"""
     length: int
     """Updates of the whole run"""
 
@@ -58,13 +58,13 @@ def read_points(run: Path) -> list[Point]:
 
 
 def ended_after(run: Path) -> int | None:
-    """The last update of a run that has ended where a point said; None: it has not, or there was no point."""
+    """The last update of a run that has ended at the length of its last point; None if it has not or has no point."""
     length = max(read_points(run), key=_step, default=Point(0, 0.0, 0)).length
     return length if (run / "checkpoints" / step_name(length)).is_dir() else None
 
 
 class RunLength(Observer):
-    """Moves the end of a run."""
+    """Adjusts the number of updates of a run to its time budget."""
 
     def __init__(self, trainer: TrainerView, seconds: float, planned: int) -> None:
         """seconds: of the whole run; planned: its updates, as decided before the first."""
@@ -76,13 +76,13 @@ class RunLength(Observer):
         end_after(trainer, last.length if last else planned)
         self.began = now - (last.seconds * step / last.step if last else trainer.state.seconds)
         self.updated, self.validation, self.validating = now, 0.0, 0.0
-        """When the last update ended, seconds of the newest validation, and of those since the last point"""
+        """When the last update ended; seconds of the newest validation, and of all since the last point"""
         self.previous, self.pace = (step, now), 0.0
-        """The last point; seconds of an update: a mean in which the newest count most"""
+        """Step and time of the last point; seconds of an update, a running mean that weights the newest most"""
         self.reported = trainer.config.train.steps
 
     def update(self, record: Mapping[str, Any]) -> None:
-        """At a point, decide or repeat a decision."""
+        """At a point, make a decision, or repeat the stored one."""
         step, self.updated = record["step"], time.monotonic()
         if step % interval(self.planned):
             return
@@ -99,12 +99,12 @@ class RunLength(Observer):
             self.reported = length
 
     def validated(self, record: Mapping[str, Any]) -> None:
-        """Its time is known apart from that of updates."""
+        """Record the time of the validation separately from that of updates."""
         self.validation = time.monotonic() - self.updated
         self.validating += self.validation
 
     def _decided(self, step: int) -> Point:
-        """The decision of the first process, which keeps it before it is followed."""
+        """The decision of the first process, which stores it before it takes effect."""
         seconds, world = self.updated - self.began, self.trainer.world
         point = Point(**world.all_gather(asdict(Point(step, seconds, self._length(step, seconds))))[0])
         self.points[step] = point
@@ -114,7 +114,7 @@ class RunLength(Observer):
         return point
 
     def _length(self, step: int, seconds: float) -> int:
-        """As many updates as fit, and some for the schedule to end; the same as before where that is near enough."""
+        """As many updates as fit, at least a few for the schedule to end; unchanged if the length is close enough."""
         config, (before, then) = self.trainer.config, self.previous
         length, every = config.train.steps, config.valid.every
         has_validations = self.trainer.validation and 0 < every < self.planned

@@ -1,4 +1,4 @@
-"""What a recipe decides from, and which recipe a configuration asks for."""
+"""The inputs of a recipe, and which recipe a configuration selects."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ if TYPE_CHECKING:
     from s2s.compose import ComposedConfig
 
 DEFAULT = "auto"
-"""The recipe of a run whose user names neither an architecture nor an experiment"""
+"""The recipe of a run for which the user names neither an architecture nor an experiment"""
 USERS = ("command line", "file ")
-"""How the origins of what a user has set begin"""
+"""Prefixes of the origins of options that the user has set"""
 
 
 @dataclass(frozen=True)
 class Situation:
-    """All that a recipe may decide from."""
+    """All inputs of a recipe."""
 
     fingerprint: Fingerprint
     hardware: Hardware
     config: Config
     """The configuration without the recipe"""
     given: Mapping[str, Any]
-    """Option -> value of what the user has set: a recipe's other values may follow it"""
+    """Option -> value, as set by the user: a recipe's other values may depend on it"""
     seconds: float | None
-    """train.budget; None where the run may take as long as the recipe thinks right"""
+    """train.budget; None: the recipe chooses how long the run takes"""
     reached: float | None = None
-    """Operations a second that updates of an earlier plan reached; None: nothing was tried"""
+    """Operations per second measured in updates of an earlier plan; None: not measured"""
 
 
 Recipe = Callable[[Situation], Iterable[Decision]]
 
 
 def recipe_of(composed: ComposedConfig[Config]) -> str:
-    """The recipe that is asked for, or the default one where nobody has named an architecture; empty for none."""
+    """The requested recipe, or the default one if no architecture is named; empty for none."""
     asked = composed.config.recipe.name
     if asked:
         return "" if asked == "none" else asked
@@ -52,7 +52,7 @@ def recipe_of(composed: ComposedConfig[Config]) -> str:
 
 
 def names_architecture(composed: ComposedConfig[Config]) -> bool:
-    """Whether the user has chosen the architecture, or else the advice of the task's preset."""
+    """Whether the user has chosen the architecture, rather than the task's preset."""
     return not composed.origins["arch.name"].endswith(", defaults")
 
 

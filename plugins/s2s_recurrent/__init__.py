@@ -22,20 +22,21 @@ class RNNConfig(Choice):
     d_embedding: int | None = None
     """Width of embeddings; null: d_model."""
     d_projection: int | None = None
-    """Width to which an LSTM's output is projected before it goes on (Sak et al., 2014); null: not projected."""
+    """Width to which an LSTM's output is projected before it is passed on (Sak et al., 2014); null: not projected."""
     d_factor: int | None = None
-    """F-LSTM: the maps to the gates go through a width this small (Kuchaiev and Ginsburg, 2017); null: one map."""
+    """F-LSTM: the maps to the gates are factorised through this width (Kuchaiev and Ginsburg, 2017); null: one map."""
     n_groups: int = 1
-    """G-LSTM: the maps to the gates are cut into so many independent groups (Kuchaiev and Ginsburg, 2017)."""
+    """G-LSTM: the maps to the gates are split into this many independent groups (Kuchaiev and Ginsburg, 2017)."""
     n_encoder_layers: int = 2
     """Layers of the encoder."""
     n_decoder_layers: int = 2
     """Layers of the decoder."""
     directions: Literal["forward", "bidirectional", "first", "interleaved"] = "first"
     """How the encoder reads. forward: all layers left to right. bidirectional: all layers both ways. first: the first
-    layer both ways, the others left to right. interleaved: two columns, whose layers alternate, begun both ways."""
+    layer both ways, the others left to right. interleaved: two columns, whose layers alternate in direction, one
+    beginning left to right, the other right to left."""
     reverse_source: bool = False
-    """Read the source from its end: every direction of the encoder is the other one."""
+    """Read the source from its end: every direction of the encoder is swapped."""
     attention: Literal["none", "additive", "dot", "general", "scaled"] = "general"
     """Score of a source position. additive: v tanh(W q + U m). dot: q m. general: q W m. scaled: q m / sqrt(width)."""
     d_attention: int | None = None
@@ -46,39 +47,39 @@ class RNNConfig(Choice):
     context_to: Literal["first", "all"] = "first"
     """With attention_from=first: the decoder layers that read the context."""
     input_feeding: bool = False
-    """With attention_from=top: the decoder reads its last readout beside the last token (Luong et al., 2015)."""
+    """With attention_from=top: the decoder reads its last readout together with the last token (Luong et al., 2015)."""
     readout: Literal["none", "tanh", "maxout"] = "tanh"
-    """What the softmax reads. none: the top layer's output, and the context where attention_from=top. tanh: tanh(W of
-    both). maxout: of previous state, last token and context (Bahdanau et al., 2015), for one decoder layer."""
+    """Input of the softmax. none: the top layer's output, and the context if attention_from=top. tanh: tanh(W of both).
+    maxout: of previous state, last token and context (Bahdanau et al., 2015), for one decoder layer."""
     d_readout: int | None = None
-    """Width of a readout by tanh or maxout; null: d_model."""
+    """Width of a tanh or maxout readout; null: d_model."""
     start: Literal["zero", "final", "tanh"] = "zero"
-    """The decoder's first state. final: that of the encoder's layers at their last token, layer by layer.
-    tanh: tanh(W h) for each layer, h the last encoder layer's, which is the backward one's where there are two."""
+    """The decoder's first state. final: that of the encoder's layers at their last token, layer by layer. tanh:
+    tanh(W h) for each layer, where h is the last encoder layer's, of its backward direction if it has two."""
     residual_from: int = 0
-    """Layer from which on a layer's input is added to its output; 0: none."""
+    """Layers from this one on add their input to their output; 0: none."""
     fast_forward: bool = False
-    """Layers also pass on what they make of their input before recurrence, linearly (Zhou et al., 2016)."""
+    """Layers also pass on the linear map of their input, before recurrence (Zhou et al., 2016)."""
     guide: Literal["none", "words", "stack"] = "none"
-    """What the decoder sees of where its output stands in the source, if the task has a guide: the encoder's outputs at
-    the next and the last word (words), and all that the guide says (stack); before the first layer and, in a tanh of
-    its own, before the softmax."""
+    """What the decoder reads about its current position in the source, if the task has a guide: the encoder's outputs
+    at the next and the last word (words), or everything that the guide provides (stack). It is added before the first
+    layer and, in a tanh layer of its own, before the softmax."""
     words: Literal["tokens", "pooled"] = "tokens"
-    """A position of the encoder for every source token, or for every word, whose tokens' embeddings are summed."""
+    """tokens: one encoder position per source token. pooled: one per word, whose tokens' embeddings are summed."""
     label_loss: float = 0.0
-    """Weight of the cross-entropy of a source word's label, such as its part of speech, on the encoder's output, beside
-    that of a target token; for a task that labels words."""
+    """Weight of the cross-entropy of source words' labels, such as parts of speech, predicted from the encoder's
+    output, relative to that of target tokens; for a task that labels words."""
     dropout: float = 0.1
-    """On embeddings and on each layer's output, not from step to step (Zaremba et al., 2014)."""
+    """On embeddings and on each layer's output, but not on recurrent connections (Zaremba et al., 2014)."""
     src_word_dropout: float = 0.0
     """Share of the source tokens, or pooled words, whose embedding is zero in training."""
     tgt_word_dropout: float = 0.0
-    """The same of the tokens that the decoder reads."""
+    """The same for the tokens that the decoder reads."""
     init: Literal["uniform", "bahdanau"] = "uniform"
     """Initial weights. uniform: all from -init_range to init_range. bahdanau: orthogonal recurrence, N(0, 0.001) in
     attention, N(0, 0.01) elsewhere, biases 0 (appendix B.1)."""
     init_range: float = 0.1
-    """Largest initial weight with init=uniform."""
+    """Bound of the initial weights with init=uniform."""
 
     def __post_init__(self) -> None:
         widths = ("d_model", "d_embedding", "d_projection", "d_factor", "n_groups", "d_attention", "d_readout")
@@ -92,7 +93,7 @@ class RNNConfig(Choice):
                 raise ConfigError(why)
 
     def _of_cells(self) -> list[tuple[bool, str]]:
-        """What layers cannot be, and how to say it."""
+        """Invalid options of layers: whether each is given, and its error message."""
         plain = self.d_projection is None and self.d_factor is None and self.n_groups == 1
         alone, unequal = self.directions in ("forward", "interleaved"), self.n_encoder_layers != self.n_decoder_layers
         layers = f"n_encoder_layers={self.n_encoder_layers} and n_decoder_layers={self.n_decoder_layers}"
@@ -117,7 +118,7 @@ class RNNConfig(Choice):
         ]
 
     def _of_attention(self) -> list[tuple[bool, str]]:
-        """The same of attention and readout."""
+        """The same for attention and readout."""
         attends = self.attention != "none"
         first, top = (attends and self.attention_from == name for name in ("first", "top"))
         return [

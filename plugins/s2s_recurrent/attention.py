@@ -28,13 +28,13 @@ class Source(NamedTuple):
     hidden: Tensor
     """[B, S, M]"""
     keys: Tensor
-    """[B, S, A], made once of `hidden`"""
+    """[B, S, A], computed once from `hidden`"""
     seen: Tensor
     """[B, S], True at tokens"""
 
 
 class Attention(nn.Module):
-    """Softmax over the scores of all source positions; the context is the mean of the memory that it weighs."""
+    """Softmax over the scores of all source positions; the context is the mean of the memory with these weights."""
 
     def __init__(self, config: RNNConfig, d_query: int, d_memory: int) -> None:
         super().__init__()

@@ -3,9 +3,9 @@
 The input's part of the gates is computed for all positions at once, so that a step is one product and the gates.
 
 Whole sequences go through torch's kernels on CUDA. On a CPU an LSTM goes through the operator `lstm`, which is a loop
-where the width is no multiple of 16 or there are no functions in C; a GRU, in fp32 from width 128 on, through torch's
-kernel, which takes 0.5 to 0.6 of the loop's time (32 sentences of 28 tokens, widths 128, 160 and 256, forward and
-backward, one core of an AMD EPYC with AVX2). Only the loop's maps can be prepacked.
+if the width is not a multiple of 16 or the functions in C are missing; a GRU goes, in fp32 from width 128 on, through
+torch's kernel, which takes 0.5 to 0.6 of the loop's time (32 sentences of 28 tokens, widths 128, 160 and 256, forward
+and backward, one core of an AMD EPYC with AVX2). Only the loop's maps can be prepacked.
 
 Shapes: B sentences, T positions, I input width, H = d_model, P output width, G gates (4 H or 3 H).
 """
@@ -43,7 +43,7 @@ class Hidden(NamedTuple):
     """[..., H], the memory of an LSTM"""
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Hidden:
-        """The same function of both."""
+        """`function` applied to both."""
         return Hidden(function(self.h), None if self.c is None else function(self.c))
 
 
@@ -60,7 +60,7 @@ class Cell(nn.Module):
 
     @abstractmethod
     def zero(self, *shape: int, like: Tensor) -> Hidden:
-        """Nothing was read yet: [*shape, ·], in fp32 or more, whatever autocast makes of products."""
+        """The state before any input: [*shape, ·], in fp32 or more, regardless of autocast."""
 
     @abstractmethod
     def step(self, part: Tensor, state: Hidden) -> Hidden:
@@ -68,11 +68,11 @@ class Cell(nn.Module):
 
     @abstractmethod
     def whole(self, x: Tensor | PackedSequence, state: Hidden) -> tuple[Tensor, Hidden]:
-        """All steps in one call of torch's: [B, T, I] or packed -> outputs of the same form, last state."""
+        """All steps in one call to torch: [B, T, I] or packed -> outputs of the same form, last state."""
 
     @property
     def is_plain(self) -> bool:
-        """Whether a whole sequence can be one call: two maps, neither prepacked nor with hooks, as adapters are."""
+        """Whether a whole sequence can be one call: two maps, neither prepacked nor with hooks, which adapters have."""
         maps = self.input, self.hidden
         return all(type(m) is Linear and m.prepacked is None and not is_watched(m) for m in maps)
 
@@ -80,7 +80,7 @@ class Cell(nn.Module):
         """[B, T, I] -> outputs [B, T, P], the input's parts [B, T, G] if they are read, and the state after `lengths`
         [B] tokens.
 
-        Without lengths, after all. What stands behind a sentence's end is arbitrary.
+        Without lengths, after all tokens. Values after a sentence's end are arbitrary.
         """
         if self._calls_torch(x, lengths):
             h, last = self.whole(x, state) if lengths is None else self._packed(x, state, lengths)
@@ -167,7 +167,7 @@ class LSTM(Cell):
 
 
 class GRU(Cell):
-    """Cho et al. (2014), in cuDNN's form: the reset gate weighs the product with the state, not the state."""
+    """Cho et al. (2014), in cuDNN's form: the reset gate scales the product with the state, not the state."""
 
     def __init__(self, d_in: int, config: RNNConfig) -> None:
         super().__init__()
@@ -201,7 +201,7 @@ class GRU(Cell):
 class GroupedLinear(nn.Module):
     """Independent maps, each from a part of the input to a part of every gate.
 
-    The outputs of all groups to one gate lie together, so that the gates can be cut apart.
+    The outputs of all groups to one gate are contiguous, so that the gates can be split.
     """
 
     def __init__(self, d_in: int, d_gates: int, n_groups: int, *, bias: bool = True) -> None:
@@ -228,7 +228,7 @@ def make_cell(d_in: int, config: RNNConfig) -> Cell:
 
 
 def is_watched(module: nn.Module) -> bool:
-    """Whether a hook wants its calls."""
+    """Whether it has hooks, so that it must be called."""
     return any([module._forward_pre_hooks, module._forward_hooks, module._backward_hooks, module._backward_pre_hooks])
 
 
@@ -237,7 +237,7 @@ def zeros(*shape: int, like: Tensor) -> Tensor:
 
 
 def torch_weights(cell: Cell) -> list[Tensor]:
-    """As torch's kernels want them, which add a second bias."""
+    """The weights as torch's kernels expect them, which add a second bias."""
     assert isinstance(cell.input, Linear)
     assert isinstance(cell.hidden, Linear)
     return [cell.input.weight, cell.hidden.weight, cell.input.bias, torch.zeros_like(cell.input.bias)]

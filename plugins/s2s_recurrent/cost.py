@@ -1,4 +1,4 @@
-"""The arithmetic of the model: what a GPU's or a core's speed is measured against."""
+"""The model's number of operations, against which the speed of a GPU or a core is measured."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def forward_operations(model: RNN, src: Sequence[int], tgt: Sequence[int]) -> fl
 
 
 def weights(module: object) -> int:
-    """Weights of a module's linear maps, each of which a vector meets once."""
+    """Number of weights in a module's linear maps, each of which is used once per vector."""
     assert isinstance(module, nn.Module)
     return sum(
         part.weight.numel() if isinstance(part, GroupedLinear) else part.in_features * part.out_features

@@ -1,6 +1,6 @@
-"""The decoder: recurrent layers, and where attention enters.
+"""The decoder: recurrent layers with attention.
 
-One token at a time where a layer needs the context or the readout of the token before; all other layers run over whole
+Layers that need the context or the readout of the previous token run one token at a time; all others run over whole
 sequences. Shapes: B sentences, K hypotheses (1 in training), T target length, E embedding width, R readout width.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class DecoderState(NamedTuple):
-    """Where a hypothesis stands: tensors [B, K, ·]."""
+    """The state of each hypothesis: tensors [B, K, ·]."""
 
     layers: tuple[Hidden, ...]
     fed: Tensor | None
@@ -36,7 +36,7 @@ class DecoderState(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """Of one token or of all."""
+    """The decoder's outputs for one token or for all."""
 
     readout: Tensor
     """[B, ·, R]"""
@@ -77,7 +77,7 @@ class Decoder(nn.Module):
         return d_top + d_memory * self.top
 
     def begin(self, layers: tuple[Hidden, ...], like: Tensor) -> DecoderState:
-        """From each layer's state [B, ·], or from zeros where there is none; like [B, ...]"""
+        """The first state, from each layer's state [B, ·], or from zeros if there is none; like [B, ...]"""
         n = len(like)
         states = layers or tuple(layer.zero(n, like=like) for layer in self.layers)
         wide = tuple(state.map(lambda t: t[:, None]) for state in states)
@@ -150,8 +150,8 @@ class Decoder(nn.Module):
         context: Tensor | None,
         run: Run,
     ) -> Tensor:
-        """Through all layers: x [B, ·, E], which the first layer reads with what stands `beside` it; the others
-        read the context, too, where the configuration says so."""
+        """The output of all layers for x [B, ·, E], which the first layer reads together with `beside`; the others also
+        read the context if the configuration says so."""
         for index in range(len(self.layers)):
             extra = beside if index == 0 else context if self.config.context_to == "all" else None
             h, parts = run(index, x if extra is None else torch.cat([x, extra], dim=-1))
@@ -164,7 +164,7 @@ class Decoder(nn.Module):
         return self.attention(query, source)
 
     def _read(self, x: Tensor, context: Tensor | None, y: Tensor, before: Tensor) -> Tensor:
-        """What the softmax reads, [B, ·, R]: x of the top layer, y of the last token, the state `before` it."""
+        """The softmax's input, [B, ·, R]: x of the top layer, y of the last token, the state `before` it."""
         if self.config.readout == "maxout":
             assert context is not None
             return self.readout(torch.cat([before, y, context], dim=-1)).unflatten(-1, (-1, 2)).amax(-1)

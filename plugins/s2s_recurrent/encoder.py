@@ -1,4 +1,4 @@
-"""The encoder: columns of recurrent layers, each read from the left, the right, or both.
+"""The encoder: columns of recurrent layers, each of which reads from the left, the right, or both.
 
 Shapes: B sentences, S source length, E embedding width, M width of the memory.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Encoder(nn.Module):
-    """All columns; what they make of a token is concatenated."""
+    """All columns, whose outputs for a token are concatenated."""
 
     def __init__(self, config: RNNConfig, d_in: int) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Encoder(nn.Module):
 
 
 class Column(nn.Module):
-    """Layers one on another."""
+    """A stack of layers."""
 
     def __init__(self, config: RNNConfig, d_in: int, directions: list[str]) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Column(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, lengths: Tensor, mirror: Tensor) -> tuple[Tensor, list[Hidden]]:
-        """[B, S, E] -> [B, S, M] and the last state of each layer, of its backward cell where it has two."""
+        """[B, S, E] -> [B, S, M] and the last state of each layer, of its backward cell if it has two."""
         finals = []
         for index, layer in enumerate(self.layers):
             h, parts, final = layer(x, lengths, mirror)
@@ -70,7 +70,7 @@ class Layer(nn.Module):
 
     def forward(self, x: Tensor, lengths: Tensor, mirror: Tensor) -> tuple[Tensor, Tensor | None, Hidden]:
         """[B, S, I] -> outputs and inputs' parts, both directions concatenated, and the last cell's last state, which
-        is right only where the decoder starts from it."""
+        is correct only if the decoder starts from it."""
         outputs, parts = [], []
         for cell, direction in zip(self.cells, self.directions, strict=True):
             start = cell.zero(len(x), like=x)
@@ -102,12 +102,12 @@ def reversal(lengths: Tensor, n: int) -> Tensor:
 
 
 def reverse(x: Tensor, mirror: Tensor) -> Tensor:
-    """[B, S, ·] -> [B, S, ·]; twice is nothing."""
+    """[B, S, ·] -> [B, S, ·]; its own inverse."""
     return x.gather(1, mirror[..., None].expand(-1, -1, x.size(-1)))
 
 
 def connect(config: RNNConfig, index: int, x: Tensor, h: Tensor, parts: Tensor | None) -> Tensor:
-    """What the next layer reads of a layer's input x, output h and, with fast_forward, of the gates' parts of x."""
+    """The next layer's input, from a layer's input x, output h and, with fast_forward, the gates' parts of x."""
     if config.fast_forward:
         assert parts is not None
         return torch.cat([parts, h], dim=-1)
@@ -115,7 +115,7 @@ def connect(config: RNNConfig, index: int, x: Tensor, h: Tensor, parts: Tensor |
 
 
 def connected_width(config: RNNConfig, index: int, d_in: int, cells: Iterable[Cell], side: str) -> int:
-    """The width of what `connect` gives; ConfigError if a sum cannot be made."""
+    """The width of the result of `connect`; ConfigError if widths to be added differ."""
     width = sum(cell.d_out for cell in cells)
     if config.fast_forward:
         return width + sum(cell.d_gates for cell in cells)
@@ -136,6 +136,6 @@ Item = TypeVar("Item", bound=nn.Module)
 
 
 def modules(items: Iterable[Item]) -> list[Item]:
-    """Modules in a row. Not a ModuleList, since train.strategy=fsdp gathers an element of one only when it is called,
-    and a decoder calls parts of its cells, many times."""
+    """Modules in a Sequential, not a ModuleList, since train.strategy=fsdp gathers an element of a ModuleList only when
+    it is called, and a decoder calls parts of its cells, many times."""
     return cast("list[Item]", nn.Sequential(*items))

@@ -37,21 +37,21 @@ class RecurrentMemory(Memory):
     """The encoder's outputs, and the decoder's first state."""
 
     start: tuple[Hidden, ...]
-    """[B, ·] for each decoder layer; none where they are zero"""
+    """[B, ·] for each decoder layer; empty if they are zero"""
     guided: Guided | None = None
     """What a guide refers to"""
 
 
 @dataclass
 class RecurrentState(State):
-    """The sentence's half is the source with its keys, or None without attention."""
+    """`sentence` holds the source with its keys, or None without attention."""
 
     joins: ClassVar[bool] = True
     captures: ClassVar[bool] = True
 
 
 class RNN(Seq2Seq):
-    """Encoder, attention and decoder as `RNNConfig` says."""
+    """Encoder, attention and decoder as configured by `RNNConfig`."""
 
     def __init__(self, config: RNNConfig, vocab: Vocab) -> None:
         super().__init__()
@@ -102,8 +102,8 @@ class RNN(Seq2Seq):
         return self.softmax(hidden)
 
     def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor | None:
-        """src, pad [B, S], tgt [B, T] -> [B, T, S]; None without attention. A token is predicted with the weights that
-        its own step took."""
+        """src, pad [B, S], tgt [B, T] -> [B, T, S]; None without attention. A token's weights are those of the step
+        that predicts it."""
         if layer not in (None, 1):
             raise ConfigError(f"attention_layer={layer}: a recurrent decoder attends once, which is 1")
         weights = self._decode(tgt, self.encode(src, pad))[0].weights
@@ -133,7 +133,7 @@ class RNN(Seq2Seq):
         return self.labels.map(self._encode(src, pad)[0]) if self.labels else None
 
     def record_auxiliary(self) -> None:
-        """See `s2s.HasAuxiliary`, which this is with arch.label_loss."""
+        """See `s2s.HasAuxiliary`, which this model implements with arch.label_loss."""
         assert self.labels is not None
         self.labels.record_auxiliary()
 
@@ -147,8 +147,8 @@ class RNN(Seq2Seq):
         return {"src.weight": "src", "tgt.weight": "tgt", "softmax.weight": "tgt", "softmax.bias": "tgt"}
 
     def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float | None:
-        """Operations of one forward pass over pairs of these lengths; None with pooled words, whose number they do not
-        tell, or a guide."""
+        """Operations of one forward pass over pairs of these lengths; None with pooled words, whose number does not
+        follow from the lengths, or with a guide."""
         if self.guidance or self.config.words == "pooled":
             return None
         return forward_operations(self, src, tgt)
@@ -161,7 +161,7 @@ class RNN(Seq2Seq):
         return hidden, of_x, finals
 
     def _decode(self, tgt: Tensor, memory: Memory) -> tuple[Decoded, Tensor | None]:
-        """And what the guide says before the softmax."""
+        """The decoder's outputs, and the guide's part before the softmax."""
         assert isinstance(memory, RecurrentMemory)
         state = self.decoder.begin(memory.start, memory.hidden)
         y, beside = self.tgt_word_dropout(self.tgt(tgt)), None
@@ -171,7 +171,7 @@ class RNN(Seq2Seq):
         return self.decoder(y, state, self._source(memory)), beside
 
     def _guided(self, readout: Tensor, beside: Tensor | None) -> Tensor:
-        """[B, ·, R] -> [B, ·, R], of both"""
+        """[B, ·, R] -> [B, ·, R], combined with the guide's part"""
         return readout if beside is None or self.guidance is None else self.guidance.read_out(readout, beside)
 
     def _source(self, memory: Memory) -> Source | None:
@@ -189,7 +189,7 @@ class RNN(Seq2Seq):
 
     @torch.no_grad()
     def init_weights(self) -> None:
-        """As `arch.init` says; embeddings of padding are 0."""
+        """Initialise as `arch.init` says; embeddings of padding are 0."""
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -self.config.init_range, self.config.init_range)
         if self.config.init == "bahdanau":
@@ -198,7 +198,7 @@ class RNN(Seq2Seq):
             embedding.weight[self.vocab.pad].zero_()
 
     def _init_as_bahdanau(self) -> None:
-        """Appendix B.1 of the paper."""
+        """Initialise as in appendix B.1 of the paper."""
         for name, parameter in self.named_parameters():
             if parameter.dim() == 1:
                 nn.init.zeros_(parameter)

@@ -1,4 +1,4 @@
-"""Reports of runs, as a plugin: the command s2s-report, and a page beside every finished run.
+"""Reports of runs, as a plugin: the command s2s-report, and a page in the directory of every finished run.
 
 run_log (what training wrote) and outcome (outputs, scores, flags) → sections → document (one HTML file, or Markdown).
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class ReportConfig:
-    """s2s-report: one page about a run, or about several compared with the first.
+    """s2s-report: one page about a run, or comparing several runs with the first.
 
     s2s-report run=my_run
     s2s-report run=[base,wider] output=comparison split=test
@@ -32,19 +32,19 @@ class ReportConfig:
     run: Any = ""
     """A run, as s2s-generate takes it, or several of one task, which are compared with the first."""
     output: str = ""
-    """Files to write, without their endings .html and .md; empty: report in the first run's directory."""
+    """Files to write, without the extensions .html and .md; empty: report in the first run's directory."""
     split: Literal["test", "valid"] = "valid"
     """Examples that are decoded: the first run's development or test set."""
     sentences: int = 200
-    """So many of them; 0: none, and the report is about the training alone."""
+    """Number of examples; 0: none, and the report covers the training only."""
     samples: int = 1000
     """Bootstrap samples for 95% intervals and paired tests."""
     pairs: int = 20_000
     """Training pairs that are read for the statistics of the data; 0: none."""
     shown: int = 10
-    """Sentences that are shown of each kind, such as the largest losses."""
+    """Sentences shown of each kind, such as the largest losses."""
     attention: int = 3
-    """So many of these with the attention of every layer and head, where the architecture gives it; 0: none."""
+    """Number of these shown with the attention of every layer and head, if the architecture provides it; 0: none."""
 
     def __post_init__(self) -> None:
         if not self.run:
@@ -54,7 +54,7 @@ class ReportConfig:
 
     @property
     def runs(self) -> list[str]:
-        """All of them."""
+        """The names of all runs."""
         return [str(run) for run in self.run] if isinstance(self.run, list) else [str(self.run)]
 
 
@@ -66,13 +66,13 @@ def s2s_register(registry: Registry) -> None:
 
 
 class TrainingReport(Observer):
-    """report.html in the directory of a run that is finished; never the reason why it fails."""
+    """Writes report.html in the directory of a finished run; never makes the run fail."""
 
     def __init__(self, trainer: TrainerView) -> None:
         self.trainer = trainer
 
     def finished(self, summary: Mapping[str, Any]) -> None:
-        """Write it."""
+        """Write the report."""
         try:
             from s2s_report.command import write_training_report
 
@@ -83,7 +83,7 @@ class TrainingReport(Observer):
 
 @hookimpl
 def s2s_observe(trainer: TrainerView) -> TrainingReport | None:
-    """On the first rank, where plotting is installed."""
+    """The report's observer, on the first rank and if matplotlib is installed."""
     if not trainer.world.is_main or importlib.util.find_spec("matplotlib") is None:
         return None
     return TrainingReport(trainer)

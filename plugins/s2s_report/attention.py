@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Seen(NamedTuple):
-    """All attention over one pair; tokens are as the tokenizer writes them, where ▁ begins a word."""
+    """All attention over one pair; tokens are written as by the tokeniser, where ▁ begins a word."""
 
     src: list[str]
     """Source tokens, eos last"""
@@ -36,16 +36,16 @@ class Seen(NamedTuple):
     """Weights [h, Q, K]"""
 
     def queries(self, one: AttentionMap) -> list[str]:
-        """Names of its rows."""
+        """Tokens of the map's rows."""
         return self.src if one.queries == "src" else self.tgt
 
     def keys(self, one: AttentionMap) -> list[str]:
-        """Names of its columns; on the target side the first is what stands before the output."""
+        """Tokens of the map's columns; on the target side the first is bos."""
         return self.src if one.keys == "src" else ["<s>", *self.tgt[:-1]]
 
     @property
     def words(self) -> str:
-        """What each target token attends to most, in the mean of the heads of the last layer that reads the source."""
+        """What each target token attends to most, averaged over heads, in the last layer that attends to the source."""
         cross = next((one for one in reversed(self.maps) if one.queries == "tgt" and one.keys == "src"), self.maps[-1])
         most = cross.weights.mean(0).max(-1)  # values and indices [Q]
         keys = _shown(self.keys(cross))
@@ -55,7 +55,7 @@ class Seen(NamedTuple):
 
 @torch.no_grad()
 def see(model: Seq2Seq, task: Task, device: torch.device, src: str, tokens: Sequence[int]) -> Seen:
-    """All attention while the output `tokens` are predicted for `src`; no maps where the architecture gives none."""
+    """All attention while the output `tokens` are predicted for `src`; no maps if the architecture provides none."""
     ids = task.encode_source([src])[0] if src else []
     batch = make_batch([(list(ids), list(tokens))], task.vocab).to(device)
     maps = model.eval().attention_maps(batch.src, batch.src_pad, batch.tgt_in)
@@ -78,7 +78,7 @@ def script() -> str:
 
 
 class AttentionOutput(OutputFormat):
-    """Outputs with all that the model attended to; ConfigError if the architecture gives no attention."""
+    """Outputs with all attention of the model; ConfigError if the architecture provides none."""
 
     def __init__(self, config: Choice, generator: Generator) -> None:
         self.generator = generator
@@ -97,7 +97,7 @@ class AttentionOutput(OutputFormat):
         return [*head, *self.body(self._see(output.src, output.tokens), output, self.n_written)]
 
     def head(self) -> str:
-        """What stands before the first output."""
+        """The HTML before the first output."""
         style = files("s2s_report").joinpath("style.css").read_text(encoding="utf-8")
         return (
             '<!doctype html><html lang="en"><meta charset="utf-8"><title>Attention</title>'
@@ -106,7 +106,7 @@ class AttentionOutput(OutputFormat):
         )
 
     def body(self, seen: Seen, output: Output, number: int) -> list[str]:
-        """The lines of one output."""
+        """The HTML lines of one output."""
         raise NotImplementedError
 
     def _see(self, src: str, tokens: Sequence[int]) -> Seen:
@@ -115,7 +115,7 @@ class AttentionOutput(OutputFormat):
 
 
 class AttentionPage(AttentionOutput):
-    """Every kind, layer and head of attention, for the token under the mouse or the keyboard's focus."""
+    """Every kind, layer and head of attention, for the token under the mouse or with the keyboard focus."""
 
     def body(self, seen: Seen, output: Output, number: int) -> list[str]:
         return [explorer(seen, f"{output.src} → {output.hyp}", f"a{number}")]
@@ -136,7 +136,7 @@ class AttentionFigures(AttentionOutput):
 
 
 def _as_json(seen: Seen, one: AttentionMap) -> dict[str, Any]:
-    """Weights in thousandths, which is as fine as a shade is seen."""
+    """A map with weights in thousandths; finer shades are not distinguishable."""
     weights = (one.weights * 1000).round().int().tolist()
     name = f"{one.kind} {one.layer}" if one.layer else one.kind
     return {"name": name, "queries": seen.queries(one), "keys": seen.keys(one), "weights": weights}
@@ -150,5 +150,5 @@ def _names(task: Task, ids: Sequence[int], side: Side) -> list[str]:
 
 
 def _shown(pieces: Sequence[str]) -> list[str]:
-    """Tokens as people read them."""
+    """Tokens in human-readable form."""
     return [piece.replace("▁", " ").strip() or "␣" for piece in pieces]

@@ -1,4 +1,4 @@
-"""Attention drawn as in the paper's Figures 3 to 5: tokens in two columns, a line for every weight, a colour a head.
+"""Attention drawn as in the paper's Figures 3 to 5: tokens in two columns, a line per weight, a colour per head.
 
 Shapes: h heads, Q queries, K keys.
 """
@@ -28,7 +28,7 @@ LEAST = 0.05
 
 
 def figures(of: AttentionMap, queries: Sequence[str], keys: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Pictures and captions: one token in all heads, two heads from that token, and both heads whole."""
+    """Pictures and captions: one token in all heads, that token in two heads, and all tokens in each of these heads."""
     n_heads, name = len(of.weights), f"{of.kind} attention, layer {of.layer}"
     token, heads = farthest(of.weights, queries), sharpest(of.weights)
     only = torch.zeros(of.weights.shape[1], dtype=torch.bool)
@@ -45,7 +45,7 @@ def figures(of: AttentionMap, queries: Sequence[str], keys: Sequence[str]) -> It
 
 
 def farthest(weights: Tensor, queries: Sequence[str]) -> int:
-    """The word that attends farthest from itself in the mean of heads: weights [h, Q, K]."""
+    """The word with the largest mean attention distance, averaged over heads: weights [h, Q, K]."""
     places = torch.arange(weights.size(1))[:, None] - torch.arange(weights.size(2))
     distance = (weights.mean(0) * places.abs()).sum(-1)  # [Q]
     is_word = torch.tensor([name.isalpha() for name in queries])
@@ -53,7 +53,7 @@ def farthest(weights: Tensor, queries: Sequence[str]) -> int:
 
 
 def sharpest(weights: Tensor, n: int = 2) -> list[int]:
-    """The heads whose attention has the least entropy, in their order: weights [h, Q, K]."""
+    """The `n` heads whose attention has the lowest entropy, in head order: weights [h, Q, K]."""
     entropy = -(weights * weights.clamp_min(1e-9).log()).sum(-1).mean(-1)  # [h]
     return sorted(entropy.argsort()[:n].tolist())
 

@@ -1,4 +1,4 @@
-"""Trees in brackets beside their gold trees: which brackets are wrong, and both drawn."""
+"""Bracketed trees compared with their gold trees: which brackets are wrong, and drawings of both."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from s2s_report.svg import svg
 
 TOKEN = re.compile(r"\(|\)|[^\s()]+")
 ROW, GAP, PAD = 38, 14, 8
-"""Height of a level, blank between words, margin, in pixels"""
+"""Height of a level, gap between words, margin, in pixels"""
 
 
 class Bracket(NamedTuple):
-    """A label over the words from `begin` to `end`, which is not one of them."""
+    """A label over the words from `begin` to `end`, exclusive."""
 
     label: str
     begin: int
@@ -25,7 +25,7 @@ class Bracket(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A tree as it stands on a line; a word is a node without children."""
+    """A tree as written on a line; a word is a node without children."""
 
     label: str
     begin: int
@@ -66,7 +66,7 @@ def read(line: str) -> Node | None:
 
 
 def brackets_of(node: Node) -> list[Bracket]:
-    """Of all constituents, without words and their parts of speech."""
+    """The brackets of all constituents, without words and their parts of speech."""
     if not node.children or not any(child.children for child in node.children):
         return []
     inside = [bracket for child in node.children for bracket in brackets_of(child)]
@@ -74,7 +74,7 @@ def brackets_of(node: Node) -> list[Bracket]:
 
 
 def compare_brackets(hyp: Node, gold: Node) -> tuple[Counter[Bracket], Counter[Bracket]]:
-    """Brackets that only the output has, and that only the gold tree has."""
+    """Brackets only in the output, and brackets only in the gold tree."""
     found, wanted = Counter(brackets_of(hyp)), Counter(brackets_of(gold))
     return found - wanted, wanted - found
 
@@ -91,7 +91,7 @@ def drawn(tree: Node, wrong: Counter[Bracket], mark: str) -> str:
 def _draw(
     node: Node, level: int, x: float, wrong: Counter[Bracket], mark: str, parts: list[str]
 ) -> tuple[float, float]:
-    """Draw below x; the middle of the label, and where the tree ends."""
+    """Draw a subtree from x rightwards; the middle of its label, and its right end."""
     y = PAD + level * ROW + 12
     bracket = Bracket(node.label, node.begin, node.end)
     is_wrong = bool(node.children) and any(child.children for child in node.children) and wrong[bracket] > 0

@@ -1,4 +1,4 @@
-"""s2s-report: a run, or the attention of its model, as one page of HTML."""
+"""s2s-report: one page of HTML about a run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def report(composed: ComposedConfig[ReportConfig], plugins: Plugins, options: Op
         raise ConfigError(f"run=[{','.join(config.runs)}]: two of them have one name")
     if options.dry_run:
         return
-    # Not the backend that is fastest in this very moment, which may rank the alternatives in another order.
+    # Not the backend that measures fastest at the moment, which may rank the alternatives in another order.
     models = {name: load(str(directory), matmul="exact") for name, directory in directories.items()}
     sections = _sections(config, plugins, models, directories)
     title = f"{', '.join(directories)}: report"
@@ -89,7 +89,7 @@ def _sections(
 
 
 def again(config: ReportConfig) -> str:
-    """The command that makes the same report."""
+    """The command that reproduces the report."""
     runs = config.runs[0] if len(config.runs) == 1 else f"[{','.join(config.runs)}]"
     default = ReportConfig(run=runs)
     options = [each.name for each in fields(config) if each.name not in ("run", "output")]
@@ -98,7 +98,7 @@ def again(config: ReportConfig) -> str:
 
 
 def write_training_report(trainer: TrainerView) -> None:
-    """What the log says, without decoding anything: how every run ends."""
+    """Write the report that ends every run: from its log alone, without decoding."""
     from s2s_report.document import Section, Text
     from s2s_report.run_log import read_log
     from s2s_report.training_sections import configuration, cost, curves, training_verdict

@@ -1,4 +1,4 @@
-"""Line charts as SVG: a few series over the updates, each with dashes of its own, so that no colour need be seen."""
+"""Line charts as SVG: a few series over the updates, each with its own dash pattern, readable without colour."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 460, 230, 58, 28, 24
 DASHES = ("", "6 3", "2 2", "8 3 2 3", "1 3", "12 4")
 MAX_POINTS = 300
-"""Of a line; more are thinned to the means of as many groups"""
+"""Maximum points of a line; more are reduced to the means of this many groups"""
 
 
 class Series(NamedTuple):
@@ -24,11 +24,11 @@ class Series(NamedTuple):
 
     name: str
     points: list[tuple[float, float]]
-    """Of update and value"""
+    """Pairs of update and value"""
 
 
 def chart(title: str, series: Sequence[Series]) -> tuple[str, str]:
-    """The picture, and what it shows in words; series without a finite value are left out."""
+    """The picture, and its description in words; series without a finite value are left out."""
     drawn = [
         Series(name, found) for name, points in series if (found := [p for p in points if all(map(math.isfinite, p))])
     ]
@@ -70,7 +70,7 @@ def _line(places: Sequence[str], i: int) -> list[str]:
 
 
 def _key(name: str, i: int) -> list[str]:
-    """The line and the name of a series."""
+    """The legend entry of a series: its line and name."""
     left, y = WIDTH - 140, TOP + 14 * (i + 1)
     style = f"stroke:var(--c{i % 6});stroke-width:2"
     ends = f'x1="{left}" x2="{left + 24}" y1="{y - 4}" y2="{y - 4}"'
@@ -98,7 +98,7 @@ def _range(values: Sequence[float]) -> tuple[float, float]:
     low, high = min(values), max(values)
     if high > low:
         return low, high
-    around = max(0.5, abs(low) / 1000)  # half of one is nothing beside 1e30
+    around = max(0.5, abs(low) / 1000)  # 0.5 vanishes in 1e30
     return low - around, high + around
 
 

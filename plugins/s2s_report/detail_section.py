@@ -1,4 +1,4 @@
-"""What the main score is made of: its parts, and its tables, such as one of the labels of a treebank."""
+"""The components of the main score: its parts, and its tables, such as one of the labels of a treebank."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def detail_section(compared: Sequence[Comparison]) -> Section | None:
 
 
 def _parts(detail: Mapping[str, Any], of: str = "") -> Iterator[tuple[str, str]]:
-    """Numbers under their names; those of an inner group, such as "to 40", under both names."""
+    """Names and numbers; those of an inner group, such as "to 40", are prefixed with the group's name."""
     for name, value in detail.items():
         if not isinstance(value, dict):
             yield of + _plain(name), "/".join(map(_number, value if isinstance(value, list) else [value]))
@@ -50,7 +50,7 @@ def _is_table(value: object) -> bool:
 
 
 def _table(rows: Mapping[str, Mapping[str, Any]]) -> Table:
-    """The row with the largest first number comes first: the label that is most frequent."""
+    """A table sorted by its first column of numbers, descending: the most frequent label comes first."""
     columns = list(next(iter(rows.values())))
     ordered = sorted(rows.items(), key=lambda row: (-float(row[1][columns[0]] or 0), row[0]))
     cells = [[name, *(_number(row[column]) for column in columns)] for name, row in ordered]

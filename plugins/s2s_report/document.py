@@ -1,4 +1,4 @@
-"""Sections of tables, texts and pictures, written as one HTML file that needs nothing else, or as Markdown.
+"""Sections of tables, texts and pictures, written as one self-contained HTML file, or as Markdown.
 
 The same report gives the same bytes: nothing in it depends on the time or on the machine that writes it.
 """
@@ -16,7 +16,7 @@ from typing import Union
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph; `html` where it has more than plain text to show."""
+    """A paragraph; `html` is its HTML version, if it has markup."""
 
     text: str
     html: str = ""
@@ -25,17 +25,17 @@ class Text:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under a head."""
+    """Rows with a header."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     numeric: Sequence[int] = ()
-    """Columns of numbers, which stand flush right"""
+    """Columns of numbers, which are right-aligned"""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """An inline SVG, and the same in words."""
+    """An inline SVG, and its description in words."""
 
     svg: str
     text: str
@@ -44,7 +44,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Explorer:
-    """HTML that the page's script makes interactive, and the same in words."""
+    """HTML that the page's script makes interactive, and its description in words."""
 
     html: str
     text: str
@@ -52,7 +52,7 @@ class Explorer:
 
 @dataclass(frozen=True)
 class Details:
-    """What is shown when it is opened."""
+    """A collapsible block."""
 
     title: str
     blocks: Sequence[Block]
@@ -70,7 +70,7 @@ class Section:
 
 
 def as_html(title: str, sections: Sequence[Section], script: str = "") -> str:
-    """The whole page; `script` is run by it."""
+    """The whole page, which runs `script`."""
     style = files("s2s_report").joinpath("style.css").read_text(encoding="utf-8")
     links = "".join(f'<li><a href="#s{i}">{escape(s.title)}</a></li>' for i, s in enumerate(sections))
     body = "".join(
@@ -110,7 +110,7 @@ def _flush(table: Table, column: int) -> str:
 
 
 def as_markdown(title: str, sections: Sequence[Section]) -> str:
-    """The same without pictures, which are said in words."""
+    """The report as Markdown, with descriptions instead of pictures."""
     parts = [f"# {title}\n"]
     for section in sections:
         parts += [f"## {section.title}\n", *map(_markdown, section.blocks)]

@@ -1,6 +1,6 @@
-"""Signs that an output is not about its input: copies, repetition, odd lengths, missing numbers.
+"""Signs that an output does not match its input: copies, repetition, odd lengths, missing numbers.
 
-They are signs, not verdicts: a name is copied rightly, and a reference may write a number as a word.
+They are signs, not verdicts: a name may be copied correctly, and a reference may write a number as a word.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ FLAGS = {
 }
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 COPIED = 0.8
-"""Share of the output's words that stand in the source"""
+"""Minimum share of the output's words that also occur in the source"""
 REPEATED = 3
-"""Times that a word or a pair of words follows itself"""
+"""Minimum consecutive occurrences of a word or a pair of words"""
 
 
 def flags_of(src: str, hyp: str, ref: str) -> list[str]:
-    """Keys of `FLAGS`."""
+    """The keys of `FLAGS` that apply."""
     if not hyp.strip():
         return ["empty"] if ref.strip() else []
     found = {
@@ -53,7 +53,7 @@ def _copied(src: str, hyp: str) -> float:
 
 
 def _repeated(text: str) -> int:
-    """How often a word or a pair of words follows itself at most, counting the first."""
+    """Maximum number of consecutive occurrences of a word or a pair of words."""
     words = text.split()
     return max(
         (_longest([words[i : i + n] for i in range(s, len(words) - n + 1, n)]) for n in (1, 2) for s in range(n)),

@@ -1,4 +1,4 @@
-"""What runs make of the same examples: outputs, scores with intervals and tests, per sentence and in buckets."""
+"""The results of runs on the same examples: outputs, scores with intervals and tests, per sentence and in buckets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from s2s_report import ReportConfig
 
 ENOUGH = 30
-"""Sentences without which a bucket's score is not shown: its interval would be as wide as the scale"""
+"""Minimum sentences for which a bucket's score is shown: below, its interval would be as wide as the scale"""
 LENGTHS = (1, 6, 11, 21, 31, 51)
 FREQUENCIES = (0, 1, 5, 20, 100, 1000)
 
@@ -31,16 +31,16 @@ class Outcome:
 
     examples: list[Example]
     outputs: dict[str, list[Output]]
-    """Of each run, in its order"""
+    """Run -> its outputs, in the order of the examples"""
     metrics: list[Metric]
     compared: list[list[Comparison]]
-    """Of each metric, every run; the first is the baseline"""
+    """For each metric, a comparison for every run; the first run is the baseline"""
     sentences: dict[str, list[float]]
-    """The main score of every sentence"""
+    """Run -> the main score of every sentence"""
 
     @property
     def main(self) -> Metric:
-        """The metric that judges."""
+        """The main metric, by which runs are judged."""
         return self.metrics[0]
 
     def hyps(self, name: str) -> list[str]:
@@ -71,7 +71,7 @@ def decode(models: Mapping[str, TrainedModel], config: ReportConfig, plugins: Pl
 
 
 def read_examples(task: Task, split: str, n: int) -> list[Example]:
-    """The first `n` usable ones."""
+    """The first `n` usable examples of the split."""
     found = (e for corpus, _ in task.corpora(split) for e in task.examples(split, corpus) if isinstance(e, Example))
     return list(islice(found, n))
 
@@ -82,14 +82,14 @@ def _main(row: Mapping[str, Any]) -> float:
 
 
 class Bucket(NamedTuple):
-    """Examples alike in one respect."""
+    """Examples with similar values of one property."""
 
     name: str
     indices: list[int]
 
 
 def buckets(values: Sequence[int], edges: Sequence[int]) -> list[Bucket]:
-    """Indices by value, each bucket from one edge to below the next; empty ones are left out."""
+    """Indices grouped by value, each bucket from one edge up to the next, exclusive; empty buckets are left out."""
     found = []
     for low, high in zip(edges, [*edges[1:], None], strict=True):
         inside = [i for i, v in enumerate(values) if v >= low and (high is None or v < high)]
@@ -100,7 +100,7 @@ def buckets(values: Sequence[int], edges: Sequence[int]) -> list[Bucket]:
 
 @dataclass
 class DataStatistics:
-    """What the training data holds, as far as it was read."""
+    """Statistics of the training data, as far as it was read."""
 
     n_pairs: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
@@ -113,7 +113,7 @@ class DataStatistics:
     """How often each token of the targets occurs"""
 
     n_vocab: int = 0
-    """Tokens that targets may have"""
+    """Size of the target vocabulary"""
 
     def rarest(self, text: str, side: Side) -> int:
         """How often the rarest word of a text occurs."""
@@ -121,7 +121,7 @@ class DataStatistics:
 
 
 def read_statistics(task: Task, n: int) -> DataStatistics:
-    """Of the first `n` training pairs of every corpus; none where they cannot be read any more."""
+    """Statistics of the first `n` training pairs of every corpus; empty if they can no longer be read."""
     found = DataStatistics(n_vocab=task.vocab.tgt)
     for corpus, _ in task.corpora("train"):
         some: list[Example] = []

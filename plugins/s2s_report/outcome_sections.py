@@ -26,7 +26,7 @@ SIDES: dict[Side, str] = {"src": "source", "tgt": "reference"}
 
 
 def verdict(outcome: Outcome, split: str) -> str:
-    """What the main metric says, in a sentence for each run."""
+    """The result by the main metric, in one sentence per run."""
     base, *others = outcome.compared[0]
     name, n = base.score.name, len(outcome.examples)
     said = [f"{base.system}: {name} {_with_interval(base.score)} on {n:,} sentences of the {split} set."]
@@ -41,7 +41,7 @@ def verdict(outcome: Outcome, split: str) -> str:
 
 
 def score_section(outcome: Outcome) -> Section:
-    """Every metric and run."""
+    """The scores of every run by every metric."""
     rows = [_score_row(each) for compared in outcome.compared for each in compared]
     head = ["metric", "run", "score", "95% interval", "difference", "p", "signature"]
     note = "Intervals by bootstrap, p by paired bootstrap against the first run (Koehn, 2004)."
@@ -136,7 +136,7 @@ def data_section(statistics: DataStatistics, n: int) -> Section:
 
 
 def _frequency_table(statistics: DataStatistics) -> Table:
-    """How many target words and tokens occur how often; a token may never occur, a word is known by occurring."""
+    """How many target words and tokens occur how often; only tokens can have zero occurrences."""
     words, pieces = list(statistics.words["tgt"].values()), list(statistics.pieces.values())
     n_never = max(0, statistics.n_vocab - len(pieces))
     n_words, n_pieces = (

@@ -1,4 +1,4 @@
-"""What a run wrote while it was trained: curves, scores, time and arithmetic."""
+"""What a run logged during training: curves, scores, time and operations."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ CURVES = {
     "Tokens a second": ("update", "rate"),
     "Development nll": ("valid", "nll"),
 }
-"""Title -> kind of record and its key; metrics of the development set come besides"""
+"""Title -> kind of record and its key; `titles` adds the metrics of the development set"""
 NO_SCORE = {"kind", "step", "best", "nll", "ppl", "search", "signatures"}
 
 
 @dataclass
 class RunLog:
-    """The records of one run; an update that was made twice, since training was resumed, is there twice."""
+    """The records of one run; an update that was repeated after resuming appears twice."""
 
     name: str
     directory: Path
@@ -38,7 +38,7 @@ class RunLog:
     environment: dict[str, Any] = field(default_factory=dict)
 
     def series(self, kind: str, key: str) -> Series:
-        """A value over the updates."""
+        """The series of a value over the updates."""
         records = self.updates if kind == "update" else self.valid
         points = [(record["step"], value) for record in records if (value := _value(record, key)) is not None]
         return Series(self.name, points)
@@ -50,28 +50,28 @@ class RunLog:
 
     @property
     def best(self) -> dict[str, Any]:
-        """The validation that was best."""
+        """The record of the best validation."""
         return next((record for record in reversed(self.valid) if record.get("best")), {})
 
     @property
     def seconds(self) -> float:
-        """Of training, as the updates took them."""
+        """Seconds of training: the summary's, else the sum over updates."""
         return float(self.summary.get("seconds") or sum(record.get("seconds", 0.0) for record in self.updates))
 
     @property
     def n_devices(self) -> int:
-        """Processes, each with one GPU, or with its threads of one CPU."""
+        """Number of processes, each with one GPU or with its threads on a CPU."""
         return int(self.environment.get("ranks") or 1)
 
     @property
     def operations(self) -> float:
-        """Floating-point operations of forward and backward passes; 0 where an update's are not known."""
+        """Floating-point operations of forward and backward passes; 0 if those of any update are unknown."""
         counts = [float(record.get("flops") or 0.0) for record in self.updates]
         return sum(counts) if all(counts) else 0.0
 
 
 def read_log(directory: Path) -> RunLog:
-    """The log of a run; lines that a crash cut short are no records."""
+    """The log of a run; lines truncated by a crash are skipped."""
     log = RunLog(directory.name, directory, environment=_environment(directory))
     path = directory / "log.jsonl"
     for line in path.read_bytes().split(b"\n") if path.is_file() else ():
@@ -91,7 +91,7 @@ def read_log(directory: Path) -> RunLog:
 
 
 def _environment(directory: Path) -> dict[str, Any]:
-    """What the run was trained on, if it was written down."""
+    """The environment that the run was trained in, if it was recorded."""
     try:
         found = json.loads((directory / "env.json").read_bytes())
     except (OSError, ValueError):
@@ -100,7 +100,7 @@ def _environment(directory: Path) -> dict[str, Any]:
 
 
 def titles(logs: Sequence[RunLog]) -> dict[str, tuple[str, str]]:
-    """All curves that these runs have."""
+    """Title -> kind of record and key, for all curves of these runs."""
     names = dict.fromkeys(name for log in logs for name in log.metrics)
     return CURVES | {f"Development {name}": ("valid", name) for name in names}
 

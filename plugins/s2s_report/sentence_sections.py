@@ -1,4 +1,4 @@
-"""The sentences that tell most: the worst of a run, or what one run wins and loses against another."""
+"""The most informative sentences: the worst of a run, or the largest wins and losses of one run against another."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def sentence_sections(outcome: Outcome, config: ReportConfig, models: Mapping[str, TrainedModel]) -> list[Section]:
-    """Of one run its worst sentences; of several, what each other run wins and loses most."""
+    """For one run, its worst sentences; for several, the largest wins and losses of each run against the first."""
     base, *others = outcome.outputs
     of_base, shown = outcome.sentences[base], config.shown
     sign = 1 if outcome.compared[0][0].score.higher_is_better else -1
@@ -76,7 +76,7 @@ def _sentence(outcome: Outcome, i: int, names: Sequence[str], models: Mapping[st
 
 
 def _attention(name: str, model: TrainedModel, output: Output) -> list[Block]:
-    """Of every kind, layer and head, where the architecture gives it and something was written."""
+    """The attention of every kind, layer and head; empty if the output is empty or the architecture provides none."""
     if not output.tokens:
         return []
     seen = see(model.model, model.task, model.device, output.src, output.tokens)
@@ -84,7 +84,7 @@ def _attention(name: str, model: TrainedModel, output: Output) -> list[Block]:
 
 
 def _trees(name: str, hyp: str, gold: str) -> list[Block]:
-    """Both trees; brackets that only one of them has are framed and marked."""
+    """Both trees, with brackets that only one of them has framed and marked."""
     one, other = read(hyp), read(gold)
     if one is None or other is None:
         return [Text(f"{name}: {hyp}")]
@@ -99,7 +99,7 @@ def _trees(name: str, hyp: str, gold: str) -> list[Block]:
 
 
 def _words(wrong: Counter[Bracket]) -> str:
-    """Brackets, by the numbers of their words from 1."""
+    """Brackets in words, with word numbers from 1."""
     return ", ".join(map(_bracket, sorted(wrong.elements()))) or "none"
 
 

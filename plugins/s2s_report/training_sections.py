@@ -1,4 +1,4 @@
-"""Sections that need nothing but what training wrote: curves, best scores, configuration, cost."""
+"""Sections that need only the files written by training: curves, best scores, configuration, cost."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from s2s_report.run_log import RunLog
 
 UNIMPORTANT = ("run", "log.", "data.workers", "plugins")
-"""Options that change nothing that is learnt"""
+"""Options that do not affect what is learnt"""
 
 
 def training_verdict(log: RunLog) -> str:
-    """How training ended, in a sentence."""
+    """The end of training, in one sentence."""
     if not log.valid:
         return f"{log.name}: {len(log.updates):,} updates were logged, and none was validated."
     best, last = log.best or log.valid[-1], log.valid[-1]
@@ -36,13 +36,13 @@ def training_verdict(log: RunLog) -> str:
 
 
 def curves(logs: Sequence[RunLog]) -> Section:
-    """Every curve that some run has, all runs in one picture."""
+    """Every curve of any run, with all runs in one picture."""
     drawn = [chart(title, [log.series(*of) for log in logs]) for title, of in titles(logs).items()]
     return Section("Curves", [Picture(svg, words) for svg, words in drawn if svg] or [Text("Nothing was logged.")])
 
 
 def configuration(configs: Mapping[str, Any]) -> Section:
-    """What differs from the first run, and all of it."""
+    """The options that differ between runs, and all options of the first run."""
     (first, of_first), *others = configs.items()
     blocks: list[Block] = []
     changed = {key for _, config in others for key in differences(of_first, config) if not key.startswith(UNIMPORTANT)}
@@ -59,7 +59,7 @@ def configuration(configs: Mapping[str, Any]) -> Section:
 
 
 def cost(logs: Sequence[RunLog], models: Mapping[str, Seq2Seq]) -> Section:
-    """Time and arithmetic: operations of forward and backward pass, the backward one counted twice."""
+    """Time and operations: those of the forward and backward passes, with the backward pass counted twice."""
     rows = []
     for log in logs:
         n_parameters = sum(p.numel() for p in models[log.name].parameters()) if log.name in models else 0

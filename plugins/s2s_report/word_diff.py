@@ -1,4 +1,4 @@
-"""Two texts word by word: what is missing is struck through, what is new is underlined."""
+"""A word-by-word diff of two texts: missing words are struck through, new words are underlined."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from html import escape
 
 
 def diff_html(old: str, new: str) -> str:
-    """`new`, with what it has instead of `old`."""
+    """`new`, with its differences from `old` marked."""
     before, after = old.split(), new.split()
     parts = []
     for kind, i, j, k, m in SequenceMatcher(a=before, b=after, autojunk=False).get_opcodes():

@@ -12,9 +12,9 @@ from s2s.config import SHARE, at_least, refuse_outside
 
 @dataclass(kw_only=True)
 class RNNGConfig(Choice):
-    """A stack whose brackets become one vector when they close, what is left of the sentence, and the actions so far.
+    """A stack whose brackets become one vector when they close, the rest of the sentence, and the actions so far.
 
-    Needs a task whose guide says what its tokens do to a stack, such as parsing.
+    Needs a task whose guide defines what its tokens do to a stack, such as parsing.
     """
 
     d_model: int = 128

@@ -1,4 +1,4 @@
-"""One vector of a bracket: its label and its children, read in both directions (Dyer et al., 2016)."""
+"""One vector for a bracket, from its label and its children, read in both directions (Dyer et al., 2016)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LSTMs whose states are tensors, so that a step may continue any earlier one.
+"""LSTMs whose states are tensors, so that a step may continue from any earlier one.
 
 Shapes: N rows, B sentences, T positions, I input width, L layers, H width.
 """
@@ -29,7 +29,7 @@ class LSTM(nn.Module):
         self.dropout = Dropout(dropout)
 
     def step(self, x: Tensor, state: Tensor) -> Tensor:
-        """x [..., I], state [..., L, 2, H] -> the state after it; its last layer's output is `top` of it."""
+        """x [..., I], state [..., L, 2, H] -> the state after x, whose last layer's output is given by `top`."""
         layers = []
         for input_map, hidden_map, layer in zip(self.inputs, self.hiddens, state.unbind(-3), strict=True):
             h, c = layer.unbind(-2)
@@ -49,7 +49,7 @@ class LSTM(nn.Module):
         return x
 
     def zero(self, *shape: int, like: Tensor) -> Tensor:
-        """Nothing was read yet: [*shape, L, 2, H]"""
+        """The state before any input: [*shape, L, 2, H]"""
         return zeros(*shape, self.n_layers, 2, self.d_model, like=like)
 
     @torch.no_grad()
@@ -75,7 +75,7 @@ def gated(gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def zeros(*shape: int, like: Tensor) -> Tensor:
-    """In fp32 or more, whatever autocast makes of products."""
+    """Zeros in fp32 or more, regardless of autocast."""
     dtype = torch.promote_types(like.dtype, torch.float32)
     return torch.zeros(shape, dtype=dtype, device=like.device)
 
@@ -88,5 +88,5 @@ def mirror(x: Tensor, lengths: Tensor) -> Tensor:
 
 
 def linear_maps(maps: Iterable[Linear]) -> list[Linear]:
-    """In a row. Not a ModuleList, since train.strategy=fsdp gathers an element of one only when it is called."""
+    """The maps in a Sequential: train.strategy=fsdp gathers an element of a ModuleList only when it is called."""
     return cast("list[Linear]", nn.Sequential(*maps))

@@ -1,4 +1,4 @@
-"""Stack, buffer and history predict the next action; given outputs at once, or hypotheses step by step.
+"""Stack, buffer and history predict the next action; for given outputs at once, or for hypotheses step by step.
 
 Shapes: B sentences, K hypotheses, W words (eos counted as one), T target length, E = d_item, H = d_model, V actions.
 """
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class WordMemory(Memory):
-    """`hidden` [B, W, H]: the buffer's state when a word is the next."""
+    """`hidden` [B, W, H]: the buffer's state when a word is next."""
 
     items: Tensor
     """[B, W, E], the words as items of a stack"""
     last: Tensor
-    """[B], the position of eos, which stands behind the last word"""
+    """[B], the position of eos, which follows the last word"""
 
 
 class Hypothesis(NamedTuple):
@@ -46,7 +46,7 @@ class Hypothesis(NamedTuple):
 
 @dataclass
 class RNNGState(State):
-    """The sentence's half is its `WordMemory`."""
+    """`sentence` is the `WordMemory`."""
 
     joins: ClassVar[bool] = True
 
@@ -75,7 +75,7 @@ class RNNG(Seq2Seq):
         self.dropout = Dropout(config.dropout)
         self.summary = Linear(3 * d, d)
         self.softmax = Linear(d, vocab.tgt)
-        self._numbers: dict[torch.device, Tensor] = {}  # no buffer: no weights, known on any device
+        self._numbers: dict[torch.device, Tensor] = {}  # not a buffer: not weights, available on any device
         self.init_weights()
 
     def encode(self, src: Tensor, pad: Tensor) -> WordMemory:
@@ -98,7 +98,7 @@ class RNNG(Seq2Seq):
         return self.softmax(hidden)
 
     def start(self, memory: Memory) -> RNNGState:
-        """One hypothesis, whose stack holds the guard alone."""
+        """One hypothesis, whose stack holds only the guard."""
         history = self.history.zero(len(memory.pad), 1, like=memory.hidden)
         stack = Stack.empty(len(memory.pad), self.guard, self._guard_state()[0])
         return RNNGState(sentence=memory, hypothesis=Hypothesis(stack, history))
@@ -130,7 +130,7 @@ class RNNG(Seq2Seq):
         }
 
     def _items(self, made: Plan, tgt: Tensor, memory: WordMemory) -> Tensor:
-        """The vector of every node: [B T, E]. A word's has the embedding of its token, too, which may say its tag."""
+        """The vector of every node: [B T, E]. A word's includes its token's embedding, which may encode its tag."""
         sentences = made.takers.div(tgt.size(1), rounding_mode="floor")
         of_words = next_word(memory.items, made.words, memory.last, sentences)
         items = self.item(tgt).flatten(0, 1)
@@ -177,7 +177,7 @@ class RNNG(Seq2Seq):
 
 
 def next_word(vectors: Tensor, taken: Tensor, last: Tensor, sentences: Tensor | None = None) -> Tensor:
-    """vectors [B, W, ·], taken [B, ·] -> [B, ·, ·], of the word behind so many, at most of that at `last` [B].
+    """vectors [B, W, ·], taken [B, ·] -> [B, ·, ·], that of the word after so many, at most the one at `last` [B].
 
     With `sentences` [M], taken [M] -> [M, ·], each of its own sentence.
     """

@@ -1,8 +1,9 @@
-"""What all tokens of given outputs do to their stacks, arranged so that much is computed at once.
+"""What all tokens of given outputs do to their stacks, arranged for batched computation.
 
 A token that pushes makes a node. A node's vector needs those of its children; the stack's state at a node needs that of
 the node below. So the vectors of all brackets of one height are computed together, then the states of all nodes of one
-depth, over all sentences: as many steps as trees are high and stacks are deep, not as outputs are long.
+depth, over all sentences: the number of steps is the height of the trees plus the depth of the stacks, not the length
+of the outputs.
 
 Shapes: B sentences, T tokens of an output, N nodes of a group, C most children of one. Token t of sentence b is number
 b T + t; so is the node that it makes.
@@ -33,7 +34,7 @@ class Brackets(NamedTuple):
     labels: Tensor
     """[N], the nodes that opened them"""
     children: Tensor
-    """[N, C], nodes, then any numbers"""
+    """[N, C], nodes, then arbitrary numbers"""
     n_children: Tensor
     """[N]"""
 
@@ -57,11 +58,11 @@ class Plan(NamedTuple):
     taken: Tensor
     """[B, T], words taken by the tokens up to here"""
     heights: list[Brackets]
-    """From brackets over words alone upwards"""
+    """From brackets over words only, upwards"""
     depths: list[Depth]
-    """From the items at the bottom upwards; below them is the guard, the only row of depth 0"""
+    """From the items at the bottom, upwards; below them is the guard, the only row of depth 0"""
     tops: Tensor
-    """[B, T], the last item, as a row of all depths one after the other, the guard first"""
+    """[B, T], the last item, as a row of all depths concatenated, the guard first"""
 
 
 class Item(NamedTuple):
@@ -74,7 +75,7 @@ class Item(NamedTuple):
 
 
 def plan(tgt: Tensor, effects: Sequence[Effect]) -> Plan:
-    """tgt [B, T]; by target id, what a token does. Closing nothing does nothing; wrapping nothing opens."""
+    """tgt [B, T]; effects by target id. Closing without an open bracket does nothing; wrapping no item only opens."""
     plans = _Plans()
     for b, tokens in enumerate(tgt.tolist()):
         _Sentence(plans, b * tgt.size(1)).read([effects[token] for token in tokens])
@@ -149,7 +150,7 @@ class _Sentence:
         self.stack.append(item)
 
     def close(self) -> None:
-        """The innermost open bracket, with the items behind it and, if it wraps, the one before it."""
+        """Close the innermost open bracket, with the items after it and, if it wraps, the one before it."""
         at = next((at for at in range(len(self.stack) - 1, -1, -1) if self.stack[at].opens), None)
         if at is None:
             return
@@ -162,7 +163,7 @@ class _Sentence:
 
 
 def _moved(made: Plan, device: torch.device) -> Plan:
-    """On another device."""
+    """The plan on another device."""
     to = lambda tensors: type(tensors)(*(t.to(device, non_blocking=True) for t in tensors))  # noqa: E731
     takers, words, taken, tops = (t.to(device) for t in (made.takers, made.words, made.taken, made.tops))
     return Plan(takers, words, taken, [to(group) for group in made.heights], [to(group) for group in made.depths], tops)

@@ -23,7 +23,7 @@ NUMBERS: dict[Effect, int] = {"nothing": NOTHING, "takes": TAKES, "opens": OPENS
 CLOSED, OPEN, WRAPPING = range(3)
 """What is in a slot: a word or a closed bracket; an open one; an open one whose first child is in the slot before"""
 ROOM = 8
-"""Slots that are added when one is missing"""
+"""Extra slots that are added when one is missing"""
 
 
 class Change(NamedTuple):
@@ -32,19 +32,19 @@ class Change(NamedTuple):
     takes: Tensor
     pushes: Tensor
     base: Tensor
-    """The last slot that stays; what is pushed comes behind it"""
+    """The last slot that stays; the pushed item follows it"""
     closes: Tensor
     innermost: Tensor
     """The slot of the innermost open bracket; 0: none"""
     opened: Tensor
-    """CLOSED, OPEN or WRAPPING: what the slot holds that is pushed"""
+    """CLOSED, OPEN or WRAPPING: what the pushed slot holds"""
 
 
 class Closing(NamedTuple):
-    """The brackets that close, and what is in them."""
+    """The brackets that close, and their contents."""
 
     rows: tuple[Tensor, Tensor]
-    """Of which sentences and hypotheses, each [N]"""
+    """Their sentences and hypotheses, each [N]"""
     labels: Tensor
     """[N, E]"""
     children: Tensor
@@ -54,7 +54,7 @@ class Closing(NamedTuple):
 
 
 class Stack(NamedTuple):
-    """Slot 0 holds the guard; what is behind `depth` is arbitrary."""
+    """Slot 0 holds the guard; slots after `depth` are arbitrary."""
 
     depth: Tensor
     """[B, K], the last item's slot"""
@@ -76,7 +76,7 @@ class Stack(NamedTuple):
         return cls(zero, zero, zero[..., None].expand(room).clone(), items.clone(), states.clone())
 
     def change(self, effect: Tensor) -> Change:
-        """[B, K], numbers of effects. Closing nothing does nothing; wrapping nothing opens."""
+        """effect [B, K]. Closing without an open bracket does nothing; wrapping no item only opens."""
         slots = torch.arange(self.opened.size(-1), device=effect.device)
         is_open = (self.opened != CLOSED) & (slots <= self.depth[..., None])
         innermost = torch.where(is_open, slots, 0).amax(-1)
@@ -97,14 +97,14 @@ class Stack(NamedTuple):
         base, innermost = change.base[rows], change.innermost[rows]
         n_children = self.depth[rows] - base - 1
         child = torch.arange(max(1, int(n_children.max())), device=base.device)
-        before = (innermost - base == 2)[:, None] & (child == 0)  # the first child of what wraps
+        before = (innermost - base == 2)[:, None] & (child == 0)  # the first child of a wrapping bracket
         slots = (base[:, None] + 2 + child - before.long()).clamp(max=self.items.size(2) - 1)
         items = self.items[rows]  # [N, D, E]
         n = torch.arange(len(base), device=base.device)
         return Closing(rows, items[n, innermost], items[n[:, None], slots], n_children)
 
     def pushed(self, change: Change, item: Tensor, state: Tensor) -> Stack:
-        """item [B, K, E], state [B, K, L, 2, H] in the slot behind the base, where the token pushes."""
+        """The stacks with item [B, K, E] and state [B, K, L, 2, H] in the slot after the base, if the token pushes."""
         at = change.base + 1
         stack = self.with_room(int(at.max()) + 1)
         return Stack(
@@ -116,7 +116,7 @@ class Stack(NamedTuple):
         )
 
     def with_room(self, n_slots: int) -> Stack:
-        """With `n_slots` or more."""
+        """The stacks with at least `n_slots` slots."""
         missing = n_slots - self.opened.size(-1)
         if missing <= 0:
             return self
@@ -138,7 +138,7 @@ class Stack(NamedTuple):
 
 
 def numbers(effects: Sequence[Effect], n_tokens: int) -> Tensor:
-    """[V], by target id"""
+    """Numbers of effects [V], by target id"""
     return torch.tensor([NUMBERS[effect] for effect in effects[:n_tokens]])
 
 

@@ -1,4 +1,4 @@
-"""s2s-score: outputs against references, systems against each other, or how probable models find given outputs."""
+"""s2s-score: outputs against references, systems against each other, or the probability of outputs under models."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ class ScoreConfig:
     task: Choice = field(default_factory=Choice, metadata={"may_stay_open": True})
     """The task whose metrics are used; with `model`, the run's."""
     hyp: Any = ""
-    """File of outputs, one a line; a list of several compares them with the first."""
+    """File of outputs, one per line; a list of several compares them with the first."""
     ref: Any = ""
-    """File of references, one a line; a list of several gives each sentence several references."""
+    """File of references, one per line; a list of several gives each sentence several references."""
     model: Any = ""
-    """A run, as s2s-generate takes it, or several as model=[a,b]: log-probabilities and perplexity, under each, of the
-    lines of every file of `hyp` and `ref` as outputs for those of `src`."""
+    """A run, as s2s-generate takes it, or several as model=[a,b]: scores each line of the files in `hyp` and `ref` as
+    an output for the same line of `src`, by log-probability and perplexity under each model."""
     model_checkpoint: str = "auto"
-    """Its checkpoint: auto (the average, else the best, else the last), average, best, last, or a name or path."""
+    """Checkpoint of the model: auto (the average, else the best, else the last), average, best, last, name or path."""
     src: str = ""
-    """File of inputs for the model, one a line."""
+    """File of inputs for the model, one per line."""
     tokens: int = 4000
     """Tokens of both sides in one batch of the model, padding counted."""
     device: str = "auto"
-    """Where the model computes: auto, cpu, cuda, cuda:1."""
+    """Device of the model: auto, cpu, cuda, cuda:1."""
     metrics: Any = None
-    """Metrics by name, or as {name: bleu, tokenize: intl} with options; null takes the task's."""
+    """Metrics by name, or with options as in {name: bleu, tokenize: intl}; null: those of the task."""
     metric_options: dict[str, Any] = field(default_factory=dict, metadata={"takes_others": True})
-    """Options of metrics, each by its own name on the command line, such as lowercase=true: every metric that has it
-    gets it, unless `metrics` says otherwise."""
+    """Options of metrics, each by its own name on the command line, such as lowercase=true; applies to every metric
+    that has the option, unless `metrics` sets it."""
     per_sentence: bool = False
-    """Also print the score of each sentence by every metric, or by the model; like any such option, it can be given as
-    --per-sentence."""
+    """Also print the score of each sentence by every metric, or by the model; like any boolean option, it can be given
+    as --per-sentence."""
     format: Literal["text", "json"] = "text"
     """Format of the output."""
     samples: int = 1000

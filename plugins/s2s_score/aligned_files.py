@@ -1,4 +1,4 @@
-"""What s2s-score reads: inputs, outputs and references, files of as many lines."""
+"""The input files of s2s-score: inputs, outputs and references, all with the same number of lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STDIN = "standard input"
 
 
 def read_aligned(hyp: Any, ref: Any) -> tuple[dict[str, list[str]], list[list[str]]]:
-    """The lines of every system under its name, and [n_refs][n_sentences]; the options `hyp` and `ref`."""
+    """System -> its lines, and the references [n_refs][n_sentences], from the options `hyp` and `ref`."""
     of_refs, of_systems = names(ref, "ref", "a file"), names(hyp, "hyp", "a file")
     if "-" in of_refs:
         raise ConfigError("ref=-: only hyp can be standard input (-); give a file of references")
@@ -33,7 +33,7 @@ def read_aligned(hyp: Any, ref: Any) -> tuple[dict[str, list[str]], list[list[st
 
 
 def stream_aligned(src: str, others: Sequence[str]) -> tuple[int, Callable[[str], Iterator[Example]]]:
-    """How many lines the files have, all as many, and a function that reads `src` with one of the others."""
+    """The common number of lines of the files, and a function that reads `src` paired with one of the others."""
     for path in (src, *others):
         if is_stream(path):
             raise ConfigError(f"{path}: with model, files are read more than once; give a file that stays")
@@ -47,7 +47,7 @@ def stream_aligned(src: str, others: Sequence[str]) -> tuple[int, Callable[[str]
 
 
 def names(value: Any, key: str, what: str) -> list[str]:
-    """One name or several, of files or runs; `what` they are is for errors."""
+    """One or several names of files or runs; `what` describes them in errors."""
     found = value if isinstance(value, list) else [value]
     if not found or not all(isinstance(name, str) and name and "\0" not in name for name in found):
         raise ConfigError(f"{key}={value}: give {what}, or several as {key}=[a,b]")
@@ -60,7 +60,7 @@ def _lines(path: str) -> list[str]:
     """All lines of a file, plain or gzip, or of standard input (-)."""
     if path != "-":
         return _read(Path(path), path)
-    with tempfile.TemporaryDirectory() as folder:  # a pipe cannot be rewound, which telling gzip needs
+    with tempfile.TemporaryDirectory() as folder:  # gzip detection rewinds the file, which a pipe cannot
         spool = Path(folder) / "stdin"
         spool.write_bytes(standard_input().buffer.read())
         return _read(spool, STDIN)
@@ -76,7 +76,7 @@ def _read(path: Path, name: str) -> list[str]:
 def _stream(path: Path | str, name: str = "") -> Iterator[str]:
     try:
         yield from read_lines(Path(path))
-    except DataError as error:  # dropping a line, which preparation may do, would misalign all after it
+    except DataError as error:  # preparation may drop a line; here that would misalign the rest
         raise DataError(str(error).replace(str(path), name or str(path)).replace(DROP, "repair the file")) from None
 
 

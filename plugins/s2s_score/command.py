@@ -1,4 +1,4 @@
-"""s2s-score: outputs against references, systems against each other, or how probable outputs are under a model."""
+"""s2s-score: outputs against references, systems against each other, or the probability of outputs under models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What s2s-score model=RUN prints: how probable models find given outputs, written while they are read."""
+"""The output of s2s-score model=RUN: the probability of given outputs under models, printed while they are read."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScoredOutput:
-    """One target, as its model sees it."""
+    """One target with its score, and its tokens as text."""
 
     scored: Scored
     pieces: list[str]
 
 
 class ScoreReport(Protocol):
-    """A way to write it all down; calls come in the order of the file."""
+    """An output format; its methods are called in the order of the output."""
 
     def model(self, name: str, checkpoint: str) -> None: ...
     def file(self, name: str, sentences: Iterable[ScoredOutput], total: Total) -> None:
-        """`total` is right once all of the sentences were taken."""
+        """Print the scores of a file; `total` is complete once all `sentences` are consumed."""
 
     def end(self) -> None: ...
 
 
 class TextReport:
-    """For a reader: a block for every model, a line for every file, and before it one for every sentence."""
+    """For people: a block per model, a line per file, preceded, with `per_sentence`, by a line per sentence."""
 
     def __init__(self, n_sentences: int, per_sentence: bool) -> None:
         self.head, self.per_sentence = f"{n_sentences:,} sentences\n", per_sentence
@@ -61,7 +61,7 @@ class TextReport:
 
 
 class JsonReport:
-    """One object; `scores` has an entry for every model and file, whose `sentences` are written as they come."""
+    """One object; `scores` has an entry for every model and file, whose `sentences` are printed as they are scored."""
 
     def __init__(self, n_sentences: int, per_sentence: bool) -> None:
         self.before, self.per_sentence = f'{{"sentences": {n_sentences}, "scores": [\n', per_sentence
@@ -95,5 +95,5 @@ def _sentence(judged: ScoredOutput) -> dict[str, Any]:
 
 
 def _number(value: float) -> float | None:
-    """As JSON can hold it."""
+    """A JSON-serialisable number; None if not finite."""
     return round(value, 6) if math.isfinite(value) else None

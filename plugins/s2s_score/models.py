@@ -1,4 +1,4 @@
-"""s2s-score model=RUN: how probable models find given outputs."""
+"""s2s-score model=RUN: the probability of given outputs under models."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def score_with_models(composed: ComposedConfig[ScoreConfig], plugins: Plugins, options: Options) -> None:
-    """Print what every model says of every file of `hyp` and `ref`."""
+    """Print the scores of every file of `hyp` and `ref` under every model."""
     config = composed.config
     _refuse_others(composed)
     models = names(config.model, "model", "a run")
@@ -66,7 +66,7 @@ def _files(value: Any, key: str) -> list[str]:
 
 
 def _refuse_others(composed: ComposedConfig[ScoreConfig]) -> None:
-    """What is for metrics alone says nothing here, and is not passed over in silence."""
+    """Raise ConfigError for options that only apply to metrics, rather than ignore them silently."""
     config = composed.config
     for key in config.metric_options:
         raise ConfigError(f"{key}: no such option of s2s-score with model={config.model}")

@@ -29,7 +29,7 @@ def _fields(c: Comparison) -> dict[str, Any]:
 
 
 def as_text(results: Sequence[Sequence[Comparison]], n_sentences: int, n_refs: int) -> str:
-    """A block for every metric: its signature, a line for every sentence if asked for, then one for every system."""
+    """A block for every metric: its signature, a line per sentence if requested, then one per system."""
     lines = [f"{n_sentences:,} sentences, {n_refs} reference{'s' if n_refs > 1 else ''}"]
     for compared in results:
         lines += ["", *_block(compared)]
@@ -54,7 +54,7 @@ def _block(compared: Sequence[Comparison]) -> Iterator[str]:
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Columns under their names, numbers flush right."""
+    """Lines of a table with a header and right-aligned columns."""
     head = ["sentence", *(key.replace("_", " ") for key in rows[0])]
     cells = [[str(number), *map(_cell, row.values())] for number, row in enumerate(rows, 1)]
     widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]

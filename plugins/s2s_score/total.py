@@ -18,13 +18,13 @@ class Total:
 
     sentences: int = 0
     n_tokens: int = 0
-    """Those of targets, each end counted"""
+    """Target tokens, each eos included"""
     words: int = 0
-    """Of targets, parted by blanks, each end counted as one"""
+    """Target words, separated by spaces, plus one per sentence for its end"""
     log_prob: float = 0.0
 
     def add(self, scored: Scored, text: str) -> None:
-        """One more target, which was written so."""
+        """Add a target, of which `text` is the original line."""
         self.sentences += 1
         self.n_tokens += len(scored.log_probs)
         self.words += len(text.split()) + 1
@@ -32,17 +32,17 @@ class Total:
 
     @property
     def ppl(self) -> float:
-        """Perplexity of a token."""
+        """Perplexity per token."""
         return perplexity(self.log_prob, self.n_tokens)
 
     @property
     def word_ppl(self) -> float:
-        """Perplexity of a word, which can be compared between models of other tokens."""
+        """Perplexity per word, which is comparable between models with different tokens."""
         return perplexity(self.log_prob, self.words)
 
 
 def perplexity(log_prob: float, n: int) -> float:
-    """exp(-log_prob / n); infinite where no number holds it."""
+    """exp(-log_prob / n); infinite on overflow."""
     try:
         return math.exp(-log_prob / n)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Named searches: beam search, with groups if asked, and sampling. No torch at import."""
+"""Named searches: beam search, optionally in groups, and sampling. No torch at import."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class DiverseBeamConfig(BeamConfig):
     """Beam search as in section 6.1."""
 
     num_beam_groups: int = 1
-    """Diverse beam search: the beam is divided into this many groups of equal size, which choose one after another in
-    each step (Vijayakumar et al., 2018)."""
+    """Diverse beam search: the beam is divided into this many groups of equal size, which choose their tokens one after
+    another in each step (Vijayakumar et al., 2018)."""
     diversity_penalty: float = 0.5
-    """With groups, what a candidate loses for each hypothesis of an earlier group that chose the same token in this
-    step; the scores of outputs stay those of the model."""
+    """With groups, the amount by which a candidate's score is lowered for each hypothesis of an earlier group that
+    chose the same token in this step; the scores of outputs stay those of the model."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -32,25 +32,25 @@ class DiverseBeamConfig(BeamConfig):
 
     @property
     def group_size(self) -> int:
-        """Hypotheses of a group."""
+        """Number of hypotheses in a group."""
         return self.beam // self.num_beam_groups
 
 
 @dataclass(kw_only=True)
 class SampleConfig(SearchConfig):
-    """Outputs drawn at random; nbest=n draws n of each sentence, independently.
+    """Outputs drawn at random; nbest=n draws n for each sentence, independently.
 
-    The random numbers depend on the seed, the source and the sample's number alone: not on other sentences.
+    The random numbers depend only on the seed, the source and the sample's number, not on other sentences.
     """
 
     temperature: float = 1.0
     """Log-probabilities are divided by it before drawing; below 1 the distribution is sharper."""
     top_k: int = 0
-    """Draw from this many most probable tokens; 0: from all."""
+    """Draw only from the k most probable tokens; 0: from all."""
     top_p: float = 1.0
     """Draw from the fewest tokens whose probabilities, after temperature and top_k, sum to this."""
     seed: int = 1
-    """Of the random numbers."""
+    """Seed of the random numbers."""
 
     def __post_init__(self) -> None:
         shares = Range(0, 1, without_low=True)

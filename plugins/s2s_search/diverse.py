@@ -1,11 +1,11 @@
 """Diverse beam search, after Vijayakumar et al. (2018): groups that avoid the tokens of the groups before them.
 
-Each group is a beam of its own, with its own finished hypotheses and its own end. In each step the groups choose one
-after another; a candidate's score is lowered for each hypothesis of an earlier group that chose the same token in this
-step. Only the choice depends on the lowered score: a hypothesis keeps the score of the model. Finished hypotheses of
-earlier groups lower no score.
+Each group is a beam of its own, with its own finished hypotheses and its own end. In each step the groups choose their
+tokens one after another; a candidate's score is lowered for each hypothesis of an earlier group that chose the same
+token in this step. Only the choice depends on the lowered score: a hypothesis keeps the score of the model. Finished
+hypotheses of earlier groups carry no diversity penalty.
 
-Shapes: B sentences, K live hypotheses per sentence, those of a group side by side, G groups, V target vocabulary, n
+Shapes: B sentences, K live hypotheses per sentence, those of a group contiguous, G groups, V target vocabulary, n
 candidates, M tokens that earlier groups have chosen.
 """
 
@@ -54,7 +54,7 @@ class DiverseBeamSearch(BeamSearch):
     ) -> tuple[FinishedHypotheses, Candidates]:
         """The finished and the live hypotheses of each group: logits, allowed [B, K, V], length [B]."""
         width, groups = self.config.group_size, self.groups()
-        n = (len(groups) + 1) * width  # of the last group's best 2 * width, others may have chosen K - width
+        n = (len(groups) + 1) * width  # the last group needs 2 * width, others may have chosen K - width of its best
         log_probs, tokens = top_k_log_probs(logits, n, self.banned, allowed, self.normalize)  # [B, K, n]
         if self.allocation and beams.constraint_state is not None and allowed is not None:
             states = beams.constraint_state
@@ -76,7 +76,7 @@ class DiverseBeamSearch(BeamSearch):
 
         log_probs, tokens [B, K, n] of all groups, of which `own` are this group's hypotheses; chosen [B, M].
         """
-        times = (tokens[:, own, :, None] == chosen[:, None, None]).sum(-1)  # padding in `chosen` equals no candidate
+        times = (tokens[:, own, :, None] == chosen[:, None, None]).sum(-1)  # padding in `chosen` matches no candidate
         score = beams.score[:, own, None] + log_probs[:, own] - self.config.diversity_penalty * times
         n = 2 * self.config.group_size
         score, index = top_k(score.flatten(1), score[0].numel() if self.allocation else n)
@@ -88,7 +88,7 @@ class DiverseBeamSearch(BeamSearch):
         return self.allocation.select(beams.constraint_state, candidates, n)
 
     def finish_group(self, beams: Beams, candidates: Candidates, group: slice, length: Tensor) -> FinishedHypotheses:
-        """The finished hypotheses of a group, with those of its candidates that end, which have length [B]."""
+        """The finished hypotheses of a group, including those of its candidates that end, which have length [B]."""
         before = FinishedHypotheses(*(values[:, group] for values in beams.finished))
         own = replace(beams, finished=before)
         return self.finish(own, candidates._replace(score=_model_score(beams, candidates)), length)
@@ -97,16 +97,16 @@ class DiverseBeamSearch(BeamSearch):
         """Which groups are finished: [B, G]"""
         ended = []
         for own in self.groups():
-            best = beams.score[:, own].amax(1, keepdim=True)  # live hypotheses are in the order of lowered scores
+            best = beams.score[:, own].amax(1, keepdim=True)  # live hypotheses are sorted by their lowered scores
             ended.append(self.has_ended(beams, best, beams.finished.score[:, own]))
         return torch.stack(ended, 1)
 
     def is_done(self, batch: Beams) -> Tensor:
-        """Which sentences are finished: [B], those of which every group is."""
+        """Which sentences are finished, that is, all their groups: [B]"""
         return self.finished_groups(batch).all(1)
 
     def result(self, batch: Beams, row: int) -> SearchResult:
-        """The best outputs of all groups, each once."""
+        """The best outputs of all groups, without duplicates."""
         outputs = sorted(self.outputs(batch.finished, row, self.config.beam), key=lambda h: -h.score)
         different = {tuple(h.tokens): h for h in reversed(outputs)}
         best = sorted(different.values(), key=lambda h: -h.score)[: self.request.nbest]
@@ -120,7 +120,7 @@ def _model_score(beams: Beams, candidates: Candidates) -> Tensor:
 
 
 def _filled(candidates: Candidates, n: int) -> Candidates:
-    """With dead ones, so that there are n."""
+    """The candidates padded with dead ones, so that there are n."""
     room = (0, n - candidates.score.size(1))
     score, *others = (F.pad(values, room) for values in candidates)
     dead = torch.arange(n, device=score.device) >= candidates.score.size(1)

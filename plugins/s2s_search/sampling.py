@@ -1,6 +1,6 @@
-"""Sampling: outputs drawn at random, each with random numbers of its own.
+"""Sampling: outputs drawn at random, each with its own random numbers.
 
-Shapes: B sentences being sampled for, K samples of each, V target vocabulary, L the longest limit, eos included.
+Shapes: B sentences being decoded, K samples of each, V target vocabulary, L the largest length limit, eos included.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class SampledSentence(ActiveSentence):
-    """A sentence with its samples, which steps append to."""
+    """A sentence with its samples, to which steps append."""
 
     samples: list[Sample]
 
@@ -85,13 +85,13 @@ class Sampling(StreamingSearch[Samples]):
         self.config = config
 
     def begin(self, request: SearchRequest) -> None:
-        """Set what all steps of one request share."""
+        """Set the attributes that all steps of one request share."""
         super().begin(request)
         unk = [request.vocab.unk] if self.config.ban_unk else []
         self.banned = torch.tensor([request.vocab.pad, request.vocab.bos, *unk], device=request.device)
 
     def start(self, sentences: list[SourceSentence]) -> Samples:
-        """Empty samples, one row for all of a sentence."""
+        """Empty samples, one row for all samples of a sentence."""
         model, vocab, device = self.request.model, self.request.vocab, self.request.device
         src, pad = pad_sources(sentences, vocab, device)
         limits = [max_output_length(self.config, model, len(sentence.ids) - 1) for sentence in sentences]
@@ -112,7 +112,7 @@ class Sampling(StreamingSearch[Samples]):
         )
 
     def step(self, batch: Samples) -> Samples:
-        """Every live sample with one more token."""
+        """The batch with one more token for every live sample."""
         model, n_samples = self.request.model, self.request.nbest
         logits, state = model.step(batch.token, batch.state)
         scores = log_probs(model, logits).expand(-1, n_samples, -1)  # [B, K, V]
@@ -141,7 +141,7 @@ class Sampling(StreamingSearch[Samples]):
         return allowed.expand(-1, self.request.nbest, -1)
 
     def is_done(self, batch: Samples) -> Tensor:
-        """Which sentences are finished: [B], those of which every sample has ended."""
+        """Which sentences are finished, that is, all their samples have ended: [B]"""
         return ~batch.live.any(1)
 
     def result(self, batch: Samples, row: int) -> SearchResult:
@@ -152,7 +152,7 @@ class Sampling(StreamingSearch[Samples]):
 
 
 def _append(batch: Samples, token: Tensor, log_prob: Tensor, possible: Tensor) -> None:
-    """Append the newest tokens [B, K]; a live sample for which none was possible has no output."""
+    """Append the newest tokens [B, K]; a live sample for which no token was possible has no output."""
     values = zip(*(t.tolist() for t in (token, log_prob, batch.live, possible)), strict=True)
     for sentence, of_sentence in zip(batch.sentences, values, strict=True):
         for sample, newest, value, was_live, is_possible in zip(sentence.samples, *of_sentence, strict=True):
@@ -164,7 +164,7 @@ def _append(batch: Samples, token: Tensor, log_prob: Tensor, possible: Tensor) -
 
 
 def _uniform(seed: int, sample: int, source: list[int], n: int) -> Tensor:
-    """[n] in [0, 1), from the seed, the sample's number and its source alone."""
+    """[n] in [0, 1), a function of only the seed, the sample's number and its source."""
     key = hashlib.blake2b(np.array([seed, sample, *source], dtype="<i8").tobytes(), digest_size=8).digest()
     generator = torch.Generator().manual_seed(int.from_bytes(key, "little") >> 1)
     return torch.rand(n, generator=generator, dtype=torch.double)

@@ -1,4 +1,4 @@
-"""Subwords by sentencepiece: task.subword=bpe and unigram. Neither torch nor sentencepiece at import."""
+"""Subwords by sentencepiece: task.subword=bpe and unigram. Imports neither torch nor sentencepiece."""
 
 from __future__ import annotations
 

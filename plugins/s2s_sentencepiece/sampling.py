@@ -1,4 +1,4 @@
-"""Subword regularisation: a text in other subwords, drawn by a seed alone, in every process the same.
+"""Subword regularisation: segmentations of a text that depend on a seed alone, the same in every process.
 
 sentencepiece's own sampling (0.2.3) mixes a random number of the process into its seed: a resumed run would read other
 subwords than one that was never stopped.
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 BLANK = "▁"
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 N_STATES = 200_000
-"""Words and partly merged words that are kept with what merges make of them: 80 MB"""
+"""Words and partly merged words that are cached with the results of their merges: 80 MB"""
 N_LATTICES = 20_000
-"""Words of which the lattice of segmentations is kept: 70 MB"""
+"""Words whose lattice of segmentations is cached: 70 MB"""
 LONG = 32
-"""Characters of a word (tokens, for a lattice) from which on nothing of it is kept, as of text without blanks"""
+"""Words of this many characters (tokens, for a lattice) or more, as in text without blanks, are not cached"""
 
 
 class MergeState:
@@ -40,11 +40,11 @@ class MergeState:
         """merges: where two neighbours can be merged, the best first."""
         self.ids, self.merges = ids, merges
         self.next: list[MergeState | None] = [None] * len(merges)
-        """After each merge; None: not met yet"""
+        """The state after each merge; None: not computed yet"""
 
 
 class LastPieces(NamedTuple):
-    """The pieces that may end a beginning of a word: where each begins, its id, and probabilities summed up."""
+    """The pieces that may end a prefix of a word: where each begins, its id, and cumulative probabilities."""
 
     starts: list[int]
     ids: list[int]
@@ -52,17 +52,17 @@ class LastPieces(NamedTuple):
 
 
 class SubwordSampler:
-    """Other subwords of the same text; what unk or single bytes stand for stays as it is.
+    """Samples other subwords of the same text; unk and byte tokens stay as they are.
 
-    bpe: at each step a merge is left out with probability alpha (Provilkov et al., 2020, algorithm 1). unigram: a
-    segmentation is as likely as its probability to the power of alpha (Kudo, 2018, section 3.1). Words are drawn one by
-    one, since no subword goes beyond one.
+    bpe: at each step a merge is dropped with probability alpha (Provilkov et al., 2020, algorithm 1). unigram: a
+    segmentation is drawn in proportion to its probability to the power of alpha (Kudo, 2018, section 3.1). Words are
+    sampled one by one, since no subword spans two.
     """
 
     def __init__(
         self, pieces: Sequence[str], scores: Sequence[float], kind: Literal["bpe", "unigram"], alpha: float
     ) -> None:
-        """pieces and scores by id."""
+        """pieces and scores are indexed by id."""
         self.pieces, self.alpha = pieces, alpha
         self._scores = scores
         self._fixed = [i in (PAD, UNK, BOS, EOS) or bool(BYTE.fullmatch(p)) for i, p in enumerate(pieces)]
@@ -76,14 +76,14 @@ class SubwordSampler:
         self._kept_lattice = lru_cache(N_LATTICES)(self._lattice)
 
     def __call__(self, ids: Sequence[int], seed: int) -> list[int]:
-        """The text of `ids` in other subwords: a function of both arguments alone."""
+        """The text of `ids` in other subwords, which depend on both arguments alone."""
         draw, drawn = random.Random(seed).random, list[int]()
         for word in self._split(ids):
             drawn += word if self._fixed[word[0]] else self._draw(word, draw)
         return drawn
 
     def _split(self, ids: Sequence[int]) -> Iterator[tuple[int, ...]]:
-        """Runs of tokens, each of one word at most, which either stay as they are or do not."""
+        """Runs of tokens within one word, each either all fixed or all to be resampled."""
         word: list[int] = []
         for i in map(int, ids):
             if word and (self._begins[i] or self._fixed[i] != self._fixed[word[0]]):
@@ -96,7 +96,7 @@ class SubwordSampler:
     def _bpe(self, word: tuple[int, ...], draw: Callable[[], float]) -> Sequence[int]:
         alpha, state = self.alpha, self._words.get(word) or self._characters(word)
         while state.merges:
-            for k, after in enumerate(state.next):  # the best that is not left out
+            for k, after in enumerate(state.next):  # the best that is not dropped
                 if draw() >= alpha:
                     state = after or self._merge(state, k)
                     break
@@ -115,7 +115,7 @@ class SubwordSampler:
         return drawn[::-1]
 
     def _characters(self, word: tuple[int, ...]) -> MergeState:
-        """The word as characters, or as its given pieces if one of them is not in the vocabulary."""
+        """The word as characters, or as its given pieces if a character is not in the vocabulary."""
         characters = "".join(self.pieces[i] for i in word)
         known = all(character in self.ids for character in characters)
         state = self._state_of(tuple(self.ids[c] for c in characters) if known else word)
@@ -124,7 +124,7 @@ class SubwordSampler:
         return state
 
     def _merge(self, state: MergeState, k: int) -> MergeState:
-        """After the k-th of the merges that `state` has."""
+        """The state after the k-th merge of `state`."""
         ids, i = state.ids, state.merges[k]
         piece = self._piece_of_pair(ids[i], ids[i + 1])
         assert piece is not None
@@ -134,7 +134,7 @@ class SubwordSampler:
         return after
 
     def _state_of(self, ids: tuple[int, ...]) -> MergeState:
-        """The one state of these pieces, or a new one if they are too many to be kept; a full store is emptied."""
+        """The cached state of these pieces, or a new one if they are too many to cache; a full cache is emptied."""
         if (kept := self._states.get(ids)) is not None:
             return kept
         pieces = [self._piece_of_pair(a, b) for a, b in pairwise(ids)]
@@ -147,11 +147,11 @@ class SubwordSampler:
         return state
 
     def _find_piece(self, a: int, b: int) -> int | None:
-        """The piece that two neighbours make."""
+        """The piece that two neighbours merge into; None if there is none."""
         return self.ids.get(self.pieces[a] + self.pieces[b])
 
     def _lattice(self, word: tuple[int, ...]) -> list[LastPieces]:
-        """For each beginning of the word: forward filtering, then to be drawn from backwards."""
+        """The last pieces of each prefix of the word, by forward filtering; to be drawn from backwards."""
         text = "".join(self.pieces[i] for i in word)
         total, lattice = [0.0], [LastPieces([], [], [])]
         for end in range(1, len(text) + 1):

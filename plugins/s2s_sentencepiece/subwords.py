@@ -83,7 +83,7 @@ def train_subwords(
 
 
 class _Sample:
-    """The training lines: all, or of more than MAX_LINES every second, fourth, …; deterministic."""
+    """The training lines: all, or every second, fourth, … of more than MAX_LINES; deterministic."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self.n_too_long = 0
@@ -131,7 +131,7 @@ def _explained(message: str, option: str, size: int, sample: _Sample) -> ConfigE
 
 
 class SentencePiece:
-    """Both kinds of models."""
+    """Trains and loads models of both kinds."""
 
     def __init__(self, config: Choice) -> None:
         assert config.name in ("bpe", "unigram")
@@ -154,7 +154,7 @@ class Subwords(Tokenizer):
     library = "sentencepiece"
 
     def __init__(self, path: Path, kind: Literal["bpe", "unigram"] = "bpe") -> None:
-        """kind: how other subwords are drawn; a model of either kind encodes as it was trained to."""
+        """kind: how other subwords are sampled; for encoding, the kind that the model was trained as counts."""
         self.path, self.kind = path, kind
         try:
             model = read_bytes(path)
@@ -182,17 +182,17 @@ class Subwords(Tokenizer):
 
     @cached_property
     def scores(self) -> list[float]:
-        """By id: of unigram a log-probability, of bpe a merge's priority, of which the highest comes first."""
+        """By id: log-probabilities (unigram), or priorities of merges, of which the highest is merged first (bpe)."""
         return [self._processor.get_score(i) for i in range(self.size)]
 
     def sampler(self, alpha: float) -> SubwordSampler:
-        """By its kind: a merge is left out with probability alpha, or a segmentation as likely as its own ** alpha."""
+        """A sampler of other subwords; see `SubwordSampler` for alpha."""
         return SubwordSampler(self.pieces, self.scores, self.kind, alpha)
 
     def encode(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
         """Ids of every line, without bos and eos; the same for any number of threads, which release the GIL.
 
-        Raises DataError for a line of more than MAX_LINE characters, which may end the process in sentencepiece.
+        Raises DataError for a line of more than MAX_LINE characters, for which sentencepiece may end the process.
         """
         if (longest := max(map(len, lines), default=0)) > MAX_LINE:
             raise DataError(f"a text of {longest:,} characters is too long: at most {MAX_LINE:,} are encoded")

@@ -1,4 +1,4 @@
-"""Answers of the server's own API: what is known of a sentence and of a text, as JSON."""
+"""Responses of the server's own API: the fields of a sentence and of a text, as JSON."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def text_fields(
     parts: list[dict[str, Any]],
     n: int,
 ) -> dict[str, Any]:
-    """A text: its best output, the n best if asked for, and its sentences."""
+    """The fields of a text: its best output, the n best if requested, and its sentences."""
     candidates = join_lines(engine, sentences, found, n)
     best = candidates[0]
     whole: dict[str, Any] = {"src": text, "hyp": best.hyp, "score": _rounded(best.score)}
@@ -42,7 +42,7 @@ def text_fields(
 async def sentence_fields(
     engine: Engine, sentence: Sentence, output: Output, n: int, fields: Collection[str], views: Collection[str]
 ) -> dict[str, Any]:
-    """A sentence: source, line, outputs best first, and what is asked for of each."""
+    """The fields of a sentence: source, line, outputs best first, and the requested fields of each."""
     write = lambda: [_candidate(engine, each, fields, views) for each in output.nbest[:n]]  # noqa: E731
     candidates = await engine.in_text_thread(write) if views else write()
     found = {"line": sentence.line, "src": sentence.given.src, **candidates[0]}
@@ -71,9 +71,9 @@ def _candidate(engine: Engine, candidate: Candidate, fields: Collection[str], vi
 def attention_of(
     engine: Engine, ids: Sequence[int], tokens: Sequence[int], pieces: Sequence[str]
 ) -> dict[str, Any] | None:
-    """Of each output token to each source token, without ends: the mean of the heads of the layer that aligns best.
+    """Attention of each output token to each source token, without eos: mean over the heads of the best-aligning layer.
 
-    None: the architecture does not say it.
+    None if the architecture does not provide it.
     """
     vocab = engine.task.vocab
     batch = make_batch([(list(ids), list(tokens))], vocab).to(engine.generator.search.device)
@@ -92,5 +92,5 @@ def _name(name: str | tuple[str, ...]) -> str:
 
 
 def _rounded(value: float) -> float | None:
-    """As JSON can hold it; null where there is no output."""
+    """A JSON-serialisable value; null where there is no output."""
     return round(value, 4) if math.isfinite(value) else None

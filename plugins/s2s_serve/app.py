@@ -1,4 +1,4 @@
-"""The application: routes, limits on bodies, keys, and one form of error."""
+"""The application: routes, limits on bodies, keys, and a uniform error format."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NAMES = {400: "bad_request", 404: "not_found", 405: "not_allowed"}
 
 
 def create_app(server: Server) -> FastAPI:
-    """Everything that is served; no route takes a path of the file system, and no page needs the network."""
+    """The application; no route takes a file system path, and no page loads anything from the network."""
     about = "Outputs of trained sequence-to-sequence models."
     app = FastAPI(title="s2s-serve", version=s2s.__version__, description=about, docs_url=None, redoc_url=None)
     app.router.lifespan_context = server.lifespan
@@ -79,7 +79,7 @@ def _add_state(app: FastAPI, server: Server, guarded: list[Any]) -> None:
 
 def _key_check(server: Server) -> Callable[[Request], Awaitable[None]]:
     async def check(request: Request) -> None:
-        """Raise RefusedError unless the request brings a key, or none is needed."""
+        """Raise RefusedError unless the request carries a valid key or none is needed."""
         if not server.keys:
             return
         kind, _, token = request.headers.get("authorization", "").partition(" ")
@@ -91,7 +91,7 @@ def _key_check(server: Server) -> Callable[[Request], Awaitable[None]]:
 
 
 class Timing:
-    """Counts and times every request, by its route."""
+    """Counts and times requests by route."""
 
     def __init__(self, app: Any, server: Server) -> None:
         self.app, self.metrics = app, server.metrics
@@ -117,7 +117,7 @@ class Timing:
 
 
 def _error(request: Request, status: int, code: str, message: str, retry_after: int = 0) -> Response:
-    """In LibreTranslate's form for its routes, in our own for all others."""
+    """An error response, in LibreTranslate's format for its routes and in our own for all others."""
     headers = {"retry-after": str(retry_after)} if retry_after else {}
     own = request.url.path.startswith("/v1") or request.url.path in ("/", "/metrics", "/healthz")
     body = {"error": {"code": code, "message": message} if own else message}

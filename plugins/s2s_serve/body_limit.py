@@ -1,4 +1,4 @@
-"""Bodies that are too long are refused before they are held."""
+"""Refuses bodies that are too long before they are held in memory."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import json
 from typing import Any
 
 JOBS = "/v1/jobs"
-"""Whose bodies are files, with a limit of their own"""
+"""Route whose bodies are files, with a limit of their own"""
 
 
 class BodyLimit:
-    """At most `most` bytes, whatever the header says or does not say."""
+    """Limits bodies to `most` bytes, with or without a correct content-length header."""
 
     def __init__(self, app: Any, most: int) -> None:
         self.app, self.most = app, most

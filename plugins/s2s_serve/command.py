@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def serve(composed: ComposedConfig[ServeConfig], plugins: Plugins, options: Options) -> None:
-    """Load all runs, and answer requests until SIGTERM or SIGINT; those in work are finished."""
+    """Load all runs, and answer requests until SIGTERM or SIGINT; running requests are finished."""
     try:
         import uvicorn
 
@@ -52,7 +52,7 @@ def serve(composed: ComposedConfig[ServeConfig], plugins: Plugins, options: Opti
         limit_concurrency=None,
     )
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)  # uvicorn's own stands while it runs, and raises it again afterwards
+        signal.signal(number, lambda *_: None)  # uvicorn sets its own while it runs, and re-raises the signal after
     listening = _listen(config)
     if not options.quiet:
         for name, engine in server.engines.items():

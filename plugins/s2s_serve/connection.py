@@ -1,4 +1,4 @@
-"""A request whose client has gone is worked on no longer."""
+"""Cancels the work on a request whose client has disconnected."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from s2s_serve.server import Server
 
 GONE = 499
-"""nginx's status for a client that closed the connection; nobody reads it but the metrics"""
+"""nginx's status for a client that closed the connection; used only by the metrics"""
 
 
 async def unless_gone(server: Server, request: Request, work: Coroutine[Any, Any, Response]) -> Response:
-    """What `work` gives; it is cancelled when the client goes."""
+    """The response of `work`, which is cancelled when the client disconnects."""
     task, gone = asyncio.create_task(work), asyncio.create_task(_gone(request))
     try:
         await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)

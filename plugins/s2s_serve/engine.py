@@ -1,4 +1,4 @@
-"""One model, its queue and the thread that searches: sentences of all requests in one batch."""
+"""One model, its queue and the search thread: sentences of all requests share one batch."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 NO_LIMIT = 1 << 60
-"""Sentences that wait: `Engine.admitted` limits their tokens instead"""
+"""Maximum number of waiting sentences: `Engine.admitted` limits their tokens instead"""
 WARM_UP = "a"
 
 
 class MeteredQueue(RequestQueue):
-    """A queue that knows how full the batch is."""
+    """A queue that records how full the batch is."""
 
     n_in_batch = 0
     """Source tokens"""
@@ -48,10 +48,10 @@ class MeteredQueue(RequestQueue):
 
 
 class Engine:
-    """Searches and scores for any number of requests; all but `start` and `close` is called in the event loop."""
+    """Searches and scores for any number of requests; all but `start` and `close` are called in the event loop."""
 
     def __init__(self, name: str, loaded: Loaded, max_waiting: int) -> None:
-        """max_waiting: source tokens, of all requests, that are not answered yet."""
+        """max_waiting: maximum number of source tokens, over all requests, not yet answered."""
         self.name, self.description, self.max_waiting = name, loaded.description, max_waiting
         self.generator = loaded.generator
         self.aligned = _with_alignment(loaded.generator)
@@ -59,9 +59,9 @@ class Engine:
         self.task, self.model = self.generator.task, self.generator.search.model
         self.n_waiting = self.n_failures = 0
         self.answered: MeteredQueue | None = None
-        """The queue of the newest answer"""
+        """The queue from which the latest answer came"""
         self.rate = 0.0
-        """Source tokens a second, of the newest answers"""
+        """Source tokens per second, a running mean over answers"""
         self.text = ThreadPoolExecutor(1, f"{name}-text")
         """Tokenises and writes outputs"""
         self.queue = self._new_queue()
@@ -74,7 +74,7 @@ class Engine:
         return self.answered is self.queue
 
     def start(self) -> None:
-        """Begin to search, and answer one sentence, after which the engine is `ready`."""
+        """Start the search, and answer one sentence, after which the engine is `ready`."""
         self.thread.start()
         ids = self.task.encode_source([WARM_UP])[0]
         queue = self.queue
@@ -82,7 +82,7 @@ class Engine:
         self.answered = queue
 
     def close(self) -> None:
-        """Take no more sentences, and end when those that wait are answered."""
+        """Accept no more sentences, and end when the waiting ones are answered."""
         self.closing = True
         self.queue.close()
         self.thread.join()
@@ -90,7 +90,7 @@ class Engine:
 
     @contextmanager
     def admitted(self, n_tokens: int) -> Iterator[None]:
-        """Room for a request of so many source tokens; raises RefusedError if there is none."""
+        """Reserve room for a request of `n_tokens` source tokens; raises RefusedError if there is none."""
         if n_tokens > self.max_waiting:
             raise too_large(f"{n_tokens:,} tokens are more than the {self.max_waiting:,} that may wait; send less")
         if self.n_waiting + n_tokens > self.max_waiting:
@@ -105,7 +105,7 @@ class Engine:
             self.rate = 0.9 * self.rate + 0.1 * n_tokens / max(time.monotonic() - begun, 1e-3)
 
     async def search(self, segment: Segment, *, align: bool) -> list[Hypothesis]:
-        """The outputs of a segment, best first; cancelling the call takes it out of the batch."""
+        """The outputs of a segment, best first; cancelling the call removes it from the batch."""
         ids = [*segment.ids, self.task.vocab.eos]
         queue = self.queue
         found = await asyncio.wrap_future(self._put(ids, segment))
@@ -122,11 +122,11 @@ class Engine:
         return await self.call(annotated)
 
     async def call(self, function: Callable[[], T]) -> T:
-        """Run what uses the model in the thread of the search, between two steps."""
+        """Run a function that uses the model in the search thread, between two steps."""
         return await asyncio.wrap_future(self._given(lambda queue: queue.call(function)))
 
     async def in_text_thread(self, function: Callable[[], T]) -> T:
-        """Run what reads or writes text, such as the tokeniser, out of the event loop."""
+        """Run a function that reads or writes text, such as the tokeniser, outside the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self.text, function)
 
     def _put(self, ids: list[int], segment: Segment | None = None) -> Future[list[Hypothesis]]:
@@ -134,7 +134,7 @@ class Engine:
         return self._given(lambda queue: queue.put(ids, constraint, timeout=0))
 
     def _given(self, give: Callable[[MeteredQueue], Future[T]]) -> Future[T]:
-        """What the queue answers; if its search fails at this moment, the next search's does."""
+        """The queue's future; if its search fails at this moment, that of the next search's queue."""
         while True:
             queue = self.queue
             try:
@@ -144,7 +144,7 @@ class Engine:
                     raise unavailable("the server is ending") from error
 
     def _run(self) -> None:
-        """Search until closed; what makes the search fail is answered with an error, and the next search begins."""
+        """Search until closed; if a search fails, its requests are answered with an error and a new search begins."""
         while True:
             queue = self.queue
             try:
@@ -153,7 +153,7 @@ class Engine:
                     return serve(searcher.search, searcher.request(queue), self._begin_anew)
             except Exception as error:
                 logger.exception("the search of %s has failed; it begins anew", self.name)
-                if queue is self.queue:  # it did not come to search
+                if queue is self.queue:  # it failed before the search began
                     self._begin_anew()
                     queue.fail(error)
             if self.closing:

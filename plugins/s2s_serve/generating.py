@@ -1,4 +1,4 @@
-"""Text in, sentences out in their order, each as soon as it is known."""
+"""Text in, sentences out in order, each as soon as it is finished."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ if TYPE_CHECKING:
     from s2s_serve.engine import Engine
 
 WINDOW = 16
-"""Sentences of one request in the queue at once, so that a long text does not hold up short ones"""
+"""Maximum sentences of one request in the queue at once, so that a long text does not delay short ones"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What is wanted of a text."""
+    """The options of a request for a text."""
 
     prefix: str = ""
     phrases: tuple[str, ...] = ()
     split: bool = True
-    """Each line into sentences, where the task knows them"""
+    """Split each line into sentences, where the task can"""
     raw: bool = False
-    """The text is as people write it: the task tokenises it into words"""
+    """The text is untokenised: the task tokenises it into words"""
     align: bool = False
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """One sentence of a text, or a line that cannot be split."""
+    """One sentence of a text, or a line that is not split."""
 
     line: int
     """The line of the text, from 0"""
     given: Input
     segments: list[Segment]
-    """Parts that are searched by themselves: one, unless the sentence is too long"""
+    """Parts that are decoded separately: one, unless the sentence is too long"""
 
     @property
     def n_tokens(self) -> int:
@@ -57,13 +57,13 @@ class TextCandidate(NamedTuple):
 
     hyp: str
     score: float
-    """The sum of those of its lines"""
+    """The sum of the scores of its sentences"""
     align: list[tuple[int, int]]
     """Pairs of source and output word numbers"""
 
 
 async def read_text(engine: Engine, text: str, wanted: Wanted) -> list[Sentence]:
-    """The sentences of a text; raises RefusedError if one cannot be read."""
+    """The sentences of a text; raises RefusedError if one is invalid."""
     return await engine.in_text_thread(lambda: _read(engine.generator, text, wanted))
 
 
@@ -87,7 +87,7 @@ def _read(generator: Generator, text: str, wanted: Wanted) -> list[Sentence]:
 
 
 async def outputs(engine: Engine, sentences: Sequence[Sentence], wanted: Wanted) -> AsyncGenerator[Output]:
-    """The output of each sentence, in order; what is not taken leaves the batch."""
+    """The output of each sentence, in order; closing the generator removes the others from the batch."""
     window = asyncio.Semaphore(WINDOW)
     tasks = [asyncio.create_task(_output(engine, sentence, wanted, window)) for sentence in sentences]
     try:
@@ -105,7 +105,7 @@ async def _output(engine: Engine, sentence: Sentence, wanted: Wanted, window: as
             found = [await _search(engine, segment, wanted) for segment in sentence.segments]
     except (RefusedError, asyncio.CancelledError):
         raise
-    except Exception as error:  # of the search, which the engine has logged
+    except Exception as error:  # of the search; the engine has logged it
         raise unavailable("the search has failed on this batch; try again") from error
     write = (engine.aligned if wanted.align and engine.aligned else engine.generator).write
 
@@ -124,7 +124,7 @@ async def _search(engine: Engine, segment: Segment, wanted: Wanted) -> list[Hypo
 
 
 def join_lines(engine: Engine, sentences: Sequence[Sentence], found: Sequence[Output], n: int) -> list[TextCandidate]:
-    """The n best outputs of a text: the k-th best of each sentence with the k-th best of the others."""
+    """The n best outputs of a text: the k-th joins the k-th best output of each sentence."""
     n_candidates = min(n, max(len(output.nbest) for output in found))
     return [_joined(engine, sentences, found, k) for k in range(n_candidates)]
 

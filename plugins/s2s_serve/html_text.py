@@ -1,4 +1,4 @@
-"""HTML whose text is translated and whose tags stay as they are."""
+"""Translates the text of HTML and leaves its tags unchanged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CODE = ("script", "style", "code", "pre")
 
 
 async def translate_html(source: str, translate: Callable[[str], Awaitable[list[str]]]) -> list[str]:
-    """The k-th best of each piece of text between two tags, as the k-th output of the whole."""
+    """The outputs of the whole: the k-th consists of the k-th best of each piece of text between two tags."""
     parts = _Parts()
     parts.feed(source)
     parts.close()
@@ -32,7 +32,7 @@ def _written(i: int, is_text: bool, text: str, outputs: dict[int, list[str]], k:
 
 
 class _Parts(HTMLParser):
-    """Text, and all else as it stands."""
+    """The parts of the source: text, and everything else unchanged."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def job_api(server: Server) -> APIRouter:
-    """The routes; without a folder for them, jobs are refused."""
+    """The routes; jobs are refused if no folder is configured for them."""
     api = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
     def jobs() -> Jobs:

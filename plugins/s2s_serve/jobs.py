@@ -1,7 +1,7 @@
-"""Files as jobs: an input line is an output line, and what is written stays written when the server is stopped.
+"""Files as jobs: each input line gives one output line, and finished lines survive a stop of the server.
 
-A job is a folder that is named by a random number of the server's own; no name of a request reaches the file system.
-    job.json  input.txt  output.txt: whole lines, synced after each chunk, so that a job goes on where it was
+A job is a folder named by a random number of the server's own; no name from a request reaches the file system.
+    job.json  input.txt  output.txt: whole lines, synced after each chunk, so that a job resumes where it stopped
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CHUNK = 32
-"""Lines that are translated together and written at once"""
+"""Lines that are decoded together and written at once"""
 RETRIES = 3
-"""Of a line whose search has failed, after which it stays empty"""
+"""Attempts at a line whose search fails, after which it stays empty"""
 
 
 @dataclass
 class Job:
-    """A file that is worked on."""
+    """A file being processed."""
 
     id: str
     run: str
@@ -50,11 +50,11 @@ class Job:
     n_lines: int = 0
     n_done: int = field(default=0, compare=False)
     n_failed: int = 0
-    """Lines that have no output; theirs are empty"""
+    """Lines without an output; their output lines are empty"""
     deleted: bool = False
 
     def state(self) -> dict[str, Any]:
-        """What a client is told."""
+        """The state reported to clients."""
         done = self.n_done >= self.n_lines
         state = "done" if done else "running" if self.n_done else "waiting"
         progress = {"lines": self.n_lines, "done": self.n_done, "failed": self.n_failed}
@@ -62,7 +62,7 @@ class Job:
 
 
 class Jobs:
-    """The jobs of a folder, done one after another beside all other requests."""
+    """The jobs of a folder, processed one after another alongside all other requests."""
 
     def __init__(self, server: Server, folder: Path) -> None:
         self.server, self.folder = server, folder
@@ -83,7 +83,7 @@ class Jobs:
         return self.jobs[number]
 
     async def add(self, engine: Engine, body: AsyncIterator[bytes], *, split: bool, raw: bool) -> Job:
-        """Write a file as it arrives; raises RefusedError, and keeps nothing, if it is too long or no UTF-8."""
+        """Write a file as it arrives; raises RefusedError, and keeps nothing, if it is too long or not UTF-8."""
         job = Job(secrets.token_hex(16), engine.name, split, raw)
         path = self.path(job, "input.txt")
         path.parent.mkdir(mode=0o700)
@@ -98,7 +98,7 @@ class Jobs:
         return job
 
     def delete(self, job: Job) -> None:
-        """Forget a job; the lines that are in work are not written any more."""
+        """Delete a job; the lines being decoded are not written any more."""
         job.deleted = True
         del self.jobs[job.id]
         shutil.rmtree(self.folder / job.id)
@@ -108,7 +108,7 @@ class Jobs:
         return self.folder / job.id / name
 
     async def work(self) -> None:
-        """Do the jobs, until cancelled."""
+        """Process the jobs until cancelled."""
         while True:
             job = await self.waiting.get()
             try:
@@ -144,7 +144,7 @@ class Jobs:
         return ""
 
     async def _receive(self, path: Path, body: AsyncIterator[bytes]) -> int:
-        """The number of lines of a body, which is written as it comes."""
+        """Write a body as it arrives; its number of lines."""
         decoder = codecs.getincrementaldecoder("utf-8")()
         n_bytes = n_lines = 0
         last = b"\n"
@@ -164,7 +164,7 @@ class Jobs:
         return n_lines + (last != b"\n")
 
     def _whole_lines(self, job: Job) -> int:
-        """Lines that are written; what a crash cut short is cut off."""
+        """The number of lines written; an incomplete last line, left by a crash, is removed."""
         path = self.path(job, "output.txt")
         if not path.exists():
             return 0
@@ -177,7 +177,7 @@ class Jobs:
 
     @contextlib.asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
-        """While requests are answered."""
+        """Process jobs while requests are answered."""
         task = asyncio.create_task(self.work())
         try:
             yield

@@ -1,7 +1,7 @@
 """Which languages are served, and which language a text is in.
 
-Detection compares character n-grams with those of the runs' own training text, where that is still there: a
-multinomial naive Bayes classifier (Cavnar and Trenkle, 1994, count the same n-grams) over the served languages alone.
+Detection compares character n-grams with those of the runs' own training text, where it is still available: a
+multinomial naive Bayes classifier (Cavnar and Trenkle, 1994, count the same n-grams) over the served languages only.
 """
 
 from __future__ import annotations
@@ -65,19 +65,19 @@ NAMES = {
 """English names of languages by their codes (ISO 639-1)"""
 
 SAMPLE = 3000
-"""Training pairs from which the n-grams of two languages are counted"""
+"""Training pairs of a corpus from which the n-grams of its two languages are counted"""
 ORDERS = (1, 2, 3)
 
 
 class Detected(NamedTuple):
-    """A language, and how sure it is, from 0 to 100."""
+    """A language, and the confidence in it, from 0 to 100."""
 
     language: str
     confidence: float
 
 
 def directions(engines: Mapping[str, Engine]) -> dict[tuple[str, str], Engine]:
-    """Source and target language -> who translates; of two for one direction, the first."""
+    """Source and target language -> the engine that translates; of two for one direction, the first."""
     found: dict[tuple[str, str], Engine] = {}
     for name, engine in engines.items():
         if direction := _direction(name, engine.task):
@@ -86,7 +86,7 @@ def directions(engines: Mapping[str, Engine]) -> dict[tuple[str, str], Engine]:
 
 
 def _direction(name: str, task: Task) -> tuple[str, str] | None:
-    """As the task's options say, else as the name does."""
+    """Source and target language from the task's options, else from the name."""
     src, tgt = (str(getattr(task.config, side, "") or "") for side in ("src_lang", "tgt_lang"))
     by_name = re.fullmatch(r"([a-z]{2,3})[-_]([a-z]{2,3})", name)
     if src and tgt:
@@ -95,7 +95,7 @@ def _direction(name: str, task: Task) -> tuple[str, str] | None:
 
 
 class Detector:
-    """Tells apart the languages of training text."""
+    """Distinguishes the languages of training text."""
 
     def __init__(self, texts: Mapping[str, Iterable[str]]) -> None:
         """texts: sentences of each language; a language without any is unknown."""
@@ -108,7 +108,7 @@ class Detector:
 
     @classmethod
     def of_runs(cls, served: Mapping[tuple[str, str], Engine]) -> Detector:
-        """From the training text of every direction; what cannot be read any more is left out."""
+        """A detector from the training text of every direction; text that can no longer be read is left out."""
         texts: dict[str, list[str]] = {}
         for (src, tgt), engine in served.items():
             for example in _examples(engine.task):
@@ -143,5 +143,5 @@ def _examples(task: Task) -> Iterator[Example]:
         for corpus, _ in task.corpora("train"):
             examples = (example for example in task.examples("train", corpus) if isinstance(example, Example))
             yield from islice(examples, SAMPLE)
-    except (OSError, ValueError, UserError):  # the files have gone, or are others by now
+    except (OSError, ValueError, UserError):  # the files are gone or have changed
         return

@@ -1,6 +1,6 @@
 """LibreTranslate's API, so that its clients work: /translate, /languages, /detect, /health (version 1.9).
 
-Beyond it, texts of a list are translated together, and the language of each is detected by itself.
+In addition, the texts of a list are translated together, and the language of each is detected separately.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Service:
         self._detecting = asyncio.Lock()
 
     def languages(self) -> list[dict[str, Any]]:
-        """As LibreTranslate lists them: source languages with their targets."""
+        """Source languages with their targets, in LibreTranslate's format."""
         sources = list(dict.fromkeys(src for src, _ in self.directions))
         return [
             {"code": src, "name": NAMES.get(src, src), "targets": [tgt for of, tgt in self.directions if of == src]}
@@ -74,14 +74,14 @@ class Service:
         ]
 
     async def detector(self) -> Detector:
-        """Made of the runs' training text when it is first needed."""
+        """The detector, built from the runs' training text when it is first needed."""
         async with self._detecting:
             if self._detector is None:
                 self._detector = await asyncio.to_thread(Detector.of_runs, self.directions)
         return self._detector
 
     def check_key(self, request: Request, fields: dict[str, Any]) -> None:
-        """LibreTranslate's clients send the key as a field."""
+        """Raise RefusedError unless a valid key is in a field, as LibreTranslate's clients send it, or in a header."""
         if not self.server.keys:
             return
         key = str(fields.get("api_key") or request.headers.get("x-api-key") or "")
@@ -93,7 +93,7 @@ class Service:
             raise RefusedError(403, "key", "Invalid API key")
 
     async def translate(self, fields: dict[str, Any]) -> Response:
-        """The answer to /translate."""
+        """The response to /translate."""
         texts, is_list = _texts(fields)
         n = _alternatives(fields, self.server.config.nbest)
         form, source, target = (str(fields.get(key) or default) for key, default in _DEFAULTS.items())
@@ -147,7 +147,7 @@ _DEFAULTS = {"format": "text", "source": "auto", "target": ""}
 
 
 async def _fields(request: Request) -> dict[str, Any]:
-    """A body of JSON, or a form as browsers send it."""
+    """The fields of a JSON body, or of a form as browsers send it."""
     body = await request.body()
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     try:

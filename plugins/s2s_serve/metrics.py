@@ -1,5 +1,5 @@
-"""Counters and histograms as Prometheus reads them; named as vLLM names them where it has the same. No key and no
-address is ever a label."""
+"""Counters and histograms in Prometheus format, with vLLM's names where it has the same ones. No key and no address is
+ever a label."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PREFIX = "s2s_"
 
 
 class Counter:
-    """A number for each value of its labels, which only grows."""
+    """A number for each combination of label values that only grows."""
 
     kind = "counter"
 
@@ -30,7 +30,7 @@ class Counter:
         self.values: dict[tuple[str, ...], float] = defaultdict(float)
 
     def add(self, n: float, *labels: str) -> None:
-        """`n` more under these labels."""
+        """Add `n` under these labels."""
         self.values[labels] += n
 
     def samples(self) -> Iterator[str]:
@@ -40,7 +40,7 @@ class Counter:
 
 
 class Histogram:
-    """How many observations are at most each bound."""
+    """Counts of the observations up to each bound."""
 
     kind = "histogram"
 
@@ -50,7 +50,7 @@ class Histogram:
         self.sums: dict[str, float] = defaultdict(float)
 
     def observe(self, value: float, label: str) -> None:
-        """One observation."""
+        """Add one observation."""
         counts = self.counts.setdefault(label, [0] * (len(self.bounds) + 1))
         counts[bisect_left(self.bounds, value)] += 1
         self.sums[label] += value
@@ -67,7 +67,7 @@ class Histogram:
 
 
 class Metrics:
-    """All that is counted."""
+    """All metrics of the server."""
 
     def __init__(self) -> None:
         self.requests = Counter("requests_total", "Answered requests.", "route", "status")
@@ -79,7 +79,7 @@ class Metrics:
         self.n_running = 0
 
     def render(self, engines: Iterable[Engine]) -> str:
-        """The exposition format, text version 0.0.4."""
+        """All metrics in the exposition format, text version 0.0.4."""
         kept = (self.requests, self.cancelled, self.source_tokens, self.target_tokens, self.latency, self.first)
         blocks = [_block(each.name, each.kind, each.text, each.samples()) for each in kept]
         gauges: Mapping[str, tuple[str, list[tuple[str, float]]]] = _gauges(list(engines))
@@ -111,7 +111,7 @@ def _gauges(engines: list[Engine]) -> dict[str, tuple[str, list[tuple[str, float
 
 
 def resident_memory() -> int:
-    """Bytes of this process in memory."""
+    """Resident memory of this process in bytes."""
     try:
         pages = Path("/proc/self/statm").read_text().split()[1]
     except OSError:

@@ -1,4 +1,4 @@
-"""The server's own API under /v1: what s2s can do with a text."""
+"""The server's own API under /v1: all that s2s can do with a text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from s2s_serve.server import Server
 
 PAIRS = 8
-"""Pairs that are scored between two steps of the search"""
+"""Pairs scored between two steps of the search"""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _described(server: Server, engine: Engine) -> dict[str, Any]:
 
 
 async def _read(server: Server, body: GenerateBody) -> Asked:
-    """Check what the schema cannot, and tokenise."""
+    """Check what the schema cannot check, and tokenise."""
     engine = server.engine(body.run)
     texts = [body.text] if isinstance(body.text, str) else body.text
     server.check_texts([*texts, body.prefix, *body.phrases])
@@ -117,7 +117,7 @@ async def _read(server: Server, body: GenerateBody) -> Asked:
 
 
 async def _sentences(server: Server, asked: Asked) -> AsyncGenerator[tuple[int, Sentence, Output, dict[str, Any]]]:
-    """The number of its text, the sentence, its output and its fields; in order, as soon as each is known."""
+    """The number of its text, the sentence, its output and its fields; in order, each as soon as it is finished."""
     engine, body, begun, first = asked.engine, asked.body, time.monotonic(), True
     flat = [(number, sentence) for number, sentences in enumerate(asked.sentences) for sentence in sentences]
     n_tokens = sum(sentence.n_tokens for _, sentence in flat)
@@ -152,7 +152,7 @@ def _answer(asked: Asked, found: list[list[Output]], parts: list[list[dict[str, 
 
 
 async def _events(server: Server, asked: Asked) -> AsyncIterator[str]:
-    """`sentence` for each, then `done` with the whole answer; `error` in its place if it fails."""
+    """Events: `sentence` for each sentence, then `done` with the whole answer, or `error` on failure."""
     found: list[list[Output]] = [[] for _ in asked.texts]
     parts: list[list[dict[str, Any]]] = [[] for _ in asked.texts]
     try:

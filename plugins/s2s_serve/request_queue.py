@@ -30,27 +30,27 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TURN = 0.02
-"""Seconds after which sentences may join or leave the batch"""
+"""Interval in seconds at which sentences may join or leave the batch"""
 MOST_STEPS = 32
 
 
 class QueueClosedError(RuntimeError):
-    """The queue takes no more sentences, since it was closed or its search failed."""
+    """The queue accepts no more sentences, since it was closed or its search failed."""
 
 
 class Pace:
-    """How many steps a search takes at once: as many as take about `TURN` seconds."""
+    """Adapts the number of steps a search takes at once, so that they take about `TURN` seconds."""
 
     def __init__(self) -> None:
         self.n_steps = 1
         self._begun: float | None = None
 
     def begin(self, now: float) -> None:
-        """The steps begin."""
+        """Record that the steps begin."""
         self._begun = now
 
     def end(self, now: float) -> None:
-        """They have ended, perhaps before `n_steps`, with a sentence; nothing if there have been none since."""
+        """Adapt `n_steps` after steps, which may have ended early with a sentence; no effect if there were none."""
         begun, self._begun = self._begun, None
         if begun is None:
             return
@@ -63,12 +63,12 @@ class Pace:
 class RequestQueue(SentenceQueue):
     """A thread-safe queue that any number of threads fill and one search empties; sentences keep their order.
 
-    Each sentence has a future of its hypotheses, resolved as soon as its search ends. Cancelling the future takes the
-    sentence out of the queue or out of the batch.
+    Each sentence has a future of its hypotheses, resolved as soon as its search ends. Cancelling the future removes the
+    sentence from the queue or from the batch.
     """
 
     def __init__(self, n_tokens: int, max_waiting: int = 1000) -> None:
-        """n_tokens: source tokens, eos included, in the batch at once; max_waiting: sentences not yet in it."""
+        """n_tokens: maximum source tokens, eos included, in the batch; max_waiting: maximum sentences not yet in it."""
         super().__init__(n_tokens)
         self.max_waiting, self.pace = max_waiting, Pace()
         self._changed = threading.Condition()
@@ -100,9 +100,9 @@ class RequestQueue(SentenceQueue):
         return future
 
     def call(self, function: Callable[[], T]) -> Future[T]:
-        """Run `function` in the thread of the search, between two of its steps; the future of what it returns.
+        """Run `function` in the search thread, between two of its steps; the future of its result.
 
-        For what else uses the model, such as scoring an output: a model serves one thread at a time.
+        For other uses of the model, such as scoring an output: only one thread may use a model at a time.
         """
         with self._changed:
             if self._closed:
@@ -113,13 +113,13 @@ class RequestQueue(SentenceQueue):
         return future
 
     def close(self) -> None:
-        """Take no more sentences; the search ends when those already in the queue are finished."""
+        """Accept no more sentences; the search ends when those already in the queue are finished."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     def fail(self, error: BaseException) -> None:
-        """Close the queue, and give `error` to every future that is not resolved."""
+        """Close the queue, and set `error` on every unresolved future."""
         self.close()
         with self._changed:
             self._waiting.clear()
@@ -130,7 +130,7 @@ class RequestQueue(SentenceQueue):
                 future.set_exception(error)
 
     def resolve(self, result: SearchResult) -> None:
-        """Give the future of a sentence its hypotheses."""
+        """Resolve the future of a sentence with its hypotheses."""
         with self._changed:
             future = self._futures.pop(result.index, None)
             self._cancelled.discard(result.index)
@@ -138,7 +138,7 @@ class RequestQueue(SentenceQueue):
             future.set_result(result.hypotheses)
 
     def peek(self, *, wait: bool) -> SourceSentence | None:
-        """The first sentence; if there is none and `wait`, blocks until there is one or the queue is closed."""
+        """The first sentence, or None; with `wait`, blocks until there is a sentence or the queue is closed."""
         while True:
             self._run_calls()
             with self._changed:
@@ -148,7 +148,7 @@ class RequestQueue(SentenceQueue):
                     return self._waiting[0] if self._waiting else None
 
     def pop(self, sentence: SourceSentence) -> bool:
-        """Take this sentence out of the queue; False if it was cancelled meanwhile."""
+        """Remove this sentence from the queue; False if it was cancelled meanwhile."""
         with self._changed:
             if not self._waiting or self._waiting[0] is not sentence:
                 return False
@@ -158,16 +158,16 @@ class RequestQueue(SentenceQueue):
 
     @property
     def steps_at_once(self) -> int:
-        """So many that nobody waits much longer than `TURN` seconds."""
+        """Steps between two admissions, such that no sentence waits much longer than `TURN` seconds."""
         return self.pace.n_steps
 
     def admit(self, n_in_use: int) -> list[SourceSentence]:
-        """See `SentenceQueue.admit`; asked for after steps."""
+        """See `SentenceQueue.admit`; called after steps."""
         self.pace.end(time.perf_counter())
         return super().admit(n_in_use)
 
     def take_cancelled(self) -> set[int]:
-        """Indices of sentences in the batch that were cancelled since the last call; asked for before steps."""
+        """Indices of sentences in the batch that were cancelled since the last call; called before steps."""
         self._run_calls()
         cancelled: set[int] = set()
         if self._cancelled:
@@ -192,7 +192,7 @@ class RequestQueue(SentenceQueue):
                 future.set_result(result)
 
     def _drop(self, index: int) -> None:
-        """Forget a cancelled sentence, or mark it if it is in the batch."""
+        """Remove a cancelled sentence, or mark it if it is in the batch."""
         with self._changed:
             if self._futures.pop(index, None) is None:
                 return
@@ -206,8 +206,8 @@ class RequestQueue(SentenceQueue):
 def serve(search: Search, request: SearchRequest, on_error: Callable[[], None] = lambda: None) -> None:
     """Resolve the futures of `request.queue`, a `RequestQueue`, until it is closed and empty.
 
-    An error of the search closes the queue, reaches every future that is not resolved, and is raised. `on_error` is
-    called before any future has it, so that who asks again at once may find another queue.
+    An error of the search closes the queue, is set on every unresolved future, and is raised. `on_error` is called
+    before any future is resolved with it, so that an immediate retry can use a new queue.
     """
     queue = request.queue
     assert isinstance(queue, RequestQueue)

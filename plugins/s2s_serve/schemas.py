@@ -1,4 +1,4 @@
-"""Bodies of the server's own requests, from which OpenAPI is made. An unknown field is refused by its name."""
+"""Bodies of the server's own requests, from which the OpenAPI schema is made. An error names an unknown field."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 
 def _whole(text: str) -> str:
-    """Text that UTF-8 can hold: JSON may name half of a surrogate pair."""
+    """Text that UTF-8 can encode: JSON may contain half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -22,7 +22,7 @@ Text = Annotated[str, AfterValidator(_whole)]
 
 
 class Body(BaseModel):
-    """What all requests have."""
+    """Fields of all requests."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -53,7 +53,7 @@ class GenerateBody(Body):
 
 
 class ParseBody(Body):
-    """Trees of sentences, one a line."""
+    """Trees of sentences, one sentence per line."""
 
     text: Text | list[Text] = Field(description="One text or several; a line is a sentence.")
     tokenized: bool = Field(default=False, description="Words are separated by blanks already.")
@@ -61,7 +61,7 @@ class ParseBody(Body):
 
 
 class Pair(BaseModel):
-    """An input and an output whose probability is asked for."""
+    """An input and an output to score."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

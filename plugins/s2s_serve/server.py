@@ -33,14 +33,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Server:
-    """Engines, and what all requests share."""
+    """The engines, and the state that all requests share."""
 
     config: ServeConfig
     engines: Mapping[str, Engine]
     keys: Sequence[str] = ()
     metrics: Metrics = field(default_factory=Metrics)
     jobs: Jobs | None = None
-    """Set while requests are answered, if there is a folder for them"""
+    """Set while requests are answered, if a folder is configured"""
 
     def engine(self, name: str) -> Engine:
         """The engine of a run by its name; the first if it is empty."""
@@ -51,11 +51,11 @@ class Server:
         return self.engines[name]
 
     def knows(self, key: str) -> bool:
-        """Whether this is one of the keys; takes as long for any."""
+        """Whether this is one of the keys, compared in constant time."""
         return any(hmac.compare_digest(key.encode(), known.encode()) for known in self.keys)
 
     def check_texts(self, texts: Sequence[str]) -> None:
-        """Raise RefusedError for more text than one request may hold."""
+        """Raise RefusedError for more text than one request may contain."""
         n = sum(map(len, texts))
         if n > self.config.max_chars:
             raise too_large(
@@ -64,7 +64,7 @@ class Server:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Room for a request."""
+        """Count a request as running; raises RefusedError if there are too many."""
         if self.metrics.n_running >= self.config.max_requests:
             raise busy(f"{self.config.max_requests} requests are worked on already; try again later", 1)
         self.metrics.n_running += 1
@@ -85,7 +85,7 @@ class Server:
 
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Any) -> AsyncIterator[None]:
-        """Start all engines, and close them when the last request is answered."""
+        """Start all engines, and close them after the last request."""
         await asyncio.gather(*(asyncio.to_thread(engine.start) for engine in self.engines.values()))
         if self.config.jobs:
             self.jobs = Jobs(self, Path(self.config.jobs))
@@ -96,7 +96,7 @@ class Server:
         await asyncio.gather(*(asyncio.to_thread(engine.close) for engine in self.engines.values()))
 
     def state(self) -> tuple[int, dict[str, Any]]:
-        """Status and body of /healthz: well when every engine has answered a sentence since its last failure."""
+        """Status and body of /healthz: ok if every engine has answered a sentence since its last failure."""
         runs = {name: "ok" if engine.ready else "not ready" for name, engine in self.engines.items()}
         well = all(engine.ready for engine in self.engines.values())
         return (200 if well else 503), {"status": "ok" if well else "not ready", "runs": runs}

@@ -1,6 +1,6 @@
-"""Many runs as one table, as a plugin: the command s2s-study, its engines, and the contract of an engine.
+"""Many runs as one table, as a plugin: the command s2s-study, its engines, and the interface of an engine.
 
-rows → `jobs` (a run of each row and seed) → an engine → `job` (train, then `evaluation`) → `results` → `table`
+rows → `jobs` (one run for each row and seed) → an engine → `job` (train, then `evaluation`) → `results` → `table`
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class EvaluateConfig:
     split: str = "valid"
     """Examples of the task that are decoded: valid or test."""
     sentences: int = 500
-    """The first so many of them; 0: all."""
+    """Number of examples, from the first; 0: all."""
     checkpoint: str = "auto"
     """Checkpoint that is decoded, as s2s-generate takes it."""
     options: dict[str, Any] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class EvaluateConfig:
 
 @dataclass(kw_only=True)
 class TuneConfig:
-    """Rows that are found instead of given: values of options, tried on every row."""
+    """Rows from a search over the values of options, tried on every given row."""
 
     method: Literal["none", "grid", "random", "halving"] = "none"
     """grid: every combination. random: `trials` draws. halving: `trials` draws, trained for a part of train.steps, of
@@ -49,11 +49,11 @@ class TuneConfig:
     seed: int = 1
     """Seed of the draws."""
     measure: str = "nll"
-    """By which halving chooses."""
+    """Measure by which halving chooses."""
     eta: int = 3
     """halving: the number of trials is divided, and their updates multiplied, by this."""
     first: int = 0
-    """halving: updates after which the first choice is made; 0: so many that one trial is left at train.steps."""
+    """halving: updates before the first choice; 0: chosen such that one trial is left at train.steps."""
 
     def __post_init__(self) -> None:
         refuse_outside("tune", self, trials=at_least(1), eta=at_least(2), first=at_least(0))
@@ -74,34 +74,34 @@ class StudyConfig:
     output: str = ""
     """Folder of jobs, runs and tables; empty: studies/ and the name of the study's file."""
     base: dict[str, Any] = field(default_factory=dict)
-    """What all runs share, as a configuration file of s2s-train has it."""
+    """Settings that all runs share, in the form of a configuration file of s2s-train."""
     rows: dict[str, Any] = field(default_factory=dict)
-    """Name of a row -> what it changes, in the same form; {init_from_row: ROW} starts with the weights of another row,
-    {ensemble_of: ROW} decodes with the runs of all seeds of that row. Empty: the base alone."""
+    """Name of a row -> its changes to `base`, in the same form; {init_from_row: ROW} starts with the weights of another
+    row, {ensemble_of: ROW} decodes with the runs of all seeds of that row. Empty: the base alone."""
     seeds: list[int] = field(default_factory=lambda: [1])
-    """A run of every row for each."""
+    """Each row has one run per seed."""
     measures: list[str] = field(default_factory=lambda: ["steps", "ppl", "bleu", "parameters"])
-    """Columns: steps, ppl, nll, parameters, flops, paper_flops, hours, tokens, memory, sentences_per_second, and
-    whatever the task's metrics and the objective's extra values are called."""
+    """Columns: steps, ppl, nll, parameters, flops, paper_flops, hours, tokens, memory, sentences_per_second, and the
+    names of the task's metrics and of the objective's extra values."""
     compare: list[str] = field(default_factory=list)
-    """Measures whose differences to the first row are tested; empty: the first metric among the measures."""
+    """Measures whose differences from the first row are tested; empty: the first metric among the measures."""
     evaluate: EvaluateConfig = field(default_factory=EvaluateConfig)
     """What is decoded and scored after a run."""
     tune: TuneConfig = field(default_factory=TuneConfig)
     """Grid, random search, successive halving."""
     device_tflops: float | None = None
-    """What a device sustains, for paper_flops = time x devices x this (section 6.1; a P100: 9.5). null: the rate of
-    large matrix products, as s2s-train measures it."""
+    """Sustained TFLOPS of a device, for paper_flops = time x devices x this (section 6.1; a P100: 9.5). null: the rate
+    of large matrix products, as measured by s2s-train."""
     samples: int = 1000
     """Bootstrap samples of intervals and tests."""
     engine: str = "local"
-    """Where jobs run: local, slurm, ray, or what a plugin registers."""
+    """Where jobs run: local, slurm, ray, or an engine that a plugin registers."""
     engine_options: dict[str, Any] = field(default_factory=dict)
-    """Options of the engine; `s2s-plugins show study_engine=slurm` has them."""
+    """Options of the engine; `s2s-plugins show study_engine=slurm` lists them."""
     jobs: int = 1
-    """Jobs at the same time."""
+    """Maximum number of jobs running at the same time."""
     only_table: bool = False
-    """Run nothing: the table of what is finished."""
+    """Run nothing; make the table from the finished jobs."""
 
     def __post_init__(self) -> None:
         refuse_outside("", self, jobs=at_least(1), samples=at_least(0), device_tflops=above(0))
@@ -114,40 +114,40 @@ class LocalConfig(Choice):
     """Processes on this machine."""
 
     attempts: int = 3
-    """Times that a job is started that was killed, or stopped and saved."""
+    """Maximum number of starts of a job that was killed, or that saved and stopped."""
 
 
 @dataclass(kw_only=True)
 class SlurmConfig(Choice):
-    """An array job of Slurm, of which the command waits for the end; all nodes see the working directory."""
+    """A Slurm array job; the command waits until it ends, and all nodes must see the working directory."""
 
     sbatch: list[str] = field(default_factory=list)
     """Options of sbatch, such as [--gpus=1, --time=24:00:00, --partition=main]."""
     notice: int = 120
-    """Seconds before the time limit at which a job is told to save; it then queues itself again."""
+    """Seconds before the time limit at which a job is signalled to save; it then requeues itself."""
 
 
 @dataclass(kw_only=True)
 class RayConfig(Choice):
-    """Tasks on a Ray cluster (extra `ray`); all nodes see the working directory."""
+    """Tasks on a Ray cluster (extra `ray`); all nodes must see the working directory."""
 
     address: str = "auto"
-    """Of the cluster; auto: the one that runs here, local: one that is started for this study."""
+    """Address of the cluster; auto: the one running here, local: one started for this study."""
     cpus: float = 1
     """CPUs of a job."""
     gpus: float = 0
     """GPUs of a job."""
     attempts: int = 5
-    """Times that a job is started whose worker or node was lost, or that was stopped and saved."""
+    """Maximum number of starts of a job whose worker or node was lost, or that saved and stopped."""
 
 
 class Engine(Protocol):
-    """Runs jobs somewhere. The factory is given the engine's config."""
+    """Runs jobs somewhere. The factory receives the engine's config."""
 
     def run(self, jobs: Sequence[Path], n: int, ended: Callable[[Path], None]) -> None:
-        """`python -m s2s_study.job FILE` in the current directory for every file, at most `n` at once.
+        """Runs `python -m s2s_study.job FILE` in the current directory for every file, at most `n` at once.
 
-        Returns when all have ended, whether well or not; calls `ended` with each file, as soon as it knows.
+        Returns when all have ended, successfully or not; calls `ended` with each file as soon as its job has ended.
         """
 
 

@@ -38,7 +38,7 @@ def _file_of(argument: str) -> str:
 
 
 def run_study(composed: ComposedConfig[StudyConfig], plugins: Plugins, options: Options) -> int:
-    """Run what is not finished, write the tables, and print one; 1 if a job has failed."""
+    """Run the unfinished jobs, write the tables, and print one; 1 if a job has failed."""
     from s2s_study.halving import halve
     from s2s_study.jobs import plan
 
@@ -75,7 +75,7 @@ class Runner:
         self.engine: Engine = entry.build(entry_config(entry, config.engine_options, "engine_options"))
 
     def run(self, study: Study) -> None:
-        """All jobs that are not finished, stage by stage; what needs a failed one is left out."""
+        """Run all unfinished jobs, stage by stage; jobs that depend on a failed one are skipped."""
         if self.config.only_table:
             return
         for stage in study.stages():
@@ -91,7 +91,7 @@ class Runner:
         return all(other.result(self.folder) is not None for other in needed)
 
     def ended(self, study: Study, path: Path) -> None:
-        """Say what came out of a job."""
+        """Print the result of a job."""
         job = next(job for jobs in study.jobs.values() for job in jobs if job.name == path.stem)
         result = job.result(self.folder)
         done, every = self.count(study)
@@ -105,12 +105,12 @@ class Runner:
             print(f"{done}/{every}  {job.row}, seed {job.seed}: {shown}", flush=True)
 
     def count(self, study: Study) -> tuple[int, int]:
-        """Finished jobs, and all."""
+        """The number of finished jobs, and of all jobs."""
         found = {job.name: job.result(self.folder) is not None for jobs in study.jobs.values() for job in jobs}
         return sum(found.values()), len(found)
 
     def describe(self, study: Study) -> int:
-        """What a dry run prints."""
+        """Print the state of every job, for a dry run."""
         for jobs in study.jobs.values():
             for job in jobs:
                 print("finished " if job.result(self.folder) else "to do    ", job.name)

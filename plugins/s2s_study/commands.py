@@ -1,8 +1,8 @@
 """Rows of a study that other programs fill: commands that write an output for every source.
 
-In a command, {src} is a file of sources, one a line, {hyp} the file it shall write, {task} a configuration file with
-the row's task, {folder} a folder of this row and seed, {output} that of the study, {seed} the seed; `python` is the
-one that runs the study.
+In a command, {src} is a file of sources, one per line, {hyp} the file that it must write, {task} a configuration file
+with the row's task, {folder} the folder of this row and seed, {output} that of the study, {seed} the seed; `python` is
+the interpreter that runs the study.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def run_commands(job: Job, call: Callable[[list[str]], int]) -> int:
-    """All commands that have not ended well before; the exit code of the first that fails, or 0."""
+    """Run all commands that have not succeeded before; the exit code of the first that fails, or 0."""
     folder = Path(job.runs[0])
     folder.mkdir(parents=True, exist_ok=True)
     config, task = _task_of(job)
@@ -53,7 +53,7 @@ def run_commands(job: Job, call: Callable[[list[str]], int]) -> int:
 
 
 def evaluate_commands(job: Job) -> tuple[dict[str, list[str]], dict[str, Any]]:
-    """Outputs and references, and the result as `evaluation.evaluate` gives it."""
+    """Outputs and references, and the result in the form of `evaluation.evaluate`."""
     folder = Path(job.runs[0])
     config, task = _task_of(job)
     refs = [example.tgt for example in examples_of(task, job.evaluate)]
@@ -87,7 +87,7 @@ def _arguments(command: str, job: Job, folder: Path) -> list[str]:
 
 
 def _ended(folder: Path, job: Job) -> list[tuple[str, float]]:
-    """The job's first commands, as far as they have ended well, and the seconds of each."""
+    """The leading commands of the job that have already succeeded, with the seconds of each."""
     path = folder / "ended.json"
     found = [(command, seconds) for command, seconds in json.loads(path.read_bytes())] if path.is_file() else []
     same = itertools.takewhile(lambda pair: pair[0][0] == pair[1], zip(found, job.commands, strict=False))

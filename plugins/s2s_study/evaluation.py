@@ -1,4 +1,4 @@
-"""What came out of a run: its outputs, their scores, and what it cost."""
+"""The results of a run: its outputs, their scores, and its cost."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NOT_MEASURES = ("step", "best", "search", "signatures", "path", "kind")
 
 
 def evaluate(job: Job) -> tuple[dict[str, list[str]], dict[str, Any]]:
-    """Outputs and references, and the result as a mapping that JSON holds."""
+    """Outputs and references, and the result as a JSON-serialisable mapping."""
     plugins = load_plugins(job.plugins)
     cpu = torch.device("cpu")
     runs = [load_run(Path(path), job.evaluate["checkpoint"], plugins, cpu) for path in job.runs]
@@ -61,8 +61,9 @@ def evaluate(job: Job) -> tuple[dict[str, list[str]], dict[str, Any]]:
 def training_cost(directory: Path, tflops: float | None) -> dict[str, float | None]:
     """Updates, target tokens, hours, memory, and operations by count and by the paper's formula.
 
-    The count is of all products of forward and backward (the architecture's `forward_operations`, three times); the
-    paper's figure is time x devices x what a device sustains (section 6.1), whatever it did in that time.
+    The count covers all products of the forward and backward passes (three times the architecture's
+    `forward_operations`); the paper's figure is time x devices x the sustained rate of a device (section 6.1), whatever
+    it did in that time.
     """
     status = json.loads((directory / "status.json").read_bytes())
     updates = _records(directory, "update")
@@ -81,7 +82,7 @@ def training_cost(directory: Path, tflops: float | None) -> dict[str, float | No
 
 
 def _known(cost: dict[str, float | None], run: Run, examples: Sequence[Example]) -> dict[str, float | None]:
-    """With the operations of examples, for as many tokens, where the architecture's lengths do not tell them."""
+    """`cost`, with operations extrapolated from examples if the architecture cannot count them from lengths."""
     if cost["flops"] is not None or cost["tokens"] is None:
         return cost
     of_token = counted_operations(run.model, run.task, examples)
@@ -89,13 +90,13 @@ def _known(cost: dict[str, float | None], run: Run, examples: Sequence[Example])
 
 
 def _measured_rate(updates: Sequence[Mapping[str, Any]]) -> float | None:
-    """Operations a second of large products on all devices, which the log's mfu is a share of; the median."""
+    """Median rate of large products on all devices in operations per second, recovered from the log's mfu."""
     rates = sorted(r["flops"] / (r["mfu"] * r["seconds"]) for r in updates if r.get("flops") and r.get("mfu"))
     return rates[len(rates) // 2] if rates else None
 
 
 def _sums(costs: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
-    """Of all members; None where one is not known. Memory is that of the largest."""
+    """Totals over all members; None where a member's value is unknown. Memory is the maximum."""
     found: dict[str, float | None] = {}
     for name in costs[0]:
         known = [cost[name] for cost in costs]
@@ -106,7 +107,7 @@ def _sums(costs: Sequence[Mapping[str, float | None]]) -> dict[str, float | None
 
 
 def _validation(directory: Path, run: Run) -> dict[str, float]:
-    """The numbers of the last validation of the weights that were decoded: nll, ppl, the objective's extra values."""
+    """The values of the last validation of the decoded checkpoint: nll, ppl, the objective's extra values."""
     status = json.loads((directory / "status.json").read_bytes())
     records = [r for r in _records(directory, "valid") if r["step"] == _step(run.checkpoint_path)]
     if run.checkpoint_path.name == "average":
@@ -126,7 +127,7 @@ def _records(directory: Path, kind: str) -> list[dict[str, Any]]:
 
 
 def _decode(job: Job, plugins: Plugins, examples: Sequence[Example]) -> tuple[list[str], dict[str, float]]:
-    """Outputs, and how fast they came; loading and the choice of backends are not counted."""
+    """Outputs, and decoding speed without loading and the selection of backends."""
     given = {"run": job.runs, "checkpoint": job.evaluate["checkpoint"], **job.evaluate["options"]}
     file = Path(job.runs[0]).parent.parent / "jobs" / f"{job.name}.generate.yaml"
     write_file(file, to_yaml(given))
@@ -141,7 +142,7 @@ def _decode(job: Job, plugins: Plugins, examples: Sequence[Example]) -> tuple[li
 
 
 def _machine(directory: Path) -> str:
-    """The machine of a run, as its env.json has it."""
+    """The machine of a run, from its env.json."""
     env = json.loads((directory / "env.json").read_bytes())
     packages = env.get("packages", {})
     versions = f"torch {packages.get('torch')}, Python {env.get('python')}"

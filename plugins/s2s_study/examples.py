@@ -1,4 +1,4 @@
-"""The examples of a task that a study decodes; as a command, their sources as a file.
+"""The examples of a task that a study decodes; as a command, it writes their sources to a file.
 
 python -m s2s_study.examples FILE SPLIT task=parsing task.trees=3000 …
 """
@@ -31,7 +31,7 @@ def examples_of(task: Task, evaluate: Mapping[str, Any]) -> list[Example]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write the sources of a split, one a line."""
+    """Write the sources of a split, one per line."""
     path, split, *options = sys.argv[1:] if argv is None else argv
     try:
         plugins = load_plugins()

@@ -1,8 +1,8 @@
-"""`python -m s2s_study.figures FOLDER [TABLE.csv]`: what the paper says in formulas and sentences, as pictures.
+"""`python -m s2s_study.figures FOLDER [TABLE.csv]`: figures for what the paper gives in formulas and text.
 
 learning_rate.svg   equation 3 over the updates, for the base and the big model as their experiments configure them
-positions.svg       section 3.5: the sinusoids that are added to embeddings, and how alike those of two positions are
-label_smoothing.svg section 5.4: perplexity and BLEU over eps, of a table that `s2s-study label_smoothing_cpu` wrote
+positions.svg       section 3.5: the sinusoids that are added to embeddings, and the similarity of any two of them
+label_smoothing.svg section 5.4: perplexity and BLEU over eps, from a table that `s2s-study label_smoothing_cpu` wrote
 
 Figures 3 to 5, which need a trained model, are `s2s-generate format=figures`.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 EXPERIMENTS = {"base": "wmt14_en_de_base", "big": "wmt14_en_de_big"}
 NO_CORPUS = ["task.train=[a.en,a.de]", "task.valid=[b.en,b.de]"]
-"""What the experiments leave to their user, and no schedule depends on"""
+"""Required options that the experiments leave to the user; no schedule depends on them"""
 POSITIONS, WIDTH = 100, 128
 
 Bar = tuple[float, float, float]
@@ -53,7 +53,7 @@ def positions() -> Tensor:
 
 
 def smoothing(table: Path) -> dict[str, dict[float, Bar]]:
-    """Measure -> eps -> its cell, of rows called `eps = …` in a study's table.csv."""
+    """Measure -> eps -> its cell, from the rows called `eps = …` in a study's table.csv."""
     try:
         with table.open(encoding="utf-8") as file:
             lines = [line for line in csv.DictReader(file) if line["mean"]]
@@ -80,7 +80,7 @@ def draw_learning_rates(axes: Any) -> None:
 
 
 def draw_positions(values: Any, likeness: Any) -> None:
-    """The table, and the products of all pairs of its rows over those of a row with itself."""
+    """The table, and the dot products of all pairs of its rows, divided by that of a row with itself."""
     table = positions().numpy()
     values.imshow(table, aspect="auto", cmap="RdBu", interpolation="nearest")
     values.set(xlabel="dimension", ylabel="position", title="PE(position, dimension)")

@@ -1,6 +1,6 @@
 """Successive halving (Jamieson & Talwalkar, 2016): all trials for a few updates, the best of them for more, and so on.
 
-A trial that goes on is continued from its last checkpoint, so that no update is made twice. What follows train.steps,
+A surviving trial continues from its last checkpoint, so that no update is made twice. Whatever depends on train.steps,
 such as the length of a cosine, stays that of the whole run.
 """
 
@@ -26,7 +26,7 @@ LESS_IS_BETTER = ("nll", "ppl", "hours", "flops", "paper_flops", "memory", "para
 
 
 def rungs(tune: TuneConfig, n_trials: int, steps: int) -> list[int]:
-    """Updates at each choice, the last being all of them."""
+    """The number of updates at each rung; the last is `steps`."""
     n_choices = math.ceil(math.log(n_trials, tune.eta) - 1e-9)
     first = tune.first or max(steps // tune.eta**n_choices, 1)
     found = []
@@ -39,7 +39,7 @@ def rungs(tune: TuneConfig, n_trials: int, steps: int) -> list[int]:
 def halve(
     config: StudyConfig, run: Callable[[Study], None], plugins: Plugins, local: Sequence[str], output: Path
 ) -> tuple[StudyConfig, Study]:
-    """Run all rungs but the last; the study of those that are left, with columns that say how far all came."""
+    """Run all rungs but the last; the study of the surviving trials, with tune.measure among its columns."""
     whole = plan(config, plugins, local, output)
     steps = _steps(whole)
     rows = whole.rows
@@ -64,7 +64,7 @@ def _steps(study: Study) -> int:
 
 
 def survivors(tune: TuneConfig, results: Mapping[str, Sequence[Mapping[str, Any] | None]]) -> list[str]:
-    """The best 1 / eta of the rows, at least one, by the mean of the measure over seeds; failed rows are out."""
+    """The best 1 / eta of the rows, at least one, by the mean of the measure over seeds; failed rows are excluded."""
     scores = {}
     for name, found in results.items():
         values = [r["values"].get(tune.measure) for r in found if r is not None]

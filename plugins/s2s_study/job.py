@@ -1,6 +1,6 @@
 """`python -m s2s_study.job FILE`: one job, in a process of its own; run again, it continues, or has nothing to do.
 
-Exit code 75 means saved: start it again. Any other but 0 is that of the command that failed.
+Exit code 75 means saved: start it again. Any other nonzero code is that of the command that failed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PR_SET_PDEATHSIG = 1
 PASSED_ON = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
-"""Signals at which s2s-train saves"""
+"""Signals on which s2s-train saves"""
 
 
 def run_job(path: Path) -> int:
@@ -36,13 +36,13 @@ def run_job(path: Path) -> int:
 
 
 def wait_for(lock: IO[str]) -> None:
-    """Until an earlier process of this job, and the training it started, has saved and ended."""
-    with suppress(OSError):  # a file system without locks; s2s-train has its own
+    """Wait until an earlier process of this job, and the training that it started, has saved and ended."""
+    with suppress(OSError):  # a file system without locks; s2s-train has a lock of its own
         fcntl.flock(lock, fcntl.LOCK_EX)
 
 
 def run_locked(path: Path, lock: IO[str]) -> int:
-    """The same, while no other process does this job."""
+    """`run_job` while holding the job's lock."""
     job = Job.read(path)
     if job.result(path.parent) is not None:
         return 0
@@ -59,7 +59,7 @@ def run_locked(path: Path, lock: IO[str]) -> int:
 
 
 def run_and_score(path: Path, job: Job, lock: IO[str]) -> int:
-    """A job of commands."""
+    """Run and score a job of commands; the exit code."""
     from s2s_study.commands import evaluate_commands, run_commands
 
     code = run_commands(job, lambda command: call(command, lock))
@@ -69,7 +69,7 @@ def run_and_score(path: Path, job: Job, lock: IO[str]) -> int:
 
 
 def write_result(path: Path, job: Job, outputs: dict[str, list[str]], result: dict[str, Any]) -> None:
-    """Beside the job's file."""
+    """Write the outputs and the result next to the job's file."""
     if outputs:
         write_file(path.with_name(f"{job.name}.outputs.txt"), json.dumps(outputs, ensure_ascii=False))
     result = {"identity": job.identity, "row": job.row, "seed": job.seed, **result}
@@ -77,9 +77,9 @@ def write_result(path: Path, job: Job, outputs: dict[str, list[str]], result: di
 
 
 def call(command: list[str], lock: IO[str]) -> int:
-    """Run a command that gets our signals, and SIGTERM when we are killed; its exit code.
+    """Run a command; its exit code. Our signals are passed on to it, and it gets SIGTERM if we are killed.
 
-    It holds the lock, too, so that the job is locked until both have ended.
+    It inherits the lock, so that the job stays locked until both processes have ended.
     """
     process = subprocess.Popen(command, pass_fds=(lock.fileno(),), preexec_fn=end_with_parent)
     with process, _passing_on(process):
@@ -87,7 +87,7 @@ def call(command: list[str], lock: IO[str]) -> int:
 
 
 def end_with_parent() -> None:
-    """On Linux: SIGTERM for this process when its parent has died, so that no run is left without its study."""
+    """On Linux, deliver SIGTERM to this process when its parent dies, so that no run outlives its study."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 

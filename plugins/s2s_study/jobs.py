@@ -1,8 +1,8 @@
-"""Jobs of a study: a run of each row and seed, named by what it computes, so that a finished one is taken again.
+"""Jobs of a study: one run for each row and seed, named by what it computes, so that a finished one is reused.
 
-OUTPUT/jobs/NAME.yaml        the run's whole configuration      NAME.json         what is to be done
-            NAME.result.json what came out                      NAME.outputs.txt  the decoded outputs
-            NAME.log         what the processes printed
+OUTPUT/jobs/NAME.yaml        the run's whole configuration      NAME.json         the job
+            NAME.result.json its result                         NAME.outputs.txt  the decoded outputs
+            NAME.log         the output of its processes
 OUTPUT/runs/NAME/            the run                            OUTPUT/table.md, .tex, .csv, .html
 """
 
@@ -29,7 +29,7 @@ from s2s_study.rows import Row, rows_of
 
 @dataclass(frozen=True)
 class Job:
-    """What one process does: train, unless it is an ensemble, then decode and score. Kept as JSON."""
+    """The work of one process: train, unless it is an ensemble, then decode and score. Stored as JSON."""
 
     name: str
     row: str
@@ -39,27 +39,27 @@ class Job:
     runs: list[str]
     """Run directories to decode with"""
     evaluate: dict[str, Any]
-    """Of `EvaluateConfig`"""
+    """The options of `EvaluateConfig`"""
     samples: int
     plugins: list[str]
     tflops: float | None
     steps: int
     """train.steps of the whole run"""
     needs: list[str] = field(default_factory=list)
-    """Names of jobs that must have ended well before this one"""
+    """Names of jobs that must have succeeded before this one starts"""
     commands: list[str] = field(default_factory=list)
-    """In place of training and decoding; `train` then only says which configuration the task is from"""
+    """Run instead of training and decoding; `train` then only names the configuration of the task"""
 
     @property
     def identity(self) -> str:
         """Equal for jobs with the same result."""
         facts = {**asdict(self), "row": ""}
         if not self.commands:
-            del facts["commands"]  # of a job whose result an earlier version wrote
+            del facts["commands"]  # so that results written by an earlier version stay valid
         return _sha(json.dumps(facts, sort_keys=True))
 
     def write(self, folder: Path) -> Path:
-        """Its file in `folder`; an equal one is left alone."""
+        """Write the job to its file in `folder`, unless it is unchanged; the file."""
         path, text = folder / f"{self.name}.json", json.dumps(asdict(self), indent=1) + "\n"
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             write_file(path, text)
@@ -67,11 +67,11 @@ class Job:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """From its file."""
+        """The job in a file."""
         return cls(**json.loads(path.read_text(encoding="utf-8")))
 
     def result(self, folder: Path) -> dict[str, Any] | None:
-        """What came out; None if it is not finished, or of something else."""
+        """The job's result; None if it is not finished, or if the stored result belongs to a different job."""
         try:
             found = json.loads((folder / f"{self.name}.result.json").read_bytes())
         except (OSError, ValueError):
@@ -88,9 +88,9 @@ class Study:
     """Row -> its jobs, one for each seed; one in all for an ensemble"""
 
     def stages(self) -> list[list[Job]]:
-        """Jobs that may run at the same time, each once; a stage needs those before it.
+        """Jobs that may run at the same time, each once; a stage depends on those before it.
 
-        The first seed of all rows goes first, so that the table is soon about every row.
+        The first seed of every row comes first, so that the table soon covers all rows.
         """
         by_seed = itertools.zip_longest(*self.jobs.values())
         left = {job.name: job for jobs in by_seed for job in jobs if job}
@@ -107,8 +107,8 @@ class Study:
 def plan(config: StudyConfig, plugins: Plugins, local: Sequence[str], output: Path, steps: int | None = None) -> Study:
     """Compose every run before any begins, and write its configuration.
 
-    local: the user's own plugins. steps: train for so many updates instead of train.steps, which the run's name and
-    schedule keep; a later job may continue the run.
+    local: the user's own plugins. steps: train for this many updates instead of train.steps, from which the run's name
+    and schedule still follow; a later job may continue the run.
     """
     (output / "jobs").mkdir(parents=True, exist_ok=True)
     rows, jobs = rows_of(config), dict[str, list[Job]]()
@@ -124,7 +124,7 @@ def plan(config: StudyConfig, plugins: Plugins, local: Sequence[str], output: Pa
 
 
 def _evaluate(shared: Mapping[str, Any], row: Row) -> dict[str, Any]:
-    """With what the row says of its own."""
+    """The study's `evaluate`, overridden by the row's own."""
     return {**shared, **row.evaluate, "options": {**shared["options"], **row.evaluate.get("options", {})}}
 
 
@@ -140,7 +140,7 @@ def _ensemble(row: Row, members: Sequence[Job]) -> Job:
 
 @dataclass(frozen=True)
 class _Maker:
-    """From a row and a seed to a job."""
+    """Makes a job from a row and a seed."""
 
     config: StudyConfig
     plugins: Plugins
@@ -152,7 +152,7 @@ class _Maker:
         folder, study = self.output.absolute(), self.config
         composed = self._composed(row, seed, start)
         whole = composed.config
-        # by what is given: an option that a later version adds leaves the names of finished runs alone
+        # hash only what is given, so that options added in later versions do not change the names of finished runs
         run = f"{_slug(row.name)}-{seed}-{_sha(to_yaml(composed.given))[:8]}"
         name = run if self.steps is None else f"{run}-{self.steps}"
         path = folder / "jobs" / f"{run}.yaml"
@@ -193,7 +193,7 @@ class _Maker:
 
 
 def _slug(name: str) -> str:
-    """A name that is good for a file, a run and a shell."""
+    """A name that is safe in files, runs and shells."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or "row"
 
 

@@ -1,4 +1,4 @@
-"""What a layer costs, counted and measured: operations, memory, time, operations in sequence, length of paths."""
+"""The cost of a layer, counted and measured: operations, memory, time, sequential operations, path lengths."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ PRODUCTS = ("MmBackward", "BmmBackward", "AddmmBackward", "ConvolutionBackward",
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one forward pass over one sentence."""
+    """The cost of one forward pass over one sentence."""
 
     operations: int
     """Multiplications and additions of all products"""
     bytes: int
-    """Kept for the backward pass, the layer's own weights and input excepted"""
+    """Kept for the backward pass, without the layer's own weights and input"""
     seconds: float
-    """CPU time: the best of several"""
+    """CPU time: the minimum of several"""
 
 
 def cost(layer: Layer, n: int, repeats: int = 5) -> Cost:
-    """Of a sentence of n positions."""
+    """The cost of a sentence of n positions."""
     x = torch.randn(n, layer.d)
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         layer(x)
@@ -55,14 +55,14 @@ def _saved(layer: Layer, x: Tensor) -> int:
         return tensor
 
     with saved_tensors_hooks(keep, lambda tensor: tensor):
-        kept = layer(x.requires_grad_())  # alive until all is counted, so that no address is used twice
+        kept = layer(x.requires_grad_())  # kept alive until all is counted, so that no address is reused
     total = sum(storages.values())
     del kept
     return total
 
 
 def _seconds(layer: Layer, x: Tensor) -> float:
-    """At least 20 ms of calls, so that the clock's step does not count."""
+    """CPU seconds of one call, averaged over at least 20 ms of calls because of the clock's resolution."""
     with torch.no_grad():
         n_calls, began = 0, time.process_time()
         while time.process_time() - began < 0.02:
@@ -72,12 +72,12 @@ def _seconds(layer: Layer, x: Tensor) -> float:
 
 
 def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
-    """a of value ~ size ** a, by least squares of the logarithms."""
+    """The exponent a in value ~ size ** a, by least squares on the logarithms."""
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
 
 
 def products_in_sequence(layer: Layer, n: int) -> int:
-    """Matrix products on the longest chain of autograd's graph: what no number of cores does at once."""
+    """Matrix products on the longest chain of autograd's graph: those that no number of cores can parallelise."""
     last = layer.positions(torch.randn(n, layer.d, requires_grad=True))[-1]
     return _chain(last.grad_fn)
 
@@ -99,20 +99,20 @@ def layers_between_ends(layers: Callable[[int], Layer], n: int) -> int:
 
 
 def path_length(layers: Callable[[int], Layer], n: int) -> int:
-    """Steps that a signal takes from the first position to the last: layers, or a recurrent layer's own steps."""
+    """Steps of a signal from the first position to the last: layers, or the steps within a recurrent layer."""
     depth = layers_between_ends(layers, n)
     first = torch.randn(1, layers(0).d, requires_grad=True)
     rest = torch.randn(n - 1, layers(0).d)
     if depth > 1:
         return depth
-    # one layer: products between the ends less those of a sentence of one position, which only feed and read
+    # one layer: products between the ends, minus those of a one-position sentence, which are only input and output
     last = layers(0).positions(torch.cat([first, rest]))[-1]
     alone = layers(0).positions(first.detach().requires_grad_())[-1]
     return 1 + _chain(last.grad_fn) - _chain(alone.grad_fn)
 
 
 def _chain(node: Any) -> int:
-    """Products on the longest chain that ends here; without recursion, since chains are as long as sentences."""
+    """Products on the longest chain that ends here; iterative, since chains are as long as sentences."""
     known: dict[Any, int] = {}
     stack = [node]
     while stack:

@@ -1,4 +1,4 @@
-"""The layers that Table 1 compares, each as little more than the operation that gives it its name.
+"""The layers that Table 1 compares, each reduced to little more than the operation that it is named after.
 
 Shapes: n positions of width d; k positions in a convolution's window, r in the neighbourhood of a query.
 """
@@ -27,7 +27,7 @@ class Layer(nn.Module):
         self.d, self.window = d, window
 
     def positions(self, x: Tensor) -> list[Tensor]:
-        """The same, position by position, with nothing in between that knows of all positions."""
+        """The outputs per position, computed without any node that spans all positions."""
         return list(self(x).unbind(0))
 
 
@@ -39,7 +39,7 @@ class SelfAttention(Layer):
 
 
 class ProjectedSelfAttention(Layer):
-    """The same with the projections of queries, keys, values and output."""
+    """Self-attention with the projections of queries, keys, values and output."""
 
     def __init__(self, d: int, window: int) -> None:
         super().__init__(d, window)
@@ -51,7 +51,7 @@ class ProjectedSelfAttention(Layer):
 
 
 class RestrictedSelfAttention(Layer):
-    """Every query sees the r positions around it; beyond the ends there are zeros, which no query sees."""
+    """Every query attends to the r positions around it; padding beyond the ends is masked out."""
 
     def forward(self, x: Tensor) -> Tensor:
         r, n = self.window, len(x)
@@ -105,7 +105,7 @@ class Kind:
     window: int
     """k or r where it is not varied; 0 for layers that have neither"""
     cost: str
-    """As the paper states it, and the next two"""
+    """As the paper states it, like the next two"""
     sequential: str
     path: str
 
@@ -117,4 +117,4 @@ KINDS = (
     Kind("self-attention, restricted", RestrictedSelfAttention, R, "r n d", "1", "n / r"),
     Kind("self-attention with projections", ProjectedSelfAttention, 0, "n² d + n d²", "1", "1"),
 )
-"""Those of the table, and below them what a Transformer's layer has beside the attention itself"""
+"""The layers of the table, then self-attention with the projections that a Transformer's layer adds"""

@@ -1,4 +1,4 @@
-"""Operations of training where an architecture does not know them from lengths: counted on examples as they run."""
+"""Operations of training for architectures that cannot count them from lengths: counted while examples run."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ EXAMPLES = 32
 
 
 def counted_operations(model: Seq2Seq, task: Task, examples: Sequence[Example]) -> float | None:
-    """Of forward and backward, for each target token: three times the products of `forward` and `project`.
+    """Forward and backward operations per target token: three times the products of `forward` and `project`.
 
-    Each example is a batch by itself, so that no padding is counted. None without examples.
+    Each example is a batch of its own, so that no padding is counted. None without examples.
     """
     pairs = task.encode(examples[:EXAMPLES])
     n_tokens = sum(len(tgt) + 1 for _, tgt in pairs)
@@ -40,7 +40,7 @@ def counted_operations(model: Seq2Seq, task: Task, examples: Sequence[Example]) 
 
 @contextmanager
 def references() -> Iterator[None]:
-    """Operators as torch computes them: the counter does not see products in C."""
+    """Use torch's implementation of all operators: the counter does not see products in C."""
     before, Operator.use_implementations = Operator.use_implementations, False
     try:
         yield

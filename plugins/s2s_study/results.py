@@ -1,4 +1,4 @@
-"""From the results of jobs to the cells of a table: means over seeds, intervals, differences to the first row."""
+"""Turns the results of jobs into the cells of a table: means over seeds, intervals, differences from the first row."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cell:
-    """A measure of a row."""
+    """One measure of one row."""
 
     values: tuple[float, ...]
-    """One for each seed; empty if it is not known"""
+    """One for each seed; empty if unknown"""
     low: float | None = None
-    """Of the 95% interval: over seeds by Student's t, or with one seed over sentences by bootstrap"""
+    """Lower end of the 95% interval: over seeds by Student's t, or with one seed over sentences by bootstrap"""
     high: float | None = None
     difference: float | None = None
-    """To the first row, where the measure is compared"""
+    """From the first row, where the measure is compared"""
     p_seeds: float | None = None
-    """Of the difference, over seeds (Welch)"""
+    """p-value of the difference, over seeds (Welch)"""
     p_sentences: float | None = None
-    """Of the difference, over sentences by paired bootstrap, the outputs of all seeds together"""
+    """p-value of the difference, over sentences by paired bootstrap on the outputs of all seeds together"""
 
     @property
     def mean(self) -> float | None:
-        """Over seeds."""
+        """The mean over seeds."""
         return float(np.mean(self.values)) if self.values else None
 
 
@@ -107,7 +107,7 @@ class _Tests:
     samples: int
 
     def p_sentences(self, measure: str, first: str, row: str) -> float | None:
-        """None unless both have outputs of the same sentences and seeds."""
+        """The p-value of the difference; None unless both rows have outputs for the same sentences and seeds."""
         pairs = list(zip(self._outputs(first), self._outputs(row), strict=False))
         if not self.samples or not pairs or any(a is None or b is None or a["refs"] != b["refs"] for a, b in pairs):
             return None
@@ -131,7 +131,7 @@ class _Tests:
         return outputs if isinstance(outputs, dict) else None
 
     def _task(self) -> Task:
-        """Of the first row, for its metrics."""
+        """The task of the first row, for its metrics."""
         config = compose(Config, [next(iter(self.study.jobs.values()))[0].train[0]], self.plugins).config
         task: Task = self.plugins.registry.get("task", config.task.name).build(config.task)
         return task
@@ -143,7 +143,7 @@ def _main_metric(config: StudyConfig, results: Sequence[Mapping[str, Any]]) -> l
 
 
 def _unknown_measure(config: StudyConfig, results: Sequence[Mapping[str, Any]]) -> str:
-    """An error about one that no run gives, perhaps since its row is not finished; empty: there is none."""
+    """An error about a measure that no run reports, perhaps because its row is not finished; empty: there is none."""
     known = {name for result in results for name in result["values"]}
     for measure in (*config.measures, *config.compare):
         if results and measure not in known:

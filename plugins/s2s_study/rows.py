@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 LINKS = ("init_from_row", "ensemble_of", "after_row")
 OTHERS = ("commands", "evaluate")
-"""What a row may say beside the options of its run"""
+"""Settings of a row besides the options of its run"""
 
 
 @dataclass(frozen=True)
@@ -30,21 +30,21 @@ class Row:
 
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """What it changes, as a configuration file has it"""
+    """Its changes to the base, in the form of a configuration file"""
     init_from_row: str = ""
-    """Row whose run of the same seed it starts from"""
+    """Row from whose run of the same seed it starts"""
     ensemble_of: str = ""
-    """Row whose runs it decodes with, all seeds together; it is not trained"""
+    """Row whose runs of all seeds form the ensemble that it decodes with; it is not trained itself"""
     after_row: str = ""
-    """Row whose job of the same seed must have ended before, for files that it writes"""
+    """Row whose job of the same seed must end first, because this row uses files that it writes"""
     commands: tuple[str, ...] = ()
-    """Run in place of s2s-train and s2s-generate; see `commands`"""
+    """Run instead of s2s-train and s2s-generate; see `commands`"""
     evaluate: Mapping[str, Any] = field(default_factory=dict)
-    """What differs from the study's `evaluate`"""
+    """Differences from the study's `evaluate`"""
 
 
 def rows_of(config: StudyConfig) -> list[Row]:
-    """All rows; those of a search are a row for every trial on every given row."""
+    """All rows; a search makes a row for every trial on every given row."""
     given = [_row(name, settings) for name, settings in (config.rows or {"base": {}}).items()]
     names = [row.name for row in given]
     for row in given:

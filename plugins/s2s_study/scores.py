@@ -1,4 +1,4 @@
-"""What the metrics of a task say of outputs, as the result of a job holds it."""
+"""The scores of outputs by a task's metrics, in the form of a job's result."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Table:
-    """What is written, as text; `lines` are kept for the numbers."""
+    """The table as text; `lines` keep the numbers."""
 
     title: str
     head: list[str]
@@ -55,9 +55,9 @@ SHOWN: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "sentences_per_second": ("sentences/s", lambda x: f"{x:.3g}"),
     "tokens_per_second": ("tokens/s", lambda x: f"{x:.3g}"),
 }
-"""Measure -> heading and form; any other is shown under its own name"""
+"""Measure -> heading and format; any other is shown under its own name"""
 EXACT = ("steps", "tokens", "parameters", "flops", "paper_flops", "hours", "memory")
-"""Measures without an interval in the table: they are the same for every seed, or of no interest"""
+"""Measures without an interval in the table: it would be zero or of no interest"""
 
 
 def table(title: str, measures: Sequence[str], lines: Sequence[Line], notes: Sequence[str]) -> Table:
@@ -126,7 +126,7 @@ LATEX |= {"<": "$<$", ">": "$>$", "|": r"\textbar{}"}
 
 
 def latex(made: Table) -> str:
-    """A table of the package booktabs."""
+    """A LaTeX table for the package booktabs."""
     rows = [" & ".join(map(_latex, row)) + r" \\" for row in [made.head, *made.body]]
     notes = " ".join(map(_latex, made.notes))
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{_latex(made.title)}}}"]
@@ -140,7 +140,7 @@ def _latex(text: str) -> str:
 
 
 def comma_separated(made: Table) -> str:
-    """One line for every row and measure, with all that is known of it, unrounded."""
+    """One line for every row and measure, with all its statistics, unrounded."""
     file = io.StringIO()
     out = csv.writer(file, lineterminator="\n")
     statistics = ("low", "high", "difference", "p_sentences", "p_seeds")
@@ -167,7 +167,7 @@ thead {{ border-top: 2px solid; border-bottom: 1px solid; }} tbody {{ border-bot
 
 
 def as_html(made: Table) -> str:
-    """A page of its own."""
+    """A complete HTML page."""
 
     def row(texts: Sequence[str], tag: str) -> str:
         return f"<tr>{''.join(f'<{tag}>{html.escape(text)}</{tag}>' for text in texts)}</tr>"
@@ -183,4 +183,4 @@ FORMATS: Mapping[str, Callable[[Table], str]] = {
     "csv": comma_separated,
     "html": as_html,
 }
-"""Ending of the file -> its contents"""
+"""File extension -> function that renders the file's contents"""

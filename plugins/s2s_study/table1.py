@@ -1,7 +1,7 @@
 """`python -m s2s_study.table1 FOLDER`: Table 1 of the paper, measured.
 
-One layer of each kind over lengths and widths: operations are counted, memory is what the backward pass keeps, time is
-CPU time of one thread. Exponents are fitted to the larger half of each range, where what is constant counts least.
+One layer of each kind over lengths and widths: operations are counted, memory is what is kept for the backward pass,
+time is CPU time of one thread. Exponents are fitted to the upper half of each range, where constant costs matter least.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ N, D = 512, 256
 COUNTED = (8, 16, 32, 64)
 """Lengths at which sequential operations and paths are counted"""
 SMALL, WINDOW = 8, 5
-"""Width and window there"""
+"""Width and window at those lengths"""
 
 Measured = dict[str, dict[str, list[dict[str, Any]]]]
 
@@ -58,7 +58,7 @@ def _record(kind: Kind, n: int, d: int, window: int) -> dict[str, Any]:
 
 
 def exponents(records: Mapping[str, Sequence[Mapping[str, Any]]], what: str) -> dict[str, float]:
-    """Of each size that was varied, from the larger half of its range."""
+    """The exponent for each size that was varied, from the upper half of its range."""
     found = {}
     for varied, some in records.items():
         upper = some[len(some) // 2 :] if len(some) > 3 else some
@@ -67,7 +67,7 @@ def exponents(records: Mapping[str, Sequence[Mapping[str, Any]]], what: str) -> 
 
 
 def counts(kind: Kind, window: int = WINDOW) -> dict[str, list[int]]:
-    """Products in sequence and path length at each of COUNTED."""
+    """Sequential products and path length at each of COUNTED."""
     torch.manual_seed(1)
     layer = kind.layer(SMALL, window)
     return {
@@ -77,7 +77,7 @@ def counts(kind: Kind, window: int = WINDOW) -> dict[str, list[int]]:
 
 
 def dilated_paths(window: int = 2) -> list[int]:
-    """Path lengths of a stack of convolutions whose dilation grows by the factor k with each layer."""
+    """Path lengths of a stack of convolutions whose dilation grows by a factor of k per layer."""
     torch.manual_seed(1)
 
     def dilated(number: int) -> Layer:
@@ -90,7 +90,7 @@ def dilated_paths(window: int = 2) -> list[int]:
 
 
 def report(measured: Measured) -> str:
-    """Two Markdown tables: fitted exponents beside the stated ones, and what is counted on the graph."""
+    """Two Markdown tables: fitted exponents next to the stated ones, and the counts on the graph."""
     lines = ["| layer | stated | operations | memory | CPU time |", "|---|---|---|---|---|"]
     for kind in KINDS:
         fitted = [_powers(kind, exponents(measured[kind.name], what)) for what in ("operations", "bytes", "seconds")]

@@ -1,7 +1,7 @@
-"""Clauses: a subject, a predicate and a tense, put in the orders of both languages.
+"""Clauses: a subject, a predicate and a tense, in the word orders of both languages.
 
-English keeps subject, verb, object. German puts the finite verb second in a statement, first in a question that is
-answered by yes or no, and last in a subordinate clause, where a separable prefix joins it again.
+English keeps subject, verb, object. German puts the finite verb second in a statement, first in a yes-no question, and
+last in a subordinate clause, where it is joined with a separable prefix again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 REFLEXIVE = (" mich", " dich", " sich", " uns", " sich", " sich")
 EVERYTHING = (" jede", " alle ")
-"""Never to every one is hard to understand."""
+"""No adverb with these objects: “never” together with “every” is hard to understand."""
 NEITHER = Adverbial("", "")
 GROUPS = {
     "past": "past",
@@ -38,7 +38,7 @@ GROUPS = {
 }
 GROUPS |= {"present": "present", "progressive": "present", "was done": "past", "is done": "present"}
 GROUPS |= {"has been done": "perfect", "will be done": "future"}
-"""Which adverbials of time a tense takes; modal verbs, not named, have their own."""
+"""Tense -> group of adverbials of time; tenses not listed here are modal verbs, which have their own group."""
 
 
 class Clause(NamedTuple):
@@ -50,15 +50,15 @@ class Clause(NamedTuple):
     negation: str = ""
     """not, n't, or empty."""
     adverb: Adverbial = NEITHER
-    """How often; stands where nicht stands."""
+    """Adverb of frequency, in the position of nicht."""
     time: Adverbial = NEITHER
-    """When, if it does not stand first."""
+    """Adverbial of time, unless it comes first in the sentence."""
     second: Predicate | None = None
-    """Another thing that the same subject does."""
+    """A second predicate with the same subject."""
 
 
 def subject(rng: HashRng, kind: str, *, negated: bool = False, grow: Scope | None = None) -> Phrase:
-    """Who does it: P a person, A an animal."""
+    """The subject: P a person, A an animal."""
     dice = rng.below(100)
     if kind == "P" and dice < 50:
         if dice < 34:
@@ -77,7 +77,7 @@ def one_who_does(rng: HashRng) -> Phrase:
 
 
 def clause(rng: HashRng, tense: str, scope: Scope, *, who: Phrase | None = None) -> Clause:
-    """A subject of the scope's kind and something it does; its adverbials of time are the caller's."""
+    """A subject of the scope's kind and something it does; the caller adds adverbials of time."""
     doer = who or subject(rng, scope.kind, negated=scope.negated, grow=scope)
     does = predicate(rng, scope._replace(person=doer.person, tense=tense, noun=doer.noun))
     adverb = NEITHER
@@ -88,14 +88,14 @@ def clause(rng: HashRng, tense: str, scope: Scope, *, who: Phrase | None = None)
 
 
 def with_time(rng: HashRng, made: Clause, percent: int) -> Clause:
-    """The clause, in so many of 100 cases with an adverbial of time."""
+    """The clause, with an adverbial of time in `percent` of the cases."""
     if not rng.chance(percent) or made.predicate.heavy or not may_be_timed(made):
         return made
     return made._replace(time=when(rng, made.tense))
 
 
 def may_be_timed(made: Clause) -> bool:
-    """It may be said when: it is not said how often, is not a state, and its tense does not say now."""
+    """Whether an adverbial of time fits: no adverb of frequency, not a state, and not the progressive."""
     return not (made.adverb.en or made.tense == "progressive" or "t" in made.predicate.verb.marks)
 
 
@@ -119,7 +119,7 @@ def statement_vp(made: Clause) -> str:
 
 
 def middle(made: Clause) -> str:
-    """German between the pronouns and the verb at the end."""
+    """German between the pronouns and the final verb."""
     does = made.predicate
     time = JUST.de + made.time.de if made.tense == "progressive" else made.time.de
     never = " nicht" if made.negation and not does.kein else made.adverb.de
@@ -132,7 +132,7 @@ def lights(does: Predicate, person: int) -> str:
 
 
 def joined_second(made: Clause, *, last: bool) -> str:
-    """The other thing the subject does, in German; `last`: with its verb at the end."""
+    """The second predicate in German; `last`: with its verb at the end."""
     does = made.second
     if does is None:
         return ""
@@ -152,13 +152,13 @@ def statement(made: Clause) -> tuple[str, str]:
 
 
 def with_subject(made: Clause) -> str:
-    """The German subject and the pronouns, where the subject is not first: pronouns come before a noun."""
+    """The German subject and the pronouns, if the subject is not first: pronouns precede a noun."""
     who, early = made.subject, lights(made.predicate, made.subject.person)
     return f" {who.de}{early}" if who.light else f"{early} {who.de}"
 
 
 def inverted(made: Clause, front: str = "") -> str:
-    """German with the verb before the subject, behind `front` (which ends with a space) or at the start."""
+    """German with the verb before the subject, after `front` (which ends with a space) or at the start."""
     does = made.predicate
     verb = does.verb.german[made.tense][made.subject.person]
     de = f"{front}{verb.finite}{with_subject(made)}{middle(made)}{verb.end}{does.tail}"
@@ -166,21 +166,21 @@ def inverted(made: Clause, front: str = "") -> str:
 
 
 def subordinate(made: Clause, head: str) -> str:
-    """German with the verb last, behind a conjunction or a relative."""
+    """German with the verb last, after a conjunction or a relative pronoun."""
     does = made.predicate
     verb = does.verb.german[made.tense][made.subject.person]
     return f"{head}{with_subject(made)}{middle(made)}{verb.joined}{does.tail}{joined_second(made, last=True)}"
 
 
 def without_subject(made: Clause, head: str) -> str:
-    """The same where the head is the subject: der, wer."""
+    """A subordinate clause whose head is its subject: der, wer."""
     does, person = made.predicate, made.subject.person
     verb = does.verb.german[made.tense][person]
     return f"{head}{lights(does, person)}{middle(made)}{verb.joined}{does.tail}"
 
 
 def asked(made: Clause) -> str:
-    """English auxiliary, subject and the rest of a question."""
+    """The English auxiliary, subject and rest of a question."""
     does, person = made.predicate, made.subject.person
     frame = does.verb.frames[made.tense][person]
     rest = f"{does.verb.english[frame.tag]}{does.en}{made.time.en}"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from s2s_synthetic_corpus import SyntheticConfig
 
 N_SAMPLE = 100
-"""Training examples whose hash identifies the grammar"""
+"""Number of training examples whose hash identifies the grammar"""
 
 
 class SyntheticCorpus(Corpus):

@@ -1,4 +1,4 @@
-"""Articles, possessives, demonstratives and quantifiers, and the sets of them that a context allows."""
+"""Articles, possessives, demonstratives and quantifiers, and the sets of them allowed in each context."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class Determiner(NamedTuple):
     """A determiner in both languages."""
 
     english: tuple[str, str]
-    """Its leaf and a space, before a singular and a plural; empty where there is none."""
+    """Its leaf and a space, before a singular and a plural; empty if there is none."""
     forms: german.Table
-    """German, by gender and case, each with a space behind it unless empty."""
+    """German, by gender and case, each followed by a space unless empty."""
     endings: german.Table
     """Endings of the adjectives after it."""
     definite: bool
     kein: bool = False
     indefinite: bool = False
-    """Its English is a, or nothing."""
+    """In English it is “a” or absent."""
 
 
 Choice = tuple[Determiner, bool]
@@ -42,21 +42,21 @@ Choice = tuple[Determiner, bool]
 
 
 class Style(NamedTuple):
-    """What a context allows; repeated entries are more likely."""
+    """The determiners allowed in a context; repeated entries are more likely."""
 
     counted: tuple[Choice, ...]
     mass: tuple[Choice, ...]
     free: bool = False
-    """Possessors may stand instead of a determiner."""
+    """A possessor may replace the determiner."""
 
 
 def spaced(forms: german.Table) -> german.Table:
-    """The forms with a space behind each."""
+    """The forms, each followed by a space."""
     return tuple(tuple(f"{form} " for form in line) for line in forms)
 
 
 def leaf(tag: str, word: str, plural: str = "") -> tuple[str, str]:
-    """English before a singular and a plural."""
+    """The English leaf before a singular and before a plural."""
     return f"({tag} {word}) ", f"({tag} {plural or word}) "
 
 
@@ -105,18 +105,18 @@ QUANTIFIED = [(EVERY, ONE), (ALL, MORE), (SOME, MORE), (MANY, MORE), (NUMBER, MO
 MASS_DEFINITE = [(THE, ONE)] * 3 + [(THIS, ONE), *OWN_ONE[:4]]
 
 FIXED = Style(tuple(DEFINITE_ONES + OWN_MORE[:2]), tuple(MASS_DEFINITE))
-"""Definite, in any number: what a negation, a genitive or a comparison needs."""
+"""Definite, singular or plural, as needed in a negation, a genitive or a comparison."""
 SAID = Style(tuple(DEFINITE_ONES * 2 + OWN_MORE + QUANTIFIED + [(A, ONE)] * 14), tuple(MASS_DEFINITE), free=True)
 """Anything that has a determiner."""
 FREE = Style(SAID.counted + ((BARE, MORE),) * 7, SAID.mass + ((BARE, ONE),) * 8, free=True)
 """Anything."""
 NEGATED = Style(FIXED.counted + ((NOT_A, ONE),) * 9 + ((NOT_ANY, MORE),) * 4, FIXED.mass + ((NOT_ANY, ONE),) * 6)
-"""The object under a negation: nicht, or kein before what is indefinite."""
+"""For the object of a negated verb: nicht, or kein before an indefinite noun."""
 PLACED = Style(tuple([(THE, ONE)] * 24 + OWN_ONE + [(THIS, ONE)] * 2 + [(A, ONE)] * 3 + [(THE, MORE)]), FIXED.mass)
-"""Places."""
+"""For places."""
 INDEFINITE = Style(
     tuple([(A, ONE)] * 5 + [(BARE, MORE), (SOME, MORE), (MANY, MORE)] + [(NUMBER, MORE)] * 3), ((BARE, ONE),)
 )
-"""What there is."""
+"""For “there is” and “there are”."""
 ASKED = Style(((WHICH, ONE), (WHICH, ONE), (WHICH, MORE)), ((WHICH, ONE),))
-"""What is asked for with which."""
+"""For questions with “which”."""

@@ -1,4 +1,4 @@
-"""Clauses inside clauses: adverbial, that and whether, infinitives with zu, and two sentences joined."""
+"""Embedded clauses: adverbial clauses, that and whether, infinitives with zu, and two joined sentences."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from s2s_synthetic_corpus.rng import HashRng
 
 Pair = tuple[str, str]
-"""What stands between (S and the full stop, and German without its full stop."""
+"""The tree between (S and the full stop, and the German sentence without its full stop."""
 IT = Phrase("(NP (PRP it))", "es", light=True)
 PEOPLE_FIRST = "PPPPA"
 NOW_TENSES = ("present",) * 5 + ("future", "can", "must", "progressive", "should", "want")
@@ -56,13 +56,13 @@ NEGATABLE = (BECAUSE, ALTHOUGH, IF)
 
 
 def weather(rng: HashRng, tense: str, *, rains: bool = False) -> Clause:
-    """It is raining: es regnet gerade; or, where it is not said of now, it rains."""
+    """It is raining: es regnet gerade; or, if not at this moment, it rains."""
     tense = "progressive" if tense == "present" and not rains else tense
     return Clause(IT, Predicate(rng.pick((RAIN, SNOW))), tense)
 
 
 def dependent(rng: HashRng, head: Pair, tense: str) -> Pair:
-    """A conjunction and its clause, German verb last."""
+    """A conjunction and its clause, with the German verb last."""
     if rng.chance(10):
         made = weather(rng, tense, rains=head in CONDITIONS)
     else:
@@ -79,7 +79,7 @@ def embedded_in(made: Clause, tree: str, de: str) -> Pair:
 
 
 def adverbial_clause(rng: HashRng) -> Pair:
-    """Because, although, if, when, while, before, after: behind the main clause, or before it."""
+    """Because, although, if, when, while, before, after: after the main clause, or before it."""
     then = rng.chance(50)
     tense = rng.pick(THEN_TENSES if then else NOW_TENSES)
     head = rng.pick(THEN_HEADS if then else NOW_HEADS)
@@ -126,11 +126,11 @@ EASY = (
 )
 GOING = tuple(verb for verb in VERBS_OF["P"] if verb.frame == "to")
 WILLED = "imperative"
-"""Stands for the tense of what one may set out to do: no states."""
+"""Used as the tense of things that one can set out to do, which excludes states."""
 
 
 def to_do(rng: HashRng) -> Pair:
-    """Tries to open the door, goes home to sleep, it is easy to help him; German with zu, joined into its verb."""
+    """Tries to open the door, goes home to sleep, it is easy to help him; German zu is joined with the verb."""
     dice = rng.below(100)
     if dice < 20:
         does, tense = predicate(rng, Scope("P", THIRD, WILLED)), rng.pick(("present", "past", "future"))
@@ -175,7 +175,7 @@ def taken_up(phrase: Phrase) -> Phrase:
 
 
 def joined(rng: HashRng) -> Pair:
-    """Two statements with and, or with but, before which both languages have a comma."""
+    """Two statements joined by “and”, or by “but”, which follows a comma in both languages."""
     tenses = rng.pick((NOW_TENSES, THEN_TENSES))
     first, second = (simple(rng, rng.pick(tenses)) for _ in range(2))
     comma, word, wort = rng.pick((("", "and", " und"), ("(, ,) ", "but", ", aber")))

@@ -1,4 +1,4 @@
-"""English forms: verb phrases as bracketings, numbers, and the text that a bracketing stands for."""
+"""English forms: verb phrases as bracketings, numbers, and the text of a bracketing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 TAGS = ("VB", "VBP", "VBZ", "VBD", "VBN", "VBG")
 VB, VBP, VBZ, VBD, VBN, VBG, SILENT = range(7)
 VerbForms = tuple[str, ...]
-"""The verb as a leaf for each tag, its particle with it, and "" for SILENT."""
+"""The verb as a leaf for each tag, including its particle, and "" for SILENT."""
 
 
 def verb_forms(base: str, third: str, past: str, participle: str, ing: str, particle: str = "") -> VerbForms:
@@ -22,7 +22,7 @@ def verb_forms(base: str, third: str, past: str, participle: str, ing: str, part
 
 
 class Frame(NamedTuple):
-    """What stands around a verb in one tense and person; openings begin with a space or are empty."""
+    """The context of a verb in one tense and person; openings begin with a space or are empty."""
 
     auxiliary: str
     """(VBZ has): moves before the subject in questions."""
@@ -35,7 +35,7 @@ class Frame(NamedTuple):
     close: str
     """Brackets that close `opening`."""
     plain_opening: str
-    """The same without an auxiliary, where the verb can do without one; else empty."""
+    """The opening without an auxiliary, if the tense can be formed without one; else empty."""
     plain_tag: int
     plain_close: str
 
@@ -46,14 +46,14 @@ def by_person(third: T, other: T, first: T | None = None) -> list[T]:
 
 
 def negate(auxiliary: str) -> str:
-    """The auxiliary with n't, cut as the treebank cuts it: ca n't, wo n't; am and may cannot have it."""
+    """The auxiliary with n't, split as in the treebank: ca n't, wo n't; am and may take not instead."""
     if " am)" in auxiliary or " may)" in auxiliary:
         return f"{auxiliary} (RB not)"
     return auxiliary.replace(" can)", " ca)").replace(" will)", " wo)") + " (RB n't)"
 
 
 def closing(opening: str) -> str:
-    """The brackets that close what is open."""
+    """The brackets that close the open ones."""
     return ")" * (opening.count("(") - opening.count(")"))
 
 

@@ -1,7 +1,7 @@
 """Sentence pairs from an English-German grammar, any number of them.
 
 A pair is a pure function of (seed, index). Training, validation and test share no English sentence: the sentence
-itself determines its split (`split_of`), so that no two have to be compared.
+itself determines its split (`split_of`), so that the splits need not be compared.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def pair(seed: int, index: int) -> Parallel:
 
 
 def split_of(en: str) -> str:
-    """The only split in which an English sentence may occur: 8 of 10 are for training."""
+    """The only split in which an English sentence may occur: 8 of 10 go to training."""
     part = blake2b(en.encode(), digest_size=1).digest()[0] % 10
     return SPLITS[max(0, part - 7)]
 

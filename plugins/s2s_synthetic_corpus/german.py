@@ -44,7 +44,7 @@ def decline_noun(singular: str, plural: str, genitive: str, gender: int) -> tupl
 
 
 class Stem(NamedTuple):
-    """What an infinitive is made of."""
+    """The parts of an infinitive."""
 
     prefix: str
     """Separable prefix, or empty."""
@@ -63,12 +63,12 @@ class Principal(NamedTuple):
     participle: str
     """With its prefix: aufgemacht."""
     sein: bool
-    """The perfect is made with sein."""
+    """The perfect is formed with sein."""
     reflexive: bool
 
 
 class Complex(NamedTuple):
-    """A finite verb and what goes with it, in the two orders; all but `finite` begin with a space or are empty."""
+    """A finite verb and its complement, in both word orders; all but `finite` begin with a space or are empty."""
 
     finite: str
     """Second in a main clause: macht, hat."""
@@ -124,12 +124,12 @@ MODALS = {
 
 
 def compound(finites: tuple[str, ...], rest: str) -> tuple[Complex, ...]:
-    """For each person: an auxiliary, and at the end what it governs."""
+    """For each person: an auxiliary, and the forms that it governs at the end."""
     return tuple(Complex(finite, f" {rest}", f" {rest} {finite}") for finite in finites)
 
 
 def simple(forms: tuple[str, ...], prefix: str) -> tuple[Complex, ...]:
-    """For each person: a verb alone, whose prefix parts from it in a main clause."""
+    """For each person: a single verb, whose prefix is separated in a main clause."""
     return tuple(Complex(form, f" {prefix}" if prefix else "", f" {prefix}{form}") for form in forms)
 
 
@@ -150,7 +150,7 @@ def conjugate(verb: Principal, *, copula: bool = False) -> dict[str, tuple[Compl
 
 
 def imperative(verb: Principal) -> tuple[str, str]:
-    """What is said to du, and the prefix at the end: mach, auf; lies; arbeite."""
+    """The imperative for du, and the prefix at the end: mach, auf; lies; arbeite."""
     stem, root = verb.base.stem, verb.third.removesuffix("t")
     changed = root != stem and "i" in root and "ä" not in root and "u" not in root  # e becomes i; a keeps its a
     form = root if changed else stem + ("e" if stem.endswith(("t", "d", "gn", "fn")) else "")
@@ -178,7 +178,7 @@ def cardinal(n: int) -> str:
 
 
 def thousands(n: int) -> str:
-    """Digits with German points: 1.250."""
+    """Digits with the German thousands separator: 1.250."""
     return f"{n:,}".replace(",", ".")
 
 
@@ -189,11 +189,11 @@ CONTRACTED = {
 
 
 def contract(preposition: str, phrase: str) -> str:
-    """A preposition and its noun phrase; an article melts into it: im Garten, zur Schule."""
+    """A preposition and its noun phrase, contracted with an article: im Garten, zur Schule."""
     head = f"{preposition} {phrase[:4]}"
     return CONTRACTED[head] + phrase[4:] if head in CONTRACTED else f"{preposition} {phrase}"
 
 
 def block(clause: str) -> str:
-    """A subordinate clause between its commas; `sentence` later drops the doubled and the last one."""
+    """A subordinate clause between commas; `sentence` later drops doubled and trailing ones."""
     return f", {clause},"

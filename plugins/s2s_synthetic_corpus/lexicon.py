@@ -1,4 +1,4 @@
-"""The words as the grammar uses them: all forms made beforehand, and pools to draw from."""
+"""The words as the grammar uses them: all forms precomputed, and pools to draw from."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Adjective(NamedTuple):
 
     tree: str
     vowel: bool
-    """It is said with an before it."""
+    """Whether its article is “an”."""
     base: str
     """German, after sein."""
     stem: str
@@ -29,7 +29,7 @@ class Adjective(NamedTuple):
     more: str
     """English comparative, one or two leaves."""
     mehr: str
-    """German comparative; empty where there is none."""
+    """German comparative; empty if there is none."""
     kinds: str
 
 
@@ -48,7 +48,7 @@ class Noun(NamedTuple):
     adjectives: tuple[Adjective, ...]
     colours: tuple[Adjective, ...]
     place: tuple[str, str]
-    """English and German preposition for being there; empty if it is no place."""
+    """English and German preposition for being there; empty if it is not a place."""
 
 
 class Verb(NamedTuple):
@@ -67,9 +67,9 @@ class Verb(NamedTuple):
     """English, German (either may be empty) and the case of the object."""
     marks: str
     manners: tuple[Adverbial, ...]
-    """How it may be done."""
+    """Adverbials of manner."""
     barred: frozenset[str]
-    """Tenses it is not said in, or where its English would not tell the tense."""
+    """Tenses in which it is not used, or in which its English form would be ambiguous."""
     particle: bool
 
 
@@ -85,7 +85,7 @@ def adjective(row: str) -> Adjective:
 
 
 def fitting(words: tuple[Adjective, ...], kinds: str) -> tuple[Adjective, ...]:
-    """The adjectives that are said of any of these kinds."""
+    """The adjectives that fit any of these kinds."""
     return tuple(word for word in words if set(word.kinds) & set(kinds))
 
 
@@ -121,14 +121,14 @@ PROFESSIONS = tuple(noun for noun in NOUNS if noun.forms[0][0] in ("Lehrer", "Ar
 
 
 def barred(forms: list[str], marks: str) -> frozenset[str]:
-    """What a verb is not said in; I read and I put do not tell the present from the past."""
+    """Tenses in which a verb is not used; “I read” and “I put” can be present or past."""
     stative = {"progressive", "imperative"} if "s" in marks else set()
     lasting = {"perfect", "future", *english.MODALS, "want", "wanted"} if "t" in marks else set()
     return frozenset(stative | lasting | ({"past"} if forms[0] == forms[2] else set()))
 
 
 def said_in(tense: str, verb: Verb) -> str:
-    """The tense, or the present if the verb is not said in it."""
+    """The tense, or the present if the verb is not used in it."""
     return "present" if tense in verb.barred else tense
 
 
@@ -174,15 +174,15 @@ OBJECT_VERBS = {
     kind: tuple(verb for kinds, verb in ALL_VERBS if "P" in kinds and verb.frame in "ad" and kind in verb.objects)
     for kind in KINDS
 }
-"""What people do to a thing of some kind."""
+"""Kind -> verbs that take an object of this kind, with a person as subject."""
 AGENTLESS = tuple(
     v for kinds, v in ALL_VERBS if v.frame == "a" and "P" in kinds and "s" not in v.marks and not v.prepositions[0]
 )
-"""Verbs that are said in the passive."""
+"""Verbs that are used in the passive."""
 
 
 def clause_verbs(frame: str) -> tuple[Verb, ...]:
-    """The verbs that take one sort of clause."""
+    """The verbs that take one type of clause."""
     return tuple(word for word in map(verb, CLAUSE_ROWS) if word.frame == frame)
 
 

@@ -1,6 +1,6 @@
-"""The nouns: English and German, gender, plural and genitive, what they are, and where one is when one is there.
+"""The nouns: English and German, gender, plural and genitive, kinds, and the prepositions for being there.
 
-Kinds say what a verb may be said of: P people, A animals; F food that is counted, M food that is not, D drinks
+Kinds determine which verbs fit a noun: P people, A animals; F food that is counted, M food that is not, D drinks
 (Q: what animals drink); B what is read (b: what is bought, N: only its words, n: what is told), W what is written;
 O what is opened; S what stands and L what lies; C clothes; V vehicles; E what is switched on and off; G gifts;
 I pictures; H what is built; U what is cleaned and Y what is tidied; Z what is cooked; J what is baked; K furniture;
@@ -13,7 +13,7 @@ from __future__ import annotations
 __all__ = ["ADJECTIVES", "CITIES", "COLOURS", "NAMES", "NOUNS", "NUMBERLESS"]
 
 NUMBERLESS = "-"
-"""Stands for the plural of what is not counted."""
+"""Takes the place of the plural of an uncountable noun."""
 
 NOUNS = """
 man       men       Mann       Männer      Mannes     m P
@@ -122,7 +122,7 @@ lake      lakes     See        Seen        Sees       m R by:an
 river     rivers    Fluss      Flüsse      Flusses    m R by:an
 """
 
-# English, how it is compared, German, its stem before an ending, its comparative, the kinds it is said of.
+# English, its comparative, German, its stem before an ending, its comparative, the kinds that it fits.
 ADJECTIVES = """
 old         older      alt         alt         älter         PABLSCVEOKRHTGIuX
 young       younger    jung        jung        jünger        PA

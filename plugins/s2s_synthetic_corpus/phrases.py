@@ -1,6 +1,6 @@
 """Noun phrases in both languages: articles, adjectives, numbers, pronouns, names, possession, coordination.
 
-The English is a bracketing, the German is text in the case that the caller asks for.
+The English is a bracketing, the German is text in the given case.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ class Phrase(NamedTuple):
     person: int = THIRD
     """I, you, he, we, (unused), they."""
     light: bool = False
-    """A pronoun: it stands early in a German clause."""
+    """A pronoun, which comes early in a German clause."""
     definite: bool = True
-    """It stands before the adverbs and nicht."""
+    """It precedes the adverbs and nicht."""
     kein: bool = False
     """It carries the negation."""
     heavy: bool = False
-    """It ends in a clause, so that nothing may follow that could belong to it."""
+    """It ends in a clause, so that nothing that could be read as part of it may follow."""
     noun: Noun | None = None
-    """What it can be taken up by."""
+    """Its noun, to which a relative clause or a pronoun can refer."""
     gender: int = 0
 
 
@@ -66,7 +66,7 @@ SPEAKER = (0, WE)
 
 
 def pronoun(rng: HashRng, case: int, who: int = THIRD) -> Phrase:
-    """A pronoun that is not the subject `who` again: reflexives are verbs of their own."""
+    """A pronoun that does not refer to the subject `who`: reflexives are verbs of their own."""
     found = rng.pick(PRONOUNS[case])
     again = (found.person == who and who != THIRD) or (found.person in SPEAKER and who in SPEAKER)
     return PRONOUNS[case][2] if again and case else found
@@ -79,7 +79,7 @@ def called(rng: HashRng) -> Phrase:
 
 
 def described(rng: HashRng, noun: Noun) -> tuple[str, bool, tuple[str, ...]]:
-    """Adjectives: their leaves, whether they are said with an, and their German stems; often none."""
+    """Adjectives: their leaves, whether the article is “an”, and their German stems; often none."""
     dice = rng.below(100)
     if dice >= 36 or not noun.adjectives:
         return "", noun.vowel, ()
@@ -95,7 +95,7 @@ def described(rng: HashRng, noun: Noun) -> tuple[str, bool, tuple[str, ...]]:
 
 
 def counted(rng: HashRng) -> tuple[str, str]:
-    """A number, as words or digits: most are small."""
+    """A number, in words or digits: most are small."""
     n = 2 + rng.below(11 if rng.chance(60) else 98)
     if n > 12 and rng.chance(40):
         return str(n), str(n)
@@ -129,7 +129,7 @@ def noun_phrase(rng: HashRng, noun: Noun, case: int, style: Style) -> Phrase:
 
 
 def with_possessor(rng: HashRng, noun: Noun, case: int) -> Phrase:
-    """The king's old dog, des Königs behind it; Anna's old dog, Annas before it."""
+    """The king's old dog, with des Königs after it; Anna's old dog, with Annas before it."""
     leaves, _, stems = described(rng, noun)
     plural = rng.chance(20) and not noun.mass
     gender = german.PLURAL if plural else noun.gender
@@ -164,7 +164,7 @@ BUILDINGS = tuple(noun for noun in NOUNS_OF["H"] if noun.place and noun.place[0]
 
 
 def with_clothes(rng: HashRng, noun: Noun, case: int, style: Style) -> Phrase:
-    """The man with the red hat: what somebody wears is said of him, not of what he does."""
+    """The man with the red hat: clothes modify the person, not the action."""
     wearer = noun_phrase(rng, noun, case, style)
     clothes = noun_phrase(rng, rng.pick(NOUNS_OF["C"]), german.DAT, WORN)
     tree = f"(NP {wearer.tree} (PP (IN with) {clothes.tree}))"
@@ -175,7 +175,7 @@ WORN = Style(((A, False), (THE_ONE.counted[0])), FIXED.mass)
 
 
 def each_one(rng: HashRng, noun: Noun, case: int, style: Style) -> Phrase:
-    """A noun phrase, now and then with something that belongs to it."""
+    """A noun phrase, sometimes with a possessor, a part, or clothes."""
     dice = rng.below(100)
     if dice < 5 and style.free and "R" not in noun.kinds:
         return with_possessor(rng, noun, case)
@@ -187,7 +187,7 @@ def each_one(rng: HashRng, noun: Noun, case: int, style: Style) -> Phrase:
 
 
 def both(first: Phrase, second: Phrase) -> Phrase:
-    """Two phrases joined: a plural, of we if one of them is I."""
+    """Two coordinated phrases: a plural, first person if one of them is I."""
     person = WE if 0 in (first.person, second.person) else THEY
     tree = f"(NP {first.tree} (CC and) {second.tree})"
     definite = first.definite and second.definite

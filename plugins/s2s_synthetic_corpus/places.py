@@ -1,4 +1,4 @@
-"""Where something is and where it goes: prepositions with their cases, chosen by the noun, and contractions."""
+"""Locations and directions: prepositions with their cases, chosen by the noun, and contractions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNDER = ("under", "unter")
 
 
 def beside(english: str, german: str, phrase: Phrase) -> tuple[str, str]:
-    """At a side of something."""
+    """Behind, next to or in front of something, or under it."""
     if english == "next":
         return f" (ADVP (JJ next) (PP (TO to) {phrase.tree}))", f" {german} {phrase.de}"
     if english == "front":
@@ -49,7 +49,7 @@ def place(rng: HashRng, kind: str = "P") -> tuple[str, str]:
 
 
 def furniture(rng: HashRng, case: int) -> tuple[str, str]:
-    """On, under, beside a piece of furniture: the dative says where, the accusative where to."""
+    """On, under, next to a piece of furniture: the dative for a location, the accusative for a direction."""
     noun = rng.pick(NOUNS_OF["K"])
     phrase = noun_phrase(rng, noun, case, PLACED)
     if rng.chance(55):

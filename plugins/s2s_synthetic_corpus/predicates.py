@@ -1,4 +1,4 @@
-"""Predicates: a verb with its objects and adverbials, in both languages, before it meets a subject and a tense."""
+"""Predicates: a verb with its objects and adverbials, in both languages, without a subject and a tense."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Predicate(NamedTuple):
-    """A verb and what goes with it; all pieces begin with a space or are empty."""
+    """A verb and its complements; all pieces begin with a space or are empty."""
 
     verb: Verb
     en: str = ""
@@ -31,18 +31,18 @@ class Predicate(NamedTuple):
     after: str = ""
     """German pieces after nicht."""
     tail: str = ""
-    """German clauses behind the verb at the end."""
+    """German clauses after the final verb."""
     kein: bool = False
-    """The negation is said by kein."""
+    """The negation is expressed by kein."""
     heavy: bool = False
-    """Nothing may follow that could belong to its last phrase."""
+    """Nothing that could be read as part of its last phrase may follow."""
     noun: Noun | None = None
-    """Object that a pronoun may take up."""
+    """Object to which a pronoun may refer."""
     gender: int = 0
 
 
 class Scope(NamedTuple):
-    """What a predicate must fit."""
+    """Constraints on a predicate."""
 
     kind: str
     """Kind of the subject: P or A."""
@@ -50,22 +50,22 @@ class Scope(NamedTuple):
     tense: str
     negated: bool = False
     grow: Callable[[HashRng, Phrase], Phrase] | None = None
-    """Gives a noun phrase its relative clause, or leaves it."""
+    """Adds a relative clause to a noun phrase, or leaves it unchanged."""
     bare: bool = False
     """No adverbials."""
     noun: Noun | None = None
-    """Of the subject: it does nothing to its own kind."""
+    """Noun of the subject, which is not used as an object."""
 
 
 def predicate(rng: HashRng, scope: Scope) -> Predicate:
-    """What this kind of subject may do in this tense."""
+    """A random predicate that fits this kind of subject and this tense."""
     while scope.tense in (verb := rng.pick(VERBS_OF[scope.kind])).barred:
         pass
     return FRAMES[verb.frame](rng, verb, scope)
 
 
 def grown(rng: HashRng, phrase: Phrase, scope: Scope) -> Phrase:
-    """The phrase, where the scope allows it with a relative clause."""
+    """The phrase, possibly with a relative clause if the scope allows it."""
     return scope.grow(rng, phrase) if scope.grow and phrase.noun else phrase
 
 
@@ -87,7 +87,7 @@ def object_phrase(rng: HashRng, verb: Verb, scope: Scope, *, style: Style = FREE
 def adverbials(
     rng: HashRng, verb: Verb, scope: Scope, *, heavy: bool = False, of: Noun | None = None
 ) -> tuple[str, str]:
-    """How and where, if the verb is said with it; `of`: the object."""
+    """Adverbials of manner and place that fit the verb; `of`: the object."""
     if scope.bare or heavy or not verb.marks:
         return "", ""
     en = de = ""
@@ -103,7 +103,7 @@ def adverbials(
 
 
 def settled(verb: Verb, phrase: Phrase, en: str, de: str) -> Predicate:
-    """An object in its German place: pronouns early, definite before nicht, indefinite after the adverbials."""
+    """An object in its German position: pronouns early, definite before nicht, indefinite after the adverbials."""
     if phrase.light:
         return Predicate(verb, en, f" {phrase.de}", after=de)
     fixed, last = (f" {phrase.de}", de) if phrase.definite else ("", f"{de} {phrase.de}")
@@ -111,7 +111,7 @@ def settled(verb: Verb, phrase: Phrase, en: str, de: str) -> Predicate:
 
 
 def alone(rng: HashRng, verb: Verb, scope: Scope) -> Predicate:
-    """No object."""
+    """A verb without an object."""
     en, de = adverbials(rng, verb, scope)
     return Predicate(verb, en, after=de)
 
@@ -134,7 +134,7 @@ def with_preposition(rng: HashRng, verb: Verb, scope: Scope) -> Predicate:
 
 
 def giving(rng: HashRng, verb: Verb, scope: Scope) -> Predicate:
-    """Somebody something: the dative first in German, also where English says to."""
+    """Gives somebody something: the dative comes first in German, even where English uses “to”."""
     dice = rng.below(100)
     if dice < 30:
         whom = pronoun(rng, DAT, scope.person)
@@ -156,20 +156,20 @@ def giving(rng: HashRng, verb: Verb, scope: Scope) -> Predicate:
 
 
 def moving(rng: HashRng, verb: Verb, scope: Scope) -> Predicate:
-    """Where to, or where from."""
+    """A verb with a direction: where to, or where from."""
     how = rng.pick(verb.manners) if verb.manners and rng.chance(15) and not scope.bare else ("", "")
     where = direction(rng, verb, scope.kind)
     return Predicate(verb, where[0] + how[0], after=how[1] + where[1])
 
 
 def staying(rng: HashRng, verb: Verb, scope: Scope) -> Predicate:
-    """A verb that must say where."""
+    """A verb that requires a place."""
     en, de = place(rng, scope.kind)
     return Predicate(verb, en, after=de)
 
 
 def placing(rng: HashRng, verb: Verb, scope: Scope) -> Predicate:
-    """Something somewhere, in the accusative."""
+    """Puts something somewhere, in the accusative."""
     phrase = object_phrase(rng, verb, scope._replace(grow=None))
     en, de = furniture(rng, ACC)
     found = settled(verb, phrase, f" {phrase.tree}{en}", "")

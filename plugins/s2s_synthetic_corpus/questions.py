@@ -1,4 +1,5 @@
-"""Questions: yes or no, and with a question word, which German declines and English may leave a preposition behind."""
+"""Questions: yes or no, and with a question word, which German declines and whose preposition English may leave behind.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from s2s_synthetic_corpus.rng import HashRng
 
 Pair = tuple[str, str]
-"""The whole tree, and all of the German."""
+"""The whole tree, and the whole German sentence."""
 TENSES = (
     ("present",) * 6 + ("past",) * 5 + ("perfect",) * 2 + ("future", "future", "can", "progressive", "should", "want")
 )
@@ -42,7 +43,7 @@ WHAT_FOR = {"auf": "worauf", "an": "woran", "über": "worüber", "von": "wovon"}
 
 
 def question(rng: HashRng) -> Pair:
-    """A question of any sort."""
+    """A question of any type."""
     dice = rng.below(100)
     if dice < 42:
         return yes_or_no(rng)
@@ -120,7 +121,7 @@ def preposition_left(rng: HashRng) -> Pair:
 
 
 def wh_clause(rng: HashRng, tense: str) -> tuple[str, str, Clause]:
-    """Where, where to, when, why or how somebody does something: both question words, and the clause without them."""
+    """Where, where to, when or why somebody does something: both question words, and the clause without them."""
     word = rng.pick(("where", "where", "whither", "when", "why", "why"))
     if word in ("when", "why"):
         kind = rng.pick("PPPA")

@@ -21,14 +21,14 @@ PLAIN_TENSES = ("present", "present", "past")
 VERBS_FOR = {
     kinds: tuple(v for kind in kinds for v in OBJECT_VERBS.get(kind, ())) for kinds in {n.kinds for n in NOUNS}
 }
-"""What people do to something of these kinds."""
+"""Kinds -> verbs that take an object of one of these kinds, with a person as subject."""
 DONE_SOMEWHERE = tuple(
     verb for verb in VERBS_OF["P"] if verb.frame == "at" or (verb.frame == "i" and "p" in verb.marks)
 )
 
 
 def grow(rng: HashRng, phrase: Phrase) -> Phrase:
-    """The phrase, now and then with a relative clause."""
+    """The phrase, sometimes with a relative clause."""
     noun, dice = phrase.noun, rng.below(1000)
     if noun is None or dice >= 110:
         return phrase
@@ -48,12 +48,12 @@ def grow(rng: HashRng, phrase: Phrase) -> Phrase:
 
 
 def who(noun: Noun) -> str:
-    """The relative that is the subject: who for people, that for all else."""
+    """The relative pronoun as subject: who for people, that for everything else."""
     return "(WHNP (WP who))" if noun.kinds == "P" else "(WHNP (WDT that))"
 
 
 def person(gender: int) -> int:
-    """Singular or plural, as the verb sees it."""
+    """The person of the verb: third person singular or plural."""
     return THEY if gender == PLURAL else THIRD
 
 

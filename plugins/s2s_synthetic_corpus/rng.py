@@ -1,7 +1,8 @@
-"""The random numbers of the synthetic corpus: a pure function of (seed, index), equal on every Python and machine.
+"""The random numbers of the synthetic corpus: a pure function of (seed, index), equal for all Python versions and
+machines.
 
 A hash gives a large number, from which each choice takes a digit in its own base (mixed radix). Seeding
-`random.Random` takes longer than generating a sentence.
+`random.Random` would take longer than generating a sentence.
 """
 
 from __future__ import annotations

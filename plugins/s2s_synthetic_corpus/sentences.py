@@ -1,4 +1,4 @@
-"""Sentences: which sorts there are and how often, and the last touches: capitals, commas, the mark at the end."""
+"""Sentences: their types and frequencies, and the final formatting: capitals, commas, the final punctuation mark."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class Sentence(NamedTuple):
 
 Pair = tuple[str, str]
 SHORTEST, LONGEST = 3, 25
-"""Words and marks that a sentence may have in English."""
+"""Minimum and maximum number of words and punctuation marks of an English sentence."""
 
 
 def sentence(rng: HashRng) -> Sentence:
-    """The next sentence ; one that is too long is generated again."""
+    """The next sentence; one that is too short or too long is generated again."""
     while True:
         tree, de = rng.pick(SORTS)(rng)
         if SHORTEST <= tree.count(" ") - tree.count(" (") <= LONGEST:
@@ -57,7 +57,7 @@ def sentence(rng: HashRng) -> Sentence:
 
 
 def punctuated(de: str) -> str:
-    """German with a capital and without the commas that meet another mark."""
+    """German with a capital and without commas next to another punctuation mark."""
     if "," in de:
         de = de.replace(",,", ",").replace(",,", ",")
         if de[-2] == ",":
@@ -66,7 +66,7 @@ def punctuated(de: str) -> str:
 
 
 def declarative(sort: Callable[[HashRng], Pair]) -> Callable[[HashRng], Pair]:
-    """A sort of statement, as a whole sentence."""
+    """A type of statement, as a whole sentence."""
 
     def whole(rng: HashRng) -> Pair:
         tree, de = sort(rng)
@@ -80,7 +80,7 @@ TENSES += ("pluperfect", "can", "can", "could", "must", "must", "may", "should",
 
 
 def plain(rng: HashRng) -> Pair:
-    """Somebody does something, perhaps with the time or the place first: German keeps the verb second."""
+    """Somebody does something, possibly with the time or the place first: German keeps the verb second."""
     tense, dice = rng.pick(TENSES), rng.below(100)
     negated = tense != "must" and rng.chance(17)
     scope = Scope(rng.pick("PPPA"), THIRD, tense, negated, grow, bare=dice < 7)
@@ -113,7 +113,7 @@ def topic(rng: HashRng) -> Pair:
 
 
 def of_things(rng: HashRng) -> Pair:
-    """How something is, compared with another, where it is, what it costs, how old somebody is, what he is."""
+    """Properties, comparisons, locations and prices of things; ages and professions of people."""
     dice, tense = rng.below(100), rng.pick(("present", "present", "past", "past", "future"))
     if dice < 12:
         return statement(Clause(subject(rng, "P"), aged(rng), rng.pick(("present", "past", "future"))))
@@ -130,7 +130,7 @@ def of_things(rng: HashRng) -> Pair:
 
 
 def passive(rng: HashRng) -> Pair:
-    """Something is done, perhaps by somebody."""
+    """Something is done, possibly by somebody."""
     verb = rng.pick(AGENTLESS)
     tense = rng.pick(("was done",) * 4 + ("is done", "is done", "has been done", "will be done", "must be done"))
     kind, negated = rng.pick(verb.objects), tense != "must be done" and rng.chance(12)
@@ -151,7 +151,7 @@ def passive(rng: HashRng) -> Pair:
 
 
 def imperative(rng: HashRng) -> Pair:
-    """Open the door: mach die Tür auf; said to du."""
+    """Open the door: mach die Tür auf; addressed to du."""
     does = predicate(rng, Scope("P", 1, "imperative", negated := rng.chance(20)))
     verb, prefix = does.verb.imperative
     please, bitte = ("(INTJ (UH please)) ", "bitte ") if rng.chance(25) else ("", "")

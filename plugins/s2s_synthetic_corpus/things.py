@@ -1,4 +1,4 @@
-"""What is said without an action: how something is, where it lies, whose it is, how old it is, what it costs."""
+"""Predicates without an action: properties, locations, owners, ages and prices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def unsaid(rng: HashRng, phrase: Phrase) -> Adjective:
-    """An adjective that the phrase does not have already."""
+    """An adjective that the phrase does not already have."""
     assert phrase.noun
     return rng.pick([word for word in phrase.noun.adjectives if word.tree not in phrase.tree])
 
@@ -51,14 +51,14 @@ THIS_ONE = Style(tuple(choice for choice in FIXED.counted if "this" in choice[0]
 
 
 def aged(rng: HashRng) -> Predicate:
-    """Is twenty-one years old; numbers up to 99, as words or digits."""
+    """Is twenty-one years old; numbers up to 99, in words or digits."""
     n = 2 + rng.below(98)
     word, wort = (str(n), str(n)) if rng.chance(30) else (english.cardinal(n), german.cardinal(n))
     return Predicate(BE, f" (ADJP (NP (CD {word}) (NNS years)) (JJ old))", after=f" {wort} Jahre alt")
 
 
 def priced(rng: HashRng, noun: Noun) -> Predicate:
-    """Costs 1,250 euros; thousands are parted by a comma in English and a point in German."""
+    """Costs 1,250 euros; the thousands separator is a comma in English and a point in German."""
     n = 50 * (1 + rng.below(90)) if set(noun.kinds) & set("VEK") else 5 * (1 + rng.below(19))
     return Predicate(COST, f" (NP (CD {n:,}) (NNS euros))", after=f" {german.thousands(n)} Euro")
 
@@ -79,7 +79,7 @@ def belonging(rng: HashRng) -> Predicate:
 
 
 def of_thing(rng: HashRng, phrase: Phrase, tense: str) -> Predicate:
-    """Something that is said of a thing in this tense."""
+    """A predicate that fits a thing in this tense."""
     noun, dice = phrase.noun, rng.below(100)
     assert noun
     if dice < 25 and tense in ("present", "future") and set(noun.kinds) & set("SLCVKE"):
@@ -92,7 +92,7 @@ def of_thing(rng: HashRng, phrase: Phrase, tense: str) -> Predicate:
 
 
 def professional(rng: HashRng) -> Predicate:
-    """Is a teacher, which German says without an article, unless it is an old one."""
+    """Is a teacher: German has no article, except with an adjective."""
     noun = rng.pick(PROFESSIONS)
     if rng.chance(50):
         return Predicate(BE, f" (NP (DT a) {noun.trees[0]})", after=f" {noun.forms[0][NOM]}")
@@ -103,7 +103,7 @@ def professional(rng: HashRng) -> Predicate:
 
 
 def existing(rng: HashRng) -> tuple[Predicate, int]:
-    """What there is, and where; and the person that the English verb agrees with."""
+    """What exists and where, and the person with which the English verb agrees."""
     what = noun_phrase(rng, rng.pick(NOUNS_OF[rng.pick("PPASLKMB")]), ACC, INDEFINITE)
     en, de = place(rng, what.noun.kinds if what.noun else "P")
     return Predicate(THERE, f" {what.tree}{en}", after=f"{de} {what.de}"), what.person

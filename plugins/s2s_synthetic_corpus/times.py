@@ -1,4 +1,4 @@
-"""When, where and how: adverbials that need no noun phrase, in both languages."""
+"""Adverbials of time and manner that are not built from noun phrases, in both languages."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class Adverbial(NamedTuple):
 
 
 def adverb(en: str, de: str) -> Adverbial:
-    """One word each."""
+    """An adverbial of one word in each language."""
     return Adverbial(f" (ADVP (RB {en}))", f" {de}")
 
 
 def noun_time(en: str, de: str) -> Adverbial:
-    """A noun phrase that says when: (NN yesterday), (DT every) (NN day)."""
+    """A noun phrase of time: (NN yesterday), (DT every) (NN day)."""
     return Adverbial(f" (NP {en})", f" {de}")
 
 
 def at_time(preposition: str, en: str, de: str) -> Adverbial:
-    """A prepositional phrase that says when."""
+    """A prepositional phrase of time."""
     return Adverbial(f" (PP (IN {preposition}) (NP {en}))", f" {de}")
 
 
@@ -97,7 +97,7 @@ ADVERBS: dict[str, tuple[Adverbial, ...]] = {
     "perfect": (adverb("already", "schon"), adverb("already", "schon"), adverb("often", "oft"), NEVER_YET),
     "pluperfect": (adverb("already", "schon"), adverb("never", "noch nie")),
 }
-"""How often, by tense: they stand where nicht stands."""
+"""Adverbs of frequency by tense, in the position of nicht."""
 
 QUICKLY = (adverb("quickly", "schnell"), adverb("slowly", "langsam"))
 QUIETLY = (adverb("quietly", "leise"), adverb("loudly", "laut"))
@@ -105,5 +105,5 @@ CAREFULLY = (adverb("carefully", "vorsichtig"),)
 
 
 def manners(marks: str) -> tuple[Adverbial, ...]:
-    """How what a verb says may be done, from its marks."""
+    """Adverbials of manner that fit a verb, from its marks."""
     return QUICKLY * ("m" in marks) + QUIETLY * ("l" in marks) + CAREFULLY * ("c" in marks)

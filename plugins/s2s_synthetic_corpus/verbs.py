@@ -1,4 +1,4 @@
-"""The verbs: English and German principal parts, who does it, to what, and how.
+"""The verbs: English and German principal parts, kinds of subjects and objects, and adverbials.
 
 English: base, third person, past, participle, -ing, and a particle after +. German: infinitive (| after a separable
 prefix), and for strong verbs third person, past, participle (without the prefix); `ist` where the perfect takes sein.

@@ -48,7 +48,7 @@ class Plots(Observer):
 
 @hookimpl
 def s2s_observe(trainer: TrainerView) -> Plots | None:
-    """On the first rank, where TensorBoard is installed; updates after the one that is continued from are replaced."""
+    """On the first rank, where TensorBoard is installed; a continued run replaces updates after its checkpoint."""
     if not (trainer.config.log.tensorboard and trainer.world.is_main):
         return None
     try:

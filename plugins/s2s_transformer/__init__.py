@@ -40,36 +40,36 @@ class TransformerConfig(Choice):
     src_word_dropout: float = 0.0
     """Share of the source tokens whose embedding is zero in training; not in the paper."""
     tgt_word_dropout: float = 0.0
-    """The same of the tokens that the decoder reads."""
+    """The same for the tokens that the decoder reads."""
     decoder_layer_drop: float = 0.0
-    """Share of the decoder's layers that an update passes over; not in the paper."""
+    """Share of the decoder's layers that are skipped in an update; not in the paper."""
     norm: Literal["post", "pre"] = "post"
-    """post: LayerNorm(x + Sublayer(x)), the paper's. pre: x + Sublayer(LayerNorm(x)), one more at the end."""
+    """post: LayerNorm(x + Sublayer(x)), the paper's. pre: x + Sublayer(LayerNorm(x)), with one more norm at the end."""
     norm_eps: float = 1e-6
     """Added to the variance in layer normalisation."""
     norm_kind: Literal["layer", "rms"] = "layer"
-    """layer: layer normalisation, the paper's. rms: by the root of the mean square alone (Zhang and Sennrich, 2019)."""
+    """layer: layer normalisation, the paper's. rms: by the root mean square only (Zhang and Sennrich, 2019)."""
     activation: Literal["relu", "gelu", "silu"] = "relu"
     """Non-linearity of the feed-forward sub-layer."""
     gated: bool = False
     """The feed-forward sub-layer is f(x W) * (x V) before its second map (Shazeer, 2020); d_ff is the width of each."""
     guide: Literal["none", "words", "stack"] = "none"
-    """What the decoder sees of where its output stands in the source, if the task has a guide: the encoder's outputs at
-    the next and the last word (words), and all that the guide says (stack); in its input and, in a tanh of its own,
-    before the softmax. Not in the paper."""
+    """What the decoder reads about its current position in the source, if the task has a guide: the encoder's outputs
+    at the next and the last word (words), or everything that the guide provides (stack). It is added to the input and,
+    in a tanh layer of its own, before the softmax. Not in the paper."""
     cross_attention: Literal["soft", "none"] = "soft"
-    """none: the decoder sees of the source what the guide shows, no more."""
+    """none: the decoder sees nothing of the source but what the guide provides."""
     words: Literal["tokens", "pooled"] = "tokens"
-    """A position of the encoder for every source token, or for every word, whose tokens' embeddings are summed."""
+    """tokens: one encoder position per source token. pooled: one per word, whose tokens' embeddings are summed."""
     label_loss: float = 0.0
-    """Weight of the cross-entropy of a source word's label, such as its part of speech, on the encoder's output, beside
-    that of a target token; for a task that labels words. Not in the paper."""
+    """Weight of the cross-entropy of source words' labels, such as parts of speech, predicted from the encoder's
+    output, relative to that of target tokens; for a task that labels words. Not in the paper."""
     positions: Literal["sinusoid", "sinusoid_t2t", "learned", "rotary", "relative", "none"] = "sinusoid"
     """sinusoid: section 3.5. sinusoid_t2t: the released code's wavelengths, all sines before all cosines.
     learned: row E of Table 3. rotary: queries and keys of self-attention are rotated by position (Su et al., 2021).
     relative: keys and values of self-attention depend on the distance (Shaw et al., 2018). none: no positions."""
     relative_distance: int = 16
-    """Farthest distance that has vectors of its own with positions=relative; those beyond share the last ones."""
+    """Largest distance that has vectors of its own with positions=relative; larger ones share the last ones."""
     max_positions: int = 256
     """Longest sentence with positions=learned, eos included; sinusoids have no limit."""
     share_embeddings: Literal["shared", "target", "none"] = "shared"
@@ -79,9 +79,9 @@ class TransformerConfig(Choice):
     """scaled_dot: q k / sqrt(d_k), the paper's. dot: q k. additive: u tanh(q + k) (Bahdanau et al., 2015), which takes
     d_k times the memory. Section 3.2.1 compares them."""
     self_attention: Literal["full", "restricted"] = "full"
-    """restricted: a position sees those of a neighbourhood only (section 4), in time linear in the length."""
+    """restricted: a position attends only to its neighbourhood (section 4), in time linear in the length."""
     neighbourhood: int = 15
-    """Positions of a neighbourhood, itself in the middle (r of Table 1); in the decoder those after it are not seen."""
+    """Positions of a neighbourhood, itself in the middle (r of Table 1); the decoder attends to none after it."""
     attention: Literal["auto", "sdpa", "math"] = "auto"
     """Kernel of attention. sdpa: torch's fused ones. math: plain products. auto: sdpa, but math for 16-bit
     numbers on a CPU."""

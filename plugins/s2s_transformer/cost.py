@@ -1,4 +1,4 @@
-"""The arithmetic of the model: what a GPU's or a core's speed is measured against."""
+"""The model's number of operations, against which the speed of a GPU or a core is measured."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 def forward_operations(config: TransformerConfig, vocab: Vocab, src: Sequence[int], tgt: Sequence[int]) -> float:
     """Multiplications and additions of all products of one forward pass over pairs of these lengths, eos counted.
 
-    Padding is not counted, nor is half of what a causal mask hides. A training step takes three times as many.
+    Padding is not counted, nor is the half that a causal mask hides. A training step takes three times as many.
     """
     h, d = heads(config), config.d_model
     source, target = np.asarray(src, dtype=float), np.asarray(tgt, dtype=float)
     n_src, n_tgt = source.sum(), target.sum()
-    attended = h.n * (h.d_k + h.d_v)  # by a query, at each key
+    attended = h.n * (h.d_k + h.d_v)  # per query and key
     to_queries_and_out, to_keys_values = attended * d, h.of_keys * (h.d_k + h.d_v) * d
     at_distances = attended * (2 * config.relative_distance + 1) if config.positions == "relative" else 0
     feed_forward = (3 if config.gated else 2) * d * config.d_ff
@@ -45,5 +45,5 @@ def forward_operations(config: TransformerConfig, vocab: Vocab, src: Sequence[in
 
 
 def _near(lengths: NDArray[np.float64], reach: int) -> float:
-    """Pairs of a position and itself or one of at most `reach` before it, in sequences of these lengths."""
+    """Number of pairs of a position with itself or one of the `reach` before it, in sequences of these lengths."""
     return float(sum((lengths - distance).clip(min=0).sum() for distance in range(reach + 1)))

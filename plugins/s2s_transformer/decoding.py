@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class Decoding(KVCacheState):
-    """The sentence's half is each layer's keys and values of the source, where it `seen` [B, S] is a token, and what a
-    guide refers to."""
+    """`sentence` holds each layer's keys and values of the source, a mask `seen` [B, S] that is True at tokens, and the
+    source that a guide refers to."""
 
     positions: Tensor = field(kw_only=True)
-    """Vectors of the first positions, [P, D]: what belongs to no sentence"""
+    """Vectors of the first positions, [P, D], which belong to no sentence"""
     guide: Tensor | None = field(kw_only=True)
     """[B, K, ·], the guide's states"""
 
     def with_positions(self, positions: Positions, n: int, max_len: int | None) -> Self:
-        """With vectors of the first n positions, and of as many or more to come, so that few steps compute any."""
+        """The state with vectors of the first n positions, and of further ones, so that few steps compute any."""
         if n <= len(self.positions):
             return self
         positions.check(n)
@@ -52,23 +52,23 @@ class Decoding(KVCacheState):
         return replace(state, guide=self.guide.gather(1, index))
 
     def buffers(self) -> Any:
-        """With those of the guide."""
+        """Including those of the guide."""
         return super().buffers(), self.guide
 
     def with_buffers(self, buffers: Any) -> Self:
-        """The same state with other tensors for those of `buffers`."""
+        """The same state with other tensors in place of those of `buffers`."""
         own, guide = buffers
         return replace(super().with_buffers(own), guide=guide)
 
     def join(self, other: Self) -> Self:
-        """The sentences of both, these first; if no source that is still there is half as long as the state is wide, or
-        all are copied, as wide as the longest."""
+        """The sentences of both, these first; cut to the longest remaining source if the state is at least twice as
+        wide, or if all rows are copied anyway."""
         guide = None if self.guide is None or other.guide is None else torch.cat([self.guide, other.guide])
         least = 1 if self.n_spare < len(other.length) else 2
         return replace(super(Decoding, self._cut(least)).join(other), guide=guide)
 
     def _cut(self, least: int) -> Self:
-        """As wide as the longest source, if the state is `least` times as wide or more."""
+        """The state cut to the width of the longest source, if it is at least `least` times as wide."""
         sources, seen, guided = self.sentence
         n = seen.size(1)
         longest = n and int((seen.any(0) * torch.arange(1, 1 + n, device=seen.device)).amax())

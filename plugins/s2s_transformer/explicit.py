@@ -1,4 +1,4 @@
-"""Attention that holds all scores: for scores that no kernel computes, and for keys that several heads share.
+"""Attention that materialises all scores: for scores that no kernel computes, and for keys that several heads share.
 
 Shapes: B sentences, h heads of queries, g heads of keys and values, T queries, S keys, K hypotheses, d = d_k.
 """
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from s2s.nn import CachedAttention, Heads, Padded, PaddedWithWeights, apply_dropout
 
 BLOCKED = -3e4
-"""Finite, so that a row that sees nothing is not NaN; exp of it is 0, and fp16 can hold it"""
+"""Finite, so that a row without allowed keys is not NaN; its exp is 0, and fp16 can represent it"""
 
 
 class DotProduct(nn.Module):
@@ -83,20 +83,20 @@ class Relative(DotProduct):
         return weights @ v + sums @ self.values.to(v.dtype)
 
     def _rows(self, distance: Tensor, like: Tensor) -> Tensor:
-        """The vectors' numbers, [B, h, T, S]"""
+        """The vectors' indices, [B, h, T, S]"""
         rows = distance.clamp(-self.reach, self.reach) + self.reach
         return rows[:, None].expand(*like.shape[:3], -1)
 
 
 class Seen(NamedTuple):
-    """What queries see."""
+    """What queries attend to."""
 
     k: Tensor
     """[B, g, S, d]"""
     v: Tensor
     """[B, g, S, d_v]"""
     bias: Tensor
-    """Broadcast to [B, h, T, S], BLOCKED where nothing may be seen"""
+    """Broadcast to [B, h, T, S], BLOCKED where a key may not be attended to"""
     distance: Tensor
     """[B or 1, T, S], of the key from the query"""
 
@@ -129,7 +129,7 @@ def _padded(layout: Padded, q: Tensor, k: Tensor, v: Tensor) -> Seen:
 
 
 def _in_a_step(layout: CachedAttention, k: Tensor, v: Tensor) -> Seen:
-    """With the newest keys and values [B, g, K, d], which are written into their nodes."""
+    """All keys and values, including the newest [B, g, K, d], which are written into their nodes."""
     paths, nodes = layout.paths, layout.nodes
     newest = torch.cat([x.transpose(1, 2).flatten(2) for x in (k, v)], dim=2)  # [B, K, g * (d_k + d_v)]
     nodes.scatter_(1, paths.newest[..., None].expand_as(newest), newest.to(nodes.dtype))

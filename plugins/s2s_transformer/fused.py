@@ -1,4 +1,4 @@
-"""The encoder, and the decoder's steps, as one call, where a plugin can compute them so."""
+"""The encoder and the decoder's steps as single calls, where a plugin provides them."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 def fused_decoder(
     layers: Iterable[DecoderLayer], last_norm: nn.Module, config: TransformerConfig
 ) -> FusedDecoder | None:
-    """Their step as one function, with the norm of the stack; None if there is none for the configuration or for their
-    weights as they are."""
+    """A step of these layers as one function, with the norm of the stack; None if there is none for the configuration
+    or for the present form of their weights."""
     sublayers = [_decoder_sublayers(layer) for layer in layers]
     if not _is_fusible(config) or None in sublayers:
         return None
@@ -44,7 +44,7 @@ def fused_decoder(
 def fused_encoder(
     layers: Iterable[EncoderLayer], last_norm: nn.Module, config: TransformerConfig
 ) -> FusedEncoder | None:
-    """The same of the encoder's layers."""
+    """The same for the encoder's layers."""
     sublayers = [_encoder_sublayers(layer) for layer in layers]
     if not _is_fusible(config) or None in sublayers:
         return None
@@ -52,7 +52,7 @@ def fused_encoder(
 
 
 def is_watched(layers: Iterable[EncoderLayer]) -> bool:
-    """Whether a hook wants a layer, its attention or its feed-forward network to be called."""
+    """Whether a layer, its attention or its feed-forward network has hooks, so that it must be called."""
     modules = (module for layer in layers for module in (layer, layer.attention, layer.feed_forward))
     return any(module._forward_pre_hooks or module._forward_hooks for module in modules)
 
@@ -70,8 +70,7 @@ def _options(last_norm: nn.Module, config: TransformerConfig) -> tuple[tuple[int
 def fused_state(
     decoder: FusedDecoder, embeddings: Embeddings, state: Decoding, beam: int
 ) -> tuple[FusedState, Decoding] | None:
-    """See `HasFusedState`, for a state that has room for a step; None if the product with the softmax's matrix is not
-    prepacked."""
+    """See `HasFusedState`, for a state that has room for a step; None if the softmax's matrix is not prepacked."""
     if embeddings.prepacked is None:
         return None
     paths = with_room(state.hypothesis, beam)
@@ -106,5 +105,5 @@ def _encoder_sublayers(layer: EncoderLayer) -> EncoderSublayers | None:
 
 
 def _norms(*residuals: ResidualConnection) -> list[nn.LayerNorm]:
-    """Their layer normalisations, as many as are of that kind"""
+    """Those of their norms that are layer normalisations"""
     return [residual.norm for residual in residuals if isinstance(residual.norm, nn.LayerNorm)]

@@ -14,7 +14,7 @@ from s2s_transformer.positions import LearnedPositions
 
 @torch.no_grad()
 def init_weights(model: nn.Module) -> None:
-    """Initialise every module of the model, in the order of its modules: random numbers are drawn in that order."""
+    """Initialise every module of the model in order: random numbers are drawn in that order."""
     for module in model.modules():
         if isinstance(module, nn.Linear):
             _init_linear(module)
@@ -27,7 +27,7 @@ def init_weights(model: nn.Module) -> None:
 
 
 def _init_linear(module: nn.Linear) -> None:
-    """Each map of a joint projection by itself: the bound depends on its shape."""
+    """Initialise each map of a joint projection separately, since the bound depends on its shape."""
     parts = module.parts if isinstance(module, Projections) else (module.out_features,)
     for weight in module.weight.split(parts):
         nn.init.xavier_uniform_(weight)

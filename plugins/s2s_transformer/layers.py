@@ -1,6 +1,6 @@
 """The layers of encoder and decoder (section 3.1).
 
-Everything but attention works position by position, so inputs are [..., D], however sentences lie in memory.
+Everything but attention works position by position, so inputs are [..., D], for any layout of sentences in memory.
 Shapes: T target length, S source length, D = d_model.
 """
 
@@ -55,8 +55,8 @@ class DecoderLayer(nn.Module):
         self.feed_forward_residual = ResidualConnection(config)
 
     def forward(self, x: Tensor, layout: Layout, memory: Tensor, memory_layout: Layout) -> Tensor:
-        """[..., T, D], memory [..., S, D] -> [..., T, D]; in training all that a layer computes is in here, since
-        train.strategy=fsdp gathers its parameters for the time of the call."""
+        """[..., T, D], memory [..., S, D] -> [..., T, D]; in training all computation of a layer happens here, since
+        train.strategy=fsdp gathers its parameters only during the call."""
         return self.attend(x, layout, self.keys_values(memory), memory_layout)
 
     def keys_values(self, memory: Tensor) -> KeysValues | None:
@@ -64,7 +64,7 @@ class DecoderLayer(nn.Module):
         return self.cross_attention.keys_values(memory) if self.cross_attention else None
 
     def attend(self, x: Tensor, layout: Layout, memory: KeysValues | None, memory_layout: Layout) -> Tensor:
-        """The same, with keys and values of the memory that were computed before."""
+        """The same, with precomputed keys and values of the memory."""
         x = self.attention_residual(x, lambda x: self.attention(x, layout))
         attention = self.cross_attention
         if attention and memory:
@@ -73,7 +73,7 @@ class DecoderLayer(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """max(0, x W1 + b1) W2 + b2, at each position alone (equation 2)."""
+    """max(0, x W1 + b1) W2 + b2, at each position separately (equation 2)."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -123,12 +123,12 @@ def cross_attention(config: TransformerConfig) -> CrossAttention:
 
 
 def is_adapted(config: TransformerConfig) -> bool:
-    """Whether scores or heads are not the paper's."""
+    """Whether scores or heads differ from the paper's."""
     return config.attention_score != "scaled_dot" or heads(config).of_keys != config.n_heads
 
 
 def heads(config: TransformerConfig) -> Heads:
-    """The heads' widths, which are d_model / n_heads where nothing else is said."""
+    """The heads' widths, which default to d_model / n_heads."""
     width = config.d_model // config.n_heads
     return Heads(
         config.n_heads,
@@ -145,12 +145,12 @@ def norm(config: TransformerConfig) -> nn.LayerNorm | nn.RMSNorm:
 
 
 def stack_norm(config: TransformerConfig) -> nn.Module:
-    """Pre-norm layers leave their sum bare, so one norm follows the stack; post-norm layers end in theirs."""
+    """Pre-norm layers do not normalise their sum, so one norm follows the stack; post-norm layers end with a norm."""
     return norm(config) if config.norm == "pre" else nn.Identity()
 
 
 def departures(config: TransformerConfig) -> list[str]:
-    """What the configuration has that neither the paper's layers nor exported formats do, as a user sets it."""
+    """The options, as a user sets them, that neither the paper's layers nor exported formats have."""
     options = {"norm_kind": "layer", "gated": False, "attention_score": "scaled_dot", "self_attention": "full"}
     given = {name: getattr(config, name) for name, paper in options.items() if getattr(config, name) != paper}
     if config.positions in ("rotary", "relative"):
@@ -164,5 +164,5 @@ Layer = TypeVar("Layer", bound=nn.Module)
 
 
 def stack(layers: Iterable[Layer]) -> list[Layer]:
-    """A ModuleList, for which torch has no type that knows its elements."""
+    """A ModuleList, cast since torch's type for it does not include the type of its elements."""
     return cast("list[Layer]", nn.ModuleList(layers))

@@ -1,4 +1,4 @@
-"""Which positions self-attention sees: all, or a neighbourhood, as `arch.self_attention` says.
+"""The positions that self-attention attends to: all, or a neighbourhood, as `arch.self_attention` says.
 
 Shapes: B sentences, S source length, T target length.
 """
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 def source_layout(config: TransformerConfig, kernel: Kernel, pad: Tensor, dtype: torch.dtype) -> Padded:
-    """Of the encoder: pad [B, S]"""
+    """The encoder's layout: pad [B, S]"""
     if config.self_attention == "restricted":
         return Restricted(kernel, config.neighbourhood // 2, pad, causal=False)
     return Padded.masking(pad, dtype, kernel)
 
 
 def target_layout(config: TransformerConfig, kernel: Kernel, tgt: Tensor) -> Padded:
-    """Of the decoder: tgt [B, T], whose padding needs no hiding."""
+    """The decoder's layout: tgt [B, T], whose padding needs no masking."""
     if config.self_attention == "restricted":
         nothing = torch.zeros_like(tgt, dtype=torch.bool)
         return Restricted(kernel, config.neighbourhood // 2, nothing, causal=True)
@@ -38,7 +38,7 @@ def target_layout(config: TransformerConfig, kernel: Kernel, tgt: Tensor) -> Pad
 
 
 def step_layouts(config: TransformerConfig, kernel: Kernel, state: KVCacheState) -> list[CachedAttention]:
-    """Of each decoder layer in a decoding step."""
+    """The layout of each decoder layer in a decoding step."""
     if config.self_attention == "restricted":
         return recent(state, kernel, config.neighbourhood // 2)
     return CachedAttention.of_layers(state, kernel)

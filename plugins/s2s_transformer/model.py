@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class GuidedMemory(Memory):
-    """The encoder's output, of tokens or of words, and what the guide reads of it."""
+    """The encoder's output, of tokens or of words, and what the guide reads from it."""
 
     guided: Guided
 
@@ -62,7 +62,7 @@ class Transformer(Seq2Seq):
     def __init__(self, config: TransformerConfig, vocab: Vocab) -> None:
         super().__init__()
         self.config, self.vocab = config, vocab
-        flash = heads(config).d_k == heads(config).d_v and config.attention_dropout == 0  # what it asks for
+        flash = heads(config).d_k == heads(config).d_v and config.attention_dropout == 0  # its requirements
         products = config.attention_score != "additive" and config.positions != "relative"
         self.packs = flash and products and config.self_attention == "full"
         self.embeddings = Embeddings(vocab, config.d_model, config.share_embeddings)
@@ -101,7 +101,7 @@ class Transformer(Seq2Seq):
         return GuidedMemory(hidden, pad_of_x, self.guidance.begin(hidden, src, pad))
 
     def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
-        """tgt [B, T] -> [B, T, D]. Padding needs no hiding: it ends a target, and no position looks ahead."""
+        """tgt [B, T] -> [B, T, D]. Padding needs no masking: it ends a target, and no position attends ahead."""
         x, guide = self.target_input(tgt, memory)
         layout = target_layout(self.config, self.kernel, tgt)
         hidden = self._decode(x, layout, memory.hidden, Padded.masking(memory.pad, x.dtype, self.kernel))
@@ -120,7 +120,7 @@ class Transformer(Seq2Seq):
         return hidden if guide is None or self.guidance is None else self.guidance.read_out(hidden, guide)
 
     def forward(self, src: Tensor, pad: Tensor, tgt: Tensor, packing: Packing | None = None) -> Tensor:
-        """src, pad [B, S], tgt [B, T] -> [B, T, D]; of sentences end to end, src, pad [N], tgt [N'] -> [N', D]"""
+        """src, pad [B, S], tgt [B, T] -> [B, T, D]; for packed sentences, src, pad [N], tgt [N'] -> [N', D]"""
         if packing is None:
             return super().forward(src, pad, tgt)
         sources, targets = packing.src, packing.tgt
@@ -140,7 +140,7 @@ class Transformer(Seq2Seq):
         return self._encode_padded(x, pad_of_x), pad_of_x
 
     def _encode_padded(self, x: Tensor, pad: Tensor) -> Tensor:
-        """x [B, S, D], pad [B, S] -> [B, S, D], by one function where a plugin has it, unless a hook is to be called"""
+        """x [B, S, D], pad [B, S] -> [B, S, D], by one function if a plugin has it and no hook is to be called"""
         if not self.training and not torch.is_grad_enabled() and not is_watched(self.encoder):
             self.fused_encoder = self.fused_encoder or fused_encoder(self.encoder, self.encoder_norm, self.config)
             if self.fused_encoder:
@@ -168,7 +168,7 @@ class Transformer(Seq2Seq):
         return self.labels.map(self._encode_words(src, pad)[0]) if self.labels else None
 
     def record_auxiliary(self) -> None:
-        """See `s2s.HasAuxiliary`, which this is with arch.label_loss."""
+        """See `s2s.HasAuxiliary`, which this model implements with arch.label_loss."""
         assert self.labels is not None
         self.labels.record_auxiliary()
 
@@ -182,8 +182,8 @@ class Transformer(Seq2Seq):
         return self.embeddings.vocab_rows("embeddings")
 
     def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float | None:
-        """Operations of one forward pass over pairs of these lengths; None with pooled words, whose number they do not
-        tell, or a guide."""
+        """Operations of one forward pass over pairs of these lengths; None with pooled words, whose number does not
+        follow from the lengths, or with a guide."""
         if self.guidance or self.pooled:
             return None
         return forward_operations(self.config, self.vocab, src, tgt)
@@ -193,27 +193,27 @@ class Transformer(Seq2Seq):
         return cross_attention_weights(self, src, pad, tgt, layer)
 
     def attention_maps(self, src: Tensor, pad: Tensor, tgt: Tensor) -> list[AttentionMap]:
-        """src, pad [B, S], tgt [B, T] -> the weights of every layer; of pooled words, those to the source alone."""
+        """src, pad [B, S], tgt [B, T] -> the weights of every layer; with pooled words, only those to the source."""
         if self.pooled:
             return list(super().attention_maps(src, pad, tgt))
         return attention_maps(self, src, pad, tgt)
 
     def start(self, memory: Memory) -> Decoding:
-        """Each layer's keys and values of the source, once per sentence; of the target, none yet."""
+        """Each layer's keys and values of the source, once per sentence, and none of the target yet."""
         self.fused_decoder = self.fused_decoder or fused_decoder(self.decoder, self.decoder_norm, self.config)
         keys_values = (layer.keys_values(memory.hidden) for layer in self.decoder)
         sources = [KeysValues(*(x.contiguous() for x in of_layer)) for of_layer in keys_values if of_layer]
         heads = [layer.attention.heads for layer in self.decoder]
         like = sources[0].k if sources else memory.hidden
         guided = memory.guided if isinstance(memory, GuidedMemory) else None
-        source = GuidedSource(*(t.clone() for t in guided.source)) if guided else None  # `keep` writes into it
+        source = GuidedSource(*(t.clone() for t in guided.source)) if guided else None  # `keep` modifies it
         state = empty_kv_cache((sources, ~memory.pad, source), len(memory.pad), heads, like=like)
         return Decoding(
             **vars(state), positions=memory.hidden.flatten(0, 1)[:0], guide=guided.start if guided else None
         )
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
-        """token [B, K] -> logits [B, K, V]. A sentence's hypotheses are queries to one copy of its source."""
+        """token [B, K] -> logits [B, K, V]. All hypotheses of a sentence attend to one copy of its source."""
         assert isinstance(state, Decoding)
         x, state, at_output = self.embeddings.target(token), state.extend(), None
         if self.guidance:
@@ -227,7 +227,7 @@ class Transformer(Seq2Seq):
         return self.project(self._guided(self._step(x, state), at_output)), state
 
     def fused_state(self, state: State, beam: int) -> tuple[FusedState, State] | None:
-        """`HasFusedState`, unless a step is something else than here."""
+        """See `HasFusedState`; not available if a step differs from the one defined here."""
         same = type(self).step is Transformer.step and type(self).project is Transformer.project
         same = same and "step" not in vars(self) and not self.training and not self.guidance
         if not same or not isinstance(state, Decoding) or None in (self.fused_decoder, self.embeddings.prepacked):
@@ -250,7 +250,7 @@ class Transformer(Seq2Seq):
         return self.decoder_norm(x)
 
     def _add_positions(self, x: Tensor, positions: Positions | None, offsets: SequenceOffsets | None = None) -> Tensor:
-        """Embeddings [B, T, D] of whole sentences, or [N, D] of such that lie end to end -> the first layer's input."""
+        """Embeddings [B, T, D] of whole sentences, or [N, D] of packed ones -> the first layer's input."""
         if positions is not None:
             length = offsets.max_seqlen if offsets else x.size(1)
             positions.check(length)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class LearnedPositions(nn.Module):
-    """A vector for each position up to a largest one (row E of Table 3), times sqrt(D) as embeddings are."""
+    """A vector for each position up to a maximum (row E of Table 3), times sqrt(D) as embeddings are."""
 
     def __init__(self, n_positions: int, d_model: int) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class LearnedPositions(nn.Module):
         return self(torch.arange(n, device=device), dtype)
 
     def check(self, length: int) -> None:
-        """An error if a sentence of `length` tokens does not fit."""
+        """Raises DataError if a sentence of `length` tokens does not fit."""
         if length > self.weight.size(0):
             raise DataError(
                 f"a sentence has {length} tokens, but this model knows {self.weight.size(0)} positions "
@@ -50,7 +50,7 @@ Positions = Sinusoids | LearnedPositions
 
 
 def positions(config: TransformerConfig) -> Positions | None:
-    """What `arch.positions` names; encoder and decoder each have their own."""
+    """The encoding that `arch.positions` names; encoder and decoder each have their own."""
     if config.positions in ("none", "rotary", "relative"):
         return None
     if config.positions == "learned":

@@ -1,4 +1,4 @@
-"""Layers that are left out at random in training."""
+"""Layers that are skipped at random in training."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from torch import Tensor, nn
 
 
 class LayerDrop(nn.Module):
-    """Passes over a share p of the layers, each time others (Fan et al., 2020).
+    """Skips a share p of the layers, chosen at random each time (Fan et al., 2020).
 
-    A layer that is passed over is computed all the same: so its parameters get a gradient of zeros, as processes that
-    share the work expect, and the shapes and kernels of an update never change.
+    A skipped layer is still computed, so that its parameters get a gradient of zeros, as processes that share the work
+    expect, and the shapes and kernels of an update never change.
     """
 
     def __init__(self, p: float) -> None:

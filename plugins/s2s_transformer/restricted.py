@@ -1,6 +1,6 @@
 """Self-attention restricted to a neighbourhood (section 4 and Table 1): r n d operations instead of n² d.
 
-Shapes: B sentences, h heads, n blocks of c queries, W keys that a block sees, w reach, T positions.
+Shapes: B sentences, h heads, n blocks of c queries, W keys that a block attends to, w reach, T positions.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     Kernel = Callable[[Tensor, Tensor, Tensor, Tensor | None, bool, float], Tensor]
 
 BLOCKED = -3e4
-"""Finite, so that a row that sees nothing is not NaN; exp of it is 0, and fp16 can hold it"""
+"""Finite, so that a row without allowed keys is not NaN; its exp is 0, and fp16 can represent it"""
 BLOCK = 16
-"""Least queries of a block: fewer are too little work for a product"""
+"""Minimum queries of a block: fewer are too little work for a product"""
 
 
 class Restricted(Padded):
-    """A position sees those at a distance of at most `reach`, of which none is padding, nor, if causal, a later one.
+    """A position attends to those at a distance of at most `reach`, except padding and, if causal, later positions.
 
-    Queries are taken in blocks, each with the keys that any of them sees.
+    Queries are processed in blocks, each with the keys that any of them attends to.
     """
 
     def __init__(self, kernel: Kernel, reach: int, pad: Tensor, *, causal: bool) -> None:
         """pad [B, T]"""
         self.kernel, self.reach, self.pad, self.only_past = kernel, reach, pad, causal
-        self.causal = False  # `bias` says all
+        self.causal = False  # `bias` includes causality
 
     @property
-    def bias(self) -> Tensor:  # type: ignore[override]  # made where somebody asks for all weights at once
-        """[B, 1, T, T]: with it, attention over all positions gives the same, but for padding far from any token, which
-        then sees all tokens instead of nothing."""
+    def bias(self) -> Tensor:  # type: ignore[override]  # computed where all weights are needed at once
+        """[B, 1, T, T]: with it, attention over all positions gives the same, except for padding far from any token,
+        which then attends to all tokens instead of nothing."""
         position = torch.arange(self.pad.size(1), device=self.pad.device)
         allowed = self._allowed(position[:, None], position) & ~self.pad[:, None]  # [B, T, T]
         allowed = allowed | ~allowed.any(-1, keepdim=True) & ~self.pad[:, None]
@@ -65,18 +65,18 @@ class Restricted(Padded):
         return out.transpose(1, 2).flatten(2, 3)[:, :, :length]
 
     def _allowed(self, query: Tensor, key: Tensor) -> Tensor:
-        """Whether a query at one position sees a key at another."""
+        """Whether a query at one position may attend to a key at another."""
         near = (query - key).abs() <= self.reach
         return near & (key <= query) if self.only_past else near
 
     def _windows(self, x: Tensor, n: int, c: int, after: int) -> Tensor:
-        """[B, h, T, d] -> [B, h, n, W, d], what each block of c positions sees; zeros beyond both ends."""
+        """[B, h, T, d] -> [B, h, n, W, d], what each block of c positions attends to; zeros beyond both ends."""
         x = F.pad(x, (0, 0, self.reach, n * c - x.size(2) + after))
         return x.unfold(2, c + self.reach + after, c).transpose(3, 4)
 
 
 def recent(state: KVCacheState, kernel: Kernel, reach: int) -> list[CachedAttention]:
-    """The layout of each layer in a decoding step: the newest token sees itself and `reach` tokens before it."""
+    """The layout of each layer in a decoding step: the newest token attends to itself and `reach` tokens before it."""
     paths = state.paths
     n = min(reach + 1, paths.max_length)
     first = (paths.length - n).clamp(min=0)[:, None, None]
@@ -86,5 +86,5 @@ def recent(state: KVCacheState, kernel: Kernel, reach: int) -> list[CachedAttent
 
 
 def blocked(allowed: Tensor, dtype: torch.dtype) -> Tensor:
-    """0 where allowed, a score that leaves no weight elsewhere, as a bias."""
+    """A bias: 0 where allowed, elsewhere a score that leaves no weight."""
     return torch.zeros(allowed.shape, dtype=dtype, device=allowed.device).masked_fill_(~allowed, BLOCKED)

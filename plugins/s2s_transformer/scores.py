@@ -1,6 +1,6 @@
 """Attention with other scores than the paper's, or with fewer heads of keys and values than of queries.
 
-Each is a layout around the layout that says which position sees which, so that sub-layers need not know of it.
+Each is a layout around the one that defines which position attends to which, so that sub-layers do not depend on it.
 Shapes: h heads of queries, g heads of keys and values, T positions, S keys, K hypotheses, d width of a query.
 """
 
@@ -68,7 +68,7 @@ def with_heads_and_score(layout: Layout, heads: Heads, score: DotProduct | None)
 
 @dataclass
 class Scored:
-    """A layout that is given other queries and keys; it divides every score by sqrt(d_k)."""
+    """Passes modified queries and keys to a layout, which divides every score by sqrt(d_k)."""
 
     layout: Layout
     unscaled: bool
@@ -87,7 +87,7 @@ class Scored:
 
 @dataclass
 class Grouped:
-    """Heads of queries in g groups, of which each shares a head of keys and values (Ainslie et al., 2023)."""
+    """Heads of queries in g groups, each of which shares one head of keys and values (Ainslie et al., 2023)."""
 
     layout: Layout
 
@@ -96,7 +96,7 @@ class Grouped:
         if isinstance(self.layout, CachedAttention):
             return Explicit(self.layout, DotProduct()).attend(q, k, v, dropout)
         n_shared = q.size(-3) // k.size(-3)
-        if type(self.layout) is Padded and not self.layout.causal:  # a group's queries, as if of one head
+        if type(self.layout) is Padded and not self.layout.causal:  # a group's queries are treated as one head
             folded = q.unflatten(-3, (-1, n_shared)).flatten(-3, -2)  # [..., g, n_shared * T, d]
             out = self.layout.attend(folded, k, v, dropout)
             return out.unflatten(-2, (n_shared, -1)).flatten(-4, -3)
@@ -105,7 +105,7 @@ class Grouped:
 
 
 def positions(layout: Layout, x: Tensor) -> Tensor:
-    """Of each query of x [..., T, D], in the shape of [..., h, T], or one that broadcasts to it."""
+    """The position of each query of x [..., T, D], of shape [..., h, T] or one that broadcasts to it."""
     if isinstance(layout, CachedAttention):
         return layout.paths.length[:, None, None] - 1  # of the newest token, [B, 1, 1]
     if isinstance(layout, VarlenLayout):
@@ -114,7 +114,7 @@ def positions(layout: Layout, x: Tensor) -> Tensor:
 
 
 def rotate(x: Tensor, position: Tensor) -> Tensor:
-    """x [..., d] -> [..., d]: values 2i and 2i + 1 as a point of the plane, turned by position * 10000^(-2i / d)."""
+    """x [..., d] -> [..., d]: values 2i and 2i + 1 as a point of the plane, rotated by position * 10000^(-2i / d)."""
     wave = torch.arange(0, x.size(-1), 2, dtype=torch.float64, device=x.device) / x.size(-1)
     angle = position[..., None] * LONGEST_WAVE**-wave  # [..., d / 2]
     cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)

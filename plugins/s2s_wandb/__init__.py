@@ -1,6 +1,6 @@
-"""Runs in Weights & Biases: s2s-train … plugins=[s2s_wandb], with WANDB_PROJECT and its like as wandb reads them.
+"""Runs in Weights & Biases: s2s-train … plugins=[s2s_wandb], with WANDB_PROJECT and the like as wandb reads them.
 
-WANDB_MODE=offline writes the same below the run's directory, for `wandb sync` later. A run that continues goes on.
+WANDB_MODE=offline writes the same to the run's directory, for `wandb sync` later. A continued run is resumed there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Tracker(Observer):
-    """A run there, begun or gone on with; an error that ends training marks it as failed."""
+    """A W&B run, new or resumed; an error that ends training marks it as failed."""
 
     def __init__(self, trainer: TrainerView, wandb: Any) -> None:
         self.log = trainer.log

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 MANY = 2000
-"""Bytes of input, some twenty sentences"""
+"""Bytes of input, about twenty sentences"""
 
 
 @dataclass(kw_only=True)
@@ -32,8 +32,8 @@ class WorkerOptions(GenerateConfig):
 
     workers: int | None = field(default=None, metadata=OF_MODELS | NEUTRAL)
     """Processes on a CPU that share the weights and the buffered inputs; with more than one, each has one thread.
-    0: as many as there are idle cores, measured at the start. null: on Linux 0 for a file of input of more than some
-    lines, if no threads are given, else 1. No more search at a time than there is room for in memory."""
+    0: as many as there are idle cores, measured at the start. null: on Linux 0 for an input file of more than a few
+    lines, if no threads are given, else 1. No more of them search at a time than fit in memory."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,7 +48,7 @@ class WorkerOptions(GenerateConfig):
 
     @property
     def is_batch_invariant(self) -> bool:
-        """Whether an output does not depend on what is searched beside it."""
+        """Whether an output does not depend on the sentences searched with it."""
         return self.backend == "native" and self.precision == "fp32" and self.matmul != "torch"
 
     @property
@@ -72,7 +72,7 @@ def s2s_register(registry: Registry) -> None:
 
 @hookimpl(trylast=True)
 def s2s_configure_generation(config: WorkerOptions, device: Any) -> WorkerOptions | None:
-    """With the number of processes."""
+    """The configuration with the number of processes resolved."""
     if config.workers == 1 or (config.workers is None and not (device.type == "cpu" and worth_sharing(config))):
         return None
     from s2s_workers.sharing import resolved
@@ -87,7 +87,7 @@ def s2s_run_search(
     config: WorkerOptions,
     device: Any,
 ) -> Iterator[Iterable[SearchResult]] | None:
-    """In several processes or threads, if there are enough sentences."""
+    """Search in several processes or threads, if there are enough sentences."""
     n = max(config.n_processes, config.n_search_threads)
     if n == 1 or device.type != "cpu":
         return None
@@ -100,15 +100,15 @@ def s2s_run_search(
 
 
 def worth_sharing(config: WorkerOptions) -> bool:
-    """Whether several processes are of use, and change nothing else, where nothing is said of them.
+    """Whether to use several processes by default: they must be useful and change nothing else.
 
-    Elsewhere than on Linux libraries of the system may not survive a fork; torch's own products and those in bf16
-    depend on what stands beside a sentence; a rank of several on this machine has its share of the cores.
+    Outside Linux, system libraries may not survive a fork; torch's own products and those in bf16 depend on the other
+    sentences of a batch; each of several ranks on this machine has its own share of the cores.
     """
     alone = sys.platform == "linux" and os.environ.get("LOCAL_WORLD_SIZE", "1") == "1"
     return alone and config.is_batch_invariant and not config.threads and size_of(config.input) > MANY
 
 
 def size_of(path: str) -> int:
-    """Bytes of a file of input; 0 for standard input."""
+    """Bytes of an input file; 0 for standard input."""
     return Path(path).stat().st_size if Path(path).is_file() else 0

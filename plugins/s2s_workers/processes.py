@@ -1,4 +1,4 @@
-"""Worker processes made by fork: they share the memory of this process, and nothing is pickled."""
+"""Worker processes created by fork: they share the memory of this process, and nothing is pickled."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def run_in_processes(functions: Sequence[Callable[[], Iterable[Any]]]) -> Iterator[Any]:
-    """The values that the functions yield, each function in a process of its own, in the order of their arrival.
+    """The values that the functions yield, in order of arrival; each function runs in a process of its own.
 
-    Values travel as JSON. The calling process must have no threads that hold locks: torch with one thread, no CUDA.
-    Raises RuntimeError if a function raises or its process is killed, and UserError if it raises one.
+    Values are passed as JSON. The calling process must have no threads that hold locks: torch with one thread, no CUDA.
+    Raises RuntimeError if a function raises or its process is killed, but UserError if the function raises one.
     """
     with selectors.DefaultSelector() as pipes:
         children = [_fork(function, pipes) for function in functions]
@@ -41,7 +41,7 @@ def run_in_processes(functions: Sequence[Callable[[], Iterable[Any]]]) -> Iterat
 
 
 def n_useful_processes(most: int, work: Callable[[], object]) -> int:
-    """How many processes, at most `most`, run in parallel on this machine now, measured with `work`."""
+    """How many processes, at most `most`, can currently run in parallel on this machine, measured with `work`."""
 
     def seconds() -> list[float]:
         times = []
@@ -50,7 +50,7 @@ def n_useful_processes(most: int, work: Callable[[], object]) -> int:
             for _ in range(5):
                 work()
             times.append(time.monotonic() - begun)
-        return [statistics.median(times[1:])]  # the first has what a process needs once
+        return [statistics.median(times[1:])]  # the first includes one-time costs of a process
 
     if most <= 1:
         return 1
@@ -61,7 +61,7 @@ def n_useful_processes(most: int, work: Callable[[], object]) -> int:
 def _fork(function: Callable[[], Iterable[Any]], pipes: selectors.BaseSelector) -> int:
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of threads, of which there are none
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns about threads, but there are none
         child = os.fork()
     if child:
         os.close(writing)

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 MIN_PER_WORKER = 8
 """Sentences below which another process or thread costs more than it saves"""
 BYTES_PER_WORKER = 2**29
-"""What a search may need beside the weights, which all share"""
+"""Memory that a search may need besides the weights, which all share"""
 
 
 def resolved(config: WorkerOptions, device: torch.device) -> WorkerOptions:
-    """With so many processes as decode; this one must have had a single thread until then."""
+    """The configuration with the number of processes that decode; until then this process must have one thread only."""
     if device.type != "cpu":
         if config.n_processes > 1:
             raise ConfigError(f"workers={config.workers} share a CPU, but device is {device}; give workers=1")
@@ -49,14 +49,14 @@ def resolved(config: WorkerOptions, device: torch.device) -> WorkerOptions:
 
 
 def _idle_cores(config: WorkerOptions) -> int:
-    """As many as this process may use and are idle, but no more than a file of input keeps busy."""
+    """Number of idle cores that this process may use, but no more than an input file keeps busy."""
     x, n_bytes = torch.ones(256, 1024), size_of(config.input)
     most = min(n_workers(0), quota(), n_bytes // (MANY // 2) if n_bytes else n_workers(0))
     return n_useful_processes(most, lambda: x @ x.T)
 
 
 def quota(file: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
-    """Cores whose time a container may use, which a short measurement does not show."""
+    """Number of cores whose time a container may use, which a short measurement does not show."""
     try:
         microseconds, period = map(int, file.read_text().split())
     except (OSError, ValueError):  # no such file, or "max"
@@ -65,7 +65,7 @@ def quota(file: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
 
 
 def shares(sentences: Sequence[SourceSentence], n: int) -> list[Sequence[SourceSentence]]:
-    """Every n-th sentence for each of n, or of fewer where sentences or memory are too few."""
+    """Every n-th sentence for each of n workers, or of fewer if there are too few sentences or too little memory."""
     n = min(n, len(sentences) // MIN_PER_WORKER, available_memory().n_bytes // BYTES_PER_WORKER)
     return [sentences[i::n] for i in range(n)] if n > 1 else [sentences]
 
@@ -82,7 +82,7 @@ def in_threads(search: Search, parts: Iterable[Sequence[SourceSentence]]) -> Ite
 
 
 def _as_values(results: Iterable[SearchResult]) -> list[tuple[int, list[dict[str, Any]]]]:
-    """As JSON can hold them, without loss of precision."""
+    """Results as values that JSON can represent without loss of precision."""
     return [(result.index, [asdict(hypothesis) for hypothesis in result.hypotheses]) for result in results]
 
 

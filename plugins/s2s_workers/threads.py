@@ -1,4 +1,4 @@
-"""Threads of this process: functions in C, and torch's own, let other threads of Python run."""
+"""Threads of this process: functions in C, and torch's own, let other Python threads run."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ Value = TypeVar("Value")
 
 @dataclass
 class Found(Generic[Value]):
-    """What a function yielded; or, without a value, that it has ended, and how."""
+    """What a function yielded; or, without a value, that it has ended, and with which error."""
 
     values: list[Value]
     error: BaseException | None = None
 
 
 def run_in_threads(functions: Sequence[Callable[[], Iterable[Value]]]) -> Iterator[Value]:
-    """The values that the functions yield, each function in a thread of its own, in the order of their arrival.
+    """The values that the functions yield, in order of arrival; each function runs in a thread of its own.
 
-    Raises what a function raises. The others end at their next value then, as they do when no more is wanted; a program
-    that ends does not wait for them.
+    Raises what a function raises. The others then end at their next value, as they do when no more values are wanted; a
+    program that exits does not wait for them.
     """
     found, is_over = SimpleQueue[Found[Value]](), Event()
     threads = [Thread(target=_work, args=(function, found, is_over), daemon=True) for function in functions]

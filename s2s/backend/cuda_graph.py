@@ -32,7 +32,7 @@ N_WARM_UP = 3
 
 
 class CUDAGraphCallable:
-    """`function` of a batch, captured once for each shape of batch."""
+    """`function` of a batch, captured once for each batch shape."""
 
     def __init__(self, function: Backward, capture: Capture) -> None:
         self.function, self.capture = function, capture
@@ -74,7 +74,7 @@ def capture(function: Callable[[], Tensor]) -> tuple[Callable[[], None], Tensor]
 
 @Operator
 def graph_decoding(model: Seq2Seq) -> bool:
-    """Capture a model's decoding steps, if its states support it; returns whether they do, and a plugin captures them.
+    """Capture a model's decoding steps, if its states and a plugin support that; returns whether they do.
 
     Only one search at a time may then use the model.
     """
@@ -83,7 +83,7 @@ def graph_decoding(model: Seq2Seq) -> bool:
 
 
 def bucket_size(n: int, device: torch.device, least: int = 1) -> int:
-    """The size to allocate for a dimension of at least `n`: n, or where graphs are captured, the next of few sizes.
+    """The size to allocate for a dimension of at least `n`: n, or, where graphs are captured, the next of a few sizes.
 
     Four sizes for every doubling: at most a quarter is unused.
     """

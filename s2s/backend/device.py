@@ -23,16 +23,16 @@ import torch
 from s2s.backend.memory import available_memory
 
 WIDTH = {"cpu": 2048, "cuda": 8192}
-"""Of the square matrices with which the rate is measured"""
+"""Width of the square matrices with which the rate is measured"""
 WARM_UP, MEASURED, LONGEST = 0.1, 0.5, 3.0
-"""Seconds before the measurement, seconds in which nothing faster may come for it to end, and the most it takes"""
+"""Seconds before the measurement, seconds without a faster product after which it ends, and its maximum duration"""
 
 
 def matmul_rate(device: torch.device, dtype: torch.dtype, width: int | None = None) -> float:
-    """Floating-point operations per second of one large product, in wall time: the best, until none is faster.
+    """Floating-point operations per second of one large product, in wall time: the best, measured until none is faster.
 
-    On a machine that others use as well single products differ several times over. Where a product is slow, as in bf16
-    on a CPU without instructions for it, a smaller one is taken, which also warms up the larger.
+    On a shared machine the times of single products differ several-fold. If a product is slow, as in bf16 on a CPU
+    without instructions for it, a smaller one is measured; the smaller ones also warm up the larger.
     """
     size = min(256, width or WIDTH[device.type])
     while True:
@@ -90,10 +90,10 @@ def has_varlen_attention(device: torch.device, dtype: torch.dtype) -> bool:
 
 
 def release_freed_memory() -> None:
-    """Returns what `keep_freed_memory` has kept to the system.
+    """Returns the memory kept by `keep_freed_memory` to the system.
 
-    Where sizes change from one batch to the next, the pieces that are kept between allocations grow to several times of
-    what is in use; the pages that are needed again cost little if this is done once in a hundred updates.
+    If sizes change from one batch to the next, the memory kept between allocations grows to several times what is in
+    use; allocating the needed pages again costs little if this is done once in a hundred updates.
     """
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
@@ -102,8 +102,8 @@ def release_freed_memory() -> None:
 def keep_freed_memory() -> None:
     """Makes the C library keep freed memory for later allocations instead of returning it to the system.
 
-    Else every step requests memory for its logits anew, page by page, which took a fifth of the time of decoding
-    Multi30k. Does nothing with other C libraries than GNU's.
+    Otherwise every step requests memory for its logits again, page by page, which took a fifth of the time of decoding
+    Multi30k. Does nothing with C libraries other than GNU's.
     """
     with suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt

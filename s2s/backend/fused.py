@@ -1,7 +1,7 @@
-"""An encoder, and a decoder's steps, as one call: where rows are few and narrow, the calls of layers take longer than
-their arithmetic.
+"""An encoder, and a decoder's steps, as one call: with few and narrow rows, calling the layers takes longer than their
+arithmetic.
 
-An architecture says of what its layers consist; a plugin that can compute such layers as one function implements
+An architecture describes what its layers consist of; a plugin that can compute such layers as one function implements
 `fused_encoder` and `fused_decoder`, and `fused_steps` for several steps of a beam search at once.
 
 Shapes: B sentences, K hypotheses, N room for nodes, L room for tokens, S source length, h heads, V tokens, P positions,
@@ -41,26 +41,26 @@ class DecoderSublayers(NamedTuple):
     """A layer: self-attention over the paths so far, cross-attention, and max(0, x W1 + b1) W2 + b2."""
 
     linears: Sequence[LinearMap]
-    """Of self-attention: of queries, keys and values together, and of the output; of cross-attention: of queries and
-    of the output; W1 and W2"""
+    """Self-attention: queries, keys and values together, then the output; cross-attention: queries, then the output;
+    W1 and W2"""
     norms: Sequence[nn.LayerNorm]
-    """Of each of the three"""
+    """One for each of the three sub-layers"""
 
 
 class EncoderSublayers(NamedTuple):
     """A layer: self-attention, and max(0, x W1 + b1) W2 + b2."""
 
     linears: Sequence[LinearMap]
-    """Of self-attention: of queries, keys and values together, and of the output; W1 and W2"""
+    """Self-attention: queries, keys and values together, then the output; W1 and W2"""
     norms: Sequence[nn.LayerNorm]
-    """Of both"""
+    """One for each of the two sub-layers"""
 
 
 class TreeCache(NamedTuple):
     """The keys and values of a search's tokens, and of its sources; see `s2s.nn.kv_cache`."""
 
     nodes: Sequence[Tensor]
-    """Of each layer, [B, N, h * (d_k + d_v)]"""
+    """For each layer, [B, N, h * (d_k + d_v)]"""
     path: Tensor
     """[B, K, L], of which the first length [B] nodes count; in a `FusedState` `with_room` for `beam` hypotheses"""
     length: Tensor
@@ -71,28 +71,28 @@ class TreeCache(NamedTuple):
 
 
 FusedDecoder = Callable[[Tensor, TreeCache], Tensor]
-"""x [B, K, D] -> [B, K, D], of all layers and the last norm; keys and values go into the nodes where the paths end"""
+"""x [B, K, D] -> [B, K, D], all layers and the last norm; writes keys and values to the nodes where the paths end"""
 
 
 @Operator
 def fused_decoder(
     layers: Sequence[DecoderSublayers], heads: tuple[int, int, int], pre_norm: bool, norm: nn.LayerNorm | None
 ) -> FusedDecoder | None:
-    """The step of layers as one function, and the norm of the last one's output, if there is one; None: there is none.
+    """A decoding step of `layers`, then `norm` if given, as one function; None: there is no such function.
 
-    heads: h, d_k, d_v; pre_norm: whether norms stand before the sub-layers or after their residual sums.
+    heads: h, d_k, d_v; pre_norm: whether norms come before the sub-layers rather than after their residual sums.
     """
 
 
 FusedEncoder = Callable[[Tensor, Tensor], Tensor]
-"""x [B, S, D], pad [B, S], True at padding -> [B, S, D], of all layers and the last norm"""
+"""x [B, S, D], pad [B, S], True at padding -> [B, S, D], all layers and the last norm"""
 
 
 @Operator
 def fused_encoder(
     layers: Sequence[EncoderSublayers], heads: tuple[int, int, int], pre_norm: bool, norm: nn.LayerNorm | None
 ) -> FusedEncoder | None:
-    """Layers as one function, without gradients; as `fused_decoder`."""
+    """`layers` as one function, without gradients; arguments as of `fused_decoder`."""
 
 
 @dataclass(frozen=True)
@@ -107,20 +107,20 @@ class FusedModel:
 
 
 class FusedState(NamedTuple):
-    """Where a model's decoding stands."""
+    """The state of a model's decoding."""
 
     model: FusedModel
     cache: TreeCache
     n_nodes: Tensor
-    """[B], in use"""
+    """[B], nodes in use"""
     positions: Tensor | None
-    """[P, D], of the first positions, if the model adds them"""
+    """[P, D], encodings of the first positions, if the model adds them"""
     n_steps: int
-    """Steps for which there is room in all of it"""
+    """Steps for which all buffers have room"""
 
 
 def with_room(x: Tensor, beam: int) -> Tensor:
-    """x [B, K, ...] as the first numbers in memory of [B, beam, ...], then zeros; x itself if K is beam."""
+    """A tensor [B, beam, ...] whose memory begins with x [B, K, ...], followed by zeros; x itself if K is beam."""
     if x.size(1) == beam:
         return x
     room = x.new_zeros(len(x), beam, *x.shape[2:])
@@ -133,5 +133,5 @@ class HasFusedState(Protocol):
     """A model that may have a fused decoder."""
 
     def fused_state(self, state: State, beam: int) -> tuple[FusedState, State] | None:
-        """The same state for `fused_steps`, which give it `beam` hypotheses, and as it is after them, but for
-        `State.after_step`: they write into its buffers. None: only `step` can compute this model's steps."""
+        """The same state for `fused_steps`, which give it `beam` hypotheses, and the state after them once
+        `State.after_step` is applied: they write into its buffers. None: only `step` can compute this model's steps."""

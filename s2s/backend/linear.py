@@ -1,4 +1,4 @@
-"""Linear maps whose weights are prepacked once for decoding: what may be asked for, and what computes one.
+"""Linear maps whose weights are prepacked once for decoding: the available backends, and the operators.
 
 Shapes: I inputs, O outputs.
 """
@@ -33,7 +33,7 @@ LinearBackend = Literal["auto", "exact", "torch", "onednn", "native"]
 
 @runtime_checkable
 class HasPrepacked(Protocol):
-    """A module that multiplies by a weight in its own way, and by `prepacked` instead where that is set."""
+    """A module that multiplies by a weight in its own way, or calls `prepacked` instead if that is set."""
 
     prepacked: LinearMap | None
 
@@ -43,7 +43,7 @@ class HasPrepacked(Protocol):
 
 @runtime_checkable
 class HasWeightRows(Protocol):
-    """A linear map that tells rows of its weight."""
+    """A linear map that can return rows of its weight."""
 
     def weight_rows(self, ids: Tensor) -> Tensor:
         """[...] -> [..., I]"""
@@ -51,10 +51,10 @@ class HasWeightRows(Protocol):
 
 @runtime_checkable
 class HasTable(HasPrepacked, Protocol):
-    """A module whose weight is a table, too, of which it looks rows up."""
+    """A module whose weight is also a table in which it looks up rows."""
 
     def free_table(self) -> None:
-        """Look rows up in `prepacked`, which has `weight_rows`, from now on; the table itself goes, if it may."""
+        """Look up rows in `prepacked`, which has `weight_rows`, from now on; the table itself is freed if possible."""
 
 
 @Operator
@@ -67,9 +67,9 @@ def apply_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 def prepack(model: nn.Module, backend: LinearBackend, quantization: Literal["none", "bf16", "int8"]) -> str:
     """Prepack the weights of a model's linear maps for decoding; it can then be neither trained nor saved.
 
-    These are modules of `s2s.nn.linear`, whose own weights are freed, `HasTable`, whose weights may be, and modules
-    that are nn.Linear itself, which keep them. All others are left alone: a subclass of nn.Linear may do something
-    else. Returns what was done, in words.
+    These are modules of `s2s.nn.linear`, whose own weights are freed; `HasTable`, whose weights may be freed; and
+    plain nn.Linear, which keep theirs. All others are left alone, since a subclass of nn.Linear may compute something
+    else. Returns a description of what was done.
     """
     del model
     if quantization != "none":
@@ -81,11 +81,11 @@ def prepack(model: nn.Module, backend: LinearBackend, quantization: Literal["non
 
 @Operator
 def deterministic_backend(model: nn.Module) -> LinearBackend:
-    """The preferred backend that is accurate here, without timing: another process must come to the same choice."""
+    """The preferred backend that is accurate here, without timing: another process must make the same choice."""
     del model
     return "torch"
 
 
 def linear_function(module: nn.Module) -> LinearMap:
-    """What computes a linear map now."""
+    """The function that currently computes a linear map."""
     return (isinstance(module, HasPrepacked) and module.prepacked) or cast("LinearMap", module.forward)

@@ -1,8 +1,8 @@
 """Which library computes fp32 matrix products on a CPU: torch's default (MKL) or oneDNN.
 
 On processors other than Intel's, MKL reached 0.41 to 0.46 of the rate of oneDNN in the same wheel. torch sends fp32
-products to oneDNN where "bf16" is allowed as their internal precision; processors without bf16 matrix units compute
-them in fp32 all the same, those with such units do not: so the error of a product is measured before oneDNN is taken.
+products to oneDNN where "bf16" is allowed as their internal precision; processors without bf16 matrix units still
+compute them in fp32, those with such units do not. So the error of a product is measured before oneDNN is selected.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ TOLERANCE = 2e-6
 
 
 class MatmulBackend(NamedTuple):
-    """The library of fp32 matrix products, and why it was selected."""
+    """The library for fp32 matrix products, and why it was selected."""
 
     name: Name
     reason: str
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Inside the block, fp32 products on the CPU are computed by this library; bf16 is always oneDNN's."""
+        """Inside the block, fp32 products on the CPU are computed by this library; bf16 ones always by oneDNN."""
         flags: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]  # torch's stubs lack it
         before = flags.fp32_precision
         flags.fp32_precision = "bf16" if self.name == "onednn" else before
@@ -43,7 +43,7 @@ class MatmulBackend(NamedTuple):
 
 
 def select_matmul(wanted: Literal["auto", "torch", "onednn"], device: torch.device) -> MatmulBackend:
-    """The library for a device. Nothing is timed: a run that is resumed must select the same one."""
+    """The library for a device. Nothing is timed: a resumed run must select the same one."""
     if device.type != "cpu":
         return MatmulBackend("torch", f"{device.type}'s own")
     if wanted != "auto":

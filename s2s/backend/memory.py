@@ -1,7 +1,7 @@
-"""Memory of this machine that a process may still take: what the system, its control groups and its limits leave.
+"""Memory of this machine that a process may still allocate: what the system, its control groups and its limits leave.
 
-A container's limit is a control group's (cgroup v2: memory.max, v1: memory.limit_in_bytes), often far below what the
-machine has; a process beyond it is killed without a word, so it is asked for here.
+A container's limit is that of a control group (cgroup v2: memory.max, v1: memory.limit_in_bytes), often far below what
+the machine has. A process that exceeds it is killed without a message, so it is checked here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Group(NamedTuple):
 
 
 def available_memory(proc: Path = PROC, cgroup: Path = CGROUP) -> AvailableMemory:
-    """The least that any of them leaves. Takes some 0.1 ms."""
+    """The minimum over all limits. Takes about 0.1 ms."""
     return min(_limits(proc, cgroup), default=AvailableMemory(_physical(), "the machine"))
 
 
@@ -58,7 +58,7 @@ def _limits(proc: Path, cgroup: Path) -> Iterator[AvailableMemory]:
 
 @cache
 def _groups(proc: Path, cgroup: Path) -> tuple[Group, ...]:
-    """The control groups of this process, from its own to the root; those that can be seen from here."""
+    """The control groups of this process that are visible to it, from its own to the root."""
     found: list[Group] = []
     for line in _text(proc / "self" / "cgroup").splitlines():
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
@@ -81,7 +81,7 @@ def _chain(root: Path, path: str, names: tuple[str, str, str], reclaimable: str)
 
 
 def _left(group: Group) -> int | None:
-    """Bytes up to a group's limit; None where it has none (cgroup v1: some 2^63, which is never the least)."""
+    """Bytes up to a group's limit; None where it has none (cgroup v1: about 2^63, which is never the minimum)."""
     try:
         limit, usage = int(_text(group.limit)), int(_text(group.usage))
     except ValueError:  # max, or nothing

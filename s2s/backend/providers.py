@@ -1,4 +1,4 @@
-"""The hooks that implement operators. They are called when an operator is first called: they may have to compile.
+"""The hooks that implement operators. They are called when an operator is first called, since they may compile.
 
 No torch is imported, so that `load_plugins` can name them.
 """
@@ -11,25 +11,25 @@ from collections.abc import Callable
 from threading import RLock
 
 Provider = Callable[[], list[str]]
-"""Implements operators; returns a few words on what there is now, or why nothing, for the log"""
+"""Implements operators; returns for the log what it implemented, or why nothing, in a few words"""
 
 pending: list[Provider] = []
-"""Of this process, like the operators themselves"""
+"""One list per process, like the operators themselves"""
 _descriptions: dict[str, None] = {}
 _running: list[Provider] = []
-"""The one that is being called"""
+"""The provider that is being called"""
 _lock = RLock()
 
 
 def add_provider(provider: Provider) -> None:
-    """Have a provider called when an operator is next called."""
+    """Add a provider, to be called when an operator is next called."""
     pending.append(provider)
 
 
 def load_implementations() -> list[str]:
-    """Call the pending providers; the descriptions of all that have been called.
+    """Call the pending providers; returns the descriptions of all that have been called.
 
-    Other threads wait meanwhile. An operator that a provider itself calls is computed with what there is by then.
+    Other threads wait meanwhile. An operator that a provider itself calls uses the implementations available so far.
     """
     with _lock:
         while pending and not _running:

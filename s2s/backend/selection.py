@@ -58,7 +58,7 @@ class BackendSelection:
         n_processes: int,
         longest: int,
     ) -> BackendSelection:
-        """What the configuration asks for, or else the fastest that this model, objective and device support.
+        """What the configuration specifies, or else the fastest that this model, objective and device support.
 
         longest: tokens of the longest pair's longer side, eos included.
         """

@@ -78,7 +78,7 @@ def save(folder: Path, name: str, tensors: Mapping[str, Mapping[str, Tensor]], s
 
 
 def load(path: Path, only: Collection[str] | None = None) -> Checkpoint:
-    """Verify and read a checkpoint; `only` restricts it to these groups of tensors, absent ones are skipped."""
+    """Verify and read a checkpoint; `only` restricts it to these groups of tensors; absent ones are skipped."""
     verify(path, only)
     wanted = [group for group in groups(path) if only is None or group in only]
     try:
@@ -89,7 +89,7 @@ def load(path: Path, only: Collection[str] | None = None) -> Checkpoint:
 
 
 def latest(folder: Path) -> Latest:
-    """The valid checkpoint with the highest step in its name; file times are not looked at."""
+    """The valid checkpoint with the highest step in its name; file times are ignored."""
     skipped = []
     for path in reversed(steps(folder)):
         try:
@@ -126,7 +126,7 @@ def prune(folder: Path, keep: Iterable[str | Path]) -> None:
 
 
 def clean_up(folder: Path, name: str = "*") -> None:
-    """Remove what killed saves and removals left, of one checkpoint or all; only for the run's lock holder."""
+    """Remove what killed saves and removals left, of one checkpoint or all; only the run's lock holder may call it."""
     for old in folder.glob(f".{name}.old"):
         target = folder / old.name[1:].removesuffix(".old")
         if not target.exists():  # killed between the two renames of a replacement

@@ -35,7 +35,7 @@ def groups(path: Path) -> list[str]:
 
 
 def verify(path: Path, only: Collection[str] | None = None) -> None:
-    """Raise CheckpointError unless every file is what the manifest says; of tensors `only` these groups."""
+    """Raise CheckpointError unless every file matches the manifest; `only` restricts tensors to these groups."""
     files = _read(path)
     for name, (n_bytes, sha256) in files.items():
         if only is None or not name.endswith(SUFFIX) or name.removesuffix(SUFFIX) in only:
@@ -58,7 +58,7 @@ def _verify_file(file: Path, n_bytes: int, sha256: str) -> None:
 
 
 def _read(path: Path) -> dict[str, tuple[int, str]]:
-    """Name -> size and sha256. The manifest itself is checked to the byte: only one rendering is valid."""
+    """Name -> size and sha256. The manifest itself is checked byte for byte: only one rendering is valid."""
     file = path / MANIFEST
     try:
         raw = read_bytes(file)

@@ -1,7 +1,7 @@
 """One safetensors file of named tensors; tied tensors are stored once.
 
 safetensors refuses tensors that share memory. Tied weights are stored under the first of their names; the
-other names stand in the file's metadata, and are there again when it is read.
+other names are stored in the file's metadata, and restored when it is read.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 def snapshot(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Copies on the CPU, to be written while the originals change; tied tensors share one copy."""
     aliases = _aliases(tensors)
-    # a clone of a tensor on the CPU, which `cpu` would give back as it is
+    # cloned, since `cpu` returns a tensor that is on the CPU as it is
     copies = {n: t.detach().clone().cpu() for n, t in tensors.items() if n not in aliases}
     return {name: copies[aliases.get(name, name)] for name in tensors}
 

@@ -25,7 +25,7 @@ WEIGHTS = ("model", "ema")
 def evaluated_weights(checkpoint: Checkpoint) -> dict[str, Tensor]:
     """The weights that validation evaluated: the moving averages, if any, under all names of a tied tensor.
 
-    Raises CheckpointError where one holds NaN; a buffer may hold infinity, such as a mask that is added to scores.
+    Raises CheckpointError if one holds NaN; a buffer may hold infinity, such as a mask that is added to scores.
     """
     if "model" not in checkpoint.tensors:
         raise CheckpointError(f"{checkpoint.path} holds no weights of a model")
@@ -55,7 +55,7 @@ def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
 
 
 def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: Path) -> None:
-    """Copy the weights of the checkpoint `source` into `model`, or say in which they differ."""
+    """Copy the weights of the checkpoint `source` into `model`; raises CheckpointError naming any differences."""
     wrong = _differences(tensors, model.state_dict())
     if wrong:
         raise CheckpointError(
@@ -69,8 +69,8 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: Path) 
 def size_limit(tensors: Mapping[str, Tensor], source: Path) -> Iterator[None]:
     """Raise CheckpointError as soon as a model that is built in the block is far larger than the weights `tensors`.
 
-    A configuration that came with a checkpoint may ask for a million layers, and building them would take all memory.
-    While a model is built, parameters may be replaced, as tied ones are: four times as many are let pass.
+    A configuration that came with a checkpoint may specify a million layers, and building them would take all memory.
+    While a model is built, parameters may be replaced, as tied ones are, so four times as many are allowed.
     """
     n_left = 4 * len(tensors) + 100
     elements_left = 4 * sum(t.numel() for t in tensors.values()) + (1 << 20)
@@ -101,7 +101,7 @@ def _mean(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def _differences(there: Mapping[str, Tensor], here: Mapping[str, Tensor]) -> str:
-    """In words, the names and shapes in which two sets of weights differ; empty if in none."""
+    """In words, the names and shapes in which two sets of weights differ; empty if they do not."""
     shapes = [
         f"'{name}' is {list(there[name].shape)} there and {list(here[name].shape)} here"
         for name in here

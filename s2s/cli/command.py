@@ -49,7 +49,7 @@ def run_command(
     argv: Sequence[str] | None = None,
     complete: Callable[[ComposedConfig[T], Plugins], ComposedConfig[T]] | None = None,
 ) -> int:
-    """Run `main` with the configuration that `argv` asks for; the exit code.
+    """Run `main` with the configuration that `argv` specifies; returns the exit code.
 
     complete: for --print-config, what `main` adds to the configuration before it uses it.
     """
@@ -77,8 +77,8 @@ def run_command(
 
 
 def refuse_blocked(main: Callable[..., Any], plugins: Plugins) -> None:
-    """ConfigError if S2S_BLOCK_PLUGINS names the plugin whose command `main` is."""
-    spec = getattr(sys.modules.get(main.__module__), "__spec__", None)  # knows the name of what runs as __main__, too
+    """Raises ConfigError if S2S_BLOCK_PLUGINS names the plugin that `main` belongs to."""
+    spec = getattr(sys.modules.get(main.__module__), "__spec__", None)  # has the name of a module run as __main__, too
     package = (spec.name if spec else main.__module__).partition(".")[0]
     for name, module in plugins.registry.blocked.items():
         if module.partition(".")[0] == package != "s2s":

@@ -28,12 +28,12 @@ REMEDIES = {
     errno.EMFILE: "; allow more open files (ulimit -n), or start fewer processes",
     errno.ENFILE: "; the whole system has too many open files: end other processes",
 }
-"""What to do about an error of the system"""
-BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
+"""What to do about an operating system error"""
+BROKEN_PIPE = 141  # what a shell reports for a program ended by SIGPIPE
 
 
 def guard(command: str, run: Callable[[], int]) -> int:
-    """Run a command; errors become one line on stderr and an exit code. What is a bug keeps its traceback."""
+    """Run a command; errors become one line on stderr and an exit code. A bug keeps its traceback."""
     _keep_streams()
     try:
         code = run()

@@ -32,7 +32,7 @@ class Arguments:
     plugins: tuple[str, ...]
     """Local modules or files to load."""
     settings: tuple[Setting, ...]
-    """A group or section before its options: the order on the command line does not count."""
+    """A group or section before its options: the order on the command line does not matter."""
 
 
 def read_arguments(arguments: Sequence[str]) -> Arguments:
@@ -101,7 +101,7 @@ def _file(argument: str) -> Path:
 
 
 def _exists(path: Path) -> bool:
-    """Path.exists, and False for a path that cannot be: with a zero byte, or too long for the system."""
+    """Path.exists, and False for an invalid path: one with a zero byte, or too long for the system."""
     try:
         return path.exists()
     except (OSError, ValueError):

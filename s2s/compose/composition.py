@@ -45,9 +45,9 @@ class ComposedConfig(Generic[T]):
     arguments: tuple[str, ...] = ()
     """What `compose` was given."""
     notes: Sequence[tuple[str, str]] = ()
-    """Lines for the first screen under their headings, of whoever completed the configuration."""
+    """Lines for the first screen under their headings, from the plugin that completed the configuration."""
     files: Mapping[str, bytes | None] = field(default_factory=dict)
-    """What the run keeps of that: the content of a file of its directory; None: there is none."""
+    """Files of that plugin to keep in the run directory: name -> content; None: there is no such file."""
 
 
 def compose(
@@ -57,9 +57,9 @@ def compose(
     recipe: Sequence[Setting] = (),
     measured: Sequence[Setting] = (),
 ) -> ComposedConfig[T]:
-    """The configuration that the arguments ask for: `[file.yaml …] group=choice dotted.key=value`.
+    """The configuration that the arguments specify: `[file.yaml …] group=choice dotted.key=value`.
 
-    The settings of a `recipe` lie between presets and files, those that were `measured` over everything.
+    The settings of a `recipe` rank between presets and files; those that were `measured` override everything.
     """
     schema = plugins.registry.with_options(schema)
     settings = _settings(schema, arguments, plugins, recipe)
@@ -80,7 +80,7 @@ def merge_groups(groups: Sequence[str], arguments: Sequence[str], plugins: Plugi
 
 
 def choice_config(group: str, name: str, options: Mapping[str, Any], registry: Registry) -> Choice:
-    """The config of what `group=name` chooses, an entry or a preset, with these options: a choice inside another's."""
+    """The config of the entry or preset that `group=name` chooses, with these options; for a choice inside another."""
     origin = f"{group}={name}"
     settings = [Setting((group,), name, origin), *settings_of(options, origin, group)]
     merged = merge(_schema_of([group], registry), settings, registry)
@@ -152,7 +152,7 @@ def _build(merged: Merged, config: type, prefix: str, values: Mapping[str, Any])
 
 
 def _given(merged: Merged, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings as a tree; references stay references, so that they follow when the other option is set anew."""
+    """The settings as a tree; references stay references, so that they follow when the other option is changed."""
     tree: dict[str, Any] = {}
     for key, (value, origin) in merged.values.items():
         if origin != DEFAULT:

@@ -32,7 +32,7 @@ def convert(option: Option, value: Any, origin: str) -> Any:
     kinds = union_members(option.hint)
     try:
         checked = _check(value, option.hint)
-        # Most values are plain scalars of the very type; omegaconf would take a millisecond for each.
+        # Most values are plain scalars of the right type already; omegaconf would take a millisecond for each.
         return checked if _is_one_of(checked, kinds) else _build(option, checked)
     except _MisfitError as misfit:
         hint = str(misfit)

@@ -132,8 +132,8 @@ def default_choice(schema: type, group: str) -> str:
 def _relevant(settings: Sequence[Setting], schema: type, registry: Registry) -> list[Setting]:
     """The settings that this command has options for.
 
-    Files and presets may serve several commands: what only another one knows is left out. What none knows goes into
-    the option that takes others, if the command has one.
+    Files and presets may serve several commands: settings that only another command has are left out. Those that no
+    command has go into the option that takes others, if this command has one.
     """
     own, others = ({item.name for item in fields(of)} for of in (schema, registry.with_options(Config)))
     takes_others = [item.name for item in fields(schema) if item.metadata.get("takes_others")]
@@ -152,7 +152,7 @@ def _relevant(settings: Sequence[Setting], schema: type, registry: Registry) -> 
 
 
 def _declared(schema: type, selections: Mapping[str, Selection], absent: str) -> Merged:
-    """All options of the schema, with those of the chosen entries in the places of their groups; no values."""
+    """All options of the schema, with those of the chosen entries in place of their groups; no values."""
     merged, hints = Merged(schema, absent), hints_of(schema)
     own = {option.key: option for option in options_of(schema)}
     for item in fields(schema):

@@ -1,4 +1,4 @@
-"""Every option of a configuration: key, type and default, read off its dataclass."""
+"""Every option of a configuration: key, type and default, read from its dataclass."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def union_members(hint: Any) -> tuple[Any, ...]:
 
 
 def type_text(hint: Any) -> str:
-    """A type as it stands in help and errors.
+    """A type as it is written in help and errors.
 
     >>> type_text(Literal["last", "best"] | None)
     'last | best | null'

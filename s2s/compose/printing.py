@@ -11,7 +11,7 @@ from typing import Any
 from s2s.compose.yaml12 import to_text
 
 COLUMN = 60
-"""The last one at which the comments of all values may begin"""
+"""The last column at which the comments may be aligned"""
 
 Path = tuple[str, ...]
 

@@ -1,6 +1,6 @@
 """The value of every option: `${arch.d_model}` replaced by the value of that option, then converted.
 
-The configuration of a run directory may come from anybody, so there are no resolvers: `${oc.env:SECRET}` would read
+The configuration of a run directory may come from anyone, so there are no resolvers: `${oc.env:SECRET}` would read
 the environment and write it into the run. Every option is resolved once, and lists and mappings are never put into
 other values, so that no value can grow without bound.
 """

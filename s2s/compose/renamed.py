@@ -1,4 +1,4 @@
-"""Option names that are not ours, or no longer, and what they are called here: renamed.yaml beside this file."""
+"""Former option names and those of other toolkits, and what they are called here: renamed.yaml beside this file."""
 
 from __future__ import annotations
 

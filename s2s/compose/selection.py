@@ -58,7 +58,7 @@ def select(group: str, default: str, settings: Sequence[Setting], registry: Regi
             continue
         chosen, rest = _split(group, setting)
         if chosen:
-            # Before the first choice, options wait for it; only a preset's advice is dropped.
+            # Options set before the first choice are kept for it; only a preset's advice is dropped.
             kept = [] if choice else [s for s in kept if not s.advice]
             choice = chosen
         kept += settings_of(rest, setting.origin, group, advice=setting.advice)

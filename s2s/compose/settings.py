@@ -30,7 +30,7 @@ def settings_of(tree: Mapping[str, Any], origin: str, *above: str, advice: bool 
 
 
 def blame(origin: str) -> str:
-    """The source, as the beginning of an error; nothing for the command line, which the user sees."""
+    """The source as a prefix of an error message; empty for the command line, which the user sees."""
     return "" if origin in (COMMAND_LINE, DEFAULT) else f"{origin}: "
 
 

@@ -27,7 +27,7 @@ def unknown_option(
 ) -> str:
     """For a key of a known root: the option meant, or all options of the innermost section that exists.
 
-    absent: what `Registry.absent` says.
+    absent: the result of `Registry.absent`.
     """
     left_out = _not_loaded(absent)
     if near := _meant(key, known):
@@ -53,12 +53,12 @@ def unknown_root(key: str, schema: type, absent: str = "") -> str:
 
 
 def _not_loaded(absent: str) -> str:
-    """Plugins that might have brought the option, if any were left out."""
+    """Plugins that might have added the option, if any were left out."""
     return f" No loaded plugin offers it.{absent}" if absent else ""
 
 
 def _meant(key: str, known: Collection[str]) -> str:
-    """The known key that this one once had or has elsewhere, the nearest, or one of the same last name; or empty."""
+    """The known key that `key` is an old or foreign name of, the closest, or one with the same last part; or empty."""
     name = key.rpartition(".")[2]
     found = [target for target in targets(key) if target in known]
     found += difflib.get_close_matches(key, known, cutoff=0.75)

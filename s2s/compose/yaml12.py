@@ -150,7 +150,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML brings no types
 
 
 def _refuse_unwritable(value: Any) -> Any:
-    """ConfigError for text that no path, argument or UTF-8 file can hold, which escapes in quotes can spell."""
+    """ConfigError for text that no path, argument or UTF-8 file can hold, although escapes in quotes can spell it."""
     if isinstance(value, str) and any(char == "\0" or "\ud800" <= char <= "\udfff" for char in value):
         raise ConfigError("a zero byte or half a character stands in the text; leave it out")
     return value

@@ -16,7 +16,7 @@ class DataConfig:
     """From raw examples to batches."""
 
     prepared: str = "runs/prepared"
-    """Folder of the prepared corpora; made when missing, rebuilt when its inputs change."""
+    """Folder of the prepared corpora; created when missing, rebuilt when its inputs change."""
     max_len: int = 256
     """Longest source or target, in tokens with eos; longer pairs are dropped and counted."""
     max_ratio: float | None = None

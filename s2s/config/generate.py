@@ -19,11 +19,11 @@ FIELDS = ("tokens", "pieces", "log_probs", "align")
 """Fields that format=jsonl can write of an output beside its text and score"""
 
 OF_MODELS = MappingProxyType({"concerns": "models"})
-"""Metadata of an option that is settled when models are loaded; all others may differ from one call to the next"""
+"""Metadata of an option that is fixed when models are loaded; all others may differ from one call to the next"""
 OF_FILES = MappingProxyType({"concerns": "files"})
-"""Metadata of an option of where texts come from and go to, which a program that has them in memory cannot give"""
+"""Metadata of an option for input and output files, which a program that has its texts in memory cannot give"""
 NEUTRAL = MappingProxyType({"neutral": True})
-"""Metadata of an option on which the bytes of an output do not depend, or not by its name, as those of a run"""
+"""Metadata of an option that does not affect the bytes of an output, or only through what it names, such as a run"""
 
 
 @dataclass(kw_only=True)
@@ -47,28 +47,28 @@ class GenerateConfig:
     raw: bool = False
     """The input is raw text, which the task tokenises into words if it needs them."""
     input_format: str = field(default="auto", metadata=OF_FILES)
-    """text: a line is an input. tsv: the first column is. jsonl: objects with `src`. auto: jsonl or tsv with that
-    `format`, but text with format=jsonl for a file whose first line is no JSON. Or what a plugin registers."""
+    """text: each line is an input. tsv: the first column is. jsonl: objects with `src`. auto: jsonl or tsv with that
+    `format`, but text with format=jsonl for a file whose first line is not JSON. Or what a plugin registers."""
     format: str = field(default="text", metadata=OF_FILES)
     """text: one line per input. aligned: the output, |||, its alignment. tsv: input, output, score. jsonl: objects with
     `src` and `hyp`; other fields of the input are kept. Or a view of the run's task, such as pretty, svg and html of
-    trees, or what a plugin brings, such as attention and figures."""
+    trees, or what a plugin registers, such as attention and figures."""
     nbest: int = 1
     """Outputs per input; more than one needs tsv or jsonl."""
     fields: list[str] = field(default_factory=list)
-    """With format=jsonl, more of each output. tokens: its ids without eos; pieces: the same as text; log_probs: the
-    model's log-probability of each token, eos last; align: word alignment."""
+    """With format=jsonl, further fields of each output. tokens: its ids without eos; pieces: the same as text;
+    log_probs: the model's log-probability of each token, eos last; align: word alignment."""
     tokens: int = 0
-    """Source tokens decoded at once, padding and beam not counted, or words where tokens are parts of them; 0: 1000 on
-    a CPU, whose caches hold no more, and 4000 elsewhere."""
+    """Source tokens decoded at once, without padding and beam, or words if tokens are parts of words; 0: 1000 on a CPU,
+    whose caches hold no more, and 4000 elsewhere."""
     buffer_size: int = 2000
     """Inputs read ahead, so that those of similar length are decoded together; from a pipe, those that have arrived."""
     max_source: int = 1024
     """Longest input, in tokens with eos; not given: the run's data.max_len, if it is larger. The model may have a lower
     limit."""
     too_long: Literal["split", "truncate", "error"] = "split"
-    """Longer inputs. split: split at ends of sentences, if the task knows them, and decoded in parts, which are
-    truncated if they are still too long. truncate: with a warning and a count. Or an error."""
+    """What happens to longer inputs. split: split at ends of sentences, if the task can find them, and decoded in
+    parts, which are truncated if they are still too long. truncate: with a warning and a count. Or an error."""
     constrained: bool = True
     """Only outputs that the task allows, such as well-formed trees; false: any output, which the task may repair."""
     candidates: int = 0
@@ -115,12 +115,12 @@ class GenerateConfig:
 
     @property
     def n_product_threads(self) -> int:
-        """How many threads torch is given on a CPU; 0: its default."""
+        """Number of threads for torch on a CPU; 0: torch's default."""
         return self.threads
 
     @property
     def reranked_by(self) -> str:
-        """The option by which the outputs of the search are ranked anew, such as "mbr=chrf"; empty: none."""
+        """The option that re-ranks the outputs of the search, such as "mbr=chrf"; empty: none."""
         return ""
 
     @property

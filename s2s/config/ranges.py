@@ -60,7 +60,7 @@ def refuse_outside(section: str, config: object, **ranges: Range) -> None:
 
 
 def refuse_unused(config: Any, option: str, needs: str, given: object) -> None:
-    """ConfigError for an option that is not at its default, and has a meaning only where something else is given."""
+    """ConfigError for an option that is not at its default, but has an effect only if something else is given."""
     default = next(item.default for item in fields(config) if item.name == option)
     value = getattr(config, option)
     if value != default and not given:

@@ -23,13 +23,13 @@ class TrainConfig:
     """Updates in all (section 5.2)."""
     budget: str = ""
     """Time for updates and validations, such as 30m, 2h or 1h30m: train.steps, the schedule and the intervals follow
-    from the speed that is measured when the run begins. Empty: train.steps counts."""
+    from the speed that is measured when the run begins. Empty: train.steps applies."""
     tokens: int | str = 25_000
     """Tokens on each side of one update's batch, over all devices (section 5.1). auto: as many as fit into memory at
     once, measured when the run begins."""
     micro_tokens: int | str | None = "auto"
-    """Tokens on each side that one device takes at once; the rest is accumulated, with the same gradient. auto: all of
-    them where memory suffices, else as many as fit. null: all of them."""
+    """Tokens on each side that one device processes at once; gradients are accumulated over the rest, with the same
+    result. auto: all of them where memory suffices, else as many as fit. null: all of them."""
     precision: Precision = "fp32"
     """Arithmetic of forward and backward; master weights stay in fp32. auto: fp32 or bf16 on a CPU, as measured."""
     matmul: Literal["auto", "torch", "onednn"] = "auto"
@@ -43,7 +43,7 @@ class TrainConfig:
     compile: bool = False
     """Compile the model with torch.compile."""
     recompile: Literal["allow", "fail"] = "allow"
-    """An update whose batch needs the model compiled again: allow it, or fail, which ends the run; for tests."""
+    """If a batch requires compiling the model again: allow it, or fail, which ends the run; for tests."""
     activations: Literal["keep", "recompute"] = "keep"
     """recompute: layers keep only their input, and backward computes the rest again, which takes a third more time."""
     init_from: str | None = None
@@ -51,9 +51,9 @@ class TrainConfig:
     differ, rows of embeddings and of the output projection follow their tokens."""
     init_map: dict[str, str | None] = field(default_factory=dict)
     """Where train.init_from finds a tensor: regular expression on the names of this model's tensors -> the name there,
-    with \\1 for the first group; null keeps it as initialised. The first expression that is found in a name counts."""
+    with \\1 for the first group; null keeps it as initialised. The first expression found in a name is used."""
     freeze: list[str] = field(default_factory=list)
-    """Regular expressions: parameters in whose names one is found are not trained, such as ^encoder or norm."""
+    """Regular expressions, such as ^encoder or norm: parameters in whose names one is found are not trained."""
     check: bool = True
     """Run a tiny batch through the model before the first update, to find an architecture that breaks its contract."""
     profile: bool = False
@@ -110,7 +110,7 @@ class TrainConfig:
             )
 
     def _refuse_wrong_numbers(self) -> None:
-        """Of the options that take a word beside numbers."""
+        """Check the options that take a word besides numbers."""
         if self.budget:
             seconds_of(self.budget, "train.budget")
         if self.micro_tokens is not None and not _is_count_or_auto(self.micro_tokens):

@@ -30,7 +30,7 @@ POOL = 400_000
 """Pairs that are sorted by length together. Batches of 25,000 tokens from a large corpus are 87% full with pools of
 100,000, 94% with these, 99% with all pairs sorted at once (benchmarks/data.py); a pool takes a tenth of a second"""
 VARIED_POOL = 50_000
-"""The same where pairs are encoded anew, which must be done before they can be sorted: 5 s of a thread for so many"""
+"""The same if pairs are re-encoded, which must be done before they can be sorted: 5 s of one thread for this many"""
 N_ROUNDS = 4
 """Rounds after which a Feistel network is a pseudorandom permutation (Luby and Rackoff, 1988)"""
 
@@ -76,7 +76,7 @@ class Permutation:
 
 
 class _Varied:
-    """The pairs at some rows in one epoch, each encoded anew."""
+    """The pairs at some rows in one epoch, each re-encoded."""
 
     def __init__(self, rows: Rows, pairs: list[Pair], seeds: list[int], vary: Callable[[Pair, int], Pair]) -> None:
         self._pairs = {row: vary(pair, seed) for row, pair, seed in zip(rows.tolist(), pairs, seeds, strict=True)}
@@ -96,7 +96,7 @@ class Batches:
 
     Each pair of a corpus of weight w is seen w times per epoch: 2 is twice, 0.5 every other epoch. A pair longer than
     `tokens` is a batch of its own. With `max_pairs`, batches are for packing: not sorted by length, without padding, of
-    at most that many pairs. `vary` encodes a pair anew: a function of the pair and of a seed, which is one of (seed,
+    at most that many pairs. `vary` re-encodes a pair: a function of the pair and of a seed that is derived from (seed,
     epoch, row).
     """
 
@@ -123,7 +123,7 @@ class Batches:
         return (rows for rows, _ in self._epoch(epoch, start))
 
     def _epoch(self, epoch: int, start: int) -> Iterator[tuple[Rows, Batches | _Varied]]:
-        """The rows of each batch, and where their lengths and pairs are."""
+        """The rows of each batch, and the source of their lengths and pairs."""
         n = sum(self._share(corpus, epoch)[1] for corpus in range(len(self.corpora)))
         order = Permutation(n, self.seed, epoch)
         for number, begin in enumerate(range(0, n, self.pool)):
@@ -233,7 +233,7 @@ def _cut_packed(src: Rows, tgt: Rows, tokens: int, max_pairs: int) -> list[int]:
 
 
 def in_order(corpus: EncodedCorpus, tokens: int) -> Iterator[list[Pair]]:
-    """A corpus once, the shortest pairs first, in batches as in training, for validation."""
+    """One pass over a corpus for validation, the shortest pairs first, in batches as in training."""
     src, tgt = (lengths + 1 for lengths in corpus.lengths(np.arange(len(corpus))))
     by_length = _by_length(src, tgt)
     for rows in np.split(by_length, _cut(src[by_length], tgt[by_length], tokens)):

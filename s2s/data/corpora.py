@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from s2s.task import Example, Rejected
 
 PREPARED = ("train", "valid")
-"""Splits whose changes make the preparation anew; a test set is read as it is"""
+"""Splits whose changes require a new preparation; a test set is read as it is"""
 COMMON = ("corpus", "name", "weight")
 """Options that every corpus has"""
 
@@ -37,7 +37,7 @@ class NamedCorpus(NamedTuple):
 
 
 class Corpora:
-    """Named corpora by split. A split's are built when they are first asked for: a run is loaded without them."""
+    """Named corpora by split. Those of a split are built at the first use, so that a run can be loaded without them."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Corpora:
         named: Callable[[str], Sequence[CorpusOptions]],
         shared: Mapping[str, Any],
     ) -> None:
-        """`named`: split -> its corpora; `shared`: options of the task for every corpus that has them, as invalid.
+        """`named`: split -> its corpora; `shared`: options of the task for every corpus that has them, such as invalid.
 
         Without a `registry`, corpora are those of the installed plugins.
         """
@@ -68,14 +68,14 @@ class Corpora:
         return self.of(split)[name].corpus.examples(split)
 
     def sources(self, settings: Mapping[str, Any]) -> Sources:
-        """The files of training and development, with the task's `settings` and those of every corpus."""
+        """The training and development files, with the task's `settings` and those of every corpus."""
         corpora = [(split, *item) for split in PREPARED for item in self.of(split).items()]
         files = [file for split, _, named in corpora for file in named.corpus.files(split)]
         of_corpora = [[split, name, named.entry, named.corpus.settings()] for split, name, named in corpora]
         return Sources(files, {**settings, "corpora": of_corpora})
 
     def describe(self) -> Iterable[str]:
-        """What the corpora of training and development report."""
+        """What the training and development corpora report."""
         for split in PREPARED:
             for name, named in self.of(split).items():
                 yield from (f"{split} {name}: {line}" for line in named.corpus.describe())

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WEIGHTS = at_least(1e-4, 1e6)
-"""With less, a small corpus has no pair in most epochs; with more, pairs can no longer be numbered"""
+"""Below, a small corpus has no pair in most epochs; above, pairs can no longer be numbered"""
 
 
 class FileForm(NamedTuple):
@@ -26,7 +26,7 @@ class FileForm(NamedTuple):
     corpus: str
     """The registered corpus that reads such files"""
     is_one: Callable[[Sequence[Any]], bool]
-    """Whether a list is one corpus; else each of its items is"""
+    """Whether a list is one corpus; otherwise each of its items is one"""
     accepts: Callable[[Sequence[Path]], bool]
     """Whether these files can be one corpus"""
     name_of: Callable[[Sequence[Path]], str]
@@ -43,11 +43,11 @@ class CorpusOptions:
     corpus: str
     """Its entry in the registry"""
     options: Mapping[str, Any]
-    """Of that entry"""
+    """Options of that entry"""
     weight: float = 1.0
     """How often each pair is seen in one epoch"""
     key: str = "task.train"
-    """Where it is named, for error messages"""
+    """The option that names it, for error messages"""
 
 
 def parse_corpora(value: Any, key: str, form: FileForm) -> list[CorpusOptions]:
@@ -107,7 +107,7 @@ def _refused(value: Any, key: str, form: FileForm) -> ConfigError:
 
 
 def _numbered(corpora: Sequence[CorpusOptions]) -> list[CorpusOptions]:
-    """The same with a number after a name that occurs again."""
+    """The same corpora, with a number appended to each repeated name."""
     seen: set[str] = set()
     unique = []
     for corpus in corpora:

@@ -46,7 +46,7 @@ class LengthLimits:
     max_ratio: float | None = None
 
     def reasons(self, src: NDArray[np.int64], tgt: NDArray[np.int64]) -> dict[str, NDArray[np.bool_]]:
-        """The pairs to drop by reason, each under its first: lengths [n] without eos -> bool [n] per reason."""
+        """The pairs to drop by reason, each under its first reason: lengths [n] without eos -> bool [n] per reason."""
         shorter, longer = np.minimum(src, tgt), np.maximum(src, tgt)
         found = {EMPTY: shorter == 0}
         if self.max_len is not None:

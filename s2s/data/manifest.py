@@ -30,7 +30,7 @@ class Manifest:
     reports: list[CorpusReport]
 
     def dump(self) -> bytes:
-        """As a record."""
+        """The manifest as a record."""
         return dump_record(asdict(self))
 
     @classmethod

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-MIN_EVIDENCE = 20  # lines after the gap below which no line is named
+MIN_EVIDENCE = 20  # with fewer lines after the gap, no line is named
 
 
 def first_misaligned_line(src_path: Path, tgt_path: Path, n_src: int, n_tgt: int) -> int | None:

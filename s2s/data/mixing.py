@@ -1,4 +1,4 @@
-"""Numbers that look random and are functions of a key: one key for an order or a draw, computed where it is needed."""
+"""Pseudorandom numbers as functions of a key, computed where they are needed: one key per order or draw."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def key_of(*parts: int) -> NDArray[np.uint64]:
-    """All parts as one number: [1]"""
+    """All parts mixed into one number: [1]"""
     key = np.zeros(1, dtype=np.uint64)
     for part in parts:
         key = mix(key ^ np.uint64(part & 0xFFFF_FFFF_FFFF_FFFF))

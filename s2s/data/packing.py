@@ -2,7 +2,7 @@
 
 Only attention depends on where a sequence begins. The rest of a static shape is filled with sequences of padding, so
 that every position belongs to a sequence.
-Shapes: N positions, M sequences, L the longest that a sequence can be.
+Shapes: N positions, M sequences, L maximum length of a sequence.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from s2s.task import Vocab
 
 MULTIPLE = 64
-"""N is a multiple of it, as the tiles of a GPU's matrix products need"""
+"""N is a multiple of this, as the tiles of a GPU's matrix products require"""
 SHORTEST = 4
-"""Least average length of a pair's longer side, eos included: a batch of shorter ones is limited by its pairs"""
+"""Minimum average length of a pair's longer side, eos included; for shorter pairs, their number limits a batch"""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Capacity:
 
     @property
     def n_pairs(self) -> int:
-        """Most pairs of a batch."""
+        """Maximum number of pairs in a batch."""
         return max(self.tokens // SHORTEST, 1)
 
     @property

@@ -49,7 +49,7 @@ class Prepared:
     """Each with its weight"""
     valid: list[MappedCorpus]
     identity: str
-    """Hash of the encoded training corpora: equal if and only if the training data is"""
+    """Hash of the encoded training corpora: equal if and only if the training data are equal"""
     report: list[str]
     """Lines for the first screen: the folder, and the counts of each corpus"""
 
@@ -73,7 +73,7 @@ class ProgressReporter:
         self.report(stage)
 
     def advance(self, stage: str, n_pairs: int) -> None:
-        """Report how far a stage is."""
+        """Report the progress of a stage."""
         now = time.monotonic()
         if now - self.last >= self.every:
             self.last = now
@@ -90,8 +90,8 @@ def prepare(
 ) -> Prepared:
     """The prepared corpora of a task, built if missing or stale; loads the task's tokenisers.
 
-    `report` gets a line for each stage, and for the current one every `every` seconds. verify: read what is there and
-    compare it with its hashes; another process of this machine may have done it just now.
+    `report` gets a line for each stage, and for the current one every `every` seconds. verify: read existing files
+    and compare them with their hashes; another process of this machine may have just done so.
     """
     spec, progress = PreparationSpec(task, config), ProgressReporter(report, every)
     with _locked(spec.directory, progress):
@@ -165,7 +165,7 @@ def _find(
 
 
 def _restamped(directory: Path, manifest: Manifest, files: list[Path]) -> Manifest:
-    """The manifest with the new times of touched files, which are then not hashed again next time."""
+    """The manifest with the new times of touched files, so that they are not hashed again next time."""
     touched = [f for f in files if not has_same_time(f, manifest.inputs[str(f)])]
     if not touched:
         return manifest
@@ -180,7 +180,7 @@ def _build(spec: PreparationSpec, progress: ProgressReporter) -> Manifest:
     """Train the tokenisers, encode, and rename the complete folder."""
     directory = spec.directory
     temp = directory.with_name(f".{directory.name}.tmp")
-    shutil.rmtree(temp, ignore_errors=True)  # of a process that was killed
+    shutil.rmtree(temp, ignore_errors=True)  # left by a process that was killed
     try:
         (temp / TOKENIZER).mkdir(parents=True)
         manifest = _fill(temp, spec, progress)

@@ -40,7 +40,7 @@ class PreparationSpec:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """Everything but the contents of the files; weights are not among it, since they change no prepared file."""
+        """Everything but the contents of the files; weights are not included, since they change no prepared file."""
         return {
             "format": FORMAT,
             "task": self.task.config.name,
@@ -59,5 +59,5 @@ class PreparationSpec:
         return expand_user(self.config.prepared, "data.prepared") / f"{self.task.config.name or 'task'}-{key}"
 
     def limits(self, split: str) -> LengthLimits:
-        """Of a development set only empty pairs are dropped, so that its score does not depend on an option."""
+        """From a development set only empty pairs are dropped, so that its score does not depend on an option."""
         return LengthLimits(self.config.max_len, self.config.max_ratio) if split == "train" else LengthLimits()

@@ -43,7 +43,7 @@ INVALID_UTF8 = Rejected("invalid UTF-8")
 NUL = Rejected("NUL character")
 BLOCK = 1 << 20  # bytes decoded at once: ten times faster than line by line, in constant memory
 MAX_LINE = 1 << 20
-"""Bytes of a line, and characters of any text that is encoded: sentencepiece takes 5 s and 45 MB for as many, and a
+"""Maximum bytes of a line, and characters of any text to encode: sentencepiece takes 5 s and 45 MB for this many, and a
 small gzip file may unpack to a line that fills memory"""
 TOO_LONG = Rejected(f"a line of more than {MAX_LINE:,} bytes")
 PAIR_FORMATS = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
@@ -65,7 +65,7 @@ def numbered_lines(path: Path, invalid: Invalid) -> Iterator[tuple[int, Line]]:
 
 
 def blocks(path: Path, invalid: Invalid) -> Iterator[list[Line]]:
-    """The lines of a file, a list for about every BLOCK bytes."""
+    """The lines of a file, in lists of about BLOCK bytes each."""
     number = 0
     for data in _whole_lines(path, invalid):
         lines = _decode(data, path, number, invalid)
@@ -78,7 +78,7 @@ def blocks(path: Path, invalid: Invalid) -> Iterator[list[Line]]:
 def _whole_lines(path: Path, invalid: Invalid) -> Iterator[bytes]:
     """Blocks of whole lines, each without its last line end; a line of more than MAX_LINE bytes may be cut."""
     with open_bytes(path) as file:
-        parts: list[bytes] = []  # a line longer than a block is joined once, not once a block
+        parts: list[bytes] = []  # a line longer than a block is joined once, not once per block
         number = 1
         while data := file.read(BLOCK):
             end = data.rfind(b"\n")

@@ -1,4 +1,4 @@
-"""The contract of a tokeniser, and the special ids that all of them share. Plugins bring the tokenisers."""
+"""The contract of a tokeniser, and the special ids that all of them share. Plugins provide the tokenisers."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ PAD, UNK, BOS, EOS = range(4)
 
 
 class Tokenizer(ABC):
-    """Text to ids and back, by what `TokenizerKind.learn` wrote; without bos and eos."""
+    """Text to ids and back, using what `TokenizerKind.learn` wrote; without bos and eos."""
 
     pad, unk, bos, eos = PAD, UNK, BOS, EOS
     library = ""
-    """What else reads its file, such as sentencepiece, for exporters"""
+    """The library that can also read its file, such as sentencepiece, for exporters"""
     path: Path
     pieces: list[str]
     """The tokens in the order of their ids, the special ones first"""
@@ -42,7 +42,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
-        """Ids of every line; threads may call it at once."""
+        """Ids of every line; several threads may call it at once."""
 
     @abstractmethod
     def decode(self, ids: Sequence[int]) -> str:
@@ -53,12 +53,12 @@ class Tokenizer(ABC):
         """For each token the index of its word in the text that `decode` gives."""
 
     def sampler(self, alpha: float) -> Callable[[Sequence[int], int], list[int]]:
-        """A function of ids and a seed alone: the same text in other tokens, in every process the same."""
+        """A function of only ids and a seed, the same in every process: the ids of the same text in other tokens."""
         raise ConfigError(f"task.subword_sampling={alpha}: this tokeniser has one way to write a text; leave it out")
 
 
 class TokenizerKind(Protocol):
-    """An entry of the group `tokenizer`, built."""
+    """A built entry of the group `tokenizer`."""
 
     def learn(
         self, lines: Iterable[str], path: Path, size: int, *, character_coverage: float = 1.0, option: str
@@ -69,7 +69,7 @@ class TokenizerKind(Protocol):
         """
 
     def load(self, path: Path) -> Tokenizer:
-        """Read it; DataError if it is missing or damaged."""
+        """Read a tokeniser; raises DataError if it is missing or damaged."""
 
 
 def tokenizer_kind(name: str, registry: Registry, option: str = "task.subword") -> TokenizerKind:

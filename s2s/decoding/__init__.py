@@ -1,7 +1,7 @@
-"""Searches that a configuration can name, and the contract between a search and its callers.
+"""Searches that a configuration can select, and the contract between a search and its callers.
 
-A search knows a model only as `Seq2Seq.encode`, `start` and `step`, and its state only as `State.reorder`, `keep` and
-`join`: every architecture has every search.
+A search uses only `encode`, `start` and `step` of a `Seq2Seq`, and only `reorder`, `keep` and `join` of its `State`, so
+every search works with every architecture.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class SearchResult:
     index: int
     """Of the `SourceSentence`"""
     hypotheses: list[Hypothesis]
-    """Best first; fewer than requested if the search found no more, none if nothing that is allowed fits the limit"""
+    """Best first; fewer than requested if the search found no more, none if no allowed output fits the length limit"""
 
 
 class Search(Protocol):
@@ -115,10 +115,10 @@ class Search(Protocol):
 
 @dataclass(kw_only=True)
 class SearchConfig(Choice):
-    """What every search has: a limit of the lengths of outputs."""
+    """Options of every search: a limit on the length of outputs."""
 
     max_len_a: float = 1.0
-    """Longest output, in tokens without eos: max_len_a * length of its own source + max_len_b."""
+    """Maximum output length, in tokens without eos: max_len_a * length of its own source + max_len_b."""
     max_len_b: int = 50
     """See max_len_a; parsing takes 300 (section 6.3)."""
     ban_unk: bool = False
@@ -137,17 +137,18 @@ class BeamConfig(SearchConfig):
     """Beam search as in section 6.1."""
 
     beam: int = 4
-    """Unfinished hypotheses kept in each step."""
+    """Unfinished hypotheses kept at each step."""
     alpha: float = 0.6
     """Exponent of the length penalty; 0 ranks by log-probability alone."""
     length_penalty: Literal["gnmt", "power", "none"] = "gnmt"
-    """What the log-probability is divided by: gnmt: ((5 + |Y|) / 6) ** alpha. power: |Y| ** alpha, as in many
-    other toolkits. none: 1, for any alpha. |Y| counts eos."""
+    """Divisor of the log-probability. gnmt: ((5 + |Y|) / 6) ** alpha. power: |Y| ** alpha, as in many other toolkits.
+    none: 1, for any alpha. |Y| counts eos."""
     stop: Literal["best", "exact", "first_k"] = "best"
-    """When the search of a sentence ends. best: no unfinished hypothesis can reach the score of the nbest-th finished
-    one, the rule of the released code's later versions. exact: of the worst of the `beam` best finished ones: the same
-    outputs, later (with groups, others: one that has ended keeps no other from its tokens). first_k: as soon as `beam`
-    hypotheses have finished, when a better one may be yet to come."""
+    """When the search of a sentence ends. best: when no unfinished hypothesis can reach the score of the nbest-th
+    finished one, the rule of the released code's later versions. exact: when none can reach that of the worst of the
+    `beam` best finished ones; the outputs are the same, but take longer (with groups they differ, since finished
+    hypotheses carry no diversity penalty). first_k: when `beam` hypotheses have finished, even if a better one may
+    follow."""
 
     def __post_init__(self) -> None:
         refuse_outside("search", self, beam=at_least(1, 10_000), alpha=at_least(-10, 10))

@@ -3,12 +3,11 @@
 Shapes: B sentences being searched, K live hypotheses per sentence, V target vocabulary, n candidates, E finished
 hypotheses.
 
-No decision about a sentence depends on another: an output does not depend on the batch.
+Sentences do not affect each other, so an output does not depend on its batch.
 
-A search of your own may derive from `BeamSearch`. Its public methods are called in every mode, with operators that
-plugins implement and with their references, so overriding one of them replaces that part of the search everywhere.
-`BeamSearch` itself takes several steps as one call where it can (see `fused_steps`); a search that derives from it does
-not.
+A custom search may derive from `BeamSearch`. Its public methods are called in every mode, whether operators run as
+implemented by plugins or as references, so overriding one of them replaces that part of the search everywhere.
+`BeamSearch` itself runs several steps in one call where it can (see `fused_steps`); a derived search does not.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ def greedy(config: GreedyConfig) -> BeamSearch:
 
 @Operator
 def fused_steps(search: BeamSearch, batch: Beams, most: int) -> Beams | None:
-    """The batch after up to `most` steps, the last of them as soon as a sentence is done and others may take its place
-    (`SentenceQueue.admits_at`); None: a step must be taken by `BeamSearch.step`.
+    """The batch after up to `most` steps, stopping as soon as a sentence is done and others may take its place
+    (`SentenceQueue.admits_at`); None: the step must be taken by `BeamSearch.step`.
 
-    The search's state is written into. Sentences that are done come last, with what `BeamSearch.result` reads, but
-    without states of model and constraint. Of the others the result has the same bits as single steps."""
+    The search's state is modified in place. Sentences that are done come last, with what `BeamSearch.result` reads, but
+    without model and constraint states. For the others, the result is bit-identical to that of single steps."""
 
 
 class BeamSearch(StreamingSearch[Beams]):
@@ -63,7 +62,7 @@ class BeamSearch(StreamingSearch[Beams]):
         self.config = config
 
     def begin(self, request: SearchRequest) -> None:
-        """Set what all steps of one request share."""
+        """Set the attributes that all steps of one request share."""
         if not 1 <= request.nbest <= self.config.beam:
             raise ConfigError(
                 f"nbest={request.nbest} must lie between 1 and the beam, which is {self.config.beam}; "
@@ -78,16 +77,16 @@ class BeamSearch(StreamingSearch[Beams]):
         self.constraint_changed()
 
     def constraint_changed(self) -> None:
-        """Divide the beam by what the new constraint requires."""
+        """Allocate the beam as the new constraint requires."""
         self.allocation = self.grown.allocation(normalize=self.normalize) if self.grown else None
 
     def start(self, sentences: list[SourceSentence]) -> Beams:
-        """One live hypothesis for each sentence, since all would be equal in the first step."""
+        """One live hypothesis for each sentence, since several would be identical in the first step."""
         model, vocab, device = self.request.model, self.request.vocab, self.request.device
         src, pad = pad_sources(sentences, vocab, device)
         limits = [max_output_length(self.config, model, len(sentence.ids) - 1) for sentence in sentences]
         limit = torch.tensor(limits, device=device)
-        if len(self.penalties) < max(limits) + 3:  # `search_finished` reads limit + 2, the last
+        if len(self.penalties) < max(limits) + 3:  # `search_finished` reads up to index limit + 2
             self.penalties = self.penalty(torch.arange(2 * max(limits) + 3, dtype=torch.float, device=device))
         zeros = torch.zeros(len(sentences), 1, dtype=torch.long, device=device)
         return Beams(
@@ -104,7 +103,7 @@ class BeamSearch(StreamingSearch[Beams]):
         )
 
     def step(self, batch: Beams) -> Beams:
-        """All live hypotheses extended by a token; those that end are finished, the best of the others live on."""
+        """All live hypotheses extended by one token; those that end are finished, the best of the others stay live."""
         logits, state = self.request.model.step(batch.token, batch.state)  # [B, K, V]
         slack = batch.slack if batch.slack > 0 else int((batch.limit - batch.length).min())
         length = batch.length + 1
@@ -123,7 +122,7 @@ class BeamSearch(StreamingSearch[Beams]):
         )
 
     def steps(self, batch: Beams, most: int) -> Beams:
-        """The batch after a step, or after several as one call."""
+        """The batch after one step, or after several run as one call."""
         return (fused_steps(self, batch, most) if type(self) is BeamSearch else None) or self.step(batch)
 
     def allowed(self, beams: Beams, slack: int, n_tokens: int) -> Tensor | None:
@@ -140,7 +139,7 @@ class BeamSearch(StreamingSearch[Beams]):
     def select(
         self, beams: Beams, logits: Tensor, allowed: Tensor | None, length: Tensor
     ) -> tuple[FinishedHypotheses, Candidates]:
-        """The finished hypotheses, new ones having length [B], and the `beam` live ones: logits, allowed [B, K, V]."""
+        """The finished hypotheses, new ones of length [B], and the `beam` live ones: logits, allowed [B, K, V]."""
         candidates = self.expand(beams, logits, allowed)
         return self.finish(beams, candidates, length), self.survivors(beams, candidates, self.config.beam)
 
@@ -156,10 +155,10 @@ class BeamSearch(StreamingSearch[Beams]):
         return self.allocation.select(states, every, n)
 
     def finish(self, beams: Beams, candidates: Candidates, length: Tensor) -> FinishedHypotheses:
-        """The best finished hypotheses, with the candidates that end, which have length [B].
+        """The best finished hypotheses, including the candidates that end, which have length [B].
 
-        With stop=first_k only the first E candidates count, or a beam of one would stop at an eos that comes second.
-        Otherwise all may count: a better one replaces them.
+        With stop=first_k only the first E candidates count; otherwise a beam of one would stop at an eos ranked second.
+        With the other rules all candidates count, since better ones may still replace them.
         """
         (_, n), (_, n_finished) = candidates.token.shape, beams.finished.score.shape
         n_counted = min(n, n_finished) if self.config.stop == "first_k" else n
@@ -168,7 +167,7 @@ class BeamSearch(StreamingSearch[Beams]):
         return FinishedHypotheses(*finished)
 
     def survivors(self, beams: Beams, candidates: Candidates, n: int) -> Candidates:
-        """The n candidates that live on."""
+        """The n candidates that stay live."""
         if not self.allocation or beams.constraint_state is None:
             return Candidates(*unfinished_candidates(candidates, self.request.vocab.eos, n))
         live = unfinished_candidates(candidates, self.request.vocab.eos, candidates.token.size(1))
@@ -189,10 +188,10 @@ class BeamSearch(StreamingSearch[Beams]):
         return self.has_ended(batch, batch.score, batch.finished.score)
 
     def has_ended(self, beams: Beams, live: Tensor, finished: Tensor) -> Tensor:
-        """Whether no hypothesis of live score [B, K], best first, can change the results: finished [B, E] -> [B]
+        """Whether no live hypothesis can change the results: live scores [B, K], best first, finished [B, E] -> [B]
 
-        A hypothesis loses log-probability with every token. So the best that it can reach is its present
-        log-probability over the larger of the penalties of the next length and the longest.
+        A hypothesis loses log-probability with every token. So the best score that it can reach is its current
+        log-probability over the larger of the penalties of the next length and the maximum length.
         """
         if self.config.stop == "first_k":
             return (finished[:, -1] > -torch.inf) | (live[:, 0] == -torch.inf)

@@ -1,6 +1,6 @@
-"""Constraints beside the task's own: on every output, and on the outputs of single sentences.
+"""Constraints besides the task's own: on every output, and on the outputs of single sentences.
 
-They are automata that search applies together. Plugins bring them, by two hooks.
+They are automata that the search applies together. Plugins provide them through two hooks.
 Shapes: B sentences, K hypotheses per sentence, V target tokens, n candidates.
 """
 
@@ -45,31 +45,31 @@ class FixedWidthConstraint(Constraint, Protocol):
 class StackAutomaton(NamedTuple):
     """A constraint as tables, so that `fused_steps` need not call it: G counters and a stack of labels, 1 to L - 1.
 
-    States are int64 [B, K, G], or [B, K, G + D + 1] with a stack of up to D: the counters, the last of which is the
-    height of the stack, then its labels, the lowest first. Tables are int64, contiguous, on the CPU.
+    States are int64 [B, K, G], or [B, K, G + D + 1] with a stack of up to D labels: the counters, the last of which is
+    the height of the stack, then the labels, the lowest first. Tables are int64, contiguous, on the CPU.
     """
 
     keep: Tensor
     add: Tensor
-    """[V, G], both: a token makes counter * keep + add of each counter, within `bounds`"""
+    """[V, G], both: a token changes each counter to counter * keep + add, clamped to `bounds`"""
     bounds: Tensor
     """[2, G], least and largest values"""
     label: Tensor
-    """[V], what a token writes above the highest label: on the stack if the token raises its height by 1"""
+    """[V], the label that a token writes above the top one; it is on the stack if the token raises the height by 1"""
     allowed: Tensor
-    """[L, 2 ** G], the list of what may come next, by the highest label, or 0, and the sum of 2 ** i for the counters
-    i, from 0, that are above 0"""
+    """[L, 2 ** G], number of the list of allowed next tokens, by the top label, or 0, and the sum of 2 ** i over the
+    counters i, from 0, that are above 0"""
     begin: Tensor
-    """Where in `tokens` each list begins, and the last ends"""
+    """Index in `tokens` at which each list begins, and finally at which the last one ends"""
     tokens: Tensor
     """All lists, each in ascending order"""
 
 
 class SentenceConstraint(Protocol):
-    """What the output of one sentence must be; all of one search are of one class."""
+    """A constraint on the output of one sentence; all those of one search are of the same class."""
 
     def beside(self, constraint: Constraint | None, vocab: Vocab) -> GrowingConstraint:
-        """The growing constraint of a batch, empty at first, beside `constraint`, which holds for every output."""
+        """The growing constraint of a batch, initially empty, besides `constraint`, which holds for every output."""
 
 
 class GrowingConstraint(Protocol):
@@ -80,7 +80,7 @@ class GrowingConstraint(Protocol):
         """The automaton; it can only be started for given sentences, by `bound_to`."""
 
     def including(self, wanted: Sequence[SentenceConstraint | None]) -> Self:
-        """Wide enough for these sentences, too; the same object if it is already."""
+        """This constraint, also wide enough for these sentences; the same object if it already is."""
 
     def bound_to(self, wanted: Sequence[SentenceConstraint | None]) -> Constraint | None:
         """The automaton that starts with these sentences, in this order."""
@@ -88,10 +88,10 @@ class GrowingConstraint(Protocol):
     def widened(
         self, state: Tensor | None, before: Self | None, shape: tuple[int, int], device: torch.device
     ) -> Tensor:
-        """States [B, K, ·] of `before`, or of the constraint on every output, as those of this; shape is [B, K]."""
+        """States [B, K, ·] of `before`, or of the constraint on every output, as states of this one; shape is [B, K]"""
 
     def allocation(self, *, normalize: bool) -> BeamAllocation | None:
-        """How the beam is shared; None: the best candidates live on. normalize: whether the model returns logits."""
+        """How the beam is allocated; None: to the best candidates. normalize: whether the model returns logits."""
 
 
 class BeamAllocation(Protocol):
@@ -123,7 +123,7 @@ def grow(
     constraint: Constraint | None,
     vocab: Vocab,
 ) -> GrowingConstraint | None:
-    """The constraint of a batch that sentences join; None as long as none of them has one of its own."""
+    """The constraint of a batch that sentences join; None as long as no sentence has a constraint of its own."""
     first = next((one for one in wanted if one is not None), None)
     if before is None and first is not None:
         before = first.beside(constraint, vocab)
@@ -159,7 +159,7 @@ class ConstraintSet:
         return [(o, slice(-begin, -end or None)) for o, (begin, end) in zip(self.others, pairwise(ends), strict=True)]
 
     def _parts(self, state: Tensor) -> list[tuple[Constraint, Tensor]]:
-        """Every constraint and its states; the task's have the columns that remain."""
+        """Every constraint and its states; the task's own takes the remaining columns."""
         widths = [other.width for other in self.others]
         own, *parts = state.split([state.size(-1) - sum(widths), *widths], dim=-1)
         pairs: list[tuple[Constraint, Tensor]] = list(zip(self.others, parts, strict=True))

@@ -25,7 +25,7 @@ ROOT = -1
 
 @dataclass(frozen=True)
 class Step:
-    """The nodes of one step, [B, K], or of several, [n], in their order, numbered from `first`."""
+    """The nodes of one step, [B, K], or of several, [n], in order, numbered from `first`."""
 
     first: int
     token: Tensor
@@ -55,12 +55,12 @@ class History:
         return torch.arange(self.n_nodes - token.numel(), self.n_nodes, device=token.device).view(token.shape)
 
     def add_steps(self, token: Tensor, log_prob: Tensor, parent: Tensor) -> None:
-        """Nodes [n] that were numbered from `n_nodes` on already; their parents may be among them."""
+        """Append nodes [n] that are already numbered from `n_nodes` on; their parents may be among them."""
         self.steps.append(Step(self.n_nodes, token, log_prob, parent))
         self.n_nodes += token.numel()
 
     def drop_before(self, node: int) -> None:
-        """Free the steps of which all nodes have smaller numbers."""
+        """Free the steps whose nodes all have smaller numbers."""
         while len(self.steps) > 1 and self.steps[1].first <= node:
             self.steps.popleft()
 

@@ -28,7 +28,7 @@ class FinishedHypotheses(NamedTuple):
     """The E best hypotheses that ended, best first."""
 
     score: Tensor
-    """[B, E], log-probability over length penalty; -inf marks none"""
+    """[B, E], log-probability over length penalty; -inf marks an empty slot"""
     node: Tensor
     """[B, E], the history node of the last token before eos"""
     log_prob: Tensor
@@ -36,7 +36,7 @@ class FinishedHypotheses(NamedTuple):
 
     @classmethod
     def none(cls, n_sentences: int, n: int, device: torch.device) -> Self:
-        """Before any hypothesis has ended."""
+        """The state before any hypothesis has ended."""
         score = torch.full((n_sentences, n), -torch.inf, device=device)
         return cls(score, torch.zeros_like(score, dtype=torch.long), score)
 
@@ -45,7 +45,7 @@ class Candidates(NamedTuple):
     """Hypotheses extended by one token, best first: all [B, n]."""
 
     score: Tensor
-    """Log-probability of the whole hypothesis; -inf marks none"""
+    """Log-probability of the whole hypothesis; -inf marks an empty slot"""
     parents: Tensor
     """Index of the live hypothesis that each extends"""
     token: Tensor
@@ -74,7 +74,7 @@ class Beams(ActiveBatch[BeamSentence]):
     node: Tensor
     """[B, K], their history nodes"""
     score: Tensor
-    """[B, K], log-probabilities, best first; -inf marks none"""
+    """[B, K], log-probabilities, best first; -inf marks an empty slot"""
     finished: FinishedHypotheses
 
     @property
@@ -89,7 +89,7 @@ class Beams(ActiveBatch[BeamSentence]):
         return replace(super(Beams, first).join(second), slack=min(first.slack, second.slack))
 
     def _padded(self, beam: int) -> Self:
-        """With dead hypotheses behind the others, so that each sentence has `beam`."""
+        """The batch padded with dead hypotheses, so that each sentence has `beam`."""
         now = self.n_hypotheses
         if now == beam:
             return self

@@ -1,4 +1,4 @@
-"""From what a model returns to the values of hypotheses.
+"""Converts what a model returns into values of hypotheses.
 
 Shapes: B sentences, K hypotheses per sentence, V target vocabulary.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def log_probs(model: Seq2Seq, logits: Tensor) -> Tensor:
-    """Log-probabilities [..., V] in fp32 of what the model returns, [..., V]."""
+    """Log-probabilities [..., V] in fp32 from what the model returns, [..., V]."""
     return logits.float() if model.returns_log_probs else logits.float().log_softmax(-1)
 
 

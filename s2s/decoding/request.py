@@ -1,4 +1,4 @@
-"""What a search is given: one request, the same for every search, with the queue of its sentences.
+"""The input of every search: one request, with the queue of its sentences.
 
 Shapes: B sentences, S source length.
 """
@@ -45,31 +45,31 @@ class SourceSentence:
     ids: Sequence[int]
     """Source tokens, eos included"""
     constraint: SentenceConstraint | None = None
-    """What its output must be"""
+    """Constraint on its output"""
 
 
 class SentenceQueue(ABC):
-    """Admits sentences in their order as others leave the batch, so that the batch stays full to the end.
+    """Admits sentences in order as others leave the batch, so that the batch stays full to the end.
 
-    Sentences may come, and be cancelled, while the search runs; those of a `FixedQueue` are all known at the start.
+    Sentences may be added and cancelled while the search runs; those of a `FixedQueue` are all known at the start.
     """
 
     def __init__(self, n_tokens: int) -> None:
-        """n_tokens: source tokens, eos included, in the batch at once; a longer sentence is searched by itself."""
+        """n_tokens: maximum source tokens in the batch, eos included; a longer sentence is searched by itself."""
         self.n_tokens, self._most_beside = n_tokens, int(0.75 * n_tokens)
 
     @abstractmethod
     def peek(self, *, wait: bool) -> SourceSentence | None:
-        """The first sentence. None: none is queued now, or, with `wait`, none will ever come."""
+        """The first sentence. None: none is queued now, or, with `wait`, none will ever be."""
 
     @abstractmethod
     def pop(self, sentence: SourceSentence) -> bool:
-        """Take the first sentence out of the queue; False if it is another one by now."""
+        """Remove the first sentence from the queue; False if it is no longer `sentence`."""
 
     def admit(self, n_in_use: int) -> list[SourceSentence]:
         """Sentences that fit beside a batch of `n_in_use` source tokens; at least one if the batch is empty.
 
-        None unless a quarter of the budget is free, since each admission runs the encoder.
+        No sentence is admitted unless a quarter of the budget is free, since each admission runs the encoder.
         An empty list for an empty batch means that the queue has ended.
         """
         admitted: list[SourceSentence] = []
@@ -85,13 +85,13 @@ class SentenceQueue(ABC):
 
     @property
     def steps_at_once(self) -> int:
-        """Most steps between two calls of `admit`; one, so that sentences can come or be cancelled after every step."""
+        """Maximum steps between calls of `admit`; one, so that sentences can be added or cancelled after every step."""
         return 1
 
     @property
     def admits_at(self) -> int:
-        """Source tokens in use up to which steps end as soon as a sentence is done; with more in use they go on without
-        it. Unbounded, so that each result is known at once."""
+        """Number of source tokens in use up to which steps stop as soon as a sentence is done; with more in use they go
+        on without it. Unbounded, so that each result is known at once."""
         return sys.maxsize
 
     def take_cancelled(self) -> Collection[int]:
@@ -100,7 +100,7 @@ class SentenceQueue(ABC):
 
 
 class FixedQueue(SentenceQueue):
-    """Sentences that are all known at the start, and of which none is cancelled."""
+    """Sentences that are all known at the start and never cancelled."""
 
     def __init__(self, sentences: Iterable[SourceSentence], n_tokens: int) -> None:
         super().__init__(n_tokens)
@@ -112,7 +112,7 @@ class FixedQueue(SentenceQueue):
         return self._first
 
     def pop(self, sentence: SourceSentence) -> bool:
-        """Take the first sentence out of the queue."""
+        """Remove the first sentence from the queue."""
         self._first = next(self._sentences, None)
         return True
 
@@ -123,12 +123,12 @@ class FixedQueue(SentenceQueue):
 
     @property
     def admits_at(self) -> int:
-        """Where `admit` takes others; once the queue has ended, when the batch is empty."""
+        """The largest number at which `admit` takes further sentences; once the queue has ended, 0, an empty batch."""
         return self._most_beside if self._first else 0
 
 
 class SourceBatch(NamedTuple):
-    """Sentences that a search without streaming takes together."""
+    """Sentences that a search without streaming processes together."""
 
     sentences: list[SourceSentence]
     src: Tensor
@@ -141,15 +141,15 @@ class SourceBatch(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SearchRequest:
-    """Sentences, the model that decodes them, and what their outputs may be."""
+    """Sentences, the model that decodes them, and the constraint on their outputs."""
 
     model: Seq2Seq
     vocab: Vocab
     queue: SentenceQueue
-    """The sentences; one of your own may take more of them while the search runs"""
+    """The sentences; a custom queue may add more of them while the search runs"""
     device: torch.device
     constraint: Constraint | None = None
-    """On every output; what single sentences ask for (`SourceSentence.constraint`) is added by the search"""
+    """On every output; the search adds those of single sentences (`SourceSentence.constraint`)"""
     nbest: int = 1
     """Hypotheses per sentence"""
 
@@ -164,7 +164,7 @@ class SearchRequest:
         *,
         nbest: int = 1,
     ) -> Self:
-        """For the rows of src [B, S], each ending in eos, searched at once; pad [B, S] is True at padding."""
+        """A request for the rows of src [B, S], each ending in eos, searched together; pad [B, S], True at padding."""
         rows = zip(src, pad, strict=True)
         sentences = [SourceSentence(i, row[~gap].tolist()) for i, (row, gap) in enumerate(rows)]
         queue = FixedQueue(sentences, max(src.numel(), 1))
@@ -187,6 +187,6 @@ def search_all(search: Search, request: SearchRequest) -> list[list[Hypothesis]]
 
 
 def max_output_length(config: SearchConfig, model: Seq2Seq, n_source: int) -> int:
-    """Most tokens of an output, from the length of its own source; both without eos."""
+    """Maximum length of an output, from the length of its own source; both without eos."""
     limit = max(1, int(config.max_len_a * n_source) + config.max_len_b)
-    return min(limit, model.max_len - 1) if model.max_len else limit  # which counts eos
+    return min(limit, model.max_len - 1) if model.max_len else limit  # max_len counts eos

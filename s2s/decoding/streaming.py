@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ActiveSentence:
-    """What the host keeps of a sentence in the batch."""
+    """The host's record of a sentence in the batch."""
 
     index: int
     """Identifies its result"""
@@ -62,7 +62,7 @@ class ActiveBatch(ABC, Generic[S]):
         return sum(sentence.n_source for sentence in self.sentences)
 
     def keep(self, rows: Tensor) -> Self:
-        """The sentences `rows` [B'] alone."""
+        """The batch with only the sentences `rows` [B']."""
         sentences = [self.sentences[i] for i in rows.tolist()]
         kept = map_tensors(lambda t: t.index_select(0, rows), self.tensors())
         return replace(self, sentences=sentences, state=self.state.keep(rows), **kept)
@@ -79,7 +79,7 @@ class ActiveBatch(ABC, Generic[S]):
         return replace(self, sentences=self.sentences + other.sentences, state=self.state.join(other.state), **joined)
 
     def tensors(self) -> dict[str, Any]:
-        """All fields but sentences and the model's state: tensors [B, ...], and what belongs to no single row."""
+        """All fields but sentences and the model's state: tensors [B, ...], and values that belong to no single row."""
         return {name: x for name, x in vars(self).items() if name not in ("sentences", "state")}
 
 
@@ -102,7 +102,7 @@ class StreamingSearch(ABC, Generic[B]):
 
     @torch.no_grad()
     def __call__(self, request: SearchRequest) -> Iterator[list[SearchResult]]:
-        """Results in the order in which the searches of the sentences end, each as soon as it is known."""
+        """Results in the order in which sentences finish, each as soon as it is known."""
         run = copy.copy(self)
         run.begin(request)
         batch, n_before = run.admit(None), 0
@@ -121,11 +121,11 @@ class StreamingSearch(ABC, Generic[B]):
         done = self.is_done(batch)
         if not done.any():
             return batch, []
-        found = [self.result(batch, row) for row in done.nonzero()[:, 0].tolist()]  # `drop` writes into the batch
+        found = [self.result(batch, row) for row in done.nonzero()[:, 0].tolist()]  # `drop` modifies the batch
         return self.drop(batch, done), [found]
 
     def begin(self, request: SearchRequest) -> None:
-        """Set what all steps of one request share."""
+        """Set the attributes that all steps of one request share."""
         self.request, self.waiting = request, None
         self.constraint, self.grown = request.constraint, None
 
@@ -138,7 +138,7 @@ class StreamingSearch(ABC, Generic[B]):
         """The batch with one more token for each hypothesis."""
 
     def steps(self, batch: B, most: int) -> B:
-        """The batch after a step, or after up to `most`; see `SentenceQueue.admits_at` for those that are done."""
+        """The batch after one step, or up to `most` steps; for sentences done before the last, see `admits_at`."""
         return self.step(batch)
 
     @abstractmethod
@@ -194,7 +194,7 @@ class StreamingSearch(ABC, Generic[B]):
         """Called when `constraint` has been replaced."""
 
     def _widened(self, batch: B | None, sentences: Sequence[SourceSentence]) -> B | None:
-        """The batch with constraint states wide enough for what new sentences ask for."""
+        """The batch with constraint states wide enough for the constraints of new sentences."""
         before, request = self.grown if batch is not None else None, self.request
         grown = grow(before, [sentence.constraint for sentence in sentences], request.constraint, request.vocab)
         if grown is not self.grown:
@@ -215,7 +215,7 @@ def remaining_rows(done: Tensor) -> Tensor:
 
 
 def pad_sources(sentences: Sequence[SourceSentence], vocab: Vocab, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Token ids, and True at padding: [B, S]; S is rounded up to sizes that recur where steps are recorded."""
+    """Token ids, and True at padding: [B, S]; where steps are captured, S is rounded up to one of few sizes."""
     n_tokens = [len(sentence.ids) for sentence in sentences]
     width = bucket_size(max(n_tokens), device, least=32)
     src = torch.tensor([[*one.ids, *[vocab.pad] * (width - len(one.ids))] for one in sentences])

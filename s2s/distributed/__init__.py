@@ -1,8 +1,8 @@
-"""Several processes that train one model; with one process, nothing communicates.
+"""Several processes training one model; with one process, nothing communicates.
 
 A `World` is the process group: this rank and the collectives. A `Strategy` is what each rank holds: all parameters, or
-a shard of each. Plugins bring both. Gradients are summed, never averaged: each is already divided by the normaliser of
-the global batch.
+a shard of each. Plugins provide both. Gradients are summed, never averaged: each is already divided by the normaliser
+of the global batch.
 """
 
 from __future__ import annotations
@@ -18,4 +18,4 @@ from s2s.lazy import lazy_names
 if TYPE_CHECKING:
     from s2s.distributed.buckets import Bucket, make_buckets
 
-__getattr__ = lazy_names(__name__, "buckets")  # torch.distributed, which a single process does without
+__getattr__ = lazy_names(__name__, "buckets")  # imports torch.distributed, which a single process does not need

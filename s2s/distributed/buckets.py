@@ -42,7 +42,7 @@ class Bucket:
 
 
 def make_buckets(parameters: Iterable[nn.Parameter]) -> Iterator[Bucket]:
-    """Neighbours of one dtype, up to BUCKET_BYTES: few messages, and little memory beside the gradients."""
+    """Adjacent parameters of one dtype, up to BUCKET_BYTES: few messages, and little memory besides the gradients."""
     group: list[nn.Parameter] = []
     for p in parameters:
         if group and (p.dtype != group[0].dtype or sum(q.nbytes for q in group) + p.nbytes > BUCKET_BYTES):

@@ -23,28 +23,28 @@ class Strategy(Protocol):
     """Which parameters a rank holds, and how gradients are summed over the ranks."""
 
     needs_every_rank: bool
-    """Whether every rank must run forward and backward of every micro-batch, even one that holds no pair of it"""
+    """Whether every rank must run forward and backward for every micro-batch, even if its own part is empty"""
 
     def wrap(self, model: nn.Module) -> None:
         """Shard or hook the parameters; the optimizer is built afterwards."""
 
     def micro_batch(self, *, last: bool) -> AbstractContextManager[None]:
-        """Around forward and backward of a micro-batch: gradients are only reduced with the `last` one of an update."""
+        """Context for forward and backward of a micro-batch: gradients are only reduced with an update's `last` one."""
 
     def reduce_gradients(self) -> None:
-        """After the last micro-batch: every gradient becomes its sum over the ranks."""
+        """Replace every gradient by its sum over the ranks; called after the last micro-batch."""
 
     def gradient_norm(self, parameters: Sequence[nn.Parameter]) -> Tensor:
-        """Euclidean norm, [], of the whole gradient, equal on all ranks; after `reduce_gradients`."""
+        """Euclidean norm, [], of the whole gradient, equal on all ranks; called after `reduce_gradients`."""
 
     def unsharded(self, model: nn.Module) -> AbstractContextManager[None]:
         """Inside the block every rank holds all parameters, for decoding; they must not be updated there."""
 
     def full_tensors(self, tree: T) -> T:
-        """A tree of tensors as a checkpoint holds them, whole on rank 0; every rank calls it."""
+        """A tree of tensors as a checkpoint holds them, unsharded on rank 0; every rank must call it."""
 
     def shard_like(self, tensors: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Of whole tensors what this rank holds: the same share as of those of the same names in `like`."""
+        """This rank's parts of full tensors: the same shares as of the tensors of the same names in `like`."""
 
 
 class Unsharded:
@@ -53,7 +53,7 @@ class Unsharded:
     needs_every_rank = False
 
     def gradient_norm(self, parameters: Sequence[nn.Parameter]) -> Tensor:
-        """Of the gradients as they are."""
+        """The norm of the gradients as they are."""
         return get_total_norm([p.grad for p in parameters if p.grad is not None])
 
     def unsharded(self, model: nn.Module) -> AbstractContextManager[None]:
@@ -73,11 +73,11 @@ class OneProcess(Unsharded):
     """Training with one process: nothing is shared."""
 
     def wrap(self, model: nn.Module) -> None:
-        """Nothing to do, as in all that follows."""
+        """Nothing to do."""
 
     def micro_batch(self, *, last: bool) -> AbstractContextManager[None]:
         """Gradients are accumulated."""
         return nullcontext()
 
     def reduce_gradients(self) -> None:
-        """Nothing to do: they are the sums already."""
+        """Nothing to do: the gradients are already the sums."""

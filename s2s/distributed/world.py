@@ -1,4 +1,4 @@
-"""The processes of a run as each of them sees them: itself alone, or a process group that a plugin joins."""
+"""The processes of a run as seen from one of them: a single process, or a process group that a plugin joins."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STORE = "S2S_STORE"
-"""Environment variable in which our own launcher names the file through which the ranks of one machine meet"""
+"""Environment variable with which our launcher names the file for the rendezvous of the ranks of one machine"""
 
 
 @dataclass(frozen=True)
 class World:
-    """One process by itself; a process group derives from it, and overrides all that communicates."""
+    """A single process; a process group derives from it and overrides everything that communicates."""
 
     rank: int = 0
     size: int = 1
@@ -44,7 +44,7 @@ class World:
         return self.rank == 0
 
     def collective(self, what: str) -> AbstractContextManager[None]:
-        """Around every operation that waits for other ranks."""
+        """Context for every operation that waits for other ranks."""
         return nullcontext()
 
     def heartbeat(self) -> None:
@@ -62,7 +62,7 @@ class World:
         return flag
 
     def all_gather(self, value: T) -> list[T]:
-        """The values of all ranks, which JSON can hold, in their order."""
+        """The values of all ranks, in rank order; JSON must be able to hold them."""
         return [value]
 
     @contextmanager
@@ -89,7 +89,7 @@ def init(device: str, timeout: timedelta, plugins: Plugins) -> World:
 
 
 def pick_device(name: str, key: str, local_rank: int | None = None) -> torch.device:
-    """The device that `name`, the option `key`, means for this process; one GPU each where there are several."""
+    """The device that `name`, the value of `key`, means for this process; one GPU each if there are several."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def threads_of(config: GenerateConfig, device: torch.device) -> Iterator[None]:
-    """Inside the block torch has the threads that the options give it, or one if they give none, since functions in C
-    run in one; afterwards those threads, or as many as before."""
+    """Set torch's number of threads inside the block to that of the options, or to one if they give none, since
+    functions in C run in one thread; afterwards to that of the options, or to the number before."""
     before, n_given = torch.get_num_threads(), config.n_product_threads if device.type == "cpu" else config.threads
     torch.set_num_threads(n_given or 1)
     try:
@@ -44,7 +44,7 @@ def resolve_matmul(config: GenerateConfig, model: Seq2Seq, device: torch.device)
 
 
 def accelerate(models: Models, device: torch.device, config: GenerateConfig) -> str:
-    """Capture decoding steps on a GPU, prepack linear maps on a CPU; a description of what was chosen."""
+    """Capture decoding steps on a GPU, prepack linear maps on a CPU; returns a description of what was chosen."""
     on_cpu = _is_fp32_cpu(config, device)
     if config.quantization != "none" and not on_cpu:
         raise ConfigError(
@@ -63,9 +63,9 @@ def accelerate(models: Models, device: torch.device, config: GenerateConfig) -> 
 
 
 def capture_steps(models: Sequence[Seq2Seq], *, wanted: bool = False) -> str:
-    """Capture the decoding steps of the models whose states support it; which do, in words.
+    """Capture the decoding steps of the models whose states support it; returns a description of which do.
 
-    wanted: whether the user has set graph=true, so that it is an error if no plugin can.
+    wanted: whether the user has set graph=true, which makes it an error if no plugin can capture steps.
     """
     captured = [graph_decoding(model) for model in models]
     if all(captured):

@@ -1,4 +1,4 @@
-"""From the configuration of s2s-generate to a generator: the run, its checkpoint, and its search."""
+"""Builds a generator from the configuration of s2s-generate: the run, its checkpoint, and its search."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Loaded(NamedTuple):
     made_of: dict[str, Any]
     """See the function `made_of`"""
     description: str
-    """What computes, in words"""
+    """What runs the computation, in words"""
 
 
 class EngineInput(NamedTuple):
@@ -56,22 +56,22 @@ class EngineInput(NamedTuple):
 
 @dataclass(frozen=True)
 class LoadedModels:
-    """Models on their device, made ready to decode; all generators that share them are made here."""
+    """Models on their device, ready to decode; builds all generators that share them."""
 
     models: Models
     device: torch.device
     config: GenerateConfig
-    """Options that concern the models are settled in it"""
+    """With the options that concern the models resolved"""
     plugins: Plugins
     description: str
-    """What computes, in words"""
+    """What runs the computation, in words"""
 
     def generator(self, composed: ComposedConfig[GenerateConfig]) -> Loaded:
-        """A generator by other options of search and output; what `search` does not say is as in the run."""
+        """A generator with other search and output options; search options that are not given are those of the run."""
         task = self.models.first.task
         settled = {name: getattr(self.config, name) for name in options_marked(type(self.config), OF_MODELS)}
         chosen = recompose(self.models.first.config, {"search": composed.given.get("search", {})}, self.plugins).search
-        if "max_source" not in composed.given:  # what the run was trained on is not too long for it
+        if "max_source" not in composed.given:  # lengths that the run was trained on are not too long for it
             settled["max_source"] = max(self.models.first.config.data.max_len, composed.config.max_source)
         config = resolve_candidates(replace(composed.config, **settled), chosen)
         search, description = self._search(chosen, config)
@@ -79,7 +79,7 @@ class LoadedModels:
         return Loaded(generator, made_of(generator.config, self.models.made_of, chosen, self.device.type), description)
 
     def _search(self, chosen: Choice, config: GenerateConfig) -> tuple[Search, str]:
-        """The search, and what computes, in words."""
+        """The search, and what runs the computation, in words."""
         if config.backend == "native":
             return self.plugins.registry.get("search", chosen.name).build(chosen), self.description
         constraint = build_constraint(config, self.models.first.task, self.plugins)
@@ -89,12 +89,12 @@ class LoadedModels:
 
 
 def load(composed: ComposedConfig[GenerateConfig], plugins: Plugins) -> Loaded:
-    """Load the checkpoint; what `search` does not say is as in the run."""
+    """Load the checkpoint; search options that are not given are those of the run."""
     return load_ready(composed.config, plugins).generator(composed)
 
 
 def load_ready(config: GenerateConfig, plugins: Plugins) -> LoadedModels:
-    """Load what the options name, and make it ready to decode as fast as it can here."""
+    """Load the models that the options name, and make them decode as fast as they can on this machine."""
     if not config.run:
         raise ConfigError("run: which model? Give run=NAME, a run directory, or run=last")
     device = pick_device(config.device, "device", int(os.environ.get("LOCAL_RANK", "0")))
@@ -115,7 +115,7 @@ def load_ready(config: GenerateConfig, plugins: Plugins) -> LoadedModels:
 
 
 def resolve_candidates(config: GenerateConfig, search: Choice) -> GenerateConfig:
-    """With `candidates` set to the beam size where it is not given; raises ConfigError for a single candidate."""
+    """The configuration with `candidates`, if not given, set to the beam size; ConfigError for a single candidate."""
     if not config.reranked_by:
         return config
     beam = getattr(search, "beam", None)
@@ -129,7 +129,7 @@ def resolve_candidates(config: GenerateConfig, search: Choice) -> GenerateConfig
 
 
 def made_of(config: GenerateConfig, weights: Mapping[str, Any], search: Choice, device: str) -> dict[str, Any]:
-    """All that the bytes of an output file depend on; empty for standard output."""
+    """Everything that the bytes of an output file depend on; empty for standard output."""
     if config.output == "-":
         return {}
     neutral = options_marked(type(config), NEUTRAL)

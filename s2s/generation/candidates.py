@@ -18,9 +18,9 @@ class Input:
 
     src: str
     prefix: str = ""
-    """How the output begins"""
+    """Text with which the output must begin"""
     phrases: tuple[str, ...] = ()
-    """What the output contains, each at least once, in any order"""
+    """Texts that the output must contain, each at least once, in any order"""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Candidate:
     tokens: list[int]
     """Token ids, without bos and eos"""
     log_probs: list[float]
-    """Of each token under the model, and last of eos"""
+    """Of each token under the model, and finally of eos"""
     pieces: list[str] = field(default_factory=list)
     """Its tokens as text, if requested"""
     align: list[tuple[int, int]] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Output:
 
     src: str
     nbest: list[Candidate]
-    """Best first; one of score -inf where the search found nothing"""
+    """Best first; a single one of score -inf if the search found nothing"""
 
     @property
     def best(self) -> Candidate:
@@ -90,14 +90,14 @@ class Counts:
     split: int = 0
     """Inputs that were too long and decoded in parts"""
     truncated: int = 0
-    """Inputs of which a segment was truncated to the longest allowed"""
+    """Inputs with a segment that was truncated to the maximum length"""
     unanswered: int = 0
     """Inputs for which the search found no output"""
     tokens: int = 0
     """Tokens of the best outputs, eos included"""
 
     def describe(self, of_task: Mapping[str, int], seconds: float) -> str:
-        """How many inputs were processed, how many of them specially, here and in the task, and the speed."""
+        """The number of inputs, the numbers of special cases here and in the task, and the speed."""
         special = {"empty": self.empty, "in parts": self.split, "cut": self.truncated}
         special |= {"without any output": self.unanswered, **of_task}
         notes = "".join(f", {count:,} {what}" for what, count in special.items() if count)

@@ -39,7 +39,7 @@ class InputFormat(ABC):
         """The input in a line; a DataError names the location."""
 
     def fits(self, path: str) -> bool:
-        """With input_format=auto: whether this file is in the format that outputs have; else it is read as text."""
+        """With input_format=auto: whether this file is in the format of the outputs; otherwise it is read as text."""
         return True
 
 
@@ -54,7 +54,7 @@ class OutputFormat(ABC):
         """The lines to write for an input."""
 
     def n_lines(self, nbest: int) -> int:
-        """Lines per input, the same for every input, so that they can be counted; 0: any number."""
+        """Number of lines for every input, if it is the same, so that lines can be counted; 0: any number."""
         return 1
 
 

@@ -1,4 +1,4 @@
-"""Inputs in, outputs out, in the order of the inputs.
+"""Turns inputs into outputs, in the order of the inputs.
 
 Inputs are buffered and encoded together; the longest are decoded first, as many at once as fit.
 """
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 
 TOKENS = {"cpu": 1000}
-"""Source tokens decoded at once, by type of device: more leave a CPU's caches (benchmarks/results/decode_tokens)"""
+"""Source tokens decoded at once, by device type: more overflow a CPU's caches (benchmarks/results/decode_tokens)"""
 DEFAULT_TOKENS = 4000
-"""On any other"""
+"""Source tokens decoded at once on any other device type"""
 
 
 class Generator:
     """Turns inputs into outputs.
 
-    The model's training mode is left as it is between outputs; where threads or processes search, after the last.
+    The model's training mode is restored between outputs or, if threads or processes search, after the last.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Generator:
         config: GenerateConfig | None = None,
         plugins: Plugins | None = None,
     ) -> None:
-        """plugins: what constrains outputs, and finishes them; not needed where no option asks for it."""
+        """plugins: provide constraints and output stages; not needed if no option requires them."""
         config = config or (plugins.registry.with_options(GenerateConfig) if plugins else GenerateConfig)()
         config = replace(config, tokens=config.tokens or TOKENS.get(torch.device(device).type, DEFAULT_TOKENS))
         self.task, self.config, self.counts, self.plugins = task, config, Counts(), plugins

@@ -1,4 +1,4 @@
-"""The model of a run that writes outputs, or what plugins combine of several."""
+"""The model that writes outputs: that of one run, or several combined by plugins."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Models(NamedTuple):
     """The models of one command."""
 
     first: Run
-    """Its task, and its search where the options name no other, are used"""
+    """Its task is used, and its search unless the options name another"""
     directory: Path
     """Of the first run"""
     model: Seq2Seq
@@ -39,7 +39,7 @@ class Models(NamedTuple):
 
 
 def load_models(config: GenerateConfig, plugins: Plugins, device: torch.device) -> Models:
-    """Load what the options name: a run, or what plugins make of several."""
+    """Load the models that the options name: one run, or several combined by plugins."""
     combined: Models | None = plugins.hook.s2s_load_models(config=config, plugins=plugins, device=device)
     if combined is not None:
         return combined

@@ -1,4 +1,4 @@
-"""What is done with the hypotheses of a search before they are written. Plugins bring it, by a hook."""
+"""Stages that process the hypotheses of a search before they are written. Plugins provide them through a hook."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 class OutputStage:
-    """One thing that is done with outputs; a stage overrides what it changes."""
+    """One stage of processing outputs; subclasses override what they change."""
 
     aligns = False
-    """Whether it finds out which words are aligned"""
+    """Whether it computes word alignments"""
 
     def results(
         self, results: Iterable[Iterable[SearchResult]], sources: Mapping[int, Sequence[int]]
     ) -> Iterator[Iterable[SearchResult]]:
-        """What the search found, in any batches; `sources` are the source ids of each index, eos included."""
+        """The results of the search, in batches of any size; `sources`: the source ids of each index, eos included."""
         yield from results
 
     def text(self, src: str, found: Hypothesis, text: str) -> str:
@@ -37,7 +37,7 @@ class OutputStage:
         return text
 
     def ranked(self, texts: Sequence[str], found: Sequence[Hypothesis]) -> list[tuple[int, float]] | None:
-        """Indices of the outputs of a sentence, and the scores to write, best first; None: as they are."""
+        """Indices of the outputs of a sentence, and the scores to write, best first; None: unchanged."""
         return None
 
     def align(self, src: str, found: Hypothesis) -> list[tuple[int, int]]:
@@ -48,7 +48,7 @@ class OutputStage:
 def build_stages(
     config: GenerateConfig, task: Task, model: Seq2Seq, device: torch.device, plugins: Plugins | None
 ) -> list[OutputStage]:
-    """What the options ask for; ConfigError for alignments that no plugin finds."""
+    """The stages that the options require; ConfigError for alignments that no plugin computes."""
     stages: list[OutputStage] = []
     if plugins:
         stages = plugins.hook.s2s_finish_outputs(config=config, task=task, model=model, device=device, plugins=plugins)

@@ -1,4 +1,4 @@
-"""The contract of the output of s2s-generate, and the plain one: a stream."""
+"""The contract of the output of s2s-generate, and its plain implementation: a stream."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 class OutputStream:
     """Standard output (-), a pipe, a device or a file, in UTF-8 whatever the locale, flushed after every output.
 
-    The contract of an output, too: one of a plugin derives from it.
+    This is also the contract of an output: those of plugins derive from it.
     """
 
     continues = False
     """Whether it continues what an earlier command wrote"""
     counts_lines = ""
-    """The option for which every output needs the same number of lines, such as "resume=true"; empty: none"""
+    """The option that requires the same number of lines for every output, such as "resume=true"; empty: none"""
 
     def __init__(self, path: str) -> None:
         self.name = path
@@ -38,11 +38,11 @@ class OutputStream:
         return None
 
     def is_done(self, made_of: Mapping[str, Any]) -> bool:
-        """Whether an earlier command finished it, of the same input, checkpoint and options: never, of a stream."""
+        """Whether an earlier command with the same input, checkpoint and options finished it; never for a stream."""
         return False
 
     def begin(self, made_of: Mapping[str, Any]) -> int:
-        """Start anew; 0 outputs are written."""
+        """Start anew; returns 0, the number of outputs already written."""
         if self.name != "-":
             self.file: IO[bytes] = Path(self.name).open("wb")  # noqa: SIM115  closed by `close`
         elif sys.stdout is None:
@@ -52,7 +52,7 @@ class OutputStream:
         return 0
 
     def resume(self, made_of: Mapping[str, Any], n_lines: int) -> int:
-        """Continue; how many outputs, of `n_lines` lines each, are there already."""
+        """Continue; returns the number of outputs, of `n_lines` lines each, already written."""
         return self.begin(made_of)
 
     def write(self, lines: Iterable[str]) -> None:
@@ -70,14 +70,14 @@ class OutputStream:
             raise
 
     def finish(self) -> None:
-        """After the last output."""
+        """Called after the last output."""
 
     def close(self) -> None:
-        """After `finish`, or after an error; standard output stays open."""
+        """Called after `finish`, or after an error; standard output stays open."""
         if self.name != "-":
-            with self._named_in_errors():  # what could not be written is tried once more
+            with self._named_in_errors():  # closing retries what could not be written
                 self.file.close()
 
     def unfinished(self) -> str:
-        """The end of an error message: where the outputs so far are."""
+        """The end of an error message, which says where the outputs so far are."""
         return ""

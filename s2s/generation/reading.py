@@ -1,4 +1,4 @@
-"""From inputs to segments of token ids; inputs that are too long are split or truncated."""
+"""Turns inputs into segments of token ids; inputs that are too long are split or truncated."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Reader:
         self.task, self.config, self.longest, self.counts, self.plugins = task, config, longest, counts, plugins
 
     def __call__(self, inputs: Sequence[Input]) -> tuple[list[list[Segment]], DataError | None]:
-        """The segments of each input; of an erroneous input, the error, and the segments of those before it."""
+        """The segments of each input; at an erroneous input, the error, and the segments of the inputs before it."""
         encoded = self._encoded([given.src for given in inputs])
         segments: list[list[Segment]] = []
         for given, ids in zip(inputs, encoded, strict=True):
@@ -56,7 +56,7 @@ class Reader:
         return [next(ids_of_filled) if line.strip() else [] for line in lines]
 
     def _segments(self, given: Input, ids: list[int], constraint: SentenceConstraint | None) -> list[Segment]:
-        """One, or one for each part of an input that is too long and has no constraint of its own."""
+        """One segment, or one for each part of an input that is too long and has no constraint of its own."""
         if len(ids) < self.longest:
             return [Segment(given.src, ids, constraint)]
         if self.config.too_long == "error":
@@ -69,7 +69,7 @@ class Reader:
         return self._truncated(segments)
 
     def _truncated(self, segments: list[Segment]) -> list[Segment]:
-        """The segments of one input, each cut to the longest allowed."""
+        """The segments of one input, each truncated to the maximum length."""
         room = self.longest - 1  # for eos
         too_long = [segment for segment in segments if len(segment.ids) > room]
         if too_long and not self.counts.truncated:
@@ -79,7 +79,7 @@ class Reader:
         return [Segment(segment.src, segment.ids[:room], segment.constraint) for segment in segments]
 
     def _constraint(self, given: Input) -> SentenceConstraint | None:
-        """What the prefix and phrases of the output mean."""
+        """The constraint that the prefix and phrases of the output define; None if there are none."""
         if not (given.prefix or any(given.phrases)):
             return None
         found: SentenceConstraint | None = None

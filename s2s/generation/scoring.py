@@ -1,4 +1,4 @@
-"""How probable a model finds given targets: forced decoding, pair by pair, in their order.
+"""Log-probabilities of given targets under a model, by forced decoding, pair by pair, in order.
 
 Shapes: B pairs, T target length, N = B * T positions, V target tokens.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from s2s.task import Encoded, Example, Task, Vocab
 
 WINDOW = 2000
-"""Pairs read ahead, so that those of like length are scored together"""
+"""Pairs read ahead, so that those of similar length are scored together"""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Scored:
     tokens: list[int]
     """Its tokens, without bos and eos"""
     log_probs: list[float]
-    """Of each, given the source and those before it, and last of eos; in nats"""
+    """Of each token, given the source and the tokens before it, and finally of eos; in nats"""
 
     @property
     def log_prob(self) -> float:
@@ -47,7 +47,7 @@ class Scored:
 def score(
     model: Seq2Seq, task: Task, examples: Iterable[Example], device: torch.device, tokens: int = 4000
 ) -> Iterator[Scored]:
-    """Log-probabilities of the target of each pair of texts, in order; at most a window of pairs is held.
+    """Log-probabilities of the target of each pair of texts, in order; holds at most a window of pairs in memory.
 
     tokens: tokens of both sides in a batch, padding counted. A DataError names a pair by its number, from 1.
     """
@@ -57,7 +57,7 @@ def score(
 def score_ids(
     model: Seq2Seq, vocab: Vocab, pairs: Iterable[Encoded], device: torch.device, tokens: int = 4000
 ) -> Iterator[Scored]:
-    """The same for pairs of ids, without bos and eos, such as a search found."""
+    """The same for pairs of ids, without bos and eos, such as those that a search found."""
     pairs, n_before = iter(pairs), 0
     while window := list(islice(pairs, WINDOW)):
         for number, pair in enumerate(window, n_before + 1):

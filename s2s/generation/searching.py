@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Searcher:
-    """A search, and all that it needs beside the segments."""
+    """A search, and everything that it needs besides the segments."""
 
     model: Seq2Seq
     search: Search
@@ -51,7 +51,7 @@ class Searcher:
         return self._results(sentences) if elsewhere is None else self._evaluating(elsewhere)
 
     def _evaluating(self, results: Iterable[Iterable[SearchResult]]) -> Iterator[Iterable[SearchResult]]:
-        """All of them. The model has no dropout until the last, since other threads may be using it between two."""
+        """All results, without dropout until the last, since other threads may use the model between two results."""
         with evaluating(self.model):
             yield from results
 
@@ -69,21 +69,21 @@ class Searcher:
     def after_stages(
         self, results: Iterable[Iterable[SearchResult]], sources: Mapping[int, Sequence[int]]
     ) -> Iterator[Iterable[SearchResult]]:
-        """What the stages make of the results of a search."""
+        """The results of a search after all stages."""
         for stage in self.stages:
             results = stage.results(results, sources)
         return iter(results)
 
     def _parts_of_a_word(self, sentences: Sequence[SourceSentence]) -> int:
-        """Source tokens per word where a task says which tokens begin words, since the decoder attends to words alone;
-        else 1."""
+        """Source tokens per word if the vocabulary marks the tokens that begin words, since the decoder then attends
+        only to words; else 1."""
         begins = self.vocab.word_begins
         n_tokens = sum(len(sentence.ids) for sentence in sentences)
         n_words = sum(begins[i] for sentence in sentences for i in sentence.ids) if begins else n_tokens
         return max(1, n_tokens // max(n_words, 1))
 
     def request(self, queue: SentenceQueue) -> SearchRequest:
-        """A search of these sentences."""
+        """The request to search these sentences."""
         return SearchRequest(
             model=self.model,
             vocab=self.vocab,
@@ -94,6 +94,6 @@ class Searcher:
         )
 
     def precision(self) -> torch.autocast:
-        """Around every step of the search."""
+        """The context in which every step of the search runs."""
         precision = self.config.precision
         return torch.autocast(self.device.type, DTYPES[precision], enabled=precision != "fp32")

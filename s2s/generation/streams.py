@@ -1,4 +1,4 @@
-"""Which of the paths that a user names cannot be read twice or renamed over."""
+"""Detects paths, given by a user, that cannot be read twice or replaced by renaming."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from s2s.errors import ConfigError
 
 
 def is_stream(path: str) -> bool:
-    """Whether the path is standard input or output (-), a pipe or a device, as <(command) in a shell or /dev/null."""
+    """Whether the path is standard input or output (-), a pipe or a device, such as <(command) or /dev/null."""
     if path == "-":
         return True
     try:
@@ -24,7 +24,7 @@ def is_stream(path: str) -> bool:
 
 
 def standard_input() -> TextIO:
-    """Standard input; a ConfigError if the shell has closed it."""
+    """Standard input; raises ConfigError if the shell has closed it."""
     if sys.stdin is None:
         raise ConfigError("standard input is closed; name a file to read")
     return sys.stdin

@@ -1,4 +1,4 @@
-"""From hypotheses to text."""
+"""Turns hypotheses into text."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Writer:
         return Candidate(text, score, found.tokens, found.token_log_probs, pieces, align)
 
     def whole(self, given: Input, outputs: Sequence[Output]) -> Output:
-        """The output of an input from those of its segments, the k-th best of each with the k-th best of the others."""
+        """The output of an input, joined from those of its segments: the k-th best of each with those of the others."""
         output = replace(outputs[0], src=given.src) if len(outputs) == 1 else self._joined(given, outputs)
         self.counts.inputs += 1
         self.counts.empty += output.best is NOTHING

@@ -1,6 +1,6 @@
 """Memory-mapped files whose blocks are compared with their checksums when they are first read.
 
-So that a file of any size opens at once, and no damaged byte of it is used: disks and memory flip bits without a word.
+A file of any size thus opens at once, and no damaged byte of it is used: disks and memory flip bits silently.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BLOCK = 1 << 14
-"""Bytes of a block: what a pair of a shuffled corpus costs when it is the first to be read of its block, 12 us"""
+"""Bytes of a block; the first pair that a shuffled corpus reads from a block costs its check, 12 us"""
 CHECKSUM = np.dtype("<u4")
 
 
@@ -38,7 +38,7 @@ class BlockChecksums:
         self.rest = b""
 
     def append(self, data: bytes) -> None:
-        """Take more bytes in."""
+        """Add more bytes."""
         data = self.rest + data
         whole = len(data) - len(data) % BLOCK
         self.checksums += [zlib.crc32(data[at : at + BLOCK]) for at in range(0, whole, BLOCK)]
@@ -51,7 +51,7 @@ class BlockChecksums:
 
 
 class CheckedMap:
-    """An array [n] in a file, read-only; raises DataError instead of giving values other than those written."""
+    """An array [n] in a file, read-only; raises DataError instead of returning values other than those written."""
 
     def __init__(self, path: Path, dtype: np.dtype[Any], n: int, remedy: str) -> None:
         """The file has n values, and a `checksum_file` beside it; `remedy` is what to do about a damaged one."""
@@ -63,7 +63,7 @@ class CheckedMap:
         # A plain view: slicing a memmap object itself costs ten times as much. An empty file cannot be mapped.
         self.values: NDArray[Any] = np.asarray(np.memmap(path, dtype, "r", shape=(n,))) if n else np.empty(0, dtype)
         self.unread = bytearray(b"\1" * n_blocks)
-        """1 for each block that was not checked yet"""
+        """1 for each block that has not been checked yet"""
         self.n_unread = n_blocks
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""JSON files that anybody may have written or damaged, and records: JSON files with a checksum of their own."""
+"""JSON files that anyone may have written or damaged, and records: JSON files with a checksum of their own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LARGEST = 1 << 28
-"""Bytes of a file"""
+"""Largest size of a file, in bytes"""
 
 
 def parse_json(text: str | bytes, parse_constant: Callable[[str], Any] | None = None) -> Any:

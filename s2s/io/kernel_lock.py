@@ -1,4 +1,4 @@
-"""flock: a lock that the kernel releases when its process dies, where the file system has it."""
+"""flock: a lock that the kernel releases when its process dies, where the file system supports it."""
 
 from __future__ import annotations
 

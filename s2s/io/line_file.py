@@ -1,4 +1,4 @@
-"""A file of lines that is written as they come, gzipped or not, and appears when it is whole."""
+"""A file of lines, gzipped or not, that is written line by line and appears when it is complete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> int:
-    """Replace `path`, gzipped if its name ends in .gz, and return the number of lines; DataError if it cannot be."""
+    """Replace `path`, gzipped if its name ends in .gz, and return the number of lines; DataError on failure."""
     temp, n_lines = temporary(path), 0
     try:
         with closing(_opened(temp, zipped=path.suffix == ".gz")) as file:

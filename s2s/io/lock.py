@@ -26,12 +26,12 @@ class FileLock:
         self.descriptor: int | None = None
         """Of the locked file; None: not held"""
         self.substitute: Any = None
-        """What holds the lock on a file system without flock: something to `release`"""
+        """What holds the lock on a file system without flock: an object to `release`"""
 
     def acquire(self, without_flock: Callable[[Path], Any]) -> None:
-        """Take the lock without waiting; CheckpointError names the holder.
+        """Take the lock without waiting; if another process has it, CheckpointError names that process.
 
-        without_flock: gives the substitute where the file system has no locks; None: nothing can lock there.
+        without_flock: returns the substitute on a file system without locks; None: nothing can lock there.
         """
         self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
         os.register_at_fork(after_in_child=self._close)  # a data worker that outlives a killed run would keep it
@@ -48,7 +48,7 @@ class FileLock:
         os.write(self.descriptor, json.dumps(lock_holder()).encode())
 
     def release(self) -> None:
-        """Give the lock up, if it is held."""
+        """Release the lock, if it is held."""
         if self.substitute is not None:
             self.substitute.release()
         self._close()

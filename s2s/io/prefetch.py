@@ -31,7 +31,7 @@ class Job(Generic[T]):
         self._results: list[T] = []
         self._error: BaseException | None = None
         self._function = function
-        self._done = threading.Event()  # Thread.join that a signal interrupts forgets that the thread lives
+        self._done = threading.Event()  # a Thread.join interrupted by a signal takes the thread for finished
         _start(self._run, "s2s-job")
 
     @property

@@ -20,7 +20,7 @@ class JsonLines:
     """A file of records, each flushed; a line that a crash or a full disk cut short is no record."""
 
     def __init__(self, path: Path, step: int) -> None:
-        """Continue after update `step`: records of later ones, which are trained again, are dropped."""
+        """Continue after update `step`: records of later updates, which are trained again, are dropped."""
         self.path = path
         write_file(path, b"".join(line + b"\n" for line, record in _lines(path) if record["step"] <= step))
         self.file = path.open("ab")

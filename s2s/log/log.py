@@ -26,8 +26,8 @@ WARNING = "warning"
 class Log(Observer):
     """Screen, log.jsonl and train.log of one run; silent on all ranks but the first.
 
-    As an observer it keeps a record of all that happens. Files are written from `start` on, when the step at which the
-    run continues is known; earlier lines follow then.
+    As an observer it keeps a record of every event. Files are written from `start` on, when the step at which the
+    run continues is known; earlier lines are written then.
     """
 
     def __init__(self, directory: Path, config: LogConfig, n_steps: int, screen: Screen, rank: int = 0) -> None:
@@ -57,7 +57,7 @@ class Log(Observer):
         return step == self.n_steps or (self.every > 0 and step % self.every == 0)
 
     def facts(self, facts: Sequence[tuple[str, str]]) -> None:
-        """A topic and a fact in each line, the topic where it changes; then the warnings among them."""
+        """Show each topic and fact on a line, the topic only where it changes; then the warnings among them."""
         shown = [fact for fact in facts if fact[0] != WARNING]
         width = max((len(topic) for topic, _ in shown), default=0)
         for (before, _), (topic, text) in zip([("", ""), *shown], shown, strict=False):
@@ -67,7 +67,7 @@ class Log(Observer):
                 self.warn(text)
 
     def line(self, text: str, indent: int = 0) -> None:
-        """A line that is not about a record; indent: of its other lines, where it is wider than the terminal."""
+        """A line that is not about a record; indent: of its continuation lines, if it is wider than the terminal."""
         self.show(text, indent)
         self.screen.record({"kind": "line", "text": text})
 
@@ -138,14 +138,14 @@ class Log(Observer):
 
     @contextmanager
     def surviving(self) -> Iterator[None]:
-        """A full disk ends no training; the warning goes to standard error only, since the files cannot take it."""
+        """A full disk does not end training; the warning goes only to standard error, as the files cannot take it."""
         try:
             yield
         except OSError as error:
             self._print_warning(f"the log cannot be written, training goes on: {error}")
 
     def _print_warning(self, text: str) -> bool:
-        """Print a new warning; whether it is one."""
+        """Print a warning if it is new; returns whether it is."""
         if is_new := text not in self.warned:
             self.warned.add(text)
             print(f"warning: {text}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""What a run shows: plain lines, where no plugin does better."""
+"""What a run shows: plain lines, unless a plugin provides a screen."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from s2s.registry import Registry
 
 LIVE = "live"
-"""The screen of log.format=text, where a plugin brings it"""
+"""The screen of log.format=text, if a plugin registers it"""
 
 
 class Screen:
-    """Standard output, which shows lines alone."""
+    """Standard output, which shows only lines."""
 
     def line(self, text: str, indent: int = 0) -> None:
-        """Text for people; indent: of the lines that follow, where a terminal breaks it."""
+        """Text for people; indent: of its continuation lines, where a terminal wraps it."""
         print(text, flush=True)
 
     def record(self, record: Mapping[str, Any]) -> None:
@@ -37,14 +37,14 @@ class Screen:
 
 
 class QuietScreen(Screen):
-    """Nothing; warnings go to standard error, whatever the screen."""
+    """Shows nothing; warnings go to standard error, whatever the screen."""
 
     def line(self, text: str, indent: int = 0) -> None:
         """Nothing."""
 
 
 class Progress(Observer):
-    """A line for each record with all its numbers; a plugin's observer that derives from this one takes its place."""
+    """A line for each record with all its numbers; a plugin's observer that derives from this one replaces it."""
 
     def __init__(self, trainer: TrainerView) -> None:
         self.log = trainer.log
@@ -72,7 +72,7 @@ def _numbers(record: Mapping[str, Any]) -> str:
 
 
 def choose_screen(config: LogConfig, registry: Registry, *, quiet: bool) -> Screen:
-    """The one that log.format names."""
+    """The screen that log.format names."""
     known = registry.names("screen")
     if config.format not in ("text", *known):
         raise ConfigError(

@@ -83,7 +83,7 @@ class Metric(ABC):
         samples: int,
         seed: int,
     ) -> list[float]:
-        """p-value of each system's difference to the baseline, by paired bootstrap.
+        """p-value of each system's difference from the baseline, by paired bootstrap.
 
         The default scores every resample anew, which works for any metric and is slow.
         """
@@ -115,7 +115,7 @@ def compare(
 ) -> list[Comparison]:
     """Score every system, and test each but the first against the first."""
     if samples < 0 or seed < 1:
-        # sacrebleu's paired test takes the seed 0 for none at all, so that no two runs agree
+        # sacrebleu's paired test treats the seed 0 as no seed, so that no two runs agree
         raise ConfigError(f"samples={samples} seed={seed}: give samples from 0 up and a seed from 1 up")
     scores = {name: metric(hyps, refs, samples, seed) for name, hyps in systems.items()}
     (first, baseline), *others = systems.items()
@@ -128,7 +128,7 @@ def compare(
 
 
 def _compared(system: str, score: Score, baseline: Score, p_value: float | None) -> Comparison:
-    """Equal scores have p = 1; sacrebleu's test would give the smallest p, as nothing strays further than 0."""
+    """Equal scores have p = 1; sacrebleu's test would give the smallest p, as no resample deviates by more than 0."""
     difference = score.value - baseline.value
     return Comparison(system, score, difference, p_value if difference or p_value is None else 1.0)
 

@@ -1,4 +1,4 @@
-"""Bootstrap resampling: sacrebleu's method, drawn row by row so that memory does not grow with the samples.
+"""Bootstrap resampling: sacrebleu's method, drawn row by row so that memory does not grow with the number of samples.
 
 Shapes: N sentences, K statistics a sentence.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def resamples(n: int, samples: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    """Indices [N] of every resample: the very numbers that sacrebleu draws at once as [samples, N]."""
+    """Indices [N] of every resample: the same numbers that sacrebleu draws at once as [samples, N]."""
     rng = np.random.default_rng(seed)
     for _ in range(samples):
         yield rng.choice(n, size=n, replace=True)
@@ -48,10 +48,10 @@ def paired_p_value(
     samples: int,
     seed: int,
 ) -> float:
-    """Paired bootstrap for a metric of which nothing is known but that it scores a set of outputs.
+    """Paired bootstrap for any metric that scores a set of outputs.
 
-    The share of resamples whose difference strays from its mean by more than the difference at hand, each
-    counted once more than seen, as in sacrebleu's own test.
+    The share of resamples whose difference deviates from the mean difference by more than the observed one, with 1
+    added to both counts, as in sacrebleu's own test.
     """
 
     def score(lines: Sequence[str], rows: NDArray[np.int64]) -> float:

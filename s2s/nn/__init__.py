@@ -1,4 +1,4 @@
-"""Parts of models, and the label-smoothed objective. No torch at import: the parts are in the modules here."""
+"""Parts of models, and the label-smoothed objective. Importing this package does not import torch; its modules do."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ class LabelSmoothedConfig(Choice):
     eps: float = 0.1
     """Probability that is moved away from the right token; 0 is plain cross-entropy."""
     definition: Literal["others", "uniform", "t2t"] = "others"
-    """others: eps / (V - 1) on each wrong token. uniform: eps / V on every token. t2t: others, less the
-    entropy of the smoothed labels, so that the least loss is 0, as the authors' released code has it."""
+    """others: eps / (V - 1) on each wrong token. uniform: eps / V on every token. t2t: others, minus
+    the entropy of the smoothed labels, so that the minimum loss is 0, as in the authors' released code."""
     chunk: int | None = None
     """Target positions whose logits are held at a time. null: 256 on a CPU, 512 in bf16, else 1024; 0: all of them."""
 

@@ -1,4 +1,4 @@
-"""Activation checkpointing (Chen et al., 2016): layers keep their input only, and backward computes the rest again."""
+"""Activation checkpointing (Chen et al., 2016): layers keep only their input, and backward computes the rest again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 
 def checkpoint_activations(model: nn.Module) -> None:
-    """Checkpoint every element of each outermost ModuleList; dropout draws the same masks again, so results stay."""
+    """Checkpoint every element of each outermost ModuleList; dropout repeats its masks, so results stay the same."""
     for layers in _outermost(model):
         for layer in layers:
             layer.forward = partial(_checkpointed, layer, layer.forward)  # hooks run outside: FSDP gathers there

@@ -1,6 +1,6 @@
-"""Multi-head attention (section 3.2): projections here, and a layout that knows which position may see which.
+"""Multi-head attention (section 3.2): projections here, and a layout that determines which position may see which.
 
-All but the layout is blind to how sentences lie in memory: inputs are [..., T, D], heads are [..., h, T, d].
+Only the layout depends on how sentences lie in memory: inputs are [..., T, D], heads are [..., h, T, d].
 Shapes: B sentences, T queries, S keys, D = d_model, h heads, d_k and d_v per head.
 """
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 SHORT = 128
-"""Keys up to which all weights of a sentence are held in training on a CPU"""
+"""Maximum number of keys for which training on a CPU holds all weights of a sentence"""
 
 
 def sdpa(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dropout: float) -> Tensor:
@@ -43,12 +43,12 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dro
 
 
 def auto(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dropout: float) -> Tensor:
-    """`sdpa`, but `math` on a CPU for 16-bit numbers, and in training for short sentences `short_attention`.
+    """`sdpa`; on a CPU, `math` for 16-bit numbers, and `short_attention` for short sentences in training.
 
     (One core, torch 2.13, forward and backward: in bf16 sdpa took 2 to 8 times as long from 8 to 256 tokens. In
     fp32 both take equally long with MKL; with oneDNN, sdpa took 19, 10, 5, 3 and 0.9 times as long for 16, 32, 64, 128
     and 256 tokens.) Whole sentences without gradients go to `padded_attention`, since a translation must not depend
-    on the others of its batch: the last bits of torch's own kernels depend on the amount of padding.
+    on the rest of its batch, and the last bits of torch's own kernels depend on the amount of padding.
     """
     if not (causal or dropout or torch.is_grad_enabled()):
         return padded_attention(q, k, v, bias)
@@ -60,7 +60,7 @@ def auto(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dro
 
 
 KERNELS: dict[str, Kernel] = {"auto": auto, "sdpa": sdpa, "math": math_attention}
-"""Interchangeable implementations of attention, by the name that a configuration gives them."""
+"""Interchangeable implementations of attention, by their names in a configuration."""
 
 
 class Layout(Protocol):
@@ -166,8 +166,8 @@ class CrossAttention(nn.Module):
 
 @contextmanager
 def recording_weights(model: nn.Module) -> Iterator[Mapping[nn.Module, Tensor]]:
-    """The attention weights [B, h, T, S] of each SelfAttention and CrossAttention of `model` that is called with padded
-    sentences in the block; of its newest call."""
+    """The attention weights [B, h, T, S] of the newest call, with padded sentences and inside the block, of each
+    SelfAttention and CrossAttention of `model`."""
     found: dict[nn.Module, Tensor] = {}
 
     def give_weights(_: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -25,7 +25,7 @@ class Positions(NamedTuple):
     """Target positions of all sentences."""
 
     hidden: Tensor
-    """[n, ·]; of several passes over each position [n, passes, ·]"""
+    """[n, ·], or with several passes over each position [n, passes, ·]"""
     target: Tensor
     """[n]"""
     counts: Tensor
@@ -57,7 +57,7 @@ def sum_over_chunks(
     if not torch.is_grad_enabled():
         return total(project_and_sum(loss, model, c) for c in chunks)
     if torch.compiler.is_compiling():  # which cannot trace a gradient that is taken inside the forward pass
-        from torch.utils.checkpoint import checkpoint  # 0.4 s of the start of s2s-generate, which does without
+        from torch.utils.checkpoint import checkpoint  # takes 0.4 s, and s2s-generate does not need it
 
         again = partial(checkpoint, project_and_sum, loss, model, use_reentrant=False, preserve_rng_state=False)
         return total(again(c) for c in chunks)
@@ -67,20 +67,20 @@ def sum_over_chunks(
 
 
 def positions_at_once(hidden: Tensor) -> int:
-    """On a CPU logits should stay in the cache (measured with V = 10,000 and 37,000), of 16 bits twice as many;
-    elsewhere fewer, larger kernels are better."""
+    """Positions of a chunk: on a CPU logits should stay in the cache (measured with V = 10,000 and 37,000), which holds
+    twice as many in 16 bits; elsewhere fewer, larger kernels are better."""
     on_cpu = 512 if hidden.dtype.itemsize < 4 or torch.is_autocast_enabled("cpu") else 256
     n_passes = prod(hidden.shape[1:-1])
     return (on_cpu if hidden.device.type == "cpu" else 1024) // n_passes
 
 
 def project_and_sum(loss: PositionLoss, model: Seq2Seq, at: Positions) -> tuple[Tensor, ...]:
-    """Of one chunk."""
+    """The sums of one chunk."""
     return loss.sums(model.project(at.hidden), at)
 
 
 class GradientInForward(torch.autograd.Function):
-    """The sums of all chunks; the gradient of each chunk is taken at once, while its logits are there.
+    """The sums of all chunks; the gradient of each chunk is computed while its logits are in memory.
 
     Keeping the gradients of `hidden` and of the weights in `project` saves the second product that
     recomputing logits in the backward pass costs: 1.4 times as fast as that, and 2.5 (fp32) to 5 times (bf16)
@@ -121,7 +121,7 @@ class GradientInForward(torch.autograd.Function):
 
 
 def added(gradient: Tensor | None, more: Tensor | None) -> Tensor | None:
-    """Their sum, in place; None is nothing: a chunk need not use every weight."""
+    """Their sum, in place; None counts as zero: a chunk need not use every weight."""
     if gradient is None or more is None:
         return more if gradient is None else gradient
     return gradient.add_(more)

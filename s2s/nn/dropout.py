@@ -22,7 +22,7 @@ class Dropout(nn.Module):
 
     @property
     def p_now(self) -> float:
-        """0 while it is not training"""
+        """p in training, otherwise 0"""
         return self.p if self.training else 0.0
 
     def extra_repr(self) -> str:

@@ -67,7 +67,7 @@ class Embeddings(nn.Module):
         return table
 
     def free_table(self) -> None:
-        """Free the softmax's matrix, whose rows `prepacked` has, unless words of the source are sums of them."""
+        """Free the softmax's matrix, whose rows `prepacked` has, unless source words are sums of them."""
         if not (self.has_words and self._source == self._softmax):
             setattr(self, self._softmax, None)
 

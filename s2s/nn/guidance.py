@@ -1,4 +1,4 @@
-"""What a guide says, as vectors: encoder states at its places and embeddings of its kinds.
+"""The output of a guide as vectors: encoder states at its places and embeddings of its kinds.
 
 Shapes: B sentences, K hypotheses, T target length, S source tokens, W source words, P places, F kinds, M width of the
 memory, D and R widths of the decoder's input and output, E = D + R.
@@ -30,13 +30,13 @@ class GuidedSource(NamedTuple):
     """What places refer to."""
 
     words: Tensor
-    """[B, 1 + W, P, E]: each word's vector at each place, after the one of no word"""
+    """[B, 1 + W, P, E]: the vector of each word at each place, preceded by the one for no word"""
     n_words: Tensor
     """[B], eos counted as one"""
 
 
 class Guided(NamedTuple):
-    """What belongs to the sentence, and the guide's state of the empty output."""
+    """What depends on the source sentence, and the guide's state at the empty output."""
 
     source: GuidedSource
     start: Tensor
@@ -44,10 +44,10 @@ class Guided(NamedTuple):
 
 
 class Guidance(nn.Module):
-    """Memory at the places, each through its own map, and embeddings of the kinds, summed: once for the decoder's input
+    """Sums memory at the places, each through its own map, and embeddings of the kinds: once for the decoder's input
     and once, in a layer of its own, for its output.
 
-    level=words: the first two places only, and no kinds. pooled: the memory is of words, as of `SourceWords.pool`.
+    level=words: the first two places only, and no kinds. pooled: the memory is of words, as from `SourceWords.pool`.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Guidance(nn.Module):
         return Guided(GuidedSource(torch.cat([nothing, words], dim=1), n_words), self.guide.start(src, pad))
 
     def whole(self, tgt: Tensor, guided: Guided) -> tuple[Tensor, Tensor]:
-        """tgt [B, T], each beginning with bos -> [B, T, D], [B, T, R], position t's from the tokens up to t"""
+        """tgt [B, T], each beginning with bos -> [B, T, D], [B, T, R], those of position t from the tokens up to t"""
         state, states = guided.start, []
         for token in tgt.split(1, dim=1):
             state = self.guide.advance(state, token)
@@ -98,14 +98,14 @@ class Guidance(nn.Module):
         return self._vectors(state, source), state
 
     def read_out(self, hidden: Tensor, guided: Tensor) -> Tensor:
-        """The decoder's output and what the guide says for it, [B, ·, R] -> [B, ·, R]"""
+        """The decoder's output and the guide's vectors for it, [B, ·, R] -> [B, ·, R]"""
         return self.dropout((self.out(hidden) + guided).tanh())
 
     def _vectors(self, state: Tensor, source: GuidedSource) -> tuple[Tensor, Tensor]:
         places, kinds = self.guide.read(state)  # [B, K, P], [B, K, F]
         words, n_words = source
         row = places[..., : self.n_places] + 1
-        row = row.masked_fill(row > n_words[:, None, None], 0)  # behind the source's end there is no word
+        row = row.masked_fill(row > n_words[:, None, None], 0)  # beyond the source's end there is no word
         row = row + torch.arange(len(words), device=row.device)[:, None, None] * words.size(1)
         row = row * self.n_places + torch.arange(self.n_places, device=row.device)
         summed = F.embedding_bag(row.flatten(0, 1), words.flatten(0, 2), mode="sum").unflatten(0, row.shape[:2])

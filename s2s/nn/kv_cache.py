@@ -1,8 +1,8 @@
 """The keys and values of the target tokens of a search, each written once and never moved.
 
 The tokens of a sentence's hypotheses form a tree. Its nodes (a token's keys and values) lie in one buffer per layer, in
-the order of their creation; a hypothesis is a path, the indices of its nodes. Reordering hypotheses reorders paths
-alone: 8 bytes a token, where moving keys and values would take 4,096 in each layer of the base model.
+the order of their creation; a hypothesis is a path, the indices of its nodes. Reordering hypotheses reorders only
+paths: 8 bytes per token, where moving keys and values would take 4,096 in each layer of the base model.
 
 Shapes: B sentences, K hypotheses, N room for nodes, L room for tokens, h heads.
 """
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 class KVCacheState(State):
     """A state whose `hypothesis` is the paths [B, K, L], and whose `sentence` is the architecture's own.
 
-    Like every state it is consumed by the step that it is given to, which writes into its buffers or replaces them;
-    `keep` and `join` do so, too, with the sentence's tensors, which must be the state's own. Copying all of it whenever
-    a sentence leaves took half of the time of decoding Multi30k, and a tenth whenever others join.
+    Like every state it is consumed by the step that receives it, which writes into its buffers or replaces them.
+    `keep` and `join` do the same with the sentence's tensors, which must be the state's own. Copying all of it whenever
+    a sentence leaves took half of the time of decoding Multi30k; copying it whenever others join took a tenth.
     """
 
     joins: ClassVar[bool] = True
@@ -51,12 +51,12 @@ class KVCacheState(State):
     max_length: int = 0
     """The greatest length, known without synchronising with the device"""
     max_nodes: int = 0
-    """No n_nodes is greater; nodes behind were never written"""
+    """Upper bound of n_nodes; nodes beyond it were never written"""
     n_spare: int = 0
-    """Rows of the state's own memory behind the last one of nodes and sentence"""
+    """Spare rows of the state's own memory after the last one of nodes and sentence"""
 
     def keep(self, rows: Tensor) -> Self:
-        """The state of the sentences `rows` [B'], in place; only those from the end that fill gaps are moved."""
+        """The state of the sentences `rows` [B'], in place; only sentences from the end are moved, to fill gaps."""
         keep = RowKeeper(rows, self.n_nodes)
         return replace(
             self,
@@ -71,7 +71,7 @@ class KVCacheState(State):
         )
 
     def join(self, other: Self) -> Self:
-        """The sentences of both, these first, in place if there is room: the others' alone are copied."""
+        """The sentences of both, these first; in place if there is room, so that only the others are copied."""
         n_spare, most, state = self.n_spare - len(other.length), other.max_nodes, self
         if n_spare < 0 or most > self.nodes[0].size(1):
             n_spare = (len(self.length) + len(other.length)) // 4
@@ -109,8 +109,8 @@ class KVCacheState(State):
         )
 
     def reserve(self, beam: int | None = None) -> Self:
-        """With room for one more token of each hypothesis, or of `beam`: in full paths for 32 tokens and half as many
-        as before; in full buffers, without dead nodes, for 32 tokens of each hypothesis or half as many nodes."""
+        """With room for one more token of each hypothesis, or of `beam`: full paths grow by 32 tokens and half their
+        length; full buffers lose dead nodes, and grow by 32 tokens of each hypothesis or half their nodes."""
         state, beam = self, beam or self.hypothesis.size(1)
         if state.max_length == state.hypothesis.size(2):
             room = bucket_size(state.max_length + 32 + state.max_length // 2, state.length.device, least=32)
@@ -129,7 +129,7 @@ class KVCacheState(State):
         return replace(self, **own, n_spare=0)
 
     def prepare_capture(self) -> Self | None:
-        """With room for one more token; None before the first one, whose beam of one is needed once only."""
+        """With room for one more token; None before the first one, whose beam of one occurs only once."""
         return self.reserve() if self.max_length else None
 
     def at_capacity(self, beam: int) -> Self:
@@ -137,12 +137,12 @@ class KVCacheState(State):
         return replace(self, max_length=self.hypothesis.size(2) - 1, max_nodes=self.nodes[0].size(1) - beam)
 
     def clear_rows(self, n: int) -> None:
-        """Empty trees, so that new nodes and path ends lie inside the buffers."""
+        """Empty the trees from row `n` on, so that new nodes and path ends lie inside the buffers."""
         self.length[n:].zero_()
         self.n_nodes[n:].zero_()
 
     def after_step(self, beam: int, n_steps: int = 1) -> Self:
-        """With the greatest numbers of tokens and nodes after steps."""
+        """With `max_length` and `max_nodes` as they are after `n_steps` steps."""
         max_nodes = self.max_nodes + n_steps * beam
         return replace(self, max_length=self.max_length + n_steps, max_nodes=max_nodes)
 
@@ -158,7 +158,7 @@ class KVCacheState(State):
         return TreePaths(self.hypothesis, self.length, self.n_nodes, self.max_length, self.max_nodes)
 
     def _compacted(self, n_spare: int, beam: int = 0, least: int = 0) -> Self:
-        """With other buffers, for `least` nodes or more, without those on no path; the others stay in their order."""
+        """With new buffers for at least `least` nodes, without nodes on no path; the others keep their order."""
         if not self.max_nodes:
             room = max(least, bucket_size(32 * beam, self.length.device, least=32))
             nodes = [zeros_with_spare(x, n_spare, room, x.size(2)) for x in self.nodes]
@@ -178,7 +178,7 @@ class KVCacheState(State):
 
 
 def empty_kv_cache(sentence: Tree, n_sentences: int, layers: Sequence[Heads], like: Tensor) -> KVCacheState:
-    """Before the first token: one empty path for each sentence, for layers with such heads; dtype as in `like`."""
+    """The state before the first token: one empty path per sentence, for layers with these heads; dtype of `like`."""
     widths = [heads.of_keys * (heads.d_k + heads.d_v) for heads in layers]
     zeros = torch.zeros(n_sentences, dtype=torch.long, device=like.device)
     return KVCacheState(
@@ -194,7 +194,7 @@ def empty_kv_cache(sentence: Tree, n_sentences: int, layers: Sequence[Heads], li
 class CachedAttention:
     """The layout of one layer in a decoding step: the newest token of each hypothesis attends to its own path.
 
-    Its keys and values are written into the cache on the way, so that one layer serves training and decoding.
+    Its keys and values are first written into the cache, so that one layer serves training and decoding.
     """
 
     kernel: Kernel
@@ -210,5 +210,5 @@ class CachedAttention:
         return [cls(kernel, nodes, paths) for nodes in state.nodes]
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
-        """q, k, v [B, h, K, d] -> [B, h, K, d_v]; the dimension K stands where a sentence has its positions."""
+        """q, k, v [B, h, K, d] -> [B, h, K, d_v]; the dimension K takes the place of a sentence's positions."""
         return tree_attention(q, k, v, self.nodes, self.paths, self.kernel, dropout)

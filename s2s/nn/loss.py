@@ -68,7 +68,7 @@ class LabelSmoothed(Objective):
         return self.sums_of_log_probs(logits.log_softmax(-1, dtype=torch.float32), at)
 
     def sums_of_log_probs(self, log_probs: Tensor, at: Positions) -> TokenSums:
-        """The same of their logarithmic softmax [n, V]."""
+        """The same, given their log-softmax [n, V]."""
         weights = self.weights(log_probs.size(-1))
         nll = -log_probs.gather(-1, at.target[:, None]).squeeze(-1)  # [n]
         loss = weights.on_target * nll - weights.on_each * log_probs.sum(-1) - weights.constant
@@ -102,11 +102,11 @@ def target_log_probs(
 ) -> Tensor:
     """log p of each target token: [B, T] in fp32 (packed: [N]); for objectives of whole outputs.
 
-    hidden [B, T, ·]: what `decode` gave, for a model that need not run once more. counts [B, T]: where it is False, 0
-    is given; by default at padding. Differentiable without ever holding the logits of more than `chunk` positions:
+    hidden [B, T, ·]: the output of `decode`, so that the model need not run again. counts [B, T]: where it is False, by
+    default at padding, the result is 0. Differentiable without ever holding the logits of more than `chunk` positions:
     backward computes them again.
     """
-    from torch.utils.checkpoint import checkpoint  # 0.4 s of the start of s2s-generate, which does without
+    from torch.utils.checkpoint import checkpoint  # takes 0.4 s, and s2s-generate does not need it
 
     def of_chunk(at: Positions) -> Tensor:
         log_probs = model.project(at.hidden).log_softmax(-1, dtype=torch.float32)

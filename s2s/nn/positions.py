@@ -20,8 +20,8 @@ LONGEST_WAVE = 10_000.0
 class Sinusoids(nn.Module):
     """Sines and cosines of wavelengths from 2 pi to 10000 * 2 pi; any length, no weights.
 
-    They are computed when needed: nothing to move between devices, or to lose on the meta device. Those of the first
-    positions are kept on a CPU, where they took a tenth of the time of decoding one sentence with a tiny model.
+    They are computed when needed, so there is nothing to move between devices or to lose on the meta device. On a
+    CPU those of the first positions are kept: they took a tenth of the time of decoding one sentence with a tiny model.
     """
 
     def __init__(self, d_model: int, layout: Literal["paper", "t2t"]) -> None:
@@ -50,4 +50,4 @@ class Sinusoids(nn.Module):
         return kept[:n]
 
     def check(self, length: int) -> None:
-        """Any length will do."""
+        """Any length is accepted."""

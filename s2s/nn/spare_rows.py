@@ -1,7 +1,7 @@
-"""Rows of a tensor that come and go without copying the others: memory of its own lies behind the last one.
+"""Adds rows to a tensor and removes them without copying the others: spare memory of its own follows the last row.
 
-A tensor [B, ...] is then the first part of a larger one, [B + n_spare, ...], of which whoever holds it keeps count:
-rows that are appended are written behind, and those that leave are overwritten by the last ones.
+A tensor [B, ...] is then the first part of a larger one, [B + n_spare, ...], and its owner keeps track of n_spare:
+appended rows are written after the last one, and removed ones are overwritten by the last ones.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import torch
 from torch import Tensor
 
 LARGE = 2**18
-"""Bytes of a row from which on its unused part is worth a call of the system"""
+"""Minimum bytes of a row for which freeing the unused part is worth a system call"""
 
 
 def zeros_with_spare(like: Tensor, n_spare: int, *sizes: int) -> Tensor:
-    """Zeros [B, *sizes] for like [B, ...], with `n_spare` rows behind: on Linux of memory that is taken page by page as
-    it is written, and goes back to the system when it is freed."""
+    """Zeros [B, *sizes] for like [B, ...], with `n_spare` rows after them; on Linux in memory that is allocated page by
+    page as it is written, and returned to the system when it is freed."""
     shape = (len(like) + n_spare, *sizes)
     size = math.prod(shape) * like.element_size()
     if sys.platform != "linux" or not like.is_cpu or size < 2**20:
@@ -37,14 +37,14 @@ def zeros_with_spare(like: Tensor, n_spare: int, *sizes: int) -> Tensor:
 
 
 def with_spare_rows(x: Tensor, n: int) -> Tensor:
-    """x [B, ...] with n of the rows behind it, uninitialised: [B + n, ...]"""
+    """x [B, ...] with n of the rows after it, uninitialised: [B + n, ...]"""
     return x.as_strided((len(x) + n, *x.shape[1:]), x.stride())
 
 
 def append_rows(x: Tensor, y: Tensor, n_behind: int, n_spare: int) -> Tensor:
-    """x [B, ...] and y [B', ...] with zeros at the end of shorter dimensions, and `n_spare` rows behind both.
+    """x [B, ...] and y [B', ...] with zeros at the end of shorter dimensions, and `n_spare` rows after both.
 
-    In place if the `n_behind` rows behind x are enough and y is no wider.
+    In place if the `n_behind` rows after x are enough and y is no wider.
     """
     sizes = [*map(max, x.shape[1:], y.shape[1:])]
     is_dense = x.is_contiguous() and x.stride(0) == math.prod(x.shape[1:])  # a single row may be part of a wider one
@@ -57,9 +57,9 @@ def append_rows(x: Tensor, y: Tensor, n_behind: int, n_spare: int) -> Tensor:
 
 
 class RowKeeper:
-    """Leaves of tensors [B, ...] the rows `rows` [B'], of which the first used [B] elements hold anything.
+    """Keeps the rows `rows` [B'] of tensors [B, ...]; only the first `used` [B] elements of each row hold anything.
 
-    In place if all that stay where they are stand before all others: then rows from the end alone are moved, into gaps.
+    In place if all rows that move come from beyond the first B': then only rows from the end are moved, into gaps.
     """
 
     def __init__(self, rows: Tensor, used: Tensor) -> None:
@@ -75,7 +75,7 @@ class RowKeeper:
         return x.index_copy_(0, self.gaps, x.index_select(0, self.fillers))[: len(self.rows)]
 
     def as_used(self, x: Tensor) -> Tensor:
-        """[B, N, ...] -> [B', N, ...]; on a CPU, what is not used of large rows is 0, and in no memory."""
+        """[B, N, ...] -> [B', N, ...]; on a CPU, the unused part of large rows is 0 and takes no memory."""
         if not x.is_cpu or math.prod(x.shape[1:]) * x.element_size() < LARGE:
             return self.whole(x)
         kept = x[: len(self.rows)]
@@ -89,14 +89,14 @@ class RowKeeper:
 
     @functools.cached_property
     def _moved(self) -> list[tuple[int, int, int]]:
-        """Where a row comes to stand, where it was, and how many of its elements are used."""
+        """For each row to copy: its new index, its old index, and how many of its elements are used."""
         rows = self.gaps if self.in_place else torch.arange(len(self.rows), device=self.rows.device)
         old = self.rows[rows]
         return list(zip(rows.tolist(), old.tolist(), self.used[old].tolist(), strict=True))
 
 
 def clear(x: Tensor) -> Tensor:
-    """x with zeros, in memory of this process alone; on Linux its whole pages are taken anew when they are written."""
+    """Zero x, in private memory of this process; on Linux its whole pages are freed until they are written again."""
     first, last = x.data_ptr(), x.data_ptr() + x.numel() * x.element_size()
     begin, end = -(-first // mmap.PAGESIZE) * mmap.PAGESIZE, last // mmap.PAGESIZE * mmap.PAGESIZE
     if not x.is_cpu or not x.is_contiguous() or end - begin < LARGE or (release := _madvise()) is None:
@@ -110,7 +110,7 @@ def clear(x: Tensor) -> Tensor:
 
 @functools.cache
 def _madvise() -> Any:
-    """The system's function, where it is Linux's: elsewhere pages that are given back may keep what they hold."""
+    """The system's function on Linux, else None: on other systems, freed pages may keep their contents."""
     if sys.platform != "linux":
         return None
     function = ctypes.CDLL(None).madvise

@@ -1,4 +1,4 @@
-"""Labels of source words, such as parts of speech, learnt on the encoder's states beside the objective.
+"""Labels of source words, such as parts of speech, learnt from the encoder's states in addition to the objective.
 
 Shapes: B sentences, S source tokens, W words of the longest, M width of the encoder's states.
 """
@@ -28,7 +28,7 @@ class WordLabels(nn.Module):
     """A softmax over `Vocab.labels` for each word; `weight` times the cross-entropies is added to the objective's sum.
 
     The methods of an architecture that is a `HasAuxiliary` call those of the same names here. Words without a label
-    count for nothing.
+    are ignored.
     """
 
     auxiliary = ("label_nll", "label_accuracy")
@@ -52,11 +52,11 @@ class WordLabels(nn.Module):
             self._passes.append((self.map(hidden[labelled]), labels[labelled]))
 
     def record_auxiliary(self) -> None:
-        """From now on, passes are recorded."""
+        """Record passes from now on."""
         self._passes = []
 
     def take_auxiliary(self) -> Auxiliary:
-        """The loss of the recorded passes, and for the log its mean and the share of right labels."""
+        """The loss of the recorded passes, and for the log its mean and the share of correct labels."""
         passes, self._passes = self._passes or [], None
         zero = torch.zeros((), device=self.map.weight.device)
         nll = sum((F.cross_entropy(logits.float(), labels, reduction="sum") for logits, labels in passes), zero)

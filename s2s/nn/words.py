@@ -1,4 +1,4 @@
-"""Source words from their parts: several tokens of the source, one position of the encoder.
+"""Source words from their parts: several source tokens, one encoder position.
 
 Shapes: B sentences, S source tokens, W words of the longest, eos counted as one, T target length, D width.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class SourceWords(nn.Module):
-    """Which tokens make a word, as `Vocab.word_begins` says."""
+    """Which tokens make up a word, according to `Vocab.word_begins`."""
 
     def __init__(self, vocab: Vocab) -> None:
         super().__init__()
@@ -28,8 +28,8 @@ class SourceWords(nn.Module):
     def pool(self, embedding: Tensor, src: Tensor, pad: Tensor) -> tuple[Tensor, Tensor]:
         """embedding [V, D], src, pad [B, S] -> vectors [B, W, D], 0 at padding, and padding [B, W].
 
-        A word's vector is its first token's embedding, plus the others' divided by the root of their number. In
-        training, tokens become unknown as often as `Vocab.unknown` says.
+        A word's vector is its first token's embedding, plus the others' divided by the square root of their number. In
+        training, tokens become unknown with the probabilities in `Vocab.unknown`.
         """
         pad = pad | self._labels(src)
         first = self.firsts(src, pad)
@@ -44,7 +44,7 @@ class SourceWords(nn.Module):
         return self._padded(hidden[first], first)[0]
 
     def spread(self, weights: Tensor, src: Tensor, pad: Tensor) -> Tensor:
-        """Weights of words [B, T, W] -> of tokens [B, T, S]: a word's first token has all of them."""
+        """Weights of words [B, T, W] -> of tokens [B, T, S]: a word's first token gets all of its weight."""
         first = self.firsts(src, pad)
         of_words = weights.mT[self._at(first)]  # [N, T]
         return weights.new_zeros(*src.shape, weights.size(1)).masked_scatter(first[..., None], of_words).mT
@@ -68,7 +68,7 @@ class SourceWords(nn.Module):
         return (src >= self.vocab.labels.start) & (src < self.vocab.labels.stop)
 
     def _sums(self, embedding: Tensor, tokens: Tensor, first: Tensor) -> Tensor:
-        """Tokens of all words end to end [N], and which are the first of one -> vectors [number of words, D]"""
+        """Concatenated tokens of all words [N], and which are the first of one -> vectors [number of words, D]"""
         starts = first.nonzero().squeeze(1)
         n_parts = torch.diff(starts, append=starts.new_full((1,), len(tokens))) - 1
         scale = n_parts.clamp(min=1).to(embedding.dtype).rsqrt().repeat_interleave(n_parts + 1).masked_fill(first, 1.0)
@@ -85,7 +85,7 @@ class SourceWords(nn.Module):
         return torch.arange(max(1, int(n_words.max())), device=first.device) < n_words
 
     def _on(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Which ids begin words, and how often they become unknown, on a device; copied at the first use."""
+        """Which ids begin words, and their probabilities of becoming unknown, on a device; copied at the first use."""
         if device not in self._tables:
             vocab = self.vocab
             begins = torch.tensor(vocab.word_begins or [True] * vocab.src, device=device)

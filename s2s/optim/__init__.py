@@ -1,4 +1,4 @@
-"""One step of an optimizer, whose learning rate a schedule gives; both are registered by plugins."""
+"""One step of an optimizer, with the learning rate of a schedule; both are registered by plugins."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ __all__ = ["Schedule"]
 from collections.abc import Callable
 
 Schedule = Callable[[int], float]
-"""The learning rate of a step, which counts from 1; without a state: resuming at a step gives that step's rate"""
+"""The learning rate of a step, counted from 1; stateless: resuming at a step gives that step's rate"""

@@ -1,6 +1,6 @@
 """The end of an update: the gradient is clipped, and the optimizer steps unless the loss or the norm is not finite.
 
-The host decides that; where the step is captured in a CUDA graph, the device does, without a synchronisation.
+The host decides this; if the step is captured in a CUDA graph, the device does, without a synchronisation.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class OptimizerStep:
         scaler: torch.amp.GradScaler,
         gradient_norm: GradientNorm,
     ) -> None:
-        """gradient_norm: of `distributed.Strategy`."""
+        """gradient_norm: that of `distributed.Strategy`."""
         self.optimizer, self.clip, self.scaler, self.gradient_norm = optimizer, clip, scaler, gradient_norm
         self.parameters = [p for group in optimizer.param_groups for p in group["params"]]
 
@@ -41,7 +41,7 @@ class OptimizerStep:
         """Called before the first gradient is computed."""
 
     def __call__(self, loss: Tensor, lr: float) -> Tensor:
-        """The gradient's norm before clipping, []; loss [] is summed over all devices."""
+        """Make the step; returns the gradient's norm before clipping, []. loss [] is summed over all devices."""
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         self.scaler.unscale_(self.optimizer)
@@ -52,7 +52,7 @@ class OptimizerStep:
         return norm
 
     def clip_gradient(self) -> Tensor:
-        """Euclidean norm of the whole gradient, [], before it is scaled down to train.clip."""
+        """Clip the gradient to train.clip; returns the Euclidean norm of the whole gradient before that, []."""
         norm = self.gradient_norm(self.parameters)
         if self.clip is not None:
             clip_grads_with_norm_(self.parameters, self.clip, norm)
@@ -81,7 +81,7 @@ class CUDAGraphOptimizerStep(OptimizerStep):
 
     @staticmethod
     def supports(optimizer: torch.optim.Optimizer) -> bool:
-        """Whether a tensor can decide if the optimizer steps: that of fused, capturable optimizers."""
+        """Whether a tensor can decide if the optimizer steps, as in fused, capturable optimizers."""
         return all(group.get("fused") and "capturable" in group for group in optimizer.param_groups)
 
     def prepare(self) -> None:
@@ -99,7 +99,7 @@ class CUDAGraphOptimizerStep(OptimizerStep):
         return self.norm.clone()
 
     def _discard(self, _: torch.optim.Optimizer) -> None:
-        """The graph writes to the optimizer state that was there before a checkpoint was loaded."""
+        """Discard the graph, which writes to the optimizer state from before a checkpoint was loaded."""
         self.replay = None
 
     def _clip_and_step(self) -> Tensor:
@@ -111,7 +111,7 @@ class CUDAGraphOptimizerStep(OptimizerStep):
 
     @contextmanager
     def _group_options(self, **options: Any) -> Iterator[None]:
-        """Options of the parameter groups inside the block; a checkpoint holds those outside of it."""
+        """Set options of the parameter groups inside the block only: checkpoints hold the original ones."""
         groups = self.optimizer.param_groups
         before = [{name: group[name] for name in options} for group in groups]
         for group in groups:

@@ -1,6 +1,6 @@
-"""An optimizer's state that a checkpoint holds, compared with what the optimizer keeps, before anything steps with it.
+"""Compares an optimizer's state from a checkpoint with what the optimizer keeps, before any step uses it.
 
-A fused kernel reads as many moments as there are weights, whatever the state has.
+A fused kernel reads as many moments as there are weights, whatever the size of the state.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 def refuse_other_state(optimizer: Optimizer, state: Mapping[int, Mapping[str, Any]]) -> None:
-    """Raise ValueError naming the first value of `state`, by the number of its parameter, that cannot be its own.
+    """Raise ValueError naming the first value of `state`, by parameter number, that this optimizer cannot have.
 
-    It is not there, of another shape or type, NaN, or a negative count of steps. A parameter without any state was
-    never stepped, such as a frozen one. Where an optimizer cannot step a small tensor alone, only the numbers are
-    checked.
+    Such a value is missing, of another shape or type, NaN, or a negative step count. A parameter without any state,
+    such as a frozen one, was never stepped. If an optimizer cannot step a small tensor alone, only NaN and step counts
+    are checked.
     """
     parameters = [(group, p) for group in optimizer.param_groups for p in group["params"]]
     examples: dict[tuple[int, int, torch.dtype], dict[str, Any]] = {}
@@ -42,10 +42,10 @@ def refuse_other_state(optimizer: Optimizer, state: Mapping[int, Mapping[str, An
 
 
 def _example(optimizer: Optimizer, group: Mapping[str, Any], parameter: Tensor) -> dict[str, Any]:
-    """The state of a small parameter of as many dimensions after a step; {} if the optimizer cannot step it."""
+    """The state after one step of a small parameter with as many dimensions; {} if the optimizer cannot step it."""
     small = nn.Parameter(torch.zeros(_small_shape(parameter), dtype=parameter.dtype, device=parameter.device))
     small.grad = torch.zeros_like(small)
-    with suppress(Exception):  # a plugin's may need all of its parameters, or a closure
+    with suppress(Exception):  # a plugin's optimizer may need all of its parameters, or a closure
         other = copy.copy(optimizer)
         other.state, other.param_groups = defaultdict(dict), [{**group, "params": [small], "lr": 0.0}]
         other.step()
@@ -58,7 +58,7 @@ def _small_shape(parameter: Tensor) -> torch.Size:
 
 
 def _difference(name: str, example: Any, saved: Any, parameter: Tensor) -> str:
-    """In words, why a saved value is not one such as `example`; "" if it may be, or if there is no example."""
+    """In words, how a saved value contradicts `example`; "" if it does not, or if there is no example."""
     if isinstance(saved, Tensor) and saved.is_floating_point() and saved.isnan().any():
         return "holds NaN"
     if name == "step" and isinstance(saved, Tensor) and saved.numel() == 1 and saved.item() < 0:

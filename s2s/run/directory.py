@@ -38,7 +38,7 @@ FREE = (
     "train.average", "train.average_of", "valid.*", "checkpoint.*", "log.*", "search.*",
     "data.prepared", "data.workers", "data.timeout",
 )  # fmt: skip
-"""Options that may change when a run is resumed: how long, where and how closely watched, not what is trained."""
+"""Options that may change when a run is resumed: how long, where and how closely monitored, not what is trained."""
 REPLACED = ("config.yaml", "env.json", "status.json", "log.jsonl", "tokenizer", "best", "last")
 """Files that a run overwrites when it starts or resumes."""
 
@@ -86,7 +86,7 @@ class RunDirectory:
         return warnings
 
     def announce(self) -> None:
-        """Let run=last mean this run, once it has been built without an error."""
+        """Make run=last refer to this run, once it has been built without an error."""
         if self.is_main:
             point_last(self.path)
 
@@ -212,7 +212,7 @@ class RunDirectory:
     def _read_env(self) -> dict[str, Any]:
         try:
             return read_checked(self.path / "env.json")
-        except (OSError, ValueError):  # lost, it costs a check or two, and no run
+        except (OSError, ValueError):  # without it, a check or two is skipped, but the run goes on
             return {}
 
     def _write_json(self, name: str, content: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ def run_path(name: str) -> Path:
 
 
 def find_run(name: str, option: str = "run") -> Path:
-    """The directory of a run that exists: `last`, its name under runs/, or its path; `option` is what named it."""
+    """The directory of a run that exists: `last`, its name under runs/, or its path; `option` named it."""
     tried = [run_path(name)] if name == "last" else [run_path(name), Path(name)]
     for path in tried:
         if name and _is_run(path):
@@ -44,7 +44,7 @@ def _is_run(path: Path) -> bool:
 
 
 def point_last(path: Path) -> None:
-    """Let run=last mean `path` from now on, if there is a runs/ that can be written to."""
+    """Make run=last refer to `path` from now on, if there is a writable runs/."""
     if RUNS.is_dir():
         with suppress(OSError):
             checkpoint.write_link(RUNS / "last", path)

@@ -1,4 +1,4 @@
-"""Files of a run that hold for all of it, with checksums: a flipped bit would change what it computes."""
+"""Files that apply to a whole run, with checksums: a flipped bit would change what it computes."""
 
 from __future__ import annotations
 

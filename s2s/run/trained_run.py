@@ -55,7 +55,7 @@ def load_run(directory: Path, checkpoint: str, plugins: Plugins, device: torch.d
     with size_limit(weights, path):
         model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
     load_weights(model, weights, path)
-    if device.type != "cpu":  # where it is; `to` imports what a process for a line of text does without, 0.4 s
+    if device.type != "cpu":  # it is there already; `to` imports what decoding a line of text does not need, 0.4 s
         model.to(device)
     return Run(config, task, model.eval(), path)
 
@@ -86,7 +86,7 @@ def read_weights(directory: Path, wanted: str) -> tuple[Path, dict[str, Tensor]]
 
 
 def _missing_best(directory: Path, wanted: str, taken: Path) -> Iterator[str]:
-    """Says that the best checkpoint is gone, which checkpoint=auto would have taken."""
+    """Reports that the best checkpoint, which checkpoint=auto would have taken, is gone."""
     link = directory / "best"
     if wanted != "auto" or taken.name == "average" or link.is_dir():
         return
@@ -98,7 +98,7 @@ def _missing_best(directory: Path, wanted: str, taken: Path) -> Iterator[str]:
 
 
 def _best_step(path: Path) -> str:
-    """The name of the best checkpoint when that in `path` was saved; "" if none was, or it cannot be read."""
+    """The name of the best checkpoint when `path` was saved; "" if there was none, or it cannot be read."""
     try:
         return checkpoint.step_name(int(read_json(path / "state.json")["trainer"]["best"][0][1]))
     except (OSError, ValueError, KeyError, TypeError, IndexError):
@@ -106,7 +106,7 @@ def _best_step(path: Path) -> str:
 
 
 def _config(directory: Path, plugins: Plugins) -> Config:
-    """The run's configuration; the plugins that it names must be installed, since a run never brings code along."""
+    """The run's configuration; the plugins that it names must be installed, since a run never contains code."""
     try:
         config = compose(Config, [str(directory.absolute() / RESOLVED)], plugins).config
         if not is_as_written(directory / RESOLVED):

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 
 
 def _allow(n_tokens: int) -> None:
-    """Every micro-batch."""
+    """Allow every micro-batch."""
 
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """What a hook chooses for train.tokens and train.micro_tokens, of which either may be auto."""
+    """The values that a hook chooses for train.tokens and train.micro_tokens, either of which may be auto."""
 
     tokens: int
     """Tokens on each side of one update's batch, over all devices"""
     micro_tokens: int | None = None
-    """Tokens on each side that one device takes at once; None: all of them"""
+    """Tokens on each side that one device processes at once; None: all of them"""
     check_memory: Callable[[int], None] = _allow
-    """Called with the tokens a side of each micro-batch; an error of too little memory splits the batch further"""
+    """Called with the tokens per side of each micro-batch; an out-of-memory error splits the batch further"""
     lines: Sequence[str] = ()
-    """For the first screen"""
+    """Lines for the first screen"""

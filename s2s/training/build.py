@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from s2s.task import Task
 
 TYPICAL_LENGTH = 25
-"""Tokens of a sentence"""
+"""Tokens per sentence"""
 WORTH_MEASURING = 1e13
-"""Operations of a run on which the half second of a measurement is well spent"""
+"""Minimum operations of a run for which a measurement of half a second is worthwhile"""
 
 
 def build_trainer(config: Config, plugins: Plugins, world: World, run: RunDirectory, log: Log) -> Trainer:
@@ -70,7 +70,7 @@ class _Builder:
     log: Log
 
     def trainer(self) -> Trainer:
-        """All parts; the configuration's `auto` values are replaced by what is measured."""
+        """The trainer with all its parts; the configuration's `auto` values are replaced by what is measured."""
         run = self.run
         task: Task = self.chosen("task")
         metrics = build_metrics(task, self.plugins.registry)  # a misspelt name is an error before data are prepared
@@ -103,12 +103,12 @@ class _Builder:
         )
 
     def chosen(self, group: str, *args: Any) -> Any:
-        """What the configuration names in a group, built."""
+        """Build the entry that the configuration names in a group."""
         choice = getattr(self.config, group)
         return self.plugins.registry.get(group, choice.name).build(choice, *args)
 
     def prepared(self, task: Task) -> Prepared:
-        """Prepare missing corpora, first rank first; raises if a resumed run began with other data."""
+        """Prepare missing corpora, rank 0 first; raises if a resumed run began with different data."""
         with self.world.main_process_first("prepare"):
             prepared = prepare(task, self.config.data, self.log.line, verify=self.world.local_rank == 0)
         if not any(len(corpus) and weight > 0 for corpus, weight in prepared.train):
@@ -118,7 +118,7 @@ class _Builder:
         return prepared
 
     def train_step(self, model: Seq2Seq, task: Task, metrics: Sequence[Metric], strategy: Strategy) -> TrainStep:
-        """The model in all processes, objective, backend, optimizer and schedule."""
+        """The training step: the model as the strategy distributes it, objective, backend, optimizer and schedule."""
         config, world = self.config, self.world
         strategy.wrap(model)
         context = RunContext(task, config.seed, world.device, self.plugins, strategy, self.run.path / "tokenizer")
@@ -145,7 +145,7 @@ class _Builder:
         )
 
     def choose_precision(self, train_step: TrainStep, prepared: Prepared) -> list[str]:
-        """Train in the precision that a plugin chooses for train.precision=auto; its line for the first screen."""
+        """Set the precision that a plugin chooses for train.precision=auto; returns its line for the first screen."""
         if self.config.train.precision != "auto":
             return []
         found: tuple[Precision, str] | None = self.plugins.hook.s2s_choose_precision(
@@ -162,7 +162,7 @@ class _Builder:
         return [line]
 
     def batch_plan(self, train_step: TrainStep, prepared: Prepared) -> BatchPlan:
-        """A plugin's numbers for train.tokens=auto and train.micro_tokens=auto; without one, those that are given."""
+        """A plugin's values for train.tokens=auto and train.micro_tokens=auto, or else the configured ones."""
         corpora, config = [corpus for corpus, _ in prepared.train], replace(self.config, train=train_step.config)
         found: BatchPlan | None = self.plugins.hook.s2s_fit_batch(
             config=config, train_step=train_step, corpora=corpora, directory=self.run.path
@@ -186,7 +186,7 @@ class _Builder:
     def validation(
         self, train_step: TrainStep, task: Task, prepared: Prepared, metrics: Sequence[Metric], search: Search
     ) -> Validation:
-        """Validation of the model that is trained, by the search of the configuration."""
+        """Validation of the model being trained, with the configured search."""
         model, longest = train_step.model, max(self.config.data.max_len, GenerateConfig.max_source)
         decoding = self.plugins.registry.with_options(GenerateConfig)(max_source=longest)
         return Validation(
@@ -202,7 +202,7 @@ class _Builder:
         )
 
     def data_loader(self, task: Task, prepared: Prepared, train_step: TrainStep) -> DataLoader:
-        """Batches with no more pairs than a constant shape can hold."""
+        """Batches with no more pairs than a static shape can hold."""
         capacity = train_step.capacity(self.config.train.n_tokens)
         max_pairs = capacity.n_pairs if capacity else None
         vary = varied(task, self.config.data.max_len)
@@ -210,8 +210,8 @@ class _Builder:
         return DataLoader(batches, self.config.data, train_step.local)
 
     def peak_flops(self, model: Seq2Seq, backend: BackendSelection) -> float:
-        """Operations a second of large matrix products on all devices; 0 for a short run, and for a model that does not
-        count its own."""
+        """Operations per second of large matrix products on all devices; 0 for a short run, and for a model that does
+        not count its own operations."""
         train = self.config.train
         forward = model.forward_operations([TYPICAL_LENGTH], [TYPICAL_LENGTH])
         if forward is None or train.steps * 3 * forward * train.n_tokens / TYPICAL_LENGTH < WORTH_MEASURING:
@@ -221,7 +221,7 @@ class _Builder:
 
 
 def refuse_taken_names(objective: Objective, name: str, metrics: Sequence[str]) -> None:
-    """PluginError if an extra value of objective=`name` has the name of another value in the log."""
+    """Raise PluginError if an extra value of objective=`name` has the name of another value in the log."""
     names = list(objective.extras)
     taken = {extra for extra in names if names.count(extra) > 1 or extra in RESERVED or extra in metrics}
     if taken:

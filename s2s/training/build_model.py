@@ -47,7 +47,7 @@ def build_model(
 
 
 def _new_model(config: Config, plugins: Plugins, task: Task) -> Seq2Seq:
-    """What `arch` names, whose initial weights depend on the seed and the model alone."""
+    """The model that `arch` names; its initial weights depend only on the seed and the model."""
     torch.manual_seed(config.seed)
     try:
         model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
@@ -66,7 +66,7 @@ def _new_model(config: Config, plugins: Plugins, task: Task) -> Seq2Seq:
 
 
 def _refuse_long_sentences(model: Seq2Seq, config: Config, prepared: Prepared) -> None:
-    """Sentences longer than the model takes are an error before the first update, not after hours."""
+    """Raise an error before the first update, rather than hours later, if sentences are too long for the model."""
     limit = model.max_len
     if limit is None:
         return

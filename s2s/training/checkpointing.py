@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 AVERAGE = "average"
 """Name of the checkpoint that holds the mean of others"""
 MAX_FAILED_SAVES = 5
-"""Consecutive saves that may fail, e.g. because the disk is full, before the run is given up."""
+"""Consecutive saves that may fail, e.g. because the disk is full, before the run is aborted."""
 
 
 MAX_SPLIT = 1 << 20
-"""Largest split factor that is believed"""
+"""Largest split factor that is accepted from a checkpoint"""
 
 
 class CheckpointContent(NamedTuple):
@@ -79,7 +79,7 @@ class CheckpointManager:
     pending: PendingSave | None = None
 
     def gather(self) -> CheckpointContent:
-        """Collect what is saved on the first rank; a collective call."""
+        """Collect what is to be saved, on the first rank; a collective call."""
         model, full_tensors = self.train_step.model, self.train_step.strategy.full_tensors
         optim, optim_tensors = checkpoint.flatten_state(full_tensors(self.train_step.optimizer.state_dict()))
         tensors: dict[str, Mapping[str, Tensor]] = {
@@ -91,7 +91,7 @@ class CheckpointManager:
         return CheckpointContent(tensors, optim)
 
     def save(self, state: TrainerState, content: CheckpointContent, *, may_fail: bool = False) -> None:
-        """Start writing a checkpoint and removing those not kept; no-op if `state` is saved already.
+        """Start writing a checkpoint and removing those not kept; no-op if `state` is already saved.
 
         No other save may be pending: call `finish_save` first.
         """
@@ -100,7 +100,7 @@ class CheckpointManager:
             self._start(state, content, interim=False, may_fail=may_fail)
             return
         self.interim = ""
-        self.retention.keep(name, state, "")  # a kill may have come between the two
+        self.retention.keep(name, state, "")  # the process may have been killed between saving and this
 
     def save_interim(self, state: TrainerState, content: CheckpointContent) -> None:
         """`save` because of a signal, at an update where no checkpoint is due."""
@@ -117,7 +117,7 @@ class CheckpointManager:
         return self.pending is not None and self.pending.job.is_done
 
     def finish_save(self) -> tuple[Path, float] | None:
-        """Wait for the pending save, if any; the path and how many seconds it took, or None if nothing was written."""
+        """Wait for the pending save, if any; returns its path and seconds, or None if nothing was written."""
         if self.pending is None:
             return None
         save = self.pending
@@ -149,7 +149,7 @@ class CheckpointManager:
         return state
 
     def check_same_step(self, step: int) -> None:
-        """Raises CheckpointError unless all ranks, each of which reads the checkpoints itself, are at one step."""
+        """Raise CheckpointError unless all ranks, each of which reads the checkpoints itself, are at the same step."""
         steps = self.train_step.world.all_gather(step)
         if len(set(steps)) > 1:
             raise CheckpointError(
@@ -193,7 +193,7 @@ class CheckpointManager:
         return state
 
     def load_weights(self, tensors: Mapping[str, Tensor], path: Path) -> None:
-        """Load whole weights into the model, of which this process may hold a shard."""
+        """Load full weights into the model, of which this process may hold only a shard."""
         model, strategy = self.train_step.model, self.train_step.strategy
         checkpoint.load_weights(model, strategy.shard_like(tensors, model.state_dict()), path)
 
@@ -206,7 +206,7 @@ class CheckpointManager:
             tensors = {name: t for name, t in of_parameter.items() if isinstance(t, Tensor)}
             of_parameter |= self.train_step.strategy.shard_like(tensors, dict.fromkeys(tensors, p))
         for own, saved in zip(optimizer.param_groups, state["param_groups"], strict=True):
-            for name in own.keys() - {"params"}:  # an older torch may lack one
+            for name in own.keys() - {"params"}:  # an older torch may not have saved all
                 refuse_other_kind(name, own[name], saved.setdefault(name, own[name]))
         optimizer.load_state_dict(state)
 
@@ -224,7 +224,7 @@ class CheckpointManager:
         return 3 * weights + checkpoint.n_bytes(self.ema.mean if self.ema else {})
 
     def _start(self, state: TrainerState, content: CheckpointContent, *, interim: bool, may_fail: bool) -> None:
-        """Copy all that changes and write the copy in a thread; training waits for the copy alone."""
+        """Copy everything that changes and write the copy in a thread; training waits only until it is copied."""
         assert self.pending is None, "one checkpoint at a time"
         began, state = time.monotonic(), copy.deepcopy(state)
         saved = {

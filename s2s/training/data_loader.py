@@ -1,4 +1,4 @@
-"""The global batches of a run in their order, prefetched."""
+"""The global batches of a run, in order and prefetched."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from s2s.training.state import TrainerState
 
 N_PREFETCHED = 2
-"""Batches that are made during an update: one hides the time that it takes, two even it out"""
+"""Batches that are prepared during an update: one hides the time that this takes, two also even it out"""
 
 
 @dataclass
 class DataLoader:
-    """Iterates over the global batches from where a run stands."""
+    """Iterates over the global batches from the current position of a run."""
 
     batches: Batches
     config: DataConfig

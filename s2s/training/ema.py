@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class EMA:
     """mean <- decay * mean + (1 - decay) * weights, after every update.
 
-    Early means follow faster, with decay min(decay, (1 + t) / (10 + t)), so that they forget the initial
-    weights.
+    Early in training the mean follows faster, with decay min(decay, (1 + t) / (10 + t)), so that it forgets the
+    initial weights.
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
@@ -35,7 +35,7 @@ class EMA:
 
     @torch.no_grad()
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take the means that a checkpoint holds."""
+        """Load the means from a checkpoint."""
         for name, mean in self.mean.items():
             mean.copy_(tensors[name])
 

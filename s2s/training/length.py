@@ -1,4 +1,4 @@
-"""The length of a run, which may change while it goes on."""
+"""The length of a run, which may change during training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Updates that are skipped because their loss or gradient is not finite, and weights that are not saved."""
+"""Non-finite numbers: updates that are skipped because of them, and weights that are not saved."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class NonFiniteGuard:
     """Logs skipped updates, keeps their batches for inspection, and counts them against train.max_bad."""
 
     path: Path
-    """File for the batches, a JSON object a line"""
+    """File for the batches, one JSON object per line"""
     limit: int
-    """Consecutive skipped updates after which the run is given up: train.max_bad, or half of a shorter run"""
+    """Consecutive skipped updates after which the run is aborted: train.max_bad, or half of train.steps if less"""
     log: Log
 
     @classmethod
     def of(cls, config: TrainConfig, directory: Path, log: Log) -> NonFiniteGuard:
-        """Of the run in `directory`."""
+        """The guard of the run in `directory`."""
         return cls(directory / "bad_batches.jsonl", min(config.max_bad, -(-config.steps // 2)), log)
 
     def record(self, state: TrainerState, batch: Sequence[Pair], result: StepResult, *, is_first: bool) -> None:
@@ -53,11 +53,11 @@ class NonFiniteGuard:
                 file.write(json.dumps({"step": state.step, "what": what, "pairs": pairs}) + "\n")
 
     def limit_reached(self, state: TrainerState) -> bool:
-        """Whether the run should be given up."""
+        """Whether the run should be aborted."""
         return state.n_bad >= self.limit
 
     def error(self, good: Path | None) -> S2SError:
-        """The error that gives the run up; `good` is its newest checkpoint."""
+        """The error that aborts the run; `good` is its newest checkpoint."""
         return S2SError(
             f"{self.limit} updates in a row were not finite; the last good checkpoint is {good or 'none'}. {ADVICE}"
         )
@@ -66,9 +66,9 @@ class NonFiniteGuard:
 def refuse_not_finite(
     tensors: Mapping[str, Mapping[str, Tensor]], parameters: Container[str], step: int, folder: Path
 ) -> None:
-    """Raise S2SError if what would be saved, group -> name -> tensor, holds NaN, or a parameter infinity.
+    """Raise S2SError if any of the tensors to save, group -> name -> tensor, holds NaN, or a parameter infinity.
 
-    folder: of the checkpoints so far. A buffer may hold infinity, such as one that is added to scores as a mask.
+    folder: that of the earlier checkpoints. A buffer may hold infinity, such as a mask that is added to scores.
     """
     bad = [
         f"{name} ({group})"

@@ -70,7 +70,7 @@ class RunContext(Context):
     def _chosen(
         self, group: str, spec: Any, option: str, defaults: Mapping[str, Any] | None = None
     ) -> tuple[Entry, Choice]:
-        """The entry and the config that a name, or a mapping with a name, means."""
+        """The entry and the config for a name, or for a mapping with a name."""
         given = {"name": spec} if isinstance(spec, str) else spec
         if not isinstance(given, Mapping) or not isinstance(given.get("name"), str):
             raise ConfigError(f"{option}={spec}: give a name, or a name with options: {{name: {spec}, …}}")

@@ -38,7 +38,7 @@ class Retention:
         return max(keep.keep_best, train.average if train.average_of == "best" else 0)
 
     def keep(self, name: str, state: TrainerState, interim: str) -> None:
-        """Link `last` to `name`, `best` to the best, and remove the `interim` one and all that are neither.
+        """Link `last` to `name` and `best` to the best one; remove `interim` and all that are neither recent nor best.
 
         Checkpoints of later steps than `name` are removed, too: they were skipped as damaged when the run resumed.
         """

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 def train_in(composed: ComposedConfig[Config], plugins: Plugins, world: World, stop: StopSignal, *, quiet: bool) -> int:
-    """Train in the run's directory, resuming if it has begun; the exit code."""
+    """Train in the run's directory, resuming it if it has begun; returns the exit code."""
     path = run_path(composed.config.run or plugins.hook.s2s_run_name(composed=composed))
     composed = _configured(composed, plugins, world)
     config = composed.config
-    # so that the run's config.yaml and resolved.yaml, given again, mean this run
+    # so that the run's config.yaml and resolved.yaml, if used again, refer to this run
     config.run = composed.given["run"] = str(path)
     before = _status(path)
     screen = choose_screen(config.log, plugins.registry, quiet=quiet or not world.is_main)
@@ -59,7 +59,7 @@ def train_in(composed: ComposedConfig[Config], plugins: Plugins, world: World, s
 
 
 def _built(config: Config, plugins: Plugins, world: World, run: RunDirectory, log: Log) -> Trainer:
-    """The trainer; a user's error removes the run's new folder, and run=last stays what it was."""
+    """Build the trainer; a UserError removes the run's new folder, so that run=last stays as it was."""
     try:
         trainer = build_trainer(config, plugins, world, run, log)
     except UserError:
@@ -83,14 +83,14 @@ def _recording_status(run: RunDirectory) -> Iterator[None]:
 
 
 def is_finished(status: dict[str, Any], config: Config) -> bool:
-    """Whether an earlier call has done all updates, or has stopped improving."""
+    """Whether an earlier call did all updates, or stopped because validation no longer improved."""
     patience = config.valid.patience
     stale = bool(status.get("stopped_early")) and 0 < patience <= status.get("n_stale", 0)
     return status.get("state") == "done" and (stale or status.get("steps", 0) >= config.train.steps)
 
 
 def _configured(composed: ComposedConfig[Config], plugins: Plugins, world: World) -> ComposedConfig[Config]:
-    """As a plugin completes it."""
+    """The configuration as completed by a plugin."""
     found: ComposedConfig[Config] | None = plugins.hook.s2s_configure(composed=composed, plugins=plugins, world=world)
     config = composed.config
     for key, value in (("train.budget", config.train.budget), ("recipe", config.recipe.name)):
@@ -146,13 +146,13 @@ def dry_run(composed: ComposedConfig[Config], plugins: Plugins, world: World) ->
 
 
 def _of_plugins(trainer: Trainer, plugins: Plugins, seconds: float | None = None) -> list[tuple[str, str]]:
-    """Facts of plugins, in the order in which they were loaded."""
+    """Facts from plugins, in the order in which they were loaded."""
     found = plugins.hook.s2s_facts(trainer=trainer, seconds=seconds)
     return [fact for of_plugin in reversed(found) for fact in of_plugin]
 
 
 def _is_set_by_user(key: str, origin: str) -> bool:
-    """Whether the user has set an option, entries' names excepted, which are shown already."""
+    """Whether the user has set an option; the names of entries do not count, since they are already shown."""
     return not key.endswith(".name") and origin.startswith(("command line", "file "))
 
 

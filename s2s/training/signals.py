@@ -27,7 +27,7 @@ EXIT_PREEMPTED = 75
 EXIT_INTERRUPTED = 130
 """The shell's code for Ctrl-C."""
 REPEATED = 1.0
-"""Seconds within which a second signal is the first one again: torchrun forwards what the terminal has sent already"""
+"""Seconds within which a second signal counts as the first: torchrun forwards what the terminal has already sent"""
 GRACE = 3.0
 """Seconds before the process is ended if Python's handler cannot run: C code, such as sentencepiece's, blocks it"""
 
@@ -101,7 +101,7 @@ class StopSignal:
             with self.as_stopped():
                 self.mode = "interrupt"
                 result = None if self.received else work()
-                self.mode = mode  # in here, so that no signal can come between
+                self.mode = mode  # inside, so that no signal can arrive in between
         except Stopped:
             self.mode, self.raised = mode, None
             return None

@@ -1,4 +1,4 @@
-"""How far a run has come."""
+"""The progress of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class TrainerState:
-    """How far a run has come: the part of a checkpoint that is neither weights nor optimizer state."""
+    """The progress of a run: the part of a checkpoint that is neither weights nor optimizer state."""
 
     step: int = 0
     """Updates done"""
@@ -37,7 +37,7 @@ class TrainerState:
 
     @classmethod
     def from_json(cls, saved: Mapping[str, Any]) -> TrainerState:
-        """The state of a checkpoint; raises TypeError or ValueError where it is none that a run can have."""
+        """The state of a checkpoint; raises TypeError or ValueError if no run can have it."""
         state = cls(**saved)
         state.best = [(float(criterion), step) for criterion, step in state.best]
         counts = [state.step, state.epoch, state.batch, state.n_tokens, state.n_bad, state.valid_step, state.n_stale]
@@ -51,7 +51,7 @@ class TrainerState:
         return state
 
     def record_validation(self, criterion: float, n_best: int) -> bool:
-        """Add a validation, keeping the `n_best`; whether it is better than all before."""
+        """Add a validation, keeping the `n_best` best; returns whether it is better than all before."""
         better = not self.best or criterion > self.best[0][0]
         self.valid_step = self.step
         self.n_stale = 0 if better else self.n_stale + 1
@@ -59,14 +59,14 @@ class TrainerState:
         return better
 
     def monitor(self, metric: str) -> str:
-        """Rank validations by `metric` from now on; the other one by which they were ranked, if that is discarded."""
+        """Rank validations by `metric` from now on; returns the previous one if its ranking is discarded, else ""."""
         discarded = self.best_metric if self.best and metric != self.best_metric else ""
         if metric != self.best_metric:
             self.best, self.n_stale, self.best_metric = [], 0, metric
         return discarded
 
     def summary(self) -> dict[str, Any]:
-        """What status.json and the last log line report of a finished run."""
+        """What status.json and the last log line report about a finished run."""
         return {
             "steps": self.step,
             "epochs": self.epoch,

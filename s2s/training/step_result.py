@@ -16,7 +16,7 @@ RESERVED = {
     *("kind", "step", "epoch", "loss", "lr", "gnorm", "tokens", "src_tokens", "padding", "micro_batches", "pairs"),
     *("seconds", "wait", "flops", "mfu", "memory", "used", "tokens_per_second", "ppl", "best", "search", "signatures"),
 }
-"""Keys of the log's records that no extra value of an objective may have"""
+"""Keys of the log's records, which no extra value of an objective may use"""
 
 
 @dataclass(frozen=True)
@@ -24,15 +24,15 @@ class StepResult:
     """Outcome of one update."""
 
     loss: float
-    """Of the objective, per unit of its normaliser"""
+    """Loss of the objective, divided by its normaliser"""
     extras: dict[str, float]
-    """The objective's extra values, each over its normaliser"""
+    """The objective's extra values, each divided by its normaliser"""
     gnorm: float
     lr: float
     n_tokens: int
     n_src_tokens: int
     padding: float
-    """Share of the positions of all micro-batches, on both sides, that are padding"""
+    """Share of padding among the positions of all micro-batches, on both sides"""
     n_micro_batches: int
     """Over all ranks"""
     flops: float | None
@@ -58,7 +58,7 @@ class StepResult:
 
 
 def ratio(total: float, count: float) -> float:
-    """Their quotient; NaN where nothing was counted."""
+    """total / count; NaN if nothing was counted."""
     return total / count if count else math.nan
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from s2s.training.batch_plan import BatchPlan
 
 RELEASE_EVERY = 100
-"""Updates after which the memory that they freed returns to the system"""
+"""Number of updates after which freed memory is returned to the system"""
 
 
 @dataclass
@@ -62,10 +62,10 @@ class TrainStep:
         self.check_memory: Callable[[int], None] = lambda _: None
         """See `BatchPlan`"""
         self.split_factor = 1
-        """Multiple of the configured number of micro-batches; doubled when memory was too small"""
+        """Factor applied to the configured number of micro-batches; doubled when memory runs out"""
 
     def __call__(self, batch: Sequence[Pair], step: int) -> StepResult:
-        """Train on `batch` as update `step`, counted from 1; nothing changes if loss or gradient are not finite."""
+        """Train on `batch` as update `step`, counted from 1; nothing changes if loss or gradient is not finite."""
         self.world.start_update(step)
         lr = self.schedule(step)
         n_src_tokens, n_tokens = n_tokens_of(batch)
@@ -94,7 +94,7 @@ class TrainStep:
         )
 
     def capacity(self, tokens: int) -> Capacity | None:
-        """The static shape of packed batches of so many tokens a side; None: shapes vary from batch to batch."""
+        """The static shape of packed batches of `tokens` tokens per side; None: shapes vary from batch to batch."""
         return Capacity(tokens, self.backend.max_len) if self.backend.static_shapes else None
 
     def local(self, batch: Sequence[Pair]) -> list[Sequence[Pair]]:
@@ -102,12 +102,12 @@ class TrainStep:
         return split(batch, self._n_micro_batches(batch))[self.world.rank :: self.world.size]
 
     def follow(self, plan: BatchPlan) -> None:
-        """From now on, batches of this size, in these parts."""
+        """Use the batch size and micro-batches of this plan from now on."""
         self.config = replace(self.config, tokens=plan.tokens, micro_tokens=plan.micro_tokens)
         self.check_memory = plan.check_memory
 
     def trial(self, batch: Sequence[Pair], plan: BatchPlan) -> bool:
-        """Compute the gradient of a batch and discard it, to measure memory; whether that sufficed on all ranks."""
+        """Compute and discard the gradient of a batch, to measure memory; returns whether it sufficed on all ranks."""
         before = self.config, self.check_memory
         self.follow(plan)
         try:
@@ -121,8 +121,8 @@ class TrainStep:
         """Gradient of the objective's sum over the GLOBAL batch, divided by its target tokens.
 
         Returns the sums of the objective (`Sums.stack`) and of positions, [3 + 2 n], and whether a rank ran out of
-        memory. Every rank knows the batch's number of tokens, so it is not communicated. A rank that runs out of memory
-        still takes part in all communication, and sets a flag that is summed with the rest.
+        memory. The batch's number of tokens is known on every rank, so it is not communicated. A rank that runs out of
+        memory still takes part in all communication, and sets a flag that is summed with the rest.
         """
         sums = torch.zeros(4 + 2 * len(self.objective.extras), dtype=torch.float64, device=self.world.device)
         failed = False
@@ -171,7 +171,7 @@ class TrainStep:
     def _normalise(self, n_tokens: int, normaliser: Tensor) -> None:
         """Divide the gradient by the normaliser instead of `n_tokens`, which were known before the forward pass.
 
-        Dividing first keeps numbers small in 16 bits, and saves this pass where the two are equal.
+        Dividing by `n_tokens` first keeps 16-bit numbers small, and saves this pass if the two are equal.
         """
         if normaliser.device.type == "cpu" and normaliser == n_tokens:
             return
@@ -189,14 +189,14 @@ class TrainStep:
         return pack(pairs, self.vocab, capacity and capacity.grown_for(pairs)).to(self.world.device)
 
     def _n_micro_batches(self, batch: Sequence[Pair]) -> int:
-        """Micro-batches of a global batch: as many as micro_tokens asks for, and a multiple of the ranks."""
+        """Micro-batches of a global batch: as many as micro_tokens requires, and a multiple of the number of ranks."""
         if self.backend.static_shapes:
             return self.world.size * self._n_local(self.config.n_tokens)
         count = n_tokens_of if self.backend.packed.enabled else n_positions_of
         return self.world.size * self._n_local(max(count(batch)))
 
     def _n_local(self, n_positions: int) -> int:
-        """Micro-batches of each rank for a global batch of so many positions a side."""
+        """Micro-batches of each rank for a global batch of `n_positions` positions per side."""
         limit, size = self.config.n_micro_tokens, self.world.size
         needed = 1 if limit is None else math.ceil(n_positions / limit)
         return self.split_factor * math.ceil(needed / size)
@@ -206,7 +206,7 @@ class TrainStep:
         return None if forward is None else 3 * forward
 
     def _split_further(self) -> None:
-        """Double the micro-batches from now on; the gradient stays the same, dropout draws other masks."""
+        """Double the number of micro-batches from now on; the gradient is the same but for other dropout masks."""
         self.split_factor *= 2
         self.optimizer.zero_grad()
         self.graphs = CUDAGraphCallable(self._backward, capture) if self.graphs else None
@@ -215,7 +215,7 @@ class TrainStep:
             torch.cuda.empty_cache()
 
     def _seed(self, step: int, part: int) -> None:
-        """Random numbers depend on (seed, step, micro-batch) alone: not on the rank, nor on what ran before."""
+        """Make random numbers depend only on (seed, step, micro-batch), not on the rank or on what ran before."""
         torch.manual_seed(((self.seed * 1_000_003 + step) * 65_537 + part) & 0xFFFF_FFFF_FFFF_FFFF)  # all torch takes
 
     def _autocast(self) -> torch.autocast:
@@ -223,7 +223,7 @@ class TrainStep:
         return torch.autocast(self.world.device.type, dtype, enabled=dtype != torch.float32)
 
     def _optimizer_step(self) -> OptimizerStep:
-        """In a CUDA graph where forward and backward are, if the optimizer supports it."""
+        """The optimizer step, in a CUDA graph if forward and backward are and the optimizer supports it."""
         arguments = self.optimizer, self.config.clip, self.scaler, self.strategy.gradient_norm
         if self.graphs and CUDAGraphOptimizerStep.supports(self.optimizer):
             return CUDAGraphOptimizerStep(*arguments, capture)
@@ -237,13 +237,13 @@ def n_tokens_of(batch: Sequence[Pair]) -> tuple[int, int]:
 
 
 def n_positions_of(pairs: Sequence[Pair]) -> tuple[int, int]:
-    """Source and target positions of the same as a padded batch."""
+    """Source and target positions of the pairs as a padded batch."""
     src, tgt = pair_lengths(pairs)
     return len(pairs) * int(src.max(initial=1)), len(pairs) * int(tgt.max(initial=1))
 
 
 def is_memory_error(error: BaseException) -> bool:
-    """Whether it is an error of too little memory, on a GPU or on a CPU."""
+    """Whether it is an out-of-memory error, on a GPU or on a CPU."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)

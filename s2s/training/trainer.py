@@ -51,7 +51,7 @@ class Trainer:
     facts: Sequence[tuple[str, str]] = ()
     """Topics and facts for the first screen: what was found when the parts were built"""
     peak_flops: float = 0.0
-    """Operations a second of large matrix products on all devices; 0: the model does not count its own"""
+    """Operations per second of large matrix products on all devices; 0: the model does not count its own"""
 
     def __post_init__(self) -> None:
         self.world = self.train_step.world
@@ -63,12 +63,12 @@ class Trainer:
         self.observers: Sequence[Observer] = ()
 
     def train(self, stop: StopSignal) -> dict[str, Any]:
-        """Update until train.steps, until validation stops improving, or until a signal; the summary."""
+        """Update until train.steps, until validation stops improving, or until a signal; returns the summary."""
         self.stop = stop
         self.resume()
         with self.observed():
             with stop.deferred(), self.finishing_saves():
-                self.validate_and_save()  # what a signal may have skipped after the update of the checkpoint
+                self.validate_and_save()  # in case a signal prevented it after the checkpoint's update
                 for batch in self.batches():
                     self.update(batch)
                     self.validate_and_save()
@@ -87,11 +87,11 @@ class Trainer:
             self.log.warn(f"valid.best was {was} and is {metric}: the best validations so far are forgotten")
 
     def batches(self) -> Iterator[Sequence[Pair]]:
-        """The global batches from where the run stands; `state` is advanced to each before it is yielded."""
+        """The global batches from the current position of the run; `state` is advanced to each before it is yielded."""
         return self.data_loader.iterate(self.state, self.is_over)
 
     def is_over(self) -> bool:
-        """Whether all updates are done, or valid.patience consecutive validations brought nothing better."""
+        """Whether all updates are done, or valid.patience consecutive validations brought no improvement."""
         patience = self.config.valid.patience
         return self.state.step >= self.config.train.steps or 0 < patience <= self.state.n_stale
 
@@ -109,7 +109,7 @@ class Trainer:
         seconds = time.monotonic() - began
         state.seconds += seconds
         rate = result.flops / seconds if result.flops and self.peak_flops else 0.0
-        self.peak_flops = max(self.peak_flops, rate)  # a rate that was reached is possible
+        self.peak_flops = max(self.peak_flops, rate)  # a measured rate must be possible
         record = {
             "step": state.step,
             "epoch": state.epoch,
@@ -142,13 +142,13 @@ class Trainer:
             self.save(self.checkpoints.try_save)
 
     def stopped(self) -> Preempted:
-        """Save the run so that the same command continues it; the error to raise."""
+        """Save the run so that the same command continues it; returns the error to raise."""
         self.save(self.checkpoints.save_interim)
         self.wait_for_save()
         return self.stop.error(self.state.step)
 
     def validate(self) -> bool:
-        """Validate the model, or its EMA if there is one; whether it is among the best to keep."""
+        """Validate the model, or its EMA if there is one; returns whether it is among the best to keep."""
         state = self.state
         with self.ema.applied() if self.ema else nullcontext():
             result = self.run_validation()
@@ -186,7 +186,7 @@ class Trainer:
 
     @contextmanager
     def observed(self) -> Iterator[None]:
-        """The log, lines for people, and plugins' observers follow what happens in the block."""
+        """Inside the block, the log, the progress lines and the plugins' observers follow the run."""
         found = self.hook.s2s_observe(trainer=self)[::-1]  # in the order in which plugins were loaded
         lines = [one for one in found if isinstance(one, Progress)] or [Progress(self)]
         self.observers = [self.log, *lines, *(one for one in found if one not in lines)]
@@ -197,7 +197,7 @@ class Trainer:
 
     @contextmanager
     def finishing_saves(self) -> Iterator[None]:
-        """Finish a pending save even if the block raises: the run's lock must not be released before."""
+        """Finish a pending save even if the block raises: the run's lock must not be released earlier."""
         try:
             yield
         except BaseException:
@@ -231,14 +231,14 @@ class Trainer:
         return {"path": str(path), **(result.record() if result else {})}
 
     def validation_is_due(self) -> bool:
-        """Every valid.every updates and after the last one, if there is a development set."""
+        """Whether to validate: every valid.every updates and after the last one, if there is a development set."""
         state = self.state
         if not self.validation or state.valid_step == state.step:
             return False
         return state.step >= self.config.train.steps or self.is_due(self.config.valid.every)
 
     def save_is_due(self) -> bool:
-        """By updates, or by minutes on the clock of any rank."""
+        """Whether to save, by updates, or by minutes on the clock of any rank."""
         minutes = self.config.checkpoint.minutes
         if (due := self.is_due(self.config.checkpoint.every)) or not minutes:
             return due

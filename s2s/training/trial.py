@@ -1,4 +1,4 @@
-"""A trainer for a trial, and with it the seconds of an update, from parts of a batch where a whole one takes long."""
+"""A trainer for a trial run, which also times an update, on parts of a batch where a whole one would take long."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from s2s.training.trainer import Trainer
 
 PARTS = (64, 16, 4)
-"""Parts of a batch that are tried, the smallest first, until one takes long enough"""
+"""Numbers of parts into which a batch is split; one part is timed, the smallest first, until one takes long enough"""
 
 
 class Timing(NamedTuple):
-    """Of one update of mean size."""
+    """The timing of one update of mean size."""
 
     seconds: float
     flops: float
-    """Floating-point operations a second; 0: the model does not count its own"""
+    """Floating-point operations per second; 0: the model does not count its own"""
 
 
 class _Run(NamedTuple):
-    """One update that was timed."""
+    """One timed update."""
 
     seconds: float
     n_tokens: int
@@ -61,7 +61,7 @@ def trial_run(config: Config, plugins: Plugins, world: World) -> Iterator[Traine
 def time_updates(trainer: Trainer, enough: float = 3.0) -> Timing:
     """Make updates with the trainer, which must not be used afterwards; every process must call it.
 
-    enough: seconds that they may take together. Batches differ in their padding, and other processes come and go.
+    enough: total seconds to measure; batches differ in their padding, and other processes come and go.
     """
     batches = iter(trainer.batches())
     batch = next(batches, None)
@@ -78,7 +78,7 @@ def time_updates(trainer: Trainer, enough: float = 3.0) -> Timing:
 
 
 def _part(batch: Sequence[Pair], n: int) -> Sequence[Pair]:
-    """One of `n` parts of a batch, or of as many as it has pairs."""
+    """One of `n` parts of a batch, or of fewer if it has fewer pairs."""
     return next(part for part in split(batch, n) if part)
 
 
@@ -89,7 +89,7 @@ def _run(trainer: Trainer, batch: Sequence[Pair]) -> _Run:
 
 
 def _extrapolated(small: _Run, large: _Run, n_tokens: int) -> Timing:
-    """A step of the optimizer, and so much for each token."""
+    """Linear extrapolation: a constant time for the optimizer step, plus a time per token."""
     n_more = large.n_tokens - small.n_tokens  # 0: parts of one pair each, whose seconds differ by chance
     slope = (large.seconds - small.seconds) / n_more if n_more else 0.0
     per_token = max(slope, 0.5 * large.seconds / large.n_tokens)
@@ -97,7 +97,7 @@ def _extrapolated(small: _Run, large: _Run, n_tokens: int) -> Timing:
 
 
 def _mean(trainer: Trainer, batches: Iterable[Sequence[Pair]], enough: float) -> Timing:
-    """Of whole updates, until they have taken so many seconds."""
+    """Mean over whole updates, until they have taken `enough` seconds."""
     runs: list[_Run] = []
     for batch in batches:
         if runs and trainer.world.any_true(sum(run.seconds for run in runs) > enough):

@@ -44,7 +44,7 @@ class ValidationResult:
     signatures: dict[str, str]
     """Signature of each metric"""
     criterion: float
-    """The value of valid.best, negated where less is better; -inf where it is no number"""
+    """The value of valid.best, negated if lower is better; -inf if it is NaN"""
     search: str
     """How outputs were decoded, such as "beam 4"; empty if none were"""
 
@@ -95,7 +95,7 @@ class Validation:
         return ValidationResult(values, signatures, best, self._search() if scores else "")
 
     def losses(self, stop: StopSignal) -> dict[str, float] | None:
-        """Nll per target token, in nats, without dropout and label smoothing, and the objective's own extras."""
+        """Nll per target token, in nats, without dropout or label smoothing, and the objective's own extras."""
         sums = self._on_all_ranks(stop, self._local_sums)
         if sums is None:
             return None
@@ -138,7 +138,7 @@ class Validation:
         tokens = self.config.train.n_micro_tokens or self.config.train.n_tokens
         batches = chain.from_iterable(in_order(corpus, tokens) for corpus in self.corpora)
         sums = [0.0] * (2 + 2 * len(self._extras()))
-        # A compiled model may be compiled for the one shape of training's batches.
+        # A compiled model may be specialised to the single shape of training batches.
         with evaluating(self.model), torch.compiler.set_stance("force_eager"):
             for number, pairs in islice(enumerate(batches), self.world.rank, None, self.world.size):
                 batch = make_batch(pairs, self.task.vocab).to(self.world.device)
@@ -147,7 +147,7 @@ class Validation:
         return sums
 
     def _sums(self, batch: Batch, number: int) -> list[float]:
-        """The same of one batch."""
+        """The same for one batch."""
         nll = LabelSmoothed(LabelSmoothedConfig(eps=0.0)).token_sums(self.model, batch).nll.item()
         if not self._extras():
             return [nll, batch.n_tokens]

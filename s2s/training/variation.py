@@ -1,4 +1,4 @@
-"""Pairs as the task encodes them anew in every epoch, within the longest that the run takes."""
+"""Pairs that the task re-encodes in every epoch, within the maximum length of the run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def varied(task: Task, max_len: int | None) -> Callable[[Pair, int], Pair] | None:
-    """`Task.variation` of ids that were read from disk; a pair that would exceed `max_len`, eos included, stays."""
+    """`Task.variation` for ids read from disk; a pair that would exceed `max_len`, eos included, stays unchanged."""
     vary = task.variation()
     if vary is None:
         return None

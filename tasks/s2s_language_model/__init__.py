@@ -22,10 +22,10 @@ class LanguageModelConfig(Choice):
     """Training text, one sentence a line: a file, or several as [news.de,books.de] or {news: {files: [news.de],
     weight: 2}, …}; .gz is read as it is. {corpus: NAME, …}: a corpus of a plugin."""
     tokenizer: str = ""
-    """Whose vocabulary: a run (its directory, its name under runs/, or last) with subwords as targets, or the folder of
-    its tokeniser."""
+    """Source of the vocabulary: a run (its directory, its name under runs/, or last) with subwords as targets, or the
+    folder of its tokeniser."""
     subword: str = "bpe"
-    """How its files are read, as that run's task.subword; bpe reads unigram's, too."""
+    """How the tokeniser's files are read: task.subword of that run; bpe also reads files of unigram."""
     valid: Any = None
     """Development text, in the same forms; null: none."""
     test: Any = None

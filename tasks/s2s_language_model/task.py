@@ -82,7 +82,7 @@ class LanguageModel(Task):
         return [Encoded([NO_SOURCE], ids) for ids in self.subwords.encode(lines)]
 
     def encode_source(self, lines: Sequence[str]) -> list[list[int]]:
-        """The same for every line."""
+        """The same ids for every line."""
         return [[NO_SOURCE] for _ in lines]
 
     def detokenize(self, ids: Sequence[int], src: str) -> str:

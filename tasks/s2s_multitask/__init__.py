@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class MultitaskConfig(Choice):
-    """Tasks that are learnt together, mixed by a ratio (Luong et al., 2015)."""
+    """Tasks that are trained together, mixed by a ratio (Luong et al., 2015)."""
 
     tasks: dict[str, Any] = field(default_factory=dict)
-    """What is learnt, by names of your own: {translate: {name: translation, …}, parse: {name: parsing, …}}, each a
-    task with its options."""
+    """The tasks, by names of your own: {translate: {name: translation, …}, parse: {name: parsing, …}}, each a task with
+    its options."""
     ratio: dict[str, float] = field(default_factory=dict)
-    """How often each pair of a task is seen in one epoch, times the weight of its corpus: {parse: 0.1}; default 1."""
+    """How often each pair of a task occurs in one epoch, times the weight of its corpus: {parse: 0.1}; default 1."""
 
     def __post_init__(self) -> None:
         for name, options in self.tasks.items():
@@ -58,7 +58,7 @@ def s2s_register(registry: Registry) -> None:
 
 
 def _build(registry: Registry, config: MultitaskConfig) -> Multitask:
-    from s2s_multitask.task import Multitask  # brings torch
+    from s2s_multitask.task import Multitask  # imports torch
 
     return Multitask(config, registry)
 

@@ -1,4 +1,4 @@
-"""The constraint of each task, applied to the rows of its task.
+"""Applies the constraint of each task to the rows of that task.
 
 Shapes: B sentences, S source length, K hypotheses of a sentence, V target tokens of the largest task, W of a state.
 """
@@ -38,10 +38,10 @@ class MultitaskConstraint(Constraint):
         self.n_tokens = max(part.n_tokens for part in parts)
 
     def start(self, src: Tensor, pad: Tensor, limit: Tensor) -> Tensor:
-        """States of the empty outputs: src, pad [B, S], limit [B] -> [B, 1, 1 + W]. A tag is no token of its task."""
+        """States of the empty outputs: src, pad [B, S], limit [B] -> [B, 1, 1 + W]. Tags are not tokens of any task."""
         kind = (src[:, 0] - self.first_tag).clamp(0, len(self.parts) - 1)
         begun = []
-        for own, part in enumerate(self.parts):  # of every task, if only for no rows: W is to be always the same
+        for own, part in enumerate(self.parts):  # for every task, even without rows, so that W is always the same
             rows, text = kind == own, src[:, 1:]
             text = torch.where(text >= self.first_tag, text - part.offset, text)
             none = torch.zeros(int(rows.sum()), 1, 0, dtype=torch.long, device=src.device)
@@ -63,7 +63,7 @@ class MultitaskConstraint(Constraint):
         return allowed
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
-        """The states after `token` [B, K]; a dead hypothesis may come with a token that its task does not know."""
+        """The states after `token` [B, K]; a dead hypothesis may have a token outside its task's vocabulary."""
         after = state.clone()
         for own, part, rows in self._present(state):
             if part.constraint:
@@ -75,7 +75,7 @@ class MultitaskConstraint(Constraint):
         return after
 
     def _present(self, state: Tensor) -> Iterator[tuple[int, TaskConstraint, Tensor]]:
-        """Tasks that have rows here, and the rows."""
+        """The tasks that have rows in the batch, and their rows."""
         for own in state[:, 0, 0].unique().tolist():
             yield own, self.parts[own], (state[:, 0, 0] == own).nonzero()[:, 0]
 

@@ -1,4 +1,4 @@
-"""A metric on the lines of one task among others."""
+"""A metric on the lines of one of several tasks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class OnTask(Metric):
     def __call__(
         self, hyps: Sequence[str], refs: Sequence[Sequence[str]], samples: int = 0, seed: int = 12345
     ) -> Score:
-        """The metric's score of the task's lines; NaN if there are none."""
+        """The metric's score on the task's lines; NaN if there are none."""
         rows = self._rows(refs)
         if not rows:
             return Score(self.name, math.nan, f"task:{self.task}|lines:0")
@@ -33,7 +33,7 @@ class OnTask(Metric):
         return replace(score, name=self.name, signature=f"task:{self.task}|lines:{len(rows)}|{score.signature}")
 
     def per_sentence(self, hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-        """The metric's, and NaN for the lines of other tasks."""
+        """The metric's rows, and NaN for the lines of other tasks."""
         rows = self._rows(refs)
         if not rows:
             return [{"score": math.nan} for _ in hyps]
@@ -49,7 +49,7 @@ class OnTask(Metric):
         samples: int,
         seed: int,
     ) -> list[float]:
-        """The metric's."""
+        """The metric's p-values on the task's lines."""
         rows = self._rows(refs)
         if not rows:
             return [math.nan for _ in systems]
@@ -60,5 +60,5 @@ class OnTask(Metric):
         return [row for row, line in enumerate(refs[0]) if text_of(line, self.task) is not None]
 
     def _own(self, lines: Sequence[str], rows: Sequence[int]) -> list[str]:
-        """Without the prefix; a line of another task is empty."""
+        """The lines without the prefix; a line of another task is empty."""
         return [text_of(lines[row], self.task) or "" for row in rows]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 N_SPECIAL = 4
 """Ids shared by all tasks: pad, unk, bos and eos"""
 MIXED = "mixed"
-"""Development and test sets are one corpus with the tasks in turn, so that any prefix has some of each"""
+"""Name of the one development or test corpus, in which tasks alternate so that any prefix of it has some of each"""
 
 
 class Multitask(Task):
@@ -44,13 +44,13 @@ class Multitask(Task):
         self.metrics = list(chain.from_iterable(metrics))
 
     def sources(self) -> Sources:
-        """Those of all tasks; the ratio changes no prepared file."""
+        """The sources of all tasks; the ratio does not change prepared files."""
         of = {name: task.sources() for name, task in self.tasks.items()}
         settings = {name: [self.tasks[name].config.name, one.settings] for name, one in of.items()}
         return Sources(list(chain.from_iterable(one.files for one in of.values())), settings)
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
-        """Training corpora are separate, as parse/gold, with their weights times the ratio."""
+        """Training corpora are separate, such as parse/gold, with their weights multiplied by the ratio."""
         named = [
             (f"{name}/{corpus}", weight * self.config.ratio.get(name, 1.0))
             for name, task in self.tasks.items()
@@ -59,7 +59,7 @@ class Multitask(Task):
         return named if split == "train" or not named else [(MIXED, 1.0)]
 
     def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
-        """The pairs of one task's corpus, or of all tasks in turn, with the task's name before both sides."""
+        """The pairs of one task's corpus, or of all tasks in turn, both sides prefixed with the task's name."""
         if split == "train":
             name, _, own = corpus.partition("/")
             return self._examples(name, split, [own])
@@ -67,14 +67,14 @@ class Multitask(Task):
         return (one for turn in zip_longest(*all_of) for one in turn if one is not None)
 
     def learn(self, directory: Path) -> None:
-        """Each task in a folder of its own."""
+        """Prepare each task in a folder of its own."""
         for name, task in self.tasks.items():
             (directory / name).mkdir(exist_ok=True)
             task.learn(directory / name)
         self._number()
 
     def load(self, directory: Path) -> None:
-        """Each task from its folder."""
+        """Load each task from its folder."""
         for name, task in self.tasks.items():
             task.load(directory / name)
         self._number()
@@ -101,25 +101,25 @@ class Multitask(Task):
         return encoded
 
     def detokenize(self, ids: Sequence[int], src: str) -> str:
-        """The output of the source's task, without tokens of others."""
+        """The output of the source's task, without tokens of other tasks."""
         name, text = split_prefix(src, self.tasks)
         task = self.tasks[name]
         return add_prefix(name, task.detokenize([i for i in ids if i < task.vocab.tgt], text))
 
     def source_text(self, ids: Sequence[int]) -> str:
-        """The text of source ids, behind the name of the task of their tag; without a tag, of the first task."""
+        """The text of source ids, prefixed with the task of their tag; without a tag, with the first task."""
         name = next((name for name, tag in self.tags.items() if [tag] == [*ids[:1]]), next(iter(self.tags)))
         own = [i if i < N_SPECIAL else i - self.offsets[name] for i in ids[1:]]
         return add_prefix(name, self.tasks[name].source_text(own))
 
     def pieces(self, ids: Sequence[int], src: str) -> list[str]:
-        """As the source's task gives them; empty for a token of another task."""
+        """The pieces of the source's task; empty for a token of another task."""
         name, text = split_prefix(src, self.tasks)
         task = self.tasks[name]
         return [task.pieces([i], text)[0] if i < task.vocab.tgt else "" for i in ids]
 
     def vocabulary(self, side: Side) -> Sequence[TokenNames] | None:
-        """Tokens by the names of their tasks, then by their own, so that runs of one task match as well."""
+        """Each token named with its task's name, then by its own, so that runs of a single task match as well."""
         own = {name: task.vocabulary(side) for name, task in self.tasks.items()}
         if None in own.values():
             return None
@@ -134,13 +134,13 @@ class Multitask(Task):
         ]
 
     def source_words(self, src: str) -> Sequence[int | None]:
-        """As the source's task gives them, after its name; the tag belongs to no word."""
+        """The source words of the source's task, shifted past its name; the tag belongs to no word."""
         name, text = split_prefix(src, self.tasks)
         before = len(src.split()) - len(text.split())
         return [None, *_behind(before, self.tasks[name].source_words(text))]
 
     def target_words(self, ids: Sequence[int], src: str) -> Sequence[int | None]:
-        """As the source's task gives them, after its name."""
+        """The target words of the source's task, shifted past its name."""
         name, text = split_prefix(src, self.tasks)
         task = self.tasks[name]
         own = iter(_behind(1, task.target_words([i for i in ids if i < task.vocab.tgt], text)))
@@ -165,7 +165,7 @@ class Multitask(Task):
         return MultitaskConstraint(parts, self.vocab.tag_ids.start)
 
     def variation(self) -> Callable[[Encoded, int], Encoded] | None:
-        """A pair is encoded anew by the task of its tag, if that does it at all."""
+        """Re-encodes a pair by the variation of its tag's task, if that task has one."""
         own = {self.tags[name]: (name, task.variation()) for name, task in self.tasks.items()}
         if not any(vary for _, vary in own.values()):
             return None
@@ -181,7 +181,7 @@ class Multitask(Task):
         return vary
 
     def describe(self) -> Iterable[str]:
-        """The lines of all tasks."""
+        """The lines that all tasks report."""
         return [add_prefix(name, line) for name, task in self.tasks.items() for line in task.describe()]
 
     def _number(self) -> None:
@@ -214,7 +214,7 @@ def _first(names: TokenNames) -> str:
 
 
 def _shared(tokens: Mapping[str, str]) -> TokenNames:
-    """A target id that is a token of several tasks: all of them together, then each by itself."""
+    """The names of a target id that is a token of several tasks: all of them together, then each separately."""
     return (" ".join(f"{name}: {token}" for name, token in tokens.items()), *dict.fromkeys(tokens.values()))
 
 

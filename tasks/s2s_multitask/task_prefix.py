@@ -18,7 +18,7 @@ def add_prefix(task: str, text: str) -> str:
 
 
 def text_of(line: str, task: str) -> str | None:
-    """The text of a line of this task, whose blank after the colon is optional; None for a line of another task."""
+    """The text of a line of this task, the blank after the colon being optional; None for a line of another task."""
     name, colon, text = line.partition(":")
     return text.removeprefix(" ") if colon and name.strip() == task else None
 

@@ -1,4 +1,4 @@
-"""Constituency parsing, as a plugin: treebanks in, trees out, scored as by EVALB; without files, a synthetic corpus."""
+"""Constituency parsing, as a plugin: treebanks in, trees out, scored as in EVALB; without files, a synthetic corpus."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class EvalbConfig(Choice):
     """Labelled bracketing F1 of trees, as EVALB counts it."""
 
     param: str = "COLLINS"
-    """What is left out and what counts as the same: COLLINS, new, or a parameter file of your own."""
+    """What is ignored and what counts as equal: COLLINS, new, or a parameter file of your own."""
     cutoff: int | None = None
-    """Longest sentence in the second summary; null: as the parameters say, which is 40."""
+    """Longest sentence in the second summary; null: that of the parameters, which is 40."""
     errors: Literal["leave_out", "count"] = "leave_out"
-    """Sentences whose words are not the reference's: leave them out, as EVALB does, or count none of their brackets
+    """Sentences whose words differ from the reference's: leave them out, as EVALB does, or count none of their brackets
     as found."""
 
     def __post_init__(self) -> None:
@@ -52,14 +52,14 @@ class TreebankConfig(Choice):
 
 @dataclass(kw_only=True)
 class ParsingConfig(Choice):
-    """Sentences into constituency trees (section 6.3)."""
+    """From sentences to constituency trees (section 6.3)."""
 
     treebank: str = ""
     """Folder of the Wall Street Journal as licensed: sections 02-21 are for training, 22 for development, 23 for
     the test."""
     train: Any = None
     """Training trees, in brackets: a file, a folder of .mrg files, or a list of them; .gz is read as it is. Several
-    corpora as {gold: a.mrg, silver: {files: [b.mrg,c.mrg], weight: 0.5}}. Beside a treebank, they add to it.
+    corpora as {gold: a.mrg, silver: {files: [b.mrg,c.mrg], weight: 0.5}}. If a treebank is given, they are added to it.
     {corpus: NAME, …}: a corpus of a plugin whose targets are trees. null: the treebank alone, or without one the
     synthetic corpus."""
     valid: Any = None
@@ -70,28 +70,28 @@ class ParsingConfig(Choice):
     """What to do with a tree that cannot be read: stop, or drop and count it."""
     linear: str = "released"
     """How a tree is linearised: released, as in the paper's code: S NP DT NN /NP … /S. vinyals: (S (NP XX XX
-    )NP … )S. brackets: (S (NP * * ) … ). in_order: SHIFT PJ-NP SHIFT REDUCE PJ-S …. Or what a plugin registers.
-    Only released writes parts of speech; with the others, words get XX, save punctuation."""
+    )NP … )S. brackets: (S (NP * * ) … ). in_order: SHIFT PJ-NP SHIFT REDUCE PJ-S …. Or one that a plugin registers.
+    Only released writes parts of speech; with the others, words get XX, except punctuation."""
     unary: Literal["keep", "same", "join"] = "keep"
-    """Brackets that hold nothing but one bracket: keep them; same: of one label, train on one instead; join: write a
-    chain as one bracket, such as S+VP, and take it apart again."""
+    """Chains of brackets whose only child is a bracket. keep: unchanged. same: those of the same label are one bracket
+    in training. join: a chain is written as one bracket, such as S+VP, and split again in outputs."""
     subword: str = "bpe"
     """Subword algorithm."""
     src_vocab_size: int | None = None
     """Size of the source vocabulary, special tokens included; null: 16,000 (section 6.3), 500 for the synthetic corpus.
     Target tokens are those of the trees."""
     words: Literal["subwords", "parts"] = "subwords"
-    """What a source word is encoded as. parts: the word, if it stands twice or more in the training trees, and hashed
+    """Encoding of a source word. parts: the word, if it occurs twice or more in the training trees, and hashed
     prefixes, suffixes, trigrams and shape, for an architecture with arch.words=pooled."""
     tags: Literal["form", "predict"] = "form"
-    """Parts of speech in outputs. form: as task.linear has them. predict: beside every word, in any form."""
+    """Parts of speech in outputs. form: as task.linear writes them. predict: with every word, in any form."""
     word_labels: Literal["none", "tags"] = "none"
     """Labels of the source words of training trees: their parts of speech, for an architecture with arch.label_loss."""
     word_ends: Literal["none", "mark", "number"] = "none"
     """Token after every source word. mark: always the same. number: one of 16 in turn, which the word's token in the
-    target has, too; from few trees, a model then learns much sooner at which word it is."""
+    target also has; from few trees, a model then learns its current word much sooner."""
     synthetic: bool = True
-    """Whether the synthetic corpus is taken where no trees are given; false: that is an error."""
+    """Whether the synthetic corpus is used if no trees are given; false: that is an error."""
     trees: int = 20_000
     """Training trees of the synthetic corpus."""
     synthetic_seed: int = 1
@@ -139,7 +139,7 @@ class ParsingConfig(Choice):
 
 @hookimpl
 def s2s_finish_outputs(config: GenerateConfig, task: Task, model: Seq2Seq, device: Any) -> OutputStage | None:
-    """Parts of speech from the encoder's labels, where outputs have none of their own."""
+    """The stage that takes parts of speech from the encoder's labels, if outputs have none of their own."""
     if not (isinstance(task.config, ParsingConfig) and task.vocab.labels and task.config.needs_tags):
         return None
     from s2s_parsing.tagging import TagStage
@@ -159,7 +159,7 @@ def s2s_register(registry: Registry) -> None:
 
 
 def _build(registry: Registry, config: ParsingConfig) -> Parsing:
-    """The task with the form that it names, which any plugin may have registered."""
+    """The task with the form that its configuration names, which any plugin may have registered."""
     from s2s_parsing.task import Parsing  # imports sentencepiece
 
     return Parsing(config, registry.build_default("linear", config.linear), registry)

@@ -1,4 +1,4 @@
-"""Which corpora a parsing task has, treebanks as a corpus, and how trees are cleaned."""
+"""The corpora of a parsing task, treebanks as a corpus, and the cleaning of trees."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class TreebankCorpus(Corpus):
             yield tree if isinstance(tree, Rejected) else Example("", str(tree))
 
     def files(self, split: str) -> list[Path]:
-        """The files, of folders those named .mrg."""
+        """The files, and in folders those named .mrg."""
         sections = split if self.config.standard_split else None
         return [file for path in self.config.files for file in treebank_files(Path(path).expanduser(), sections)]  # type: ignore[arg-type]
 
     def settings(self) -> dict[str, Any]:
-        """What becomes of trees that cannot be read."""
+        """How trees that cannot be read are handled."""
         return {"invalid": self.config.invalid}
 
 
@@ -82,7 +82,7 @@ def corpora_of(config: ParsingConfig, registry: Registry | None) -> Corpora:
 
 
 class TreeCleaning:
-    """Removes from raw trees what a parser does not learn, and counts it."""
+    """Removes from raw trees what a parser does not learn, and counts what was removed."""
 
     def __init__(self, config: ParsingConfig) -> None:
         self.config = config

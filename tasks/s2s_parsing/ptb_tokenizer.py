@@ -1,4 +1,4 @@
-"""Tokenises text as people write it as in the Penn Treebank; one line is one sentence."""
+"""Tokenises ordinary text as in the Penn Treebank; one line is one sentence."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ SIGNS = str.maketrans(
 )
 """ASCII forms of punctuation, as in the treebank"""
 INSIDE = re.compile(r"(?<=\w)&(?=\w)")
-AND = "\ue000"  # private use: in no text, and the tokeniser keeps it
+AND = "\ue000"  # private use: occurs in no text, and the tokeniser keeps it
 ABBREVIATED = re.compile(r"(?:\w\.)+\w|Inc|Corp|Co|Ltd|Bros|Jr|Sr|etc", re.ASCII)
 
 
 def tokenize(line: str) -> list[str]:
     """The words of a raw sentence, by nltk's Treebank tokeniser.
 
-    Two cases are corrected: `AT&T` stays one word, and a final abbreviation keeps its full stop beside the sentence's.
+    Two cases are corrected: `AT&T` stays one word, and a final abbreviation keeps its full stop before the sentence's.
     """
     from nltk.tokenize import NLTKWordTokenizer  # a quarter of a second, not needed for training
 

@@ -1,4 +1,4 @@
-"""Which words are punctuation, from the parts of speech of a treebank.
+"""Finds which words are punctuation, from the parts of speech of a treebank.
 
 EVALB ignores punctuation by its part of speech, separately in output and reference. If a parser tags one full stop as a
 noun, the two have different lengths, and EVALB skips the sentence.
@@ -31,7 +31,7 @@ class Punctuation:
 
     @classmethod
     def learn(cls, counts: Mapping[tuple[str, str], int]) -> Punctuation:
-        """From the counts of (tag, word)."""
+        """The punctuation found in the counts of (tag, word)."""
         words = {word for tag, word in counts if is_punctuation(tag)}
         tags = defaultdict[str, list[str]](list)
         for tag, word in sorted(counts, key=lambda pair: (pair[1], -counts[pair], pair[0])):
@@ -51,5 +51,5 @@ class Punctuation:
         return UNKNOWN_TAG if taken_for_it else written
 
     def retag(self, tree: Tree) -> Tree:
-        """The tree with such parts of speech."""
+        """The tree with the parts of speech that `tag` gives."""
         return map_words(tree, lambda tag, word: Word(self.tag(word, tag), word))

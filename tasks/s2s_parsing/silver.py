@@ -1,6 +1,6 @@
 """`python -m s2s_parsing.silver PARSED … -o SILVER`: selects a parser's outputs for self-training (section 6.3).
 
-Reads what `s2s-generate format=tsv` wrote: a sentence, its tree, and the tree's score. With `search.alpha=1
+Reads the output of `s2s-generate format=tsv`: a sentence, its tree, and the tree's score. With `search.alpha=1
 search.length_penalty=power` the score is the mean log-probability of a token, which is comparable across lengths.
 """
 
@@ -40,7 +40,7 @@ class Parse:
 
 
 def read_parses(path: Path) -> Iterator[Parse]:
-    """The best parse of every sentence of a file, the first of its n-best list."""
+    """The best parse of every sentence of a file, which is the first of its n-best list."""
     before = None
     for number, line in numbered_lines(path, "error"):
         place, columns = f"{path}:{number}", str(line).split("\t")
@@ -82,7 +82,7 @@ def confident(
 
 
 def least_of(files: Sequence[Path], share: float) -> float:
-    """The least score of the best `share` of all parses."""
+    """The lowest score among the best `share` of all parses."""
     scores = array("d", (p.score for path in files for p in read_parses(path) if p.score > -math.inf))
     n_kept = math.ceil(share * len(scores))
     return sorted(scores)[-n_kept] if n_kept else math.inf

@@ -71,7 +71,7 @@ class SourceEncoder:
         return self._marked(ids) if self.ends else ids
 
     def _word(self, word: str) -> list[int]:
-        """One word by itself: Unicode blanks and characters that sentencepiece drops would misalign the others."""
+        """Ids of one word alone: Unicode blanks and characters that sentencepiece drops would misalign the others."""
         (ids,) = self.subwords.encode(["".join(unicodedata.normalize("NFKC", word).split())])
         if [self.word_marks[i] for i in ids] == [True] + [False] * (len(ids) - 1):
             return ids

@@ -1,9 +1,9 @@
-"""Where a linearised tree so far stands in its sentence: the next word, the last, and what is open on the stack.
+"""The position of a partial linearised tree in its sentence: the next word, the last, and what is open on the stack.
 
 Shapes: B sentences, K hypotheses, V target tokens, D depth bound.
 
-The items of the stack are those of in-order parsing (Liu and Zhang, 2017); an item is one number, its left edge and its
-label, so that few small operations are left: (left + 1) * n_labels + label, and 0 for none.
+The items of the stack are those of in-order parsing (Liu and Zhang, 2017); an item's left edge and label are packed
+into one number, so that few small operations remain: (left + 1) * n_labels + label, and 0 for none.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class StackGuide(Guide):
     """Places: the next word, the last one, the left edges of the innermost bracket's last child, of that bracket, and
     of the one around it. Kinds: the labels of those three, and whether the last action finished an item.
 
-    `actions`: the action of each target id; None for tokens that are none. `depth`: brackets open at once; what is
-    open beyond is forgotten.
+    `actions`: the action of each target id; None for tokens without one. `depth`: maximum brackets open at once;
+    brackets beyond it are forgotten.
     """
 
     n_places = 5
@@ -61,7 +61,7 @@ class StackGuide(Guide):
         return torch.zeros(src.size(0), 1, STACK + self.depth + 2, dtype=torch.long, device=src.device)
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
-        """The states after `token` [B, K]; a bracket is always written above the stack, which only opening raises."""
+        """The states after `token` [B, K]; a bracket is always written above the stack, but only opening pushes it."""
         word, opens, projects, closes, label = self._on(state.device)[token].unbind(-1)
         n_words, depth, finished, top = state[..., :STACK].unbind(-1)
         innermost = state.gather(-1, (STACK + depth)[..., None]).squeeze(-1)

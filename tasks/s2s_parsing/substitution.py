@@ -2,8 +2,8 @@
 
 Structured data augmentation for few trees (Shi et al., 2020; SUB2, Shi et al., 2021): in a copy of a tree, constituents
 are replaced by others of the treebank that have the same label, below the same label, and begin with the same part of
-speech, so that most verbs keep their forms. What comes out is often no sensible sentence, but its brackets are right:
-it is for training beside the treebank, with a weight.
+speech, so that most verbs keep their forms. The result is often not a sensible sentence, but its brackets are right:
+it is meant for training together with the treebank, with a weight.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ class Constituent(NamedTuple):
     """A bracket in its tree."""
 
     path: tuple[int, ...]
-    """Which child to take at each bracket, from the outermost one on"""
+    """Index of the child to take at each bracket, starting at the outermost"""
     parent: str
     """Label of the bracket around it"""
     tree: Tree
 
     @property
     def kind(self) -> Kind:
-        """By what another may take its place."""
+        """Constituents of the same kind may replace each other."""
         return self.tree.label, self.parent, leaves(self.tree)[0].tag
 
 
 def constituents(tree: Tree) -> list[Constituent]:
-    """All brackets that have some of the words, not all, in the order of their beginnings, outer ones first."""
+    """All brackets over some but not all of the words, in the order in which they begin, outer ones first."""
     path: tuple[int, ...] = ()
     parent = TOP
     while len(tree.children) == 1 and isinstance(tree.children[0], Tree):
@@ -77,9 +77,9 @@ def pool_of(trees: Iterable[Tree]) -> Pool:
 
 
 def substituted(tree: Tree, pool: Pool, n: int, longest: int, draw: random.Random) -> Tree:
-    """`tree` with up to `n` constituents, drawn one after the other, replaced by such as the pool has for them.
+    """`tree` with up to `n` constituents, drawn one after the other, replaced by others of their kind in the pool.
 
-    One that would make the sentence longer than `longest` words stays.
+    A constituent whose replacement would make the sentence longer than `longest` words stays.
     """
     for _ in range(n):
         candidates = constituents(tree)
@@ -107,11 +107,11 @@ def _replaced(tree: Tree, path: Sequence[int], new: Tree) -> Tree:
 
 
 def augmented(trees: Sequence[Tree], options: argparse.Namespace) -> Iterator[Tree]:
-    """`options.copies` of each tree, which differ from it, in the trees' order."""
+    """Up to `options.copies` copies of each tree, those that differ from it, in the order of the trees."""
     pool = pool_of(trees)
     for copy in range(options.copies):
         for i, tree in enumerate(trees):
-            # One generator for each tree: what is drawn for it does not depend on the trees before it.
+            # One generator per tree, so that its random draws do not depend on the trees before it.
             draw = random.Random(f"{options.seed} {copy} {i}")
             changed = substituted(tree, pool, options.constituents, options.longest, draw)
             if changed != tree:

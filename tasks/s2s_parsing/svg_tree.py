@@ -1,4 +1,4 @@
-"""Trees as pictures: SVG, and the same within a web page. All of it is ASCII, so that any page can hold it."""
+"""Trees as pictures: SVG, and the same within a web page. All of it is ASCII, so that any page can include it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from s2s_parsing.text_tree import shown
 from s2s_parsing.tree import fold, leaves
 
 SIGN, GAP, STEP, SIZE = 8.0, 14.0, 42.0, 14
-"""Pixels: a sign's width and what parts two words, from level to level, and the letters' size"""
+"""Pixels: width of a character, gap between words, distance between levels, and font size"""
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]")  # XML has no way to write most of these
 COLOURS = {"bracket": "#1b4f9c", "tag": "#3f7d3f", "word": "#111"}
 
 
 class Spot(NamedTuple):
-    """Where something stands."""
+    """The position of something drawn."""
 
     x: float
     level: int
@@ -42,7 +42,7 @@ def svg(line: str) -> str:
 
 
 def html(line: str) -> str:
-    """The picture with its sentence, a part of a web page, on one line."""
+    """The picture with its sentence, as an HTML fragment on one line."""
     sentence = _text(" ".join(leaf.word for leaf in leaves(shown(line))))
     return f'<figure style="overflow-x: auto"><figcaption>{sentence}</figcaption>{svg(line)}</figure>'
 
@@ -56,7 +56,7 @@ class _Picture:
         self.branches: list[tuple[Spot, Spot]] = []
 
     def leaf(self, tag: str, word: str) -> Spot:
-        """The word on the ground, its part of speech above it."""
+        """Draw a word at the bottom, with its part of speech above it."""
         width = SIGN * max(_n_columns(word), _n_columns(tag), 3) + GAP
         below, spot = Spot(self.width + width / 2, 0), Spot(self.width + width / 2, 1)
         self.width += width
@@ -65,7 +65,7 @@ class _Picture:
         return spot
 
     def bracket(self, label: str, children: list[Spot]) -> Spot:
-        """Above the middle of what it holds, and higher than all of it."""
+        """Draw a bracket above the middle of its children, and higher than all of them."""
         spot = Spot((children[0].x + children[-1].x) / 2, 1 + max(child.level for child in children))
         self.labels.append((spot, label, "bracket"))
         self.branches += [(spot, child) for child in children]
@@ -73,7 +73,7 @@ class _Picture:
 
 
 def _branch(parent: Spot, child: Spot, top: int) -> str:
-    """From below a label down, across and down to another: slanting, it would run through what stands between."""
+    """A line down from a label, across, and down to another: a slanted one would run through labels between them."""
     y1, y2 = _y(parent, top) + 5, _y(child, top) - SIZE
     across = y1 + (STEP - SIZE - 5) / 2
     return f'<path d="M{parent.x:g} {y1:g}V{across:g}H{child.x:g}V{y2:g}" fill="none" stroke="#999"/>'
@@ -84,7 +84,7 @@ def _label(spot: Spot, text: str, kind: str, top: int) -> str:
 
 
 def _y(spot: Spot, top: int) -> float:
-    """The line that letters stand on."""
+    """The baseline of the text at a spot."""
     return (top - spot.level + 0.6) * STEP
 
 

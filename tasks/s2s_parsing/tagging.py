@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class TagStage(OutputStage):
-    """Writes the part of speech that the encoder holds for most probable at each word of an output."""
+    """Writes the part of speech that is most probable for the encoder at each word of an output."""
 
     def __init__(self, model: Seq2Seq, task: Parsing, device: torch.device, n_tokens: int) -> None:
-        """n_tokens: source tokens of a batch."""
+        """n_tokens: source tokens in a batch."""
         self.model, self.task, self.device, self.n_tokens = model, task, device, n_tokens
 
     def results(
@@ -48,8 +48,8 @@ class TagStage(OutputStage):
 
     @torch.no_grad()
     def labels(self, sources: Sequence[Sequence[int]]) -> list[list[int] | None]:
-        """The index in `Vocab.labels` of each word's most probable label, for sources without eos; None: the model has
-        not learnt them."""
+        """The index in `Vocab.labels` of each word's most probable label, for sources without eos; None if the model
+        has not learnt labels."""
         found: list[list[int] | None] = [None] * len(sources)
         pairs: list[tuple[Sequence[int], list[int]]] = [(source, []) for source in sources]
         for indices in batch_by_length(pairs, self.n_tokens):

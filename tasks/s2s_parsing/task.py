@@ -1,4 +1,4 @@
-"""The parsing task: a sentence in, the tokens of its linearised tree out."""
+"""The parsing task: from a sentence to the tokens of its linearised tree."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Parsing(Task):
     views = MappingProxyType({"pretty": pretty, "svg": svg, "html": html})
 
     def __init__(self, config: ParsingConfig, form: Linear | None = None, registry: Registry | None = None) -> None:
-        """Without a `form`, `config.linear` is a shipped one; without a `registry`, plugins are loaded."""
+        """Without a `form`, `config.linear` names a shipped one; without a `registry`, plugins are loaded."""
         super().__init__(config)
         self.metrics = config.metrics
         self.metric_options = {"param": config.param}
@@ -131,9 +131,9 @@ class Parsing(Task):
         return self._read_out(tree)
 
     def with_tags(self, line: str, labels: Sequence[int]) -> str:
-        """A tree on one line, with the parts of speech that `labels`, indices of `vocab.labels` of its words, are.
+        """A tree on one line, with the parts of speech given by `labels`, its words' indices in `vocab.labels`.
 
-        Words of a sentence that was cut off, which have no label, keep theirs.
+        Words without a label, in a sentence that was truncated, keep their tags.
         """
         assert isinstance(self.source, WordParts), "only words of parts have labels"
         names = list(self.source.labels)
@@ -156,7 +156,7 @@ class Parsing(Task):
         return self.source.pieces
 
     def source_words(self, src: str) -> Sequence[int | None]:
-        """From the subwords that begin words."""
+        """Counted from the subwords that begin words."""
         (ids,) = self.encode_source([src])
         marks = accumulate(self.source.word_marks[i] for i in ids)
         return [n - 1 for n in marks]
@@ -166,7 +166,7 @@ class Parsing(Task):
         return [None] * len(ids)
 
     def read_raw(self, line: str) -> str:
-        """The tokens of a sentence as people write it, separated by blanks."""
+        """The tokens of a raw sentence, separated by blanks."""
         return " ".join(tokenize(line))
 
     def as_object(self, hyp: str) -> nltk.Tree:
@@ -174,7 +174,7 @@ class Parsing(Task):
         return to_nltk(read_tree(hyp))
 
     def fallback(self, src: str) -> str:
-        """A right-branching tree, if search found none."""
+        """A right-branching tree, if the search found none."""
         self.counts["without a parse, right-branching instead"] += 1
         return self._read_out(self.target.punctuation.retag(fallback(words_of(src))))
 
@@ -195,7 +195,7 @@ class Parsing(Task):
     def _shape(self) -> dict[str, Any]:
         """The options that determine the target vocabulary."""
         shape = {key: getattr(self.config, key) for key in ("linear", "unary", "word_ends")}
-        newer = {"words": "subwords", "tags": "form", "word_labels": "none"}  # with these, older preparations are right
+        newer = {"words": "subwords", "tags": "form", "word_labels": "none"}  # older preparations used these values
         return shape | {
             key: getattr(self.config, key) for key, old in newer.items() if getattr(self.config, key) != old
         }
@@ -224,7 +224,7 @@ class Parsing(Task):
         return str(split_joined(tree) if self.config.unary == "join" else tree)
 
     def _sentences(self, statistics: TreeStatistics) -> Iterator[str]:
-        """The training sentences; their trees are added to `statistics` on the way, so that all is read once."""
+        """The training sentences; their trees are added to `statistics` meanwhile, so that files are read only once."""
         for example in self._usable():
             statistics.add(self._written(read_tree(example.tgt)))
             yield " ".join(words_of(example.src))

@@ -1,4 +1,4 @@
-"""Trees drawn in a terminal: upright where there is room, else lying on their side."""
+"""Trees drawn in a terminal: upright if there is room, otherwise sideways."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from s2s_parsing.tree import Node
 
 COLUMNS = 100
-"""Width if that of the terminal is unknown, as in a file"""
+"""Width if that of the terminal is unknown, as for a file"""
 DEEPEST = 40
-"""Levels from which a tree is easier to read on its side"""
+"""Number of levels from which a tree is easier to read sideways"""
 
 
 def pretty(line: str) -> str:
@@ -38,20 +38,20 @@ def shown(line: str) -> Tree:
 
 
 def _upright(tree: Tree, columns: int) -> str:
-    """As nltk draws it; nothing if it is wider or deeper than can be read, or if signs are no column wide."""
+    """As nltk draws it; empty if it is too wide or deep to read, or if a character is not one column wide."""
     words = [leaf.word for leaf in leaves(tree)]
     if sum(len(word) + 1 for word in words) > columns or _depth(tree) > DEEPEST:
         return ""
     if any(unicodedata.east_asian_width(sign) in "WF" or unicodedata.combining(sign) for sign in "".join(words)):
         return ""
-    from nltk.tree.prettyprinter import TreePrettyPrinter  # a second, of no use to training
+    from nltk.tree.prettyprinter import TreePrettyPrinter  # takes a second, not needed for training
 
     lines = [row.rstrip() for row in TreePrettyPrinter(to_nltk(tree)).text(unicodelines=True).splitlines()]
     return "\n".join(row for row in lines if row) if max(map(len, lines)) <= columns else ""
 
 
 def _depth(tree: Tree) -> int:
-    """Brackets round one another, the outermost among them."""
+    """Number of nested brackets, including the outermost."""
     deepest = 0
     stack: list[tuple[Node, int]] = [(tree, 1)]
     while stack:
@@ -68,7 +68,7 @@ def _sideways(tree: Tree) -> str:
 
 def _branches(tree: Tree) -> Iterator[str]:
     """A line for each bracket and each word, with what hangs below a bracket indented."""
-    stack: list[tuple[Node, str, str]] = [(tree, "", "")]  # with what stands before it, and before what is below it
+    stack: list[tuple[Node, str, str]] = [(tree, "", "")]  # with the text before it, and before what is below it
     while stack:
         node, before, below = stack.pop()
         if isinstance(node, Word):

@@ -100,6 +100,6 @@ def map_words(tree: Tree, change: Callable[[str, str], Word]) -> Tree:
 
 def to_nltk(tree: Node) -> nltk.Tree:
     """The tree as an nltk.Tree, for drawing and for grammars."""
-    from nltk import Tree as Nltk  # a second's import, not needed for training
+    from nltk import Tree as Nltk  # the import takes a second and is not needed for training
 
     return fold(tree, lambda tag, word: Nltk(tag, [word]), Nltk)

@@ -103,7 +103,7 @@ def _check_unambiguous(vocabulary: TreeVocabulary, token: str, kind: Kind) -> No
 
 
 def save_vocabulary(vocabulary: TreeVocabulary, path: Path) -> None:
-    """Write it to a JSON file."""
+    """Write the vocabulary to a JSON file."""
     written = {
         "tokens": vocabulary.tokens[len(SPECIAL) :],
         "bounds": vocabulary.bounds._asdict(),
@@ -113,7 +113,7 @@ def save_vocabulary(vocabulary: TreeVocabulary, path: Path) -> None:
 
 
 def load_vocabulary(form: Linear, path: Path) -> TreeVocabulary:
-    """Read it from a file; raises DataError if it is damaged or of another form."""
+    """Read the vocabulary from a file; raises DataError if it is damaged or of another form."""
     try:
         written: dict[str, Any] = read_json(path)
         bounds = Bounds(**written["bounds"])

@@ -1,6 +1,6 @@
 """Source words as their parts: the word itself, if it is frequent, then prefixes, suffixes, trigrams and its shape.
 
-The parts are hashed into a fixed number of ids, so that no word is without: an unknown one is known by its ending.
+The parts are hashed into a fixed number of ids, so that every word has parts: an unknown one is represented by them.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 N_BUCKETS = 8192
-"""Ids of hashed parts"""
+"""Number of ids of hashed parts"""
 AFFIX = 4
 """Longest prefix and suffix"""
 RARE = 2
-"""Words that stand less often in the training text are unknown"""
+"""Words that occur less often in the training text are unknown"""
 UNKNOWN = 0.25
 """A training token of a word with n occurrences becomes unknown with probability 0.25 / (0.25 + n) (Kiperwasser and
 Goldberg, 2016)"""
 
 
 class WordParts:
-    """Words to ids: of each first the word or unk, then its parts."""
+    """Turns words into ids: for each word first its own id or unk, then those of its parts."""
 
     ends: Sequence[int] = ()
 
@@ -51,7 +51,7 @@ class WordParts:
         self.word_marks = [UNK <= i < first_bucket and i not in (2, 3) for i in range(len(self.pieces))]
         unknown = [0.0] * len(SPECIAL) + [UNKNOWN / (UNKNOWN + n) for n in counts.values()]
         self.unknown = unknown + [0.0] * (self.size - len(unknown))
-        """By id, how often training reads it as unknown"""
+        """By id, the probability that training replaces it with unk"""
         self._parts = lru_cache(maxsize=100_000)(self._hashed)
 
     @property
@@ -66,7 +66,7 @@ class WordParts:
 
     @cached_property
     def identity(self) -> str:
-        """A hash of all that determines ids."""
+        """A hash of everything that determines ids."""
         labels = [list(self.labels)] if self.labels else []
         return hashlib.sha256(json.dumps([self.counts, self.n_buckets, *labels]).encode()).hexdigest()
 
@@ -75,11 +75,11 @@ class WordParts:
         return [[i for word in words_of(line) for i in self._parts(word)] for line in lines]
 
     def encode_labelled(self, words: Iterable[tuple[str, str]]) -> list[int]:
-        """Ids of a sentence of (label, word): of each word, then of its label if that is known."""
+        """Ids of a sentence of (label, word): those of each word, then of its label if that is known."""
         return [i for label, word in words for i in (*self._parts(word), *self._of_label(label))]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The words of ids; of an unknown one no more is known."""
+        """The words of ids; unknown words cannot be recovered."""
         return " ".join(self.pieces[i] for i in ids if self.word_marks[i])
 
     def _of_label(self, label: str) -> list[int]:
@@ -105,13 +105,13 @@ def parts(word: str) -> list[str]:
 
 
 def shape(word: str) -> str:
-    """Capital, small, digit or other, each run once: `Xx` of Rome, `d.d` of 3.5."""
+    """Upper case, lower case, digit or other, runs collapsed: `Xx` for Rome, `d.d` for 3.5."""
     kinds = ("X" if c.isupper() else "x" if c.isalpha() else "d" if c.isdigit() else c for c in word)
     return "".join(kind for kind, _ in groupby(kinds))
 
 
 def count_words(lines: Iterable[str]) -> Counter[str]:
-    """How often each word stands in the training sentences."""
+    """How often each word occurs in the training sentences."""
     return Counter(word for line in lines for word in words_of(line))
 
 
@@ -124,7 +124,7 @@ def save_words(counts: Counter[str], path: Path, labels: Sequence[str] = (), n_b
 
 
 def load_words(path: Path) -> WordParts:
-    """Read them; raises DataError if the file is damaged."""
+    """Read words and labels from a file; raises DataError if it is damaged."""
     try:
         written = json.loads(path.read_bytes().decode(errors="surrogatepass"))
         counts, labels = {str(word): int(n) for word, n in written["words"]}, written.get("labels", ())

@@ -1,4 +1,4 @@
-"""Questions about short stories, in the manner of bAbI's first three tasks, as a plugin; docs/families/memory.md."""
+"""Questions about short stories, in the style of bAbI's first three tasks, as a plugin; docs/families/memory.md."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ MOST_FACTS = 3
 
 @dataclass(kw_only=True)
 class GeneratedConfig(Choice):
-    """Stories of people who go about and carry things, each with one question that is answered by one word."""
+    """Stories of people who move around and carry things, each with one question that is answered by one word."""
 
     facts: int = 1
-    """Sentences that an answer follows from. 1: where is Nadia? 2: where is the lamp? 3: where was the lamp before the
-    garden?"""
+    """Number of sentences that an answer depends on. 1: where is Nadia? 2: where is the lamp? 3: where was the lamp
+    before the garden?"""
     stories: int = 10_000
     """Training stories; none of them is among the held-out ones."""
     held_out: int = 1_000
     """Stories of the development set, and of the test set."""
     sentences: int = 10
-    """Most sentences before a question, or more where they do not answer any yet."""
+    """Maximum number of sentences before a question, or more if they do not answer any yet."""
     seed: int = 1
     """Seed of the stories."""
 
@@ -40,7 +40,7 @@ class GeneratedConfig(Choice):
 
 @dataclass(kw_only=True)
 class BabiConfig(Choice):
-    """Files in the format of the bAbI tasks: numbered sentences, and questions with their answers behind a tab."""
+    """Files in the format of the bAbI tasks: numbered sentences, and questions with their answers after a tab."""
 
     files: list[str] = field(default_factory=list)
     """Files such as qa1_single-supporting-fact_train.txt."""
@@ -55,11 +55,11 @@ class AccuracyConfig(Choice):
 
 @dataclass(kw_only=True)
 class StoriesConfig(Choice):
-    """A story and a question in, the answer out."""
+    """From a story and a question to the answer."""
 
     train: Any = None
-    """Training stories: files in the format of bAbI, or several corpora as {name: {files: [qa1.txt], weight: 2}, …}, of
-    which one with `corpus: parallel` has texts, whose last sentence is the question, and answers. null: generated."""
+    """Training stories: files in the format of bAbI, or several corpora as {name: {files: [qa1.txt], weight: 2}, …};
+    one with `corpus: parallel` has texts, whose last sentence is the question, and answers. null: generated."""
     valid: Any = None
     """Development stories, in the same forms; null: none, or generated ones."""
     test: Any = None
@@ -67,11 +67,11 @@ class StoriesConfig(Choice):
     invalid: Literal["error", "drop"] = "error"
     """What to do with a line that cannot be read: stop, or drop and count it."""
     facts: int = 1
-    """Sentences that the answer to a generated question follows from, 1 to 3."""
+    """Number of sentences that the answer to a generated question depends on, 1 to 3."""
     stories: int = 10_000
     """Generated training stories."""
     sentences: int = 10
-    """Most sentences of a generated story."""
+    """Maximum number of sentences in a generated story."""
     synthetic_seed: int = 1
     """Seed of the generated stories."""
     metrics: list[Any] = field(default_factory=lambda: ["accuracy"])

@@ -1,4 +1,4 @@
-"""The share of answers that are right."""
+"""The share of correct answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Accuracy(Metric):
-    """Outputs that equal one of their references, white space aside, in percent."""
+    """Outputs that equal one of their references, up to white space, in percent."""
 
     name = "accuracy"
 

@@ -56,5 +56,5 @@ class Babi(Corpus):
         return [Path(file) for file in self.config.files]
 
     def settings(self) -> dict[str, Any]:
-        """What becomes of lines that cannot be read."""
+        """How lines that cannot be read are handled."""
         return {"invalid": self.config.invalid}

@@ -1,4 +1,4 @@
-"""Stories of people who go about and carry things, and questions about them, from a seed."""
+"""Stories of people who move around and carry things, and questions about them, generated from a seed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Story(NamedTuple):
     question: str
     answer: str
     support: tuple[int, ...]
-    """The sentences that the answer follows from, in their order, from 0"""
+    """The sentences that the answer depends on, in order, from 0"""
 
     @property
     def text(self) -> str:
@@ -40,14 +40,14 @@ class Story(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """What is so since a sentence."""
+    """A fact, and the sentence that made it true."""
 
     what: str
     sentence: int
 
 
 class Asked(NamedTuple):
-    """A question, its answer, and the sentences that it follows from."""
+    """A question, its answer, and the sentences that the answer depends on."""
 
     question: str
     answer: str
@@ -62,10 +62,10 @@ class Thing:
     changed: int = -1
     """The sentence in which it was last taken or put down"""
     left: Fact | None = None
-    """Where it was put down, which follows from where that person was"""
+    """Where it was put down, which depends on where that person was"""
     takes: list[int] = field(default_factory=list)
     visits: list[Fact] = field(default_factory=list)
-    """Places, each with the sentence in which its holder came there"""
+    """Places, each with the sentence in which its holder arrived there"""
 
 
 class World:
@@ -78,7 +78,7 @@ class World:
         self.things = {name: Thing() for name in THINGS}
 
     def go_on(self) -> None:
-        """One more sentence."""
+        """Add one more sentence."""
         choices = self._handlings() if self.n_facts > 1 else []
         if choices and self.draw.random() > SHARE_OF_WALKS:
             person, verbs, name = self.draw.choice(choices)
@@ -95,7 +95,7 @@ class World:
         self._say(f"{person} {self.draw.choice(GOES)} the {place}.")
 
     def questions(self) -> list[Asked]:
-        """What can be asked now."""
+        """The questions that can be asked now."""
         ask = (self._people, self._things, self._earlier_places)[self.n_facts - 1]
         return ask()
 
@@ -103,7 +103,7 @@ class World:
         self.sentences.append(sentence)
 
     def _handlings(self) -> list[tuple[str, tuple[str, ...], str]]:
-        """Who may take or leave what: things lie where they were left, or anywhere before anybody took them."""
+        """Who may take or leave what: things lie where they were left, or anywhere until someone takes them."""
         free: list[tuple[str, tuple[str, ...], str]] = [
             (person, TAKES, name)
             for person, here in self.people.items()
@@ -125,7 +125,7 @@ class World:
         return [Asked(f"Where is {name}?", here.what, (here.sentence,)) for name, here in self.people.items()]
 
     def _things(self) -> list[Asked]:
-        """Who had it last, and where that one was."""
+        """Questions for the place of a thing, from who had it last and where that person was."""
         asked = []
         for name, thing in self.things.items():
             here = self.people[thing.holder] if thing.holder else thing.left
@@ -135,7 +135,7 @@ class World:
         return asked
 
     def _earlier_places(self) -> list[Asked]:
-        """Before the last time that it came to a place."""
+        """Questions for the place of a thing before it last arrived at another."""
         asked = []
         for name, thing in self.things.items():
             places = [visit.what for visit in thing.visits]
@@ -149,7 +149,7 @@ class World:
 
 
 def story(draw: random.Random, n_facts: int, n_sentences: int) -> Story:
-    """A story of 2 to `n_sentences` sentences, or more until it answers a question from `n_facts` of them."""
+    """A story of 2 to `n_sentences` sentences, or more until `n_facts` of them answer a question."""
     world, length = World(draw, n_facts), draw.randint(2, max(2, n_sentences))
     while len(world.sentences) < length or not world.questions():
         world.go_on()
@@ -157,7 +157,7 @@ def story(draw: random.Random, n_facts: int, n_sentences: int) -> Story:
 
 
 class Generated(Corpus):
-    """Stories drawn for each split from a generator of its own; training has none of the held-out ones."""
+    """Stories drawn for each split from its own random generator; training has none of the held-out ones."""
 
     def __init__(self, config: GeneratedConfig) -> None:
         self.config = config

@@ -1,7 +1,7 @@
-"""The task of stories: a text whose last sentence is a question in, its answer out.
+"""The stories task: from a text whose last sentence is a question to its answer.
 
 Each sentence of a source begins with a token of its own, and the model's source words (`Vocab.word_begins`) are whole
-sentences: so an architecture that reads words from their parts has a position, or a memory, for each.
+sentences, so that an architecture that reads words from their parts has a position, or a memory, for each.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SPECIAL = ("<pad>", "<unk>", "<s>", "</s>", "<sentence>")
 SENTENCE = SPECIAL.index("<sentence>")
 WORDS = "words.json"
 WORD = re.compile(r"\w+(?:['’-]\w+)*")
-"""What counts of what stands between blanks; punctuation does not"""
+"""A word within a blank-separated string; punctuation is ignored"""
 
 FILES = FileForm(
     "babi",
@@ -118,7 +118,7 @@ class Stories(Task):
         return self.names
 
     def source_words(self, src: str) -> Sequence[int | None]:
-        """None for the tokens that begin sentences."""
+        """Each token's word; None for the tokens that begin sentences."""
         return [number for _, number in tokens(src)]
 
     def target_words(self, ids: Sequence[int], src: str) -> Sequence[int | None]:
@@ -146,7 +146,7 @@ class Stories(Task):
 
 
 def tokens(text: str) -> list[tuple[str, int | None]]:
-    """The tokens of a text, each with the number of its word; None: it begins a sentence."""
+    """The tokens of a text, each with the number of its word; None for those that begin sentences."""
     found: list[tuple[str, int | None]] = []
     for sentence in sentences(text):
         found.append((SPECIAL[SENTENCE], None))

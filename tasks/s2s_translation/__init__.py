@@ -45,13 +45,13 @@ class TranslationConfig(Choice):
     tgt_vocab_size: int | None = None
     """Size of the target vocabulary when joint=false; null: vocab_size."""
     subword_sampling: float = 0.0
-    """Subword regularisation: training reads each sentence in other subwords in every epoch. bpe: share of the merges
-    that are left out, such as 0.1 (Provilkov et al., 2020). unigram: sharpness of the draw, such as 0.2 (Kudo, 2018);
-    1 is the model's own distribution. 0: always the same subwords."""
+    """Subword regularisation: training segments each sentence into other subwords in every epoch. bpe: share of the
+    merges that are left out, such as 0.1 (Provilkov et al., 2020). unigram: sharpness of the sampling distribution,
+    such as 0.2 (Kudo, 2018); 1 is the model's own distribution. 0: always the same subwords."""
     character_coverage: float = 1.0
     """Share of the characters that get a token of their own; 0.9995 suits Chinese and Japanese."""
     lowercase: bool = False
-    """Lower-case both sides; outputs are lower-case then."""
+    """Lower-case both sides; outputs are then lower-case, too."""
     invalid: Literal["error", "drop"] = "error"
     """What to do with a line that is not UTF-8 or not a pair: stop, or drop and count it."""
     pairs: int = 20_000

@@ -1,4 +1,4 @@
-"""Which corpora a translation task has."""
+"""The corpora of a translation task."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def synthetic_direction(config: TranslationConfig) -> tuple[str, str]:
 
 
 def _is_one(files: Sequence[Any]) -> bool:
-    """A list of file names is one corpus unless each name is that of a file of pairs."""
+    """Whether a list of file names is one corpus, which it is unless each file contains pairs."""
     return any(isinstance(file, str | os.PathLike) and not pair_format(Path(file)) for file in files)
 
 

@@ -1,8 +1,8 @@
 """`python -m s2s_translation.synthetic_pairs GENERATED … -o PAIRS.tsv`: training pairs from a model's translations.
 
-Reads what `s2s-generate format=tsv` wrote: a text, its translation, and the score. `--back` makes back-translations
-(Sennrich et al., 2016): the translation is the source, behind a tag if one is given (Caswell et al., 2019), and the
-text the target. `--forward` makes the data of sequence-level distillation (Kim and Rush, 2016): the translation is the
+Reads the output of `s2s-generate format=tsv`: a text, its translation, and the score. `--back` makes back-translations
+(Sennrich et al., 2016): the translation is the source, after a tag if one is given (Caswell et al., 2019), and the
+text the target. `--forward` makes the data for sequence-level distillation (Kim and Rush, 2016): the translation is the
 target.
 """
 
@@ -35,7 +35,7 @@ class Translated(NamedTuple):
 
 
 def read_translated(path: Path) -> Iterator[Translated]:
-    """Every line of a file that s2s-generate wrote with format=tsv; empty inputs are passed over."""
+    """Every line of a file that s2s-generate wrote with format=tsv; empty inputs are skipped."""
     for number, line in numbered_lines(path, "error"):
         columns = str(line).split("\t")
         if not columns[0].strip():
@@ -50,7 +50,7 @@ def read_translated(path: Path) -> Iterator[Translated]:
 
 
 def pairs_of(translated: Iterable[Translated], options: argparse.Namespace, dropped: Counter[str]) -> Iterator[Example]:
-    """The pairs to learn from, each once; `dropped` counts the others by the first reason that applies."""
+    """The training pairs, each once; `dropped` counts the others by the first reason that applies."""
     seen = set[int]()
     for one in translated:
         key = hash((one.text, one.translation) if options.every else one.text)
@@ -65,7 +65,7 @@ def pairs_of(translated: Iterable[Translated], options: argparse.Namespace, drop
 
 
 def _unusable(one: Translated, options: argparse.Namespace) -> str:
-    """Why a translation is no good, or nothing."""
+    """Why a translation is unusable; empty if it is usable."""
     n_text, n_translation = len(one.text.split()), len(one.translation.split())
     shorter, longer = sorted((n_text, n_translation))
     reasons = {

@@ -58,7 +58,7 @@ class Translation(Task):
         return self._corpora.names(split)
 
     def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
-        """The pairs of one corpus, lower-cased if asked for."""
+        """The pairs of one corpus, lower-cased if task.lowercase is set."""
         pairs = self._corpora.examples(split, corpus)
         return map(_lower, pairs) if self.config.lowercase else pairs
 
@@ -117,16 +117,16 @@ class Translation(Task):
         return self.src.pieces if side == "src" else self.tgt.pieces
 
     def source_words(self, src: str) -> Sequence[int | None]:
-        """From the subwords that begin words, unless normalisation has changed the number of words."""
+        """Counted from the subwords that begin words, unless normalisation has changed the number of words."""
         words = self.src.words(self.encode_source([src])[0])
         return words if words and words[-1] + 1 == len(src.split()) else super().source_words(src)
 
     def target_words(self, ids: Sequence[int], src: str) -> Sequence[int | None]:
-        """From the subwords that begin words."""
+        """Counted from the subwords that begin words."""
         return self.tgt.words(ids)
 
     def variation(self) -> Callable[[Encoded, int], Encoded] | None:
-        """Other subwords of both sides, by task.subword_sampling."""
+        """Re-encodes both sides with other subwords, according to task.subword_sampling."""
         alpha = self.config.subword_sampling
         if alpha == 0:
             return None
@@ -138,7 +138,7 @@ class Translation(Task):
         return sentences(src)
 
     def describe(self) -> Iterable[str]:
-        """Whether the synthetic corpus is used, and in which direction; what corpora report."""
+        """Whether the synthetic corpus is used, and in which direction; then the lines that corpora report."""
         if not self.config.train:
             names = {"en": "English", "de": "German"}
             src, tgt = (names[side] for side in synthetic_direction(self.config))
@@ -160,7 +160,7 @@ def _lower(pair: Example | Rejected) -> Example | Rejected:
 
 
 def _metric_options(config: TranslationConfig) -> dict[str, Any]:
-    """The outputs' language, and that outputs of a lower-casing task are judged without case."""
+    """The outputs' language, and case-insensitive scoring for a lower-casing task."""
     language = {"lang": config.tgt_lang} if config.tgt_lang else {}
     return {**language, "lowercase": True} if config.lowercase else language
 

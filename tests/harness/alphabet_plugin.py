@@ -1,4 +1,4 @@
-"""A task whose vocabularies an option spells out: words of letters, and the same words backwards."""
+"""A task whose vocabularies are given by an option: words of letters, and the same words backwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of every shipped architecture beyond `check_arch`: searches, ensembles, operations, other numbers."""
+"""Checks of every shipped architecture beyond `check_arch`: searches, ensembles, operations, other numbers."""
 
 from __future__ import annotations
 

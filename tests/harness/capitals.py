@@ -1,4 +1,4 @@
-"""Tasks that need no file and learn nothing, for a generator to be tested with."""
+"""Tasks that need no file and learn nothing, for tests of a generator."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A second opinion on German: agreement, cases after prepositions and verb positions, found from the text alone.
+"""An independent check of German: agreement, cases after prepositions and verb positions, found from the text alone.
 
 It shares with the generator only the lists of words (which noun has which gender, plural and genitive); endings are
-derived from rules here, where the generator reads tables, and sentences are taken apart word by word.
+derived from rules here, while the generator reads tables, and sentences are analysed word by word.
 """
 
 from __future__ import annotations

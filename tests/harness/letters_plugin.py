@@ -1,4 +1,4 @@
-"""A task and a model of a few lines, as a stranger's local plugin: letters to letters."""
+"""A task and a model of a few lines, as a third party's local plugin: letters to letters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the processes of a command accept connections, as the kernel has it, and where one may."""
+"""The addresses on which a command's processes listen, according to the kernel, and a free port."""
 
 from __future__ import annotations
 

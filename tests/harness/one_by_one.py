@@ -1,4 +1,4 @@
-"""A monotonic task's guide, as of tagging: every target token belongs to the next word of the source."""
+"""The guide of a monotonic task, such as tagging: every target token belongs to the next word of the source."""
 
 from __future__ import annotations
 

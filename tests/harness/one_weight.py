@@ -1,4 +1,4 @@
-"""A model of one number, and pairs on which what an objective makes of it is known."""
+"""A model of one weight, and pairs on which the results of an objective are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A queue of one's own, with no more than `SentenceQueue` asks for."""
+"""A custom queue, with no more than `SentenceQueue` requires."""
 
 from __future__ import annotations
 

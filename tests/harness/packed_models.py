@@ -1,4 +1,4 @@
-"""Small Transformers whose maps are prepacked for functions in C."""
+"""Small Transformers whose linear maps are prepacked for functions in C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What processes have computed, as Linux counts it: what hangs is told from what waits on a busy machine."""
+"""CPU time of processes, as Linux counts it, to tell a hang from waiting on a busy machine."""
 
 from __future__ import annotations
 

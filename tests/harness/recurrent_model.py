@@ -1,4 +1,4 @@
-"""A model whose state must be reordered as hypotheses are."""
+"""A model whose state must be reordered along with its hypotheses."""
 
 from __future__ import annotations
 

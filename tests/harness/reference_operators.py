@@ -1,4 +1,4 @@
-"""All operators as their references in torch compute them."""
+"""All operators replaced by their references in torch."""
 
 from __future__ import annotations
 

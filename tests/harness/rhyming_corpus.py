@@ -1,4 +1,4 @@
-"""A stranger's corpus, as a local plugin: pairs and trees without a file, some of which cannot be used."""
+"""A third party's corpus, as a local plugin: pairs and trees without a file, some of which cannot be used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches with lists, one sentence at a time and without any cache: what the fast ones are compared with."""
+"""Searches with lists, one sentence at a time and without any cache: the reference for the fast ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints whose optimizer state nothing can step with, under a manifest that vouches for it."""
+"""Checkpoints whose optimizer state cannot be used for a step, with a manifest that matches it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stranger's local file with one of everything that a run can choose, none of it as s2s ships it."""
+"""A third party's local plugin with one of everything that a run can choose, none of it shipped with s2s."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stack automaton, number by number: what `StackAutomaton` means."""
+"""A stack automaton in plain Python: the definition of `StackAutomaton`, number by number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model whose outputs can be counted: every search can be compared with the list of all of them."""
+"""A model whose outputs can be enumerated: every search can be compared with the list of all of them."""
 
 from __future__ import annotations
 

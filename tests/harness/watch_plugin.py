@@ -1,7 +1,7 @@
-"""A local plugin that writes down what it observes (WATCH) and makes faults: it spoils gradients (SPOIL="3 4": of
+"""A local plugin that records what it observes (WATCH) and injects faults: it corrupts gradients (SPOIL="3 4": of
 these updates), or sends a signal to its own process (SIGNAL="TERM validating 6": while it validates after update 6;
-HANG sleeps), in rank SIGNAL_RANK alone where that is given, and only once of all starts with ONCE=file. MEMORY=30: the
-backward pass of more than 30 source places has too little memory, when most of it is done."""
+HANG sleeps), only in rank SIGNAL_RANK if that is given, and only once over all starts with ONCE=file. MEMORY=30: the
+backward pass of more than 30 source positions runs out of memory when most of it is done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trees in a form's tokens and ids, sentences of so many words, and random outputs of a constraint."""
+"""Trees in a form's tokens and ids, sentences of a given number of words, and random outputs of a constraint."""
 
 from __future__ import annotations
 

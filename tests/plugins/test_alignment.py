@@ -1,4 +1,4 @@
-"""What attention says of outputs: alignments, copied words, coverage; of models that are known, and in plain loops."""
+"""Alignments, copied words and coverage from attention, against models that are known and plain loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tiny batch finds of an architecture that breaks its contract, before the first update."""
+"""A check on a tiny batch names an architecture that breaks its contract, before the first update."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Completion: the words of each command, and what bash makes of them."""
+"""Completion: the words of each command, and how bash completes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users forbid, against a search of lists that looks at whole outputs.
+"""Outputs that users forbid, against a search with lists that checks whole outputs.
 
 Shapes: B sentences, K hypotheses per sentence, V symbols.
 """

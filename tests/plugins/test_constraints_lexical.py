@@ -1,4 +1,4 @@
-"""What is asked of single outputs, against a list of all outputs.
+"""Constraints on single outputs, against a list of all outputs.
 
 Shapes: B sentences, K hypotheses per sentence, V symbols.
 """

@@ -1,4 +1,4 @@
-"""Several models as one, against enumeration with the members' probabilities, each run by itself.
+"""Several models as one, against enumeration with the probabilities of the members, each run separately.
 
 Shapes: B sentences, T target length, V symbols.
 """

@@ -1,4 +1,4 @@
-"""Exported models say what ours say: compared symbol by symbol with the model that trains."""
+"""Exported models give the same outputs: compared symbol by symbol with the model that trains."""
 
 from __future__ import annotations
 

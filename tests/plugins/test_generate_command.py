@@ -1,4 +1,4 @@
-"""The command on a model that says its input again: formats, order, streaming, errors, and being killed."""
+"""The command on a model that repeats its input: formats, order, streaming, errors, and being killed."""
 
 from __future__ import annotations
 

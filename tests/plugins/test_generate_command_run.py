@@ -1,4 +1,4 @@
-"""The command on a run that s2s-train made: its search, its tokeniser, and a kill -9 that is real."""
+"""The command on a run that s2s-train made: its search, its tokeniser, and a real kill -9."""
 
 from __future__ import annotations
 

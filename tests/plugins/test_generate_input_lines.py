@@ -1,4 +1,4 @@
-"""Lines of files and pipes, whole or in pieces, and what is no line."""
+"""Lines of files and pipes, whole or in pieces, and what is not a line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch imported in part: what is deferred works as soon as it is asked for."""
+"""torch imported in part: deferred modules work as soon as they are used."""
 
 from __future__ import annotations
 

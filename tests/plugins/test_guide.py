@@ -1,4 +1,4 @@
-"""Architectures that see where their output stands in the source, and sources whose words are several tokens."""
+"""Architectures that see the position of their output in the source, and sources whose words have several tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Minimum Bayes risk and what it counts at once, against every pair by itself."""
+"""Minimum Bayes risk, which counts many pairs at once, against every pair by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Experts divided over ranks: what is learnt, and what is saved, is that of one process with all experts."""
+"""Experts divided over ranks: they learn and save the same as one process with all experts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Extended Neural GPU: the contract, its unit and its whole by loops, counts; the algorithmic corpus."""
+"""The Extended Neural GPU: the contract, its unit and the whole model by loops, counts; the algorithmic corpus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of an input, done in any order, killed and started again: joined they are what one command writes."""
+"""Parts of an input, processed in any order, killed and restarted: joined, they equal what one command writes."""
 
 from __future__ import annotations
 

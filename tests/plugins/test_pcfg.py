@@ -1,4 +1,4 @@
-"""The grammar parser against every annotation of a tree and every tree of a sentence; EM; trees there and back."""
+"""The grammar parser against every annotation of a tree and every tree of a sentence; EM; round trips of trees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""train.precision=auto: the choice follows the clock, is kept, and changes nothing but the precision."""
+"""train.precision=auto: the choice follows measured times, is kept, and changes nothing but the precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trace that can be read, and none where none was asked for."""
+"""A trace that can be read, and none unless it is requested."""
 
 from __future__ import annotations
 

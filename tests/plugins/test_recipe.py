@@ -1,4 +1,4 @@
-"""A run without an architecture: who chooses, what is kept, what overrides it."""
+"""A run without an architecture: how one is chosen, what is kept, what overrides it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a run before it begins."""
+"""What is forecast of a run before it begins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""benchmarks/recipe_regret.py on tables of which every regret is known: BLEU falls by one with each doubling."""
+"""benchmarks/recipe_regret.py on tables with known regrets: BLEU falls by one with each doubling."""
 
 from __future__ import annotations
 

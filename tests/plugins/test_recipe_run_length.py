@@ -1,4 +1,4 @@
-"""train.budget while a run goes on: it ends in time whatever becomes of the machine, and repeats what it decided."""
+"""train.budget during a run: it ends in time whatever the machine's speed, and repeats its decisions when continued."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports: what they say is so, in one file that needs nothing else; attention can be looked at."""
+"""Reports: what they say is true, in one file that needs nothing else; attention can be displayed."""
 
 from __future__ import annotations
 

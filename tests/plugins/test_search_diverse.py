@@ -1,4 +1,4 @@
-"""Diverse beam search against the same with lists, sentence by sentence, and against what it promises."""
+"""Diverse beam search against the same search with lists, sentence by sentence, and against its guarantees."""
 
 from __future__ import annotations
 

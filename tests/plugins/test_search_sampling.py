@@ -1,4 +1,4 @@
-"""Sampling against the probabilities of all outputs, which a table makes countable.
+"""Sampling against the probabilities of all outputs, which a table model makes enumerable.
 
 Shapes: B sentences, K samples of each, V symbols.
 """

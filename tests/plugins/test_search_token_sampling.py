@@ -1,4 +1,4 @@
-"""A symbol that chance chooses, against the definition of every cut in plain Python."""
+"""The sampling of one symbol, against the definition of every truncation in plain Python."""
 
 from __future__ import annotations
 

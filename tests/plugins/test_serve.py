@@ -1,4 +1,4 @@
-"""The server's own API: outputs are those of s2s-generate, alone and in a crowd; what is refused is said clearly."""
+"""The server's own API: outputs are those of s2s-generate, alone and among others; refusals are clear."""
 
 from __future__ import annotations
 

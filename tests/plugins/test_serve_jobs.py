@@ -1,4 +1,4 @@
-"""Files as jobs: a line for a line, continued where a server was stopped; and a server that ends politely."""
+"""Files as jobs: one line out for each line in, continued where a server was stopped; and graceful shutdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LibreTranslate's API, by the answers that its own documentation shows."""
+"""LibreTranslate's API, against the responses in its own documentation."""
 
 from __future__ import annotations
 

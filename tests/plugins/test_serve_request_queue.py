@@ -1,4 +1,4 @@
-"""Sentences that join a running search get what they get alone, and their callers learn how it ended."""
+"""Sentences that join a running search get the same outputs as alone, and their callers get the outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is counted while a model runs is what its closed form says."""
+"""Operations counted while a model runs equal their closed form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""W&B and MLflow get what the log gets, without a network; where one is not installed, what it would be called with."""
+"""W&B and MLflow get what the log gets, without a network; where one is not installed, the calls that it would get."""
 
 from __future__ import annotations
 

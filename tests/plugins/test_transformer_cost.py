@@ -1,4 +1,4 @@
-"""The arithmetic that the model says it takes, against a counter of torch's products."""
+"""The operations that the model reports, against a counter of torch's products."""
 
 from __future__ import annotations
 

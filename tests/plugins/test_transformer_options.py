@@ -1,4 +1,4 @@
-"""What followed the paper, or is compared in it: each option against its equation, and where no fast path has it."""
+"""Options from after the paper, or compared in it: each against its equation, and where no fast path supports it."""
 
 from __future__ import annotations
 

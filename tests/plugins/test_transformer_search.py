@@ -1,4 +1,4 @@
-"""Search over the Transformer's cached steps: the batch changes nothing, and the cache changes nothing."""
+"""Search over the Transformer's cached steps: neither the batch nor the cache changes anything."""
 
 from __future__ import annotations
 

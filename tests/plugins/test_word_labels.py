@@ -1,4 +1,4 @@
-"""Labels of source words: a loss on the encoder's states, beside any objective, that decoding knows nothing of."""
+"""Labels of source words: a loss on the encoder's states, beside any objective, without effect on decoding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values come from processes that are copies of this one, and their failures are told."""
+"""Values come from processes that are copies of this one, and their failures are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What s2s from Python hands on, with stand-ins for the models, the training and the metrics."""
+"""What s2s from Python passes on, with stand-ins for the models, the training and the metrics."""
 
 from __future__ import annotations
 

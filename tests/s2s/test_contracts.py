@@ -1,4 +1,4 @@
-"""What the small contracts do that a plugin need not write itself."""
+"""The defaults of the small contracts, which a plugin need not write itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores from Python: how references are given, and what is asked of metrics."""
+"""Scores from Python: how references are given, and what is requested of metrics."""
 
 from __future__ import annotations
 

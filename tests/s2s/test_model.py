@@ -1,4 +1,4 @@
-"""The contract's own parts: trees of tensors, states, and what a model does that overrides nothing."""
+"""The contract's own parts: trees of tensors, states, and what a model that overrides nothing does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plugin door: order, blocking, and what becomes of plugins that are broken."""
+"""Loading plugins: order, blocking, and how broken plugins are handled."""
 
 from __future__ import annotations
 

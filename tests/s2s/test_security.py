@@ -1,4 +1,4 @@
-"""What a stranger's file, run or corpus may do to whoever opens it: nothing. The rows stand in docs/reliability.md."""
+"""What an untrusted file, run or corpus may do to whoever opens it: nothing. The rows are in docs/reliability.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task has without writing it itself, with a task whose tokens are letters."""
+"""What a task need not write itself, with a task whose tokens are letters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run in a program, with the letters plugin in the place of a trained one."""
+"""A run in a program, with the letters plugin in place of a trained one."""
 
 from __future__ import annotations
 

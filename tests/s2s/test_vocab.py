@@ -1,4 +1,4 @@
-"""What a model knows of a vocabulary."""
+"""The part of a vocabulary that a model uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the core says where a plugin is blocked that an option needs: an error, never a setting that is skipped."""
+"""Where a plugin that an option needs is blocked, the core raises an error, and never skips the setting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several tasks as one: ids that do not meet, lines that say their task, constraints and scores of their own."""
+"""Several tasks as one: disjoint ids, lines that name their task, separate constraints and scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The constraint in real searches: whatever the model wants, trees come out, or nothing where none fits."""
+"""The constraint in real searches: whatever the model prefers, outputs are trees, or none where no tree fits."""
 
 from __future__ import annotations
 

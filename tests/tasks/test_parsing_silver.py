@@ -1,4 +1,4 @@
-"""Of a parser's own parses, those to learn from."""
+"""Which of a parser's own parses to learn from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""More trees from constituents that change places."""
+"""More trees by replacing constituents."""
 
 from __future__ import annotations
 

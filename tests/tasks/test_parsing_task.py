@@ -1,4 +1,4 @@
-"""The parsing task: treebanks to ids and ids to trees, whatever a model puts out."""
+"""The parsing task: treebanks to ids and ids to trees, whatever a model outputs."""
 
 from __future__ import annotations
 

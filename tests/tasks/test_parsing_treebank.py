@@ -1,4 +1,4 @@
-"""Treebanks: read as nltk reads them, cleaned as others have cleaned them, and what is wrong is told."""
+"""Treebanks: read as nltk reads them, cleaned as others have cleaned them, with errors reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users see of trees, and what they may give: drawings read back, pictures taken apart, raw text cut."""
+"""What users see of trees, and what they may give as input: drawings read back, pictures taken apart, raw text cut."""
 
 from __future__ import annotations
 

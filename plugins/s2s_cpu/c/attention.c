@@ -6,7 +6,7 @@ and d_v.
 
 #include "decoder.h"
 
-/* In place; w has room for W more. Returns the sum, by which nothing is divided yet. */
+/* exp(w - max(w)), in place; w has room for W more. Returns the sum, by which the caller must divide. */
 static inline float exponentials(float *w, int64_t n) {
     float most = -INFINITY;
     for (int64_t i = 0; i < n; i++) most = w[i] > most ? w[i] : most;
@@ -19,9 +19,10 @@ static inline float exponentials(float *w, int64_t n) {
     return sum(total);
 }
 
-/* Attention of the newest token of each hypothesis over its path. q, k, v: rows [B * K] of h heads, q_stride and
-so on floats apart; k and v are written into the nodes [B, N, h * (d_k + d_v)] that end the paths [B, K, L], of
-which the first length[b] count. All heads of a node are read before the next node, since they lie side by side. */
+/* Attention of the newest token of each hypothesis over its path. q, k, v: rows [B * K] of h heads, q_stride,
+k_stride and v_stride floats apart. k and v are written to those of the nodes [B, N, h * (d_k + d_v)] in which the paths
+[B, K, L] end; length[b] entries of a path count. All heads of a node are read before the next node, since they are
+adjacent in memory. */
 int64_t s2s_tree_attention(const float *q, const float *k, const float *v, int64_t q_stride, int64_t k_stride,
                            int64_t v_stride, float *nodes, const int64_t *path, const int64_t *length, int64_t B,
                            int64_t K, int64_t N, int64_t L, int64_t h, int64_t d_k, int64_t d_v, float scale,
@@ -66,8 +67,8 @@ int64_t s2s_tree_attention(const float *q, const float *k, const float *v, int64
     return OK;
 }
 
-/* The same over the sources: q [B, K, h, d_k], keys [B, h, S, d_k], values [B, h, S, d_v], of which `seen` [B, S]; what is
-behind the last of them would add zeros. */
+/* The same over the sources: q [B, K, h, d_k], keys [B, h, S, d_k], values [B, h, S, d_v], at the positions `seen`
+[B, S]; positions after the last of them would add zeros and are skipped. */
 int64_t s2s_source_attention(const float *q, const float *keys, const float *values, const uint8_t *seen, int64_t B,
                              int64_t K, int64_t S, int64_t h, int64_t d_k, int64_t d_v, float scale, float *out) {
     float *w = allocate((S + W + d_k) * sizeof(float));
@@ -90,8 +91,8 @@ int64_t s2s_source_attention(const float *q, const float *keys, const float *val
     return OK;
 }
 
-/* Rows [n, d], `stride` floats apart, as the weights of a linear map whose outputs they are (see linear.c); null:
-there is no memory. */
+/* Rows [n, d], `stride` floats apart, as the weights of a linear map with an output for each row (see linear.c); null
+if memory runs out. */
 static float *as_outputs(const float *x, int64_t n, int64_t stride, int64_t d) {
     int64_t C = s2s_panel_width();
     float *weight = calloc((n + C - 1) / C * C * d + 1, sizeof(float));
@@ -103,7 +104,7 @@ static float *as_outputs(const float *x, int64_t n, int64_t stride, int64_t d) {
     return weight;
 }
 
-/* The same as weights of a linear map whose inputs they are. */
+/* The same with an input for each row. */
 static float *as_inputs(const float *x, int64_t n, int64_t stride, int64_t d) {
     int64_t C = s2s_panel_width();
     float *weight = calloc((d + C - 1) / C * C * n + 1, sizeof(float));
@@ -151,7 +152,7 @@ static int64_t head(const float *x, int64_t stride, const float *keys, const flo
 }
 
 /* Attention of whole sentences: q [B, h, T, d_k], k [B, h, S, d_k], v [B, h, S, d_v], each with three strides, and
-bias [B, S], which is added to the scores, -> out [B, T, h, d_v]. Weights are held of SOME queries at a time. */
+bias [B, S], which is added to the scores, -> out [B, T, h, d_v]. Weights are held for SOME queries at a time. */
 int64_t s2s_padded_attention(const float *q, const float *k, const float *v, const int64_t *q_strides,
                              const int64_t *k_strides, const int64_t *v_strides, const float *bias, int64_t B,
                              int64_t h, int64_t T, int64_t S, int64_t d_k, int64_t d_v, float scale, float *out) {

@@ -1,11 +1,11 @@
 /* A constraint as an automaton: counters that tokens add to, and a stack of labels; see s2s.decoding.StackAutomaton.
 
-Shapes: G counters; of the numbers of a state the last counter, G - 1, is the height of the stack.
+Shapes: G counters; the last counter of a state, G - 1, is the height of the stack.
 */
 
 #include "beam_search.h"
 
-/* The list of allowed tokens of each of R states. */
+/* The list of allowed tokens for each of R states. */
 void s2s_allowed_lists(const Automaton *a, int64_t R, int64_t *list) {
     const int64_t *state = a->state;
     for (int64_t r = 0; r < R; r++, state += a->width) {
@@ -15,8 +15,8 @@ void s2s_allowed_lists(const Automaton *a, int64_t R, int64_t *list) {
     }
 }
 
-/* The states of K hypotheses of each of B sentences become those of `beam`, which extend `parent` by `token`; the others
-go to `spare`, with which they change places. */
+/* The states of K hypotheses of each of B sentences become those of `beam`, which extend `parent` by `token`. They are
+written to `spare`, which then changes places with the old ones. */
 void s2s_advance_states(Automaton *a, int64_t B, int64_t K, int64_t beam, const int64_t *parent, const int64_t *token,
                         int64_t **spare) {
     int64_t G = a->G, *after = *spare;

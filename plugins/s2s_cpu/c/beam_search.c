@@ -7,7 +7,7 @@ the first comes first; -inf is the score of an empty place.
 #include "beam_search.h"
 
 /* The n best of all continuations [B, K, m] of a sentence, with the parent, the token, its log-probability and the
-node of the one before it, all [B, n]; score and node belong to the hypotheses [B, K]. */
+preceding token's node, all [B, n]; score and node are those of the hypotheses [B, K]. */
 int64_t s2s_merge_candidates(const float *log_probs, const int64_t *tokens, const float *score, const int64_t *node,
                              int64_t B, int64_t K, int64_t m, int64_t n, float *best, int64_t *parent, int64_t *token,
                              float *log_prob, int64_t *before) {
@@ -27,8 +27,8 @@ int64_t s2s_merge_candidates(const float *log_probs, const int64_t *tokens, cons
     return OK;
 }
 
-/* The finished hypotheses [B, E], joined by those of the first `counted` candidates [B, n] that end. One of sentence b
-has its score over penalty[length[b]]. */
+/* Adds those of the first `counted` candidates [B, n] that end to the finished hypotheses [B, E]. In sentence b their
+scores are divided by penalty[length[b]]. */
 int64_t s2s_merge_finished(const Candidates *from, const Finished *before, int64_t B, int64_t n, int64_t E, int64_t eos,
                            int64_t counted, const float *penalty, const int64_t *length, Finished *after) {
     int64_t *index = allocate(E * sizeof(int64_t));
@@ -75,8 +75,8 @@ int64_t s2s_unfinished_candidates(const Candidates *from, int64_t B, int64_t n, 
     return OK;
 }
 
-/* Which sentences are done: those whose n-th finished score no live hypothesis can still exceed, that is the best live
-score over the larger of the penalties of the earliest and the latest end. */
+/* Which sentences are done: those whose n-th finished score no live hypothesis can still exceed. The bound is the best
+live score over the larger of the penalties of the earliest and the latest end. */
 int64_t s2s_search_finished(const float *live, const float *finished, const int64_t *length, const int64_t *limit,
                             const float *penalty, int64_t B, int64_t K, int64_t E, int64_t n, uint8_t *done) {
     for (int64_t b = 0; b < B; b++) {

@@ -1,4 +1,4 @@
-/* Beam search in C: its lists, and what several steps of it with a model are given.
+/* Beam search in C: its lists, and the arguments of several steps with a model.
 
 Shapes: B sentences, K live hypotheses of each, n candidates, E finished hypotheses, V tokens, D width.
 */
@@ -24,36 +24,36 @@ typedef struct { /* [B, E], best first */
 typedef struct {
     const Layer *layers;
     int64_t n_layers;
-    Linear output;          /* of the last norm's output, to logits */
+    Linear output;          /* from the last norm's output to logits */
     const float *embedding; /* [V, D]; null: the weight of `output` */
     double scale;           /* of the embedding */
-    const float *positions; /* [P, D], added to the embedding; null: nothing is */
+    const float *positions; /* [P, D], added to the embedding; null: none */
 } Model;
 
 typedef struct { /* a StackAutomaton of G counters, with the states of hypotheses */
     int64_t G, width;
     const int64_t *keep, *add, *bounds, *label, *allowed; /* [V, G], [V, G], [2, G], [V], [L, 2^G] */
     TokenLists lists;
-    int64_t *state; /* [B, K, width], where there is room for [B, beam, W] */
+    int64_t *state; /* [B, K, width], with room for [B, beam, width] */
 } Automaton;
 
-typedef struct { /* what steps change lies in the arrays that are not const */
+typedef struct { /* steps change the arrays that are not const */
     int64_t beam, E, eos, n, counted, wanted, first_k, normalize, n_banned, first_node, enough;
     const int64_t *banned; /* [n_banned] */
     const float *penalty;
-    int64_t *sentence, *n_source, *limit; /* [B]: which it is, tokens of its source, most of its output */
-    int64_t *token, *node; /* [B, K], where there is room for [B, beam], as K is after a step */
+    int64_t *sentence, *n_source, *limit; /* [B]: its index before the steps, source tokens, most output tokens */
+    int64_t *token, *node; /* [B, K], with room for [B, beam]: K is `beam` after a step */
     float *score;          /* [B, K] */
     int64_t *length;       /* [B], of live hypotheses */
     Finished finished;
-    int64_t *parent;                                 /* [B, beam], of which hypothesis each comes, in the last step */
+    int64_t *parent;                                 /* [B, beam], the hypothesis that each extends, in the last step */
     int64_t *path, *n_cached, *n_nodes;              /* [B, K, L], [B], [B] */
-    int64_t *new_token;                              /* of each step, [., B, beam], one after the other */
+    int64_t *new_token;                              /* of each step in turn, [., B, beam] */
     float *new_log_prob;
     int64_t *new_parent;
-    int64_t n_steps, n_new; /* how many there were, and new tokens */
-    const uint8_t *allowed; /* [B, K, V], for one step; null: there is an automaton, or all are */
-    Automaton *automaton;   /* null: there is none */
+    int64_t n_steps, n_new; /* steps taken, new tokens */
+    const uint8_t *allowed; /* [B, K, V], for one step; null: an automaton decides, or all are allowed */
+    Automaton *automaton;   /* null: none */
 } Search;
 
 int64_t s2s_extend_paths(int64_t *path, const int64_t *length, const int64_t *n_nodes, int64_t B, int64_t K, int64_t L);

@@ -1,12 +1,12 @@
-/* Steps of a beam search with a model as one call, whose results have the same bits as those of single steps. For one
+/* Several steps of a beam search with a model as one call; results have the same bits as those of single steps. For one
 thread; see beam_search.h.
 */
 
 #include "beam_search.h"
 #include "panels.h"
 
-/* out [R, D] = scale * embedding of each token; in a function apart from `add_positions`, or both would be contracted
-and rounded once instead of twice. */
+/* out [R, D] = scale * embedding of each token. In a function apart from `add_positions`: otherwise the compiler would
+contract both and round once instead of twice. */
 static __attribute__((noinline)) void embed(const Model *m, const int64_t *token, int64_t R, int64_t D, float *out) {
     float scale = m->scale;
     for (int64_t r = 0; r < R; r++, out += D) {
@@ -67,7 +67,7 @@ static int may_end(const Search *s, const Scratch *w, int64_t r, int64_t V) {
     return 0;
 }
 
-/* At its limit a hypothesis can only end: the best continuation is eos, and there is no other. */
+/* At its limit a hypothesis can only end: eos is its only continuation. */
 static void only_eos(const Model *m, const Search *s, const Step *step, Scratch *w) {
     for (int64_t r = 0; r < step->B * step->K; r++) {
         if (s->length[r / step->K] < s->limit[r / step->K]) continue;
@@ -107,7 +107,7 @@ static int64_t expand(const Model *m, Search *s, Step *step, Scratch *w) {
                                 w->all.parent, w->all.token, w->all.log_prob, w->all.node);
 }
 
-/* Those that end are finished, the best `beam` of the others live on. */
+/* Candidates that end are finished; the best `beam` of the others live on. */
 static int64_t advance(Search *s, Step *step, Scratch *w) {
     int64_t B = step->B, R = B * s->beam, n_finished = B * s->E;
     for (int64_t b = 0; b < B; b++) s->length[b]++;
@@ -150,12 +150,12 @@ static void swap_rows(void *rows, int64_t n_bytes, int64_t a, int64_t b) {
     }
 }
 
-/* The first n_used bytes of a row. */
+/* Copies the first n_used bytes of a row. */
 static void copy_row(void *rows, int64_t n_bytes, int64_t from, int64_t to, int64_t n_used) {
     if (from != to) memcpy((char *)rows + to * n_bytes, (char *)rows + from * n_bytes, n_used);
 }
 
-/* Removes sentence b, which is done: the last one moves to its row, and what its results are read from to the last row. */
+/* Removes sentence b, which is done: the last sentence moves to its row, and what holds its results to the last row. */
 static void leave(const Model *m, Search *s, Step *step, int64_t b) {
     int64_t last = --step->B, K = step->K, n_values = step->h * step->d_v, n_keys = step->h * step->d_k;
     int64_t *numbers[] = {s->sentence, s->n_source, s->limit, s->length, s->n_cached};
@@ -180,7 +180,7 @@ static void leave(const Model *m, Search *s, Step *step, int64_t b) {
     swap_rows(s->n_nodes, sizeof(int64_t), b, last);
 }
 
-/* The sentences that are done leave. Returns whether there is `enough` room for others then. */
+/* Removes the sentences that are done. Returns whether there were any and at most `enough` source tokens remain. */
 static int leave_all_done(const Model *m, Search *s, Step *step, uint8_t *done) {
     int64_t before = step->B, n_source = 0;
     mark_done(s, step, done);
@@ -190,9 +190,9 @@ static int leave_all_done(const Model *m, Search *s, Step *step, uint8_t *done) 
     return step->B < before && n_source <= s->enough;
 }
 
-/* Up to `most` steps, the last of which is the first after which a sentence is done and the others have no more than
-`enough` tokens. The B sentences of `step` are then those that are not done, and the others come after them; under
-`allowed` all stay where they are, since the next states are found by the caller. */
+/* Runs up to `most` steps, and ends after the first step in which a sentence is done and the others have no more than
+`enough` source tokens. Then the B sentences of `step` are those that are not done, and the others follow them; with
+`allowed` all stay where they are, since the caller computes the next states. */
 int64_t s2s_beam_search_steps(const Model *m, Step *step, Search *s, int64_t most) {
     Scratch w;
     Automaton *automaton = s->automaton;

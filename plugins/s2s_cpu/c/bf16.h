@@ -1,4 +1,4 @@
-/* Numbers of 16 bits, the upper half of a float: from and to floats, one or a vector at a time. */
+/* bf16, the upper 16 bits of a float: conversion from and to floats, one value or a vector at a time. */
 
 #ifndef S2S_BF16_H
 #define S2S_BF16_H
@@ -15,7 +15,7 @@ static inline float widened(uint16_t x) {
     return y;
 }
 
-static inline uint16_t narrowed(float x) { /* to the nearest, of two the even one */
+static inline uint16_t narrowed(float x) { /* to nearest, ties to even */
     uint32_t bits;
     memcpy(&bits, &x, 4);
     return (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
@@ -28,7 +28,7 @@ static inline void narrow_vector(vf x, uint16_t *out) {
     *(vh *)out = __builtin_convertvector((bits + 0x7fff + ((bits >> 16) & 1)) >> 16, vh);
 }
 
-/* A vector of values of 16 bits or of floats, from the i-th on. */
+/* A vector of values in bf16 or of floats, from the i-th on. */
 static inline vf load_from(const void *x, int64_t i, int64_t bits) {
     return bits == 16 ? widen_vector((const uint16_t *)x + i) : load((const float *)x + i);
 }

@@ -1,7 +1,8 @@
-/* Linear maps of training by tiles of AMX, whatever the number of rows: values are rounded to bf16, sums are of floats.
+/* Linear maps of training by AMX tiles, for any number of rows: values are rounded to bf16, sums are in fp32.
 
-A sum of products takes two operands, in blocks of SIDE x DEPTH values, each of two tiles: of the left one 16 rows of 32
-values, of the right one 16 pairs of values of 16 columns. K is what is summed over. R rows, I inputs, O outputs.
+A sum of products takes two operands, in blocks of SIDE x DEPTH values, each of two tiles: a tile of the left operand is
+16 rows of 32 values, one of the right operand 16 pairs of values of 16 columns. K is the dimension that is summed over.
+R rows, I inputs, O outputs.
 */
 
 #include "decoder.h"
@@ -12,12 +13,12 @@ enum {
     DEPTH = 32,              /* values of K in a tile */
     SIDE = 2 * TILE_ROWS,    /* rows and columns of a block of sums */
     BLOCK = SIDE * DEPTH,    /* values of an operand's block */
-    MOST_ROWS = 512,         /* that are laid out at once, and of each MOST_DEEP values: half a megabyte */
+    MOST_ROWS = 512,         /* laid out at once, with MOST_DEEP values each: half a megabyte */
     MOST_DEEP = 512,
-    AHEAD_ALONG = 8 * DEPTH, /* values of a row, and rows of a column, that are prefetched */
+    AHEAD_ALONG = 8 * DEPTH, /* how far to prefetch: values along a row, rows down a column */
     AHEAD_DOWN = 2 * DEPTH,
-    FAR_STRIDE = 4096,       /* values from row to row, such as logits: a block's rows lie on pages of their own */
-    STRIP = 4,               /* blocks of columns that are taken together: lines of a row that are neighbours */
+    FAR_STRIDE = 4096,       /* values from row to row, as in logits, from which each row of a block has its own page */
+    STRIP = 4,               /* blocks of columns processed together: neighbouring cache lines of a row */
 };
 typedef __m512i Row; /* 32 values in bf16 */
 
@@ -42,7 +43,7 @@ static inline Row row_of(const Matrix *m, int64_t r, int64_t c) {
     return (Row)_mm512_cvtne2ps_pbh(high, low);
 }
 
-/* 16 rows of 16 pairs of values: pairs become rows. */
+/* Transposes 16 rows of 16 pairs of values. */
 static inline void transpose(Row x[TILE_ROWS]) {
     Row y[TILE_ROWS];
     for (int i = 0; i < 16; i += 2) {
@@ -70,7 +71,7 @@ static inline void transpose(Row x[TILE_ROWS]) {
 
 static inline void put(const Row *x, uint16_t *tile) { memcpy(tile, x, TILE_ROWS * TILE_BYTES); }
 
-/* What is read soon: 32 values of row r from column c on, perhaps beyond the matrix. */
+/* Prefetches 32 values of row r from column c on, perhaps beyond the matrix. */
 static inline void prefetch_row(const Matrix *m, int64_t r, int64_t c) {
     const char *at = (const char *)m->values + (r * m->stride + c) * (m->bits / 8);
     __builtin_prefetch(at);
@@ -98,7 +99,7 @@ static void rows_to_right(const Matrix *m, int64_t c, int64_t r, uint16_t *out) 
     }
 }
 
-/* Pairs of the matrix's rows from r on, of the columns from c on: what the two tiles of a right operand hold. */
+/* Interleaves pairs of the matrix's rows from r on, in columns from c on, as the two tiles of a right operand. */
 static inline void in_pairs(const Matrix *m, int64_t r, int64_t c, Row low[TILE_ROWS], Row high[TILE_ROWS]) {
     static const uint16_t first[32] = {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
                                        8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
@@ -127,12 +128,12 @@ static void columns_to_left(const Matrix *m, int64_t c, int64_t r, uint16_t *out
     put(low, out), put(high, out + BLOCK / 2);
 }
 
-typedef struct { /* n blocks of a left operand along K: where they begin, and how far their rows and they are apart */
+typedef struct { /* n blocks of a left operand along K: their start, and how far apart rows and blocks are */
     const uint16_t *values;
     int64_t n, stride, step;
 } Left;
 
-/* To a block of sums [SIDE, SIDE] those over the blocks of both operands; the first time the sums are not read. */
+/* Adds the products of both operands' blocks to a block of sums [SIDE, SIDE], which begin as 0 if it is the `first`. */
 static void add_products(const Left *left, const uint16_t *right, int first, float *sums, int64_t stride) {
     const int64_t bytes = stride * sizeof(float), apart = left->stride * sizeof(uint16_t);
     const uint16_t *upper = left->values, *lower = upper + TILE_ROWS * left->stride;
@@ -166,8 +167,8 @@ static void add_products(const Left *left, const uint16_t *right, int first, flo
     STORED;
 }
 
-/* Writes n rows of a block of sums, plus biases if there are any, to `out`, a row of the matrix m, from column c on. Whole
-lines of the cache are written: to write half of one, the processor reads it first. */
+/* Writes n rows of a block of sums, plus biases if there are any, to `out`, a row of the matrix m, from column c on. It
+writes whole cache lines: to write half of one, the processor would read it first. */
 static void put_sums(const float *sums, int64_t stride, const float *bias, int64_t n, int64_t c, const Matrix *m,
                      void *out) {
     const int64_t columns = m->columns - c;
@@ -192,21 +193,21 @@ static void put_sums(const float *sums, int64_t stride, const float *bias, int64
 
 static inline void *row_at(const Matrix *m, int64_t r) { return (char *)m->values + r * m->stride * (m->bits / 8); }
 
-typedef struct { /* a right operand [K, N]: a matrix, how a block of it is laid out, and perhaps all of them */
+typedef struct { /* a right operand [K, N]: a matrix, how to lay out a block of it, and perhaps all blocks */
     const Matrix *m;
     void (*lay)(const Matrix *, int64_t k, int64_t n, uint16_t *);
     int64_t K, N;
     uint16_t *all;
 } Right;
 
-/* n of its blocks along K, from value k and column c on. */
+/* n blocks of a right operand along K, from value k and column c on. */
 static const uint16_t *panel(const Right *right, int64_t k, int64_t n, int64_t c, uint16_t *own) {
     if (right->all) return right->all + (c / SIDE * blocks(right->K) + k / DEPTH) * BLOCK;
     for (int64_t i = 0; i < n; i++) right->lay(right->m, k + i * DEPTH, c, own + i * BLOCK);
     return own;
 }
 
-/* Lays out all of a right operand, for so many rows that it pays; 0 if memory runs out. */
+/* Lays out all of a right operand if there are enough rows for that to pay off; 0 if memory runs out. */
 static int lay_out(Right *right, int64_t R) {
     if (R <= MOST_ROWS) return 1;
     uint16_t *at = right->all = allocate(blocks(right->K) * blocks(right->N) * BLOCK * sizeof(uint16_t));
@@ -215,14 +216,14 @@ static int lay_out(Right *right, int64_t R) {
     return right->all != 0;
 }
 
-/* How many of n blocks of a left operand can be read where they are in the matrix: whole ones, in bf16, whose rows are
-not so far apart that they would have the same place in the cache, or that each would cost a TLB miss. */
+/* How many of n blocks of a left operand can be read in place from the matrix: whole ones, in bf16, whose rows neither
+map to the same place in the cache nor are so far apart that each would cost a TLB miss. */
 static inline int64_t n_in_place(const Matrix *x, int64_t r, int64_t k, int64_t n) {
     const int may_be = x->bits == 16 && x->stride % 512 && x->stride < FAR_STRIDE && r + SIDE <= x->rows;
     return may_be ? least(n, (x->columns - k) / DEPTH) : 0;
 }
 
-/* Adds the products of n blocks of the rows from r on: of those that are read in place, and of those laid out. */
+/* Adds the products of n blocks of the rows from r on: first those read in place, then those laid out. */
 static void add_block(const Matrix *x, int64_t r, int64_t k, int64_t n, const uint16_t *laid_out,
                       const uint16_t *right, float *sums, int64_t stride) {
     const int64_t whole = n_in_place(x, r, k, n);
@@ -272,7 +273,7 @@ static int64_t multiply(const Matrix *x, Right *right, const float *bias, const 
     return there ? OK : NO_MEMORY;
 }
 
-/* To sums [SIDE] those of the columns from c on of rows from r to `end`. */
+/* Adds rows r to end - 1, in the columns from c on, to sums [SIDE]. */
 static void add_rows(const Matrix *m, int64_t r, int64_t end, int64_t c, float *sums) {
     __m512 low = _mm512_loadu_ps(sums), high = _mm512_loadu_ps(sums + W);
     for (; r < end; r++) {
@@ -285,7 +286,7 @@ static void add_rows(const Matrix *m, int64_t r, int64_t end, int64_t c, float *
     _mm512_storeu_ps(sums, low), _mm512_storeu_ps(sums + W, high);
 }
 
-/* To db [columns] the sums of rows from r to `end`. */
+/* Adds rows r to end - 1 to db [columns]. */
 static void add_all_rows(const Matrix *m, int64_t r, int64_t end, float *db) {
     for (int64_t c = 0; c < m->columns; c += SIDE) {
         const int64_t bytes = least(SIDE, m->columns - c) * sizeof(float);
@@ -296,12 +297,12 @@ static void add_all_rows(const Matrix *m, int64_t r, int64_t end, float *db) {
     }
 }
 
-/* g [R, O], x [R, I] -> the sums of outer products of their rows dw [O, I], and if wanted those of g's rows db [O]; I is
-a multiple of SIDE. */
+/* g [R, O], x [R, I] -> dw [O, I], the sum of outer products of their rows, and db [O], the sum of g's rows, unless
+null; I is a multiple of SIDE. */
 static int64_t sum_outer_products(const Matrix *g, const Matrix *x, float *dw, float *db) {
     const int64_t R = g->rows, O = g->columns, I = x->columns, most = least(blocks(R), MOST_ROWS / DEPTH);
     uint16_t *left = allocate(STRIP * most * BLOCK * sizeof(uint16_t)), *right = allocate(most * I * DEPTH * 2);
-    float *last = allocate(SIDE * I * sizeof(float)); /* of columns of g that are no whole block */
+    float *last = allocate(SIDE * I * sizeof(float)); /* for the columns of g after the last whole block */
     const int there = left && right && last;
     if (there) configure_tiles(TILE_ROWS);
     if (db) memset(db, 0, O * sizeof(float));
@@ -340,7 +341,7 @@ int64_t s2s_has_bf16_tiles(void) {
 #endif
 }
 
-/* x [R, I] of so many bits, w [O, I], bias [O] or null -> out [R, O] */
+/* x [R, I] of `bits` bits, w [O, I], bias [O] or null -> out [R, O] */
 int64_t s2s_bf16_linear(const void *x, int64_t bits, int64_t R, int64_t I, const float *w, int64_t O,
                         const float *bias, uint16_t *out) {
 #ifdef BF16_TILES
@@ -354,7 +355,7 @@ int64_t s2s_bf16_linear(const void *x, int64_t bits, int64_t R, int64_t I, const
 #endif
 }
 
-/* g [R, O], w [O, I] -> dx [R, I] of so many bits */
+/* g [R, O], w [O, I] -> dx [R, I] of `bits` bits */
 int64_t s2s_bf16_linear_dx(const uint16_t *g, int64_t R, int64_t O, const float *w, int64_t I, void *dx,
                            int64_t bits) {
 #ifdef BF16_TILES
@@ -368,7 +369,7 @@ int64_t s2s_bf16_linear_dx(const uint16_t *g, int64_t R, int64_t O, const float 
 #endif
 }
 
-/* g [R, O] with rows so far apart, x [R, I] of so many bits -> dw [O, I], and db [O] if it is not null */
+/* g [R, O] with rows `stride` apart, x [R, I] of `bits` bits -> dw [O, I], and db [O] if it is not null */
 int64_t s2s_bf16_linear_dw(const uint16_t *g, int64_t stride, int64_t R, int64_t O, const void *x, int64_t bits,
                            int64_t I, float *dw, float *db) {
 #ifdef BF16_TILES

@@ -5,7 +5,7 @@ arithmetic. R = B * K rows; see decoder.h.
 #include "beam_search.h"
 #include "short_attention.h"
 
-/* The size of structure `which` of decoder.h and beam_search.h, in the order of structs.py; -1 if there is no such. */
+/* The size of structure `which` of decoder.h and beam_search.h, in the order of structs.py; -1 if there is none. */
 int64_t s2s_struct_size(int64_t which) {
     const int64_t sizes[] = {sizeof(Linear),       sizeof(Norm),       sizeof(Layer),
                              sizeof(Step),         sizeof(Model),      sizeof(Search),
@@ -39,7 +39,7 @@ static int64_t cross_attention(const void *of, const void *given, const float *x
     return s2s_linear(&layer->source_out, found, R, out);
 }
 
-/* max(0, x W1 + b1) W2 + b2 of rows x [R, D], by way of `scratch` [R, inner->O] */
+/* max(0, x W1 + b1) W2 + b2 of rows x [R, D], using `scratch` [R, inner->O] */
 int64_t s2s_feed_forward(const Linear *inner, const Linear *outer, const float *x, int64_t R, float *scratch,
                          float *out) {
     if (s2s_linear(inner, x, R, scratch)) return NO_MEMORY;
@@ -74,7 +74,8 @@ static int64_t residual(Sublayer sublayer, const Norm *norm, const Layer *layer,
     return s2s_residual(sublayer, layer, s, norm, s->pre_norm, s->B * s->K, s->D, x, scratch);
 }
 
-/* x [R, D] becomes the last layer's output, normalised if there is a norm; each layer writes its keys and values into its nodes. */
+/* x [R, D] becomes the last layer's output, normalised if there is a norm; each layer writes keys and values to its
+nodes. */
 int64_t s2s_decoder_step(const Layer *layers, int64_t n_layers, const Step *s, float *x) {
     const Layer *end = layers + n_layers;
     int64_t widest = 0, failed = 0;

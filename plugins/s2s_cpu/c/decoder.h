@@ -1,4 +1,4 @@
-/* A decoder's step, an encoder, and what they are made of. Functions that allocate return OK or NO_MEMORY. */
+/* A decoder's step, an encoder, and their parts. Functions that allocate return OK or NO_MEMORY. */
 
 #ifndef S2S_DECODER_H
 #define S2S_DECODER_H
@@ -6,13 +6,13 @@
 #include "vectors.h"
 
 enum { OK = 0, NO_MEMORY = 1, NO_TILES = 2 };
-enum { BLOCKED = -30000 }; /* added to the score of what may not be seen; exp of it is 0, and no row is NaN */
+enum { BLOCKED = -30000 }; /* added to the score of a position that may not be seen; its exp is 0, and no row is NaN */
 
-typedef struct { /* x W^T + b; made by prepacked.py, as are the fields' layouts */
+typedef struct { /* x W^T + b; prepacked.py makes it and defines the fields' layouts */
     const void *weight;
     const float *bias;   /* [O] */
     const float *scale;  /* [O], of weights in 8-bit integers */
-    const int32_t *zero; /* [O], what 0 among the inputs adds to a sum of such */
+    const int32_t *zero; /* [O], what the inputs' zero point adds to an integer sum */
     int64_t I, O, bits; /* inputs, outputs, bits of a weight: 32 (floats), 16 (bf16) or 8 */
 } Linear;
 
@@ -43,7 +43,7 @@ typedef struct {
 
 typedef struct { /* B sentences of S tokens, h heads */
     int64_t B, S, h, d_k, d_v, D;
-    const uint8_t *pad; /* [B, S], where there is none */
+    const uint8_t *pad; /* [B, S], where there is no token */
     int64_t pre_norm;
     Norm norm;          /* of the last layer's output; none if its weight is null */
 } Encoding;
@@ -52,7 +52,7 @@ typedef struct { /* list i: the tokens from begin[i] to begin[i + 1], in ascendi
     const int64_t *begin, *token;
 } TokenLists;
 
-/* Rows x [R, D] -> out [R, D], by way of `scratch`; given: the Step of a Layer, the Encoding of an EncoderLayer */
+/* Rows x [R, D] -> out [R, D], using `scratch`; given: the Step for a Layer, the Encoding for an EncoderLayer */
 typedef int64_t (*Sublayer)(const void *layer, const void *given, const float *x, float *scratch, float *out);
 
 int64_t s2s_panel_width(void);

@@ -1,13 +1,13 @@
 /* The layers of an encoder as one call, for one thread.
 
-Shapes: B sentences of S tokens, padding among them, R = B * S rows, h heads of d_k and d_v, D width.
+Shapes: B sentences of S tokens, padding included, R = B * S rows, h heads of d_k and d_v, D width.
 */
 
 #include "decoder.h"
 
 enum { SOME = 120 }; /* rows whose inner activations are held at once: they stay in the caches */
 
-/* x [B, S, D] -> out, by way of `scratch` [R, 1 + qkv.O + h * d_v]. */
+/* x [B, S, D] -> out, using `scratch` [R, 1 + qkv.O + h * d_v]. */
 static int64_t attention(const void *of, const void *given, const float *x, float *scratch, float *out) {
     const EncoderLayer *layer = of;
     const Encoding *e = given;
@@ -22,7 +22,7 @@ static int64_t attention(const void *of, const void *given, const float *x, floa
     return s2s_linear(&layer->out, found, R, out);
 }
 
-/* The same, by way of `scratch` [SOME, inner.O]. */
+/* The same, using `scratch` [SOME, inner.O]. */
 static int64_t feed_forward(const void *of, const void *given, const float *x, float *scratch, float *out) {
     const EncoderLayer *layer = of;
     const Encoding *e = given;

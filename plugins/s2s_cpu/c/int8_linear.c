@@ -1,8 +1,8 @@
 /* Linear maps in 8-bit integers, for one thread: weights prepacked, rows quantized here, sums exact.
 
-A panel of C outputs is [I / 4, C, 4]: of four inputs at a time the weights of all outputs, which is what both the dot
-products of AVX-512 VNNI and the tiles of AMX read. Since sums of integers are exact, a row has the same bits by either
-of them. R rows, I inputs, O outputs.
+A panel of C outputs is [I / 4, C, 4]: for four inputs at a time, the weights of all outputs. Both the dot products of
+AVX-512 VNNI and AMX tiles read this layout. Since sums of integers are exact, a row's result has the same bits by
+either. R rows, I inputs, O outputs.
 */
 
 #include "tile_sums.h"
@@ -18,8 +18,9 @@ int64_t s2s_has_int8(void) {
 }
 
 #ifdef __AVX512VNNI__
-/* To a row's sums, four unsigned times four signed bytes for each column. As one piece: the compiler reads the inputs of all
-rows first, so that the sums of six rows no longer fit into registers, and its own name for the product moves them twice. */
+/* Adds the products of four unsigned and four signed bytes for each column to a row's sums. As one piece of assembly,
+since the compiler would read the inputs of all rows first, so that the sums of six rows would no longer fit into
+registers, and its intrinsic for the product moves them twice. */
 INLINE void add_fours(vi sums[PARTS], const char *x, const vi w[PARTS]) {
     vi four;
     __asm__("vpbroadcastd %5, %4\n\t"
@@ -31,7 +32,7 @@ INLINE void add_fours(vi sums[PARTS], const char *x, const vi w[PARTS]) {
             : "m"(*(const char(*)[4])x), "v"(w[0]), "v"(w[1]), "v"(w[2]), "v"(w[3]));
 }
 
-/* Sums of n rows with a panel's weights. */
+/* Sums of products of n rows with a panel's weights. */
 INLINE void dot_products(const int n, const char *x, int64_t stride, const char *weight, int64_t fours,
                          int32_t sums[][C]) {
     vi found[ROWS][PARTS], w[PARTS];
@@ -48,7 +49,7 @@ INLINE void dot_products(const int n, const char *x, int64_t stride, const char 
         UNROLLED for (int c = 0; c < PARTS; c++) *(vi *)(sums[r] + c * W) = found[r][c];
 }
 
-/* Sums of integers to outputs from o on of the rows of a block. */
+/* Converts the integer sums of a block of rows to their outputs from o on. */
 static void put_block(const Linear *linear, int64_t o, const float *scale, int64_t n, int32_t sums[][C],
                       float *out) {
     int64_t columns = linear->O - o < C ? linear->O - o : C;
@@ -67,7 +68,7 @@ static void put_block(const Linear *linear, int64_t o, const float *scale, int64
     }
 }
 
-/* By dot products of vectors, which a few rows wait less for than for tiles. */
+/* By dot products of vectors, which take less time than tiles for a few rows. */
 static void multiply_by_vectors(const Linear *linear, const PaddedRows *rows, const float *scale, float *out) {
     const char *weight = linear->weight;
     const int64_t fours = (linear->I + 3) / 4;

@@ -1,11 +1,11 @@
 /* Linear maps with prepacked weights, for one thread.
 
 The outputs are cut into panels of C columns. A panel's weights lie in the order in which they are read, so that few
-rows, which are bound by memory, run at its bandwidth; a block of sums of up to ROWS rows stays in registers, so that many
-run at the rate of arithmetic, DEPTH inputs at a time, so that they stay in the caches. Weights are floats, or bf16, half
-of the bytes: with tiles of AMX, rows are rounded to bf16 as well and multiplied by them; without, weights are widened to
-floats. The order of a sum depends on I alone, not on R: a row has the same bits whatever the others are. R rows, I inputs,
-O outputs.
+rows, which are bound by memory, run at its bandwidth. A block of sums of up to ROWS rows stays in registers, so that
+many rows run at the rate of arithmetic; they take DEPTH inputs at a time, which stay in the caches. Weights are floats,
+or bf16 in half the bytes. With AMX tiles, rows are rounded to bf16 as well and multiplied by tiles; without, weights
+are widened to floats. The order of a sum depends on I alone, not on R, so that a row's result has the same bits
+whatever the other rows are. R rows, I inputs, O outputs.
 */
 
 #include "tile_sums.h"
@@ -28,8 +28,8 @@ int64_t s2s_huge_pages(void *memory, int64_t n_bytes) {
     return OK;
 }
 
-/* Sums to outputs: all C columns of a panel, or the first of them if it is the last. Unrolled, and by way of a row of
-its own where an address is taken, or the sums of all rows would be kept in memory, not in registers. */
+/* Stores sums as outputs: all C columns of a panel, or the first `columns` of the last one. Unrolled, and through a
+copy of the row where an address is taken; otherwise the sums of all rows would be kept in memory, not in registers. */
 INLINE void put(const int n, vf sums[ROWS][PARTS], float *out, int64_t stride, int64_t columns) {
     UNROLLED for (int r = 0; r < n; r++) {
         vf row[PARTS];
@@ -42,7 +42,7 @@ INLINE void put(const int n, vf sums[ROWS][PARTS], float *out, int64_t stride, i
     }
 }
 
-/* The sums that `put` left. */
+/* Loads the sums that `put` stored. */
 INLINE void get(const int n, vf sums[ROWS][PARTS], const float *out, int64_t stride, int64_t columns) {
     UNROLLED for (int r = 0; r < n; r++) {
         vf row[PARTS] = {0};
@@ -51,10 +51,10 @@ INLINE void get(const int n, vf sums[ROWS][PARTS], const float *out, int64_t str
     }
 }
 
-/* The weights of an input for a panel. In bf16 each 32 bits hold that of an even input, in the lower 16, and that of the next,
-odd one: a shift or a mask makes each the float that it is the upper half of. */
+/* The weights of an input for a panel. In bf16 each 32 bits hold the weight of an even input in the lower half and that
+of the next, odd input in the upper half: a shift or a mask makes a float of either. */
 INLINE void get_weights(const int bits, const int odd, const char *weight, vf w[PARTS]) {
-    if (odd) __asm__("" : "+r"(weight)); /* read once more: kept in registers, sums would not be */
+    if (odd) __asm__("" : "+r"(weight)); /* read again: if they stayed in registers, sums would not */
     UNROLLED for (int c = 0; c < PARTS; c++) {
         const vi read = *(const vi *)(weight + c * sizeof(vi));
         w[c] = (vf)(bits == 32 ? read : odd ? read & (int32_t)0xffff0000 : read << 16);
@@ -63,7 +63,7 @@ INLINE void get_weights(const int bits, const int odd, const char *weight, vf w[
         UNROLLED for (int ahead = 0; ahead < C * 4; ahead += 64) __builtin_prefetch(weight + AHEAD + ahead);
 }
 
-/* To the sums of n rows, x across [n, I], one input's share. */
+/* Adds the share of one input of the rows x [n, I] to their sums. */
 INLINE void add_input(const int n, const int bits, const int odd, vf sums[ROWS][PARTS], const char *weight,
                       const float *x, int64_t I) {
     vf w[PARTS];
@@ -74,7 +74,7 @@ INLINE void add_input(const int n, const int bits, const int odd, vf sums[ROWS][
     }
 }
 
-/* The same of inputs first to last - 1; in bf16 `first` is even. */
+/* The same for inputs first to last - 1; in bf16 `first` is even. */
 INLINE void add_inputs(const int n, const int bits, vf sums[ROWS][PARTS], const char *weight, int64_t first,
                        int64_t last, const float *x, int64_t I) {
     if (bits == 16)
@@ -89,7 +89,7 @@ INLINE void add_inputs(const int n, const int bits, vf sums[ROWS][PARTS], const 
             add_input(n, 32, 0, sums, weight + i * C * 4, x + i, I);
 }
 
-/* What inputs first to last - 1 of n rows add to the outputs of a panel from o on; the first of all, to the bias. */
+/* Adds the share of inputs first to last - 1 of n rows to a panel's outputs from o on, or if first is 0 to the bias. */
 INLINE void add_to_panel(const int n, const int bits, const Linear *linear, int64_t o, int64_t first, int64_t last,
                          const float *x, float *out) {
     const int64_t units = bits == 32 ? linear->I : tiles_along(linear) * TILE_BYTES / 4; /* of four bytes */
@@ -123,7 +123,7 @@ INLINE void float_linear(const int bits, const Linear *linear, const float *x, i
 }
 
 #ifdef BF16_TILES
-/* [R, I] in bf16 */
+/* x [R, I] rounded to bf16 */
 static void round_rows(const float *x, int64_t I, PaddedRows *rows) {
     for (int64_t r = 0; r < rows->R; r++, x += I)
         for (int64_t i = 0; i < rows->n_tiles * 2 * W; i += 2 * W) {
@@ -133,7 +133,7 @@ static void round_rows(const float *x, int64_t I, PaddedRows *rows) {
         }
 }
 
-/* Sums plus biases to outputs from o on of n rows. */
+/* Stores sums plus biases as the outputs of n rows from o on. */
 static void put_sums(const Linear *linear, int64_t o, int64_t n, const float sums[][C], float *out) {
     const int64_t columns = linear->O - o < C ? linear->O - o : C;
     for (int64_t r = 0; r < n; r++, out += linear->O) {

@@ -1,4 +1,4 @@
-/* From logits to losses and their gradients, while a row of them is in the cache. V is the vocabulary. */
+/* Losses of logits and their gradients, computed while a row is in the cache. V is the vocabulary. */
 
 #include "bf16.h"
 #include "decoder.h"
@@ -12,12 +12,12 @@ static float maximum(const float *x, int64_t V) {
     return most;
 }
 
-/* A row of logits x [V], and of its softmax: exps [V] of what each is below the largest, and the log of their sum. */
+/* A row of logits x [V] and its softmax: the largest logit (most), exps [V] = exp(x - most), their sum and its log. */
 typedef struct {
     float *x, *exps, most, total, lse;
 } Softmax;
 
-/* Fills in all but x and exps, which may be one row, and gives the sum of what the logits are below the largest. */
+/* Computes all from x, which may be the same row as exps; returns the sum of x - most. */
 static float softmax(Softmax *s, int64_t V) {
     float most = s->most = maximum(s->x, V);
     vf exps = splat(0), all = splat(0), shift = splat(most);
@@ -38,7 +38,7 @@ static float softmax(Softmax *s, int64_t V) {
     return shifted;
 }
 
-/* A row's logits x to the gradient of -on_target log p[y] - on_each sum(log p), and to that sum and -log p[y]. */
+/* Replaces logits x by the gradient of the loss -on_target log p[y] - on_each sum(log p); stores it and -log p[y]. */
 static void smoothed(float *x, int64_t V, int64_t y, float on_target, float on_each, float *loss, float *nll) {
     float of_target = x[y];
     Softmax s = {.x = x, .exps = x};
@@ -52,8 +52,8 @@ static void smoothed(float *x, int64_t V, int64_t y, float on_target, float on_e
     x[y] -= on_target;
 }
 
-/* Each row of logits x [R, V], in floats or in bf16, with target [R]: the gradient in the logits' place, and the sums
-[R]; all 0 where it does not count [R]. scratch: V floats. */
+/* Replaces each row of logits x [R, V], in floats or in bf16, with target [R], by its gradient, and stores the sums
+[R]; all are 0 for a row that does not count [R]. scratch: V floats. */
 int64_t s2s_label_smoothing(void *x, int64_t is_bf16, int64_t R, int64_t V, const int64_t *target,
                             const uint8_t *counts, float on_target, float on_each, float *scratch, float *loss,
                             float *nll) {
@@ -72,10 +72,10 @@ int64_t s2s_label_smoothing(void *x, int64_t is_bf16, int64_t R, int64_t V, cons
     return OK;
 }
 
-/* What log p / q is less than the difference of the logits. */
+/* The difference of the logits minus log p / q. */
 static float apart(const Softmax *p, const Softmax *q) { return (p->most - q->most) + (p->lse - q->lse); }
 
-/* KL(p || q) and KL(q || p), and each probability in the place of its exp. */
+/* KL(p || q) and KL(q || p); replaces exps by probabilities. */
 static void divergences(const Softmax *p, const Softmax *q, int64_t V, float *kl) {
     float less = apart(p, q), kl_p = 0, kl_q = 0;
     vf shift = splat(less), p_scale = splat(1 / p->total), q_scale = splat(1 / q->total);
@@ -102,7 +102,7 @@ typedef struct {
     float ce[2], kl[2];
 } Weights;
 
-/* The gradient in the place of p's logits: ce (p - smoothed label) + to p (log p / q - KL(p || q)) + from (p - q). */
+/* The gradient for p's logits: ce (p - smoothed label) + to p (log p / q - KL(p || q)) + from (p - q). */
 static vf pulled(vf p, vf q, vf ratio, float ce, float on_each, float to, float kl, float from) {
     return splat(ce) * (p - splat(on_each)) + splat(to) * p * (ratio - splat(kl)) + splat(from) * (p - q);
 }
@@ -125,9 +125,9 @@ static void consistent(Softmax *p, Softmax *q, int64_t V, int64_t y, float on_ea
     q->x[y] -= w->ce[1] * on_target;
 }
 
-/* Each pair of rows of logits x [R, 2, V], in floats or in bf16, with one target [R]: the gradient in the logits' place,
-the loss [R], which is the sum with the weights, and -log p[target] [R, 2] and divergences [R, 2]; all 0 where the pair
-does not count [R]. scratch: 4 V floats. */
+/* Replaces each pair of rows of logits x [R, 2, V], in floats or in bf16, with one target [R], by its gradient, and
+stores the loss [R], which is the weighted sum, and -log p[target] [R, 2] and divergences [R, 2]; all are 0 for a pair
+that does not count [R]. scratch: 4 V floats. */
 int64_t s2s_consistency(void *x, int64_t is_bf16, int64_t R, int64_t V, const int64_t *target, const uint8_t *counts,
                         float on_target, float on_each, const float *weights, float *scratch, float *loss, float *nll,
                         float *kl) {

@@ -1,6 +1,6 @@
-/* A step of an LSTM layer for one thread, and its gradient: all that is not a product. Each sentence has the same bits
-whatever the others are. H is a multiple of the floats in a vector. `bits` is 16 where values are in bf16 and 32 where
-they are floats. The gates lie one after the other: input, forget, cell, output. */
+/* A step of an LSTM layer for one thread, and its gradient: all but the matrix products. A sentence's result has the
+same bits whatever the others are. H is a multiple of the floats in a vector. `bits` is 16 for values in bf16 and 32 for
+floats. The gates are stored one after the other: input, forget, cell, output. */
 
 #include "bf16.h"
 #include "decoder.h"
@@ -13,7 +13,7 @@ static inline vf sigmoid(vf x) {
     return choose(x < splat(0), e, splat(1)) / (splat(1) + e);
 }
 
-static inline vf hyperbolic_tangent(vf x) { /* right to 1e-7 of 1, not of itself */
+static inline vf hyperbolic_tangent(vf x) { /* absolute error 1e-7, not relative */
     vf e = exponential(magnitude(x) * splat(-2)), y = (splat(1) - e) / (splat(1) + e);
     return (vf)((vi)y | ((vi)x & (int32_t)0x80000000));
 }
@@ -37,8 +37,8 @@ INLINE void step(const void *part, const void *product, const int64_t bits, int6
         }
 }
 
-/* part and product [B, 4 H], memory before [B, H] -> memory c and output h [B, H], of which narrow_h is a copy in bf16
-where `bits` is 16; and the gates [B, 4 H] themselves, unless null. */
+/* part and product [B, 4 H], memory `before` the step [B, H] -> memory c and output h [B, H], a copy narrow_h of h in
+bf16 if `bits` is 16, and the gates [B, 4 H] themselves, unless null. */
 int64_t s2s_lstm_step(const void *part, const void *product, int64_t bits, int64_t B, int64_t H, const float *before,
                       float *gates, float *c, float *h, void *narrow_h) {
     if (bits == 16)
@@ -67,9 +67,9 @@ INLINE void step_backward(const float *dh, const float *dc, const void *later, c
         }
 }
 
-/* The gradient d_gates [B, 4 H] of part and product. dh, dc [B, H] are those of this step's output and memory (null:
-none), `later` that of the output by the next step, `carried` that of the memory by the next step, in whose place that
-of the memory before is written. */
+/* The gradient d_gates [B, 4 H] of part and product. dh, dc [B, H] are the gradients of this step's output and memory
+(null: none), and `later` and `carried` those that come to them from the next step. `carried` is overwritten by the
+gradient of the memory before this step. */
 int64_t s2s_lstm_step_backward(const float *dh, const float *dc, const void *later, int64_t bits, int64_t B, int64_t H,
                                const float *gates, const float *before, const float *c, float *carried, void *d_gates) {
     if (bits == 16)

@@ -1,15 +1,15 @@
-/* Dropout, the residual sum and its layer normalisation, in one pass over memory each way. Each row has the same bits
-whatever the others are.
+/* Dropout, the residual sum and its layer normalisation, in one pass over memory each way. A row's result has the same
+bits whatever the other rows are.
 
-Random numbers are 16 bits; a value is kept where its number is at least `threshold`, and then times `scale`. Without
-random numbers (null) all are kept as they are. `bits` is 16 where values are in bf16 and 32 where they are floats. */
+Random numbers have 16 bits; a value is kept, times `scale`, where its number is at least `threshold`. Without random
+numbers (null) all values are kept as they are. `bits` is 16 for values in bf16 and 32 for floats. */
 
 #include "bf16.h"
 #include "decoder.h"
 
 typedef int16_t vs __attribute__((vector_size(2 * W), aligned(2)));
 
-/* What W values from i on are multiplied by. */
+/* The factors of W values from the i-th on. */
 static inline vf factors(const int16_t *random, int64_t i, int64_t threshold, float scale) {
     if (!random) return splat(1);
     vi numbers = __builtin_convertvector(*(const vs *)(random + i), vi);
@@ -20,12 +20,12 @@ static inline __attribute__((always_inline)) void dropped(const float *x, const 
                                                           const int16_t *random, int64_t threshold, float scale,
                                                           void *out, int64_t out_bits) {
     for (int64_t i = 0; i + W <= n; i += W) {
-        vf to = x ? load(x + i) : splat(-0.0f); /* the one zero that changes nothing; always a sum, rounded alike */
+        vf to = x ? load(x + i) : splat(-0.0f); /* the zero that changes no value; always a sum, rounded alike */
         store_to(out, i, out_bits, to + load_from(y, i, y_bits) * factors(random, i, threshold, scale));
     }
 }
 
-/* n values y, dropped and added to x if there is one. */
+/* Dropout of n values y, added to x unless it is null. */
 int64_t s2s_dropout(const float *x, const void *y, int64_t y_bits, int64_t n, const int16_t *random, int64_t threshold,
                     float scale, void *out, int64_t out_bits) {
     if (y_bits == 16 && out_bits == 16)
@@ -37,7 +37,7 @@ int64_t s2s_dropout(const float *x, const void *y, int64_t y_bits, int64_t n, co
     else
         dropped(x, y, 32, n, random, threshold, scale, out, 32);
     int64_t rest = n % W, done = n - rest, y_bytes = y_bits / 8, out_bytes = out_bits / 8;
-    if (rest) { /* as a whole vector, since a sum of single floats might be rounded otherwise */
+    if (rest) { /* as a whole vector, since sums of single floats might round differently */
         float last_x[W] = {0}, last_y[W] = {0}, last_out[W];
         int16_t last_random[W] = {0};
         if (x) memcpy(last_x, x + done, rest * sizeof *x);
@@ -69,8 +69,8 @@ static inline __attribute__((always_inline)) void normed(const float *x, const v
     }
 }
 
-/* Rows x [R, D] and y, of which D is a multiple of W: their sum after dropout of y (total), its mean and the inverse of
-its standard deviation (statistics [R, 2]), and its normalisation with weight and bias [D] (out). */
+/* Rows x and y [R, D], with D a multiple of W -> their sum after dropout of y (total), its mean and the inverse of its
+standard deviation (statistics [R, 2]), and its normalisation with weight and bias [D] (out). */
 int64_t s2s_dropout_norm(const float *x, const void *y, int64_t bits, int64_t R, int64_t D, const int16_t *random,
                          int64_t threshold, float scale, const float *weight, const float *bias, float eps,
                          float *total, float *statistics, float *out) {

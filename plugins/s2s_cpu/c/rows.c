@@ -1,4 +1,4 @@
-/* Operations on rows of floats, for one thread. Each row has the same bits whatever the others are. */
+/* Operations on rows of floats, for one thread. A row's result has the same bits whatever the other rows are. */
 
 #include "decoder.h"
 
@@ -19,7 +19,7 @@ int64_t s2s_norm(const float *x, int64_t R, int64_t D, const float *weight, cons
     return OK;
 }
 
-/* The same of x + y. */
+/* The same for x + y. */
 int64_t s2s_add_norm(const float *x, const float *y, int64_t R, int64_t D, const float *weight, const float *bias,
                      float eps, float *out) {
     for (int64_t r = 0; r < R; r++, x += D, y += D, out += D) {
@@ -29,7 +29,7 @@ int64_t s2s_add_norm(const float *x, const float *y, int64_t R, int64_t D, const
     return OK;
 }
 
-/* Rows x [R, I] as unsigned 8-bit numbers around zero, `stride` bytes apart, and their scales [R]. */
+/* Rows x [R, I] as unsigned 8-bit integers around `zero`, `stride` bytes apart, and their scales [R]. */
 int64_t s2s_quantize_rows(const float *x, int64_t R, int64_t I, int64_t stride, int64_t zero, uint8_t *out,
                           float *scale) {
     for (int64_t r = 0; r < R; r++, x += I, out += stride) {

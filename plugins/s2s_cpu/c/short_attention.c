@@ -1,18 +1,18 @@
 /* Attention of short sentences in training, with its gradient, for one thread: all weights of a head are in the cache.
 
-A head's rows become floats in scratch memory. A product there is made of tiles that stay in registers; each number is
-the sum in the order of what is summed over, so that a row has the same bits in a tile of any size. Keys at the end of a
-sentence that are blocked are not looked at. */
+A head's rows are converted to floats in scratch memory. A product there is made of tiles that stay in registers; every
+sum adds its terms in order, so that a row's result has the same bits in a tile of any size. Blocked keys at the end of
+a sentence are skipped. */
 
 #include "bf16.h"
 #include "decoder.h"
 #include "panels.h"
 #include "short_attention.h"
 
-enum { STEP = 16, TALL = W == 16 ? 8 : 6, WIDE = 2 }; /* floats that rows are filled up to; rows, vectors of a tile */
+enum { STEP = 16, TALL = W == 16 ? 8 : 6, WIDE = 2 }; /* rows are padded to STEP floats; rows, vectors of a tile */
 enum { ALL, BEFORE, AFTER }; /* what row i sums over: all, up to the i-th, from the i-th on */
 
-typedef struct { /* a matrix of which numbers are read one by one: element (i, j) is data[i * row + j * column] */
+typedef struct { /* a matrix whose elements are read one by one: (i, j) is data[i * row + j * column] */
     const float *data;
     int64_t row, column;
 } Left;
@@ -68,7 +68,7 @@ static void product(Left a, const float *b, int64_t stride, int64_t R, int64_t I
     }
 }
 
-/* The first n rows of a sentence's heads as floats [n, h * d], each head filled up to STEP. */
+/* The first n rows of a sentence's heads as floats [n, h * d], each head padded to STEP. */
 static void get_rows(const HeadRows *x, int64_t b, int64_t n, int64_t h, int64_t d, int64_t is_bf16, float *out) {
     int64_t start = b * x->sentence, whole = x->head == d && d % STEP == 0, size = whole ? h * d : d;
     for (int64_t i = 0; i < n; i++, start += x->row)
@@ -79,7 +79,7 @@ static void get_rows(const HeadRows *x, int64_t b, int64_t n, int64_t h, int64_t
                 memcpy(out, (const float *)x->data + start + a * x->head, size * sizeof(float));
 }
 
-/* The opposite. */
+/* The inverse of get_rows. */
 static void put_rows(const float *x, int64_t n, int64_t h, int64_t d, int64_t is_bf16, const HeadRows *to, int64_t b) {
     int64_t start = b * to->sentence, whole = to->head == d && d % STEP == 0, size = whole ? h * d : d;
     for (int64_t i = 0; i < n; i++, start += to->row)
@@ -95,7 +95,7 @@ static void scale_rows(float *x, int64_t n, float by) { /* n is a multiple of ST
 }
 
 #ifdef __AVX512F__
-/* Two vectors of a block's rows after half of its columns and rows have changed places, `h` apart. */
+/* One step of transposing a block: two of its rows, `h` apart, exchange half of their columns. */
 INLINE void exchange(const int h, vf *one, vf *other) {
     vi lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, second = (lane & h) != 0;
     vi to_one = lane + (second & (16 - h)), to_other = lane + (~second & h) + (second & 16);
@@ -105,7 +105,7 @@ INLINE void exchange(const int h, vf *one, vf *other) {
 }
 #endif
 
-/* x [n, d], rows `stride` apart -> out [d, n], rows `out_stride` apart; both are filled up to STEP. */
+/* x [n, d], rows `stride` apart -> out [d, n], rows `out_stride` apart; both are padded to STEP. */
 static void transpose(const float *x, int64_t stride, int64_t n, int64_t d, float *out, int64_t out_stride) {
 #ifdef __AVX512F__
     for (int64_t i = 0; i < n; i += W)
@@ -123,7 +123,7 @@ static void transpose(const float *x, int64_t stride, int64_t n, int64_t d, floa
 #endif
 }
 
-/* Which of the W keys from the i-th on a row of words keeps; `end`: that of all words. */
+/* Which of the W keys from the first of `words` on are kept; `end`: that of all words. */
 static inline vi kept_of(const int16_t *words, const int16_t *end, int64_t least) {
     typedef int16_t vs __attribute__((vector_size(2 * W), aligned(2)));
     vs found = {0};
@@ -148,8 +148,8 @@ static inline vi lanes(void) {
     return lane;
 }
 
-/* A row's scores x to its weights, of which only the first n are not 0: those that count to x, and all, negative if
-dropped, to `kept`. bias: that of each key, -INFINITY from the n-th on; words: null if none is dropped. */
+/* Turns a row's scores x into weights, of which only the first n are not 0: x gets them after dropout, and `kept`
+before it, negative if dropped. bias: that of each key, -INFINITY from the n-th on; words: null if none is dropped. */
 static void softmax(const ShortAttention *s, float *x, int64_t n, int64_t S, const float *bias, const int16_t *words,
                     const int16_t *end, float *kept) {
     vf most = splat(-INFINITY), exps = splat(0), by = splat((float)s->kept);
@@ -176,18 +176,18 @@ static void softmax(const ShortAttention *s, float *x, int64_t n, int64_t S, con
     for (int64_t i = (n + W - 1) / W * W; i < S; i += W) *(vf *)(x + i) = splat(0);
 }
 
-/* How many keys are left without those at the end that are blocked; all if all are. */
+/* The number of keys without the blocked ones at the end; all if all are blocked. */
 static int64_t visible(const float *bias, int64_t S) {
     int64_t n = S;
     while (bias && n && bias[n - 1] <= BLOCKED / 2) n--;
     return n ? n : S;
 }
 
-typedef struct { /* scratch memory of a sentence: rows of all heads, and of one head what is not read elsewhere */
+typedef struct { /* scratch memory of a sentence: rows of all heads, and what only one head at a time needs */
     float *q, *k, *v, *out, *grad_q, *grad_k, *grad_v, *turned, *weights, *more, *bias;
 } Buffers;
 
-/* All zeros, in one piece that begins at q; it is null if there is no memory. */
+/* All zeros, in one block that begins at q, which is null if memory runs out. */
 static Buffers buffers_for(const ShortAttention *s, int64_t backward) {
     int64_t S = filled(s->S), T = filled(s->T), k = filled(s->d_k), v = filled(s->d_v), h = s->h, d = k > v ? k : v;
     int64_t also = backward ? h : 0;
@@ -203,7 +203,7 @@ static Buffers buffers_for(const ShortAttention *s, int64_t backward) {
     return b;
 }
 
-/* out of the sentences from `first` to `last`, and the weights, if they are wanted for the backward pass. */
+/* `out` of sentences first to last - 1, and the weights if the backward pass needs them. */
 int64_t s2s_short_attention(const ShortAttention *s, int64_t first, int64_t last) {
     Buffers m = buffers_for(s, 0);
     if (!m.q) return NO_MEMORY;
@@ -235,8 +235,8 @@ int64_t s2s_short_attention(const ShortAttention *s, int64_t first, int64_t last
     return OK;
 }
 
-/* A row's weights, negative if dropped, and the gradient x of those that count -> x, the gradient of the scores before
-they are scaled, and the weights that count. */
+/* A row's weights, negative if dropped, and the gradient x of the weights after dropout -> x, the gradient of the
+scaled scores, and the weights after dropout. */
 static void softmax_backward(const ShortAttention *s, const float *kept, int64_t n, int64_t S, float *x, float *weights) {
     vf by = splat((float)s->kept), total = splat(0);
     for (int64_t i = 0; i < n; i += W) {
@@ -253,7 +253,7 @@ static void softmax_backward(const ShortAttention *s, const float *kept, int64_t
     for (int64_t i = (n + W - 1) / W * W; i < S; i += W) *(vf *)(x + i) = *(vf *)(weights + i) = splat(0);
 }
 
-/* The gradients of q, and of k and v if they are wanted, of the sentences from `first` to `last`. */
+/* The gradients of q, and of k and v if they are wanted, of sentences first to last - 1. */
 int64_t s2s_short_attention_backward(const ShortAttention *s, int64_t first, int64_t last) {
     Buffers m = buffers_for(s, 1);
     if (!m.q) return NO_MEMORY;

@@ -5,19 +5,19 @@
 
 #include <stdint.h>
 
-typedef struct { /* [B, h, T, d], of which the last lie side by side; strides in elements; none if data is null */
+typedef struct { /* [B, h, T, d], contiguous along d; strides in elements; no tensor if data is null */
     void *data;
     int64_t sentence, head, row;
 } HeadRows;
 
 typedef struct { /* B sentences, h heads, T queries, S keys */
     HeadRows q, k, v, out;   /* out: the result, or in the backward pass its gradient */
-    HeadRows grad_q, grad_k, grad_v; /* grad_k and grad_v, or none of them */
-    const float *bias;       /* [B, S] on the scores; null: none */
+    HeadRows grad_q, grad_k, grad_v; /* grad_k and grad_v: both or neither */
+    const float *bias;       /* [B, S], added to the scores; null: none */
     const int16_t *words;    /* [B, h, T, S]: a weight whose word is below `least` is dropped; null: none is */
     float *weights;          /* [B, h, T, S rounded up to STEP], negative if dropped; null: not kept */
     int64_t B, h, T, S, d_k, d_v, is_bf16, causal, least;
-    double scale, kept;      /* of the scores, of the weights that are kept */
+    double scale, kept;      /* factors of the scores and of the kept weights */
 } ShortAttention;
 
 #endif

@@ -1,7 +1,8 @@
-/* Sums of products of rows with a panel's weights by the tiles of AMX, of 8-bit integers or of numbers in bf16.
+/* Sums of products of rows with a panel's weights by AMX tiles, in 8-bit integers or bf16.
 
-Both lie in units of four bytes, n = 4 integers or 2 numbers, which a product takes at once: rows are [I / n, n], a panel
-of C outputs is [I / n, C, n]. A tile is 16 such units of 16 rows or outputs; I is filled up with zeros to whole tiles.
+Both lie in units of four bytes, n = 4 integers or 2 values in bf16, which a product takes at once: rows are [I / n, n],
+a panel of C outputs is [I / n, C, n]. A tile is 16 such units of 16 rows or outputs; I is padded with zeros to whole
+tiles.
 */
 
 #include "tile_sums.h"
@@ -18,7 +19,7 @@ of C outputs is [I / n, C, n]. A tile is 16 such units of 16 rows or outputs; I 
 #define ADD_FLOATS _tile_dpbf16ps
 #endif
 
-/* To a tile of sums, the products of a tile of rows and one of weights. */
+/* Adds the products of a tile of rows and a tile of weights to a tile of sums. */
 #define ADD_PRODUCTS(sums, rows, weights)                                                                              \
     do {                                                                                                               \
         if (bits == 8) {                                                                                               \
@@ -28,7 +29,7 @@ of C outputs is [I / n, C, n]. A tile is 16 such units of 16 rows or outputs; I 
         }                                                                                                              \
     } while (0)
 
-typedef struct { /* what is read soon: so many lines of the cache for each tile along the inputs, into L1 or L2 */
+typedef struct { /* what to prefetch: the address, cache lines for each tile along the inputs, and into L1 or L2 */
     const char *at;
     int64_t lines;
     int into_l2;
@@ -42,7 +43,7 @@ INLINE void prefetch(Ahead *ahead) {
             __builtin_prefetch(ahead->at, 0, 3);
 }
 
-/* Of up to 16 rows, with all outputs of the panel. */
+/* Sums of up to 16 rows, for all outputs of the panel. */
 INLINE void sums_of_block(const int bits, const char *x, int64_t stride, const char *weight, int64_t n_tiles, Ahead ahead,
                           int32_t sums[TILE_ROWS][C]) {
     STORED;
@@ -69,8 +70,8 @@ INLINE void sums_of_block(const int bits, const char *x, int64_t stride, const c
     STORED;
 }
 
-/* With the first rows, weights are read soon after the present ones. But a panel of integers stays in L1 for many rows, and
-the next one would drive it out: of that one each block of rows fetches a share into L2. */
+/* The first rows prefetch weights a little ahead of those in use. But for many rows a panel of integers stays in L1,
+and the next panel would evict it: each block of rows therefore prefetches a share of the next panel into L2. */
 INLINE Ahead read_ahead(int64_t bits, const PaddedRows *rows, int64_t first, const char *weight) {
     const int64_t n_blocks = (rows->R + TILE_ROWS - 1) / TILE_ROWS, lines = PANEL_TILE / TILE_BYTES;
     if (bits == 16 || n_blocks <= 2) return (Ahead){weight + AHEAD, first ? 0 : lines, 0};
@@ -88,11 +89,11 @@ void s2s_tile_sums(int64_t bits, const PaddedRows *rows, int64_t first, const ch
 }
 #endif
 
-/* Whether the system lets this process use tiles: it must be asked, since it saves them with the registers. */
+/* Whether the system lets this process use tiles: that needs a request, since it saves them with the registers. */
 int64_t s2s_may_use_tiles(void) {
 #if defined(INT8_TILES) || defined(BF16_TILES)
     enum { REQUEST = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
-    static enum { NOT_ASKED, NO, YES } answer; /* the same for every thread that asks */
+    static enum { NOT_ASKED, NO, YES } answer; /* the same for every thread */
     int known = __atomic_load_n((int *)&answer, __ATOMIC_RELAXED);
     if (known == NOT_ASKED) {
         known = syscall(SYS_arch_prctl, REQUEST, TILE_DATA) ? NO : YES;

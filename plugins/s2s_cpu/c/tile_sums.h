@@ -1,4 +1,4 @@
-/* Rows and panels of weights in units of four bytes, and their sums of products by the tiles of AMX; see tile_sums.c. */
+/* Rows and panels of weights in units of four bytes, and sums of their products by AMX tiles; see tile_sums.c. */
 
 #ifndef S2S_TILE_SUMS_H
 #define S2S_TILE_SUMS_H
@@ -18,8 +18,8 @@ typedef struct { /* R rows, `stride` bytes apart, each of `n_tiles` times TILE_B
 /* Tiles along the inputs of a map with weights of 8 or 16 bits. */
 INLINE int64_t tiles_along(const Linear *linear) { return (linear->I * linear->bits / 8 + TILE_BYTES - 1) / TILE_BYTES; }
 
-/* Allocates R rows, and zeros up to a multiple of TILE_ROWS where there are more. Returns 0 if memory runs out. Each row
-begins with a line of the cache, and they do not all lie in the same set of it. */
+/* Allocates R rows, padded with rows of zeros to a multiple of TILE_ROWS if R is larger. Returns 0 if memory runs out.
+Each row begins on a cache line, and rows do not all map to the same cache set. */
 INLINE int64_t padded_rows(const Linear *linear, int64_t R, PaddedRows *rows) {
     const int64_t n_tiles = tiles_along(linear), stride = (n_tiles + 1) * TILE_BYTES;
     const int64_t n = R < TILE_ROWS ? R : (R + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
@@ -30,7 +30,7 @@ INLINE int64_t padded_rows(const Linear *linear, int64_t R, PaddedRows *rows) {
 }
 
 #if defined(INT8_TILES) || defined(BF16_TILES)
-/* Sums, of int32 or float, of the products of up to 16 rows, from `first` on, with weights of so many bits. */
+/* Sums (int32 or float) of the products of up to 16 rows, from `first` on, with weights of `bits` bits. */
 void s2s_tile_sums(int64_t bits, const PaddedRows *rows, int64_t first, const char *weight, int32_t sums[TILE_ROWS][C]);
 #endif
 

@@ -1,4 +1,4 @@
-/* Tiles of AMX: whether there are any, and how they are set up. */
+/* AMX tiles: whether they can be used, and how they are configured. */
 
 #ifndef S2S_TILES_H
 #define S2S_TILES_H
@@ -7,7 +7,7 @@
 
 int64_t s2s_may_use_tiles(void);
 
-enum { TILE_ROWS = 16, TILE_BYTES = 64 }; /* of a row */
+enum { TILE_ROWS = 16, TILE_BYTES = 64 }; /* rows of a tile, bytes of a row */
 
 #if defined(__AMX_TILE__) && defined(__AVX512BW__) && defined(__linux__)
 #if defined(__AMX_INT8__) && defined(__AVX512VNNI__)
@@ -19,7 +19,7 @@ enum { TILE_ROWS = 16, TILE_BYTES = 64 }; /* of a row */
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What was written is in memory: GCC's intrinsics for tiles do not say which bytes they read. */
+/* Earlier writes reach memory (a compiler barrier): GCC's tile intrinsics do not declare which bytes they read. */
 #define STORED __asm__ volatile("" ::: "memory")
 
 /* Tiles 0 to 4 have min(rows, 16) rows, the others 16; all have rows of 64 bytes. */

@@ -1,5 +1,5 @@
-/* The largest values of each row, for one thread. A row has the same bits whatever the others are,
-unless they are told to be of one sentence.
+/* The largest values of each row, for one thread. A row's result has the same bits whatever the other rows are, unless
+rows are given as hypotheses of one sentence.
 
 V values of a row, n wanted.
 */
@@ -11,24 +11,24 @@ V values of a row, n wanted.
 enum { RUN = 128, DEEPEST = 32 }; /* values that are ranked at once; vectors of a group */
 
 typedef struct {
-    float *maxima;    /* of each lane of the vectors of a group */
-    float *some;      /* values among which the n largest are, in the order of the row, then sorted */
-    int32_t *where;   /* where in the row */
+    float *maxima;    /* of each lane over the vectors of a group */
+    float *some;      /* values that include the n largest, in the order of the row, then sorted */
+    int32_t *where;   /* their positions in the row */
     float *values;    /* room for as many */
     int32_t *indices;
 } Scratch;
 
-/* Vectors of a group: so many that a row has 4 n maxima or more. */
+/* Vectors of a group: few enough that a row has at least 4 n maxima. */
 static int64_t group_depth(int64_t V, int64_t n) {
     int64_t depth = DEEPEST;
     while (depth > 1 && V < 4 * n * depth) depth /= 2;
     return depth;
 }
 
-/* 2^x of x <= 0, 0 far below, NaN of NaN; right to 1e-7: the minimax polynomial of degree 5 in what x is above or below
-a whole number. */
+/* 2^x of x <= 0; 0 far below, NaN for NaN; accurate to 1e-7. The minimax polynomial of degree 5 in the difference
+between x and the nearest integer. */
 static inline vf power_of_two(vf x) {
-    const vf low = splat(-126.0f), shift = splat(12582912.0f + 127); /* 1.5 * 2^23: whole numbers have the last bits */
+    const vf low = splat(-126.0f), shift = splat(12582912.0f + 127); /* 1.5 * 2^23: the last bits hold the integer */
     x = larger(low, x);
     vf whole = x + shift, f = x - (whole - shift), p = splat(1.3276471990e-3f);
     p = p * f + splat(9.6755413344e-3f);
@@ -51,8 +51,8 @@ static float log_sum_exp(const float *x, int64_t V, float most) {
     return most + logf(s);
 }
 
-/* The maxima of each lane of a group of `depth` vectors, a group after the other; returns the largest. What is left of
-the row is filled up with -inf. */
+/* The maxima of each lane over a group of `depth` vectors, group by group; returns the largest. The last group is
+padded with -inf. */
 static float group_maxima(const float *x, int64_t V, int64_t depth, float *maxima) {
     vf most = splat(-INFINITY), m = most;
     int64_t i = 0;
@@ -80,10 +80,10 @@ static int64_t n_from(const float *x, int64_t n, float least) { /* n: a multiple
     return count;
 }
 
-/* A number that at least n of the maxima reach, and few more than n; the least finite one if there is none. As many
-values are no smaller. */
+/* A threshold that at least n of the maxima reach, and few more than n; the lowest finite float if there is none. At
+least as many values of the row reach it. */
 static float threshold(const float *maxima, int64_t n_maxima, int64_t n, float most) {
-    float below = 1, above = 0; /* distances from the largest: one that n reach, and one that fewer do */
+    float below = 1, above = 0; /* distances from the largest: n maxima lie within `below`, fewer within `above` */
     while (below < 1e30f && n_from(maxima, n_maxima, most - below) < n) above = below, below *= 2;
     if (!(below < 1e30f && most - below >= -FLT_MAX)) return -FLT_MAX;
     for (int i = 0; i < 10; i++) {
@@ -96,7 +96,7 @@ static float threshold(const float *maxima, int64_t n_maxima, int64_t n, float m
     return most - below;
 }
 
-/* Those from `least` on; returns how many there are, or more than `room`. There is room for those of a group more. */
+/* Gathers the values >= `least`; returns how many, or more than `room`. The arrays have room for one more group. */
 static int64_t gather(const float *x, int64_t V, int64_t depth, float least, int64_t room, const Scratch *s) {
     const float *maxima = s->maxima;
     int64_t count = 0;
@@ -114,7 +114,7 @@ static int64_t gather(const float *x, int64_t V, int64_t depth, float least, int
     return count;
 }
 
-/* Up to RUN values in order: each has the place of as many as are better, or equal and before it. W of them at once. */
+/* Sorts up to RUN values: each one's place is the number of values better, or equal and before it. W at once. */
 static void rank(const float *some, const int32_t *where, int64_t n, float *values, int32_t *indices) {
     vi lane;
     for (int j = 0; j < W; j++) lane[j] = j;
@@ -131,7 +131,7 @@ static void rank(const float *some, const int32_t *where, int64_t n, float *valu
     }
 }
 
-/* Two sorted lists as one; of equal values those of the first come first. */
+/* Merges two sorted lists; of equal values, those of the first list come first. */
 static void merge(const float *a, const int32_t *of_a, int64_t n, const float *b, const int32_t *of_b, int64_t m,
                   float *values, int32_t *indices) {
     int64_t i = 0, j = 0;
@@ -144,7 +144,7 @@ static void merge(const float *a, const int32_t *of_a, int64_t n, const float *b
     for (; j < m; j++) *values++ = b[j], *indices++ = of_b[j];
 }
 
-/* The gathered values, the best first, of equal ones the first: runs are ranked, then merged two by two. */
+/* Sorts the gathered values, the best first; equal ones keep their order. Runs are ranked, then merged two by two. */
 static void sort(Scratch *s, int64_t count) {
     for (int64_t i = 0; i < count; i += RUN)
         rank(s->some + i, s->where + i, count - i < RUN ? count - i : RUN, s->values + i, s->indices + i);
@@ -160,7 +160,7 @@ static void sort(Scratch *s, int64_t count) {
     }
 }
 
-/* The same where very many are equal. */
+/* The same for rows of which very many values are equal. */
 static int64_t heap(const float *x, int64_t V, float least, int64_t n, float *values, int64_t *ids) {
     int64_t count = 0;
     for (int64_t i = 0; i < V; i++)
@@ -169,7 +169,7 @@ static int64_t heap(const float *x, int64_t V, float least, int64_t n, float *va
     return count;
 }
 
-/* The n largest of a row, or as many as are more than -inf, without some of those below `wanted`; returns how many. */
+/* The n largest of a row, or as many as are above -inf; some below `wanted` may be missing. Returns how many. */
 static int64_t largest_of_row(const float *x, int64_t V, int64_t depth, int64_t n, float most, float wanted, Scratch *s,
                               float *values, int64_t *ids) {
     int64_t room = 2 * n + 16, width = depth * W, n_maxima = (V + width - 1) / width * W;
@@ -183,7 +183,7 @@ static int64_t largest_of_row(const float *x, int64_t V, int64_t depth, int64_t 
     return count;
 }
 
-/* For rows of up to V values, and at `rest` room for `extra` more: one block, which begins with the maxima, or null. */
+/* Memory for rows of up to V values, and for `extra` more at `rest`: one block that begins with the maxima, or null. */
 static Scratch scratch_for(int64_t V, int64_t n, int64_t extra, float **rest) {
     int64_t width = group_depth(V, n) * W, n_maxima = (V / width + 1) * W, room = 2 * n + 17 + width;
     float *memory = allocate((n_maxima + 4 * room + extra) * sizeof(float)), *some = memory + n_maxima;
@@ -204,14 +204,14 @@ static void normalize(float *values, int64_t *ids, int64_t count, int64_t n, con
     }
 }
 
-/* K rows of hypotheses of a sentence, whose n_best totals so far bound what is wanted of the rows that follow. */
+/* K rows, the hypotheses of a sentence: the n_best totals so far bound the values that later rows need. */
 typedef struct {
-    const float *score; /* of each row, added to its log-probabilities; null: all rows are on their own */
+    const float *score; /* of each row, added to its log-probabilities; null: rows are independent */
     int64_t K, n_best, count;
     float *totals, *spare; /* [n_best], the largest first */
 } Sentence;
 
-/* The least value of row r that may be among them, with a margin for rounding: those who merge rows compare totals. */
+/* The smallest value of row r that may be among the n_best, with a margin for rounding: merging compares totals. */
 static float least_wanted(Sentence *of, int64_t r, float lse) {
     if (of->score && r % of->K == 0) of->count = 0;
     if (!of->score || of->count < of->n_best) return -INFINITY;
@@ -219,7 +219,7 @@ static float least_wanted(Sentence *of, int64_t r, float lse) {
     return worst - score + lse - 1e-5f * (fabsf(worst) + fabsf(score) + fabsf(lse));
 }
 
-/* The n log-probabilities of row r, the largest first, among them -inf for banned ones. */
+/* Merges the n log-probabilities of row r into the totals: the largest first, among them -inf for banned ones. */
 static void add_totals(Sentence *of, int64_t r, const float *log_probs, int64_t n) {
     int64_t i = 0, j = 0, count = 0;
     if (!of->score) return;
@@ -233,10 +233,11 @@ static void add_totals(Sentence *of, int64_t r, const float *log_probs, int64_t 
     of->spare = of->totals, of->totals = totals, of->count = count;
 }
 
-/* The n largest of each row x [rows, V], of equal ones the first; absent ones are -inf and id 0. If lse is not
-null, each row's log-sum-exp goes there and is taken from the values, all -inf where it is not finite. If allowed
-[rows, V] is not null, only those can be among the n, though all are in the sum; the banned ones are -inf. If score
-[rows] is not null, absent may also be what cannot be among the n_best of K rows, after its row's score is added. */
+/* The n largest of each row of x [rows, V], of equal values the first; missing ones are -inf with id 0. If lse is not
+null, each row's log-sum-exp is stored there and subtracted from the values, which are all -inf where it is not finite.
+If allowed [rows, V] is not null, only allowed values can be among the n, though the sum includes all; banned ones are
+-inf. If score [rows] is not null, values that cannot be among the n_best of K rows, after their row's score is added,
+may be missing, too. */
 int64_t s2s_top_k(const float *x, int64_t rows, int64_t V, int64_t n, const uint8_t *allowed, const int64_t *banned,
                   int64_t n_banned, const float *score, int64_t K, int64_t n_best, float *lse, float *values,
                   int64_t *ids) {
@@ -264,7 +265,7 @@ int64_t s2s_top_k(const float *x, int64_t rows, int64_t V, int64_t n, const uint
     return OK;
 }
 
-/* The same where the tokens of list[r] alone are allowed in row r: few, so that only they are compared. */
+/* The same where row r allows only the tokens of list[r]: only these few are compared. */
 int64_t s2s_top_k_of_lists(const float *x, int64_t rows, int64_t V, int64_t n, const TokenLists *lists,
                            const int64_t *list, const int64_t *banned, int64_t n_banned, const float *score, int64_t K,
                            int64_t n_best, float *lse, float *values, int64_t *ids) {

@@ -1,6 +1,6 @@
-/* Vectors of as many floats as the processor's registers hold, and lists of the best.
+/* Vectors of as many floats as the processor's registers hold, and lists of the best values.
 
-Nothing here adds in an order that depends on how much else there is: a row has the same bits in any batch.
+No order of additions depends on the size of the batch: a row's result has the same bits in any batch.
 */
 
 #ifndef S2S_VECTORS_H
@@ -24,14 +24,14 @@ Nothing here adds in an order that depends on how much else there is: a row has 
 typedef float vf __attribute__((vector_size(4 * W), aligned(4)));
 typedef int32_t vi __attribute__((vector_size(4 * W), aligned(4)));
 
-/* Memory, or null if there is none; never null for nothing. */
+/* Memory, or null only if it runs out, even for 0 bytes. */
 static inline void *allocate(int64_t n_bytes) { return malloc(n_bytes ? n_bytes : 1); }
 
 static inline vf splat(float x) { return x - (vf){0}; }
 static inline vf choose(vi which, vf a, vf b) { return (vf)((which & (vi)a) | (~which & (vi)b)); }
 static inline vf load(const float *x) { return *(const vf *)x; }
 
-/* The second where one of them is NaN. */
+/* The larger of each pair; that of b where either is NaN. */
 static inline vf larger(vf a, vf b) {
 #if defined(__AVX512F__)
     return _mm512_max_ps(a, b);
@@ -44,7 +44,7 @@ static inline vf larger(vf a, vf b) {
 #endif
 }
 
-/* Whether one is true. */
+/* Whether any lane is true. */
 static inline int any(vi which) {
 #if defined(__AVX512F__)
     return _mm512_test_epi32_mask((__m512i)which, (__m512i)which) != 0;
@@ -58,7 +58,7 @@ static inline int any(vi which) {
 #endif
 }
 
-/* By halves: one after the other took twice as long, and so did halves in memory. */
+/* Adds by halves: one lane after the other took twice as long, and so did halves in memory. */
 static inline float sum(vf v) {
 #ifdef __AVX__
 #ifdef __AVX512F__
@@ -86,7 +86,7 @@ static inline float largest(vf v) {
     return x[0];
 }
 
-/* exp of numbers <= 0, 0 below -87, NaN of NaN: the polynomial of Cephes' expf, right to 2 units in the last place */
+/* exp of x <= 0; 0 below -87, NaN for NaN. The polynomial of Cephes' expf, accurate to 2 units in the last place. */
 static inline vf exponential(vf x) {
     vi under = x < splat(-87.0f);
     x = choose(under, splat(-87.0f), x);
@@ -118,7 +118,7 @@ static inline void add(float *out, float weight, const float *x, int64_t d) {
     for (; j < d; j++) out[j] += weight * x[j];
 }
 
-/* Put y into the descending list; of equal ones the first to come stays first. */
+/* Inserts y into the descending list, after equal values. */
 static inline int insert(float *values, int64_t *ids, int count, int n, float y, int64_t id) {
     int j = count < n ? count++ : count - 1;
     for (; j > 0 && values[j - 1] < y; j--) {
@@ -130,7 +130,7 @@ static inline int insert(float *values, int64_t *ids, int count, int n, float y,
     return count;
 }
 
-/* Put y in the place of a heap's first, and restore the order: a parent is no better than its children. */
+/* Replaces a heap's root by y and restores the order: a parent is no better than its children. */
 static inline void sift(float *values, int64_t *ids, int64_t n, float y, int64_t id) {
     int64_t j = 0;
     for (int64_t c; (c = 2 * j + 1) < n; j = c) {
@@ -141,8 +141,8 @@ static inline void sift(float *values, int64_t *ids, int64_t n, float y, int64_t
     values[j] = y, ids[j] = id;
 }
 
-/* Put y, which has a larger id than all before, into a heap of the n best, the worst of them first; of equal ones those
-with the smaller ids are better. Returns how many there are. */
+/* Adds y, whose id is larger than all before, to a heap of the n best with the worst at its root; of equal values those
+with smaller ids are better. Returns the size of the heap. */
 static inline int64_t keep_best(float *values, int64_t *ids, int64_t count, int64_t n, float y, int64_t id) {
     int64_t j = count;
     if (count < n) {
@@ -154,7 +154,7 @@ static inline int64_t keep_best(float *values, int64_t *ids, int64_t count, int6
     return count;
 }
 
-/* The heap as a list, the best first. */
+/* Sorts the heap into a list, the best first. */
 static inline void sort_best(float *values, int64_t *ids, int64_t count) {
     while (count-- > 1) {
         float y = values[count];

@@ -20,18 +20,18 @@ SAVED, INTERRUPTED = 75, 130
 
 
 def may_go_on(code: int) -> bool:
-    """Whether a job that ended so is started again: killed by a signal, or stopped and saved; not by Ctrl-C."""
+    """Whether a job with this exit code is restarted: killed by a signal, or saved and stopped; not after Ctrl-C."""
     return code == SAVED or (not 0 <= code <= 128 and code != INTERRUPTED)
 
 
 class LocalEngine:
-    """At most `n` processes; each gets its share of the cores unless OMP_NUM_THREADS says otherwise."""
+    """At most `n` processes; each gets its share of the cores unless OMP_NUM_THREADS is set."""
 
     def __init__(self, config: LocalConfig) -> None:
         self.attempts = config.attempts
 
     def run(self, jobs: Sequence[Path], n: int, ended: Callable[[Path], None]) -> None:
-        """In the order of `jobs`."""
+        """Starts the jobs in the order given."""
         threads = str(max((os.cpu_count() or 1) // n, 1))
         env = {"OMP_NUM_THREADS": threads, **os.environ}
         with ThreadPoolExecutor(n) as pool:

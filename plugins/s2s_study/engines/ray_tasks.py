@@ -1,4 +1,4 @@
-"""Tasks on a Ray cluster. A task whose worker or node is lost is started again, elsewhere, and continues the run."""
+"""Tasks on a Ray cluster. A task whose worker or node is lost is restarted elsewhere and continues the run."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class StoppedError(Exception):
-    """The job was killed, or stopped and saved."""
+    """The job was killed, or it saved and stopped."""
 
 
 def _job(path: str, folder: str) -> int:
-    """What a worker does."""
+    """Run a job on a worker; the exit code."""
     command = [sys.executable, "-m", "s2s_study.job", path]
     with Path(path).with_suffix(".log").open("ab") as log:
         code = subprocess.run(command, cwd=folder, stdout=log, stderr=log, check=False).returncode
@@ -39,7 +39,7 @@ class RayEngine:
         self.config = config
 
     def run(self, jobs: Sequence[Path], n: int, ended: Callable[[Path], None]) -> None:
-        """Connects, runs all, and disconnects; a cluster of address=local ends with that."""
+        """Connects, runs all jobs, and disconnects, which ends a cluster of address=local."""
         ray = _ray()
         if not ray.is_initialized():
             try:
@@ -62,7 +62,7 @@ class RayEngine:
                 path = left.pop(0)
                 running[task.remote(str(path.absolute()), str(Path.cwd()))] = path
             done, _ = ray.wait(list(running), num_returns=1)
-            ended(running.pop(done[0]))  # well or not: the job's result says so
+            ended(running.pop(done[0]))  # successful or not: the job's result shows it
 
 
 def _ray() -> Any:

@@ -1,4 +1,4 @@
-"""An array job of Slurm. The queue itself says which jobs are left, so a command that was killed finds them again."""
+"""A Slurm array job. The queue itself holds the remaining jobs, so a restarted command finds them again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from s2s_study import SlurmConfig
 
 POLL = 3.0
-"""Seconds between two looks at the queue"""
+"""Seconds between two queries of the queue"""
 SCRIPT = """#!/bin/bash
 # Submitted by s2s-study: a task of the array for each line of the list.
 file=$(sed -n "${{SLURM_ARRAY_TASK_ID}}p" {list})
@@ -49,7 +49,7 @@ class SlurmEngine:
         self.config = config
 
     def run(self, jobs: Sequence[Path], n: int, ended: Callable[[Path], None]) -> None:
-        """Tasks that an earlier command left in the queue are waited for first."""
+        """Waits for tasks that an earlier command left in the queue, then submits the remaining jobs."""
         folder = jobs[0].parent.absolute()
         name = f"s2s-study-{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}"
         left = self._wait(name, list(jobs), ended)
@@ -65,7 +65,7 @@ class SlurmEngine:
             ended(path)
 
     def _wait(self, name: str, jobs: list[Path], ended: Callable[[Path], None]) -> list[Path]:
-        """Until no job of this name is queued; the jobs without a result."""
+        """Wait until no job of this name is queued; the jobs without a result."""
         while True:
             queued = _call("squeue", "--noheader", "--me", f"--name={name}", "--format=%i").strip()
             for path in [path for path in jobs if _has_result(path)]:

@@ -73,4 +73,4 @@ from s2s.backend.operators.topk import top_k, top_k_log_probs
 OPERATORS: dict[str, Operator[Any, Any]] = {
     name: value for name, value in globals().items() if isinstance(value, Operator)
 }
-"""Those of tensors alone, by name"""
+"""The operators on tensors only, by name"""

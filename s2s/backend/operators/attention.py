@@ -1,4 +1,4 @@
-"""Attention of whole sentences, with gradients and without, and of the newest tokens over a tree of tokens.
+"""Attention over whole sentences, with and without gradients, and of the newest tokens over a tree of tokens.
 
 Shapes: B sentences, T queries, S keys, K hypotheses, N nodes of a sentence's tree, L tokens of a path, h heads.
 """
@@ -68,7 +68,7 @@ def padded_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None
 
 @dataclass
 class TreePaths:
-    """Where hypotheses lie in the trees of their sentences, after their newest nodes were added."""
+    """The paths of hypotheses in the trees of their sentences, after their newest nodes were added."""
 
     path: Tensor
     """[B, K, L], the nodes of each hypothesis in order; of sentence b the first length[b] count"""
@@ -106,7 +106,7 @@ def tree_attention(
     """Attention of each hypothesis's newest token over its path.
 
     q, k [B, h, K, d_k], v [B, h, K, d_v] of the newest tokens -> [B, h, K, d_v]. The keys and values are first written
-    into nodes [B, N, h * (d_k + d_v)], where those of earlier tokens are. `kernel` attends to all nodes with a bias.
+    into nodes [B, N, h * (d_k + d_v)], which hold those of earlier tokens. `kernel` attends to all nodes with a bias.
     """
     newest = torch.cat([x.transpose(1, 2).flatten(2) for x in (k, v)], dim=2)  # [B, K, h * (d_k + d_v)]
     first = torch.arange(len(nodes), device=nodes.device)[:, None] * nodes.size(1)

@@ -1,7 +1,7 @@
-"""What beam search does between the steps of a model; with few sentences, torch's calls take longer than the model.
+"""What beam search computes between the steps of a model; with few sentences, torch's calls take longer than the model.
 
 Shapes: B sentences, K live hypotheses of each, m continuations of a hypothesis, n candidates of a sentence, E finished
-hypotheses of a sentence. Lists of a sentence are sorted by score, best first; -inf is the score of an empty place,
+hypotheses of a sentence. Lists of a sentence are sorted by score, best first; -inf is the score of an empty slot,
 whose other values are arbitrary.
 """
 
@@ -33,7 +33,7 @@ the search history; log-probabilities of eos"""
 
 @Operator
 def merge_candidates(log_probs: Tensor, tokens: Tensor, score: Tensor, node: Tensor, n: int) -> Candidates:
-    """The n best continuations of a sentence's hypotheses together.
+    """The n best continuations of all hypotheses of a sentence.
 
     log_probs, tokens [B, K, m] of each hypothesis's continuations; score, node [B, K] of the hypotheses -> [B, n].
     """
@@ -48,14 +48,14 @@ def merge_candidates(log_probs: Tensor, tokens: Tensor, score: Tensor, node: Ten
 def merge_finished(
     candidates: Candidates, finished: Finished, eos: int, counted: int, penalties: Tensor, length: Tensor
 ) -> Finished:
-    """The E best of `finished` [B, E] and of the candidates [B, n] that end in eos, of equal ones the former first.
+    """The E best of `finished` [B, E] and of the candidates [B, n] that end in eos; ties go to the former.
 
-    Only the first `counted` candidates may finish. A candidate of sentence b that ends has the score of its
+    Only the first `counted` candidates may finish. The score of a finished candidate of sentence b is its sum of
     log-probabilities over penalties[length[b]].
     """
     score, _, token, log_prob, node = candidates
     ends = token == eos
-    if ends.is_cpu and not ends.any():  # elsewhere, asking would synchronise with the device
+    if ends.is_cpu and not ends.any():  # elsewhere, this test would synchronise with the device
         return finished
     counts = ends & (torch.arange(ends.size(1), device=ends.device) < counted)
     ended = (score / penalties[length][:, None]).masked_fill(~counts, -torch.inf)

@@ -1,4 +1,4 @@
-"""Losses of each position and their gradients, which may take the place of the logits.
+"""Losses of each position and their gradients, which may overwrite the logits.
 
 Shapes: n positions, V target vocabulary.
 """
@@ -43,7 +43,7 @@ def label_smoothing_(
     log_probs = logits.log_softmax(-1, dtype=torch.float32)
     nll = -log_probs.gather(-1, target[:, None]).squeeze(-1)  # [n]
     loss = on_target * nll - on_each * log_probs.sum(-1)
-    gradient = log_probs.exp_().sub_(on_each)  # in place: [n, V] is what must stay small
+    gradient = log_probs.exp_().sub_(on_each)  # in place, to save another [n, V]
     gradient.scatter_add_(-1, target[:, None], torch.full_like(gradient[:, :1], -on_target))
     left_out = ~counts
     gradient = gradient.masked_fill_(left_out[:, None], 0.0).to(logits.dtype)
@@ -51,7 +51,7 @@ def label_smoothing_(
 
 
 class ConsistencyWeights(NamedTuple):
-    """Of what two distributions p and q over the same target are judged by."""
+    """Weights of the terms of a loss on two distributions p and q over the same target."""
 
     ce_p: float
     """Of the label-smoothed cross-entropy of p"""
@@ -78,7 +78,7 @@ class ConsistencyAndGradient(NamedTuple):
 def consistency_(
     logits: Tensor, target: Tensor, counts: Tensor, on_target: float, on_each: float, weights: ConsistencyWeights
 ) -> ConsistencyAndGradient:
-    """Two distributions over each position's target: cross-entropies, divergences, and the gradient of their sum.
+    """Cross-entropies and divergences of two distributions over each position's target, and the gradient of their sum.
 
     logits [n, 2, V], which may be overwritten; target [n]; counts [n], False at padding. Cross-entropy is -on_target
     log p[target] - on_each sum(log p), where on_target + V on_each must be 1.
@@ -89,7 +89,7 @@ def consistency_(
     def side(
         log_probs: Tensor, probs: Tensor, other: Tensor, ratio: Tensor, ce: float, to: float, back: float
     ) -> tuple[Tensor, ...]:
-        """The part of one in the loss [n], its nll [n] and divergence to the other [n], the gradient of its logits."""
+        """The part of one in the loss [n], its nll [n], its divergence to the other [n], and its logits' gradient."""
         nll, kl = -log_probs.gather(-1, target).squeeze(-1), (probs * ratio).sum(-1)
         loss = ce * (on_target * nll - on_each * log_probs.sum(-1)) + to * kl
         gradient = ce * (probs - on_each) + to * probs * (ratio - kl[:, None]) + back * (probs - other)

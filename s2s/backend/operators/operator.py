@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 
 class Operator(Generic[P, R]):
-    """A decorator; called like the function in torch that it decorates, the reference of all implementations."""
+    """A decorator; called like the torch function that it decorates, the reference for all implementations."""
 
     use_implementations: ClassVar[bool] = True
     """False: all operators call their references, for tests and measurements"""
@@ -33,13 +33,14 @@ class Operator(Generic[P, R]):
     def __init__(self, reference: Callable[P, R]) -> None:
         self.reference = reference
         self.implementations: tuple[tuple[Callable[..., bool], Callable[P, R]], ...] = ()
-        """The rule and the function of each, the first asked first"""
+        """The rule and the function of each, in the order in which rules are tried"""
         update_wrapper(self, reference)
 
     def implement(self, function: Callable[P, R], accepts: Callable[..., bool]) -> None:
-        """Call `function` instead where `accepts` is true of the arguments, and no earlier implementation's rule is.
+        """Call `function` instead if `accepts` is true of the arguments and no earlier implementation's rule is.
 
-        Its result must be the reference's but for rounding. Implementing with the same function again moves it back.
+        Its result must equal the reference's up to rounding. Implementing with the same function again moves it to the
+        end.
         """
         others = (other for other in self.implementations if other[1] is not function)
         self.implementations = (*others, (accepts, function))

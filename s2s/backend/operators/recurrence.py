@@ -13,10 +13,10 @@ from s2s.backend.operators.operator import Operator
 
 @Operator
 def lstm(parts: Tensor, weight: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-    """A layer of Hochreiter and Schmidhuber (1997), with a forget gate: its outputs and memories, both [T, B, H].
+    """An LSTM layer (Hochreiter and Schmidhuber, 1997) with a forget gate: its outputs and cell states, both [T, B, H].
 
-    parts [T, B, 4 H] are the input's parts of the gates (input, forget, cell, output), with the bias; weight
-    [4 H, H] is for the output before; h, c [B, H] are the first output and memory, in fp32 or more.
+    parts [T, B, 4 H] are the input's contributions to the gates (input, forget, cell, output), with the bias; weight
+    [4 H, H] applies to the previous output; h, c [B, H] are the initial output and cell state, in fp32 or more.
     """
     steps = []
     for part in parts:

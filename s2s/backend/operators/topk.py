@@ -21,7 +21,7 @@ def top_k(scores: Tensor, n: int) -> tuple[Tensor, Tensor]:
     are often equal: which of them came first could depend on the device and on the size of the batch.
     """
     n = min(n, scores.size(-1))
-    if not scores.is_cpu:  # asking whether there are ties would synchronise with the device
+    if not scores.is_cpu:  # testing for ties would synchronise with the device
         index = _unique_keys(scores).topk(n).indices
         return scores.gather(-1, index), index
     values, index = scores.topk(min(n + 1, scores.size(-1)))
@@ -45,7 +45,7 @@ def top_k_log_probs(
     log-probabilities of all V tokens are never materialised.
     """
     logits = logits.float()
-    n = min(n + len(banned), logits.size(-1))  # as many as are banned to spare
+    n = min(n + len(banned), logits.size(-1))  # a spare one for each banned token
     if normalize:
         sums = logits.logsumexp(-1, keepdim=True)
     else:
@@ -57,6 +57,6 @@ def top_k_log_probs(
 
 def _unique_keys(scores: Tensor) -> Tensor:
     """Integers in the order of fp32 `scores`, where of equal scores the first is the largest."""
-    bits = (scores + 0.0).view(torch.int32).long()  # + 0.0 makes 0.0 of -0.0, which equals it
+    bits = (scores + 0.0).view(torch.int32).long()  # + 0.0 turns -0.0 into 0.0, which equals it
     ordered = torch.where(bits < 0, bits ^ 0x7FFFFFFF, bits)  # the bits of negative floats grow downwards
     return (ordered << 32) - torch.arange(scores.size(-1), device=scores.device)

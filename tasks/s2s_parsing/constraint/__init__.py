@@ -1,4 +1,4 @@
-"""Constrained decoding: only well-formed trees, and a fallback where search finds none."""
+"""Constrained decoding: only well-formed trees, and a fallback if the search finds none."""
 
 from __future__ import annotations
 

@@ -2,9 +2,10 @@
 
 Shapes: B sentences, S source length, K hypotheses of a sentence, V target tokens, G counters, D depth bound.
 
-No hypothesis reaches a dead end: while words are left, a word is allowed; after the last, closing the innermost one;
-with none open, the end. Nor can one exceed its limit: a remaining word costs one token, so does an open bracket, and a
-bracket yet to be opened costs two. So a hypothesis ends in time if it opens at most (limit - words) // 2 brackets.
+No hypothesis reaches a dead end: while words are left, a word is allowed; after the last word, closing the innermost
+bracket; with none open, the end. Nor can a hypothesis exceed its limit: a remaining word costs one token, as does an
+open bracket, and a bracket yet to be opened costs two. So it ends in time if it opens at most (limit - words) // 2
+brackets.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ if TYPE_CHECKING:
 class TreeConstraint(Constraint):
     """Allows only prefixes of trees over exactly the sentence's words, within the bounds and the length limit.
 
-    `actions`: the action of each target id, as `Linear.read` gives them; None for tokens of no tree, such as special
-    ones. `word_marks`: by source id, whether it is the one token that every word has exactly once.
+    `actions`: the action of each target id, as `Linear.read` returns them; None for tokens outside trees, such as
+    special ones. `word_marks`: by source id, whether it is the one token that every word has exactly once.
 
-    The state is int64 [B, K, G] or, where closing tokens have labels, [B, K, G + D + 2]: the counters, then a stack of
-    the labels of open brackets. The last counter is the depth, which is thus the offset of the innermost label. Few
-    operations matter more than few numbers: on a GPU, each is a kernel launch.
+    The state is int64 [B, K, G] or, if closing tokens have labels, [B, K, G + D + 2]: the counters, then a stack of the
+    labels of open brackets. The last counter is the depth, which is thus the offset of the innermost label. Few
+    operations matter more than few numbers: on a GPU, each operation is a kernel launch.
     """
 
     def __init__(
@@ -68,14 +69,14 @@ class TreeConstraint(Constraint):
         row = tables.rows[((state[..., :COUNTERS] > 0) * tables.powers).sum(-1)]  # [B, K]
         if not tables.named:
             return tables.allowed[0][row]
-        innermost = state[..., DEPTH:].gather(-1, state[..., DEPTH, None])[..., 0]  # the depth itself, 0, if none is
+        innermost = state[..., DEPTH:].gather(-1, state[..., DEPTH, None])[..., 0]  # if none, the depth itself: 0
         return tables.allowed[innermost, row]
 
     def advance(self, state: Tensor, token: Tensor) -> Tensor:
         """The states after `token` [B, K]: counters are updated, and its label is pushed.
 
-        The label is always written above the open brackets; only an opening token raises the depth over it. The depth
-        of dead hypotheses is clamped, since it is an index.
+        The label is always written above the open brackets; only an opening token raises the depth to include it. The
+        depth of dead hypotheses is clamped, since it is an index.
         """
         tables = self._on(state.device)
         counters, labels = state[..., :COUNTERS], state[..., COUNTERS:]
@@ -85,7 +86,7 @@ class TreeConstraint(Constraint):
         return torch.cat([moved, labels.scatter(-1, state[..., DEPTH, None], tables.label[token])], dim=-1)
 
     def automaton(self) -> StackAutomaton | None:
-        """The same as tables; None of a class that derives from this one and computes something else."""
+        """This constraint as tables; None for a derived class that computes something else."""
         own = (type(self).allowed, type(self).advance)
         return self._automaton if own == (TreeConstraint.allowed, TreeConstraint.advance) else None
 

@@ -24,7 +24,7 @@ class Bounds(NamedTuple):
 
     @classmethod
     def of(cls, outputs: Iterable[Iterable[Action]]) -> Bounds:
-        """The least bounds that allow all of these, each a tree as `Linear.actions` gives it."""
+        """The smallest bounds that allow all of these, each a tree as returned by `Linear.actions`."""
         bounds = cls(0, 0)
         for actions in outputs:
             depth = opened = 0
@@ -39,7 +39,7 @@ class Bounds(NamedTuple):
         return bounds
 
     def over(self, other: Bounds) -> Bounds:
-        """The least bounds that allow what either does."""
+        """The smallest bounds that allow everything that either allows."""
         return Bounds(*map(max, self, other))
 
     def with_reserve(self) -> Bounds:

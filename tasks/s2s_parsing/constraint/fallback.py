@@ -1,4 +1,4 @@
-"""The tree of a sentence for which search found none, such as one beyond the length limit."""
+"""The tree for a sentence for which the search found none, such as one beyond the length limit."""
 
 from __future__ import annotations
 

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from s2s_parsing.linear import Action
 
 WORDS, BRACKETS, DEEPER, MORE, FINISHED, FILLED, DEPTH = range(7)
-"""Counters, of which only being above 0 matters: words left; brackets that may still be opened in total, by depth, and
-before the next word; whether a projection may follow; whether the innermost bracket is non-empty; open brackets."""
+"""Counters, for which it only matters whether they are above 0: words left; brackets that may still be opened in total,
+by depth, and before the next word; whether a projection may follow; whether the innermost bracket is non-empty; open
+brackets."""
 COUNTERS = 7
 
 OPENED = {DEPTH: 1, DEEPER: -1, BRACKETS: -1, MORE: -1}
@@ -57,7 +58,7 @@ class Tables:
     powers: Tensor
     """[G], powers of 2 that encode which counters are above 0"""
     rows: Tensor
-    """[2 ** G], by that code the row of `allowed`"""
+    """[2 ** G], the row of `allowed` by that code"""
     allowed: Tensor
     """[L, 32, V], allowed tokens by innermost label and row"""
 
@@ -103,7 +104,7 @@ class Tables:
         )
 
     def to(self, device: torch.device) -> Self:
-        """The same on another device."""
+        """The tables on another device."""
         return type(self)(*(getattr(self, field.name).to(device) for field in fields(self)))
 
 
@@ -120,7 +121,7 @@ def _added(action: Action | None, bounds: Bounds) -> list[int]:
 
 
 def _rows() -> Iterator[int]:
-    """For every code five bits: word, opening, projection, closing and end."""
+    """Five bits for every code: whether a word, an opening, a projection, a closing and the end are allowed."""
     for flags in itertools.product((False, True), repeat=COUNTERS):
         depth, filled, finished, more, deeper, brackets, words = flags  # the first counter changes fastest
         room = brackets and deeper and more

@@ -40,7 +40,7 @@ class Evalb(Metric):
     def __call__(
         self, hyps: Sequence[str], refs: Sequence[Sequence[str]], samples: int = 0, seed: int = 12345
     ) -> Score:
-        """F1 over all sentences; the interval is the bootstrap's over sentences."""
+        """F1 over all sentences; the interval is from a bootstrap over sentences."""
         gold = _only(refs, hyps)
         figures = [self.scorer(ref, hyp) for ref, hyp in zip(gold, hyps, strict=True)]
         stats = self._stats(figures, gold, hyps)
@@ -57,7 +57,7 @@ class Evalb(Metric):
         )
 
     def per_sentence(self, hyps: Sequence[str], refs: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-        """EVALB's row of each sentence, F1 before it, and what is wrong with the sentence behind it."""
+        """EVALB's row of each sentence, preceded by F1 and followed by what is wrong with the sentence."""
         return [_row(self.scorer(ref, hyp)) for ref, hyp in zip(_only(refs, hyps), hyps, strict=True)]
 
     def p_values(
@@ -68,7 +68,7 @@ class Evalb(Metric):
         samples: int,
         seed: int,
     ) -> list[float]:
-        """Paired bootstrap: the base class's, on figures that are counted once."""
+        """Paired bootstrap, as in the base class, but on figures that are counted only once."""
         first = self._resampled(baseline, refs, samples, seed)
         p_values = []
         for system in systems:
@@ -124,7 +124,7 @@ class Evalb(Metric):
 
 
 def _only(refs: Sequence[Sequence[str]], hyps: Sequence[str]) -> Sequence[str]:
-    """The reference, of which trees have one."""
+    """The only reference, since a sentence has one tree."""
     if len(refs) != 1:
         raise ConfigError(f"metric evalb: {len(refs)} references are given, expected one; a sentence has one tree")
     if len(refs[0]) != len(hyps) or not hyps:
@@ -133,7 +133,7 @@ def _only(refs: Sequence[Sequence[str]], hyps: Sequence[str]) -> Sequence[str]:
 
 
 def _f1(sums: NDArray[np.float64]) -> float:
-    """Of matched, reference's and predicted brackets [3]."""
+    """F1 from the numbers of matched, reference's and predicted brackets [3]."""
     matched, gold, test = sums
     return float(200 * matched / (gold + test)) if gold + test else 0.0
 
@@ -155,7 +155,7 @@ def _summary(totals: Totals) -> dict[str, Any]:
 
 
 def _row(found: Figures) -> dict[str, Any]:
-    """A sentence's row, of counts as EVALB prints them: as far as it came, where the sentence could not be compared."""
+    """A sentence's row, of counts as EVALB prints them; incomplete if the sentence could not be compared."""
     matched, gold, test = len(found.matches), len(found.gold), len(found.test)
     recall, precision = percent(matched, gold), percent(matched, test)
     return {

@@ -1,4 +1,4 @@
-"""EVALB's parameters: its two usual files as they are meant, and files of one's own in the same format."""
+"""EVALB's parameters: its two usual files as they are meant, and custom files in the same format."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from s2s.data import read_lines
 Pairs = frozenset[tuple[str, str]]
 
 NUMBERS = ("DEBUG", "MAX_ERROR", "CUTOFF_LEN", "LABELED")
-"""Keywords with a number; DEBUG sets how much EVALB prints, and changes no figure."""
+"""Keywords with a number; DEBUG sets how much EVALB prints, and does not change any figure."""
 LABELS = ("DELETE_LABEL", "DELETE_LABEL_FOR_LENGTH", "QUOTE_LABEL")
 PAIRS = ("EQ_LABEL", "EQ_WORD")
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """What is left out, and what counts as the same."""
+    """What is ignored, and what counts as equal."""
 
     name: str
-    """Of a known set, or of a file with the beginning of its sha256."""
+    """Name of a known set, or of a file followed by the beginning of its sha256."""
     cutoff: int = 40
     """Longest sentence in the second summary."""
     max_error: int = 10
@@ -32,15 +32,15 @@ class Parameters:
     labelled: bool = True
     """Whether brackets must agree in their labels."""
     deleted: frozenset[str] = frozenset()
-    """Parts of speech that are left out with their words, and labels of brackets that do not count."""
+    """Parts of speech that are ignored with their words, and labels of brackets that do not count."""
     deleted_for_length: frozenset[str] = frozenset()
     """Parts of speech that do not count in a sentence's length."""
     quotes: frozenset[str] = frozenset()
-    """Parts of speech between which parsers go astray at ' and ": such a word is kept where either side keeps it."""
+    """Parts of speech that parsers confuse at ' and ": such a word is kept if either side keeps it."""
     equal_labels: Pairs = frozenset()
-    """Pairs of labels and parts of speech that count as the same; each stands here in both orders."""
+    """Pairs of labels and parts of speech that count as equal, each in both orders."""
     equal_words: Pairs = frozenset()
-    """Pairs of words that count as the same, likewise."""
+    """Pairs of words that count as equal, likewise."""
 
 
 COLLINS = Parameters(
@@ -63,7 +63,7 @@ NAMED = {"collins": COLLINS, "new": NEW}
 
 
 def find_parameters(name: str) -> Parameters:
-    """The named set, in capitals or not, with .prm or not, or else a file."""
+    """The set of this name, ignoring case and an extension .prm, or else a file."""
     path = Path(name).expanduser()
     if path.is_file():
         return read_parameters(path)
@@ -75,7 +75,7 @@ def find_parameters(name: str) -> Parameters:
 
 
 def read_parameters(path: Path) -> Parameters:
-    """Read a file in EVALB's format: a keyword and its value on a line, # before comments."""
+    """Read a file in EVALB's format: a keyword and its value on each line, comments after #."""
     numbers: dict[str, int] = {}
     labels = {keyword: set[str]() for keyword in LABELS}
     pairs = {keyword: set[tuple[str, str]]() for keyword in PAIRS}

@@ -1,4 +1,4 @@
-"""Figures in EVALB's own layout, letter for letter, and a table of labels, which it does not have."""
+"""Figures in EVALB's own layout, character for character, and a table of labels, which EVALB does not have."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TooManyErrors(Exception):  # noqa: N818  an outcome
 def report(
     all_figures: Iterable[Figures], cutoff: int, max_error: int, complain: Callable[[str], object]
 ) -> Iterator[str]:
-    """EVALB's standard output, a line or a block at a time; `complain` gets what goes to its error stream."""
+    """EVALB's standard output, a line or a block at a time; `complain` receives what goes to its error stream."""
     everything, short = Totals(), Totals()
     n_faults = 0
     yield HEAD + RULE
@@ -84,7 +84,7 @@ def _summary(totals: Totals) -> str:
 
 
 def label_table(labels: Mapping[str, LabelTotals]) -> str:
-    """Precision, recall and F1 of each label, the commonest first."""
+    """Precision, recall and F1 of each label, the most frequent first."""
     width = max(map(len, [*labels, "label"]))
     rows = [f"{'label':<{width}}   gold   test  right  Recal   Prec.     F1\n"]
     for label, of in labels.items():

@@ -1,4 +1,4 @@
-"""One sentence's figures, as EVALB finds them."""
+"""One sentence's figures, as EVALB computes them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from s2s_parsing.evalb.parameters import Parameters
 
 VALID, ERROR, SKIPPED = range(3)
-"""What became of a sentence; it is skipped where the prediction has no word that counts."""
+"""Outcome for a sentence, which is skipped if the prediction has no word that counts."""
 
 Span = tuple[int, int]
 FUNCTION = re.compile("[-=]")
@@ -25,15 +25,15 @@ FUNCTION = re.compile("[-=]")
 
 @dataclass(slots=True)
 class Figures:
-    """What is counted of one sentence, as far as it came; `Totals` counts those of valid sentences."""
+    """The counts of one sentence, up to the first error; `Totals` counts those of valid sentences."""
 
     length: int
-    """Words of the reference, by which the cut-off goes"""
+    """Words of the reference, to which the cut-off applies"""
     status: int = VALID
     n_words: int = 0
     """Words that count"""
     n_tags: int = 0
-    """Those with the right part of speech"""
+    """Words that count and have the right part of speech"""
     n_crossing: int = 0
     """Predicted brackets that cross one of the reference"""
     matches: list[tuple[str, str]] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Scorer:
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
         self.names: dict[str, str | None] = {}
-        """Labels, of which there are few, as they are compared; None for those of brackets that do not count."""
+        """Cache, since there are few: labels as they are compared; None for those of brackets that do not count."""
 
     def __call__(self, gold_line: str, test_line: str) -> Figures:
         """Compare a prediction with its reference."""
@@ -77,7 +77,7 @@ class Scorer:
         return [label for label, _ in self._counting(read_sentence(line, self.parameters))]
 
     def _difference(self, gold: Sentence, test: Sentence) -> str | None:
-        """How the words differ, once quotation marks are mended."""
+        """How the words differ after quotation marks are repaired; None if they do not."""
         if len(gold.words) != len(test.words):
             _mend_quotes(gold, test, self.parameters.deleted)
         if len(gold.words) != len(test.words):
@@ -116,7 +116,7 @@ class Scorer:
         return None if any(self._equal(name, deleted) for deleted in self.parameters.deleted) else name
 
     def _matches(self, gold: Sequence[tuple[str, Span]], test: Sequence[tuple[str, Span]]) -> list[tuple[str, str]]:
-        """Each bracket of the reference, in turn, takes the first that is left of the same span and label."""
+        """Each bracket of the reference, in turn, takes the first remaining one with the same span and label."""
         left = defaultdict[Span, list[str]](list)
         for label, span in test:
             left[span].append(label)
@@ -133,16 +133,16 @@ class Scorer:
 
 
 def _n_crossing(gold: set[Span], test: Sequence[Span]) -> int:
-    """How many predicted brackets cross some bracket of the reference; one that is of the reference crosses none."""
+    """Number of predicted brackets that cross some bracket of the reference; those in the reference cross none."""
     return sum(
         any(start < s < end < e or s < start < e < end for start, end in gold) for s, e in test if (s, e) not in gold
     )
 
 
 def _mend_quotes(gold: Sentence, test: Sentence, deleted: frozenset[str]) -> None:
-    """Put quotation marks back that only one side has left out.
+    """Put back quotation marks that only one side has left out.
 
-    As in EVALB, a mark that stands right behind another may be taken for it and put back twice.
+    As in EVALB, a mark directly after another may be taken for it and put back twice.
     """
     for theirs in test.quotes:
         index = theirs.index

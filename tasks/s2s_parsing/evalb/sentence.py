@@ -1,7 +1,7 @@
 """A line of brackets as EVALB reads it: words with their parts of speech, and the spans of its brackets.
 
 The reading differs from a treebank's: `(S )` is a word without letters, `(S)` an empty bracket, a bracket may
-be unclosed, and words that do not count are left out at once, so that spans are in words that do.
+be unclosed, and words that do not count are left out immediately, so that spans are in words that do.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Bracket:
     label: str
     start: int
     end: int = -1
-    """-1 where it is not closed"""
+    """-1 if it is not closed"""
 
 
 @dataclass(slots=True)
 class Quote:
-    """A word that parsers may take for a quotation mark or not, kept or left out."""
+    """A word that parsers may or may not take for a quotation mark, kept or left out."""
 
     tag: str
     word: str
@@ -51,7 +51,7 @@ class Sentence:
     """One line."""
 
     length: int = 0
-    """Words, left out or not, save those that do not count in a length"""
+    """Words, left out or not, except those that do not count in a length"""
     tags: list[str] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
     brackets: list[Bracket] = field(default_factory=list)
@@ -59,10 +59,10 @@ class Sentence:
     quotes: list[Quote] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     broken: bool = False
-    """Whether nothing can be made of the line; EVALB itself ends there, or reads what chance has left"""
+    """Whether the line cannot be read; EVALB itself ends there, or reads leftover data"""
 
     def put_back(self, quote: Quote) -> None:
-        """Keep a word that was left out: what stands behind it moves, what stands round it grows."""
+        """Keep a word that was left out: what follows it moves, brackets around it grow."""
         self.tags.insert(quote.index, quote.tag)
         self.words.insert(quote.index, quote.word)
         for bracket in self.brackets[quote.n_before :]:

@@ -1,4 +1,4 @@
-"""Sums over sentences, and the percentages that are made of them."""
+"""Sums over sentences, and the percentages that are computed from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FEW = 2
 
 @dataclass
 class Totals:
-    """One summary. Whatever is not valid is counted, and takes part in nothing else."""
+    """One summary. Sentences that are not valid are counted, but enter no other figure."""
 
     n_sentences: int = 0
     n_errors: int = 0
@@ -118,18 +118,18 @@ class LabelTotals:
     n_gold: int = 0
     n_test: int = 0
     n_found: int = 0
-    """Of the reference's, those that a predicted one matches"""
+    """Of the reference's brackets, those that a predicted one matches"""
     n_right: int = 0
-    """Of the predicted, those that match one of the reference; not the same where two labels are equal"""
+    """Of the predicted brackets, those that match one of the reference; differs from n_found if two labels are equal"""
 
     @property
     def recall(self) -> float:
-        """The reference's that were found."""
+        """Brackets of the reference that were found."""
         return percent(self.n_found, self.n_gold)
 
     @property
     def precision(self) -> float:
-        """The predicted that are right."""
+        """Predicted brackets that are right."""
         return percent(self.n_right, self.n_test)
 
     @property
@@ -139,7 +139,7 @@ class LabelTotals:
 
 
 def label_totals(all_figures: Iterable[Figures]) -> dict[str, LabelTotals]:
-    """What became of the brackets of each label in valid sentences, the commonest label first."""
+    """The totals of each label's brackets in valid sentences, the most frequent label first."""
     gold, test, found, right = (Counter[str]() for _ in range(4))
     for figures in all_figures:
         if figures.status == VALID:

@@ -27,5 +27,5 @@ from s2s_parsing.linear.repair import repair
 from s2s_parsing.linear.tagged import Tagged
 
 FORMS: dict[str, type[Linear]] = {"released": Released, "vinyals": Vinyals, "brackets": Brackets, "in_order": InOrder}
-"""The shipped forms by their names."""
+"""The shipped forms by name."""
 CONTRACT = "how a tree is linearised: factory(config) -> s2s_parsing.linear.Linear"

@@ -34,7 +34,7 @@ class Action(NamedTuple):
 
 
 class Malformed(Exception):  # noqa: N818  the outcome of a reading
-    """The tokens are no tree over the words."""
+    """The tokens do not form a tree over the words."""
 
 
 def top_down(tree: Tree) -> Iterator[Action]:

@@ -27,7 +27,7 @@ class Unwritable(Exception):  # noqa: N818  a result, not a fault
 
 
 class Linear(ABC):
-    """Trees to tokens without words, and tokens with words to trees.
+    """Converts trees to tokens without words, and tokens with words to trees.
 
     A subclass defines `write` and `read`, and `actions` if its order is not top-down. `tree` inverts `tokens`, except
     for parts of speech that the form does not write.
@@ -57,5 +57,5 @@ class Linear(ABC):
         return [self.write(action) for action in self.actions(tree)]
 
     def tree(self, tokens: Sequence[str], words: Sequence[str], tags: Sequence[str] | None = None) -> Tree:
-        """The tree over these words; raises Malformed if the tokens are none. `tags` override those of the tokens."""
+        """The tree over these words; raises Malformed if the tokens form none. `tags` override those of the tokens."""
         return build(self.read(tokens), words, tags)

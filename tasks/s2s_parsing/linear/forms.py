@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class Released(Linear):
-    """`S NP DT NN /NP VP VBD /VP /S`, as in the paper's released code: words are their parts of speech."""
+    """`S NP DT NN /NP VP VBD /VP /S`, as in the paper's released code: words are written as their parts of speech."""
 
     tags = True
 
     def tokens(self, tree: Tree) -> list[str]:
-        """The tokens; raises Unwritable where a label could be read as a part of speech, or the reverse."""
+        """The tokens; raises Unwritable if a label could be read as a part of speech, or the reverse."""
         actions = list(self.actions(tree))
         tokens = [self.write(action) for action in actions]
         for token, meant, understood in zip(tokens, actions, self.read(tokens), strict=True):
@@ -30,7 +30,7 @@ class Released(Linear):
         return tokens
 
     def write(self, action: Action) -> str:
-        """The label, with a slash before it where it closes."""
+        """The label, with a slash before it if it closes a bracket."""
         return f"/{action.label}" if action.kind is Kind.CLOSE else action.label or ""
 
     def read(self, tokens: Sequence[str]) -> list[Action]:
@@ -95,7 +95,7 @@ class InOrder(Linear):
         return in_order(tree)
 
     def write(self, action: Action) -> str:
-        """The paper's names of its actions; its FINISH is eos."""
+        """The names of the actions in the paper, whose FINISH is eos."""
         if action.kind is Kind.PROJECT:
             return f"{self.project}{action.label}"
         return self.close if action.kind is Kind.CLOSE else self.word

@@ -1,7 +1,7 @@
 """Numbered words, so that the same number denotes the same word in source and target.
 
-Without numbers, a decoder must count words to know which comes next, which a model from few trees learns late. Numbers
-repeat, so that each is frequent; words with the same number are too far apart to be confused.
+Without numbers, a decoder must count words to find the next one, which a model trained on few trees learns late.
+Numbers repeat, so that each is frequent; words with the same number are too far apart to be confused.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Numbered(Linear):
         return self.form.read([token.partition(" ")[0] for token in tokens])
 
     def actions(self, tree: Tree) -> Iterator[Action]:
-        """Those of the other form."""
+        """The actions of the other form."""
         return self.form.actions(tree)
 
     def tokens(self, tree: Tree) -> list[str]:
-        """Tokens; those of words have a blank and the number."""
+        """The tokens; those of words end in a blank and the number."""
         numbers = itertools.cycle(range(PERIOD))
         return [
             f"{token} {next(numbers)}" if action.kind is Kind.WORD else token

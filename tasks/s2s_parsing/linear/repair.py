@@ -1,4 +1,4 @@
-"""A tree from any tokens: malformed outputs of a model without a constraint are repaired."""
+"""Builds a tree from any tokens: malformed outputs of a model without a constraint are repaired."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Repair:
             self.label, self.children, self.finished = label or "", inner, False
 
     def word(self, tag: str | None) -> None:
-        """The next word of the sentence."""
+        """Add the next word of the sentence."""
         tag = self.tags[self.n_words] if self.tags else tag or UNKNOWN_TAG
         self.children.append(Word(tag, self.words[self.n_words]))
         self.n_words += 1

@@ -1,4 +1,4 @@
-"""Words with their parts of speech, in a form that writes none: the tags are then predicted with the tree."""
+"""Adds parts of speech to words in a form that writes none: the tags are then predicted with the tree."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Tagged(Linear):
-    """Another form, whose word's token is followed by a blank and the tag: `SHIFT NN`."""
+    """Another form, in which a word's token is followed by a blank and the tag: `SHIFT NN`."""
 
     tags = True
 
@@ -30,7 +30,7 @@ class Tagged(Linear):
         return f"{token} {action.label}" if action.kind is Kind.WORD and action.label else token
 
     def read(self, tokens: Sequence[str]) -> list[Action]:
-        """The actions in the other form, those of words with their tags."""
+        """The actions in the other form, with tags at words."""
         parted = [token.partition(" ") for token in tokens]
         actions = self.form.read([token for token, _, _ in parted])
         return [
@@ -39,5 +39,5 @@ class Tagged(Linear):
         ]
 
     def actions(self, tree: Tree) -> Iterator[Action]:
-        """Those of the other form."""
+        """The actions of the other form."""
         return self.form.actions(tree)

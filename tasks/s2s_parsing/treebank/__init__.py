@@ -42,7 +42,7 @@ def read_treebank(
 ) -> Iterator[Tree | Rejected]:
     """Every tree of the files, plain or gzip; one that cannot be read is an error, or a `Rejected` in its position.
 
-    A `Cleaner` as the builder removes what is not learnt; without one, trees are unchanged.
+    A `Cleaner` as the builder removes what a parser does not learn; without one, trees are unchanged.
     """
     for file in files:
         for tree in read_brackets(_lines(file, invalid), builder):

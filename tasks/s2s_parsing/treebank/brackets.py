@@ -1,6 +1,6 @@
-"""Lines to trees: brackets as the Penn Treebank writes them, one tree a line or laid out over several.
+"""Turns lines into trees: brackets as in the Penn Treebank, one tree per line or over several lines.
 
-What cannot be read is reported with its line and does not affect other trees: the next one begins with the next line
+What cannot be read is reported with its line and does not affect other trees: the next tree begins at the next line
 that begins with a bracket. (Continuation lines of a tree are indented, or begin with `)`.)
 """
 
@@ -26,7 +26,7 @@ TOKEN = re.compile(rf"\([{BLANK}]*([^{BLANK}()]*)(?:[{BLANK}]+([^{BLANK}()]+)[{B
 
 
 class Malformed(NamedTuple):
-    """What was read instead of a tree."""
+    """An error found instead of a tree."""
 
     line: int
     what: str
@@ -51,7 +51,7 @@ class Trees:
 
     def bracket(self, label: str, children: Sequence[Node | None]) -> Node:
         """A bracket."""
-        return Tree(label, tuple(children))  # type: ignore[arg-type]  # nothing here gives None
+        return Tree(label, tuple(children))  # type: ignore[arg-type]  # no method here returns None
 
 
 def read_brackets(
@@ -69,7 +69,7 @@ class _Fault(Exception):  # noqa: N818  caught in this file
 
 
 class _Reader:
-    """State between two lines: the tree that is open."""
+    """The state between two lines: the tree that is open."""
 
     def __init__(self, builder: Builder) -> None:
         self.builder = builder

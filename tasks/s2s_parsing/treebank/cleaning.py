@@ -18,8 +18,8 @@ TRACE = "-NONE-"
 JOINED = "+"
 """Separates the labels of a chain joined into one bracket."""
 NAME = re.compile(r"(-[^-=|]+-|.)?[^-=|]*")
-"""A label up to a mark that is not in its name, as the first in -LRB- is: behind it stand function tags, indices,
-and the second of two labels between which the annotators could not decide, as in ADVP|PRT."""
+"""A label up to the first mark that is not part of its name, as the first one in -LRB- is. After the mark come function
+tags, indices, and the second of two labels between which the annotators could not decide, as in ADVP|PRT."""
 
 Unary = Literal["keep", "same", "join"]
 """Chains of brackets that hold one bracket each: keep them; one bracket for several of the same label, as in
@@ -38,7 +38,7 @@ class Cleaner:
         """Cache: label without function tags by label."""
 
     def leaf(self, tag: str, word: str) -> Node | None:
-        """The word, unless it is a trace. Parts of speech are whole: they have no function tags."""
+        """The word, unless it is a trace. Parts of speech are kept whole, since they have no function tags."""
         if tag == TRACE and not self.traces:
             self.counts["traces removed"] += 1
             return None
@@ -54,7 +54,7 @@ class Cleaner:
         if not self.functions:
             label = self._without_functions(label)
         if self.unary != "keep" and len(children) == 1:
-            return self._chain(label, children[0])  # type: ignore[arg-type]  # None was left out
+            return self._chain(label, children[0])  # type: ignore[arg-type]  # None was filtered out
         return Tree(label, tuple(children))  # type: ignore[arg-type]
 
     def clean(self, tree: Tree) -> Node | None:
@@ -84,7 +84,7 @@ class Cleaner:
 
 def _name(label: str) -> str:
     """The label without function tags and indices."""
-    return re.match(NAME, label)[0]  # type: ignore[index]  # it matches even nothing
+    return re.match(NAME, label)[0]  # type: ignore[index]  # it matches even the empty string
 
 
 def join_chains(tree: Tree) -> Tree:

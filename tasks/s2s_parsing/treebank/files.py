@@ -1,4 +1,4 @@
-"""Which files a treebank is made of: the sections of the Wall Street Journal, any other folder, or one file."""
+"""The files that make up a treebank: the sections of the Wall Street Journal, any other folder, or one file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECTION = re.compile(r"wsj_(\d\d)\d\d\.", re.IGNORECASE)  # in folders without s
 
 
 def treebank_files(path: Path, split: Split | None = None) -> list[Path]:
-    """The files under `path` in the order of their names; of a split, those of its sections."""
+    """The files under `path`, sorted by name; for a split, only those of its sections."""
     if path.is_file():
         if split:
             raise DataError(f"{path}: is a file, expected a folder with the sections of the Wall Street Journal")
@@ -39,7 +39,7 @@ def treebank_files(path: Path, split: Split | None = None) -> list[Path]:
 
 
 def _refuse_twins(files: Iterable[Path]) -> None:
-    """Plain and packed copies side by side would count every tree twice."""
+    """Refuse plain and compressed copies side by side, which would count every tree twice."""
     seen: dict[Path, Path] = {}
     for file in files:
         twin = seen.setdefault(file.with_name(SUFFIX.sub("", file.name)), file)
@@ -48,7 +48,7 @@ def _refuse_twins(files: Iterable[Path]) -> None:
 
 
 def _of_split(path: Path, files: list[Path], split: Split) -> list[Path]:
-    """The files of a split's sections, all of which must be there."""
+    """The files of a split's sections, all of which must exist."""
     sections = [(file, _section(file)) for file in _journal(path, files)]
     lacking = [f"{wanted:02}" for wanted in SECTIONS[split] if wanted not in {number for _, number in sections}]
     if lacking:
@@ -60,7 +60,7 @@ def _of_split(path: Path, files: list[Path], split: Split) -> list[Path]:
 
 
 def _journal(path: Path, files: list[Path]) -> list[Path]:
-    """The files of the Wall Street Journal, where the Penn Treebank's other corpora lie beside it."""
+    """The files of the Wall Street Journal only, if other corpora of the Penn Treebank lie beside it."""
     journal = [file for file in files if "wsj" in str(file.relative_to(path.parent)).lower()]
     return journal or files
 

@@ -1,4 +1,4 @@
-"""Runs made to do harm: right checksums over wrong contents, links, pipes, code that lies about."""
+"""Malicious runs: right checksums over wrong contents, links, pipes, stray code files."""
 
 from __future__ import annotations
 

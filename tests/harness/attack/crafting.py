@@ -1,4 +1,4 @@
-"""The ways to craft a run; each changes a folder and says what it did."""
+"""The ways to craft a run; each changes a folder and returns what it changed."""
 
 from __future__ import annotations
 

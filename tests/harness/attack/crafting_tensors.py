@@ -1,4 +1,4 @@
-"""The ways to craft the files of tensors in a checkpoint, under a manifest that vouches for them."""
+"""The ways to craft the files of tensors in a checkpoint, with a manifest that matches them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Bits anywhere in a run, its prepared data or its tokenisers, turned over; sizes and times stay.
+"""Flips bits anywhere in a run, its prepared data or its tokenisers; sizes and times stay.
 
-Each case turns four, in files of their own. Where the command ends as if nothing had been, none of them had an effect,
-and all count; where it says something, one has been found, and one counts.
+Each case flips four, in different files. Where the command ends as if nothing had happened, none of them had an effect,
+and all count; where it reports something, one has been found, and one counts.
 """
 
 from __future__ import annotations

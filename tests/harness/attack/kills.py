@@ -1,4 +1,4 @@
-"""kill -9 at random moments of training, of generating and of preparing, until the same command ends: same bytes."""
+"""kill -9 at random moments of training, generating and preparing, until the same command ends: with the same bytes."""
 
 from __future__ import annotations
 

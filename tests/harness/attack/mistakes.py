@@ -1,4 +1,4 @@
-"""Mistakes in what a user gives: options of every command, and files that are no text, no pairs, no JSON."""
+"""Mistakes in a user's input: options of every command, and files that are not text, not pairs, not JSON."""
 
 from __future__ import annotations
 

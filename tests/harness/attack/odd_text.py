@@ -1,4 +1,4 @@
-"""Files as no program should have written them."""
+"""Lines and files that no program should have written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One of two ranks is killed, stopped, or raises; both end, and the same command in both ends with the same bytes."""
+"""One of two ranks is killed, stopped, or raises; both end, and running the command again gives the same bytes."""
 
 from __future__ import annotations
 

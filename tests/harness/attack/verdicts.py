@@ -1,4 +1,4 @@
-"""What a case comes to, and how the end of a command is judged."""
+"""The verdict on a case, and how the end of a command is judged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An action in a forked child that sees the copy of the tree, and may crash, hang, or take all memory."""
+"""An action in a forked child that sees the copy of the tree, and may crash, hang, or use up memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mutants of a module: comparisons, arithmetic, constants, conditions and results, each changed alone."""
+"""The mutants of a module: comparisons, arithmetic, constants, conditions and results, each changed one at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which mutants are tried: those with the smallest hashes; a change of the code leaves most of a sample as it was."""
+"""Which mutants are tried: those with the smallest hashes; most of a sample stays the same when the code changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tests that may see a mutant, run in a copy of the tree that has it, in a child that has torch already."""
+"""The tests that may detect a mutant, run in a copy of the tree that has it, in a child that has torch loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The largest batch against the memory that it then takes."""
+"""The largest batch that is found, against the memory that it takes."""
 
 from __future__ import annotations
 

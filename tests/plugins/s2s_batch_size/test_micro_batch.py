@@ -1,4 +1,4 @@
-"""train.micro_tokens=auto against the memory that a batch then takes, and the guard that comes after it."""
+"""train.micro_tokens=auto against the memory that a batch then takes, and the guard that follows."""
 
 from __future__ import annotations
 

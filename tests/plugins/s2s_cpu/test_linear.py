@@ -1,4 +1,4 @@
-"""Linear maps with packed weights against torch in float64, and rows that know nothing of each other."""
+"""Linear maps with packed weights against torch in float64, and rows that do not depend on each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What prepacking does to each kind of module: the outputs stay, and no weight goes that something else reads."""
+"""What prepacking does to each kind of module: outputs stay, and no weight that something else reads is freed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear maps of training in bf16: by tiles, or by torch in few shapes; the product that torch gives."""
+"""Linear maps of training in bf16, by tiles or by torch in few shapes, against the product that torch gives."""
 
 from __future__ import annotations
 

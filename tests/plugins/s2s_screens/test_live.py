@@ -1,4 +1,4 @@
-"""A line that moves on a terminal, as wide as that is."""
+"""A line that is redrawn on a terminal, as wide as the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By which means a run computes, what is said of it, and that the means change nothing."""
+"""Which backend a run computes with, how it is reported, and that the choice changes no result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rate of matrix products: the best that was seen, of products that do not take too long."""
+"""The rate of matrix products: the best that was measured, with products that do not take too long."""
 
 from __future__ import annotations
 

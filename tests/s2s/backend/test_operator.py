@@ -1,4 +1,4 @@
-"""Operators without any plugin's code: which function a call takes, and when plugins are asked for theirs."""
+"""Operators without any plugin's code: which function a call uses, and when plugins are queried for theirs."""
 
 from __future__ import annotations
 

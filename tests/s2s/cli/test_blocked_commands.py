@@ -1,4 +1,4 @@
-"""Every command but s2s-train is a plugin that can be left out, and says so then."""
+"""Every command but s2s-train is a plugin that can be left out, and reports it if it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""s2s-train as its users call it: a stranger's plugins, their own files, and the odd corner."""
+"""s2s-train as its users call it: third-party plugins, their own files, and edge cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole commands on generated arguments and spoilt files: exit code 0, or 2 and one line; never a traceback."""
+"""Whole commands on generated arguments and damaged files: exit code 0, or 2 and one line; never a traceback."""
 
 from __future__ import annotations
 

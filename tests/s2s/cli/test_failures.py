@@ -1,4 +1,4 @@
-"""What becomes of everything that can go wrong in a command."""
+"""How commands handle everything that can go wrong."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The first commands that people type, under a limit of 8 GiB.
 
-The limit is one of address space (ulimit -v), which holds a fortiori for memory in use; a control group would need
-privileges that tests do not have. What was used in the end is checked beside it.
+The limit is on address space (ulimit -v), so it holds for memory in use as well; a control group would need privileges
+that tests do not have. The memory that was used is checked, too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command line, sorted into its kinds, and written."""
+"""The arguments of a command line, sorted by kind, and written from options."""
 
 from __future__ import annotations
 

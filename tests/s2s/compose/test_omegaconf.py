@@ -1,4 +1,4 @@
-"""What omegaconf does with a layered configuration: the reasons in docs/architecture.md for merging by ourselves.
+"""What omegaconf does with a layered configuration: the reasons in docs/architecture.md for merging without it.
 
 If one of these fails with a newer omegaconf, the part of `s2s.compose` that the table names may no longer be needed.
 """

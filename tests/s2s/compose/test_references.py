@@ -1,4 +1,4 @@
-"""What a reference gives, alone and inside other values."""
+"""What a reference resolves to, alone and inside other values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An option by a name that it once had, or has in another toolkit, is answered with the one that it has here."""
+"""An option under a former name, or its name in another toolkit: the error gives its name here."""
 
 from __future__ import annotations
 

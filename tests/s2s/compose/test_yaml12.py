@@ -1,4 +1,4 @@
-"""YAML 1.2 scalars, what is refused, and that what is written is read as the same."""
+"""YAML 1.2 scalars: what is refused, and that what is written is read back the same."""
 
 from __future__ import annotations
 

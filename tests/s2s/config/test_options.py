@@ -1,4 +1,4 @@
-"""What a user gets who gives nothing, and options that only make sense together."""
+"""Defaults, and options that only make sense together."""
 
 from __future__ import annotations
 

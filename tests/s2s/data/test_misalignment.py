@@ -1,4 +1,4 @@
-"""Where two files part, against a search through every place written out."""
+"""Where two files become misaligned, against a plain search through every position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences end to end against the same in a rectangle, sentence by sentence."""
+"""Packed sentences against the same in a padded batch, sentence by sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Preparation against encoding and filtering one pair at a time; and whatever may happen meanwhile."""
+"""Preparation against encoding and filtering one pair at a time; and whatever may happen during it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must not grow with the corpus: the memory of its own that a process has, and the time until it can begin."""
+"""What must not grow with the corpus: a process's own memory, and the time until it can begin."""
 
 from __future__ import annotations
 

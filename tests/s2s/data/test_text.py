@@ -1,4 +1,4 @@
-"""Lines of text files: where they end, which number they have, and what is said of one that is no text."""
+"""Lines of text files: where they end, which number they have, and the error for one that is not text."""
 
 from __future__ import annotations
 

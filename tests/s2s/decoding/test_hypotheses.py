@@ -1,4 +1,4 @@
-"""Sentences that join others with more hypotheses, and what a search is given."""
+"""Sentences that join others with more hypotheses, and the request of a search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which sentences are let in, and what is remembered of those that left."""
+"""Which sentences are admitted, and what is kept of those that left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A batch that stays full: who is started when, with how many steps, and which rows they take."""
+"""A batch that stays full: which sentences start when, with how many steps, and in which rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each process holds must not be seen in what is learnt: one process, copies and parts end alike."""
+"""What each process holds must not affect what is learnt: one process, copies and parts give the same result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Corpora smaller than a batch, or than the number of processes: nobody hangs, and every pair is learnt from once."""
+"""Corpora smaller than a batch, or than the number of processes: none hangs, and every pair is learnt from once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that does not come is named; one that is killed under torch's agent is replaced, and nothing is lost."""
+"""A process that does not join is named; one that is killed under torch's agent is replaced, and nothing is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By what models decode, and how that is said, with a stand-in for the GPU."""
+"""How decoding is accelerated, and how that is reported, with a stand-in for the GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a generator says when it is done."""
+"""What a generator reports when it is done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outputs come in the order of the inputs, whatever the batches, and nothing of the model is left changed."""
+"""Outputs come in the order of the inputs, whatever the batches, and the model is left as it was."""
 
 from __future__ import annotations
 

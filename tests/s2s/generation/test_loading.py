@@ -1,4 +1,4 @@
-"""From options to a generator: what the run settles, what the call does, and what its outputs depend on."""
+"""From options to a generator: what the run determines, what the call does, and what its outputs depend on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run is loaded as it is; of several, a plugin makes one model."""
+"""One run is loaded as it is; a plugin makes one model of several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stage does that overrides nothing, and which stages the options ask for."""
+"""What a stage that overrides nothing does, and which stages the options select."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alignments, copied words, coverage and minimum Bayes risk as a user of s2s-generate asks for them."""
+"""Alignments, copied words, coverage and minimum Bayes risk as users of s2s-generate request them."""
 
 from __future__ import annotations
 

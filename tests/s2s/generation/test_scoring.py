@@ -1,4 +1,4 @@
-"""Forced scoring against searches, enumeration and float64, and whatever the batches."""
+"""Forced scoring against searches, enumeration and float64, the same in any batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths that are no files, and standard input."""
+"""Paths that are not files, and standard input."""
 
 from __future__ import annotations
 

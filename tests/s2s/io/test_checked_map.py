@@ -1,4 +1,4 @@
-"""A mapped file: which blocks are checked when, and what is said of one that is damaged."""
+"""A mapped file: which blocks are checked when, and the error for one that is damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command says when it ends, alone and as one of several processes."""
+"""What a command reports when it ends, alone and as one of several processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON files and records: whatever is in the file, a value or an error in one line."""
+"""JSON files and records: whatever the file holds, the result is a value or an error in one line."""
 
 from __future__ import annotations
 

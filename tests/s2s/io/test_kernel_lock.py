@@ -1,4 +1,4 @@
-"""flock as the kernel has it, and on file systems that have none."""
+"""flock of the kernel, and on file systems without it."""
 
 from __future__ import annotations
 

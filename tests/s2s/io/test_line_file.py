@@ -1,4 +1,4 @@
-"""A file of lines is whole or not there."""
+"""A file of lines is complete or absent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics from what a configuration names, with a registry of two that only keep their options."""
+"""Metrics that a configuration names, with a registry of two that only keep their options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a metric has without writing it itself, and resampling, with a metric that counts equal lines."""
+"""What a metric need not write itself, and resampling, with a metric that counts equal lines."""
 
 from __future__ import annotations
 

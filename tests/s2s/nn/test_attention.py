@@ -1,4 +1,4 @@
-"""Which kernel computes attention: all give the same numbers, so that only the choice can show it."""
+"""Which kernel computes attention: all give the same numbers, so only the choice itself can be tested."""
 
 from __future__ import annotations
 

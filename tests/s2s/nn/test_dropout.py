@@ -1,4 +1,4 @@
-"""Dropout with every number that a draw of 16 bits can be, once each, in the place of random ones."""
+"""Dropout with every 16-bit number once, in place of random draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Embeddings and the softmax's matrix: which are one, and what is looked up in them."""
+"""Embeddings and the softmax's matrix: which are shared, and what is looked up in them."""
 
 from __future__ import annotations
 

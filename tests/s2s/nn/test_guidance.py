@@ -1,4 +1,4 @@
-"""What a guide says, as vectors: against sums by hand."""
+"""A guide's information as vectors, against sums by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packed attention by torch's varlen kernel, with a loop in its place, against padded attention."""
+"""Packed attention by torch's varlen kernel, with a loop standing in for it, against padded attention."""
 
 from __future__ import annotations
 

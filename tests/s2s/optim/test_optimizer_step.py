@@ -1,4 +1,4 @@
-"""Updates recorded whole, the optimizer's step among them, against the plain ones."""
+"""Updates recorded whole, the optimizer's step included, against the plain ones."""
 
 from __future__ import annotations
 

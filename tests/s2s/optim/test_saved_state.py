@@ -1,4 +1,4 @@
-"""An optimizer takes back all that it saved, and nothing that it could not have saved."""
+"""An optimizer loads all that it saved, and refuses what it could not have saved."""
 
 from __future__ import annotations
 

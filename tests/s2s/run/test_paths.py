@@ -1,4 +1,4 @@
-"""Which directory and which checkpoint a name means, and what is said of one that means none."""
+"""Which directory and which checkpoint a name means, and the error for one that means none."""
 
 from __future__ import annotations
 

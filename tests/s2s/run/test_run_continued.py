@@ -1,4 +1,4 @@
-"""What may change when a run continues, and what must be as it was."""
+"""What may change when a run continues, and what must stay the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is refused, and what is said, before the first update."""
+"""What is refused, and what is reported, before the first update."""
 
 from __future__ import annotations
 

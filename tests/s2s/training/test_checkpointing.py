@@ -1,4 +1,4 @@
-"""What is saved, when it is written again, what becomes of a save that fails, and what is restored."""
+"""What is saved, when it is written again, how a failed save is handled, and what is restored."""
 
 from __future__ import annotations
 

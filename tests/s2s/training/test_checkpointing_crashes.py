@@ -1,7 +1,7 @@
 """kill -9 between any two system calls of the thread that writes a checkpoint while training goes on.
 
-What a process that is killed leaves behind is what its files hold at that moment: so the run's directory is copied
-before each call of the thread that changes the disk, and each copy is continued as if it were all there is.
+A killed process leaves behind what its files hold at that moment. The run's directory is therefore copied before each
+call of the thread that changes the disk, and each copy is continued as if it were all there is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The decisions of the training loop, each by itself, on a run of which only their own parts are there."""
+"""The decisions of the training loop, each by itself, on a run that has only the parts it needs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """One of two processes has too little memory for its part of a batch: both take smaller ones, and learn the same.
 
-What updates free returns to the system.
+Memory that updates free returns to the system.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an objective is offered: searches and metrics as they are by themselves, and models of other runs."""
+"""What an objective can use: searches and metrics as they work by themselves, and models of other runs."""
 
 from __future__ import annotations
 

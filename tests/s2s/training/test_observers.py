@@ -1,4 +1,4 @@
-"""Who follows a run, in which order, and how it ends for them."""
+"""Which observers follow a run, in which order, and how they are closed."""
 
 from __future__ import annotations
 

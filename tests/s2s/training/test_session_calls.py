@@ -1,4 +1,4 @@
-"""One call of s2s-train around its training: what is begun, what is recorded, and who speaks."""
+"""One call of s2s-train around its training: what is begun, what is recorded, and which process prints."""
 
 from __future__ import annotations
 

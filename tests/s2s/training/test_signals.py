@@ -1,4 +1,4 @@
-"""Signals at every place of a run: what they end, what is saved, what is said, and that nothing is lost."""
+"""Signals at every point of a run: what they end, what is saved, what is reported, and that nothing is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole command on a disk that is really full for a while: it trains on, and ends with the same bytes."""
+"""The whole command on a disk that is really full for a while: it keeps training, and ends with the same bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process holds after many updates, or many windows of text, is what it held after few."""
+"""A process holds no more memory after many updates, or many windows of text, than after few."""
 
 from __future__ import annotations
 

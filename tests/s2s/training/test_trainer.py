@@ -1,4 +1,4 @@
-"""Content training runs: killed, stopped, spoilt, continued, and compared with one that nothing happened to."""
+"""Whole training runs: killed, stopped, spoilt, continued, and compared with an undisturbed one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The seconds of an update, on a machine whose clock goes on by what an update costs."""
+"""The seconds of an update, on a machine whose clock advances by the cost of each update."""
 
 from __future__ import annotations
 

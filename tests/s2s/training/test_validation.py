@@ -1,4 +1,4 @@
-"""What validation says, against sums over single sentences and outputs decoded one by one."""
+"""What validation reports, against sums over single sentences and outputs decoded one by one."""
 
 from __future__ import annotations
 

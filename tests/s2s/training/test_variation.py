@@ -1,4 +1,4 @@
-"""Training on pairs that the task encodes anew: what resuming and the longest length make of them."""
+"""Training on pairs that the task encodes anew: resuming, and the limit of their lengths."""
 
 from __future__ import annotations
 

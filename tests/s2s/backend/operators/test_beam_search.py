@@ -1,4 +1,4 @@
-"""The references of what search does between steps, against loops over lists."""
+"""The reference operators of what search does between steps, against loops over lists."""
 
 from __future__ import annotations
 
