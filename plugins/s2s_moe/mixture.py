@@ -78,8 +78,7 @@ class Mixture(Seq2Seq):
         return None if rows is None else {f"inner.{name}": side for name, side in rows.items()}
 
     def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float | None:
-        """The inner model's operations with the active experts, plus the gates; None if the inner model has no count.
-        """
+        """The inner model's operations with the active experts, plus the gates; None if that has no count."""
         inner = self.inner.forward_operations(src, tgt)
         if inner is None:
             return None

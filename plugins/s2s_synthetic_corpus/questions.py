@@ -1,5 +1,4 @@
-"""Questions: yes or no, and with a question word, which German declines and whose preposition English may leave behind.
-"""
+"""Questions: yes or no, and with a question word, which German declines and whose preposition English may strand."""
 
 from __future__ import annotations
 
