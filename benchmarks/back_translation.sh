@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Tagged back-translation: a model of the other direction translates monolingual text of the target language, and the
-# model learns from the given pairs and from these, whose sources begin with a tag. Killed at any point, the same
-# command continues. Usage: benchmarks/back_translation.sh NAME SRC TGT DEV_SRC DEV_TGT MONO [option=value …]
-# MONO holds a sentence of the target language a line; options go to both trainings. SEARCH="search.beam=5": a beam
-# instead of sampling. WEIGHT=2: how often a given pair is seen for each time that another is.
+# model is trained on the given pairs and on these, whose sources begin with a tag. If killed, the same command
+# continues. Usage: benchmarks/back_translation.sh NAME SRC TGT DEV_SRC DEV_TGT MONO [option=value …]
+# MONO has one sentence of the target language per line; options go to both trainings. SEARCH="search.beam=5": beam
+# search instead of sampling. WEIGHT=2: how often a given pair is seen for each time a back-translated one is.
 set -euo pipefail
 name=$1 src=$2 tgt=$3 dev_src=$4 dev_tgt=$5 mono=$6
 shift 6

@@ -1,13 +1,13 @@
-"""What share of decoding goes into keeping outputs trees.
+"""The share of decoding time spent on constraining outputs to trees.
 
     python benchmarks/constraint.py [beam=4,21] [sentences=32] [words=25] [symbols=128] [repeats=5] [forms=…]
         [device=cpu]
 
-An untrained model of 3 + 3 layers of width 256 writes random trees, on a CPU with one thread and its weights laid out
-as s2s-generate does. The same search is timed without a constraint, for as many steps: no output ends before its limit,
-and sentences are alike, so that they end together. Then with the constraint as s2s-generate applies it, and with a
-search that calls model and constraint for each step. They take turns; shown are medians, and the median share of the
-pairs. Time is that of the process, on a device that of the clock, waited for.
+An untrained model of 3 + 3 layers of width 256 writes random trees, on a CPU with one thread and with its weights laid
+out as in s2s-generate. The same search is timed without a constraint, for as many steps: no output ends before its
+limit, and all sentences are alike, so that they end together; then with the constraint as applied by s2s-generate, and
+with a search that calls model and constraint at every step. They take turns; the figures are medians, and the median
+share over pairs of runs. Time is CPU time of the process; on a GPU, wall time with synchronisation.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The curve of a run: `python benchmarks/curve.py runs/NAME curve.svg` draws what its log.jsonl holds."""
+"""The curves of a run: `python benchmarks/curve.py runs/NAME curve.svg` draws them from its log.jsonl."""
 
 from __future__ import annotations
 

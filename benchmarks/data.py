@@ -1,8 +1,8 @@
-"""How fast text is read and encoded, and how fast and how full batches come.
+"""The speed of reading and encoding text and of making batches, and how full the batches are.
 
     python benchmarks/data.py [corpus.en corpus.de] [key=value …]
 
-Encoding is compared with sentencepiece's own encode in one run, turn by turn. Without files: the synthetic corpus.
+Encoding is compared with sentencepiece's own encode in one run, in turns. Without files: the synthetic corpus.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""How fast outputs are found, beside peers on the same weights and the same lengths, in one interleaved run.
+"""Decoding speed, compared with peers on the same weights and the same lengths, in one interleaved run.
 
     python benchmarks/decode.py sizes=tiny,width128,small,base cases=mt,parse peer=ctranslate2,hf latency=true out=FILE
 
 mt: 26 symbols in, 26 out, beam 4 (beams=1,4,21), batches=1,8,32. parse: 24 in, 84 out, beam 21, batches of 8.
-run=RUN source=FILE: a trained model on real sentences, until it ends, in a stream of batch= sentences at once.
-levers=true switches each lever off once; quantization=bf16|int8 is that of s2s and of every peer that is not named with
-its own, as in peer=s2s:none,ctranslate2:int8; latency=true times sentences alone; memory=ENGINE prints the peak memory
-of one engine. Rates are output symbols per CPU second of one thread, eos counted; each the median of `repeats` runs, of
-which one of every engine follows the other.
+run=RUN source=FILE: a trained model on real sentences, with outputs until eos, in a stream of batch= sentences at once.
+levers=true switches each lever off in turn; quantization=bf16|int8 applies to s2s and to every peer without its own, as
+in peer=s2s:none,ctranslate2:int8; latency=true times single sentences; memory=ENGINE prints the peak memory of one
+engine. Rates are output symbols per CPU second of one thread, including eos; each is the median of `repeats` runs, in
+which the engines take turns.
 """
 
 from __future__ import annotations

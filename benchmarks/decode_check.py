@@ -1,10 +1,10 @@
-"""Whether fast decoding finds what a slow search finds, on a trained run and real sentences, and what 8 bits cost.
+"""Whether fast decoding finds what a slow search finds, on a trained run and real sentences, and the cost of 8 bits.
 
     python benchmarks/decode_check.py run=RUN checkpoint=last5 source=test.en reference=test.de out=check.json
 
 The slow search takes one sentence at a time, runs every prefix anew through the whole decoder, sorts all
-log-probabilities and keeps lists. Each way to decode fast is compared with it: how many of the best outputs differ, how
-far apart the scores of those are, and BLEU (sacrebleu's 13a, lower-cased).
+log-probabilities and keeps lists. Each fast way to decode is compared with it: how many of the best outputs differ, by
+how much their scores differ, and BLEU (sacrebleu's 13a, lower-cased).
 """
 
 from __future__ import annotations

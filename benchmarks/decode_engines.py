@@ -1,4 +1,4 @@
-"""What is compared in decoding: this engine, with each lever off, and its peers, all on the same weights.
+"""The engines compared in decoding: ours, with each lever off, and its peers, all on the same weights.
 
 A peer is a function from a model and a vocabulary to a `Decode`; add one to `PEERS`.
 """

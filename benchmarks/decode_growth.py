@@ -1,4 +1,4 @@
-"""How the cost of decoding grows with output length, beam and batch, as a plot beside CTranslate2's.
+"""How the cost of decoding grows with output length, beam and batch, as a plot next to CTranslate2's.
 
 python benchmarks/decode_growth.py results/growth small ctranslate2
 """

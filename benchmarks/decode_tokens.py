@@ -1,10 +1,10 @@
-"""How many source symbols are best decoded at once on this machine: s2s-generate's `tokens`.
+"""The best number of source symbols to decode at once on this machine: s2s-generate's `tokens`.
 
     python benchmarks/decode_tokens.py sizes=small,base tokens=500,1000,2000,4000 symbols=8000 out=tokens.jsonl
 
-Sentences of lengths as in newstest, the longest first as s2s-generate sorts a window, each decoded with beam 4 to an
-output of its own length by a random model. Output symbols per CPU second of one thread; of every setting in turn, the
-best of `repeats` runs: what else goes on here only takes time away.
+Sentences with lengths as in newstest, the longest first as s2s-generate sorts a window, each decoded with beam 4 to an
+output of its own length by a random model. Output symbols per CPU second of one thread; the settings take turns, and
+the best of `repeats` runs counts, since other load can only slow a run down.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What each option for small corpora brings: one small model, a few thousand pairs of Tatoeba English-German, a row an
+# The effect of each option for small corpora: one small model, a few thousand pairs of Tatoeba English-German, one row per
 # option, equal numbers of updates. Usage: benchmarks/few_pairs.sh FOLDER RESULTS [ROW …]
-# FOLDER holds train.en.gz train.de.gz test.en test.de; the first PAIRS=5000 of the training pairs are used, for
+# FOLDER contains train.en.gz train.de.gz test.en test.de; the first PAIRS=5000 of the training pairs are used, for
 # back-translation the next MONO=20000 lines as monolingual text, and the first TEST=2000 test sentences. RESULTS gets
-# ROW-SEED.json for each row; a row that is there is not made again. STEPS=2000 updates are some 40 epochs.
-# PRECISION=bf16, VOCAB=4000 and TEACHER=2000, updates of the model that translates back, are options, too.
+# ROW-SEED.json for each row; existing rows are not made again. STEPS=2000 updates are some 40 epochs.
+# PRECISION=bf16, VOCAB=4000 and TEACHER=2000 (updates of the back-translation model) are options, too.
 set -euo pipefail
 data=$1 results=$2
 shift 2

@@ -1,9 +1,9 @@
-"""How fast 8-bit linear maps are in C: 10⁹ operations (two for each weight and row) a second of the CPU, one thread.
+"""The speed of 8-bit linear maps in C: 10⁹ operations (two per weight and row) per CPU second, one thread.
 
 python benchmarks/int8_products.py [rows=1,4,8,16,128] [shapes=256x256,512x512,512x2048,512x37000]
 
-Rows are quantized, multiplied and scaled; shapes are inputs x outputs. Up to six rows go by vectors, more by tiles of
-AMX where there are such. Shown is the best of three runs.
+Rows are quantized, multiplied and scaled; shapes are inputs x outputs. Up to six rows are computed with vectors, more
+with AMX tiles where available. The best of three runs is shown.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A layer of an LSTM in training, forward and backward: the operator, its loop in torch, and torch's own layer.
+"""An LSTM layer in training, forward and backward: the operator, its loop in torch, and torch's own layer.
 
     python benchmarks/lstm.py [widths=128,256,512] [steps=30] [sentences=32] [rounds=9]
 
 The input is as wide as the output. CPU milliseconds of one thread, medians over rounds in turns; torch's own layer has
-fp32 alone. The first column is the least: the products alone, at the rate of those of 2,048 rows and columns.
+only fp32. The first column is a lower bound: the products alone, at the rate of those with 2,048 rows and columns.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Multi30k English-German from raw files to the score that the literature prints (text only: 41.0 BLEU on
+# Multi30k English-German from raw files to the score reported in the literature (text only: 41.0 BLEU on
 # test_2016_flickr, lower-cased and tokenised). Usage: benchmarks/multi30k.sh FOLDER [option=value …]
-# FOLDER holds train.en train.de.gz val.en val.de test_2016_flickr.en test_2016_flickr.de; options go to s2s-train.
+# FOLDER contains train.en train.de.gz val.en val.de test_2016_flickr.en test_2016_flickr.de; options go to s2s-train.
 set -euo pipefail
 data=$1
 shift

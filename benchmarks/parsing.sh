@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # From a treebank to labelled F1. Usage: benchmarks/parsing.sh EXPERIMENT TRAIN DEV TEST [option=value …]
-# TRAIN, DEV and TEST are files of trees; options go to s2s-train. Killed at any point, the same command continues.
-# The table has beam 1, 4 and 21, with the constraint and without; "mended" counts outputs that were no tree.
+# TRAIN, DEV and TEST are files of trees; options go to s2s-train. If killed, the same command continues.
+# The table has beam 1, 4 and 21, with and without the constraint; "mended" counts outputs that were not trees.
 set -euo pipefail
 experiment=$1 train=$2 dev=$3 test=$4
 shift 4

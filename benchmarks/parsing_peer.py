@@ -1,9 +1,9 @@
-"""A span parser of supar (Zhang et al. 2020: BiLSTM, CharLSTM, CRF) for so many CPU minutes, to compare with.
+"""supar's span parser (Zhang et al. 2020: BiLSTM, CharLSTM, CRF), trained for MINUTES of CPU time, as a comparison.
 
     python benchmarks/parsing_peer.py TRAIN.mrg DEV.mrg TEST.mrg OUT.mrg MINUTES [option=value …]
 
-No pretrained vectors, no part of speech as input. The epoch that is best on DEV is kept. The clock is the CPU time of
-training alone: epochs begin while it has not passed MINUTES; validation, which supar makes on DEV, is not counted.
+No pretrained vectors, no parts of speech as input. The best epoch on DEV is kept. The clock is the CPU time of training
+only: new epochs begin until it has passed MINUTES; supar's validation on DEV is not counted.
 OUT.mrg: the parses of TEST. Options go to supar: batch_size=1000 (words), lr=0.002, n_lstm_hidden=400 …
 It runs in an environment of its own, see parsing_peer.sh.
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# supar's parser on the trees of a treebank, for so many CPU minutes, in an environment of its own, scored as s2s's is.
+# supar's parser on the trees of a treebank, for MINUTES of CPU time, in an environment of its own, scored as s2s's is.
 # Usage: benchmarks/parsing_peer.sh TRAIN DEV TEST MINUTES [option=value …]; options go to parsing_peer.py
 set -euo pipefail
 train=$1 dev=$2 test=$3 minutes=$4

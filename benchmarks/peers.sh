@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # An environment with all peers of decode.py and train.py: CTranslate2, transformers, and fairseq 0.12.2, which was
-# written for older Python, omegaconf and hydra and cannot be installed beside s2s as it comes. Usage: benchmarks/peers.sh
+# written for older Python, omegaconf and hydra and cannot be installed alongside s2s unmodified. Usage: benchmarks/peers.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 peers=build/peers

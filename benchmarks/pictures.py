@@ -1,6 +1,6 @@
-"""The pictures of docs/serving.md and docs/reports.md, by a headless chromium: python benchmarks/pictures.py.
+"""The pictures of docs/serving.md and docs/reports.md, taken with headless Chromium: python benchmarks/pictures.py.
 
-Needs `pip install playwright pillow`, Debian's chromium, and four runs (any of these tasks will do):
+Needs `pip install playwright pillow`, Debian's chromium, and four runs (any runs of these tasks will do):
 make demo
 S="schedule=cosine schedule.lr=0.004 schedule.warmup=60 train.tokens=2000 train.steps=300 valid.every=150"
 s2s-train run=parse task=parsing task.trees=4000 arch=transformer_tiny arch.dropout=0 arch.share_embeddings=target $S

@@ -1,13 +1,13 @@
-"""What configurations reach on a corpus in the same time: recipe=auto and those that a person chose.
+"""The scores of configurations on a corpus in the same time: recipe=auto and those chosen by a person.
 
     python benchmarks/recipe.py FOLDER NAME TIME [clock=cpu] [pairs=5000] [tests=500] [option=value …]
     python benchmarks/recipe.py tatoeba/en-de auto 10m
     python benchmarks/recipe.py tatoeba/en-de mine 10m arch=transformer_small train.tokens=2048
 
-FOLDER holds train.en train.de (or .gz), dev.en dev.de, test.en test.de. The test set is translated and scored as the
-README does it, and one line of JSON is written: NAME, plan, times, scores. pairs, tests: the first of the two sets.
-clock=cpu: the run's clock is the CPU time of its process, so that what a single thread reaches does not depend on what
-else the machine does.
+FOLDER contains train.en train.de (or .gz), dev.en dev.de, test.en test.de. The test set is translated and scored as in
+the README, and one line of JSON is written: NAME, plan, times, scores. pairs, tests: use only the first of the training
+pairs and of the test set. clock=cpu: the run's clock is the CPU time of its process, so that the result of a single
+thread does not depend on other load of the machine.
 """
 
 from __future__ import annotations

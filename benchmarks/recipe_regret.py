@@ -1,11 +1,11 @@
-"""How far the sizes that recipe=auto chooses stay behind the best of training runs that others have recorded.
+"""How far the sizes chosen by recipe=auto fall behind the best of the training runs that others have recorded.
 
     python benchmarks/recipe_regret.py FOLDER [words=1.5]
 
-FOLDER holds the files that recorded_runs.py reads: 1,865 Transformers, one seed each.
+FOLDER contains the files that recorded_runs.py reads: 1,865 Transformers, one seed each.
 
-A policy names a size for each corpus and is given the nearest of the recorded sizes. Their schedule is not ours, so a
-size counts with the best of its learning rates; for recipe=auto also with the one nearest to its own. Regret: the best
+A policy chooses a size for each corpus, and is scored by the nearest recorded size. Their schedule is not ours, so each
+size is scored with its best learning rate; for recipe=auto also with the one nearest to its own. Regret: the best
 BLEU of all runs minus that, so 0 is best. Beaten: the share of all runs that are worse. words=1.5: as if every pair had
 one and a half times as many words.
 """

@@ -1,9 +1,9 @@
-"""How fast one thread trains the sizes of recipe=auto, as a share of the rate of large matrix products, in CPU time.
+"""The training speed of the sizes of recipe=auto on one thread, as a share of the rate of large matrix products.
 
     OMP_NUM_THREADS=1 python benchmarks/recipe_speed.py train.en train.de [tokens=1024]
 
-Eight updates of each size after three that warm up; one line each: width, seconds of an update, target tokens a second,
-GFLOP/s of training and of products of 1024 x 1024 in fp32, and the share.
+CPU time of eight updates of each size, after three for warm-up; one line each: width, seconds per update, target tokens
+per second, GFLOP/s of training and of 1024 x 1024 products in fp32, and the share.
 """
 
 from __future__ import annotations

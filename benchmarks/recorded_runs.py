@@ -1,4 +1,4 @@
-"""Training runs that others have recorded: what BLEU a size of Transformer reached on a corpus.
+"""Training runs that others have recorded: the BLEU of Transformers of various sizes on a corpus.
 
 The folder `datasets` of https://github.com/Este1le/hpo_nmt (MIT licence) has CORPUS.hyps and CORPUS.evals for six
 corpora (Zhang and Duh, 2020, "Reproducible and Efficient Benchmarks for Hyperparameter Optimization of Neural Machine

@@ -1,4 +1,4 @@
-"""Seconds of restricted and of full self-attention over the length, and the exponents of n and r: Table 1's rows.
+"""Seconds of restricted and full self-attention by length, and the exponents of n and r, for the rows of Table 1.
 
 python benchmarks/restricted.py [OUTPUT.json]
 """

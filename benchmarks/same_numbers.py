@@ -1,10 +1,10 @@
-"""Losses, weights and outputs of small runs with one seed: what a refactoring must leave as it is.
+"""Losses, weights and outputs of small runs with one seed, which a refactoring must not change.
 
     python benchmarks/same_numbers.py > before.txt    # on the tree before the change
     python benchmarks/same_numbers.py | diff before.txt -
 
 A line for each run: its losses, and digests of all logged figures at full precision and of the last weights. A line for
-each way to decode: a digest of the output. Runs of one machine are compared; another one sums in another order.
+each way to decode: a digest of the output. Compare only runs of one machine; another one sums in another order.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What grows with the corpus and what does not, and the constants from which docs/scale.md reckons.
+"""What grows with the corpus and what does not, and the constants for the calculations in docs/scale.md.
 
     python benchmarks/scale.py [pairs=10_000_000] [text=1_000_000] [parameters=20_000_000] [out=FOLDER]
 
-Corpora of a hundredth, a tenth and all of the pairs are drawn and written by the writer that preparation uses, opened
-in a process of their own, and removed. Preparation itself is measured from `text` pairs of sentences, and a tenth of
-them, which the synthetic corpus gives.
+Corpora of a hundredth, a tenth and all of the pairs are generated and written by the writer of preparation, opened in a
+separate process, and removed. Preparation itself is measured on `text` sentence pairs of the synthetic corpus, and on a
+tenth of them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Self-training (section 6.3's semi-supervised setting, with a parser of one's own): train on gold trees, parse raw text,
-# keep the surest half, train anew on both. Killed at any point, the same command continues.
+# Self-training (section 6.3's semi-supervised setting, with our own parser): train on gold trees, parse raw text, keep
+# the half with the best scores, train anew on both. If killed, the same command continues.
 # Usage: benchmarks/self_training.sh EXPERIMENT GOLD DEV RAW [option=value …]
-# RAW holds a sentence a line, its words parted by blanks; options go to both trainings.
+# RAW has one sentence per line, with words separated by spaces; options go to both trainings.
 set -euo pipefail
 experiment=$1 gold=$2 dev=$3 raw=$4
 shift 4

@@ -1,10 +1,10 @@
-"""How s2s-serve stands load, over the loopback: python benchmarks/serve_load.py run=demo seconds=10 rounds=3.
+"""s2s-serve under load, over the loopback: python benchmarks/serve_load.py run=demo seconds=10 rounds=3.
 
-For 1, 8 and 64 clients, each with a connection of its own and one sentence a request: requests a second, median and
-99th percentile of the latency, and the server's processor time a request; the same with CTranslate2 behind the same
-server, from what s2s-export run=demo format=ctranslate2 wrote. Both servers run all the time and take turns, so that
-what else the machine does hits both alike; the idle one uses no processor time.
-Then malformed=10000 malformed requests from 8 clients, while one sends good ones; malformed=0: none.
+For 1, 8 and 64 clients, each with a connection of its own and one sentence per request: requests per second, median and
+99th percentile of the latency, and the server's CPU time per request; the same with CTranslate2 behind the same server,
+with the model that s2s-export run=demo format=ctranslate2 wrote. Both servers run all the time and take turns, so that
+other load affects both equally; the idle one uses no CPU time.
+Then malformed=10000 malformed requests from 8 clients, while one sends valid ones; malformed=0: none.
 """
 
 from __future__ import annotations

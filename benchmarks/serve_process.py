@@ -1,4 +1,4 @@
-"""What serve_load.py and serve_soak.py share: the server as a process, one request, and what the kernel says of it."""
+"""The common part of serve_load.py and serve_soak.py: the server process, a request, and the kernel's figures."""
 
 from __future__ import annotations
 

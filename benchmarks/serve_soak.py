@@ -1,8 +1,8 @@
-"""Whether s2s-serve keeps its memory, files and threads: python benchmarks/serve_soak.py run=demo requests=20000.
+"""Whether s2s-serve leaks memory, files or threads: python benchmarks/serve_soak.py run=demo requests=20000.
 
-Eight clients send all kinds of requests in turn: plain, several outputs, streamed, with attention, with an own
-deadline, scores, LibreTranslate's, a text of several sentences, and every 20th closes its connection without an
-answer. A row for every tenth part of the requests: what the kernel says of the server's process.
+Eight clients send all kinds of requests in turn: plain, several outputs, streamed, with attention, with a deadline,
+scores, LibreTranslate's, a text of several sentences, and every 20th request closes its connection without waiting for
+an answer. A row for every tenth of the requests: the kernel's figures for the server process.
 """
 
 from __future__ import annotations

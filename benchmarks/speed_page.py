@@ -1,7 +1,7 @@
-"""One page of all that was measured on a machine: python benchmarks/speed_page.py FOLDER
+"""One page of all measurements on a machine: python benchmarks/speed_page.py FOLDER
 
-Reads what `benchmarks/tables.py full` leaves in the folder, writes README.md beside it, and prints it. What is missing
-is left out, and what is lost to a peer stands before all else.
+Reads the files that `benchmarks/tables.py full` leaves in the folder, writes README.md there, and prints it. Missing
+tables are left out; cases in which a peer is faster come first.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""What a long command holds while it works: memory, open files, sockets and threads, seen from outside.
+"""The resources of a long command while it runs: memory, open files, sockets and threads, observed from outside.
 
     python benchmarks/steady.py train --units 20000
     python benchmarks/steady.py generate --units 200000
 
     python benchmarks/steady.py train --units 1000 arch=luong arch.d_model=64 train.tokens=2048 …
 
-A tiny model on the synthetic corpus, so that files and threads come and go as often as the machine allows: training
-validates and saves every 100 updates; generating reads its lines from a pipe. Options of s2s-train choose another model
-or corpus. Nine rows are printed, with the most memory since the row before; after the first, which has the caches that
-fill once, nothing may grow by more than 8 MB or a tenth, one file, or one thread.
+A tiny model on the synthetic corpus, so that files and threads are opened and closed as often as possible: training
+validates and saves every 100 updates; generation reads its lines from a pipe. Options of s2s-train choose another model
+or corpus. Nine rows are printed, with the peak memory since the previous row; after the first, by which all caches are
+filled, nothing may grow by more than 8 MB or a tenth, one file, or one thread.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Every table that a command of this folder makes: python benchmarks/tables.py [full] [out=FOLDER] [NAME …]
 
-Each goes to NAME.txt in the folder (build/benchmarks/quick or full), headed by its command, the commit, the processor,
-versions and the date; a command's own files lie beside it. What is there already is not made again, so that the same
-command goes on where it was stopped. `full` takes the sizes of benchmarks/results instead of small ones, which are a
-matter of minutes, asks for all peers, which benchmarks/peers.sh installs, and ends with a page of all (speed_page.py).
-Nothing is read but the synthetic corpus, and Multi30k for the lengths of its sentences where it is there; what makes
-the other tables is in `BY_HAND`.
+Each is written to NAME.txt in the folder (build/benchmarks/quick or full), headed by its command, the commit, the
+processor, versions and the date, next to the command's own files. Existing tables are not made again, so that the same
+command resumes where it was stopped. `full` uses the sizes of benchmarks/results instead of small ones, which take
+minutes, requires all peers, which benchmarks/peers.sh installs, and ends with a page of all tables (speed_page.py).
+Only the synthetic corpus is read, and Multi30k, if present, for its sentence lengths; the commands of the other tables
+are in `BY_HAND`.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""How fast training is: target symbols per second, padding not counted, and what each lever brings.
+"""Training speed: target symbols per second, without padding, and the effect of each lever.
 
     python benchmarks/train.py [arch=base] [corpus=multi30k] [tokens=1024] [rounds=5] [precision=fp32,bf16] [device=cpu]
                                [--peer] [--levers] [levers=NAME,…] [--growth] [out=FOLDER]
 
---peer: plain loops over the same batches, and one that keeps freed memory, as ours does; fairseq is among them in the
+--peer: plain loops over the same batches, and one that keeps freed memory, as ours does; includes fairseq in the
 environment that peers.sh makes. --levers: each lever switched off, one at a time. --growth: how the cost
 grows with batch, length, width, depth, vocabulary and processes, with plots in `out`. Every engine has a process of its
-own and takes turns with the first of the table, batch by batch, so that a busy machine hits both alike. On a CPU the
-time is the process's own, with one thread; on a GPU that of the clock, with the device waited for. Ratios are medians
-over the batches.
+own and takes turns with the first of the table, batch by batch, so that other load affects both equally. On a CPU, time
+is CPU time of the process, with one thread; on a GPU, wall time with synchronisation. Ratios are medians over the
+batches.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Batches of real lengths for the training benchmark: pairs of a corpus as symbols of a subword model of its own."""
+"""Batches of real lengths for the training benchmark: pairs of a corpus in the subwords of a model trained on it."""
 
 from __future__ import annotations
 

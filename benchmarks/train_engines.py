@@ -1,4 +1,4 @@
-"""What is measured: one update of s2s, whole or with a lever switched off, or of a peer.
+"""The engines measured: one update of s2s, with all levers or with one switched off, or of a peer.
 
 Each engine has a process of its own, so that none profits from another's memory, and its peak is its own.
 """

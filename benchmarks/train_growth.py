@@ -1,4 +1,4 @@
-"""How the cost of training grows with batch, length, width, depth, vocabulary and processes, with a plot of it."""
+"""How the cost of training grows with batch, length, width, depth, vocabulary and processes, with a plot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain training loops to compare with: torch's nn.Transformer, and MarianMTModel and fairseq where they are installed.
+"""Plain training loops for comparison: torch's nn.Transformer, and MarianMTModel and fairseq if they are installed.
 
 Shapes: B pairs, S and T symbols, D = d_model, V symbols.
 """

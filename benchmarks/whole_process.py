@@ -1,17 +1,17 @@
-"""What a whole s2s-generate costs, from the start of its process to the end: CPU and wall seconds, peak memory.
+"""The cost of a whole s2s-generate, from the start of its process to the end: CPU and wall seconds, peak memory.
 
     python benchmarks/whole_process.py run=demo source=FILE [lines=1,1000] [repeats=5] [exported=FOLDER] [cores=2]
         [options="search.max_len_a=1 search.max_len_b=0"] [out=FILE]
 
-Every command takes turns with the others, since a busy machine hits all alike; each figure is a median. Beside it stand
-the import of torch alone, whole and in the part that s2s-generate imports (`s2s_generate.torch_import`), and
-s2s-generate with torch imported whole: that lever switched off. exported=FOLDER: also CTranslate2 by itself, one
-thread, fp32, beam 4, with the model that `s2s-export run=… format=ctranslate2` wrote there and sentencepiece. cores=N:
-also s2s-generate as it comes, which takes the cores that are idle, with N threads that search, and CTranslate2 with N
-translators; look at the wall seconds then. options: more of s2s-generate.
+The commands take turns, so that other load affects all equally; each figure is a median. For comparison: the import of
+torch alone, in full and in the part that s2s-generate imports (`s2s_generate.torch_import`), and s2s-generate with that
+lever off, importing all of torch. exported=FOLDER: also CTranslate2 by itself, one thread, fp32, beam 4, with the model
+that `s2s-export run=… format=ctranslate2` wrote there and sentencepiece. cores=N: also s2s-generate by default, which
+uses idle cores, s2s-generate with N search threads, and CTranslate2 with N translators; compare wall seconds then.
+options: more options of s2s-generate.
 
-Python finds the bytecode of all modules, as it does where a package is installed; without it, as where
-PYTHONDONTWRITEBYTECODE is set, s2s would be compiled at every start.
+Python finds the bytecode of all modules, as for an installed package; without it, for example with
+PYTHONDONTWRITEBYTECODE, s2s would be compiled at every start.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ class AverageConfig:
     run: str = ""
     """Run directory, its name under runs/, or last."""
     last: int = 0
-    """Average the newest this many."""
+    """Number of newest checkpoints to average."""
     best: int = 0
-    """Average the best this many."""
+    """Number of best checkpoints to average."""
     output: str = "average"
     """Name of the new checkpoint."""
 

@@ -1,4 +1,4 @@
-"""s2s-average: the mean of several checkpoints of a run, written as one more (section 6.1)."""
+"""s2s-average: the mean of several checkpoints of a run, written as another checkpoint (section 6.1)."""
 
 from __future__ import annotations
 

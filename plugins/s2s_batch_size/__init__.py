@@ -1,4 +1,4 @@
-"""train.tokens=auto and train.micro_tokens=auto: as much at once as memory holds, measured with trial batches."""
+"""train.tokens=auto and train.micro_tokens=auto: as many tokens at once as fit into memory, measured by trials."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def s2s_fit_batch(config: Config, train_step: TrainStep, corpora: Sequence[MappedCorpus], directory: Path) -> BatchPlan:
-    """Numbers for both, and a check that refuses micro-batches that memory no longer holds."""
+    """Numbers for both, and a check that rejects micro-batches that no longer fit into memory."""
     from s2s.training import BatchPlan
     from s2s_batch_size.batch_size import find_batch_size
     from s2s_batch_size.memory_guard import MemoryGuard

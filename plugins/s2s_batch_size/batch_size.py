@@ -1,8 +1,8 @@
 """train.tokens=auto: the largest batch that fits into memory, extrapolated from small ones.
 
-Trial batches consist of the longest pairs that the run may meet, which take the most memory per token, and double in
+Trial batches consist of the longest pairs possible in the run, which take the most memory per token, and double in
 size: bytes per token beyond weights and gradients are the difference of two peaks over the difference of tokens. The
-allocator may hold unused memory that the first trials fit into, so both peaks must have risen.
+allocator may hold unused memory into which the first trials fit, so both peaks must have risen.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from s2s_batch_size.memory_guard import MemoryGuard
 
 SAFE = 0.8
-"""Share of the free memory that is used: validation, other programs and fragmentation need the rest"""
+"""Share of the free memory to use: validation, other programs and fragmentation need the rest"""
 MOST = 400_000
-"""Tokens a side beyond which a larger batch no longer speeds up learning (Ott et al., 2018)"""
+"""Tokens per side beyond which a larger batch no longer speeds up learning (Ott et al., 2018)"""
 RISE = 1 / 64
 """Share of the memory by which a peak must rise to be distinguished from what the process held before"""
 MULTIPLE = 256
@@ -39,7 +39,7 @@ OPTIMIZER_STATE = 2
 def find_batch_size(train_step: TrainStep, guard: MemoryGuard, longest: int, folder: Path) -> tuple[int, str]:
     """The number for train.tokens, and a line for the header: "" if the number was given.
 
-    A resumed run reads the number from `folder`. longest: tokens of a pair's longer side, eos counted.
+    A resumed run reads the number from `folder`. longest: tokens of a pair's longer side, including eos.
     """
     world, path, given = train_step.world, folder / "tokens.json", train_step.config
     if given.tokens != "auto":
@@ -56,7 +56,7 @@ def find_batch_size(train_step: TrainStep, guard: MemoryGuard, longest: int, fol
 
 
 def tokens_per_rank(train_step: TrainStep, guard: MemoryGuard, longest: int) -> int:
-    """Tokens a side that this rank can train on at once."""
+    """Tokens per side that this rank can train on at once."""
     side = [train_step.vocab.unk] * (longest - 1)
     trials = MemoryTrials(train_step, guard, (side, side))
     room = SAFE * (free_memory(train_step.world.device) - OPTIMIZER_STATE * trials.gradients)
@@ -70,15 +70,15 @@ def tokens_per_rank(train_step: TrainStep, guard: MemoryGuard, longest: int) -> 
 
 
 def _bytes_per_token(trials: MemoryTrials, room: float) -> float:
-    """Bytes per token a side, from two trials each of which raised the peak by at least RISE of the room."""
+    """Bytes per token per side, from two trials that each raised the peak by at least RISE of the room."""
     n_pairs = max(1024 // trials.longest, 1)
     trials.peak(n_pairs)  # allocates gradients and warms up
     peak, rises = trials.peak(n_pairs), [0.0, 0.0]
     if peak is None:
         return math.inf
-    while trials.step.world.any_true(min(rises) < RISE * room) and n_pairs * trials.longest < MOST:  # of all ranks
+    while trials.step.world.any_true(min(rises) < RISE * room) and n_pairs * trials.longest < MOST:  # on any rank
         larger = trials.peak(2 * n_pairs)
         if larger is None:
-            return room / (n_pairs * trials.longest)  # so many are known to fit
+            return room / (n_pairs * trials.longest)  # this many are known to fit
         n_pairs, peak, rises = 2 * n_pairs, larger, [rises[1], larger - peak]
     return max(rises[1], 1) / (n_pairs * trials.longest / 2)

@@ -1,8 +1,8 @@
-"""Refuses a micro-batch for which memory does not suffice, before the system kills the process.
+"""Rejects a micro-batch that does not fit into memory, before the system kills the process.
 
-On a GPU allocating too much is an error. On a CPU the system grants more memory than it has, and kills the process when
-it is written to; so the estimate for a micro-batch larger than any before is compared with what is left by the system,
-its containers and limits.
+On a GPU, allocating too much is an error. On a CPU, the system grants more memory than it has, and kills the process
+when it is written to; so the estimate for a micro-batch larger than any before is compared with the memory left by the
+system, its containers and limits.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ class NotEnoughMemoryError(MemoryError):
 
 @dataclass
 class MemoryGuard:
-    """The memory that micro-batches take, as measured."""
+    """The measured memory of micro-batches."""
 
     bytes_per_token: float = 0.0
-    """Of a token a side; 0: unknown, and nothing is refused"""
+    """Bytes per token per side; 0: unknown, and nothing is rejected"""
     largest: int = 0
-    """Tokens a side of the largest micro-batch so far, whose memory the process keeps"""
+    """Tokens per side of the largest micro-batch so far, whose memory the process keeps"""
 
     def check(self, n_tokens: int) -> None:
-        """Raises NotEnoughMemoryError for a micro-batch of so many tokens a side that does not fit."""
+        """Raises NotEnoughMemoryError if a micro-batch of `n_tokens` tokens per side does not fit."""
         if self.bytes_per_token and n_tokens > self.largest:
             need, left = self.bytes_per_token * (n_tokens - self.largest), available_memory()
             if need > left.n_bytes:

@@ -1,4 +1,4 @@
-"""Trials: the gradient of a few pairs is computed and discarded, to measure the memory that it takes."""
+"""Trials: the gradient of a few pairs is computed and discarded, to measure its memory."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 Pair = tuple[Any, Any]
 """Ids of a source and of its target, lists or arrays, without eos"""
 BLOCK, N_BLOCKS = 1 << 20, 8
-"""Pairs among which the longest is searched at once, and such blocks in a corpus"""
+"""Pairs searched for the longest at once, and number of such blocks per corpus"""
 
 
 class MemoryTrials:
-    """Trials with copies of one pair, the longest that a run may meet: it takes the most memory per token."""
+    """Trials with copies of one pair, the longest possible in a run: it takes the most memory per token."""
 
     def __init__(self, train_step: TrainStep, guard: MemoryGuard, pair: Pair) -> None:
         self.step, self.guard, self.pair = train_step, guard, pair
         self.longest = max(map(len, pair)) + 1
-        """Tokens of the pair's longer side, eos counted"""
+        """Tokens of the pair's longer side, including eos"""
         self.gradients = sum(p.numel() * p.element_size() for p in train_step.parameters)
         """Bytes of the gradients, which the first trial allocates"""
         release_freed_memory()
@@ -41,7 +41,7 @@ class MemoryTrials:
         """Bytes before the first trial"""
 
     def peak(self, n_pairs: int) -> int | None:
-        """Peak memory of a gradient of so many pairs on every rank; None if the memory of one did not suffice."""
+        """Peak memory of a gradient of `n_pairs` pairs on every rank; None if memory did not suffice on some rank."""
         pairs = [self.pair] * n_pairs * self.step.world.size
         plan = BatchPlan(len(pairs) * self.longest, self.step.config.n_micro_tokens, self.guard.check)
         try:
@@ -55,7 +55,7 @@ class MemoryTrials:
 
 
 def longest_pair(corpora: Sequence[MappedCorpus]) -> Pair:
-    """The pair with the longest side; of corpora beyond N_BLOCKS * BLOCK pairs, of evenly spaced blocks of them."""
+    """The pair with the longest side; corpora beyond N_BLOCKS * BLOCK pairs are searched in evenly spaced blocks."""
     best: Pair = ([], [])
     longest = -1
     for corpus in corpora:

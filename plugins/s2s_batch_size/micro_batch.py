@@ -1,8 +1,8 @@
 """train.micro_tokens=auto: how much of an update's batch fits into memory at once.
 
-What a trial takes beyond gradients, over its tokens, is an upper bound of what a token takes in a batch of any size.
-The bound becomes tighter with every trial, each of twice the tokens, until the whole batch fits by it. So most runs
-make one trial of some 500 tokens, and take their batches whole, as with train.micro_tokens=null.
+The memory of a trial beyond gradients, divided by its tokens, is an upper bound of the memory per token in a batch of
+any size. The bound becomes tighter with every trial, each of twice the tokens, until the whole batch fits by it. So
+most runs make one trial of some 500 tokens, and do not split their batches, as with train.micro_tokens=null.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 GIB = 2**30
 FILE = "micro_tokens.json"
-"""Keeps what was found, since a run that continues must draw the same dropout"""
+"""File that stores the result, since a continued run must draw the same dropout"""
 FREE_MEMORY_SHARE = 0.85
-"""Share of the free memory that is used: the rest is for fragmentation, and for what other programs take meanwhile"""
+"""Share of the free memory to use: the rest is for fragmentation and other programs"""
 FIRST_TRIAL_TOKENS = 512
-"""Tokens a side of the first trial"""
+"""Tokens per side of the first trial"""
 TRIAL_GRANULARITY = 8
-"""Trials grow up to this part of what fits: a tighter bound would change little"""
+"""Trials grow up to 1 / TRIAL_GRANULARITY of what fits: a tighter bound would change little"""
 DECODING_BYTES = 256 * 2**20
-"""Bytes that decoding in validation takes; on a CPU packed copies of the weights come to it"""
+"""Bytes for decoding in validation; on a CPU plus packed copies of the weights"""
 
 
 @dataclass(frozen=True)
@@ -48,20 +48,21 @@ class UsableMemory:
     free: int
     """Before the first trial"""
     fixed: int
-    """Taken whatever the size of a micro-batch: gradients, optimizer state, copies for a checkpoint"""
+    """Independent of the size of a micro-batch: gradients, optimizer state, copies for a checkpoint"""
 
     @property
     def left(self) -> float:
-        """What micro-batches may take."""
+        """Bytes that micro-batches may take."""
         return FREE_MEMORY_SHARE * self.free - self.fixed
 
 
 def find_micro_tokens(
     config: Config, train_step: TrainStep, guard: MemoryGuard, pair: Pair, folder: Path
 ) -> tuple[int | None, str]:
-    """The number for train.micro_tokens, None where a batch fits whole, and a line for the header.
+    """The number for train.micro_tokens, None if a whole batch fits, and a line for the header.
 
-    "" if there is nothing to find. A resumed run reads the answer from `folder`. pair: the longest, for the trials.
+    The line is "" if there is nothing to find. A resumed run reads the result from `folder`. pair: the longest, for the
+    trials.
     """
     train, world, path = config.train, train_step.world, folder / FILE
     if train.micro_tokens != "auto":
@@ -89,8 +90,8 @@ def find_micro_tokens(
 
 
 def _can_try(train: TrainConfig, train_step: TrainStep) -> bool:
-    """Not where a trial would compile the model or record a graph for a shape of its own: there, on GPUs, a batch is
-    split when memory turns out to be too small."""
+    """Whether trials can be made: not if a trial would compile the model or record a graph for its own shape; then, on
+    GPUs, a batch is split when memory turns out to be too small."""
     fixed_shape = train.compile or train_step.backend.static_shapes
     return not fixed_shape and can_measure_peak(train_step.world.device)
 
@@ -100,7 +101,7 @@ def _at_once(micro_tokens: int | None) -> str:
 
 
 def _bytes_per_token(trials: MemoryTrials, memory: UsableMemory, whole: int) -> float:
-    """An upper bound of what a token a side takes, where a batch has `whole` of them; inf: no pair fits."""
+    """An upper bound of the bytes per token per side, in a batch of `whole` tokens; inf: no pair fits."""
     n_before, peak_before = 0, trials.before
     n_pairs = max(min(FIRST_TRIAL_TOKENS, whole) // trials.longest, 1)
     while (peak := trials.peak(n_pairs)) is not None or (n_before == 0 and n_pairs > 1):
@@ -112,20 +113,20 @@ def _bytes_per_token(trials: MemoryTrials, memory: UsableMemory, whole: int) -> 
         bound = max((peak - trials.before - trials.gradients) / n, slope, 1.0)
         fits = memory.left / bound
         is_loose = fits < whole and TRIAL_GRANULARITY * n < min(fits, whole)
-        if not trials.step.world.any_true(is_loose):  # a trial is one of all ranks
+        if not trials.step.world.any_true(is_loose):  # all ranks make a trial together
             return bound
         n_pairs, n_before, peak_before = 2 * n_pairs, n, peak
-    return memory.left / n_before if n_before else math.inf  # the trial before is known to fit
+    return memory.left / n_before if n_before else math.inf  # the previous trial is known to fit
 
 
 def _usable_memory(config: Config, trials: MemoryTrials) -> UsableMemory:
-    """The memory there is; ConfigError if parameters and optimizer, or decoding in validation, do not fit."""
+    """The usable memory; ConfigError if parameters and optimizer, or decoding in validation, do not fit."""
     world, gradients = trials.step.world, trials.gradients
     on_cpu, n_means = world.device.type == "cpu", 1 if config.train.ema else 0
-    # gradients, the optimizer's two moments, their EMA; on a CPU copies, from which a checkpoint is written
+    # gradients, the optimizer's two moments, the weights' EMA; on a CPU, copies from which a checkpoint is written
     n_copies = 1 + 2 + n_means + (3 + n_means if on_cpu else 0)
     memory = UsableMemory(free_memory(world.device), n_copies * gradients)
-    decoding = DECODING_BYTES + on_cpu * gradients if config.valid.score else 0  # in the place of a micro-batch
+    decoding = DECODING_BYTES + on_cpu * gradients if config.valid.score else 0  # instead of a micro-batch
     if world.any_true(memory.left <= 0 or memory.free - memory.fixed < decoding):
         raise _nothing_fits(config, memory, 0)
     return memory

@@ -13,7 +13,7 @@ from s2s.backend import proc_bytes
 
 
 class PeakMemory:
-    """Peak memory inside the block: of the GPU where one is used, else of this process."""
+    """Peak memory inside the block: of the GPU if one is used, else of this process."""
 
     bytes = 0
 
@@ -24,7 +24,7 @@ class PeakMemory:
         if self.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self.device)
         else:
-            Path("/proc/self/clear_refs").write_text("5")  # sets the peak to what is in use (man 5 proc)
+            Path("/proc/self/clear_refs").write_text("5")  # resets the peak to current use (man 5 proc)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""Completion of commands in a shell, as a plugin: s2s-completion bash | zsh | fish prints what the shell loads."""
+"""Completion of commands in a shell, as a plugin: s2s-completion bash | zsh | fish prints the script for the shell."""
 
 from __future__ import annotations
 

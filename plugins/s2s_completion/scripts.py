@@ -1,4 +1,4 @@
-"""What each shell loads: the words themselves, so that pressing Tab starts no Python."""
+"""The script for each shell: it contains the words themselves, so that pressing Tab does not start Python."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _s2s() {{
 }}
 complete -o nospace -F _s2s {commands}
 """
-"""Bash takes `key=value` for two words unless = is no break; then what is replaced begins after it"""
+"""Bash splits `key=value` at = if that is in COMP_WORDBREAKS; then only the part after it is replaced"""
 
 ZSH = """\
 #compdef {commands}
@@ -78,19 +78,19 @@ end
 
 
 def bash(words: Words) -> str:
-    """To be read by `source <(s2s-completion bash)`."""
+    """The script for `source <(s2s-completion bash)`."""
     cases = "\n".join(f"        {name}) echo '{' '.join(of)}' ;;" for name, of in words.items())
     return BASH.format(cases=cases, commands=" ".join(words), runs=" ".join(RUNS))
 
 
 def zsh(words: Words) -> str:
-    """The same."""
+    """The script for zsh."""
     cases = "\n".join(f"        {name}) words_of_command=({_quoted(of)}) ;;" for name, of in words.items())
     return ZSH.format(cases=cases, commands=" ".join(words), runs=" ".join(RUNS))
 
 
 def fish(words: Words) -> str:
-    """The same; fish itself completes files after `key=`."""
+    """The script for fish, which itself completes files after `key=`."""
     lines = [f'complete -c {name} -a "{" ".join(of)}"' for name, of in words.items()]
     for name, of in words.items():
         lines += [f"complete -c {name} -a '{key}=(__s2s_runs)'" for key in RUNS if f"{key}=" in of]

@@ -1,4 +1,4 @@
-"""What may be typed after each command: its flags, its options, and the values of those that have a list of them."""
+"""Completions for each command: its flags, its options, and the values of options with a fixed list of values."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from s2s import Registry
 
 RUNS = ("run", "train.init_from", "task.tokenizer", "model")
-"""Options that name a run: their values are what lies under runs/ when Tab is pressed"""
+"""Options that name a run: their values are the runs under runs/ when Tab is pressed"""
 WITHOUT_OPTIONS = {"s2s-plugins": ["list", "show", "plugins="], "s2s-completion": ["bash", "fish", "zsh"]}
-"""Commands that take words"""
+"""Commands that take words instead of options"""
 
 
 def words_of_commands(registry: Registry) -> dict[str, list[str]]:
-    """Command -> its words, such as `arch=transformer_big` and, where anything may follow, `train.steps=`."""
+    """Command -> its words, such as `arch=transformer_big`, or `train.steps=` if any value may follow."""
     points = (p for p in distribution("s2s-toolkit").entry_points if p.group == "console_scripts")
     found = {point.name: _words(point.name, importlib.import_module(point.module), registry) for point in points}
     return {command: sorted(words) for command, words in sorted(found.items()) if words} | WITHOUT_OPTIONS
@@ -57,7 +57,7 @@ def _of_schema(schema: type, registry: Registry) -> Iterator[str]:
 
 
 def _values(key: str, hint: Any) -> list[str]:
-    """key=value for each of the values of an option that has a list of them."""
+    """key=value for each value of an option with a fixed list of values, else key=."""
     return [f"{key}={value}" for value in _choices(hint)] or [f"{key}="]
 
 

@@ -11,24 +11,24 @@ from s2s.config import SHARE, at_least, refuse_outside
 
 
 def _published() -> list[list[int]]:
-    """Of the paper's model for English-German (section 4.3)."""
+    """Layers of the paper's English-German model (section 4.3)."""
     return [[9, 512, 3], [4, 1024, 3], [2, 2048, 1]]
 
 
 @dataclass(kw_only=True)
 class ConvS2SConfig(Choice):
-    """Gated convolutions with an attention in every decoder layer (Gehring et al., 2017); sections are that paper's."""
+    """Gated convolutions with attention in every decoder layer (Gehring et al., 2017); sections refer to that paper."""
 
     d_model: int = 768
-    """Width of embeddings, of attention and of what the softmax reads."""
+    """Width of embeddings, of attention and of the input of the softmax."""
     encoder_layers: list[list[int]] = field(default_factory=_published)
-    """Of the encoder, from below: [[layers, width, kernel], …]; kernels are odd."""
+    """Layers of the encoder, from the bottom: [[layers, width, kernel], …]; kernels are odd."""
     decoder_layers: list[list[int]] = field(default_factory=_published)
-    """Of the decoder, in the same form."""
+    """Layers of the decoder, in the same form."""
     max_positions: int = 1024
-    """Longest sentence, eos included; each position has a vector, which is learned."""
+    """Longest sentence, eos included; each position has a learned vector."""
     dropout: float = 0.2
-    """On embeddings, on each convolution's input, and on what the softmax reads (section 4.2)."""
+    """Dropout on embeddings, on each convolution's input, and on the input of the softmax (section 4.2)."""
 
     def __post_init__(self) -> None:
         refuse_outside("arch", self, d_model=at_least(1), max_positions=at_least(1), dropout=SHARE)
@@ -45,22 +45,22 @@ class ConvS2SConfig(Choice):
 
 @dataclass(kw_only=True)
 class ByteNetConfig(Choice):
-    """Dilated convolutions in time linear in the length (Kalchbrenner et al., 2016); sections are that paper's."""
+    """Dilated convolutions, linear time in the length (Kalchbrenner et al., 2016); sections refer to that paper."""
 
     d_model: int = 1600
-    """Width of embeddings and between blocks: 2 d of the paper. Blocks are half as wide inside."""
+    """Width of embeddings and between blocks: 2 d in the paper. Blocks are half as wide inside."""
     n_sets: int = 6
-    """Sets of blocks on either side, a block for each dilation."""
+    """Sets of blocks in the encoder and in the decoder; a set has one block per dilation."""
     dilations: list[int] = field(default_factory=lambda: [1, 2, 4, 8, 16])
-    """Distances between the inputs of a convolution, block by block of a set."""
+    """Distances between the inputs of a convolution, for each block of a set."""
     kernel: int = 3
-    """Inputs of a convolution; odd."""
+    """Number of inputs of a convolution; odd."""
     unfold_a: float = 1.2
-    """The decoder reads columns of the source's representation, of which there are unfold_a * |x| + unfold_b."""
+    """The decoder reads the columns of the source's representation, of which there are unfold_a * |x| + unfold_b."""
     unfold_b: int = 0
     """See unfold_a (section 3.2)."""
     dropout: float = 0.0
-    """On each block's output before the sum; not in the paper."""
+    """Dropout on each block's output before the residual sum; not in the paper."""
     norm_eps: float = 1e-6
     """Added to the variance in layer normalisation."""
 

@@ -1,7 +1,7 @@
-"""ByteNet (Kalchbrenner et al., 2016): sections are that paper's.
+"""ByteNet (Kalchbrenner et al., 2016): sections refer to that paper.
 
 Shapes: B sentences, K hypotheses, S source length, T target length, U columns of the unfolded source, V vocabulary,
-D = d_model, which is 2 d of the paper.
+D = d_model, which is 2 d in the paper.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Window(NamedTuple):
-    """Where a hypothesis stands."""
+    """The decoding state of a hypothesis."""
 
     position: Tensor
     """[B, K]"""
@@ -38,14 +38,14 @@ class Window(NamedTuple):
 
 @dataclass
 class ByteNetState(State):
-    """The sentence's half is the columns [B, U, D], 0 where there is none."""
+    """`sentence` holds the columns [B, U, D], 0 where there is none; `hypothesis` is a `Window`."""
 
     joins: ClassVar[bool] = True
     captures: ClassVar[bool] = True
 
 
 class ByteNet(Seq2Seq):
-    """A decoder on top of an encoder, column by column (section 3)."""
+    """A decoder stacked on an encoder, column by column (section 3)."""
 
     def __init__(self, config: ByteNetConfig, vocab: Vocab) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class ByteNet(Seq2Seq):
         self.init_weights()
 
     def encode(self, src: Tensor, pad: Tensor) -> Memory:
-        """src, pad [B, S] -> columns [B, U, D], as many of each sentence as its own length unfolds to."""
+        """src, pad [B, S] -> columns [B, U, D], as many for each sentence as its own length unfolds to."""
         lengths = self._unfolded((~pad).sum(1))
         n = int(self._unfolded(torch.tensor(src.size(1))))
         src = F.pad(src, (0, max(n - src.size(1), 0)), value=self.vocab.pad)[:, :n]
@@ -85,7 +85,7 @@ class ByteNet(Seq2Seq):
         return self.softmax(hidden)
 
     def start(self, memory: Memory) -> ByteNetState:
-        """Nothing but zeros under every kernel."""
+        """Zeros as the previous inputs of every convolution."""
         n, width = len(memory.pad), self.config.d_model // 2
         inputs = tuple(empty_window(n, b.kernel, width, memory.hidden, b.dilation) for b in self.decoder)
         position = torch.zeros(n, 1, dtype=torch.long, device=memory.pad.device)
@@ -110,7 +110,7 @@ class ByteNet(Seq2Seq):
         return {"src.weight": "src", "tgt.weight": "tgt", "softmax.weight": "tgt", "softmax.bias": "tgt"}
 
     def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float:
-        """Operations of all products of a forward pass over pairs of these lengths, eos counted, padding not."""
+        """Operations of all products of a forward pass over pairs of these lengths, with eos and without padding."""
         d, n_blocks = self.config.d_model, len(self.decoder)
         blocks = n_blocks * (d * d + self.config.kernel * (d // 2) ** 2)
         columns = self._unfolded(torch.from_numpy(np.asarray(src))).sum().item()
@@ -118,17 +118,17 @@ class ByteNet(Seq2Seq):
         return float(2 * (columns * blocks + n_tgt * (blocks + d * d + d * self.vocab.tgt)))
 
     def _unfolded(self, lengths: Tensor) -> Tensor:
-        """Columns for sources of these lengths (section 3.2); none for none."""
+        """Columns for sources of these lengths (section 3.2); 0 for an empty source."""
         columns = (lengths.double() * self.config.unfold_a).ceil().long() + self.config.unfold_b
         return columns * (lengths > 0)
 
     def _read(self, x: Tensor) -> Tensor:
-        """The last block's outputs through one more map: [..., D] -> [..., D]"""
+        """The last block's outputs through one more linear map: [..., D] -> [..., D]"""
         return self.out(self.norm(x).relu()).relu()
 
     @torch.no_grad()
     def init_weights(self) -> None:
-        """The paper does not say: embeddings N(0, 1), maps N(0, 2 / inputs), as a ReLU follows them, biases 0."""
+        """Not in the paper: embeddings N(0, 1), linear maps N(0, 2 / inputs), as a ReLU follows them, biases 0."""
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
@@ -140,7 +140,7 @@ class ByteNet(Seq2Seq):
 
 
 class Block(nn.Module):
-    """A residual block (Figure 3, left): to half the width, a dilated convolution, and back."""
+    """A residual block (Figure 3, left): down to half the width, a dilated convolution, and back."""
 
     def __init__(self, config: ByteNetConfig, dilation: int) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ class Block(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, seen: Callable[[Tensor], Tensor]) -> Tensor:
-        """[B, ·, D] -> [B, ·, D]; `seen` gives what the convolution sees of [B, ·, D / 2]"""
+        """[B, ·, D] -> [B, ·, D]; `seen` gives the convolution's inputs from [B, ·, D / 2]"""
         first, second, third = self.norms
         y = self.narrow(first(x).relu())
         y = self.convolution(seen(second(y).relu()))

@@ -1,4 +1,4 @@
-"""ConvS2S (Gehring et al., 2017): sections are that paper's.
+"""ConvS2S (Gehring et al., 2017): sections refer to that paper.
 
 Shapes: B sentences, K hypotheses, S source length, T target length, D = d_model, W width of a layer, V vocabulary.
 """
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from s2s_convolutional import ConvS2SConfig
 
     Widen = Callable[[int, Tensor], Tensor]
-    """A layer's number and inputs -> all that its kernel sees"""
+    """A layer's number and inputs -> all inputs of its convolution"""
 
 EMBEDDING_STD = 0.1
 
@@ -62,7 +62,7 @@ class ConvS2S(Seq2Seq):
         self.init_weights()
 
     def encode(self, src: Tensor, pad: Tensor) -> ConvMemory:
-        """src, pad [B, S] -> z [B, S, D]; padding is 0 to every convolution."""
+        """src, pad [B, S] -> z [B, S, D]; padding is 0 for every convolution."""
         self._check(src)
         positions = self.src_positions(torch.arange(src.size(1), device=src.device))
         embedded = self.dropout(self.src(src) + positions).masked_fill(pad[..., None], 0.0)
@@ -93,7 +93,7 @@ class ConvS2S(Seq2Seq):
         return [AttentionMap("cross", n, "tgt", "src", w[:, None].float()) for n, w in enumerate(weights, 1)]
 
     def start(self, memory: Memory) -> ConvState:
-        """Nothing but zeros under every kernel."""
+        """Zeros as the previous inputs of every convolution."""
         n = len(memory.pad)
         inputs = tuple(empty_window(n, layer.kernel, layer.d_in, memory.hidden) for layer in self.decoder)
         position = torch.zeros(n, 1, dtype=torch.long, device=memory.pad.device)
@@ -118,7 +118,7 @@ class ConvS2S(Seq2Seq):
         return {"src.weight": "src", "tgt.weight": "tgt", **of_softmax}
 
     def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float:
-        """Operations of all products of a forward pass over pairs of these lengths, eos counted, padding not."""
+        """Operations of all products of a forward pass over pairs of these lengths, with eos and without padding."""
         lengths, n_tgt = (np.asarray(side, dtype=float) for side in (src, tgt))
         encoder, decoder = (
             sum(m.v.numel() for part in parts for m in cast("nn.Module", part).modules() if isinstance(m, NormedLinear))
@@ -131,7 +131,7 @@ class ConvS2S(Seq2Seq):
         return float(2 * (encoder * lengths.sum() + decoder * n_tgt.sum() + attended))
 
     def _decode(self, tgt: Tensor, memory: Memory) -> tuple[Tensor, list[Tensor]]:
-        """tgt [B, T] -> what the softmax reads [B, T, D], and each layer's weights [B, T, S]"""
+        """tgt [B, T] -> inputs of the softmax [B, T, D], and each layer's weights [B, T, S]"""
         self._check(tgt)
         positions = self.tgt_positions(torch.arange(tgt.size(1), device=tgt.device))
         embedded = self.dropout(self.tgt(tgt) + positions)
@@ -160,7 +160,7 @@ class ConvS2S(Seq2Seq):
 
     @torch.no_grad()
     def init_weights(self) -> None:
-        """Section 3.5: embeddings N(0, 0.1), maps so that variance is kept, biases 0."""
+        """Section 3.5: embeddings N(0, 0.1), linear maps that preserve the variance, biases 0."""
         for module in self.modules():
             if isinstance(module, nn.Embedding):
                 nn.init.normal_(module.weight, std=EMBEDDING_STD)
@@ -171,7 +171,7 @@ class ConvS2S(Seq2Seq):
 
 
 def layer_sizes(layers: list[list[int]]) -> list[tuple[int, int, int]]:
-    """Input width, output width and kernel of each layer; the first reads its own width."""
+    """Input width, output width and kernel of each layer; the first layer's input has its own width."""
     flat = [(width, kernel) for n, width, kernel in layers for _ in range(n)]
     inputs = [flat[0][0], *(width for width, _ in flat)]
     return [(d_in, width, kernel) for d_in, (width, kernel) in zip(inputs, flat, strict=False)]
@@ -181,5 +181,5 @@ Item = TypeVar("Item", bound=nn.Module)
 
 
 def stack(items: Iterable[Item]) -> list[Item]:
-    """A ModuleList, for which torch has no type that knows its elements."""
+    """A ModuleList, for which torch has no type with the type of its elements."""
     return cast("list[Item]", nn.ModuleList(items))

@@ -1,4 +1,4 @@
-"""What a ConvS2S decoder is made of: its layers, what they attend to, and where a hypothesis stands.
+"""The parts of a ConvS2S decoder: its layers, what they attend to, and the decoding state of a hypothesis.
 
 Shapes and sections as in `convs2s`.
 """
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 HALF = math.sqrt(0.5)
-"""A sum of two times this varies as each of them (section 3.4)"""
+"""A sum of two terms times this has the variance of each term (section 3.4)"""
 
 
 @dataclass
 class ConvMemory(Memory):
-    """`hidden` is what queries are compared with, z."""
+    """`hidden` is z, the keys of attention."""
 
     values: Tensor
-    """[B, S, D]: z and the source's embeddings, of which contexts are made"""
+    """[B, S, D]: the sum of z and the source's embeddings, scaled by HALF, from which contexts are computed"""
 
 
 class Source(NamedTuple):
-    """What every decoder layer attends to."""
+    """The source, to which every decoder layer attends."""
 
     keys: Tensor
     """[B, S, D]"""
@@ -46,7 +46,7 @@ class Source(NamedTuple):
 
 
 class Window(NamedTuple):
-    """Where a hypothesis stands."""
+    """The decoding state of a hypothesis."""
 
     position: Tensor
     """[B, K]"""
@@ -56,14 +56,14 @@ class Window(NamedTuple):
 
 @dataclass
 class ConvState(State):
-    """The sentence's half is a `Source`, the hypothesis's a `Window`."""
+    """`sentence` is a `Source`, `hypothesis` a `Window`."""
 
     joins: ClassVar[bool] = True
     captures: ClassVar[bool] = True
 
 
 class ConvLayer(nn.Module):
-    """A convolution to twice the width, half of which gates the other half (section 3.2), and a residual sum."""
+    """A convolution to twice the width, one half of which gates the other (section 3.2), and a residual sum."""
 
     def __init__(self, d_in: int, d_out: int, kernel: int, keep: float) -> None:
         super().__init__()
@@ -77,12 +77,12 @@ class ConvLayer(nn.Module):
         return (self.gated(x, widen) + self.shortcut(x)) * HALF
 
     def gated(self, x: Tensor, widen: Callable[[Tensor], Tensor]) -> Tensor:
-        """The same without the sum."""
+        """The gated convolution without the residual sum."""
         return F.glu(self.convolution(widen(self.dropout(x))), dim=-1)
 
 
 class DecoderLayer(nn.Module):
-    """The same with an attention between convolution and sum (section 3.3)."""
+    """A `ConvLayer` with attention between convolution and residual sum (section 3.3)."""
 
     def __init__(self, d_in: int, d_out: int, kernel: int, d_model: int, keep: float) -> None:
         super().__init__()
@@ -106,6 +106,6 @@ class DecoderLayer(nn.Module):
 
 
 def source(memory: Memory) -> Source:
-    """What the decoder attends to."""
+    """The source as the decoder attends to it."""
     assert isinstance(memory, ConvMemory)
     return Source(memory.hidden, memory.values, ~memory.pad)

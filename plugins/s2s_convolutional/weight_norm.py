@@ -1,4 +1,4 @@
-"""A linear map whose rows have a learned length and a direction of their own (Salimans and Kingma, 2016)."""
+"""A linear map whose rows have a learned length and a separate direction (Salimans and Kingma, 2016)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class NormedLinear(nn.Module):
-    """w = g v / |v| for each output; torch's own weight norm would keep it from being prepacked."""
+    """w = g v / |v| for each output; torch's own weight norm would prevent prepacking."""
 
     prepacked: Callable[[Tensor], Tensor] | None = None
-    """Computes the product instead, from a prepacked weight"""
+    """Computes the product from a prepacked weight, if set"""
 
     def __init__(self, d_in: int, d_out: int, *, keep: float = 1.0, gated: bool = False) -> None:
-        """keep: share of the inputs that dropout leaves, gated: whether a gated unit follows; both for the first
+        """keep: share of the inputs that dropout keeps; gated: whether a gated unit follows; both for the initial
         weights."""
         super().__init__()
         self.v = nn.Parameter(torch.empty(d_out, d_in))
@@ -44,7 +44,7 @@ class NormedLinear(nn.Module):
 
     @torch.no_grad()
     def init_weights(self) -> None:
-        """So that outputs vary as inputs do (appendix A of ConvS2S): N(0, p / n), N(0, 4 p / n) before a gate."""
+        """Outputs with the variance of the inputs (appendix A of ConvS2S): N(0, p / n), N(0, 4 p / n) before a gate."""
         nn.init.normal_(self.v, std=self.std)
         self.g.copy_(self.v.norm(dim=1))
         nn.init.zeros_(self.bias)

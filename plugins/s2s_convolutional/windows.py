@@ -1,4 +1,4 @@
-"""What a convolution sees: the inputs under its kernel, side by side, so that it is a linear map of them.
+"""The inputs of a convolution: those under its kernel, concatenated, so that the convolution is a linear map of them.
 
 Shapes: B sentences, T positions, K hypotheses, k kernel, r dilation, I width.
 """
@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 
 def windows(x: Tensor, kernel: int, dilation: int = 1, *, causal: bool) -> Tensor:
-    """[B, T, I] -> [B, T, k * I], zeros beyond both ends: the inputs about a position, or, if causal, up to it."""
+    """[B, T, I] -> [B, T, k * I], zeros beyond both ends: the inputs around a position, or, if causal, up to it."""
     reach = (kernel - 1) * dilation
     left = reach if causal else reach // 2
     n, x = x.size(1), F.pad(x, (0, 0, left, reach - left))
@@ -21,12 +21,12 @@ def windows(x: Tensor, kernel: int, dilation: int = 1, *, causal: bool) -> Tenso
 
 
 def empty_window(n: int, kernel: int, width: int, like: Tensor, dilation: int = 1) -> Tensor:
-    """Zeros [n, 1, (k - 1) r, I], what a causal convolution sees before the first token."""
+    """Zeros [n, 1, (k - 1) r, I], the inputs of a causal convolution before the first token."""
     return like.new_zeros(n, 1, (kernel - 1) * dilation, width)
 
 
 def slide(window: Tensor, x: Tensor, dilation: int = 1) -> tuple[Tensor, Tensor]:
-    """The last inputs [B, K, (k - 1) r, I] and the newest x [B, K, I] -> the row of `windows` [B, K, k * I], and the
-    last inputs after it. It takes the same time wherever the sentence stands."""
+    """The previous inputs [B, K, (k - 1) r, I] and the newest x [B, K, I] -> the row of `windows` [B, K, k * I], and
+    the previous inputs for the next step. It takes the same time at every position."""
     seen = torch.cat([window, x[:, :, None].to(window.dtype)], dim=2)
     return seen[:, :, ::dilation].flatten(2), seen[:, :, 1:]

@@ -9,7 +9,7 @@ from s2s import hookimpl
 
 @hookimpl
 def s2s_operators() -> None:
-    """Let decoding steps be captured; there is nothing to say of a CPU, on which no command captures any."""
+    """Implement the capture of decoding steps; no command captures any on a CPU."""
     import s2s.backend as backend
     from s2s_cuda.decoding_graph import graph_decoding
 

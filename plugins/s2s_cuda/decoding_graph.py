@@ -1,7 +1,7 @@
-"""Decoding steps captured in CUDA graphs: the kernels of a step for the price of one launch.
+"""Decoding steps captured in CUDA graphs: all kernels of a step for the cost of one launch.
 
-A graph reads and writes the memory that it was captured with. So a search's state lives in the graph's own buffers, and
-is copied only when it comes from elsewhere: after its first token, when sentences join, when a buffer has grown.
+A graph reads and writes the memory with which it was captured. So a search's state lives in the graph's own buffers,
+and is copied only when it comes from elsewhere: after its first token, when sentences join, when a buffer has grown.
 
 Shapes: B sentences, K hypotheses.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Step = Callable[[Tensor, State], tuple[Tensor, State]]
 
 MAX_GRAPHS = 32
-"""Graphs kept, each with buffers of its own; beyond, the least recently used is discarded"""
+"""Maximum number of graphs kept, each with buffers of its own; then the least recently used is discarded"""
 
 
 def graph_decoding(model: Seq2Seq, capture: Capture = capture) -> bool:
@@ -47,7 +47,7 @@ def graph_decoding(model: Seq2Seq, capture: Capture = capture) -> bool:
 
 
 class CUDAGraphDecoding:
-    """A `step` that is captured once for each shape of state; steps that a state does not offer run eagerly."""
+    """A `step` that is captured once per state shape; steps whose state does not support capture run eagerly."""
 
     def __init__(self, step: Step, capture: Capture) -> None:
         self.step, self.capture = step, capture
@@ -67,7 +67,7 @@ class CUDAGraphDecoding:
         return self.graphs[key](token, prepared)
 
     def _key(self, token: Tensor, state: State) -> tuple[int, Any]:
-        """A graph's rows and its shape: the graph that holds the state now, unless it has twice the rows needed."""
+        """A graph's rows and shape: that of the graph holding the state, unless it has over twice the rows needed."""
         n_rows, buffers = bucket_size(len(token), token.device), _buffers(state)
         shape = (type(state), token.size(1), token.dtype, *((t.shape[1:], t.dtype) for t in buffers))
         for key, graph in self.graphs.items():
@@ -84,14 +84,14 @@ class StepGraph:
     token: Tensor
     """[B, K]"""
     state: State
-    """What the graph reads and writes"""
+    """The buffers that the graph reads and writes"""
     logits: Tensor
     """[B, K, V]"""
     replay: Callable[[], None]
 
     @classmethod
     def of(cls, step: Step, capture: Capture, token: Tensor, like: State, n_rows: int) -> StepGraph:
-        """Capture the step for states of this shape, of `n_rows` sentences."""
+        """Capture the step for states of this shape with `n_rows` sentences."""
         roomy = lambda t: t.new_zeros(n_rows, *t.shape[1:])  # noqa: E731
         state = like.with_buffers(map_tensors(roomy, like.buffers())).at_capacity(token.size(1))
         static = roomy(token)

@@ -1,7 +1,7 @@
-"""Training in several processes; each package in here is a plugin of its own.
+"""Training in several processes; each subpackage is a plugin of its own.
 
-`launcher` starts the processes of train.devices, `ddp` joins those that it or torchrun started and sums their gradients
-(train.strategy=ddp), `fsdp` shards the parameters among them (train.strategy=fsdp).
+`launcher` starts the processes of train.devices, `ddp` joins processes started by it or by torchrun and sums their
+gradients (train.strategy=ddp), `fsdp` shards the parameters among them (train.strategy=fsdp).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""env.json: versions, code, plugins and machine, on which results depend, too. No torch at import."""
+"""env.json: versions, code, plugins and machine, on which results also depend. No torch at import."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def s2s_environment(plugins: Plugins, world: World) -> dict[str, Any]:
-    """What the run is started with."""
+    """The environment in which the run is started."""
     from s2s_environment.facts import environment
 
     return environment(plugins, world)
@@ -25,7 +25,7 @@ def s2s_environment(plugins: Plugins, world: World) -> dict[str, Any]:
 
 @hookimpl
 def s2s_environment_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """What makes a resumed run differ."""
+    """Warnings about changes that affect a resumed run."""
     from s2s_environment.facts import changes
 
     return changes(old, new)

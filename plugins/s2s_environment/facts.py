@@ -49,7 +49,7 @@ def environment(plugins: Plugins, world: World) -> dict[str, Any]:
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Warnings about changes after which a resumed run ends with other bytes, or other results altogether."""
+    """Warnings about changes after which a resumed run ends with different bytes, or with different results."""
     words = []
     for key in AFFECTS_BITS:
         was, now = _get(old, *key.split(".")), _get(new, *key.split("."))
@@ -76,21 +76,21 @@ def _version(package: str) -> str | None:
 
 
 def _git(folder: Path) -> dict[str, Any] | None:
-    """Commit of the sources, and whether they were changed since; None where they are not git's."""
+    """Commit of the sources, and whether they have been changed since; None if they are not under git."""
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(folder), *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
 
     try:
-        git("ls-files", "--error-unmatch", "__init__.py")  # a wheel may lie in another repository
+        git("ls-files", "--error-unmatch", "__init__.py")  # a wheel may be installed inside another repository
         return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain", "--", "."))}
     except (OSError, subprocess.SubprocessError):
         return None
 
 
 def _code(module: Any) -> str | None:
-    """A hash of a plugin's sources: of its file, or of all of them if it is a package; None if it has no file."""
+    """A hash of a plugin's sources: its file, or all files if it is a package; None if it has no file."""
     if not getattr(module, "__file__", None):
         return None
     file = Path(str(module.__file__))

@@ -1,7 +1,7 @@
-"""Trained runs as models of other programs, as a plugin: the command s2s-export, its formats, and the contract of both.
+"""Trained runs as models of other programs, as a plugin: the command s2s-export, its formats, and their interfaces.
 
-An architecture gives its model in the intermediate representation (group `intermediate`); an exporter (group
-`exporter`) writes that in its format, or refuses what the format cannot express.
+An architecture provides its model in the intermediate representation (group `intermediate`); an exporter (group
+`exporter`) writes that in its format, or raises an error for what the format cannot express.
 """
 
 from __future__ import annotations
@@ -34,15 +34,16 @@ class ExportConfig:
     run: str = ""
     """Run directory, its name under runs/, or last."""
     checkpoint: str = "auto"
-    """auto (the average, else the best, else the last), average, best, last, or a name or path."""
+    """Checkpoint: auto (the average, else the best, else the last), average, best, last, or a name or path."""
     format: str = "ctranslate2"
-    """ctranslate2: for CTranslate2. hf: MarianMTModel of Hugging Face's transformers. Or what a plugin registers."""
+    """ctranslate2: for CTranslate2. hf: MarianMTModel of Hugging Face's transformers. Or a plugin's."""
     output: str = ""
-    """Folder to write; empty: export/FORMAT in the run's directory. Only an older export is replaced."""
+    """Folder to write; empty: export/FORMAT in the run's directory. An existing folder is replaced only if it is an
+    export."""
     input: str = ""
-    """Sentences on which both must agree, one a line; empty: sources of the task's development or training set."""
+    """Sentences on which both must agree, one per line; empty: sources of the task's development or training set."""
     sentences: int = 64
-    """Number of sentences that are compared."""
+    """Number of sentences to compare."""
     constrained: bool = True
     """Refuse a task that constrains its outputs, which no format can express; false: export the model alone."""
 
@@ -64,16 +65,16 @@ class InferenceOptions(GenerateConfig):
 
 
 class ExportInput(NamedTuple):
-    """What an exporter writes."""
+    """The input of an exporter."""
 
     model: IntermediateModel
     vocab: Vocab
     subwords: tuple[Tokenizer, Tokenizer] | None
-    """Of source and target; None where the task's vocabulary is no sentencepiece model"""
+    """Of source and target; None if the task's vocabulary is not a sentencepiece model"""
 
 
 class ExportedModel(Protocol):
-    """A written model as the other program loads and runs it."""
+    """A written model, loaded and run by the other program."""
 
     def greedy(self, sources: Sequence[list[int]], n: int) -> list[list[int]]:
         """Greedy outputs of at most `n` tokens; ids without eos, in and out."""
@@ -82,17 +83,17 @@ class ExportedModel(Protocol):
         """Log-probability of each token of the given targets, the last one of eos."""
 
     def check_tokenizer(self, task: Task, lines: Sequence[str]) -> None:
-        """Raise DataError if the format's own tokeniser, where it has one, gives other ids than the task."""
+        """Raise DataError if the format's own tokeniser, if it has one, gives other ids than the task."""
 
 
 class Exporter(Protocol):
     """Writes and reads one format."""
 
     def write(self, given: ExportInput, folder: Path) -> None:
-        """Fill an empty folder; raises ConfigError with the reason for what the format cannot express."""
+        """Write into an empty folder; raises ConfigError naming what the format cannot express."""
 
     def read(self, folder: Path) -> ExportedModel:
-        """Load what was written with the other program."""
+        """Load the written model with the other program."""
 
 
 @hookimpl

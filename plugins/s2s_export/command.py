@@ -70,7 +70,7 @@ def _refuse_constraint(config: ExportConfig, run: Run) -> None:
 
 
 def _intermediate(run: Run, registry: Registry) -> IntermediateModel:
-    """The run's model in the intermediate representation, which the architecture's plugin gives."""
+    """The run's model in the intermediate representation, provided by the architecture's plugin."""
     name = run.config.arch.name
     if ("intermediate", name) not in registry.entries:
         raise ConfigError(

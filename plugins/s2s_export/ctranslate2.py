@@ -1,4 +1,4 @@
-"""Models of CTranslate2: any post-norm or pre-norm Transformer, whatever its positions are."""
+"""Models of CTranslate2: any post-norm or pre-norm Transformer, with any positions."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from s2s_export import ExportInput
 
 N_POSITIONS = 4096
-"""Rows of the written position encodings; CTranslate2 computes only sinusoids of its own wavelengths"""
+"""Rows of the written position encodings; CTranslate2 itself computes only sinusoids with its own wavelengths"""
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU"}
 TOKENS = "tokens.json"
 FORBIDDEN = [["<pad>"], ["<s>"]]
-"""Tokens that an output never holds"""
+"""Tokens that an output never contains"""
 
 
 class CTranslate2Exporter:
@@ -84,7 +84,7 @@ class CTranslate2Model:
         return [self.without_eos(result.hypotheses[0])[0] for result in found]
 
     def has_forbidden(self, outputs: Sequence[Sequence[str]]) -> bool:
-        """Whether an output holds padding or bos."""
+        """Whether an output contains padding or bos."""
         return any(token in output for output in outputs for (token,) in FORBIDDEN)
 
     def without_eos(self, tokens: Sequence[str]) -> tuple[list[int], int]:
@@ -108,7 +108,7 @@ def open_translator(folder: Path, **options: Any) -> Any:
 
 
 def compute_types(device: str) -> set[str]:
-    """What CTranslate2 computes in on a device: float32, int8, …"""
+    """The number formats in which CTranslate2 computes on a device: float32, int8, …"""
     found: set[str] = _library().get_supported_compute_types(device)
     return found
 
@@ -122,7 +122,7 @@ def _library() -> Any:
 
 
 def token_names(given: ExportInput) -> tuple[list[str], list[str]]:
-    """Source and target tokens in the order of their ids: subwords, or the ids as text where there are none."""
+    """Source and target tokens in the order of their ids: subwords, or the ids as text if there are none."""
     if given.subwords is None:
         sides = [str(i) for i in range(given.vocab.src)], [str(i) for i in range(given.vocab.tgt)]
     else:

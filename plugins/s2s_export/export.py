@@ -1,4 +1,4 @@
-"""Writes a run in another program's format, and gives the folder its name once both agree on real sentences."""
+"""Writes a run in another program's format, and gives the folder its final name once both agree on real sentences."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MANIFEST = "export.json"
 TOLERANCE = 1e-4
 """Largest allowed difference of a token's log-probability"""
 MAX_TOKENS = 100
-"""Tokens of a source or an output that are compared"""
+"""Maximum number of tokens of a source or an output in the comparison"""
 
 
 class Agreement(NamedTuple):
@@ -84,7 +84,7 @@ def subwords_of(task: Task) -> tuple[Tokenizer, Tokenizer] | None:
 
 
 def is_sentencepiece(side: Any) -> TypeGuard[Tokenizer]:
-    """Whether it is a tokeniser in a file that others read, too."""
+    """Whether it is a tokeniser whose file other programs can read."""
     return isinstance(side, Tokenizer) and side.library == "sentencepiece"
 
 
@@ -105,7 +105,7 @@ def _sources(task: Task, split: str) -> Iterator[str]:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """Only an older export may be replaced."""
+    """Raise ConfigError unless the folder is new or an older export."""
     if folder.exists() and not (folder / MANIFEST).is_file():
         raise ConfigError(f"output={folder} is there already and no exported model; give another name, or remove it")
 

@@ -1,7 +1,7 @@
 """Models of Hugging Face: MarianMTModel, which is post-norm and has the paper's sinusoids.
 
-It concatenates sines and cosines where the paper interleaves them. The dimensions of a hidden state have no order, so
-permuting every weight that reads or writes it gives the same model, bit for bit.
+It concatenates sines and cosines, whereas the paper interleaves them. The dimensions of a hidden state have no order,
+so permuting every weight that reads or writes it gives the same model, bit for bit.
 Shapes: D = d_model, V vocabulary size.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from s2s_export import ExportInput
 
 N_POSITIONS = 4096
-"""Sinusoids that the model computes when it is loaded"""
+"""Positions for which the model computes sinusoids when it is loaded"""
 
 
 class MarianExporter:
@@ -115,7 +115,7 @@ def _library() -> Any:
 
 
 def _dimension_order(model: IntermediateModel) -> Tensor:
-    """The permutation [D] from our hidden states to Marian's; ConfigError for what Marian cannot express."""
+    """The permutation [D] from our hidden states to Marian's; raises ConfigError for what Marian cannot express."""
     why = "; format=ctranslate2 can express it"
     if model.pre_norm:
         raise ConfigError(f"format=hf: MarianMTModel is post-norm, but this model is pre-norm{why}")
@@ -163,13 +163,13 @@ def _config(model: IntermediateModel, vocab: Vocab) -> dict[str, Any]:
 
 
 def _special(vocab: Vocab) -> dict[str, Any]:
-    """forced_eos_token_id=None: else Marian writes id 0 where an output reaches its length limit."""
+    """Special ids; without forced_eos_token_id=None, Marian writes id 0 when an output reaches its length limit."""
     ids = {"pad_token_id": vocab.pad, "bos_token_id": vocab.bos, "eos_token_id": vocab.eos}
     return {**ids, "decoder_start_token_id": vocab.bos, "forced_eos_token_id": None}
 
 
 def _generation(vocab: Vocab) -> dict[str, Any]:
-    """As in s2s, outputs never hold padding or bos."""
+    """As in s2s, outputs never contain padding or bos."""
     return {**_special(vocab), "bad_words_ids": [[vocab.pad], [vocab.bos]], "max_length": 512, "num_beams": 1}
 
 

@@ -82,8 +82,8 @@ def _refuse_unsupported(config: GenerateConfig, chosen: Choice) -> None:
 class ExportedSearch:
     """A `Search` by CTranslate2.
 
-    Its length penalty is a power of the length. For another, such as the paper's, the n-best found with that power are
-    re-scored: the scores are exact, the search is approximate.
+    Its length penalty is a power of the length. For other penalties, such as the paper's, the n-best found with that
+    power are re-scored: the scores are exact, the search is approximate.
     """
 
     def __init__(self, exported: CTranslate2Model, config: BeamConfig | GreedyConfig, compute: str) -> None:
@@ -94,7 +94,7 @@ class ExportedSearch:
         self.alpha = 0.0 if self.ranked_by == "none" else beam.alpha
 
     def describe(self) -> str:
-        """The arithmetic, and whether the search is approximate."""
+        """The number format, and whether the search is approximate."""
         rescored = self.ranked_by == "gnmt" and self.alpha != 0 and self.beam > 1
         how = f"approximate: |Y| ** {self.alpha:g} in search, its {self.beam} best re-scored with {self.ranked_by}"
         return f"ctranslate2 in {self.compute}, with its own stop rule" + (f"; {how}" if rescored else "")
@@ -102,18 +102,18 @@ class ExportedSearch:
     def __call__(self, request: SearchRequest) -> Iterator[list[SearchResult]]:
         """At most `nbest` outputs for each sentence, best first, batch by batch."""
         for batch in request.batches():
-            if batch.constraint is not None:  # that of the options was refused when the model was opened
+            if batch.constraint is not None:  # constraints from options were refused on opening
                 raise DataError(
                     "a line asks for a prefix or phrases, which backend=ctranslate2 cannot do; give backend=native"
                 )
-            of_length = lambda sentence: len(sentence.ids)  # noqa: E731  the limit is one for a whole call
+            of_length = lambda sentence: len(sentence.ids)  # noqa: E731  a call has one length limit
             for _, alike in groupby(sorted(batch.sentences, key=of_length), key=of_length):
                 group = list(alike)
                 found = self._search([list(s.ids[:-1]) for s in group], request.model, request.nbest)
                 yield [SearchResult(s.index, hypotheses) for s, hypotheses in zip(group, found, strict=True)]
 
     def _search(self, sources: list[list[int]], model: Seq2Seq, nbest: int) -> list[list[Hypothesis]]:
-        """Sources of one length."""
+        """Search for sources of one length."""
         limit = min(max_output_length(self.config, model, len(sources[0])), self.exported.n_positions - 2)
         results = self._translate(sources, limit)
         odd = [i for i, result in enumerate(results) if self.exported.has_forbidden(result.hypotheses)]
@@ -139,7 +139,7 @@ class ExportedSearch:
     def _scored(self, source: list[int], result: Any, limit: int, renormalised: bool) -> list[Hypothesis]:
         """Hypotheses scored by log p(tokens, eos | source) over the configured penalty.
 
-        CTranslate2 renormalises over the tokens that it may write, and an output cut off at the limit has no eos: these
+        CTranslate2 renormalises over the allowed tokens, and an output cut off at the limit has no eos: such outputs
         are scored again.
         """
         found = []

@@ -1,4 +1,4 @@
-"""Stages of training: a run that begins with the weights of another one, and parameters that stay as they are.
+"""Stages of training: a run that starts from the weights of another run, and frozen parameters.
 
 train.init_from, train.init_map and train.freeze; no torch at import.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def s2s_prepare_model(
     model: Seq2Seq, config: Config, task: Task, directory: Path, world: World, plugins: Plugins
 ) -> list[tuple[str, str]]:
-    """Weights of another run, unless this one has a checkpoint of its own; then the parameters that stay frozen."""
+    """Load the weights of another run, unless this one has a checkpoint of its own; then freeze parameters."""
     from s2s.checkpoint import latest
     from s2s_fine_tuning.freeze import freeze
     from s2s_fine_tuning.init_from import init_from

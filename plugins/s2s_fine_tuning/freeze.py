@@ -1,4 +1,4 @@
-"""train.freeze: parameters that training leaves as they are."""
+"""train.freeze: parameters that training does not change."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def freeze(model: nn.Module, patterns: Sequence[str]) -> list[str]:
-    """Freeze every parameter in whose name one of the regular expressions is found; lines for the first screen.
+    """Freeze every parameter whose name matches one of the regular expressions; lines for the first screen.
 
     A frozen parameter has no gradient and no optimizer state, and does not decay. A tied parameter is frozen if any of
-    its names matches. Buffers, such as a running mean, are no parameters: they are updated as before. Raises
+    its names matches. Buffers, such as a running mean, are not parameters: they are updated as before. Raises
     ConfigError for an expression that matches nothing.
     """
     if not patterns:

@@ -1,4 +1,4 @@
-"""train.init_from: the weights of another run as the beginning of this one; tokens that both have keep their rows."""
+"""train.init_from: start from the weights of another run; tokens in both vocabularies keep their rows."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Vocabularies:
     task: Task
     tokenizer: Path
     rows: Mapping[str, Side] = field(default_factory=dict)
-    """`Seq2Seq.vocab_rows`; empty where no row needs to move"""
+    """`Seq2Seq.vocab_rows`; empty if no row has to move"""
 
     def tokens(self, side: Side, other: Vocabularies) -> list[TokenNames] | None:
-        """`Task.vocabulary`; of tasks that do not define it, the ids, if both runs have the very same tokeniser."""
+        """`Task.vocabulary`; for tasks that do not define it, the ids, if both runs have the same tokeniser."""
         names = self.task.vocabulary(side)
         if names is not None and other.task.vocabulary(side) is not None:
             return list(names)
@@ -51,10 +51,10 @@ class Vocabularies:
 
 
 def init_from(model: Seq2Seq, config: Config, task: Task, tokenizer: Path, plugins: Plugins, world: World) -> list[str]:
-    """Load the weights that train.init_from names into `model`, before it is sharded; lines for the first screen.
+    """Load the weights named by train.init_from into `model`, before it is sharded; lines for the first screen.
 
-    tokenizer: directory of this run's. Raises CheckpointError or ConfigError if a tensor is missing or has another
-    shape, unless train.init_map leaves it as initialised.
+    tokenizer: directory of this run's tokeniser. Raises CheckpointError or ConfigError if a tensor is missing or has
+    another shape, unless train.init_map leaves it as initialised.
     """
     given = config.train.init_from
     assert given is not None
@@ -78,7 +78,7 @@ def init_from(model: Seq2Seq, config: Config, task: Task, tokenizer: Path, plugi
 
 @dataclass
 class Loaded:
-    """What a model takes from another run."""
+    """The tensors that a model takes from another run, with lines for the first screen."""
 
     tensors: dict[str, Tensor]
     report: list[str]
@@ -86,7 +86,7 @@ class Loaded:
 
 @dataclass
 class Loader:
-    """Takes tensors from another run, by rows where the vocabularies differ."""
+    """Takes tensors from another run, row by row where the vocabularies differ."""
 
     given: str
     own: Vocabularies
@@ -94,13 +94,13 @@ class Loader:
 
     def __post_init__(self) -> None:
         self.matches: dict[tuple[Side, Side], Tensor] = {}
-        """Own side, side there -> `match_tokens`"""
+        """Side of this model, side of the other run -> `match_tokens`"""
 
     def load(self, state: Mapping[str, Tensor], weights: Mapping[str, Tensor], names: Mapping[str, str]) -> Loaded:
         """state: of this model. names: this model's names -> those in `weights`."""
         tensors: dict[str, Tensor] = {}
         wrong: list[tuple[str, str]] = []
-        """What is wrong, and the part of this model that it concerns"""
+        """The error, and the part of this model that it concerns"""
         for name, there in names.items():
             if there not in weights:
                 as_what = f" as '{there}'" if there != name else ""
@@ -118,7 +118,7 @@ class Loader:
         return Loaded(tensors, [self._line(own, there) for own, there in self.matches])
 
     def _taken(self, name: str, there: str, own: Tensor, tensor: Tensor) -> Tensor:
-        """The tensor as it is there, or its rows in the order of this model's tokens."""
+        """The other run's tensor, or its rows in the order of this model's tokens."""
         sides = self.own.rows.get(name), self.other.rows.get(there)
         if sides == (None, None) or own.shape[1:] != tensor.shape[1:]:
             return tensor
@@ -160,7 +160,7 @@ class Loader:
 
 
 def _find(given: str) -> tuple[Path, str]:
-    """RUN or RUN@CHECKPOINT; a name with @ that is a run by itself has no checkpoint."""
+    """The directory and checkpoint of RUN or RUN@CHECKPOINT; an existing run with @ in its name takes precedence."""
     run, at, wanted = given.rpartition("@")
     if "last" in (given, run):
         raise ConfigError(f"train.init_from={given}: name the run, since run=last means this one once it has begun")
@@ -173,7 +173,7 @@ def _find(given: str) -> tuple[Path, str]:
 
 
 def _refuse_other_ranks(path: Path, world: World) -> None:
-    """Every rank reads the checkpoint by itself: a run that still trains may have got a newer one meanwhile."""
+    """Raise CheckpointError if ranks read different checkpoints: a run still in training may have written a new one."""
     if len(set(world.all_gather(sha256(path / "MANIFEST.json")))) > 1:
         raise CheckpointError(
             f"the ranks found different checkpoints of train.init_from, such as {path}: name one, as in "
@@ -188,7 +188,7 @@ def _must_match(own: Vocabularies, other: Vocabularies, init_map: Mapping[str, s
 
 
 def _with_rows(of: Vocabularies, model: Seq2Seq | None, plugins: Plugins) -> Vocabularies:
-    """With the names of tensors that have a row for each token; without a model, one is built without memory."""
+    """`of` with the names of tensors that have a row per token; without `model`, one is built on the meta device."""
     vocab = of.task.vocab
     if model is None:
         with torch.device("meta"):

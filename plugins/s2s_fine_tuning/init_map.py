@@ -1,4 +1,4 @@
-"""train.init_map: under which name a tensor of this model is found in the run that it begins with."""
+"""train.init_map: the name of each of this model's tensors in the run that it starts from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def names_in_source(names: Iterable[str], init_map: Mapping[str, str | None]) -> dict[str, str]:
-    """Names of this model's tensors -> those in the other run, without what train.init_map leaves as initialised."""
+    """This model's tensor names -> those in the other run, without those that train.init_map leaves as initialised."""
     known = list(names)
     for pattern in init_map:
         if not any(re.search(pattern, name) for name in known):
@@ -30,7 +30,7 @@ def names_in_source(names: Iterable[str], init_map: Mapping[str, str | None]) ->
 
 
 def _parts(names: Iterable[str]) -> set[str]:
-    """All names of tensors, and of the modules around them."""
+    """All names of tensors, and of the modules that contain them."""
     return {name[:end] for name in names for end in [*(i for i, c in enumerate(name) if c == "."), len(name)]}
 
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def match_tokens(own: Sequence[TokenNames], other: Sequence[TokenNames]) -> Tensor:
-    """[V], the other model's id of each token, -1 where it has none.
+    """[V], the other model's id of each token, -1 if it has none.
 
-    Tokens are equal if they share a name; of several names, the most specific one that the other vocabulary has counts.
+    Tokens match if they share a name; of several names, the most specific one in the other vocabulary counts.
     """
     named = [_names(names) for names in other]
     ids: dict[str, int] = {}
@@ -35,7 +35,7 @@ def match_tokens(own: Sequence[TokenNames], other: Sequence[TokenNames]) -> Tens
 
 
 def take_rows(own: Tensor, other: Tensor, ids: Tensor) -> Tensor:
-    """own [V, ...], other [U, ...], ids [V] -> [V, ...]: the other's row of each token, its own where ids is -1."""
+    """own [V, ...], other [U, ...], ids [V] -> [V, ...]: the other's row for each token, its own where ids is -1."""
     known = (ids >= 0).to(own.device)
     rows = own.clone()
     rows[known] = other[ids[ids >= 0]].to(own)
@@ -43,10 +43,10 @@ def take_rows(own: Tensor, other: Tensor, ids: Tensor) -> Tensor:
 
 
 def rows_by_size(model: nn.Module, vocab: Vocab, arch: str) -> dict[str, Side]:
-    """`Seq2Seq.vocab_rows` of an architecture that does not define it: modules whose size is the vocabulary's.
+    """`Seq2Seq.vocab_rows` for an architecture that does not define it: modules whose size is that of the vocabulary.
 
     An nn.Embedding is looked up by ids of one side, an nn.Linear with as many outputs as target tokens is the output
-    projection. Raises ConfigError where sizes alone do not tell which is which.
+    projection. Raises ConfigError if sizes alone are ambiguous.
     """
     same_size = vocab.src == vocab.tgt and not vocab.joint
     rows: dict[str, Side] = {}

@@ -1,4 +1,4 @@
-"""A lock of runs on file systems that have none, such as some network file systems. No torch at import."""
+"""A lock for runs on file systems without locks, such as some network file systems. No torch at import."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def s2s_lock(path: Path) -> Heartbeat:
-    """A file that its owner rewrites."""
+    """A file that its owner rewrites regularly."""
     from s2s_heartbeat_lock.heartbeat import take
 
     return take(path)

@@ -1,6 +1,6 @@
-"""A file that takes the place of flock: created exclusively, and rewritten every few seconds by its owner.
+"""A file that replaces flock: created exclusively, and rewritten every few seconds by its owner.
 
-One that is no longer rewritten belongs to a dead process and is taken over.
+A file that is no longer rewritten belongs to a dead process and is taken over.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from s2s.io import in_use, lock_holder
 HEARTBEAT = 10.0
 """Seconds between two heartbeats"""
 STALE = 60.0
-"""Seconds without a heartbeat after which an owner on another machine is taken to be dead"""
+"""Seconds without a heartbeat after which an owner on another machine is considered dead"""
 
 
 class Heartbeat(threading.Thread):
@@ -49,7 +49,7 @@ class Heartbeat(threading.Thread):
 
 
 def take(path: Path) -> Heartbeat:
-    """Create the file beside the lock `path`, in place of a dead owner's."""
+    """Create the file next to the lock `path`, replacing that of a dead owner."""
     path = path.with_name(f"{path.name}.alive")
     with suppress(FileNotFoundError):
         found = path.read_text()
@@ -63,7 +63,7 @@ def take(path: Path) -> Heartbeat:
 
 
 def _is_alive(path: Path, found: str) -> bool:
-    """Whether the owner lives: on this machine by its process, on another by its next heartbeat."""
+    """Whether the owner is alive: on this machine by its process, on another by its next heartbeat."""
     with suppress(ValueError, KeyError, TypeError):
         owner = json.loads(found)
         if owner["host"] == socket.gethostname():
@@ -80,14 +80,14 @@ def _remove(path: Path, found: str) -> None:
     """Remove a dead owner's file; one that a new owner has created in the meantime is put back."""
     mine = path.with_name(f"{path.name}.{socket.gethostname()}.{os.getpid()}")
     with suppress(FileNotFoundError, FileExistsError):
-        os.rename(path, mine)  # noqa: PTH104  atomic: one of several that try succeeds
+        os.rename(path, mine)  # noqa: PTH104  atomic: only one of several attempts succeeds
         if mine.read_text() != found:
             os.link(mine, path)
     mine.unlink(missing_ok=True)
 
 
 def _start_time(pid: int) -> str:
-    """When a process began, as the kernel counts; empty where there is none, or no way to know."""
+    """Start time of a process in the kernel's units; empty if there is no such process or no way to find out."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:

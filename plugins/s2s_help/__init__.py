@@ -1,4 +1,4 @@
-"""What is installed, and every option of it: s2s-plugins, and --help of all commands. No torch at import."""
+"""Installed plugins and all their options: s2s-plugins, and --help of all commands. No torch at import."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def s2s_help(schema: type, topics: Sequence[str], flags: Mapping[str, str], plugins: Plugins) -> str:
-    """One screen about the command, or all about the topics."""
+    """One screen about the command, or everything about the topics."""
     from s2s_help.help import explain, overview
 
     return explain(schema, topics, plugins) if topics else overview(schema, flags, plugins)

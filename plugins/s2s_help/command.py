@@ -29,7 +29,7 @@ usage: s2s-plugins list [plugins=[my_module]]
   s2s-plugins show arch=transformer_big arch.d_model=512 vocab=40960"""
 
 VOCAB = 37_000
-"""Tokens that `show` counts with: the paper's shared vocabulary (section 5.1)."""
+"""Vocabulary size with which `show` counts parameters: that of the paper's shared vocabulary (section 5.1)."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -87,7 +87,7 @@ def _print_presets(plugins: Plugins, plugin: str, word: str = " presets") -> Non
 
 
 def show(words: Sequence[str], plugins: Plugins) -> None:
-    """Every option of a choice, and how large an architecture is."""
+    """Every option of a choice, and the size of an architecture."""
     group, _, name = words[0].partition("=") if words else ("", "", "")
     if group == "experiment" and name:
         _show_experiment(name, plugins)
@@ -104,7 +104,7 @@ def show(words: Sequence[str], plugins: Plugins) -> None:
         config = build_config(merged).config
         try:
             n = n_parameters(merged.entries[group].build, config.arch, size)
-        except ConfigError as error:  # it asks more of its task than a number of tokens
+        except ConfigError as error:  # it needs more of its task than a number of tokens
             print(f"parameters: not known without a task ({error})")
         else:
             print(f"parameters: {n:,} (vocab={size:,})")
@@ -118,8 +118,8 @@ def _size(text: str) -> int:
 
 
 def n_parameters(build: Any, config: Any, vocab: int) -> int:
-    """Trainable parameters; built without memory, on the meta device."""
-    import torch  # only here: listing and describing do without
+    """Number of trainable parameters; the model is built on the meta device, without memory."""
+    import torch  # only here: the other functions do not need it
 
     from s2s import Vocab
 

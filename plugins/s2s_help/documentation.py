@@ -1,4 +1,4 @@
-"""Options as text to read and to search: value, type, default, origin, and the docstring under the field."""
+"""Options as searchable text: value, type, default, origin, and the docstring under the field."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WIDTH = 79
 
 
 def describe(found: Iterable[Option], values: Mapping[str, tuple[Any, str]], title: str) -> str:
-    """A block of lines for each option; `values` holds value and origin of those that are not at their default."""
+    """A block of lines for each option; `values` has value and origin of options that are not at their default."""
     lines, docs_of = [title], cache(docs)
     for option in found:
         default = "(required)" if option.required else to_text(option.default)
@@ -40,7 +40,7 @@ def describe(found: Iterable[Option], values: Mapping[str, tuple[Any, str]], tit
 
 
 def docs(config: type) -> dict[str, str]:
-    """The docstring under every field, those of base classes included; none where there is no source."""
+    """The docstring under every field, including those of base classes; empty if there is no source."""
     found: dict[str, str] = {}
     for base in reversed(config.__mro__):
         if is_dataclass(base):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from s2s import Plugins
 
 SOUGHT = {"task": ("translation",), "arch": ("transformer",)}
-"""Group -> how the names begin that an overview has first, since it is cut to one line"""
+"""Group -> prefixes of the names that an overview lists first, since it is cut to one line"""
 
 
 def overview(schema: type, flags: Mapping[str, str], plugins: Plugins) -> str:
@@ -52,13 +52,13 @@ def _line(head: str, text: str) -> str:
 
 
 def wrapped(head: str, text: str) -> list[str]:
-    """A heading, and text beside it, wrapped."""
+    """A heading, and text next to it, wrapped."""
     indent = " " * 18
     return textwrap.fill(text, WIDTH, initial_indent=f"  {head:14}  ", subsequent_indent=indent).splitlines()
 
 
 def _names(group: str, plugins: Plugins) -> str:
-    """All names of a group: those that most look for, those registered, and presets whose names begin with one."""
+    """All names of a group: those that most users want, those registered, and presets whose names begin with one."""
     registry = plugins.registry
     registered = tuple(name for g, name in registry.entries if g == group)
     known = SOUGHT.get(group, registered)

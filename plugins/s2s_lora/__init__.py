@@ -1,4 +1,4 @@
-"""LoRA, low-rank adaptation (Hu et al., 2022): a trained model whose weights stay, and small matrices that learn.
+"""LoRA, low-rank adaptation (Hu et al., 2022): a trained model with frozen weights, and small trainable matrices.
 
 s2s-train task=… task.train=… run=tuned train.init_from=base arch=lora arch.of=transformer_tiny
 """
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
     from s2s.intermediate import IntermediateModel
 
 ADAPTERS = r"\.lora_[ab]$"
-"""The tensors that a run without adapters does not have"""
+"""Pattern of the tensors that a run without adapters does not have"""
 
 
 @dataclass(kw_only=True)
 class LoRAConfig(Choice):
-    """Adapters of low rank beside the linear maps of another architecture, all of whose own weights are frozen."""
+    """Low-rank adapters on the linear maps of another architecture, whose own weights are all frozen."""
 
     of: Any = "transformer_base"
-    """The architecture of the run that train.init_from names, as it was chosen there: a name, or a mapping with `name`
-    and options, {name: transformer_tiny, d_ff: 512}."""
+    """The architecture of the run in train.init_from, as it was chosen there: a name, or a mapping with `name` and
+    options, {name: transformer_tiny, d_ff: 512}."""
     rank: int = 8
     """Inner size r of each adapter's product B A."""
     alpha: float = 16.0
-    """The product is multiplied by alpha / rank."""
+    """Scale: the product is multiplied by alpha / rank."""
     dropout: float = 0.0
-    """Of an adapter's input."""
+    """Dropout on an adapter's input."""
     match: str = ""
-    """Regular expression: adapters are beside the linear maps in whose names it is found; empty: beside all. The paper
-    adapts attention alone: match=attention."""
+    """Regular expression: linear maps whose names match get adapters; empty: all. The paper adapts only attention:
+    match=attention."""
 
     def __post_init__(self) -> None:
         refuse_outside("arch", self, rank=at_least(1), alpha=at_least(0), dropout=SHARE)
@@ -50,7 +50,7 @@ class LoRAConfig(Choice):
 
 @hookimpl
 def s2s_register(registry: Registry) -> None:
-    """The architecture, a preset of its name with what goes with it, and what exporters read."""
+    """The architecture, a preset of the same name with matching defaults, and the representation for exporters."""
     registry.arch("lora", LoRAConfig, partial(_build, registry))
     defaults = {"schedule": {"name": "constant", "lr": 1e-3, "warmup": 0}, "train": {"init_map": {ADAPTERS: None}}}
     registry.preset("arch", "lora", {"name": "lora", "defaults": defaults})
@@ -59,7 +59,7 @@ def s2s_register(registry: Registry) -> None:
 
 @hookimpl(tryfirst=True)
 def s2s_configure(composed: ComposedConfig[Config]) -> None:
-    """Refuse what would learn nothing: adapters of a model that has not been trained."""
+    """Raise ConfigError for adapters of an untrained model, which would learn nothing."""
     config = composed.config
     if isinstance(config.arch, LoRAConfig) and not config.train.init_from:
         raise ConfigError("arch=lora adapts a trained run; name it, as in train.init_from=runs/base")
@@ -81,7 +81,7 @@ def _build(registry: Registry, config: LoRAConfig, vocab: Vocab) -> Seq2Seq:
 
 
 def _intermediate(registry: Registry, config: LoRAConfig, model: Seq2Seq) -> IntermediateModel:
-    """That of the adapted architecture, once the adapters are added to its weights."""
+    """The representation of the adapted architecture, with the adapters merged into its weights."""
     from s2s_lora.adapters import merge
 
     inner = _inner(registry, config)

@@ -1,4 +1,4 @@
-"""Adapters beside linear maps: x W^T + (alpha / r) x A^T B^T.
+"""Adapters on linear maps: x W^T + (alpha / r) x A^T B^T.
 
 Shapes: I inputs, O outputs, r rank.
 """
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def adapt(model: nn.Module, config: LoRAConfig) -> None:
-    """Freeze `model` and put an adapter beside each of its linear maps that `config.match` is found in.
+    """Freeze `model` and add an adapter to each linear map whose name matches `config.match`.
 
-    B is zero at first, so that the model computes what it did. The adapters are parameters of the linear maps, lora_a
-    [r, I] and lora_b [O, r]; all other names are as without them.
+    B is zero at first, so that the model's outputs are unchanged. The adapters are parameters of the linear maps,
+    lora_a [r, I] and lora_b [O, r]; all other names are unchanged.
     """
     linears = {name: m for name, m in model.named_modules() if isinstance(m, nn.Linear)}
     chosen = [module for name, module in linears.items() if re.search(config.match, name)]
@@ -37,21 +37,21 @@ def adapt(model: nn.Module, config: LoRAConfig) -> None:
         raise ConfigError(f"arch.match={config.match} is found in no name of a linear map; those are: {known}")
     for parameter in model.parameters():
         parameter.requires_grad_(False)
-    module: Any  # torch's types know no attributes but tensors and modules
+    module: Any  # torch's types allow only tensors and modules as attributes
     for module in chosen:
         a = torch.empty(config.rank, module.in_features)
-        nn.init.kaiming_uniform_(a, a=math.sqrt(5))  # as nn.Linear's own weight, which is the authors' choice
+        nn.init.kaiming_uniform_(a, a=math.sqrt(5))  # as nn.Linear's own weight, like the authors' code
         module.lora_a = nn.Parameter(a)
         module.lora_b = nn.Parameter(torch.zeros(module.out_features, config.rank))
         module.lora_scale = config.alpha / config.rank
         module.lora_hook = module.register_forward_hook(partial(_add, dropout=config.dropout))
-        if hasattr(module, "weight_and_bias"):  # what is prepacked for decoding is the sum
+        if hasattr(module, "weight_and_bias"):  # the sum is prepacked for decoding
             module.weight_and_bias = partial(_merged, module)
 
 
 @torch.no_grad()
 def merge(model: nn.Module) -> None:
-    """Add every adapter to the weight beside it, and remove it: the model computes the same, without adapters."""
+    """Merge every adapter into the weight of its linear map, and remove it: the model computes the same."""
     for module in adapted(model):
         module.weight += _product(module)
         module.lora_hook.remove()
@@ -76,9 +76,9 @@ def _merged(module: Any) -> tuple[Tensor, Tensor | None]:
 
 
 def _add(module: Any, given: tuple[Tensor], output: Any, *, dropout: float) -> Any:
-    """After a linear map: its output, whole or in parts, and the adapter's."""
+    """Forward hook of a linear map: the sum of its output, whole or in parts, and the adapter's."""
     if getattr(module, "prepacked", None) is not None:
-        return output  # of the sum already
+        return output  # already includes the adapter
     x = F.dropout(given[0], dropout, module.training)
     own = module.lora_scale * F.linear(F.linear(x, module.lora_a), module.lora_b)
     if isinstance(output, tuple):

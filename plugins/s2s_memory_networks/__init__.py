@@ -13,26 +13,26 @@ from s2s.config import SHARE, above, at_least, refuse_outside
 
 @dataclass(kw_only=True)
 class MemoryNetworkConfig(Choice):
-    """Hops of attention over the units of a source, such as the sentences of a story; sections are the paper's."""
+    """Hops of attention over the units of a source, such as the sentences of a story; sections refer to the paper."""
 
     d_model: int = 20
     """Width of memories and of the query."""
     n_hops: int = 3
     """How often the memories are read (K)."""
     tying: Literal["adjacent", "layerwise"] = "adjacent"
-    """adjacent: a hop's output embedding is the next one's input embedding, the first also reads the question, the last
-    is the softmax. layerwise: all hops have the same two, and the query goes through a matrix between hops."""
+    """adjacent: a hop's output embedding is the next hop's input embedding, the first also embeds the question, and the
+    last is the softmax. layerwise: all hops share both, and the query goes through a matrix between hops."""
     encoding: Literal["position", "bag"] = "position"
-    """A unit's vector: the sum of its words', each weighted by its position in it (section 4.1), or unweighted."""
+    """A unit's vector: the sum of its word vectors, each weighted by its position (section 4.1), or unweighted."""
     temporal: bool = True
-    """Whether a memory has a vector of its distance from the question."""
+    """Whether a vector for its distance from the question is added to a memory."""
     capacity: int = 50
-    """How many units, the last before the question, are remembered."""
+    """Maximum number of units remembered: the last ones before the question."""
     noise: float = 0.1
-    """Share of places between memories that are left empty at random in training, so that distances vary."""
+    """Share of empty positions inserted at random between memories in training, so that distances vary."""
     match: Literal["softmax", "linear"] = "softmax"
-    """How memories are weighed. linear: without the softmax, for a first stage whose run is then given to one with it
-    as train.init_from (linear start)."""
+    """How memories are weighted. linear: without the softmax, for a first stage (linear start), whose run is then the
+    train.init_from of a second stage with softmax."""
     init_std: float = 0.1
     """Standard deviation of all initial weights."""
 

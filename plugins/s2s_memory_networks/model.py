@@ -1,4 +1,4 @@
-"""A question, memories, and hops between them; outputs after the first token read what was answered so far, too.
+"""A question, memories, and hops of attention; outputs after the first token also depend on the answer so far.
 
 Shapes: B sources, S source tokens, U units (such as sentences; eos counts as one), T target length, K hypotheses,
 D width, V tokens, N hops.
@@ -25,41 +25,42 @@ if TYPE_CHECKING:
 
 @dataclass
 class Memories(Memory):
-    """`hidden` [B, U, D]: the last hop's outputs. `pad` [B, U]: units that are not remembered."""
+    """`hidden` [B, U, D]: the last hop's output vectors. `pad` [B, U]: units that are not remembered."""
 
     remembered: Tensor
-    """[B, U], the others: False behind the end, too, when states are joined"""
+    """[B, U], the remembered units; also False beyond the end, when states are joined"""
 
     inputs: Tensor
-    """[B, U, N, D], what the query is compared with at each hop (m)"""
+    """[B, U, N, D], the keys of each hop (m)"""
     outputs: Tensor
-    """[B, U, N, D], what it is answered (c)"""
+    """[B, U, N, D], the values of each hop (c)"""
     question: Tensor
     """[B, D]"""
 
 
 @dataclass
 class Answering(State):
-    """The hypothesis is the sum of the embeddings of its tokens: [B, K, D]"""
+    """`hypothesis` is the sum of the embeddings of its tokens: [B, K, D]"""
 
     joins: ClassVar[bool] = True
     captures: ClassVar[bool] = True
 
 
 class Units(NamedTuple):
-    """The source's tokens by unit."""
+    """The assignment of the source's tokens to units."""
 
     of_token: Tensor
-    """[B, S], the number of each token's unit; -1 of padding"""
+    """[B, S], the number of each token's unit; -1 for padding"""
     distance: Tensor
-    """[B, U], from the question, which is the last unit before eos: 1 is the unit before it; 0 or less: no memory"""
+    """[B, U], distance from the question, which is the last unit before eos: 1 is the unit before it; 0 or less: not a
+    memory"""
 
 
 class MemoryNetwork(Seq2Seq):
     """u' = u + sum_i softmax(u m_i) c_i, N times; then softmax(W u).
 
-    With adjacent tying, table n of `tables` [V, ·, D] is the paper's A of hop n + 1 and C of hop n; layerwise there are
-    three: of the question, and A and C of all hops.
+    With adjacent tying, table n of `tables` [V, ·, D] is the paper's A of hop n + 1 and C of hop n; with layerwise
+    tying there are three: for the question, and A and C of all hops.
     """
 
     def __init__(self, config: MemoryNetworkConfig, vocab: Vocab) -> None:
@@ -83,7 +84,7 @@ class MemoryNetwork(Seq2Seq):
         question = (units.distance == 0).to(sums.dtype)  # [B, U]
         query = (sums[0] * question[..., None]).sum(1)
         remembered = (units.distance > 0) & (units.distance <= self.config.capacity)
-        nothing = ~remembered.any(1, keepdim=True) & (units.distance == -1)  # a question alone: eos is the memory
+        nothing = ~remembered.any(1, keepdim=True) & (units.distance == -1)  # only a question: eos is the memory
         inputs, outputs = self._of_hops(sums, units.distance)
         remembered = remembered | nothing
         return Memories(outputs[:, :, -1], ~remembered, remembered, inputs, outputs, query)
@@ -97,7 +98,7 @@ class MemoryNetwork(Seq2Seq):
         return self.out(hidden) if self.out else F.linear(hidden, self.tables[:, -1])
 
     def start(self, memory: Memory) -> Answering:
-        """Nothing was answered."""
+        """The state before any answer."""
         return Answering(sentence=memory, hypothesis=torch.zeros_like(memory.hidden[:, :1]))
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
@@ -106,7 +107,7 @@ class MemoryNetwork(Seq2Seq):
         return self.project(self._hops(answered, state.sentence)[0]), replace(state, hypothesis=answered)
 
     def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor | None:
-        """src, pad [B, S], tgt [B, T] -> [B, T, S]: a hop's weights, by default the last one's, at the first token of
+        """src, pad [B, S], tgt [B, T] -> [B, T, S]: a hop's weights, by default the last hop's, at the first token of
         each unit. None with arch.match=linear."""
         if layer is not None and not 1 <= layer <= self.config.n_hops:
             raise ConfigError(f"attention_layer={layer}: this model has hops 1 to {self.config.n_hops}")
@@ -114,7 +115,7 @@ class MemoryNetwork(Seq2Seq):
         return maps[(layer or len(maps)) - 1].weights[:, 0] if maps else None
 
     def attention_maps(self, src: Tensor, pad: Tensor, tgt: Tensor) -> list[AttentionMap]:
-        """A map for each hop; none with arch.match=linear, whose weights are no distribution."""
+        """A map for each hop; none with arch.match=linear, whose weights are not a distribution."""
         if self.config.match == "linear":
             return []
         weights = self._hops(self._answered(tgt).cumsum(1), self.encode(src, pad))[1]
@@ -122,14 +123,14 @@ class MemoryNetwork(Seq2Seq):
         return [AttentionMap("hop", n, "tgt", "src", of_hop[:, None]) for n, of_hop in enumerate(spread, 1)]
 
     def vocab_rows(self) -> dict[str, Side]:
-        """The tables, and the softmax that is none of them."""
+        """The tables, and the softmax if it is not one of them."""
         rows: dict[str, Side] = {"tables": "src"}
         if self.out:
             rows["out.weight"] = "tgt"
         return rows
 
     def _units(self, src: Tensor, pad: Tensor) -> Units:
-        """Which tokens belong together: what `SourceWords` takes for a word."""
+        """The units of a source: a unit is what `SourceWords` treats as a word."""
         first = self.words.firsts(src, pad)
         n_units = first.sum(1, keepdim=True)
         of_token = (first.cumsum(1) - 1).masked_fill(pad, -1)
@@ -137,7 +138,7 @@ class MemoryNetwork(Seq2Seq):
         return Units(of_token, n_units - 2 - number)
 
     def _sums(self, src: Tensor, units: Units) -> Tensor:
-        """Every unit's weighted sum of its tokens, by every table: [tables, B, U, D]"""
+        """Weighted sum of the token embeddings of every unit, for every table: [tables, B, U, D]"""
         number = torch.arange(units.distance.size(1), device=src.device)
         belongs = units.of_token[:, None] == number[:, None]  # [B, U, S]
         x = self.tables[src].movedim(2, 0)  # [tables, B, S, D]
@@ -156,14 +157,14 @@ class MemoryNetwork(Seq2Seq):
         return sums[:-1].movedim(0, 2), sums[1:].movedim(0, 2)
 
     def _times(self, distance: Tensor) -> Tensor:
-        """Rows of `times` [B, U]; in training, empty places make some distances longer."""
+        """Rows of `times` [B, U]; in training, empty positions make some distances longer."""
         if self.training and self.config.noise:
             empty = (torch.rand_like(distance, dtype=torch.float32) < self.config.noise) & (distance > 0)
             distance = distance + empty.flip(1).cumsum(1).flip(1)
         return distance.clamp(0, self.config.capacity)
 
     def _answered(self, tgt: Tensor) -> Tensor:
-        """The tokens of an output as further words of the question; bos is none: [..., D]"""
+        """The tokens of an output, embedded like words of the question; bos as 0: [..., D]"""
         return F.embedding(tgt, self.tables[:, 0]).masked_fill((tgt == self.vocab.bos)[..., None], 0.0)
 
     def _hops(self, answered: Tensor, memory: Memory) -> tuple[Tensor, list[Tensor]]:
@@ -182,7 +183,7 @@ class MemoryNetwork(Seq2Seq):
 
     @torch.no_grad()
     def init_weights(self) -> None:
-        """Normal, all with the same deviation (section 4.2); rows of padding are 0."""
+        """Normal, all with the same standard deviation (section 4.2); rows of padding are 0."""
         for parameter in self.parameters():
             nn.init.normal_(parameter, std=self.config.init_std)
         self.tables[self.vocab.pad].zero_()
@@ -191,7 +192,7 @@ class MemoryNetwork(Seq2Seq):
 def position_weights(belongs: Tensor, d_model: int) -> Tensor:
     """l_kj = (1 - j / J) - (k / d) (1 - 2 j / J), word j of J, component k of d, from 1 (section 4.1).
 
-    belongs [B, U, S], True where a token is of a unit -> [B, S, D]
+    belongs [B, U, S], True where a token belongs to a unit -> [B, S, D]
     """
     n_words = (belongs.sum(-1, keepdim=True) * belongs).sum(1).clamp(min=1)  # [B, S]
     j = (belongs.cumsum(-1) * belongs).sum(1)

@@ -118,10 +118,10 @@ def compute_here(experts: nn.ModuleList, x: Tensor, counts: Tensor) -> Tensor:
 
 
 def take_auxiliary(layers: Sequence[MixtureLayer], device: torch.device) -> Auxiliary:
-    """The balance losses of all layers since the last call, and for the log, which compares the experts of each pass:
+    """The balance losses of all layers since the last call, and statistics of the experts in each pass, for the log:
 
-    balance, the losses per token; cv_importance and cv_load, coefficients of variation; max_load, the share of the
-    fullest expert over an even one (as in the paper's table 6); with log_experts, each expert's share of the tokens.
+    balance, the losses per token; cv_importance and cv_load, coefficients of variation; max_load, the load of the
+    fullest expert over the mean (as in the paper's table 6); with log_experts, each expert's share of the tokens.
     """
     uses = [use for layer in layers for use in layer.uses or ()]
     for layer in layers:

@@ -53,8 +53,7 @@ class MoELSTM(Seq2Seq):
 
     def __init__(self, config: MoELSTMConfig, vocab: Vocab) -> None:
         super().__init__()
-        # torch's own kernels are used instead
-        warnings.filterwarnings("ignore", "LSTM with projections is not supported with oneDNN")
+        warnings.filterwarnings("ignore", "LSTM with projections is not supported with oneDNN")  # torch's own serve
         self.config, self.pad, self.n_tgt = config, vocab.pad, vocab.tgt
         d, cells = config.d_model, config.d_cell
         self.src, self.tgt = nn.Embedding(vocab.src, d), nn.Embedding(vocab.tgt, d)

@@ -78,7 +78,7 @@ class Mixture(Seq2Seq):
         return None if rows is None else {f"inner.{name}": side for name, side in rows.items()}
 
     def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float | None:
-        """The inner model's operations with the active experts, plus the gates; None if that has no count."""
+        """The inner model's operations with the active experts, plus the gates; None if that gives no count."""
         inner = self.inner.forward_operations(src, tgt)
         if inner is None:
             return None
@@ -112,12 +112,12 @@ class Mixture(Seq2Seq):
 
 
 def matching(model: nn.Module, pattern: str) -> list[str]:
-    """Names of the modules that match, in the model's order."""
+    """Names of the matching modules, in the model's order."""
     return [name for name, _ in model.named_modules() if name and fnmatchcase(name, pattern)]
 
 
 def check(config: MixtureConfig, chosen: dict[str, list[str]]) -> None:
-    """Raise ConfigError where a pattern names nothing."""
+    """Raise ConfigError if a pattern matches nothing."""
     for side, names in chosen.items():
         pattern = getattr(config, side)
         if pattern and not names:

@@ -1,4 +1,4 @@
-"""One encoder and a decoder for each kind of source, as a plugin: multi-task learning of Luong et al. (2015)."""
+"""One encoder, and a decoder for each kind of source, as a plugin: multi-task learning after Luong et al. (2015)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class MultiDecoderConfig(Choice):
-    """Models of one architecture, one for each kind of source, that share all that encodes."""
+    """Models of one architecture, one for each kind of source, that share everything used in encoding."""
 
     of: dict[str, Any] = field(default_factory=lambda: {"name": "transformer", "share_embeddings": "target"})
-    """The architecture, by its name and with its options: {name: transformer, d_ff: 512, …}; of another one, give
-    all at once, as arch.of={name: …}."""
+    """The architecture, by its name and with its options: {name: transformer, d_ff: 512, …}; for another architecture,
+    give all of it at once, as in arch.of={name: …}."""
     d_model: int = 512
-    """Width of the models, where their architecture has that option."""
+    """Width of the models, if their architecture has that option."""
 
     def __post_init__(self) -> None:
         refuse_outside("arch", self, d_model=at_least(1))
@@ -44,7 +44,7 @@ def s2s_register(registry: Registry) -> None:
 
 @hookimpl(tryfirst=True)
 def s2s_build_model(config: Config) -> None:
-    """Refuse what would hang: to gather a decoder's parts, every process would have to be in that decoder."""
+    """Raise ConfigError for fsdp, which would hang: to gather a decoder's shards, all processes must be in it."""
     if isinstance(config.arch, MultiDecoderConfig) and config.train.strategy == "fsdp":
         raise ConfigError(
             "train.strategy=fsdp: with arch=multidecoder, processes are in different decoders at a time; use ddp"
@@ -52,7 +52,7 @@ def s2s_build_model(config: Config) -> None:
 
 
 def _build(registry: Registry, config: MultiDecoderConfig, vocab: Vocab) -> MultiDecoder:
-    """A model for each kind of source, of the architecture that is named."""
+    """A model of the named architecture for each kind of source."""
     from s2s_multidecoder.model import MultiDecoder  # brings torch
 
     if not vocab.tags:

@@ -1,4 +1,4 @@
-"""Whole models that share what encodes, and rows that go to the one of their kind.
+"""Whole models that share everything used in encoding, and the routing of rows to the model of their kind.
 
 Shapes: B sentences, K hypotheses, S source length, T target length, V target vocabulary.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class TaggedMemory(Memory):
-    """The memory of the shared encoder, and which decoder each sentence is for."""
+    """The memory of the shared encoder, and the decoder for each sentence."""
 
     tag: Tensor
     """[B]"""
@@ -38,10 +38,10 @@ class TaggedMemory(Memory):
 
 @dataclass
 class TaggedState(State):
-    """A state for each decoder, of its sentences alone; `sentence` is the tags [B], `hypothesis` is None."""
+    """A state for each decoder, with only its own sentences; `sentence` is the tags [B], `hypothesis` is None."""
 
     parts: dict[int, State]
-    """Only decoders that have sentences here"""
+    """Only decoders with sentences in this state"""
 
     def reorder(self, parents: Tensor) -> Self:
         """Hypothesis k of sentence b continues hypothesis parents[b, k]: parents [B, K']"""
@@ -53,7 +53,7 @@ class TaggedState(State):
         tag = self.sentence[rows]
         parts = {}
         for kind in kinds(tag):
-            index = (self.sentence == kind).cumsum(0) - 1  # of a sentence among those of its kind
+            index = (self.sentence == kind).cumsum(0) - 1  # position of a sentence among those of its kind
             parts[kind] = self.parts[kind].keep(index[rows[tag == kind]])
         return replace(self, sentence=tag, parts=parts)
 
@@ -67,7 +67,7 @@ class TaggedState(State):
 
 @dataclass
 class JoiningState(TaggedState):
-    """Of decoders whose states can be joined."""
+    """The state of decoders whose states can be joined."""
 
     joins: ClassVar[bool] = True
 
@@ -75,7 +75,7 @@ class JoiningState(TaggedState):
 class MultiDecoder(Seq2Seq):
     """`models`, one for each kind of source: the first encodes, and the one of a sentence's kind decodes it.
 
-    The last feature of what `decode` returns is the kind, so that `project` can be given any positions.
+    The last feature of the result of `decode` is the kind, so that `project` works on any positions.
     """
 
     def __init__(self, models: Sequence[Seq2Seq], vocab: Vocab) -> None:
@@ -111,7 +111,7 @@ class MultiDecoder(Seq2Seq):
         return logits.unflatten(0, hidden.shape[:-1])
 
     def start(self, memory: Memory) -> State:
-        """Each decoder with the sentences of its kind."""
+        """The start of each decoder with the sentences of its kind."""
         assert isinstance(memory, TaggedMemory)
         present = kinds(memory.tag)
         if len(present) == 1:
@@ -134,8 +134,8 @@ class MultiDecoder(Seq2Seq):
         return logits, replace(state, parts=parts)
 
     def attention(self, src: Tensor, pad: Tensor, tgt: Tensor, layer: int | None = None) -> Tensor | None:
-        """src, pad [B, S], tgt [B, T] -> [B, T, S], as the decoder of each sentence's kind says it, if it does."""
-        if self._model(0).attention(src[:1, :1], pad[:1, :1], tgt[:1, :1], layer) is None:  # nor do the others then
+        """src, pad [B, S], tgt [B, T] -> [B, T, S], from the decoder of each sentence's kind; None if it gives none."""
+        if self._model(0).attention(src[:1, :1], pad[:1, :1], tgt[:1, :1], layer) is None:  # nor do the others
             return None
         return routed(
             self._tag(src),
@@ -144,7 +144,7 @@ class MultiDecoder(Seq2Seq):
         )
 
     def attention_maps(self, src: Tensor, pad: Tensor, tgt: Tensor) -> list[AttentionMap]:
-        """src, pad [B, S], tgt [B, T] -> the maps of the decoder of each sentence's kind, which has as many layers."""
+        """src, pad [B, S], tgt [B, T] -> the maps of the decoder of each sentence's kind; all have as many layers."""
         tag = self._tag(src)
         rows = [rows_of(tag, kind) for kind in kinds(tag)]
         pairs = zip(kinds(tag), rows, strict=True)
@@ -153,14 +153,14 @@ class MultiDecoder(Seq2Seq):
         return [same[0]._replace(weights=torch.cat([one.weights for one in same])[order]) for same in found]
 
     def vocab_rows(self) -> dict[str, Side] | None:
-        """Those of all models; None if the models do not say."""
+        """The rows of all models; None if the models do not define them."""
         found = [self._model(kind).vocab_rows() for kind in range(len(self.models))]
         if None in found:
             return None
         return {f"models.{kind}.{name}": side for kind, rows in enumerate(found) for name, side in rows.items()}
 
     def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float | None:
-        """As many as one model's: each sentence goes through one decoder."""
+        """The operations of one model: each sentence goes through one decoder."""
         return self._model(0).forward_operations(src, tgt)
 
     def _tag(self, src: Tensor) -> Tensor:
@@ -172,7 +172,7 @@ class MultiDecoder(Seq2Seq):
 
 
 def kinds(tag: Tensor) -> list[int]:
-    """The kinds among tags [B], in order; of none, the first."""
+    """The kinds among tags [B], in order; without tags, the first kind."""
     return tag.unique().tolist() or [0]
 
 
@@ -184,7 +184,7 @@ def rows_of(tag: Tensor, kind: int) -> Tensor:
 def routed(tag: Tensor, whole: Callable[[int], Tensor], part: Callable[[int, Tensor], Tensor]) -> Tensor:
     """Each row computed by the function of its kind, in the original order: tag [B] -> [B, ...].
 
-    `whole` computes all rows where there is one kind, without a copy.
+    If there is only one kind, `whole` computes all rows without a copy.
     """
     present = kinds(tag)
     if len(present) == 1:

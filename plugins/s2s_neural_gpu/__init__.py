@@ -1,4 +1,4 @@
-"""The Extended Neural GPU (Kaiser and Bengio, 2016), and algorithmic corpora to try it on. No torch at import."""
+"""The Extended Neural GPU (Kaiser and Bengio, 2016), and algorithmic corpora for it. No torch at import."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from s2s.config import SHARE, above, at_least, refuse_outside
 
 @dataclass(kw_only=True)
 class NeuralGPUConfig(Choice):
-    """Active memory: convolutional gated recurrent units on a mental image, all of which changes at every step."""
+    """Active memory: convolutional gated recurrent units on a mental image, which changes as a whole at every step."""
 
     d_model: int = 512
     """Feature maps of the image (m)."""
     width: int = 4
-    """Columns of the image (w); the source is written into the first."""
+    """Columns of the image (w); the source is written into the first column."""
     kernel: int = 3
     """Height and width of the convolutions; odd."""
     n_layers: int = 2
-    """Convolutional gated recurrent units of a step, of the encoder and of the decoder (l)."""
+    """Convolutional gated recurrent units per step, in the encoder and in the decoder (l)."""
     length_ratio: float = 1.5
-    """Rows of the image for each source token; outputs are read row by row, and beyond the last from the last."""
+    """Rows of the image per source token; outputs are read row by row, and beyond the last row from the last."""
     length_extra: int = 8
-    """Rows of the image beside."""
+    """Additional rows of the image."""
     dropout: float = 0.1
-    """On the new image of every step."""
+    """Dropout on the new image of every step."""
 
     def __post_init__(self) -> None:
         sizes = ("d_model", "width", "kernel", "n_layers", "length_extra")
@@ -39,16 +39,16 @@ class NeuralGPUConfig(Choice):
 
 @dataclass(kw_only=True)
 class AlgorithmicConfig(Choice):
-    """Numbers to be copied, reversed or added; with `longer`, held-out ones have more digits than any in training."""
+    """Numbers to copy, reverse or add; with `longer`, held-out numbers have more digits than any in training."""
 
     algorithm: Literal["copy", "reverse", "add"] = "copy"
-    """copy: 5 0 2 as it is. reverse: 2 0 5. add: 5 0 2 + 3 1, digits least significant first, into 8 1 2."""
+    """copy: 5 0 2 unchanged. reverse: 2 0 5. add: 5 0 2 + 3 1, digits least significant first, gives 8 1 2."""
     digits: int = 10
-    """Most digits of a number in training; all lengths are equally frequent."""
+    """Maximum number of digits in training; all lengths are equally frequent."""
     longer: float = 1.0
-    """Held-out numbers have from `digits` + 1 to `digits` times 1 + longer digits; 0: as in training."""
+    """Held-out numbers have `digits` + 1 to `digits` * (1 + longer) digits; 0: as in training."""
     radix: int = 10
-    """Different digits."""
+    """Number of different digits."""
     pairs: int = 20_000
     """Training pairs."""
     held_out: int = 200

@@ -1,4 +1,4 @@
-"""Numbers and what an algorithm makes of them, as sentences of digits."""
+"""Numbers and the results of an algorithm on them, as sentences of digits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Algorithmic(Corpus):
-    """Pairs drawn anew for each split from a generator of its own."""
+    """Random pairs, with a separate generator for each split."""
 
     def __init__(self, config: AlgorithmicConfig) -> None:
         self.config = config
@@ -38,7 +38,7 @@ class Algorithmic(Corpus):
 
 
 def pair(draw: random.Random, algorithm: str, n: int, radix: int) -> Example:
-    """One pair, whose numbers have `n` digits (of a sum: the longer one; the other has 1 to n)."""
+    """One pair with a number of `n` digits; in a sum, the second number has 1 to n digits."""
     first = [draw.randrange(radix) for _ in range(n)]
     if algorithm == "copy":
         return Example(written(first), written(first))
@@ -49,7 +49,7 @@ def pair(draw: random.Random, algorithm: str, n: int, radix: int) -> Example:
 
 
 def added(first: list[int], second: list[int], radix: int) -> list[int]:
-    """The sum of two numbers, least significant digit first, without zeros in front of it."""
+    """The sum of two numbers, least significant digit first, without leading zeros."""
     total = sum(d * radix**i for i, d in enumerate(first)) + sum(d * radix**i for i, d in enumerate(second))
     digits = []
     while total:
@@ -59,5 +59,5 @@ def added(first: list[int], second: list[int], radix: int) -> list[int]:
 
 
 def written(digits: list[int]) -> str:
-    """Separated by blanks."""
+    """The digits separated by spaces."""
     return " ".join(map(str, digits))

@@ -41,8 +41,8 @@ class Painting(State):
 
 
 class NeuralGPU(Seq2Seq):
-    """The encoder changes the whole image once for each source token; then each step of the decoder changes it again,
-    sees on a tape what was output before, and reads the next output from the row whose turn it is."""
+    """The encoder changes the whole image once per source token; then each decoding step changes it again, reads the
+    previous outputs from a tape, and reads the next output from the row of its position."""
 
     def __init__(self, config: NeuralGPUConfig, vocab: Vocab) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class NeuralGPU(Seq2Seq):
         self.dropout = Dropout(config.dropout)
 
     def encode(self, src: Tensor, pad: Tensor) -> Image:
-        """src, pad [B, S] -> hidden [B, m, L, w]; a sentence's image stands still after as many steps as it has
+        """src, pad [B, S] -> hidden [B, m, L, w]; a sentence's image no longer changes after as many steps as it has
         tokens."""
         n_tokens, n_rows = (~pad).sum(1), int(self.n_rows(src.size(1)))
         real = torch.arange(n_rows, device=src.device) < self.n_rows(n_tokens).long()[:, None]  # [B, L]
@@ -96,7 +96,7 @@ class NeuralGPU(Seq2Seq):
         return {"src.weight": "src", "tgt.weight": "tgt", "out.weight": "tgt", "out.bias": "tgt"}
 
     def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float:
-        """Two for each weight of a convolution at each cell, at each step."""
+        """Two operations per weight of a convolution, cell and step, plus the softmax."""
         weights = lambda layers: sum(p.numel() for p in layers.parameters() if p.dim() > 1)  # noqa: E731
         encoder, decoder = weights(self.encoder), weights(self.decoder)
         total = 0.0
@@ -106,11 +106,11 @@ class NeuralGPU(Seq2Seq):
         return 2 * total
 
     def n_rows(self, n: Any) -> Any:
-        """Rows of the image of a source of n tokens, to be rounded down; n is a number or a tensor."""
+        """Rows of the image for a source of n tokens, to be rounded down; n is a number or a tensor."""
         return n * max(self.config.length_ratio, 1.0) + self.config.length_extra
 
     def _paint(self, token: Tensor, state: State) -> tuple[Tensor, State]:
-        """token [B, K] -> [B, K, m]; what the tape shows is the outputs before, bos not among them."""
+        """token [B, K] -> [B, K, m]; the tape holds the previous outputs, without bos."""
         image, tape, n = state.hypothesis  # [B, K, m, L, w], [B, K, m, L], [B, K]
         real = state.sentence
         rows = real.sum(1)[:, None]
@@ -124,7 +124,7 @@ class NeuralGPU(Seq2Seq):
         return hidden, replace(state, hypothesis=(image, tape, n + 1))
 
     def _change(self, layers: nn.ModuleList, image: Tensor, real: Tensor, tape: Tensor | None) -> Tensor:
-        """One step of all units; rows [B, L] beyond the image stay 0."""
+        """One step of all units; rows [B, L] beyond a sentence's image stay 0."""
         shown = real[:, None, :, None].to(image.dtype)
         for layer in layers:
             image = layer(image, tape, self.dropout) * shown
@@ -132,7 +132,7 @@ class NeuralGPU(Seq2Seq):
 
 
 class ConvGRU(nn.Module):
-    """u s + (1 - u) tanh(U (r s) + W p + B), with gates u and r that are convolutions of image s and tape p alike
+    """u s + (1 - u) tanh(U (r s) + W p + B), with gates u and r that are convolutions of both image s and tape p
     (equation of CGRU, and of CGRU^d with the tape)."""
 
     def __init__(self, config: NeuralGPUConfig, *, tape: bool) -> None:
@@ -144,10 +144,10 @@ class ConvGRU(nn.Module):
         self.width = config.width
         assert self.gates.bias is not None
         with torch.no_grad():
-            self.gates.bias[:m].fill_(1.0)  # an image is kept rather than changed, at first
+            self.gates.bias[:m].fill_(1.0)  # at first, an image is kept rather than changed
 
     def forward(self, s: Tensor, tape: Tensor | None, dropout: nn.Module) -> Tensor:
-        """s [B, m, L, w], tape [B, m, L], which is the first column of an image -> [B, m, L, w]"""
+        """s [B, m, L, w], tape [B, m, L] as the first column of an image -> [B, m, L, w]"""
         gates, of_tape = self.gates(s), None
         if self.tape is not None and tape is not None:
             *of_gates, of_tape = self.tape(F.pad(tape[..., None], (0, self.width - 1))).chunk(3, dim=1)

@@ -117,7 +117,7 @@ def normalised(counts: Grammar) -> Grammar:
 
 
 def smoothed(grammar: Grammar, share: float, lexical_share: float) -> Grammar:
-    """Each substate's rules interpolated with the mean over its symbol's substates (Petrov et al., 2006, 2.3)."""
+    """Each substate's rules, interpolated with the mean of its symbol's (Petrov et al., 2006, section 2.3)."""
     real, n = grammar.real.double(), grammar.n_substates.double()
 
     def towards_mean(p: Tensor, upper: Tensor, share: float) -> Tensor:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def s2s_choose_precision(
     train_step: TrainStep, corpora: Sequence[MappedCorpus], directory: Path
 ) -> tuple[Precision, str]:
-    """The faster of both."""
+    """The faster precision, and a line for the first screen."""
     from s2s_precision.measuring import choose_precision
 
     return choose_precision(train_step, corpora, directory)

@@ -1,4 +1,4 @@
-"""The faster precision: forward and backward of one batch in both, in turns, in CPU time."""
+"""The faster precision: forward and backward passes of one batch in fp32 and bf16 in turn, measured in CPU time."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from s2s.training import TrainStep
 
 FILE = "precision.json"
-"""Keeps the choice: a run that continues must compute as it began"""
+"""File that stores the choice: a continued run must compute as it began"""
 MOST_TOKENS = 2048
-"""Of the trial batch, a side: beyond them the ratio of both hardly changes"""
+"""Tokens per side of the trial batch: with more, the ratio hardly changes"""
 SAMPLE = 1000
-"""Pairs among which those of the batch are chosen"""
+"""Pairs per corpus from which those of the batch are chosen"""
 N_TURNS = 3
-"""Trials of each precision, after one of each that warms up"""
+"""Trials of each precision, after one warm-up trial of each"""
 GAIN = 1.05
-"""How many times as fast bf16 must be: it rounds"""
+"""Minimum speed-up for bf16 to be chosen, since it rounds"""
 
 
 def choose_precision(train_step: TrainStep, corpora: Sequence[MappedCorpus], directory: Path) -> tuple[Precision, str]:
     """fp32 or bf16, and a line for the first screen.
 
-    A run that continues reads the choice from `directory`. Raises ConfigError where the device is no CPU.
+    A continued run reads the choice from `directory`. Raises ConfigError if the device is not a CPU.
     """
     train, path, world = train_step.config, directory / FILE, train_step.world
     if path.is_file():
@@ -57,7 +57,7 @@ def choose_precision(train_step: TrainStep, corpora: Sequence[MappedCorpus], dir
 
 
 def typical_batch(corpora: Sequence[MappedCorpus], n_tokens: int) -> list[tuple[Any, Any]]:
-    """Pairs of about the median length of a sample, of at most `n_tokens` a side with padding; one at least."""
+    """Pairs of about the median length of a sample, at most `n_tokens` per side with padding; at least one pair."""
     found: list[tuple[Any, Any]] = []
     for corpus in corpora:
         rows = np.linspace(0, len(corpus) - 1, min(SAMPLE, len(corpus))).astype(np.int64)
@@ -77,7 +77,7 @@ def _longer_side(pair: tuple[Any, Any]) -> int:
 
 
 def _measure(train_step: TrainStep, batch: list[tuple[Any, Any]]) -> dict[Precision, float]:
-    """CPU seconds of the fastest trial in each precision, added up over all ranks."""
+    """CPU seconds of the fastest trial in each precision, summed over all ranks."""
     seconds: dict[Precision, list[float]] = {"fp32": [], "bf16": []}
     given, plan = train_step.config, BatchPlan(MOST_TOKENS * train_step.world.size)
     try:

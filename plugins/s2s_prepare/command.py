@@ -30,10 +30,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def as_trained(composed: ComposedConfig[PrepareConfig], plugins: Plugins) -> ComposedConfig[PrepareConfig]:
-    """With what s2s-train would set by the same arguments, so that it finds what is prepared."""
+    """The configuration that s2s-train would use with the same arguments, so that it finds the prepared data."""
     try:
         training = compose(Config, composed.arguments, plugins)
-    except ConfigError:  # no architecture, for example, which preparing needs none of
+    except ConfigError:  # for example no architecture, which preparation does not need
         return composed
     found = plugins.hook.s2s_configure(composed=training, plugins=plugins, world=None)
     if found is None:

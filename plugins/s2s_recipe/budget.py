@@ -31,7 +31,7 @@ FOR_VALIDATION, MOST_FOR_VALIDATION = 0.15, 0.3
 FOR_PACE = 0.01
 """Share of the time spent on timing updates, at least 3 seconds and at most 30"""
 FEWEST = 10
-"""Minimum number of validations of a run, so that the first comes within its first tenth"""
+"""Desired minimum number of validations of a run, so that the first comes within its first tenth"""
 N_DECODED = 8
 """Sentences decoded to estimate the decoding time"""
 FEWEST_SENTENCES = 20

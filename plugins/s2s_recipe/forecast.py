@@ -106,7 +106,7 @@ def forecast(trainer: Trainer) -> Forecast:
 def rare_tokens(vocab: Vocab, corpora: Sequence[tuple[MappedCorpus, float]]) -> dict[str, tuple[int, float]]:
     """Each vocabulary's size, and the share of its tokens that occur fewer than RARE times.
 
-    Leaves out a source vocabulary whose words training replaces by <unk>, rare ones most often: the task handles them.
+    Leaves out a source vocabulary whose words training replaces by `unk`, rare ones most often: the task handles them.
     """
     counts = [_counts(corpora, side, size) for side, size in ((0, vocab.src), (1, vocab.tgt))]
     if vocab.joint:

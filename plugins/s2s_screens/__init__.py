@@ -1,4 +1,4 @@
-"""What a run shows beside plain records: lines with means and speed, one that moves on a terminal, JSON for programs.
+"""The output of a run besides plain records: lines with means and speed, a live line on a terminal, JSON for programs.
 
 records of training → progress (lines, through `lines`) → live or plain output, and train.log. No torch at import.
 """
@@ -24,7 +24,7 @@ def s2s_register(registry: Registry) -> None:
 
 @hookimpl
 def s2s_observe(trainer: TrainerView) -> RunLines:
-    """Lines for people, whatever the screen: train.log has them, too."""
+    """Lines for people, whatever the screen: train.log contains them, too."""
     from s2s_screens.progress import RunLines
 
     return RunLines(trainer)

@@ -22,8 +22,8 @@ class JsonScreen(Screen):
         pass
 
     def line(self, text: str, indent: int = 0) -> None:
-        """Nothing: the record of a line follows."""
+        """Print nothing: the record of the line follows."""
 
     def record(self, record: Mapping[str, Any]) -> None:
-        """One line of JSON."""
+        """Print one line of JSON."""
         print(json.dumps(finite(record)), flush=True)

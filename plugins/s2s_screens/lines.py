@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 NOT_SCORES = {"kind", "step", "best", "search", "signatures"}
-"""Keys of a validation's record that are no scores"""
+"""Keys of a validation's record that are not scores"""
 GAP = "  "
 
 
@@ -27,7 +27,7 @@ class MovingMeans:
         """Names of the objective's extra values"""
 
     def add(self, seconds: float, record: Mapping[str, Any]) -> None:
-        """An update that took so long; the loss of one that was skipped, not being finite, does not count."""
+        """Add an update that took `seconds`; the loss of an update skipped for not being finite does not count."""
         skipped = not (math.isfinite(record["loss"]) and math.isfinite(record["gnorm"]))
         tokens = 0 if skipped else record["tokens"]
         sums = {name: 0.0 if skipped else tokens * record[name] for name in ("loss", *self.extras)}
@@ -46,25 +46,25 @@ class MovingMeans:
         return f"loss {self.per_token('loss'):.3f}", extras
 
     def speed(self) -> str:
-        """The model's floating-point operations per second, and their share of what the device can do."""
+        """The model's floating-point operations per second, and their share of the device's peak rate."""
         return f"mfu {self.per_second('used'):.0%} ({self.per_second('flops') / 1e9:,.0f} GFLOP/s)"
 
     def per_second(self, name: str) -> float:
-        """`tokens`, `flops`: the speed; `wait`, `used`: the share of time spent waiting for data, or at full speed."""
+        """`tokens`, `flops`: the rate; `wait`: the share of time spent waiting for data; `used`: that at full speed."""
         return self.sum(name) / max(self.sum("seconds"), 1e-9)
 
     def remaining(self, n_updates: int) -> float:
-        """Seconds that so many more updates will take."""
+        """Estimated seconds for `n_updates` more updates."""
         return n_updates * self.sum("seconds") / max(len(self.updates), 1)
 
 
 class UpdateLine(NamedTuple):
-    """Where the run stands."""
+    """The progress of a run as one line."""
 
     step: int
     n_steps: int
     fields: tuple[tuple[int, str], ...]
-    """Rank and text, in the order in which they are shown; those of rank 0 always are, others as the room allows"""
+    """Rank and text, in the order of display; those of rank 0 are always shown, others if there is room"""
 
     @staticmethod
     def of(record: Mapping[str, Any], n_steps: int, means: MovingMeans) -> UpdateLine:
@@ -88,7 +88,7 @@ class UpdateLine(NamedTuple):
 
     @property
     def head(self) -> str:
-        """How many updates are done, of how many."""
+        """The number of finished updates, and of all."""
         return f"update {self.step:>{len(f'{self.n_steps:,}')},}/{self.n_steps:,}"
 
     def __str__(self) -> str:
@@ -102,7 +102,7 @@ def valid_line(record: Mapping[str, Any], saved: str = "") -> str:
 
 
 def scores(record: Mapping[str, Any]) -> list[str]:
-    """The numbers of a validation, the last one with the search that gave the outputs."""
+    """The scores of a validation; the last one names the search that produced the outputs."""
     words = [f"{name} {x:.2f}" for name, x in record.items() if name not in NOT_SCORES and isinstance(x, float)]
     if words and record.get("search"):
         words[-1] += f" ({record['search']})"

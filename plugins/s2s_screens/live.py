@@ -27,7 +27,7 @@ SHORTEST_BAR, LONGEST_BAR = 8, 20
 
 
 def live_screen(config: Choice) -> Screen:  # noqa: ARG001  it has no options
-    """Plain lines where standard output is no terminal."""
+    """A live screen on a terminal, else plain lines."""
     console = Console(highlight=False)
     return LiveScreen(console) if console.is_terminal and not console.is_dumb_terminal else Screen()
 
@@ -37,7 +37,7 @@ class LiveScreen(Screen):
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        to_terminal = sys.stderr.isatty()  # elsewhere, warnings must not be drawn
+        to_terminal = sys.stderr.isatty()  # otherwise warnings must not be drawn
         self.drawing = Live(console=console, auto_refresh=False, transient=True, redirect_stderr=to_terminal)
         self.drawn_at = -REDRAW
 
@@ -50,7 +50,7 @@ class LiveScreen(Screen):
         self.console.print(Text(text), soft_wrap=True)
 
     def draw(self, line: UpdateLine) -> None:
-        """Where the run stands."""
+        """Draw the progress of the run."""
         now = time.monotonic()
         if now - self.drawn_at < REDRAW and line.step < line.n_steps:
             return
@@ -66,7 +66,7 @@ class LiveScreen(Screen):
 
 
 def fitting(line: UpdateLine, width: int) -> str:
-    """What of the line has room in so many columns: fields by their rank, and a bar if there is still room for one."""
+    """The line cut to `width` columns: fields by rank, and a bar if there is room left."""
     chosen = {field for field in line.fields if field[0] == 0}
     n_taken = sum(len(GAP + text) for _, text in chosen)
     head = line.head if len(line.head) + n_taken <= width else f"{line.step:,}/{line.n_steps:,}"
@@ -81,7 +81,7 @@ def fitting(line: UpdateLine, width: int) -> str:
 
 
 def _bar(line: UpdateLine, length: int) -> str:
-    """A bar of so many columns, as full as the run; empty if it were too short to be read."""
+    """A progress bar of `length` columns; empty if it would be too short to read."""
     if length < SHORTEST_BAR:
         return ""
     n_full = length * line.step // max(line.n_steps, 1)

@@ -1,4 +1,4 @@
-"""The lines of a run for people, from its records: means over the last updates, speed, time that is left."""
+"""The lines of a run for people, from its records: means over the last updates, speed, remaining time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class RunLines(Progress):
-    """One line for every log.every updates, one for a validation with its checkpoint, and the summary."""
+    """One line every log.every updates, one for a validation with its checkpoint, and the summary."""
 
     def __init__(self, trainer: TrainerView) -> None:
         super().__init__(trainer)
@@ -30,10 +30,10 @@ class RunLines(Progress):
         self.mark = time.monotonic()
         """When the last update, validation or checkpoint ended"""
         self.pending: Mapping[str, Any] | None = None
-        """A validation whose line is shown with the checkpoint that follows"""
+        """A validation whose line will be shown with the following checkpoint"""
 
     def update(self, record: Mapping[str, Any]) -> None:
-        """A line if it is due; on a terminal, one that moves with every update."""
+        """Show a line if one is due; on a terminal, redraw the live line."""
         self._flush()
         now = time.monotonic()
         self.means.add(now - self.mark, record)
@@ -47,18 +47,18 @@ class RunLines(Progress):
             self.log.show(str(UpdateLine.of(record, self.log.n_steps, self.means)))
 
     def validated(self, record: Mapping[str, Any]) -> None:
-        """Loss and scores, whose line is shown with what follows."""
+        """Keep loss and scores, whose line is shown with what follows."""
         self._flush()
         self.pending = record
         self.mark = time.monotonic()  # its time does not count as an update's
 
     def saved(self, path: Path, seconds: float) -> None:
-        """The checkpoint, in the line of the validation of the same step if there was one."""
+        """Show the checkpoint, in the line of the validation of the same step if there was one."""
         self._flush(f"saved {self.log.shown(path)} ({seconds:.1f} s, verified)")
         self.mark = time.monotonic()
 
     def finished(self, summary: Mapping[str, Any]) -> None:
-        """What was done, the best validation, that of the averaged weights, and the command to continue with."""
+        """Show a summary, the best validation, that of the averaged weights, and the next command."""
         self._flush()
         done = f"{summary['steps']:,} updates, {short(summary['tokens'])} tokens, {duration_text(summary['seconds'])}"
         self.log.show(f"done  {done}")
@@ -72,7 +72,7 @@ class RunLines(Progress):
         self.log.show(f"next  s2s-generate run={shlex.quote(str(self.directory))} input=FILE")
 
     def close(self, error: BaseException | None) -> None:
-        """Show a validation that no checkpoint followed."""
+        """Show a validation without a following checkpoint."""
         self._flush()
 
     def _flush(self, saved: str = "") -> None:

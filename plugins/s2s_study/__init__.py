@@ -147,7 +147,7 @@ class Engine(Protocol):
     def run(self, jobs: Sequence[Path], n: int, ended: Callable[[Path], None]) -> None:
         """Runs `python -m s2s_study.job FILE` in the current directory for every file, at most `n` at once.
 
-        Returns when all have ended, successfully or not; calls `ended` with each file as soon as its job has ended.
+        Returns when all have ended, successfully or not; calls `ended` with each file once the end of its job is known.
         """
 
 

@@ -1,4 +1,4 @@
-"""Questions: yes or no, and with a question word, which German declines and whose preposition English may strand."""
+"""Questions: yes or no, and with a question word, which German declines and English may part from its preposition."""
 
 from __future__ import annotations
 

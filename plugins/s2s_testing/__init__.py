@@ -6,7 +6,7 @@
     def test_my_task_keeps_the_contract(tmp_path):
         check_task(registry.get("task", "my_task"), MyTaskConfig(train=["few.src", "few.tgt"]), tmp_path)
 
-Each check raises AssertionError with what is broken, and may be called alone.
+Each check raises AssertionError describing what is broken, and can be called separately.
 """
 
 from s2s_testing.arch import (

@@ -1,4 +1,4 @@
-"""What training and search rely on in every architecture. The checks leave a model in evaluation mode.
+"""Properties of every architecture that training and search rely on. The checks leave a model in evaluation mode.
 
 Shapes: B sentences, S source length, T target length, K hypotheses, V target vocabulary.
 """
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from s2s import Choice, Entry, Seq2Seq
 
 VOCAB = Vocab(src=19, tgt=19, joint=True)
-"""The vocabulary that architectures are checked on: fifteen tokens beside the special ones, joint."""
+"""The vocabulary with which architectures are checked: fifteen tokens besides the special ones, joint."""
 
 
 def check_arch(entry: Entry, config: Choice, vocab: Vocab = VOCAB) -> None:
@@ -59,7 +59,7 @@ def check_arch(entry: Entry, config: Choice, vocab: Vocab = VOCAB) -> None:
 
 
 def assert_causal(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
-    """What is predicted for a position depends on no later target token."""
+    """The prediction for a position does not depend on later target tokens."""
     batch = batch_of(vocab)
     before = _logits(model, batch.src, batch.src_pad, batch.tgt_in)
     for t in range(1, batch.tgt_in.size(1)):
@@ -70,7 +70,7 @@ def assert_causal(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
 
 
 def assert_ignores_padding(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
-    """A sentence's predictions are the same alone and beside longer ones, and nothing gives NaN."""
+    """A sentence's predictions are the same alone and in a batch with longer ones, and nothing gives NaN."""
     sentences = pairs(vocab)
     together = make_batch(sentences, vocab)
     logits = _logits(model, together.src, together.src_pad, together.tgt_in)
@@ -86,7 +86,7 @@ def assert_ignores_padding(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
 
 @torch.no_grad()
 def assert_step_is_decode(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
-    """Step by step, each hypothesis of each sentence is predicted as `decode` predicts it at once."""
+    """Decoding step by step gives each hypothesis of each sentence the predictions of `decode` on the whole prefix."""
     decoding = IncrementalDecoding(model, vocab)
     decoding.compare("the first step differs from decode")
     decoding.reorder(torch.zeros(len(LENGTHS), 3, dtype=torch.long))
@@ -97,7 +97,7 @@ def assert_step_is_decode(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
 
 @torch.no_grad()
 def assert_state_reorders(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
-    """A state continues correctly after hypotheses are permuted, copied or dropped, and sentences likewise."""
+    """A state continues correctly after its hypotheses or sentences are permuted, copied or dropped."""
     decoding = IncrementalDecoding(model, vocab)
     decoding.reorder(torch.zeros(len(LENGTHS), 3, dtype=torch.long))
     for order in ([2, 0, 1], [1, 1, 0], [2, 0], [1, 0, 1, 0]):
@@ -113,7 +113,7 @@ def assert_state_reorders(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
 
 @torch.no_grad()
 def assert_state_joins(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
-    """Where states can be joined, sentences that began at different times continue together as each would alone."""
+    """If states can be joined, sentences that began at different times continue together as each would alone."""
     older, newer = IncrementalDecoding(model, vocab), IncrementalDecoding(model, vocab)
     if not older.state.joins:
         return
@@ -134,7 +134,7 @@ def assert_state_joins(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
 
 
 def assert_deterministic(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
-    """Evaluation is deterministic, and training depends on nothing but the seed."""
+    """Evaluation is deterministic, and training depends only on the seed."""
     batch = batch_of(vocab)
     first, second = (_logits(model, batch.src, batch.src_pad, batch.tgt_in) for _ in range(2))
     assert torch.equal(first, second), "in evaluation, two runs differ"
@@ -153,7 +153,7 @@ def assert_saves_everything(model: Seq2Seq, other: Seq2Seq, vocab: Vocab = VOCAB
 
 
 def assert_trains(model: Seq2Seq, vocab: Vocab = VOCAB, n_steps: int = 60, lr: float = 3e-3) -> None:
-    """On copying short sentences, the loss falls, and every parameter takes part."""
+    """When learning to copy short sentences, the loss falls, and every parameter gets a gradient."""
     model.train()
     optimizer = torch.optim.Adam(model.parameters(), lr=lr)
     losses = []
@@ -176,7 +176,7 @@ def assert_trains(model: Seq2Seq, vocab: Vocab = VOCAB, n_steps: int = 60, lr: f
 
 @torch.no_grad()
 def assert_prepacks(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
-    """Prepacked linear maps, as decoding on a CPU has them, compute what the model did; it cannot be trained then."""
+    """Prepacked linear maps, as in decoding on a CPU, give the model's predictions; it can no longer be trained."""
     if not prepack.implementations:
         load_plugins()  # one of them prepacks
     model.eval()
@@ -202,7 +202,7 @@ def _loss(model: Seq2Seq, batch: Batch) -> Tensor:
 
 
 def _gradients(model: Seq2Seq, batch: Batch) -> dict[str, Tensor]:
-    """Of one training step, by parameter."""
+    """The gradients of one training step, by parameter."""
     model.train().zero_grad()
     _loss(model, batch).backward()
     gradients = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
@@ -211,7 +211,7 @@ def _gradients(model: Seq2Seq, batch: Batch) -> dict[str, Tensor]:
 
 
 def _seeded(function: Callable[..., Any], *args: Any) -> Any:
-    """The result with torch's generator at a fixed seed, and put back afterwards."""
+    """The result with torch's generator at a fixed seed; its state is restored afterwards."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
         return function(*args)

@@ -1,4 +1,4 @@
-"""What is relied on in the attention that an architecture gives."""
+"""Required properties of the attention that an architecture provides."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @torch.no_grad()
 def assert_attention(model: Seq2Seq, vocab: Vocab) -> None:
-    """Attention, where a model gives it, is a distribution over the source that depends on nothing it may not see."""
+    """Attention, if any, is a distribution over the source, independent of padding, neighbours and later tokens."""
     model.eval()
     sentences = pairs(vocab)
     together = make_batch(sentences, vocab)
@@ -42,7 +42,7 @@ def assert_attention(model: Seq2Seq, vocab: Vocab) -> None:
 
 @torch.no_grad()
 def assert_attention_maps(model: Seq2Seq, vocab: Vocab) -> None:
-    """Every map has the shape of its sides, and rows that sum to 1 and look neither at source padding nor ahead."""
+    """Every map has the shape of its sides, and rows that sum to 1 and attend neither to source padding nor ahead."""
     model.eval()
     batch = batch_of(vocab)
     lengths = {"src": batch.src.size(1), "tgt": batch.tgt_in.size(1)}

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from s2s import Seq2Seq, Vocab
 
 LENGTHS = ((5, 4), (2, 6), (7, 1), (1, 3))
-"""Source and target lengths of the sentences that architectures are checked on."""
+"""Source and target lengths of the sentences with which architectures are checked."""
 
 TOLERANCE = 1e-4
-"""Largest difference between two numbers that should be equal: sums may be taken in another order."""
+"""Largest allowed difference between numbers that should be equal: sums may be computed in another order."""
 
 
 class IncrementalDecoding:
-    """A state, and the prefixes that it stands for."""
+    """A state, and the prefixes that it represents."""
 
     def __init__(self, model: Seq2Seq, vocab: Vocab) -> None:
         self.model, self.vocab, self.n_steps_done = model.eval(), vocab, 0
@@ -57,19 +57,19 @@ class IncrementalDecoding:
         self.state = self.state.keep(rows)
 
     def join(self, other: IncrementalDecoding) -> None:
-        """The sentences of both."""
+        """Append the sentences of `other`."""
         self.rows, self.prefixes = self.rows + other.rows, self.prefixes + other.prefixes
         self.state = self.state.join(other.state)
 
     def compare(self, what: str) -> None:
-        """The last step's logits are those of `decode` for each whole prefix."""
+        """Assert that the last step's logits equal those of `decode` for each whole prefix."""
         for row, prefix, logits in zip(self.rows, self.prefixes, self.logits, strict=True):
             memory = self.memory.keep(torch.full((len(prefix),), row))
             assert_close(logits, self.model.project(self.model.decode(prefix, memory)[:, -1]), what)
 
 
 def regular(vocab: Vocab, shape: Sequence[int], n_tokens: int | None = None, seed: int = 0) -> Tensor:
-    """Symbols that are not special, drawn from all or from the first few."""
+    """Random non-special tokens, drawn from all or from the first `n_tokens`."""
     special = {vocab.pad, vocab.unk, vocab.bos, vocab.eos}
     ids = torch.tensor([i for i in range(min(vocab.src, vocab.tgt)) if i not in special])[:n_tokens]
     return ids[torch.randint(len(ids), tuple(shape), generator=torch.Generator().manual_seed(seed))]

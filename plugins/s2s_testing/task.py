@@ -1,4 +1,4 @@
-"""What preparation, training and generation rely on in every task."""
+"""Properties of every task that preparation, training and generation rely on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def check_task(entry: Entry, config: Choice, directory: Path) -> None:
-    """Everything that preparation, training and generation rely on; keep the corpora of `config` small."""
+    """Check everything that preparation, training and generation rely on; keep the corpora of `config` small."""
     task = entry.build(config)
     assert_task_round_trips(task, directory)
     assert_constraint_allows_references(task)
@@ -28,9 +28,9 @@ def check_task(entry: Entry, config: Choice, directory: Path) -> None:
 def assert_task_round_trips(
     task: Task, directory: Path, n: int = 100, normalise: Callable[[str], str] = lambda s: " ".join(s.split())
 ) -> None:
-    """Learnt tokens are read back the same, and references survive encoding, up to white space.
+    """A learnt tokeniser is loaded unchanged, and references survive encoding, up to white space.
 
-    A task that changes its text on purpose, such as to lower case, gives its own `normalise`.
+    A task that changes its text on purpose, such as to lower case, passes its own `normalise`.
     """
     names = [name for name, _ in task.corpora("train")]
     assert names, 'corpora("train") is empty: there is nothing to learn from'
@@ -55,14 +55,14 @@ def assert_task_round_trips(
 
 
 def assert_constraint_allows_references(task: Task, n: int = 20) -> None:
-    """The task's constraint, if it has one, allows every reference up to its end; `task` has a vocabulary."""
+    """The task's constraint, if any, allows every reference up to its end; `task` must have its vocabulary."""
     constraint = task.constraint()
     if constraint is None:
         return
     examples = _examples(task, n)
     for example, pair in zip(examples, task.encode(examples), strict=True):
         batch = make_batch([pair], task.vocab)
-        state = constraint.start(batch.src, batch.src_pad, torch.tensor([len(pair.tgt)]))  # no longer than it is
+        state = constraint.start(batch.src, batch.src_pad, torch.tensor([len(pair.tgt)]))  # at most its length
         for t, token in enumerate(batch.tgt_out[0].tolist()):
             allowed = bool(constraint.allowed(state)[0, 0, token])
             assert allowed, f"the constraint forbids token {t} (id {token}) of the reference {example.tgt!r}"
@@ -76,7 +76,7 @@ def _examples(task: Task, n: int) -> list[Example]:
 
 
 def _check_tokens(task: Task, example: Example, pair: Encoded) -> None:
-    """Each token has a piece, and belongs to a word of the text or to none."""
+    """Each token has a piece, and belongs to one word of the text or to none."""
     n_pieces = len(task.pieces(pair.tgt, example.src))
     assert n_pieces == len(pair.tgt), f"pieces gives {n_pieces} for {len(pair.tgt)} tokens of {example.tgt!r}"
     target = task.detokenize(pair.tgt, example.src)
@@ -91,7 +91,7 @@ def _check_tokens(task: Task, example: Example, pair: Encoded) -> None:
 
 
 def _check_vocabulary(task: Task, again: Task, side: Side) -> None:
-    """As many names as ids, the same after load."""
+    """A vocabulary has as many names as ids, and is the same after load."""
     tokens, size = task.vocabulary(side), getattr(task.vocab, side)
     assert tokens is None or len(tokens) == size, f"vocabulary('{side}') has {len(tokens or ())} tokens, vocab {size}"
     unchanged = tokens is None or list(tokens) == list(again.vocabulary(side) or ())

@@ -1,4 +1,4 @@
-"""What train.init_from relies on in every architecture that defines `Seq2Seq.vocab_rows`."""
+"""The property that train.init_from relies on in every architecture that defines `Seq2Seq.vocab_rows`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @torch.no_grad()
 def assert_vocab_rows(model: Seq2Seq, vocab: Vocab) -> None:
-    """With its rows in the order of other ids, a model predicts the same tokens under those ids.
+    """With its rows permuted to other ids, a model predicts the same tokens under those ids.
 
-    Source and target are given other orders unless they are one vocabulary; special tokens keep their ids.
+    Source and target get different permutations unless they are one vocabulary; special tokens keep their ids.
     """
     sides = model.vocab_rows()
     if sides is None:
@@ -42,7 +42,7 @@ def assert_vocab_rows(model: Seq2Seq, vocab: Vocab) -> None:
 
 
 def _order(vocab: Vocab, side: Side, seed: int) -> torch.Tensor:
-    """The old id of each new one; what begins a word of the source still does, and a target token does what it did."""
+    """The old id of each new one; ids that begin a source word still do, and target ids keep their effect."""
     order = torch.arange(getattr(vocab, side))
     begins = vocab.word_begins if side == "src" else ()
     effects = vocab.guide.effects if vocab.guide and (side == "tgt" or vocab.joint) else ()

@@ -12,7 +12,7 @@ from s2s import Choice, Registry, hookimpl
 
 @dataclass(kw_only=True)
 class ParallelConfig(Choice):
-    """Pairs of lines: two parallel files, or one file of pairs (.tsv, .jsonl); .gz is read as it is."""
+    """Pairs of lines: two parallel files, or one file of pairs (.tsv, .jsonl); .gz files are read directly."""
 
     files: list[str] = field(default_factory=list)
     """[corpus.en,corpus.de], or a file of pairs."""
@@ -22,10 +22,10 @@ class ParallelConfig(Choice):
 
 @dataclass(kw_only=True)
 class MonolingualConfig(Choice):
-    """Lines of text as targets without a source; .gz is read as it is."""
+    """Lines of text as targets without a source; .gz files are read directly."""
 
     files: list[str] = field(default_factory=list)
-    """One sentence a line."""
+    """Files with one sentence per line."""
     invalid: Literal["error", "drop"] = "error"
     """What to do with a line that is not UTF-8: stop, or drop and count it."""
 

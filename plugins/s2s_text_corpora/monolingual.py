@@ -38,5 +38,5 @@ class MonolingualCorpus(Corpus):
         return [Path(file) for file in self.config.files]
 
     def settings(self) -> dict[str, Any]:
-        """What becomes of lines that are not text."""
+        """The treatment of invalid lines."""
         return {"invalid": self.config.invalid}

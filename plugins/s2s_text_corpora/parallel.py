@@ -1,6 +1,6 @@
 """Parallel text as a corpus: two parallel files, a TSV of two columns, or JSON lines; gzip or plain.
 
-A pair that cannot be used is a `Rejected` in its position, so that nothing is misaligned and all are counted.
+An unusable pair becomes a `Rejected` in its position, so that nothing is misaligned and all pairs are counted.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ParallelCorpus(Corpus):
         return [Path(file) for file in self.config.files]
 
     def settings(self) -> dict[str, Any]:
-        """What becomes of lines that are no pairs."""
+        """The treatment of invalid lines."""
         return {"invalid": self.config.invalid}
 
 
@@ -100,7 +100,7 @@ def _unequal(src_path: Path, tgt_path: Path, n_src: int, n_tgt: int) -> DataErro
 
 
 class _Unusable(Exception):  # noqa: N818  caught in this file
-    """What is wrong with a line, and as what it counts when it is dropped."""
+    """The error in a line, and the `Rejected` that counts it if it is dropped."""
 
     def __init__(self, what: str, counts_as: Rejected = NOT_A_PAIR) -> None:
         super().__init__(what)
@@ -108,7 +108,7 @@ class _Unusable(Exception):  # noqa: N818  caught in this file
 
 
 def _one_file(path: Path, parse: Callable[[str], Example | Rejected], invalid: Invalid) -> Iterator[Example | Rejected]:
-    """One pair a line."""
+    """The pairs of a file with one pair per line."""
     for number, line in numbered_lines(path, invalid):
         if isinstance(line, Rejected):
             yield line
@@ -146,7 +146,7 @@ def _record(line: str) -> Example | Rejected:
 
 
 def _refuse_escapes(key: str, text: str) -> None:
-    """JSON can spell what no file of lines can hold: NUL, and half of a surrogate pair."""
+    """Reject what JSON can escape but no file of lines can contain: NUL, and half of a surrogate pair."""
     if "\0" in text:
         raise _Unusable(f'"{key}" spells a NUL character (\\u0000)', NUL)
     try:

@@ -1,4 +1,4 @@
-"""A decoder without a source: the language model that shallow fusion adds to a model's scores, as a plugin."""
+"""A decoder without a source, as a plugin: the language model whose scores shallow fusion adds to a model's."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class TransformerLMConfig(Choice):
     n_layers: int = 6
     """Layers."""
     d_model: int = 512
-    """Width of embeddings and of every layer's output; the embeddings are the softmax's, too."""
+    """Width of embeddings and of every layer's output; embeddings and softmax are tied."""
     d_ff: int = 2048
     """Inner width of the feed-forward sub-layer."""
     n_heads: int = 8
     """Attention heads, each d_model / n_heads wide."""
     dropout: float = 0.1
-    """On each sub-layer's output before the sum, and on embedding plus position."""
+    """Dropout on each sub-layer's output before the residual sum, and on embedding plus position."""
     norm_eps: float = 1e-5
     """Added to the variance in layer normalisation."""
 

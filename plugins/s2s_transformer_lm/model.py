@@ -1,7 +1,7 @@
 """p(y), one token at a time.
 
-Shapes: B sentences, K hypotheses, S source length, T target length, D = d_model, V target vocabulary; of sentences end
-to end, N places.
+Shapes: B sentences, K hypotheses, S source length, T target length, D = d_model, V target vocabulary; N positions of
+packed sentences.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class TransformerLM(Seq2Seq):
-    """A decoder that looks at no source, whatever stands there."""
+    """A decoder that ignores the source."""
 
     packs = True
 
@@ -63,13 +63,13 @@ class TransformerLM(Seq2Seq):
         return Memory(torch.zeros(*pad.shape, 0, device=pad.device), pad)
 
     def decode(self, tgt: Tensor, memory: Memory) -> Tensor:
-        """tgt [B, T] -> [B, T, D]. Padding needs no hiding: it ends a target, and nobody looks ahead."""
+        """tgt [B, T] -> [B, T, D]. Padding needs no mask: it comes at the end, and attention is causal."""
         x = self.embeddings.target(tgt)
         position = torch.arange(tgt.size(1), device=tgt.device)
         return self._through(x + self.positions(position, x.dtype), self._each(Padded(self.kernel, causal=True)))
 
     def forward(self, src: Tensor, pad: Tensor, tgt: Tensor, packing: Packing | None = None) -> Tensor:
-        """src, pad [B, S], tgt [B, T] -> [B, T, D]; of sentences end to end, tgt [N] -> [N, D]"""
+        """src, pad [B, S], tgt [B, T] -> [B, T, D]; for packed sentences, tgt [N] -> [N, D]"""
         if packing is None:
             return super().forward(src, pad, tgt)
         x, offsets = self.embeddings.target(tgt), packing.tgt
@@ -85,7 +85,7 @@ class TransformerLM(Seq2Seq):
         return self.embeddings.vocab_rows("embeddings")
 
     def forward_operations(self, src: Sequence[int], tgt: Sequence[int]) -> float:
-        """Operations of all products over targets of these lengths; half of the causal mask is not counted."""
+        """Operations of all products over targets of these lengths, without the masked half of causal attention."""
         d, lengths = self.config.d_model, np.asarray(tgt, dtype=float)
         layer = lengths.sum() * (4 * d * d + 2 * d * self.config.d_ff) + d * (lengths**2).sum()
         return float(2 * (self.config.n_layers * layer + lengths.sum() * d * self.vocab.tgt))
@@ -101,7 +101,7 @@ class TransformerLM(Seq2Seq):
     def start(self, memory: Memory) -> KVCacheState:
         """The empty prefix."""
         any_token = self.embeddings.target(torch.zeros(1, dtype=torch.long, device=memory.pad.device))
-        first = self.layers[0].attention.qkv(any_token)[0]  # in the type that autocast gives it
+        first = self.layers[0].attention.qkv(any_token)[0]  # in autocast's dtype
         return empty_kv_cache(None, len(memory.pad), [layer.attention.heads for layer in self.layers], like=first)
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
@@ -115,7 +115,7 @@ class TransformerLM(Seq2Seq):
         return [layout] * self.config.n_layers
 
     def _through(self, x: Tensor, layouts: Sequence[Layout]) -> Tensor:
-        """[..., D] -> [..., D], with a layout for each layer."""
+        """[..., D] -> [..., D], with one layout per layer."""
         x = self.dropout(x)
         for layer, layout in zip(self.layers, layouts, strict=True):
             x = layer(x, layout)
@@ -123,7 +123,7 @@ class TransformerLM(Seq2Seq):
 
     @torch.no_grad()
     def init_weights(self) -> None:
-        """Glorot-uniform maps, N(0, 1 / D) embeddings, norms 1, biases 0."""
+        """Linear maps Glorot-uniform, embeddings N(0, 1 / D), norms 1, biases 0."""
         self.embeddings.init_weights()
         for module in self.modules():
             if isinstance(module, nn.Linear):

@@ -1,4 +1,4 @@
-"""Several processes that torchrun or train.devices started, and train.strategy=ddp. No torch at import."""
+"""Several processes started by torchrun or train.devices, and train.strategy=ddp. No torch at import."""
 
 from __future__ import annotations
 

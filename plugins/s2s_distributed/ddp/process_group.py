@@ -36,7 +36,7 @@ GRACE = timedelta(seconds=30)
 
 @dataclass(frozen=True)
 class ProcessGroup(World):
-    """One of several processes, and its means of communication."""
+    """One of several processes, with its communication."""
 
     store: PrefixStore = field(kw_only=True, compare=False, repr=False)
     """Key-value store that all ranks share"""
@@ -44,7 +44,7 @@ class ProcessGroup(World):
     """Names the rank that hangs"""
 
     def collective(self, what: str) -> AbstractContextManager[None]:
-        """Timed, so that a rank that hangs can be named."""
+        """A timed collective, so that a rank that hangs can be named."""
         return self.watchdog.collective(what)
 
     def heartbeat(self) -> None:
@@ -63,14 +63,14 @@ class ProcessGroup(World):
         return total
 
     def any_true(self, flag: bool) -> bool:
-        """By the largest of all flags."""
+        """Whether the flag is set on any rank."""
         flags = torch.tensor([int(flag)], device=self.device)
         with self.collective("a flag"):
             dist.all_reduce(flags, op=dist.ReduceOp.MAX)
             return bool(flags.item())
 
     def all_gather(self, value: T) -> list[T]:
-        """As JSON, since nothing that is received is unpickled."""
+        """Exchanged as JSON, since nothing received is unpickled."""
         data = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8).to(self.device)
         with self.collective("the results of all ranks"):
             sizes = self._all_gather(torch.tensor([len(data)], device=self.device))
@@ -109,7 +109,7 @@ class ProcessGroup(World):
 
 
 def join(device: str, timeout: timedelta) -> World:
-    """Join the process group that torchrun started. device: auto, cpu, cuda, cuda:1.
+    """Join the process group that torchrun or our launcher started. device: auto, cpu, cuda, cuda:1.
 
     timeout: of the rendezvous and of every collective.
     """
@@ -141,6 +141,6 @@ def join(device: str, timeout: timedelta) -> World:
 
 
 def _file_store() -> tuple[Store, int, int]:
-    """A store in a file of our own launcher's, with this rank and the number of ranks."""
+    """A store in a file created by our own launcher, with this rank and the number of ranks."""
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     return dist.FileStore(os.environ[STORE], size), rank, size  # type: ignore[attr-defined]

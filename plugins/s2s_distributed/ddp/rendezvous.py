@@ -1,7 +1,7 @@
 """A key-value store that only the processes of one start share, whatever earlier starts left in torchrun's store.
 
 After a restart the keys of the previous start are still there, and a process group that reads them may hang.
-TORCHELASTIC_RESTART_COUNT does not tell starts apart, since each machine's agent counts its own restarts. So rank 0
+TORCHELASTIC_RESTART_COUNT does not distinguish starts, since each machine's agent counts its own restarts. So rank 0
 draws a prefix for the start and sends it to each rank that requests it; every request carries a new random id, so
 that a reply to an earlier start is never taken for a reply to this one.
 """
@@ -45,7 +45,7 @@ def _request_prefix(store: PrefixStore, rank: int, deadline: float) -> str:
 
 
 def _send_prefix(store: PrefixStore, size: int, deadline: float) -> str:
-    """On rank 0: draw a prefix and reply to requests, those of earlier starts too, until all ranks acknowledge it."""
+    """On rank 0: draw a prefix and reply to requests, even from earlier starts, until all ranks acknowledge it."""
     prefix = uuid.uuid4().hex
     replied: set[str] = set()
     missing = list(range(1, size))

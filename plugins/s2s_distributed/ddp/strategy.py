@@ -1,7 +1,7 @@
 """Data parallelism: every rank holds all parameters; gradients are summed while backward still runs.
 
 Gradients are reduced in buckets, those of the last layers first, since backward produces them first. Every rank
-reduces its buckets in the same order, however far its own backward is, and also if it had no pair of the batch.
+reduces its buckets in the same order, however far its own backward pass is, even if it had no pair of the batch.
 """
 
 from __future__ import annotations
@@ -69,6 +69,6 @@ class DDP(Unsharded):
             self.n_started += 1
 
 
-def build_ddp(config: DDPConfig, world: World, dtype: torch.dtype) -> DDP:  # noqa: ARG001  as every strategy's
-    """Parameters and gradients are in fp32, whatever the forward pass computes in."""
+def build_ddp(config: DDPConfig, world: World, dtype: torch.dtype) -> DDP:  # noqa: ARG001  as for every strategy
+    """The strategy; parameters and gradients are in fp32, whatever the precision of the forward pass."""
     return DDP(world)

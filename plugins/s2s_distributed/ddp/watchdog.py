@@ -2,12 +2,12 @@
 
 Every rank counts the collectives that it has entered, and publishes the count in the store. A rank that has waited
 for the timeout compares the counts: those with a lower count have not entered the collective. They are named, with
-the update that they are in; they dump their Python stacks, and every rank exits. While rank 0 does something first,
-which may take any time, its thread publishes a count of its own, so that the others can tell work from a process that
-is stopped or gone.
+the update that they are in; they dump their Python stacks, and every rank exits. While the others wait for work that
+rank 0 does first, which may take any time, its thread publishes a count of its own, so that they can distinguish work
+from a process that is stopped or gone.
 
-Where the store is a server, in rank 0 or in torchrun's agent, a call of it never returns while its process is stopped.
-So each call has a limit of its own.
+If the store is a server, in rank 0 or in torchrun's agent, a call to it never returns while its process is stopped.
+So each call has a time limit of its own.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ if TYPE_CHECKING:
 PERIOD = 1.0
 """Seconds between two checks"""
 MOST_PUBLISHED = 60
-"""Heartbeats within the timeout"""
+"""Maximum number of heartbeats within the timeout"""
 POLL_SECONDS = 0.2
 REPORT_SECONDS = 3.0
-"""Seconds that the other ranks leave to the one that writes the error"""
+"""Seconds that the other ranks wait while one rank writes the error"""
 STORE_SECONDS = 10.0
 """Added to the timeout for the store to answer: longer than it takes to report a rank that hangs"""
 
 
 class Heartbeat(NamedTuple):
-    """What a rank publishes."""
+    """The state that a rank publishes."""
 
     n_collectives: int
     """Collectives entered so far"""
     step: int
     """Current update"""
     n_beats: int = 0
-    """Grows while the process works at something that the others wait for"""
+    """Grows while the process works on something that the others wait for"""
 
 
 class Watchdog:
-    """A thread of every rank."""
+    """The watchdog thread of a rank."""
 
     def __init__(self, store: PrefixStore, rank: int, size: int, seconds: float) -> None:
         """`seconds`: how long a collective may take."""
@@ -66,7 +66,7 @@ class Watchdog:
         self.is_beating = False
         self.what = ""
         self.since = 0.0
-        """When the current collective was entered; 0 outside of collectives"""
+        """When the current collective was entered; 0 outside collectives"""
         self.published: Heartbeat | None = None
         self.period = min(PERIOD, seconds / 10)
         self.n_rounds = 0
@@ -127,7 +127,7 @@ class Watchdog:
         while not self.closed.wait(self.period):
             self.n_rounds += 1
             try:
-                if time.monotonic() - published >= self.seconds / MOST_PUBLISHED:  # a store in a file only grows
+                if time.monotonic() - published >= self.seconds / MOST_PUBLISHED:  # a file store only grows
                     self._publish()
                     published = time.monotonic()
                 if self.store.check(["hanging"]) and self.rank in json.loads(self.store.get("hanging")):

@@ -1,4 +1,4 @@
-"""train.strategy=fsdp: a shard of every parameter in each process. No torch at import."""
+"""train.strategy=fsdp: each process holds a shard of every parameter. No torch at import."""
 
 from __future__ import annotations
 

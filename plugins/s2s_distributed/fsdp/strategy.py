@@ -37,7 +37,7 @@ class FSDP:
     needs_every_rank = True  # unsharding a layer is a collective
 
     def __init__(self, config: FSDPConfig, world: World, dtype: torch.dtype) -> None:
-        """`dtype`: of the forward pass, in which a GPU unshards layers; shards and gradient sums are in fp32."""
+        """`dtype`: of the forward pass, to which a GPU unshards layers; shards and gradient sums are in fp32."""
         self.world = world
         param_dtype = dtype if world.device.type == "cuda" and dtype != torch.float32 else None
         self.policy = MixedPrecisionPolicy(param_dtype=param_dtype, reduce_dtype=torch.float32)
@@ -48,7 +48,7 @@ class FSDP:
         mesh = DeviceMesh(self.world.device.type, torch.arange(self.world.size))
         lists = (module for module in model.modules() if isinstance(module, nn.ModuleList))
         layers = dict.fromkeys(layer for modules in lists for layer in modules)  # a shared layer is wrapped once
-        for module in [*reversed(layers), model]:  # from the inside out, as torch wants it
+        for module in [*reversed(layers), model]:  # from the inside out, as torch requires
             fully_shard(module, mesh=mesh, mp_policy=self.policy, reshard_after_forward=module is not model)
             assert isinstance(module, FSDPModule)
             module.set_gradient_divide_factor(1.0)
@@ -69,7 +69,7 @@ class FSDP:
         """Nothing to do: the backward of the last micro-batch has reduced them."""
 
     def gradient_norm(self, parameters: Sequence[nn.Parameter]) -> Tensor:
-        """Summed over the shards."""
+        """The gradient norm over all shards."""
         norm = get_total_norm([p.grad for p in parameters if p.grad is not None])
         return norm.full_tensor() if isinstance(norm, DTensor) else norm
 
@@ -90,9 +90,9 @@ class FSDP:
                 unit.reshard()
 
     def full_tensors(self, tree: T) -> T:
-        """Every DTensor unsharded: on the CPU of rank 0; empty tensors on the other ranks.
+        """Every DTensor unsharded, on the CPU of rank 0; empty tensors on the other ranks.
 
-        One tensor at a time, so that only rank 0 ever holds all of them. Plain tensors stay as they are.
+        One tensor at a time, so that only rank 0 ever holds all of them. Plain tensors are unchanged.
         """
 
         def gather(t: Tensor) -> Tensor:
@@ -105,17 +105,17 @@ class FSDP:
         return map_tensors(gather, tree)
 
     def shard_like(self, tensors: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Sharded without communication: every rank has them all."""
+        """Tensors sharded like `like`, without communication: every rank has all of them."""
         return {name: _shard_like(t, like.get(name)) for name, t in tensors.items()}
 
     def _keep_unsharded(self, kept: bool) -> None:
-        """Whether layers stay unsharded after their forward; what is in no layer always does, until backward."""
+        """Set whether layers stay unsharded after forward; parameters outside layers always do, until backward."""
         for unit in self.units[:-1]:
             unit.set_reshard_after_forward(not kept, recurse=False)
 
 
 def _unshard_before(model: nn.Module, name: str) -> None:
-    """What is in no layer is unsharded for a method that an objective calls by itself, outside of `forward`."""
+    """Unshard parameters outside layers for a method that an objective calls directly, outside `forward`."""
     assert isinstance(model, FSDPModule)
     within, state = getattr(model, name), model._get_fsdp_state()
     register_fsdp_forward_method(model, name)

@@ -1,4 +1,4 @@
-"""train.devices: a process for each device of this machine. No torch at import."""
+"""train.devices: one process for each device of this machine. No torch at import."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def s2s_launch(config: Config, arguments: Sequence[str]) -> int | None:
-    """The exit code of the processes, if there are several."""
+    """Run one process per device if there are several, and return their exit code; else None."""
     if config.train.devices == 1:
         return None
     from s2s_distributed.launcher.launch import launch, n_processes

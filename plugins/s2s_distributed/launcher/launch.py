@@ -30,7 +30,7 @@ STOP_CODES = EXIT_PREEMPTED, EXIT_INTERRUPTED = 75, 130
 
 
 def n_processes(config: TrainConfig) -> int:
-    """The number of processes that train.devices asks for on this machine."""
+    """The number of processes on this machine, from train.devices."""
     if config.devices != "auto":
         return int(config.devices)
     on_gpus = config.device in ("auto", "cuda") and torch.cuda.is_available()
@@ -40,7 +40,7 @@ def n_processes(config: TrainConfig) -> int:
 def launch(module: str, argv: Sequence[str], config: TrainConfig, n: int) -> int:
     """Run `python -m module argv` in `n` processes until all are done; the exit code of the command."""
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // n)))
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # else a lost peer logs a page of C++ frames
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # otherwise a lost peer logs a page of C++ frames
     command = ["-m", module, *argv]
     for attempt in range(config.restarts + 1):
         with tempfile.TemporaryDirectory() as directory:
@@ -66,7 +66,7 @@ def _run(command: Sequence[str], n: int, shutdown_seconds: int, private: Path) -
 
 @contextmanager
 def _error_dir_in_environment(directory: Path) -> Iterator[None]:
-    """Processes that are started in the block write error files; afterwards this one prints its messages again."""
+    """Processes started in the block write error files; afterwards this process prints its messages again."""
     os.environ[ERROR_DIR] = str(directory)
     try:
         yield
@@ -77,7 +77,7 @@ def _error_dir_in_environment(directory: Path) -> Iterator[None]:
 def _report_cause(codes: dict[int, int], statuses: Sequence[ExitStatus]) -> tuple[int, bool]:
     """Print the root cause once; the exit code, and whether to restart: after a kill or a hang, not after an error.
 
-    codes: exit code of each rank. When one rank fails, the others are ended with SIGTERM: their statuses are effects.
+    codes: exit code of each failed rank. When one rank fails, the others get SIGTERM: their statuses are only effects.
     """
     stopped = [status for status in statuses if status.code in STOP_CODES]
     own = [status for status in statuses if status.cause == Cause.OWN and status not in stopped]
@@ -93,7 +93,7 @@ def _report_cause(codes: dict[int, int], statuses: Sequence[ExitStatus]) -> tupl
 
 
 def _report_first(statuses: Sequence[ExitStatus], code: int) -> int:
-    """Print the oldest status and return its code; `code` where no rank wrote one."""
+    """Print the oldest status and return its code; `code` if no rank wrote one."""
     if not statuses:
         return code
     first = statuses[0]

@@ -1,8 +1,8 @@
-"""The ranks of one machine as child processes: started together, signalled together, ended together.
+"""The ranks of one machine as child processes: started, signalled and ended together.
 
-They find each other through a file that only this user can open, and talk over the loopback interface: nothing that a
-run of one machine opens can be reached from elsewhere. torchrun's agent would listen on every interface, and unpickle
-what it is sent.
+They find each other through a file that only this user can open, and communicate over the loopback interface: nothing
+that a single-machine run opens can be reached from elsewhere. torchrun's agent would listen on every interface, and
+unpickle what it receives.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.
 """Forwarded to every rank"""
 POLL_SECONDS = 0.1
 KILL_SECONDS = 30.0
-"""Until ranks that outlive a failed one are killed"""
+"""Seconds until ranks that outlive a failed one are killed"""
 
 
 @dataclass
 class LocalRanks:
-    """`python *command` in `n` processes, each with its rank in the environment, as torchrun sets it.
+    """`python *command` in `n` processes, each with its rank in the environment, as set by torchrun.
 
     private: a directory that only this user can enter.
     """
@@ -44,17 +44,17 @@ class LocalRanks:
     n: int
     private: Path
     shutdown_seconds: float
-    """Until ranks that go on after a signal are killed: they may be saving"""
+    """Seconds until ranks that continue after a signal are killed: they may be saving"""
     received: list[int] = field(default_factory=list)
-    """Signals, in their order"""
+    """Signals, in order of arrival"""
     n_forwarded: int = 0
     children: list[subprocess.Popen[bytes]] = field(default_factory=list)
     deadline: float = float("inf")
 
     def run(self) -> dict[int, int]:
-        """Wait until every rank has ended; the exit codes of those that did not end with 0, negative for a signal.
+        """Wait until every rank has ended; the nonzero exit codes, negative for a signal.
 
-        When one fails, the others are ended with SIGTERM.
+        When one rank fails, the others are ended with SIGTERM.
         """
         with self._forwarding():
             try:
@@ -64,7 +64,7 @@ class LocalRanks:
                 self._send(signal.SIGKILL)
 
     def _start(self, rank: int) -> subprocess.Popen[bytes]:
-        # in a session of its own: Ctrl-C reaches the launcher alone, which forwards it once
+        # in a session of its own: Ctrl-C reaches only the launcher, which forwards it once
         return subprocess.Popen(
             [sys.executable, *self.command], env={**os.environ, **self._environment(rank)}, start_new_session=True
         )
@@ -102,7 +102,7 @@ class LocalRanks:
                 signal.signal(number, handler)
 
     def _forward(self) -> None:
-        """New signals to every rank, each as often as it came: a second one makes a rank exit without saving."""
+        """Send new signals to every rank, each as often as received: a second one makes a rank exit without saving."""
         for number in self.received[self.n_forwarded :]:
             self.n_forwarded += 1
             self.deadline = min(self.deadline, time.monotonic() + self.shutdown_seconds)
