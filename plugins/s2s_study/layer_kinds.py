@@ -82,7 +82,7 @@ class Recurrent(Layer):
 
 
 class Convolutional(Layer):
-    """A window of k positions, one more behind than ahead where k is even."""
+    """A window of k positions, one more ahead than behind where k is even."""
 
     dilation = 1
 
