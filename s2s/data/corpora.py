@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["Corpora", "CorpusOptions", "FileForm", "NamedCorpus", "parse_corpora"]
 
 from dataclasses import fields
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2s.compose import entry_config
@@ -70,9 +71,12 @@ class Corpora:
     def sources(self, settings: Mapping[str, Any]) -> Sources:
         """The training and development files, with the task's `settings` and those of every corpus."""
         corpora = [(split, *item) for split in PREPARED for item in self.of(split).items()]
-        files = [file for split, _, named in corpora for file in named.corpus.files(split)]
-        of_corpora = [[split, name, named.entry, named.corpus.settings()] for split, name, named in corpora]
-        return Sources(files, {**settings, "corpora": of_corpora})
+        files = [list(named.corpus.files(split)) for split, _, named in corpora]
+        of_corpora = [
+            [split, name, named.entry, named.corpus.settings(), list(map(str, own))]
+            for (split, name, named), own in zip(corpora, files, strict=True)
+        ]
+        return Sources(list(chain.from_iterable(files)), {**settings, "corpora": of_corpora})
 
     def describe(self) -> Iterable[str]:
         """What the training and development corpora report."""

@@ -45,7 +45,7 @@ class PreparationSpec:
             "format": FORMAT,
             "task": self.task.config.name,
             "options": self.task.sources().settings,
-            "files": [str(file) for file in self.files],
+            "files": [str(file) for file in self.task.sources().files],  # in order: [en, de] is not [de, en]
             "corpora": [[split, name] for split, name, _ in self.corpora],
             "max_len": self.config.max_len,
             "max_ratio": self.config.max_ratio,

@@ -14,7 +14,8 @@ import pytest
 from folders import DATA
 
 from s2s.compose import compose
-from s2s.config import Config
+from s2s.config import Config, DataConfig
+from s2s.data.preparation import prepare
 from s2s.errors import ConfigError, DataError
 from s2s.plugin import load_plugins
 from s2s.task import Example, Rejected
@@ -376,3 +377,18 @@ def test_both_sides_are_encoded_anew_by_the_seed_and_keep_their_text(
 def test_the_share_of_left_out_merges_is_checked(files: list[str]) -> None:
     with pytest.raises(ConfigError, match=r"task.subword_sampling=1.5"):
         translation(files, subword_sampling=1.5)
+
+
+def test_both_directions_of_a_corpus_are_prepared_side_by_side(tmp_path: Path) -> None:
+    """One after the other in one place: the second is not taken for the first."""
+    for side, word in (("en", "one"), ("de", "eins")):
+        (tmp_path / f"train.{side}").write_text("".join(f"{word} {word * n}\n" for n in range(1, 30)))
+    config = DataConfig(prepared=str(tmp_path / "prepared"))
+    there, back = (
+        prepare(translation([str(tmp_path / f"train.{side}") for side in sides], vocab_size=20), config)
+        for sides in (("en", "de"), ("de", "en"))
+    )
+    assert there.directory != back.directory
+    for row in range(29):
+        (src, tgt), (back_src, back_tgt) = there.train[0][0][row], back.train[0][0][row]
+        assert (list(src), list(tgt)) == (list(back_tgt), list(back_src))

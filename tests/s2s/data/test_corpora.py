@@ -11,6 +11,8 @@ from rhyming_corpus import WORDS
 from tiny_runs import SMALL, call
 
 from s2s.compose import entry_config
+from s2s.config import DataConfig
+from s2s.data.preparation_spec import PreparationSpec
 from s2s.errors import ConfigError, DataError, PluginError
 from s2s.plugin import load_plugins
 from s2s.task import Example, Rejected
@@ -68,6 +70,29 @@ def test_what_is_prepared_depends_on_the_corpus_and_its_settings() -> None:
     assert len(set(settings)) == len(trains)
     heavier = task_of("translation", train={"corpus": "rhyming", "weight": 2}).sources().settings
     assert json.dumps(heavier) == settings[0], "a weight changes no prepared file"
+
+
+@pytest.mark.parametrize(
+    ("train", "other"),
+    [
+        (["{0}/c.en", "{0}/c.de"], ["{0}/c.de", "{0}/c.en"]),
+        ({"x": "{0}/a.tsv", "y": "{0}/b.tsv"}, {"x": "{0}/b.tsv", "y": "{0}/a.tsv"}),
+    ],
+)
+def test_what_is_prepared_depends_on_which_file_is_which(tmp_path: Path, train: Any, other: Any) -> None:
+    """Else the second direction of a corpus would be trained on the first."""
+
+    def prepared(given: Any) -> Path:
+        named = json.loads(json.dumps(given).replace("{0}", str(tmp_path)))
+        task = task_of(
+            "translation", train=named, valid=[str(tmp_path / "c.en"), str(tmp_path / "c.de")], vocab_size=20
+        )
+        return PreparationSpec(task, DataConfig()).directory
+
+    for name, text in (("c.en", "one\n"), ("c.de", "eins\n"), ("a.tsv", "two\tzwei\n"), ("b.tsv", "three\tdrei\n")):
+        (tmp_path / name).write_text(text)
+    assert prepared(train) == prepared(train)
+    assert prepared(train) != prepared(other)
 
 
 def test_the_synthetic_corpus_is_the_default_under_its_own_name() -> None:
