@@ -95,6 +95,19 @@ def test_what_is_prepared_depends_on_which_file_is_which(tmp_path: Path, train: 
     assert prepared(train) != prepared(other)
 
 
+def test_what_is_prepared_depends_on_which_corpus_a_file_belongs_to(tmp_path: Path) -> None:
+    """Here the names of the corpora and the order of all files are the same."""
+    a, b, c = (tmp_path / f"{name}.mrg" for name in "abc")
+    for path in (a, b, c):
+        path.write_text("(TOP (S (NN one)))\n")
+    divisions: list[Any] = [
+        {"gold": {"files": [str(a), str(b)]}, "silver": {"files": [str(c)]}},
+        {"gold": {"files": [str(a)]}, "silver": {"files": [str(b), str(c)]}},
+    ]
+    one, two = (PreparationSpec(task_of("parsing", train=train), DataConfig()).directory for train in divisions)
+    assert one != two
+
+
 def test_the_synthetic_corpus_is_the_default_under_its_own_name() -> None:
     default = task_of("translation", pairs=30)
     named = task_of("translation", train={"corpus": "synthetic", "pairs": 30})

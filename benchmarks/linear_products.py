@@ -1,9 +1,9 @@
-"""The speed of 8-bit linear maps in C: 10⁹ operations (two per weight and row) per CPU second, one thread.
+"""Speed of linear maps in C: 10⁹ operations (two per weight and row) per CPU second, one thread.
 
-python benchmarks/int8_products.py [rows=1,4,8,16,128] [shapes=256x256,512x512,512x2048,512x37000]
+python benchmarks/linear_products.py [type=int8|bf16|fp32] [rows=1,4,8,16,128] [shapes=256x256,512x512,…]
 
-Rows are quantized, multiplied and scaled; shapes are inputs x outputs. Up to six rows are computed with vectors, more
-with AMX tiles where available. The best of three runs is shown.
+Shapes are inputs x outputs; the figures include rounding or quantizing the rows. On processors with AMX, int8 from 7
+rows on and bf16 use its tiles. Shown is the best of three runs.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import time
 
 import torch
 
-from s2s_cpu.prepacked import HugePageArena, Int8Linear
+from s2s_cpu.prepacked import Bf16Linear, Fp32Linear, HugePageArena, Int8Linear, PrepackedLinear
 
-DEFAULTS = {"rows": "1,4,8,16,128", "shapes": "256x256,512x512,512x2048,512x37000"}
+TYPES = {"int8": Int8Linear, "bf16": Bf16Linear, "fp32": Fp32Linear}
+DEFAULTS = {"type": "int8", "rows": "1,4,8,16,128", "shapes": "256x256,512x512,512x2048,512x37000"}
 
 
-def rate(linear: Int8Linear, n_rows: int) -> float:
+def rate(linear: PrepackedLinear, n_rows: int) -> float:
     """10⁹ operations a second."""
     x, n_operations = torch.randn(n_rows, linear.n_inputs), 2 * n_rows * linear.n_inputs * linear.n_outputs
     repeats, seconds = max(3, int(2e9 / (n_operations + 1e6))), []
@@ -37,7 +38,7 @@ def main(arguments: list[str]) -> None:
     arena = HugePageArena(2**26)
     for shape in options["shapes"].split(","):
         n_inputs, n_outputs = map(int, shape.split("x"))
-        linear = Int8Linear(torch.randn(n_outputs, n_inputs), None, arena)
+        linear = TYPES[options["type"]](torch.randn(n_outputs, n_inputs), None, arena)
         found = [f"{n} rows {rate(linear, int(n)):.0f}" for n in options["rows"].split(",")]
         print(f"{shape}: {', '.join(found)}")
 
