@@ -25,11 +25,11 @@ class GeneratedConfig(Choice):
     """Number of sentences that an answer depends on. 1: where is Nadia? 2: where is the lamp? 3: where was the lamp
     before the garden?"""
     stories: int = 10_000
-    """Training stories; none of them is among the held-out ones."""
+    """Number of training stories drawn; those that equal a held-out one are left out."""
     held_out: int = 1_000
-    """Stories of the development set, and of the test set."""
+    """Number of stories of the development set, and of the test set."""
     sentences: int = 10
-    """Maximum number of sentences before a question, or more if they do not answer any yet."""
+    """Each story has 2 to this many sentences before its question, or more until they answer one."""
     seed: int = 1
     """Seed of the stories."""
 
@@ -69,9 +69,9 @@ class StoriesConfig(Choice):
     facts: int = 1
     """Number of sentences that the answer to a generated question depends on, 1 to 3."""
     stories: int = 10_000
-    """Generated training stories."""
+    """Number of training stories to generate; those that equal a held-out one are left out."""
     sentences: int = 10
-    """Maximum number of sentences in a generated story."""
+    """A generated story has 2 to this many sentences before its question, or more until they answer one."""
     synthetic_seed: int = 1
     """Seed of the generated stories."""
     metrics: list[Any] = field(default_factory=lambda: ["accuracy"])
