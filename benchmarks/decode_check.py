@@ -81,7 +81,7 @@ def slow_search(model: Seq2Seq, source: Sequence[int], vocab: Vocab, config: Bea
     ended: list[tuple[float, list[int]]] = []
     for length in range(1, limit + 2):
         prefixes = torch.tensor([[vocab.bos, *y] for _, y in live])
-        alike = memory.keep(torch.zeros(len(live), dtype=torch.long))
+        alike = memory.select(torch.zeros(len(live), dtype=torch.long))
         log_probs = model.project(model.decode(prefixes, alike)[:, -1]).log_softmax(-1)
         log_probs[:, [vocab.pad, vocab.bos]] = -torch.inf
         if length == limit + 1:

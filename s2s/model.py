@@ -39,7 +39,7 @@ class Memory:
     pad: Tensor
     """[B, S], True at padding"""
 
-    def keep(self, rows: Tensor) -> Self:
+    def select(self, rows: Tensor) -> Self:
         """The memory of the sentences `rows` [B']; a sentence may occur more than once."""
         return map_tensors(lambda t: t.index_select(0, rows), self)
 
@@ -50,7 +50,7 @@ class State:
 
     Search reorders hypotheses at every step, which copies only `hypothesis`; `sentence` (encoder output,
     cross-attention keys and values) is computed once and never copied for the beam. A state must not be used
-    again after `step`, `keep` or `join`, which may write into its tensors.
+    again after `step`, `select` or `join`, which may write into its tensors.
     """
 
     joins: ClassVar[bool] = False
@@ -105,7 +105,7 @@ class State:
 
         return replace(self, hypothesis=map_tensors(pick, self.hypothesis))
 
-    def keep(self, rows: Tensor) -> Self:
+    def select(self, rows: Tensor) -> Self:
         """The state of the sentences `rows` [B']: how finished sentences leave the batch."""
         pick = lambda t: t.index_select(0, rows)  # noqa: E731  the same for both halves
         return replace(self, sentence=map_tensors(pick, self.sentence), hypothesis=map_tensors(pick, self.hypothesis))
@@ -216,7 +216,7 @@ class Seq2Seq(nn.Module, ABC):
         prefix = torch.cat([state.hypothesis, token[:, :, None]], dim=2)  # [B, K, t]
         n_sentences, beam, _ = prefix.shape
         rows = torch.arange(n_sentences, device=prefix.device).repeat_interleave(beam)
-        hidden = self.decode(prefix.flatten(0, 1), state.sentence.keep(rows))[:, -1]  # [B * K, ·]
+        hidden = self.decode(prefix.flatten(0, 1), state.sentence.select(rows))[:, -1]  # [B * K, ·]
         return self.project(hidden).unflatten(0, (n_sentences, beam)), replace(state, hypothesis=prefix)
 
 

@@ -88,7 +88,7 @@ class Objective(ABC):
     @abstractmethod
     def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
         """The sums over a micro-batch, on its device. The model or its parts may be run several times: `encode` once
-        for many targets, say, with its result repeated by `Memory.keep`.
+        for many targets, say, with its result repeated by `Memory.select`.
 
         In training, `model` is in training mode and one backward pass through `Sums.loss` follows; in validation, no
         gradient is recorded and dropout is off.

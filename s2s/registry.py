@@ -194,23 +194,23 @@ class Registry:
         """The entry, or an error that suggests a name and lists what is broken."""
         if (group, name) in self.entries:
             return self.entries[group, name]
-        raise PluginError(self.unknown(group, name))
+        raise PluginError(self.unknown_message(group, name))
 
     def build_default(self, group: str, name: str, *args: Any) -> Any:
         """What an entry builds from its default options and `args`."""
         entry = self.get(group, name)
         return entry.build(entry.config(name=name), *args)
 
-    def unknown(self, group: str, name: str) -> str:
-        """The error for a name that nothing is registered under."""
-        return f"{group}={name}: no such {group}.{did_you_mean(name, self.names(group))}{self.absent()}"
+    def unknown_message(self, group: str, name: str) -> str:
+        """The message of the error for a name that nothing is registered under."""
+        return f"{group}={name}: no such {group}.{did_you_mean(name, self.names(group))}{self.absent_hint()}"
 
-    def known(self, group: str) -> str:
-        """The names to choose from, for an error message."""
-        return f" Known: {', '.join(self.names(group)) or 'none'}.{self.absent()}"
+    def known_hint(self, group: str) -> str:
+        """The names to choose from, as the end of an error message."""
+        return f" Known: {', '.join(self.names(group)) or 'none'}.{self.absent_hint()}"
 
-    def absent(self) -> str:
-        """Plugins that might have registered it, had they been loaded."""
+    def absent_hint(self) -> str:
+        """Plugins that might have registered a missing name, had they been loaded, as the end of an error message."""
         broken = "".join(f" Plugin '{p}' could not be loaded: {why}." for p, why in sorted(self.broken.items()))
         blocked = f" Blocked by S2S_BLOCK_PLUGINS: {', '.join(self.blocked)}." if self.blocked else ""
         return broken + blocked

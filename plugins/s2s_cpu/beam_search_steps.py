@@ -156,7 +156,7 @@ def _settings(search: BeamSearch, batch: Beams) -> SearchSettings:
         normalize=search.normalize,
         banned=search.banned,
         penalties=search.penalties,
-        enough=search.request.queue.admits_at,
+        enough=search.request.queue.refill_threshold,
         constraint=search_constraint(search, batch),
     )
 

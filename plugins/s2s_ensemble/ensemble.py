@@ -34,9 +34,9 @@ class MemberMemories(Memory):
 
     members: tuple[Memory, ...]
 
-    def keep(self, rows: Tensor) -> Self:
+    def select(self, rows: Tensor) -> Self:
         """The memories of the sentences `rows` [B']"""
-        members = tuple(memory.keep(rows) for memory in self.members)
+        members = tuple(memory.select(rows) for memory in self.members)
         return replace(self, hidden=members[0].hidden, pad=members[0].pad, members=members)
 
 
@@ -55,9 +55,9 @@ class MemberStates(State):
         """Hypothesis k of sentence b continues hypothesis parents[b, k]: parents [B, K']"""
         return replace(self, hypothesis=tuple(state.reorder(parents) for state in self.hypothesis))
 
-    def keep(self, rows: Tensor) -> Self:
+    def select(self, rows: Tensor) -> Self:
         """The states of the sentences `rows` [B']"""
-        return replace(self, hypothesis=tuple(state.keep(rows) for state in self.hypothesis))
+        return replace(self, hypothesis=tuple(state.select(rows) for state in self.hypothesis))
 
     def join(self, other: Self) -> Self:
         """The sentences of both, these first."""

@@ -53,7 +53,7 @@ def input_format(config: GenerateConfig, registry: Registry) -> InputFormat:
     name, known = config.input_format, registry.names("input_format")
     if name not in ("auto", *known):
         raise ConfigError(
-            f"input_format={name}: no such format.{did_you_mean(name, ['auto', *known])}{registry.absent()}"
+            f"input_format={name}: no such format.{did_you_mean(name, ['auto', *known])}{registry.absent_hint()}"
         )
     if name == "auto":
         built = _input(config.format if config.format in known else "text", registry)

@@ -30,9 +30,9 @@ class TaggedMemory(Memory):
     """[B]"""
     inner: Memory
 
-    def keep(self, rows: Tensor) -> Self:
+    def select(self, rows: Tensor) -> Self:
         """The memory of the sentences `rows` [B']"""
-        inner = self.inner.keep(rows)
+        inner = self.inner.select(rows)
         return replace(self, hidden=inner.hidden, pad=inner.pad, tag=self.tag[rows], inner=inner)
 
 
@@ -48,13 +48,13 @@ class TaggedState(State):
         parts = {kind: part.reorder(parents[self.sentence == kind]) for kind, part in self.parts.items()}
         return replace(self, parts=parts)
 
-    def keep(self, rows: Tensor) -> Self:
+    def select(self, rows: Tensor) -> Self:
         """The state of the sentences `rows` [B']"""
         tag = self.sentence[rows]
         parts = {}
         for kind in kinds(tag):
             index = (self.sentence == kind).cumsum(0) - 1  # position of a sentence among those of its kind
-            parts[kind] = self.parts[kind].keep(index[rows[tag == kind]])
+            parts[kind] = self.parts[kind].select(index[rows[tag == kind]])
         return replace(self, sentence=tag, parts=parts)
 
     def join(self, other: Self) -> Self:
@@ -97,7 +97,7 @@ class MultiDecoder(Seq2Seq):
         hidden = routed(
             memory.tag,
             lambda kind: self._model(kind).decode(tgt, memory.inner),
-            lambda kind, rows: self._model(kind).decode(tgt[rows], memory.inner.keep(rows)),
+            lambda kind, rows: self._model(kind).decode(tgt[rows], memory.inner.select(rows)),
         )
         tag = memory.tag[:, None, None].expand(*hidden.shape[:2], 1)
         return torch.cat([hidden, tag.to(hidden.dtype)], dim=-1)
@@ -117,7 +117,7 @@ class MultiDecoder(Seq2Seq):
         if len(present) == 1:
             parts = {present[0]: self._model(present[0]).start(memory.inner)}
         else:
-            parts = {k: self._model(k).start(memory.inner.keep(rows_of(memory.tag, k))) for k in present}
+            parts = {k: self._model(k).start(memory.inner.select(rows_of(memory.tag, k))) for k in present}
         kind = JoiningState if all(part.joins for part in parts.values()) else TaggedState
         return kind(sentence=memory.tag, hypothesis=None, parts=parts)
 

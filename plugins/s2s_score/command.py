@@ -34,7 +34,7 @@ def score(composed: ComposedConfig[ScoreConfig], plugins: Plugins, options: Opti
 
         return score_with_models(composed, plugins, options)
     if not config.task.name:
-        raise ConfigError(f"task: nothing is chosen; say task=NAME.{plugins.registry.known('task')}")
+        raise ConfigError(f"task: nothing is chosen; say task=NAME.{plugins.registry.known_hint('task')}")
     task = plugins.registry.get("task", config.task.name).build(config.task)
     own = [item.name for item in fields(ScoreConfig)]
     metrics = build_metrics(task, plugins.registry, config.metrics, config.metric_options, own)

@@ -9,7 +9,7 @@ queue.close()
 
 from __future__ import annotations
 
-__all__ = ["Pace", "QueueClosedError", "RequestQueue", "serve"]
+__all__ = ["QueueClosedError", "RequestQueue", "StepPacer", "serve"]
 
 import itertools
 import threading
@@ -38,7 +38,7 @@ class QueueClosedError(RuntimeError):
     """The queue accepts no more sentences, since it was closed or its search failed."""
 
 
-class Pace:
+class StepPacer:
     """Adapts the number of steps a search takes at once, so that they take about `TURN` seconds."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class RequestQueue(SentenceQueue):
     def __init__(self, n_tokens: int, max_waiting: int = 1000) -> None:
         """n_tokens: maximum source tokens, eos included, in the batch; max_waiting: maximum sentences not yet in it."""
         super().__init__(n_tokens)
-        self.max_waiting, self.pace = max_waiting, Pace()
+        self.max_waiting, self.pacer = max_waiting, StepPacer()
         self._changed = threading.Condition()
         self._waiting: deque[SourceSentence] = deque()
         self._futures: dict[int, Future[list[Hypothesis]]] = {}
@@ -159,11 +159,11 @@ class RequestQueue(SentenceQueue):
     @property
     def steps_at_once(self) -> int:
         """Steps between two admissions, such that no sentence waits much longer than `TURN` seconds."""
-        return self.pace.n_steps
+        return self.pacer.n_steps
 
     def admit(self, n_in_use: int) -> list[SourceSentence]:
         """See `SentenceQueue.admit`; called after steps."""
-        self.pace.end(time.perf_counter())
+        self.pacer.end(time.perf_counter())
         return super().admit(n_in_use)
 
     def take_cancelled(self) -> set[int]:
@@ -173,7 +173,7 @@ class RequestQueue(SentenceQueue):
         if self._cancelled:
             with self._changed:
                 cancelled, self._cancelled = self._cancelled, set()
-        self.pace.begin(time.perf_counter())
+        self.pacer.begin(time.perf_counter())
         return cancelled
 
     def _run_calls(self) -> None:

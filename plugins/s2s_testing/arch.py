@@ -106,9 +106,9 @@ def assert_state_reorders(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
         decoding.step()
         decoding.compare(f"State.reorder({order}), or a step after it, mixes hypotheses up")
     for rows in ([2, 0, 3], [1, 2], [0]):
-        decoding.keep(torch.tensor(rows))
+        decoding.select(torch.tensor(rows))
         decoding.step()
-        decoding.compare(f"State.keep({rows}), or a step after it, mixes sentences up")
+        decoding.compare(f"State.select({rows}), or a step after it, mixes sentences up")
 
 
 @torch.no_grad()
@@ -121,16 +121,16 @@ def assert_state_joins(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
         decoding.reorder(torch.zeros(len(LENGTHS), 3, dtype=torch.long))
     for _ in range(3):
         older.step()
-    older.keep(torch.tensor([1, 0]))
-    newer.keep(torch.tensor([2, 3]))
+    older.select(torch.tensor([1, 0]))
+    newer.select(torch.tensor([2, 3]))
     older.join(newer)
     for order in ([0, 1, 2], [2, 0, 0]):
         older.step()
         older.compare("State.join, or a step after it, mixes sentences up")
         older.reorder(torch.tensor([order] * 4))
-    older.keep(torch.tensor([3, 0, 2]))
+    older.select(torch.tensor([3, 0, 2]))
     older.step()
-    older.compare("State.keep after State.join, or a step after it, mixes sentences up")
+    older.compare("State.select after State.join, or a step after it, mixes sentences up")
 
 
 def assert_deterministic(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:

@@ -51,10 +51,10 @@ class IncrementalDecoding:
         self.prefixes = [y[k] for y, k in zip(self.prefixes, parents, strict=True)]
         self.state = self.state.reorder(parents)
 
-    def keep(self, rows: Tensor) -> None:
+    def select(self, rows: Tensor) -> None:
         """rows [B']"""
         self.rows, self.prefixes = ([those[i] for i in rows] for those in (self.rows, self.prefixes))
-        self.state = self.state.keep(rows)
+        self.state = self.state.select(rows)
 
     def join(self, other: IncrementalDecoding) -> None:
         """Append the sentences of `other`."""
@@ -64,7 +64,7 @@ class IncrementalDecoding:
     def compare(self, what: str) -> None:
         """Assert that the last step's logits equal those of `decode` for each whole prefix."""
         for row, prefix, logits in zip(self.rows, self.prefixes, self.logits, strict=True):
-            memory = self.memory.keep(torch.full((len(prefix),), row))
+            memory = self.memory.select(torch.full((len(prefix),), row))
             assert_close(logits, self.model.project(self.model.decode(prefix, memory)[:, -1]), what)
 
 

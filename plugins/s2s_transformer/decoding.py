@@ -38,10 +38,10 @@ class Decoding(KVCacheState):
         n_vectors = max(64, 2 * n) if max_len is None else min(2 * n, max_len)
         return replace(self, positions=positions.first(n_vectors, self.positions.dtype, self.positions.device))
 
-    def keep(self, rows: Tensor) -> Self:
+    def select(self, rows: Tensor) -> Self:
         """The state of the sentences `rows` [B']."""
         guide = None if self.guide is None else self.guide.index_select(0, rows)
-        return replace(super().keep(rows), guide=guide)
+        return replace(super().select(rows), guide=guide)
 
     def reorder(self, parents: Tensor) -> Self:
         """Hypothesis k of sentence b continues hypothesis parents[b, k]."""

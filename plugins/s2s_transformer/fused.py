@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["fused_decoder", "fused_encoder", "fused_state", "is_watched"]
+__all__ = ["fused_decoder", "fused_encoder", "fused_state", "has_hooks"]
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -51,7 +51,7 @@ def fused_encoder(
     return backend.fused_encoder([s for s in sublayers if s], *_options(last_norm, config))
 
 
-def is_watched(layers: Iterable[EncoderLayer]) -> bool:
+def has_hooks(layers: Iterable[EncoderLayer]) -> bool:
     """Whether a layer, its attention or its feed-forward network has hooks, so that it must be called."""
     modules = (module for layer in layers for module in (layer, layer.attention, layer.feed_forward))
     return any(module._forward_pre_hooks or module._forward_hooks for module in modules)

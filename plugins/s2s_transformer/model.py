@@ -33,7 +33,7 @@ from s2s.nn import (
 from s2s_transformer.attention_weights import attention_maps, cross_attention_weights
 from s2s_transformer.cost import forward_operations
 from s2s_transformer.decoding import Decoding
-from s2s_transformer.fused import fused_decoder, fused_encoder, fused_state, is_watched
+from s2s_transformer.fused import fused_decoder, fused_encoder, fused_state, has_hooks
 from s2s_transformer.initialization import init_weights
 from s2s_transformer.layers import DecoderLayer, EncoderLayer, heads, stack, stack_norm
 from s2s_transformer.layouts import source_layout, step_layouts, target_layout
@@ -141,7 +141,7 @@ class Transformer(Seq2Seq):
 
     def _encode_padded(self, x: Tensor, pad: Tensor) -> Tensor:
         """x [B, S, D], pad [B, S] -> [B, S, D], by one function if a plugin has it and no hook is to be called"""
-        if not self.training and not torch.is_grad_enabled() and not is_watched(self.encoder):
+        if not self.training and not torch.is_grad_enabled() and not has_hooks(self.encoder):
             self.fused_encoder = self.fused_encoder or fused_encoder(self.encoder, self.encoder_norm, self.config)
             if self.fused_encoder:
                 return self.fused_encoder(x, pad)
@@ -206,7 +206,7 @@ class Transformer(Seq2Seq):
         heads = [layer.attention.heads for layer in self.decoder]
         like = sources[0].k if sources else memory.hidden
         guided = memory.guided if isinstance(memory, GuidedMemory) else None
-        source = GuidedSource(*(t.clone() for t in guided.source)) if guided else None  # `keep` modifies it
+        source = GuidedSource(*(t.clone() for t in guided.source)) if guided else None  # `select` modifies it
         state = empty_kv_cache((sources, ~memory.pad, source), len(memory.pad), heads, like=like)
         return Decoding(
             **vars(state), positions=memory.hidden.flatten(0, 1)[:0], guide=guided.start if guided else None

@@ -56,7 +56,7 @@ class WorkerOptions(GenerateConfig):
         return self.threads if self.threads > 1 and self.is_batch_invariant else 1
 
     @property
-    def n_product_threads(self) -> int:
+    def n_torch_threads(self) -> int:
         return 1 if self.n_search_threads > 1 else self.threads
 
     @property

@@ -48,7 +48,7 @@ def train_or_launch(
         if composed.config.train.devices not in (1, "auto"):
             raise ConfigError(
                 f"train.devices={composed.config.train.devices}: no loaded plugin starts processes."
-                + plugins.registry.absent()
+                + plugins.registry.absent_hint()
             )
     return train(composed, plugins, options)
 

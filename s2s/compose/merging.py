@@ -33,7 +33,7 @@ class Merged:
     """A configuration before its values are resolved and converted."""
 
     schema: type
-    absent: str = ""
+    absent_hint: str = ""
     """Plugins that were left out, in words"""
     entries: dict[str, Entry] = field(default_factory=dict)
     """Group -> its choice; a group that is left open is missing."""
@@ -67,7 +67,7 @@ class Merged:
         section, at = ".".join(key), f"{blame(origin)}{'.'.join(key)}"
         if section not in self.sections:
             known = [*self.options, *self.sections, *self.open]
-            raise ConfigError(f"{at}: {unknown_option(section, self.schema, self.sections, known, self.absent)}")
+            raise ConfigError(f"{at}: {unknown_option(section, self.schema, self.sections, known, self.absent_hint)}")
         if value is not None and not isinstance(value, Mapping):
             first = next((k for k in self.options if k.startswith(f"{section}.")), section)
             raise ConfigError(f"{at}={value}: a section, not an option; set one, as {first}=…")
@@ -105,8 +105,8 @@ def merge(schema: type, settings: Sequence[Setting], registry: Registry) -> Merg
         selection = selections[group] = select(group, default_choice(schema, group), [*advice, *kept], registry)
         advice += _relevant(selection.advice, schema, registry)
         if selection.entry is None and not may_stay_open[group]:
-            raise ConfigError(f"{group}: nothing is chosen; say {group}=NAME.{registry.known(group)}")
-    merged = _declared(schema, selections, registry.absent())
+            raise ConfigError(f"{group}: nothing is chosen; say {group}=NAME.{registry.known_hint(group)}")
+    merged = _declared(schema, selections, registry.absent_hint())
     for setting in [*advice, *kept]:
         if setting.key[0] not in selections:
             merged.set(setting.key, setting.value, setting.origin)
@@ -145,15 +145,15 @@ def _relevant(settings: Sequence[Setting], schema: type, registry: Registry) -> 
         elif root not in others and takes_others:
             kept.append(setting._replace(key=(takes_others[0], *setting.key)))
         elif root not in others:
-            raise ConfigError(f"{at}: {unknown_root('.'.join(setting.key), schema, registry.absent())}")
+            raise ConfigError(f"{at}: {unknown_root('.'.join(setting.key), schema, registry.absent_hint())}")
         elif setting.origin == COMMAND_LINE:
             raise ConfigError(f"{at}: {command_of(schema)} does not use it.")
     return kept
 
 
-def _declared(schema: type, selections: Mapping[str, Selection], absent: str) -> Merged:
+def _declared(schema: type, selections: Mapping[str, Selection], absent_hint: str) -> Merged:
     """All options of the schema, with those of the chosen entries in place of their groups; no values."""
-    merged, hints = Merged(schema, absent), hints_of(schema)
+    merged, hints = Merged(schema, absent_hint), hints_of(schema)
     own = {option.key: option for option in options_of(schema)}
     for item in fields(schema):
         selection, hint = selections.get(item.name), hints[item.name]

@@ -106,7 +106,7 @@ def _look_up(group: str, choice: _Choice, registry: Registry) -> Selection:
         if "name" in tree:
             name = str(tree["name"])
             if (group, name) not in registry.entries:
-                raise ConfigError(blame(origin) + registry.unknown(group, name))
+                raise ConfigError(blame(origin) + registry.unknown_message(group, name))
             selection.entry = registry.entries[group, name]
             names.add(name)
     if len(names) > 1:
@@ -153,7 +153,7 @@ def _bases_first(group: str, name: str, by: str, registry: Registry) -> list[_La
             )
         if (group, name) not in registry.presets:
             hint = f" '{name}' is registered: write name: {name}" if (group, name) in registry.entries else ""
-            raise ConfigError(blame(by) + (f"base={name}:{hint}" if hint else registry.unknown(group, name)))
+            raise ConfigError(blame(by) + (f"base={name}:{hint}" if hint else registry.unknown_message(group, name)))
         preset = registry.presets[group, name]
         by, tree = _origin_of(preset), read_file(preset.source) if isinstance(preset.source, Path) else preset.source
         layers[name] = by, dict(tree)

@@ -23,13 +23,13 @@ def command_of(schema: type) -> str:
 
 
 def unknown_option(
-    key: str, schema: type, sections: Mapping[str, type], known: Collection[str], absent: str = ""
+    key: str, schema: type, sections: Mapping[str, type], known: Collection[str], absent_hint: str = ""
 ) -> str:
     """For a key of a known root: the option meant, or all options of the innermost section that exists.
 
-    absent: the result of `Registry.absent`.
+    absent_hint: the result of `Registry.absent_hint`.
     """
-    left_out = _not_loaded(absent)
+    left_out = _not_loaded(absent_hint)
     if near := _meant(key, known):
         return f"no such option.{left_out} Did you mean '{near}'?"
     section = key.rpartition(".")[0]
@@ -39,7 +39,7 @@ def unknown_option(
     return f"no such option{of}.{left_out}{did_you_mean(key, {k for k in known if k.rpartition('.')[0] == section})}"
 
 
-def unknown_root(key: str, schema: type, absent: str = "") -> str:
+def unknown_root(key: str, schema: type, absent_hint: str = "") -> str:
     """For a key whose first part the command does not have; options of groups are not known at this point."""
     roots, keys = [item.name for item in fields(schema)], [option.key for option in options_of(schema)]
     root, _, name = key.rpartition(".")
@@ -49,12 +49,12 @@ def unknown_root(key: str, schema: type, absent: str = "") -> str:
     in_groups = [target for target in targets(key) if target.partition(".")[0] in groups]
     near = _meant(key, [*in_groups, *keys, *roots])
     hint = f" Did you mean {near!r}?" if near else did_you_mean(key.partition(".")[0], roots)
-    return f"no such option.{_not_loaded(absent)}{hint}"
+    return f"no such option.{_not_loaded(absent_hint)}{hint}"
 
 
-def _not_loaded(absent: str) -> str:
+def _not_loaded(absent_hint: str) -> str:
     """Plugins that might have added the option, if any were left out."""
-    return f" No loaded plugin offers it.{absent}" if absent else ""
+    return f" No loaded plugin offers it.{absent_hint}" if absent_hint else ""
 
 
 def _meant(key: str, known: Collection[str]) -> str:

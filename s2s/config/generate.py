@@ -114,7 +114,7 @@ class GenerateConfig:
             )
 
     @property
-    def n_product_threads(self) -> int:
+    def n_torch_threads(self) -> int:
         """Number of threads for torch on a CPU; 0: torch's default."""
         return self.threads
 

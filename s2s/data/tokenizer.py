@@ -76,6 +76,6 @@ def tokenizer_kind(name: str, registry: Registry, option: str = "task.subword") 
     """The registered kind of tokenisers that an option names."""
     known = registry.names("tokenizer")
     if name not in known:
-        raise ConfigError(f"{option}={name}: no such tokeniser.{did_you_mean(name, known)}{registry.absent()}")
+        raise ConfigError(f"{option}={name}: no such tokeniser.{did_you_mean(name, known)}{registry.absent_hint()}")
     built: TokenizerKind = registry.build_default("tokenizer", name)
     return built

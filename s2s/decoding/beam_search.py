@@ -49,7 +49,7 @@ def greedy(config: GreedyConfig) -> BeamSearch:
 @Operator
 def fused_steps(search: BeamSearch, batch: Beams, most: int) -> Beams | None:
     """The batch after up to `most` steps, stopping as soon as a sentence is done and others may take its place
-    (`SentenceQueue.admits_at`); None: the step must be taken by `BeamSearch.step`.
+    (`SentenceQueue.refill_threshold`); None: the step must be taken by `BeamSearch.step`.
 
     The search's state is modified in place. Sentences that are done come last, with what `BeamSearch.result` reads, but
     without model and constraint states. For the others, the result is bit-identical to that of single steps."""

@@ -56,7 +56,7 @@ class SentenceQueue(ABC):
 
     def __init__(self, n_tokens: int) -> None:
         """n_tokens: maximum source tokens in the batch, eos included; a longer sentence is searched by itself."""
-        self.n_tokens, self._most_beside = n_tokens, int(0.75 * n_tokens)
+        self.n_tokens, self._refill_threshold = n_tokens, int(0.75 * n_tokens)
 
     @abstractmethod
     def peek(self, *, wait: bool) -> SourceSentence | None:
@@ -73,7 +73,7 @@ class SentenceQueue(ABC):
         An empty list for an empty batch means that the queue has ended.
         """
         admitted: list[SourceSentence] = []
-        if n_in_use > self._most_beside:
+        if n_in_use > self._refill_threshold:
             return admitted
         while sentence := self.peek(wait=not n_in_use):
             if n_in_use and n_in_use + len(sentence.ids) > self.n_tokens:
@@ -89,7 +89,7 @@ class SentenceQueue(ABC):
         return 1
 
     @property
-    def admits_at(self) -> int:
+    def refill_threshold(self) -> int:
         """Number of source tokens in use up to which steps stop as soon as a sentence is done; with more in use they go
         on without it. Unbounded, so that each result is known at once."""
         return sys.maxsize
@@ -122,9 +122,9 @@ class FixedQueue(SentenceQueue):
         return sys.maxsize
 
     @property
-    def admits_at(self) -> int:
+    def refill_threshold(self) -> int:
         """The largest number at which `admit` takes further sentences; once the queue has ended, 0, an empty batch."""
-        return self._most_beside if self._first else 0
+        return self._refill_threshold if self._first else 0
 
 
 class SourceBatch(NamedTuple):

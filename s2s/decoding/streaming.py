@@ -61,11 +61,11 @@ class ActiveBatch(ABC, Generic[S]):
         """Source tokens of all sentences."""
         return sum(sentence.n_source for sentence in self.sentences)
 
-    def keep(self, rows: Tensor) -> Self:
+    def select(self, rows: Tensor) -> Self:
         """The batch with only the sentences `rows` [B']."""
         sentences = [self.sentences[i] for i in rows.tolist()]
         kept = map_tensors(lambda t: t.index_select(0, rows), self.tensors())
-        return replace(self, sentences=sentences, state=self.state.keep(rows), **kept)
+        return replace(self, sentences=sentences, state=self.state.select(rows), **kept)
 
     def can_join(self, other: Self) -> bool:
         """Whether the states of the model and of the constraint can be concatenated."""
@@ -138,7 +138,7 @@ class StreamingSearch(ABC, Generic[B]):
         """The batch with one more token for each hypothesis."""
 
     def steps(self, batch: B, most: int) -> B:
-        """The batch after one step, or up to `most` steps; for sentences done before the last, see `admits_at`."""
+        """The batch after one step, or up to `most` steps; fewer as `SentenceQueue.refill_threshold` says."""
         return self.step(batch)
 
     @abstractmethod
@@ -151,7 +151,7 @@ class StreamingSearch(ABC, Generic[B]):
 
     def drop(self, batch: B, done: Tensor) -> B | None:
         """The sentences that are not `done` [B]; None if there are none."""
-        return None if done.all() else batch.keep(remaining_rows(done))
+        return None if done.all() else batch.select(remaining_rows(done))
 
     def without_cancelled(self, batch: B | None) -> B | None:
         """The sentences that were not cancelled; None if there are none."""

@@ -84,7 +84,9 @@ def init(device: str, timeout: timedelta, plugins: Plugins) -> World:
     """
     world: World | None = plugins.hook.s2s_join(device=device, timeout=timeout)
     if world is None and os.environ.get("WORLD_SIZE", "1") != "1":
-        raise ConfigError(f"several processes were started: no loaded plugin joins them.{plugins.registry.absent()}")
+        raise ConfigError(
+            f"several processes were started: no loaded plugin joins them.{plugins.registry.absent_hint()}"
+        )
     return world or World(device=pick_device(device, "train.device"))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["accelerate", "resolve_matmul", "threads_of"]
+__all__ = ["accelerate", "resolve_matmul", "torch_threads"]
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def threads_of(config: GenerateConfig, device: torch.device) -> Iterator[None]:
+def torch_threads(config: GenerateConfig, device: torch.device) -> Iterator[None]:
     """Set torch's number of threads inside the block to that of the options, or to one if they give none, since
     functions in C run in one thread; afterwards to that of the options, or to the number before."""
-    before, n_given = torch.get_num_threads(), config.n_product_threads if device.type == "cpu" else config.threads
+    before, n_given = torch.get_num_threads(), config.n_torch_threads if device.type == "cpu" else config.threads
     torch.set_num_threads(n_given or 1)
     try:
         yield

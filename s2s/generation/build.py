@@ -16,7 +16,7 @@ from s2s.config import NEUTRAL, OF_MODELS, GenerateConfig, options_marked
 from s2s.decoding.constraints import build_constraint
 from s2s.distributed import pick_device
 from s2s.errors import ConfigError
-from s2s.generation.acceleration import accelerate, resolve_matmul, threads_of
+from s2s.generation.acceleration import accelerate, resolve_matmul, torch_threads
 from s2s.generation.generator import Generator
 from s2s.generation.models import Models, load_models
 from s2s.io.atomic import sha256
@@ -101,13 +101,13 @@ def load_ready(config: GenerateConfig, plugins: Plugins) -> LoadedModels:
     completed: GenerateConfig | None = plugins.hook.s2s_configure_generation(config=config, device=device)
     config = completed or config
     models = load_models(config, plugins, device)
-    with threads_of(config, device):
+    with torch_threads(config, device):
         config = replace(config, matmul=resolve_matmul(config, models.model, device))
         how = accelerate(models, device, config) if config.backend == "native" else ""
     if config.backend == "native":
         return LoadedModels(models, device, config, plugins, "; ".join(filter(None, [how, models.description])))
     if config.backend not in plugins.registry.names("inference_engine"):
-        known = plugins.registry.known("inference_engine")
+        known = plugins.registry.known_hint("inference_engine")
         raise ConfigError(f"backend={config.backend}: neither native nor a registered inference engine.{known}")
     if len(models.members) > 1:
         raise ConfigError(f"backend={config.backend} serves one model, not {models.description}; give backend=native")

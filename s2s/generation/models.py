@@ -46,7 +46,7 @@ def load_models(config: GenerateConfig, plugins: Plugins, device: torch.device) 
     names, checkpoints = (value if isinstance(value, list) else [value] for value in (config.run, config.checkpoint))
     if len(names) > 1 or len(checkpoints) > 1:
         raise ConfigError(
-            "several of run and checkpoint: no loaded plugin combines models." + plugins.registry.absent()
+            "several of run and checkpoint: no loaded plugin combines models." + plugins.registry.absent_hint()
         )
     directory = find_run(names[0])
     run = load_run(directory, checkpoints[0], plugins, device)

@@ -53,6 +53,6 @@ def build_stages(
     if plugins:
         stages = plugins.hook.s2s_finish_outputs(config=config, task=task, model=model, device=device, plugins=plugins)
     if config.aligns and not any(stage.aligns for stage in stages):
-        absent = plugins.registry.absent() if plugins else ""
-        raise ConfigError(f"fields={config.fields}: no loaded plugin aligns words.{absent}")
+        absent_hint = plugins.registry.absent_hint() if plugins else ""
+        raise ConfigError(f"fields={config.fields}: no loaded plugin aligns words.{absent_hint}")
     return stages[::-1]  # in the order in which the plugins were loaded

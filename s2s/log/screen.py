@@ -76,7 +76,7 @@ def choose_screen(config: LogConfig, registry: Registry, *, quiet: bool) -> Scre
     known = registry.names("screen")
     if config.format not in ("text", *known):
         raise ConfigError(
-            f"log.format={config.format}: neither text nor a registered screen.{registry.known('screen')}"
+            f"log.format={config.format}: neither text nor a registered screen.{registry.known_hint('screen')}"
         )
     name = LIVE if config.format == "text" else config.format
     if quiet or name not in known:

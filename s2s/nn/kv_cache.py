@@ -22,7 +22,7 @@ from torch.nn import functional as F
 from s2s.backend.cuda_graph import bucket_size
 from s2s.backend.operators import Kernel, TreePaths, extend_paths, reorder_paths, tree_attention
 from s2s.model import State
-from s2s.nn.spare_rows import RowKeeper, append_rows, clear, with_spare_rows, zeros_with_spare
+from s2s.nn.spare_rows import RowSelector, append_rows, clear, with_spare_rows, zeros_with_spare
 from s2s.tensors import Tree, join_tensors, map_tensors
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class KVCacheState(State):
     """A state whose `hypothesis` is the paths [B, K, L], and whose `sentence` is the architecture's own.
 
     Like every state it is consumed by the step that receives it, which writes into its buffers or replaces them.
-    `keep` and `join` do the same with the sentence's tensors, which must be the state's own. Copying all of it whenever
+    `select` and `join` do the same with the sentence's tensors, which must be the state's own. Copying all of it whenever
     a sentence leaves took half of the time of decoding Multi30k; copying it whenever others join took a tenth.
     """
 
@@ -55,19 +55,19 @@ class KVCacheState(State):
     n_spare: int = 0
     """Spare rows of the state's own memory after the last one of nodes and sentence"""
 
-    def keep(self, rows: Tensor) -> Self:
+    def select(self, rows: Tensor) -> Self:
         """The state of the sentences `rows` [B'], in place; only sentences from the end are moved, to fill gaps."""
-        keep = RowKeeper(rows, self.n_nodes)
+        selector = RowSelector(rows, self.n_nodes)
         return replace(
             self,
-            sentence=map_tensors(keep.whole, self.sentence),
+            sentence=map_tensors(selector.select_rows, self.sentence),
             hypothesis=self.hypothesis[rows],
-            nodes=[keep.as_used(x) for x in self.nodes],
+            nodes=[selector.select_used(x) for x in self.nodes],
             length=self.length[rows],
             n_nodes=self.n_nodes[rows],
             max_length=int(self.length[rows].max()) if len(rows) else 0,
             max_nodes=self.max_nodes if len(rows) else 0,
-            n_spare=self.n_spare + len(self.length) - len(rows) if keep.in_place else 0,
+            n_spare=self.n_spare + len(self.length) - len(rows) if selector.in_place else 0,
         )
 
     def join(self, other: Self) -> Self:

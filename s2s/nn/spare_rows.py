@@ -6,7 +6,7 @@ appended rows are written after the last one, and removed ones are overwritten b
 
 from __future__ import annotations
 
-__all__ = ["RowKeeper", "append_rows", "clear", "with_spare_rows", "zeros_with_spare"]
+__all__ = ["RowSelector", "append_rows", "clear", "with_spare_rows", "zeros_with_spare"]
 
 import ctypes
 import functools
@@ -56,7 +56,7 @@ def append_rows(x: Tensor, y: Tensor, n_behind: int, n_spare: int) -> Tensor:
     return both
 
 
-class RowKeeper:
+class RowSelector:
     """Keeps the rows `rows` [B'] of tensors [B, ...]; only the first `used` [B] elements of each row hold anything.
 
     In place if all rows that move come from beyond the first B': then only rows from the end are moved, into gaps.
@@ -68,16 +68,16 @@ class RowKeeper:
         self.fillers = rows[self.gaps]
         self.in_place = not bool((self.fillers < len(rows)).any())
 
-    def whole(self, x: Tensor) -> Tensor:
+    def select_rows(self, x: Tensor) -> Tensor:
         """[B, ...] -> [B', ...]"""
         if not self.in_place:
             return x.index_select(0, self.rows)
         return x.index_copy_(0, self.gaps, x.index_select(0, self.fillers))[: len(self.rows)]
 
-    def as_used(self, x: Tensor) -> Tensor:
+    def select_used(self, x: Tensor) -> Tensor:
         """[B, N, ...] -> [B', N, ...]; on a CPU, the unused part of large rows is 0 and takes no memory."""
         if not x.is_cpu or math.prod(x.shape[1:]) * x.element_size() < LARGE:
-            return self.whole(x)
+            return self.select_rows(x)
         kept = x[: len(self.rows)]
         if not self.in_place:
             kept = zeros_with_spare(kept, 0, *x.shape[1:])

@@ -22,5 +22,5 @@ class BatchPlan:
     """Tokens on each side that one device processes at once; None: all of them"""
     check_memory: Callable[[int], None] = _allow
     """Called with the tokens per side of each micro-batch; an out-of-memory error splits the batch further"""
-    lines: Sequence[str] = ()
-    """Lines for the first screen"""
+    report: Sequence[str] = ()
+    """Lines for the first screen: how the values were found"""

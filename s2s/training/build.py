@@ -83,10 +83,10 @@ class _Builder:
         validation = self.validation(train_step, task, prepared, metrics, search)
         of_precision = self.choose_precision(train_step, prepared)
         plan = self.batch_plan(train_step, prepared)
-        train_step.follow(plan)
+        train_step.apply_plan(plan)
         config = replace(self.config, train=train_step.config)
         planned = replace(self, config=config)
-        lines = (*task.describe(), *prepared.report, *of_precision, *plan.lines)
+        lines = (*task.describe(), *prepared.report, *of_precision, *plan.report)
         ema = EMA(model, config.train.ema) if config.train.ema else None
         retention = Retention(config, run.checkpoints, self.log)
         return Trainer(
@@ -155,8 +155,10 @@ class _Builder:
             directory=self.run.path,
         )
         if found is None:
-            absent = self.plugins.registry.absent()
-            raise ConfigError(f"train.precision=auto: no plugin is loaded that measures it; give fp32 or bf16.{absent}")
+            absent_hint = self.plugins.registry.absent_hint()
+            raise ConfigError(
+                f"train.precision=auto: no plugin is loaded that measures it; give fp32 or bf16.{absent_hint}"
+            )
         precision, line = found
         train_step.config = replace(train_step.config, precision=precision)
         return [line]
@@ -168,15 +170,17 @@ class _Builder:
             config=config, train_step=train_step, corpora=corpora, directory=self.run.path
         )
         if found is None and self.config.train.tokens == "auto":
-            absent = self.plugins.registry.absent()
-            raise ConfigError(f"train.tokens=auto: no plugin is loaded that measures memory; give a number.{absent}")
+            absent_hint = self.plugins.registry.absent_hint()
+            raise ConfigError(
+                f"train.tokens=auto: no plugin is loaded that measures memory; give a number.{absent_hint}"
+            )
         return found or BatchPlan(self.config.train.n_tokens, self.config.train.n_micro_tokens)
 
     def strategy(self) -> Strategy:
         """How the processes share the model; a single process always holds all of it."""
         name, registry = self.config.train.strategy, self.plugins.registry
         if name not in registry.names("strategy") and (name, self.world.size) != (TrainConfig.strategy, 1):
-            raise ConfigError(f"train.strategy={name}: no such strategy.{registry.known('strategy')}")
+            raise ConfigError(f"train.strategy={name}: no such strategy.{registry.known_hint('strategy')}")
         if self.world.size == 1:
             return OneProcess()
         precision = DTYPES[self.config.train.precision]
@@ -207,7 +211,7 @@ class _Builder:
         max_pairs = capacity.n_pairs if capacity else None
         vary = varied(task, self.config.data.max_len)
         batches = Batches(prepared.train, self.config.train.n_tokens, self.config.seed, max_pairs=max_pairs, vary=vary)
-        return DataLoader(batches, self.config.data, train_step.local)
+        return DataLoader(batches, self.config.data, train_step.local_micro_batches)
 
     def peak_flops(self, model: Seq2Seq, backend: BackendSelection) -> float:
         """Operations per second of large matrix products on all devices; 0 for a short run, and for a model that does

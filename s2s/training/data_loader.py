@@ -31,7 +31,7 @@ class DataLoader:
 
     batches: Batches
     config: DataConfig
-    local: Callable[[Sequence[Pair]], Iterable[Sequence[Pair]]] = lambda batch: [batch]
+    local_micro_batches: Callable[[Sequence[Pair]], Iterable[Sequence[Pair]]] = lambda batch: [batch]
     """The micro-batches of a global batch that this rank trains on: their pairs are read ahead of time"""
     wait: float = 0.0
     """Seconds that training waited for the newest batch"""
@@ -58,7 +58,7 @@ class DataLoader:
     def _read(self, batches: Iterator[tuple[int, int, LazyBatch]]) -> Iterator[tuple[int, int, LazyBatch]]:
         """The same batches, with this rank's pairs read."""
         for epoch, number, batch in batches:
-            for part in self.local(batch):
+            for part in self.local_micro_batches(batch):
                 assert isinstance(part, LazyBatch), "a part of a lazy batch is one, too"
                 part.load()
             yield epoch, number, batch

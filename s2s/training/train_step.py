@@ -97,11 +97,11 @@ class TrainStep:
         """The static shape of packed batches of `tokens` tokens per side; None: shapes vary from batch to batch."""
         return Capacity(tokens, self.backend.max_len) if self.backend.static_shapes else None
 
-    def local(self, batch: Sequence[Pair]) -> list[Sequence[Pair]]:
+    def local_micro_batches(self, batch: Sequence[Pair]) -> list[Sequence[Pair]]:
         """The micro-batches of a global batch that this rank trains on."""
         return split(batch, self._n_micro_batches(batch))[self.world.rank :: self.world.size]
 
-    def follow(self, plan: BatchPlan) -> None:
+    def apply_plan(self, plan: BatchPlan) -> None:
         """Use the batch size and micro-batches of this plan from now on."""
         self.config = replace(self.config, tokens=plan.tokens, micro_tokens=plan.micro_tokens)
         self.check_memory = plan.check_memory
@@ -109,7 +109,7 @@ class TrainStep:
     def trial(self, batch: Sequence[Pair], plan: BatchPlan) -> bool:
         """Compute and discard the gradient of a batch, to measure memory; returns whether it sufficed on all ranks."""
         before = self.config, self.check_memory
-        self.follow(plan)
+        self.apply_plan(plan)
         try:
             _, failed = self._gradient(split(batch, self._n_micro_batches(batch)), 0, n_tokens_of(batch)[1])
         finally:

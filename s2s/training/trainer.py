@@ -105,7 +105,7 @@ class Trainer:
             if self.ema:
                 self.ema.update(state.step)
         else:
-            self.skipped(batch, result)
+            self.record_skipped(batch, result)
         seconds = time.monotonic() - began
         state.seconds += seconds
         rate = result.flops / seconds if result.flops and self.peak_flops else 0.0
@@ -124,8 +124,8 @@ class Trainer:
         for observer in self.observers:
             observer.update(record)
 
-    def skipped(self, batch: Sequence[Pair], result: StepResult) -> None:
-        """Record a skipped update; raises after train.max_bad consecutive ones."""
+    def record_skipped(self, batch: Sequence[Pair], result: StepResult) -> None:
+        """Record a skipped update; raises after too many consecutive ones (`NonFiniteGuard.limit`)."""
         self.nonfinite.record(self.state, batch, result, is_first=self.world.is_main)
         if self.nonfinite.limit_reached(self.state):
             self.finish_save()

@@ -24,7 +24,7 @@ from s2s_constraints.lexical import LexicalConstraint
 from s2s_search import DiverseBeamConfig, SampleConfig
 from s2s_search.diverse import build_beam_search
 from s2s_search.sampling import Sampling
-from s2s_serve.request_queue import MOST_STEPS, Pace, QueueClosedError, RequestQueue, serve
+from s2s_serve.request_queue import MOST_STEPS, QueueClosedError, RequestQueue, StepPacer, serve
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 
@@ -201,23 +201,23 @@ def test_a_search_that_leaves_a_sentence_out_is_found_out() -> None:
 
 def test_as_many_steps_are_taken_at_once_as_fit_into_a_turn() -> None:
     """A step takes 3 ms: four of them are more than half of a turn, and less than a whole one."""
-    pace = Pace()
+    pacer = StepPacer()
     tried = []
     for _ in range(12):
-        tried.append(pace.n_steps)
-        pace.begin(0.0)
-        pace.end(0.003 * pace.n_steps)
+        tried.append(pacer.n_steps)
+        pacer.begin(0.0)
+        pacer.end(0.003 * pacer.n_steps)
     assert tried[:3] == [1, 2, 4]
     assert set(tried[3:]) == {4}
-    pace.begin(0.0)
-    pace.end(1.0)
-    assert pace.n_steps == 2, "a batch that has become slow"
-    pace.end(2.0)
-    assert pace.n_steps == 2, "asked again before other steps"
+    pacer.begin(0.0)
+    pacer.end(1.0)
+    assert pacer.n_steps == 2, "a batch that has become slow"
+    pacer.end(2.0)
+    assert pacer.n_steps == 2, "asked again before other steps"
     for _ in range(9):
-        pace.begin(0.0)
-        pace.end(0.0)
-    assert pace.n_steps == MOST_STEPS
+        pacer.begin(0.0)
+        pacer.end(0.0)
+    assert pacer.n_steps == MOST_STEPS
 
 
 def test_an_idle_search_uses_no_processor_time() -> None:

@@ -102,8 +102,8 @@ class SelectsWrongly(Averager):
 
 
 class KeepsTheFirst(State):
-    def keep(self, rows: Tensor) -> Self:
-        return super().keep(torch.arange(len(rows)))
+    def select(self, rows: Tensor) -> Self:
+        return super().select(torch.arange(len(rows)))
 
 
 class KeepsWrongly(Averager):
@@ -262,7 +262,7 @@ def test_the_default_steps_pass() -> None:
         (StartsWrongly, "the first step differs from decode"),
         (StepsWrongly, "step differs from decode"),
         (SelectsWrongly, r"State.reorder\("),
-        (KeepsWrongly, r"State.keep\("),
+        (KeepsWrongly, r"State.select\("),
         (KeepsHypothesesWithTheSentence, r"State.reorder\("),
         (IsRandom, "two runs differ"),
         (ForgetsAWeight, "state dict"),

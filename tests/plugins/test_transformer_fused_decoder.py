@@ -84,7 +84,7 @@ def test_a_sentence_has_the_same_bits_whatever_stands_beside_it(quantization: An
     one, src, token = model(quantization, d_model=96), sources(7), torch.arange(4, 11)[:, None]
     with torch.no_grad():
         memory = one.encode(src, src == VOCAB.pad)
-        together, alone = one.start(memory), one.start(memory.keep(torch.tensor([5])))
+        together, alone = one.start(memory), one.start(memory.select(torch.tensor([5])))
         for _ in range(4):
             (logits, together), (own, alone) = one.step(token, together), one.step(token[5:6], alone)  # type: ignore[assignment]
             assert torch.equal(logits[5:6], own)

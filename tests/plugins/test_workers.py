@@ -16,7 +16,7 @@ import torch
 from s2s import ConfigError, UserError
 from s2s.backend.memory import AvailableMemory
 from s2s.decoding import SourceSentence
-from s2s.generation.acceleration import threads_of
+from s2s.generation.acceleration import torch_threads
 from s2s.plugin import load_plugins
 from s2s_workers import WorkerOptions, s2s_configure_generation, sharing
 from s2s_workers.processes import n_useful_processes, run_in_processes
@@ -260,7 +260,7 @@ def test_threads_search_where_an_output_does_not_depend_on_others(
     options: dict[str, Any], n_searching: int, n_of_products: int, said: str
 ) -> None:
     config = WorkerOptions(**options)
-    assert (config.n_search_threads, config.n_product_threads, config.parallelism) == (
+    assert (config.n_search_threads, config.n_torch_threads, config.parallelism) == (
         n_searching,
         n_of_products,
         said,
@@ -271,7 +271,7 @@ def test_torch_keeps_its_threads_for_a_model_on_a_gpu() -> None:
     before = torch.get_num_threads()
     try:
         for device, n in ((CPU, 1), (torch.device("cuda"), 3)):
-            with threads_of(WorkerOptions(threads=3), device):
+            with torch_threads(WorkerOptions(threads=3), device):
                 assert torch.get_num_threads() == n
     finally:
         torch.set_num_threads(before)

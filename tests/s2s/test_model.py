@@ -42,7 +42,7 @@ def test_select_moves_hypotheses_and_leaves_sentences() -> None:
 
 @pytest.mark.parametrize("rows", [[1], [2, 0], [1, 1, 0]])
 def test_keep_moves_both(rows: list[int]) -> None:
-    state = State((torch.arange(3),), {"cache": torch.arange(6).view(3, 2)}).keep(torch.tensor(rows))
+    state = State((torch.arange(3),), {"cache": torch.arange(6).view(3, 2)}).select(torch.tensor(rows))
     assert state.sentence[0].tolist() == rows
     assert state.hypothesis["cache"].tolist() == [[2 * r, 2 * r + 1] for r in rows]
 
@@ -52,7 +52,7 @@ def test_memory_of_a_plugin_keeps_its_own_fields() -> None:
     class Wider(Memory):
         lengths: Tensor
 
-    memory = Wider(torch.zeros(3, 2, 4), torch.zeros(3, 2).bool(), torch.tensor([7, 8, 9])).keep(torch.tensor([2]))
+    memory = Wider(torch.zeros(3, 2, 4), torch.zeros(3, 2).bool(), torch.tensor([7, 8, 9])).select(torch.tensor([2]))
     assert memory.lengths.tolist() == [9]
     assert memory.hidden.shape == (1, 2, 4)
 

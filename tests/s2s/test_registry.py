@@ -110,7 +110,7 @@ def test_an_unknown_name_gets_a_suggestion_and_what_may_have_held_it() -> None:
         "ImportError: no module x (from exotic 1.0). Blocked by S2S_BLOCK_PLUGINS: other."
     )
     assert registry.names("arch") == ["transformer", "transformer_big"]
-    assert registry.known("task").startswith(" Known: none.")
+    assert registry.known_hint("task").startswith(" Known: none.")
 
 
 def test_presets_of_a_folder_are_named_by_their_files(tmp_path: Path) -> None:

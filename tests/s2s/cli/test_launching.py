@@ -32,7 +32,7 @@ def launched(code: int | None, **train: Any) -> tuple[int, list[Any]]:
     """The exit code, and with which arguments a plugin was asked to start processes, of which it says this code."""
     asked = list[Any]()
     hook = SimpleNamespace(s2s_launch=lambda config, arguments: asked.append(arguments) or code)
-    plugins: Any = SimpleNamespace(hook=hook, registry=SimpleNamespace(absent=lambda: " Blocked: launcher."))
+    plugins: Any = SimpleNamespace(hook=hook, registry=SimpleNamespace(absent_hint=lambda: " Blocked: launcher."))
     composed: Any = SimpleNamespace(config=Config(train=TrainConfig(**train)))
     return command.train_or_launch(composed, plugins, Options(quiet=True), ARGUMENTS), asked
 

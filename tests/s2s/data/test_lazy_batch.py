@@ -95,7 +95,7 @@ def test_a_process_reads_its_own_share_alone(rank: int, tmp_path: Path) -> None:
     loss = LabelSmoothed(LabelSmoothedConfig())
     train_step = TrainStep(config.train, 1, task.vocab, model, loss, optimizer, lambda _: 0.0, world)
     corpus, state = CountingCorpus(90), TrainerState()
-    data_loader = DataLoader(Batches([(corpus, 1.0)], 60, seed=1), DataConfig(), train_step.local)
+    data_loader = DataLoader(Batches([(corpus, 1.0)], 60, seed=1), DataConfig(), train_step.local_micro_batches)
     shares = []
     for batch in data_loader.iterate(state, lambda: state.epoch == 1):
         if state.epoch == 0:

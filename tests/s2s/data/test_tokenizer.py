@@ -52,7 +52,9 @@ def test_a_tokenizer_without_sampling_says_so() -> None:
 def test_a_kind_is_built_by_its_name_or_refused_with_the_nearest() -> None:
     names = ["sentencepiece", "words"]
     registry: Any = SimpleNamespace(
-        names=lambda group: names, absent=lambda: " One is absent.", build_default=lambda group, name: (group, name)
+        names=lambda group: names,
+        absent_hint=lambda: " One is absent.",
+        build_default=lambda group, name: (group, name),
     )
     assert tokenizer_kind("words", registry) == ("tokenizer", "words")
     with pytest.raises(ConfigError, match=r"task.subword=wods: no such tokeniser\..*words.* One is absent\."):

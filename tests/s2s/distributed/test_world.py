@@ -67,7 +67,7 @@ def test_a_device_that_is_not_there_is_refused(
 
 
 def plugins(world: World | None = None) -> Any:
-    absent = SimpleNamespace(absent=lambda: " A plugin is not installed.")
+    absent = SimpleNamespace(absent_hint=lambda: " A plugin is not installed.")
     return SimpleNamespace(hook=SimpleNamespace(s2s_join=lambda device, timeout: world), registry=absent)
 
 

@@ -20,7 +20,7 @@ CPU = torch.device("cpu")
 
 def plugins(combined: Any = None) -> Any:
     hook = SimpleNamespace(s2s_load_models=lambda config, plugins, device: combined)
-    return SimpleNamespace(hook=hook, registry=SimpleNamespace(absent=lambda: " Blocked: ensemble."))
+    return SimpleNamespace(hook=hook, registry=SimpleNamespace(absent_hint=lambda: " Blocked: ensemble."))
 
 
 @pytest.fixture(autouse=True)

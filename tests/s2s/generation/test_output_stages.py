@@ -25,7 +25,7 @@ class Aligning(OutputStage):
 def built(config: GenerateConfig, *stages: OutputStage, loaded: bool = True) -> list[OutputStage]:
     """Of plugins that were loaded in this order; hooks answer with the one that was loaded last first."""
     hook = SimpleNamespace(s2s_finish_outputs=lambda **_: list(reversed(stages)))
-    plugins: Any = SimpleNamespace(hook=hook, registry=SimpleNamespace(absent=lambda: " Blocked: alignment."))
+    plugins: Any = SimpleNamespace(hook=hook, registry=SimpleNamespace(absent_hint=lambda: " Blocked: alignment."))
     return build_stages(config, UNUSED, UNUSED, torch.device("cpu"), plugins if loaded else None)
 
 

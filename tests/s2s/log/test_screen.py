@@ -107,7 +107,7 @@ def test_a_line_is_there_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def registry(*names: str) -> Any:
     return SimpleNamespace(
         names=lambda group: list(names),
-        known=lambda group: f" Registered: {', '.join(names)}.",
+        known_hint=lambda group: f" Registered: {', '.join(names)}.",
         build_default=lambda group, name: f"{group} {name}",
     )
 

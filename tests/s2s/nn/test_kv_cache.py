@@ -69,8 +69,8 @@ class Both:
             [list(old[i]) for i in row] for old, row in zip(self.slow.past, parents.tolist(), strict=True)
         ]
 
-    def keep(self, *rows: int) -> None:
-        self.state = self.state.keep(torch.tensor(rows, dtype=torch.long))
+    def select(self, *rows: int) -> None:
+        self.state = self.state.select(torch.tensor(rows, dtype=torch.long))
         self.slow.past = [self.slow.past[i] for i in rows]
 
     def join(self, other: Both) -> None:
@@ -83,7 +83,7 @@ def test_hypotheses_see_their_own_past_in_any_order() -> None:
     for beam in (1, 4, 4, 2, 7, 7, 7, 1, 3):
         both.step()
         both.reorder(beam)
-    both.keep(2, 0)
+    both.select(2, 0)
     both.step()
 
 
@@ -94,10 +94,10 @@ def test_sentences_that_join_stand_at_different_symbols() -> None:
         older.reorder(3)
     newer.step()
     newer.reorder(3)
-    older.keep(0, 2)
+    older.select(0, 2)
     newer.join(older)
     for rows in ((0, 1, 2, 3), (3, 1), (1,)):
-        newer.keep(*rows)
+        newer.select(*rows)
         for _ in range(4):
             newer.step()
             newer.reorder(3)
@@ -121,7 +121,7 @@ def test_sentences_stay_where_they_are_unless_they_overlap(rows: list[int], in_p
     both = Both(4)
     both.step()
     place = both.state.nodes[0].data_ptr()
-    both.keep(*rows)
+    both.select(*rows)
     assert (both.state.nodes[0].data_ptr() == place) == in_place
     both.step()
 
@@ -172,7 +172,7 @@ def test_sentences_join_where_others_were() -> None:
     for _ in range(5):
         both.step()
         both.reorder(3)
-    both.keep(0, 5, 2)
+    both.select(0, 5, 2)
     place, moved = both.state.nodes[0].data_ptr(), []
     for n in (2, 1, 2):
         newer = Both(n, seed=n)
@@ -198,7 +198,7 @@ def test_sentences_join_rows_without_what_others_have_left_in_them() -> None:
         both.step()
         both.reorder(2)
     both.state.nodes[0][2, : both.state.max_nodes] = torch.nan
-    both.keep(0, 1)
+    both.select(0, 1)
     assert both.state.max_nodes == 7, "as many as were written, though fewer may be in use"
     both.join(newer)
     assert not both.state.nodes[0].isnan().any()
@@ -241,7 +241,7 @@ def test_large_rows_are_moved_and_taken_as_far_as_they_are_used() -> None:
     nodes[3, :5] = torch.arange(5.0)[:, None]
     state = replace(state, n_nodes=torch.tensor([9, 9, 9, 5]), length=torch.ones(4, dtype=torch.long), max_nodes=9)
     before = _n_bytes_in_memory()
-    state = state.keep(torch.tensor([0, 3, 2]))
+    state = state.select(torch.tensor([0, 3, 2]))
     freed = before - _n_bytes_in_memory()
     assert state.nodes[0].data_ptr() == nodes.data_ptr()
     assert state.nodes[0][1, :5, 0].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
@@ -261,12 +261,12 @@ def test_large_rows_that_change_places_are_copied_as_far_as_they_are_used() -> N
     state.nodes[0][:] = 3.0
     state = replace(state, n_nodes=torch.tensor([2, 4, 6, 8]), length=torch.ones(4, dtype=torch.long), max_nodes=8)
     before = _n_bytes_in_memory()
-    kept = state.keep(torch.tensor([2, 0, 1]))
+    kept = state.select(torch.tensor([2, 0, 1]))
     taken = _n_bytes_in_memory() - before
     assert taken < kept.nodes[0][0].nbytes
     assert kept.nodes[0].count_nonzero((1, 2)).tolist() == [n * 256 for n in (6, 2, 4)]
     assert kept.n_spare == 0
-    assert len(kept.keep(torch.tensor([], dtype=torch.long)).keep(torch.tensor([], dtype=torch.long)).length) == 0
+    assert len(kept.select(torch.tensor([], dtype=torch.long)).select(torch.tensor([], dtype=torch.long)).length) == 0
 
 
 @pytest.mark.parametrize("begin", [0, 1, 1023, 1024])
@@ -286,7 +286,7 @@ def _n_bytes_in_memory() -> int:
 
 def test_a_row_that_is_a_part_of_a_wider_one_is_copied() -> None:
     """A single row always counts as contiguous."""
-    first = empty_kv_cache(torch.ones(3, 60), 3, [HEADS], like=torch.empty(0)).keep(torch.tensor([0]))
+    first = empty_kv_cache(torch.ones(3, 60), 3, [HEADS], like=torch.empty(0)).select(torch.tensor([0]))
     narrowed = replace(first, sentence=first.sentence[:, :20])
     both = narrowed.join(empty_kv_cache(torch.full((1, 18), 2.0), 1, [HEADS], like=torch.empty(0)))
     assert both.sentence.tolist() == [[1.0] * 20, [2.0] * 18 + [0.0] * 2]
@@ -298,7 +298,7 @@ def test_the_memory_of_other_buffers_is_not_written_behind() -> None:
     for one in (both, newer):
         one.step()
         one.reorder(2)
-    both.keep(0, 1)
+    both.select(0, 1)
     assert both.state.n_spare == 1
     both.state = both.state.with_buffers(map_tensors(torch.clone, both.state.buffers()))
     assert both.state.n_spare == 0
@@ -384,6 +384,6 @@ def test_buffers_can_be_exchanged_and_rows_emptied() -> None:
 def test_a_batch_may_lose_its_last_sentence() -> None:
     both = Both(2)
     both.step()
-    both.keep()
+    both.select()
     assert (both.state.max_length, both.state.max_nodes) == (0, 0)
     assert both.state.hypothesis.size(0) == both.state.nodes[0].size(0) == 0

@@ -63,7 +63,7 @@ def built(
         return model() if callable(model) and not isinstance(model, nn.Module) else model
 
     hook = SimpleNamespace(s2s_build_model=build, s2s_prepare_model=lambda **_: list(prepares))
-    plugins: Any = SimpleNamespace(hook=hook, registry=SimpleNamespace(absent=lambda: " Blocked: fine_tuning."))
+    plugins: Any = SimpleNamespace(hook=hook, registry=SimpleNamespace(absent_hint=lambda: " Blocked: fine_tuning."))
     config = Config(data=DataConfig(max_len=max_len), train=TrainConfig(**train), arch=Choice(name="mine"), seed=3)
     config.task = Choice(name="some")
     task: Any = SimpleNamespace(vocab=vocab or Vocab(src=9, tgt=9))

@@ -155,7 +155,8 @@ def test_a_moving_average_follows_each_update_that_counts(monkeypatch: pytest.Mo
 def test_a_skipped_update_counts_no_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     skipped = list[Any]()
     ema = SimpleNamespace(update=lambda step: 1 / 0)
-    one, record = updated(monkeypatch, result(loss=float("nan")), ema=ema, skipped=lambda *of: skipped.append(of[0]))
+    bad = result(loss=float("nan"))
+    one, record = updated(monkeypatch, bad, ema=ema, record_skipped=lambda *of: skipped.append(of[0]))
     assert (one.state.n_tokens, one.state.n_bad, len(skipped), record["seconds"]) == (100, 1, 1, 2.0)
 
 
@@ -173,9 +174,9 @@ def test_too_many_skipped_updates_end_the_run_once_the_last_save_is_done(
     one.world.is_main, one.finish_save = is_main, lambda: heard.append("finished")
     if reached:
         with pytest.raises(Preempted, match="good: None"):
-            one.skipped([], result())
+            one.record_skipped([], result())
     else:
-        one.skipped([], result())
+        one.record_skipped([], result())
     assert heard == [is_main, *["finished"] * reached]
 
 

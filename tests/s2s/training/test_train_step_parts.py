@@ -135,7 +135,7 @@ def test_packed_batches_of_any_shape_are_as_long_as_their_tokens() -> None:
 
 def test_the_pairs_that_a_rank_reads_are_those_of_its_own_micro_batches() -> None:
     ranks = [update(world=World(rank=rank, size=2), train={"micro_tokens": 5}) for rank in (0, 1)]
-    first, second = (rank.local(PAIRS) for rank in ranks)
+    first, second = (rank.local_micro_batches(PAIRS) for rank in ranks)
     assert len(first) == len(second) == 2
     assert [pair for parts in zip(first, second, strict=True) for part in parts for pair in part] == PAIRS
 
@@ -218,7 +218,7 @@ def test_a_trial_measures_a_plan_and_leaves_nothing_behind(limit: int, sufficed:
 
 def test_a_plan_is_followed_from_now_on() -> None:
     step, asked = update(), list[int]()
-    step.follow(BatchPlan(50, 8, asked.append))
+    step.apply_plan(BatchPlan(50, 8, asked.append))
     assert (step.config.tokens, step.config.micro_tokens) == (50, 8)
     step(PAIRS, 1)
     assert asked == [6, 8], "positions of the longer side of each of both"
