@@ -105,7 +105,7 @@ def measure(form: Linear, beam: int, options: dict[str, str]) -> tuple[int, list
     def seconds(kind: type[BeamSearch], limit: int, vocab: Vocab, constraint: TreeConstraint | None) -> float:
         search = kind(BeamConfig(beam=beam, alpha=0.3, max_len_a=0.0, max_len_b=limit))
         begun = clock()
-        search_all(search, SearchRequest.of_batch(model, src, src == vocab.pad, vocab, constraint))
+        search_all(search, SearchRequest.from_batch(model, src, src == vocab.pad, vocab, constraint))
         return clock() - begun
 
     limit, StepByStep.n_steps = 3 * int(options["words"]), 0

@@ -28,7 +28,7 @@ from s2s.data.encode import CorpusReport, LengthLimits, encode_corpus, n_workers
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter
 from s2s.data.text import read_lines
 from s2s.registry import Choice
-from s2s.task import Encoded, Example, Sources, Task, Vocab
+from s2s.task import Dependencies, Encoded, Example, Task, Vocab
 from s2s_sentencepiece.subwords import Subwords, train_subwords
 from s2s_synthetic_corpus.generate import pairs as synthetic_pairs
 from s2s_text_corpora.parallel import read_pairs
@@ -62,8 +62,8 @@ class Pairs(Task):
         self.subwords = subwords
         self.vocab = Vocab(src=subwords.size, tgt=subwords.size, joint=True)
 
-    def sources(self) -> Sources:
-        return Sources(self.files)
+    def dependencies(self) -> Dependencies:
+        return Dependencies(self.files)
 
     def corpora(self, split: str) -> list[tuple[str, float]]:
         return [("all", 1.0)]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from s2s.nn import KERNELS, Padded
+from s2s.nn import KERNELS, PaddedLayout
 from s2s_transformer.restricted import Restricted
 
 LENGTHS = (128, 256, 512, 1024, 2048)
@@ -43,12 +43,12 @@ def measure(n: int) -> dict[str, float]:
     q, k, v = (torch.randn(1, HEADS, n, WIDTH) for _ in range(3))
     pad = torch.zeros(1, n, dtype=torch.bool)
     layouts = {f"r={r}": Restricted(KERNELS["math"], r // 2, pad, causal=False) for r in NEIGHBOURHOODS}
-    everything = {"full": Padded(KERNELS["math"], torch.zeros(1, 1, 1, n)), **layouts}
+    everything = {"full": PaddedLayout(KERNELS["math"], torch.zeros(1, 1, 1, n)), **layouts}
     return {name: min(seconds(layout, q, k, v) for _ in range(REPEATS)) for name, layout in everything.items()}
 
 
 @torch.no_grad()
-def seconds(layout: Padded, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> float:
+def seconds(layout: PaddedLayout, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> float:
     begun = time.process_time()
     layout.attend(q, k, v, 0.0)
     return time.process_time() - begun

@@ -13,7 +13,6 @@ __all__ = [
     "GROUPS",
     "PRESET_GROUPS",
     "PUBLIC",
-    "Attention",
     "AttentionMap",
     "Auxiliary",
     "Batch",
@@ -25,6 +24,7 @@ __all__ = [
     "Corpus",
     "DataError",
     "Decode",
+    "Dependencies",
     "Effect",
     "Encoded",
     "Entry",
@@ -36,6 +36,7 @@ __all__ = [
     "Objective",
     "Observer",
     "Packing",
+    "PairAttention",
     "PluginError",
     "Plugins",
     "Registry",
@@ -44,7 +45,6 @@ __all__ = [
     "Seq2Seq",
     "SequenceOffsets",
     "Side",
-    "Sources",
     "State",
     "Sums",
     "Task",
@@ -92,9 +92,21 @@ if TYPE_CHECKING:
         Sums,
         rows_without_eos,
     )
-    from s2s.task import Constraint, Effect, Encoded, Example, Guide, Rejected, Side, Sources, Task, TokenNames, Vocab
+    from s2s.task import (
+        Constraint,
+        Dependencies,
+        Effect,
+        Encoded,
+        Example,
+        Guide,
+        Rejected,
+        Side,
+        Task,
+        TokenNames,
+        Vocab,
+    )
     from s2s.tensors import list_tensors, map_tensors
-    from s2s.trained_model import Attention, TrainedModel
+    from s2s.trained_model import PairAttention, TrainedModel
 
 PUBLIC = (
     "s2s",

@@ -67,10 +67,10 @@ class Batch:
     n_src_tokens: int
     """Source tokens that are not padding"""
     packing: Packing | None = None
-    """Set for a packed batch, whose tensors are [N]. Only a loss and a model with `packs = True` get one"""
+    """Set for a packed batch, whose tensors are [N]. Only a loss and a model with `supports_packing = True` get one"""
 
     @classmethod
-    def of(
+    def from_arrays(
         cls,
         src: NDArray[np.int64],
         tgt_in: NDArray[np.int64],
@@ -115,7 +115,7 @@ def make_batch(pairs: Sequence[tuple[Sentence, Sentence]], vocab: Vocab) -> Batc
     src[rows, src_lengths] = vocab.eos
     tgt[rows, tgt_lengths] = vocab.eos
     tgt_in[:, :1] = vocab.bos
-    return Batch.of(src, tgt_in, tgt, vocab.pad, src_lengths + 1, tgt_lengths + 1)
+    return Batch.from_arrays(src, tgt_in, tgt, vocab.pad, src_lengths + 1, tgt_lengths + 1)
 
 
 def batch_by_length(pairs: Sequence[tuple[Sentence, Sentence]], tokens: int) -> Iterator[list[int]]:

@@ -6,7 +6,7 @@ dataclass derives from all of them, and is flat: an option is `mbr=chrf`, whiche
 
 from __future__ import annotations
 
-__all__ = ["AddedOptions", "command_of", "refuse_misfit", "with_added"]
+__all__ = ["AddedOptions", "command_config", "refuse_misfit", "with_added"]
 
 from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
 from functools import cache
@@ -34,7 +34,7 @@ class AddedOptions:
         return [name for name in get_annotations(self.config) if name in vars(self.config)["__dataclass_fields__"]]
 
 
-def command_of(config: type) -> type:
+def command_config(config: type) -> type:
     """The dataclass of a command, or of a section of one, from which `config` derives."""
     return [base for base in config.__mro__ if is_dataclass(base)][-1]
 
@@ -43,7 +43,7 @@ def refuse_misfit(new: AddedOptions, before: Sequence[AddedOptions]) -> None:
     """Raises PluginError if `new` is not a dataclass of further options, or has an option that already exists."""
     config: Any = new.config
     what = f"plugin '{new.plugin}': options {getattr(config, '__qualname__', config)}"
-    if not isinstance(config, type) or "__dataclass_fields__" not in vars(config) or command_of(config) is config:
+    if not isinstance(config, type) or "__dataclass_fields__" not in vars(config) or command_config(config) is config:
         raise PluginError(
             f"{what}: expected a @dataclass(kw_only=True) that derives from a command's, as GenerateConfig"
         )
@@ -51,10 +51,10 @@ def refuse_misfit(new: AddedOptions, before: Sequence[AddedOptions]) -> None:
         get_type_hints(config)
     except NameError as error:
         raise PluginError(f"{what}: {error}; import types at the top of the file, not under TYPE_CHECKING") from None
-    command = command_of(config)
+    command = command_config(config)
     owners = dict.fromkeys((item.name for item in fields(command)), command.__qualname__)
     owners |= {
-        name: f"plugin '{one.plugin}'" for one in before if command_of(one.config) is command for name in one.names
+        name: f"plugin '{one.plugin}'" for one in before if command_config(one.config) is command for name in one.names
     }
     for name in new.names:
         if name in owners:
@@ -82,7 +82,7 @@ def _whole(config: Any, added: tuple[type, ...]) -> Any:
     sections = [name for name, hint in inner.items() if is_dataclass(hint)]
     whole = {name: with_added(inner[name], added) for name in sections}
     changed = [(name, section) for name, section in whole.items() if section is not inner[name]]
-    own = [one for one in reversed(added) if command_of(one) is config]
+    own = [one for one in reversed(added) if command_config(one) is config]
     if not own and not changed:
         return config
     return make_dataclass(

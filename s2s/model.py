@@ -53,12 +53,12 @@ class State:
     again after `step`, `select` or `join`, which may write into its tensors.
     """
 
-    joins: ClassVar[bool] = False
+    supports_join: ClassVar[bool] = False
     """Whether zeros appended to any dimension but the first change nothing, so that `join` is correct. A search then
     replaces finished sentences of a batch with others from the queue; otherwise it does so only once the batch is
     empty. A stored mask must be True at the valid positions, since joining pads with zeros."""
 
-    captures: ClassVar[bool] = False
+    supports_capture: ClassVar[bool] = False
     """Whether a step can be captured in a CUDA graph: it does not change the shapes of `buffers`, and nothing in it
     depends on their values on the host. The methods from `prepare_capture` on are for states with growing buffers."""
 
@@ -134,7 +134,7 @@ class AttentionMap(NamedTuple):
 class Seq2Seq(nn.Module, ABC):
     """p(y | x), one token at a time."""
 
-    packs: bool = False
+    supports_packing: bool = False
     """Whether `forward` also accepts packed batches (sentences concatenated); on a GPU they need flash attention."""
     max_len: int | None = None
     """Longest source and target that the model can take, in tokens with the end token; None: any."""
@@ -164,7 +164,7 @@ class Seq2Seq(nn.Module, ABC):
     def forward(self, src: Tensor, pad: Tensor, tgt: Tensor, packing: Packing | None = None) -> Tensor:
         """Teacher forcing: src, pad [B, S], tgt [B, T] -> [B, T, ·], before `project`.
 
-        With `packing`, which only a model with `packs` gets: src, pad [N], tgt [N'] -> [N', ·].
+        With `packing`, which only a model with `supports_packing` gets: src, pad [N], tgt [N'] -> [N', ·].
         """
         assert packing is None, "this model takes padded batches"
         return self.decode(tgt, self.encode(src, pad))

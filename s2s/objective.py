@@ -79,9 +79,9 @@ class Objective(ABC):
     """Names of the extra sums, in the order of the log line; all ranks need them before the first call"""
     valid_extras: Sequence[str] | None = None
     """Those of `extras` that validation computes on the development set, without dropout; None: all of them"""
-    packs: bool = False
+    supports_packing: bool = False
     """Whether it accepts packed batches: it then calls `model(*batch.inputs)`, and tensors are [N] instead of [B, T]"""
-    cuda_graph: bool = False
+    supports_cuda_graph: bool = False
     """Whether a call may be captured in a CUDA graph: no synchronisation with the host, no control flow that depends on
     values, and a normaliser that is a tensor"""
 
@@ -130,7 +130,7 @@ class WithAuxiliary(Objective):
         self.objective, self.model = objective, model
         own = objective.extras if objective.valid_extras is None else objective.valid_extras
         self.extras, self.valid_extras = (*objective.extras, *model.auxiliary), tuple(own)
-        self.packs = objective.packs
+        self.supports_packing = objective.supports_packing
 
     def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
         """The objective's sums, with the model's added."""

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 __all__ = [
     "Constraint",
+    "Dependencies",
     "Effect",
     "Encoded",
     "Example",
     "Guide",
     "Rejected",
     "Side",
-    "Sources",
     "Task",
     "TokenNames",
     "Vocab",
@@ -60,7 +60,7 @@ class Encoded(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sources:
+class Dependencies:
     """What a prepared corpus depends on: when any of it changes, the corpus is prepared again."""
 
     files: Sequence[Path] = ()
@@ -109,7 +109,7 @@ class Task(ABC):
         """Counts of postprocessing events, such as repaired outputs; s2s-generate reports them"""
 
     @abstractmethod
-    def sources(self) -> Sources:
+    def dependencies(self) -> Dependencies:
         """What the prepared corpora depend on."""
 
     @abstractmethod

@@ -5,7 +5,7 @@ Shapes: h heads, Q queries, K keys; of one pair, without a dimension for the bat
 
 from __future__ import annotations
 
-__all__ = ["Attention", "TrainedModel"]
+__all__ = ["PairAttention", "TrainedModel"]
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from s2s.batch import make_batch
 from s2s.compose import arguments_of, compose
 from s2s.config import OF_FILES, OF_MODELS, GenerateConfig, options_marked
 from s2s.errors import ConfigError, DataError
-from s2s.generation import load_ready, score
+from s2s.generation import load_for_decoding, score
 from s2s.metrics import build_metrics
 from s2s.model import AttentionMap, evaluating
 from s2s.task import Example
@@ -24,14 +24,14 @@ from s2s.task import Example
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from s2s.generation import Generator, Input, Output, Scored
+    from s2s.generation import Generator, Input, Output, ScoredTarget
     from s2s.metrics import Score
     from s2s.plugin import Plugins
     from s2s.task import Side
 
 
 @dataclass(frozen=True)
-class Attention:
+class PairAttention:
     """All attention weights of a pair."""
 
     src: list[str]
@@ -52,7 +52,7 @@ class TrainedModel:
         self._of_files, self._of_models = options_marked(schema, OF_FILES), options_marked(schema, OF_MODELS)
         _refuse_options(self._arguments, self._of_files, "inputs are given, and outputs returned, as texts")
         given = compose(GenerateConfig, [*self._arguments, "format=jsonl"], plugins).config
-        self._nbest, self._ready = given.nbest, load_ready(given, plugins)
+        self._nbest, self._ready = given.nbest, load_for_decoding(given, plugins)
         self._generators: dict[tuple[str, ...], Generator] = {}
         first = self._ready.models.first
         self.config, self.task, self.device = first.config, first.task, self._ready.device
@@ -101,7 +101,7 @@ class TrainedModel:
         return self._generators[key]
 
     def score(self, src: str | Sequence[str], tgt: str | Sequence[str], tokens: int = 4000) -> Any:
-        """The log-probability of each target under the models, in nats (`Scored.log_prob`), and of each of its tokens.
+        """The log-probability of each target under the models, in nats (`ScoredTarget.log_prob`), and of each token.
 
         tokens: tokens of both sides in a batch.
         """
@@ -112,7 +112,7 @@ class TrainedModel:
             raise DataError("one of source and target is a text, and the other several; give two texts, or two lists")
         if len(src) != len(tgt):
             raise DataError(f"{len(src):,} sources and {len(tgt):,} targets; give one for each")
-        found: list[Scored] = list(score(self.model, self.task, map(Example, src, tgt), self.device, tokens))
+        found: list[ScoredTarget] = list(score(self.model, self.task, map(Example, src, tgt), self.device, tokens))
         return found
 
     def evaluate(
@@ -126,7 +126,7 @@ class TrainedModel:
         return {metric.name: metric(hyps, [refs], samples) for metric in built}
 
     @torch.no_grad()
-    def attention(self, src: str, tgt: str | None = None) -> Attention:
+    def attention(self, src: str, tgt: str | None = None) -> PairAttention:
         """The attention of every kind, layer and head while `tgt` is predicted; by default the model's own output."""
         if tgt is None:
             output = next(self.generate([src]))
@@ -140,7 +140,7 @@ class TrainedModel:
             raise ConfigError(f"arch={self.config.arch.name} has no attention (Seq2Seq.attention_maps)")
         of_pair = [one._replace(weights=one.weights[0].cpu()) for one in maps]
         eos = [self.task.vocab.eos]
-        return Attention(self._names([*pair[0], *eos], "src"), self._names([*pair[1], *eos], "tgt"), of_pair)
+        return PairAttention(self._names([*pair[0], *eos], "src"), self._names([*pair[1], *eos], "tgt"), of_pair)
 
     def _names(self, ids: Sequence[int], side: Side) -> list[str]:
         """Tokens as text; by their ids where the task does not list its vocabulary."""

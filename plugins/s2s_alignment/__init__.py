@@ -33,8 +33,8 @@ class AlignmentOptions(GenerateConfig):
         refuse_unused(self, "attention_layer", "alignments or coverage", self.needs_attention)
 
     @property
-    def aligns(self) -> bool:
-        return self.format == "aligned" or super().aligns
+    def writes_alignment(self) -> bool:
+        return self.format == "aligned" or super().writes_alignment
 
     @property
     def reranked_by(self) -> str:

@@ -32,7 +32,7 @@ Pair = tuple[Sequence[int], Sequence[int]]
 class AttentionStage(OutputStage):
     """Adds source positions to outputs, and re-ranks them by coverage."""
 
-    aligns = True
+    computes_alignment = True
 
     def __init__(self, model: Seq2Seq, task: Task, device: torch.device, config: AlignmentOptions) -> None:
         """Raises ConfigError, before anything is decoded, if the model does not provide attention weights."""

@@ -39,7 +39,7 @@ class LexicalConstraint(NamedTuple):
     phrases: Sequence[Sequence[int]] = ()
     """Token sequences that it must contain, each at least once, in any order; equal phrases count once"""
 
-    def beside(self, constraint: Constraint | None, vocab: Vocab) -> GrowingLexical:
+    def make_growing(self, constraint: Constraint | None, vocab: Vocab) -> GrowingLexical:
         """The constraint of sentences without a prefix or phrases yet, besides the one on every output."""
         return GrowingLexical(constraint, vocab)
 
@@ -89,18 +89,16 @@ class GrowingLexical:
         """The automaton; the states of prefixes and phrases come after those of the other constraints."""
         return self._constraint(())
 
-    def including(self, wanted: Sequence[LexicalConstraint | None]) -> Self:
+    def extended_for(self, wanted: Sequence[LexicalConstraint | None]) -> Self:
         """This constraint, also large enough for these sentences."""
         sizes = self.sizes.union(LexicalSizes.of(_filled(wanted)))
         return self if sizes == self.sizes else replace(self, sizes=sizes)
 
-    def bound_to(self, wanted: Sequence[LexicalConstraint | None]) -> Constraint | None:
+    def bind(self, wanted: Sequence[LexicalConstraint | None]) -> Constraint | None:
         """The automaton that starts with the prefixes and phrases of these sentences."""
         return self._constraint(_filled(wanted))
 
-    def widened(
-        self, state: Tensor | None, before: Self | None, shape: tuple[int, int], device: torch.device
-    ) -> Tensor:
+    def widen(self, state: Tensor | None, before: Self | None, shape: tuple[int, int], device: torch.device) -> Tensor:
         """The states with room for more and longer phrases."""
         return widen_state(state, before.sizes if before else NO_SIZES, self.sizes, shape, device)
 

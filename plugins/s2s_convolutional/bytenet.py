@@ -40,8 +40,8 @@ class Window(NamedTuple):
 class ByteNetState(State):
     """`sentence` holds the columns [B, U, D], 0 where there is none; `hypothesis` is a `Window`."""
 
-    joins: ClassVar[bool] = True
-    captures: ClassVar[bool] = True
+    supports_join: ClassVar[bool] = True
+    supports_capture: ClassVar[bool] = True
 
 
 class ByteNet(Seq2Seq):

@@ -58,8 +58,8 @@ class Window(NamedTuple):
 class ConvState(State):
     """`sentence` is a `Source`, `hypothesis` a `Window`."""
 
-    joins: ClassVar[bool] = True
-    captures: ClassVar[bool] = True
+    supports_join: ClassVar[bool] = True
+    supports_capture: ClassVar[bool] = True
 
 
 class ConvLayer(nn.Module):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from s2s.backend import HasFusedState, with_room
+from s2s.backend import HasFusedState, pad_to_beam
 from s2s.decoding import FinishedHypotheses
 from s2s_cpu.decoder import FusedDecoder
 from s2s_cpu.library import call
@@ -92,7 +92,7 @@ class NewNodes(NamedTuple):
     parent: Tensor
 
 
-def beam_search_steps(search: BeamSearch, batch: Beams, most: int) -> Beams | None:
+def beam_search_steps(search: BeamSearch, batch: Beams, max_steps: int) -> Beams | None:
     """See `s2s.decoding.fused_steps`; None if there are too few tokens to fill the beam, a constraint selects the
     candidates that stay, or the model's decoder is not a function in C.
 
@@ -111,8 +111,8 @@ def beam_search_steps(search: BeamSearch, batch: Beams, most: int) -> Beams | No
     arrays = _arrays(batch, beam)
     settings = _settings(search, batch)
     allowed, _, states = settings.constraint
-    most = most if allowed is None else 1
-    n_steps, new = run_steps(fused, arrays, n_hypotheses, settings, search.history.n_nodes, most)
+    max_steps = max_steps if allowed is None else 1
+    n_steps, new = run_steps(fused, arrays, n_hypotheses, settings, search.history.n_nodes, max_steps)
     search.history.add_steps(*new)
     if states is None:
         states = search.advance(batch.constraint_state, arrays.parent, arrays.token)
@@ -134,7 +134,7 @@ def beam_search_steps(search: BeamSearch, batch: Beams, most: int) -> Beams | No
 def _arrays(batch: Beams, beam: int) -> SearchArrays:
     """Copies, since steps write to them."""
     n_source = torch.tensor([sentence.n_source for sentence in batch.sentences])
-    token, node, score = (_copy(with_room(x, beam)) for x in (batch.token, batch.node, batch.score))
+    token, node, score = (_copy(pad_to_beam(x, beam)) for x in (batch.token, batch.node, batch.score))
     limit, length = _copy(batch.limit), _copy(batch.length)
     finished = FinishedHypotheses(*map(_copy, batch.finished))
     parent = torch.empty_like(token)
@@ -162,14 +162,19 @@ def _settings(search: BeamSearch, batch: Beams) -> SearchSettings:
 
 
 def run_steps(
-    state: FusedState, arrays: SearchArrays, n_hypotheses: int, settings: SearchSettings, first_node: int, most: int
+    state: FusedState,
+    arrays: SearchArrays,
+    n_hypotheses: int,
+    settings: SearchSettings,
+    first_node: int,
+    max_steps: int,
 ) -> tuple[int, NewNodes]:
     """The number of steps taken, and their nodes, numbered from `first_node`. Each sentence begins with `n_hypotheses`.
 
     Writes to the arrays, and to the cache and n_nodes of the state, all of which must be contiguous.
     """
-    most = min(most, state.n_steps)
-    model, cache, size = state.model, state.cache, arrays.token.numel() * most
+    max_steps = min(max_steps, state.n_steps)
+    model, cache, size = state.model, state.cache, arrays.token.numel() * max_steps
     decoder, output = model.decoder, model.output
     assert isinstance(decoder, FusedDecoder)
     assert isinstance(output, PrepackedLinear)
@@ -188,5 +193,5 @@ def run_steps(
     pointers = [x.data_ptr() for x in (settings.banned, settings.penalties, *written)]
     beam, n_finished = arrays.token.size(1), arrays.finished_score.size(1)
     search = SearchStruct(beam, n_finished, *sizes, *pointers, 0, 0, allowed, automaton)
-    call("s2s_beam_search_steps", *map(ctypes.byref, (given, step, search)), most)
+    call("s2s_beam_search_steps", *map(ctypes.byref, (given, step, search)), max_steps)
     return search.n_steps, NewNodes(*(x[: search.n_new] for x in new))

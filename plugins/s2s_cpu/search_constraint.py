@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from s2s.backend import with_room
+from s2s.backend import pad_to_beam
 from s2s_cpu.structs import AutomatonStruct, TokenListsStruct
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def search_constraint(search: BeamSearch, batch: Beams) -> SearchConstraint:
         return SearchConstraint()
     if isinstance(constraint, HasAutomaton) and (automaton := constraint.automaton()):
         _check(automaton, states.contiguous(), search.request.vocab.tgt)
-        states = with_room(states, search.config.beam).clone(memory_format=torch.contiguous_format)
+        states = pad_to_beam(states, search.config.beam).clone(memory_format=torch.contiguous_format)
         return SearchConstraint(automaton=automaton, states=states)
     allowed, n_tokens = constraint.allowed(states), search.request.vocab.tgt
     if allowed.dtype != torch.bool or allowed.size(-1) != n_tokens:

@@ -65,7 +65,7 @@ class ShortAttention(torch.autograd.Function):
         struct = described(ctx, q, k, v, out.transpose(1, 2))
         struct.bias, struct.weights = address(bias), address(weights)
         if mask:
-            struct.words, struct.least = address(mask.words), mask.least
+            struct.words, struct.least = address(mask.words), mask.threshold
         call_divided("s2s_short_attention", struct)
         return out
 

@@ -41,9 +41,9 @@ def graph_decoding(model: Seq2Seq, capture: Capture = capture) -> bool:
     with torch.no_grad():
         src = torch.zeros(1, 1, dtype=torch.long, device=device)
         state = model.start(model.encode(src, src > 0))
-    if state.captures:
+    if state.supports_capture:
         model.step = CUDAGraphDecoding(model.step, capture)  # type: ignore[method-assign]
-    return state.captures
+    return state.supports_capture
 
 
 class CUDAGraphDecoding:
@@ -55,7 +55,7 @@ class CUDAGraphDecoding:
 
     def __call__(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """token [B, K] -> logits [B, K, V], which the next call overwrites."""
-        prepared = state.prepare_capture() if state.captures else None
+        prepared = state.prepare_capture() if state.supports_capture else None
         if prepared is None:
             return self.step(token, state)
         key = self._key(token, prepared)

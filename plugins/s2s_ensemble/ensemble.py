@@ -47,9 +47,9 @@ class MemberStates(State):
     hypothesis: tuple[State, ...]
 
     @property
-    def joins(self) -> bool:  # type: ignore[override]  # not a class attribute: it depends on the members
+    def supports_join(self) -> bool:  # type: ignore[override]  # not a class attribute: it depends on the members
         """Whether all members' states can be joined."""
-        return all(state.joins for state in self.hypothesis)
+        return all(state.supports_join for state in self.hypothesis)
 
     def reorder(self, parents: Tensor) -> Self:
         """Hypothesis k of sentence b continues hypothesis parents[b, k]: parents [B, K']"""

@@ -117,7 +117,7 @@ def _compare(theirs: ExportedModel, model: Seq2Seq, task: Task, lines: Sequence[
     sources = [ids[:most] for ids in task.encode_source(lines)]
     search = greedy(GreedyConfig(max_len_a=0.0, max_len_b=most))
     batch = make_batch([(ids, []) for ids in sources], task.vocab)
-    request = SearchRequest.of_batch(model, batch.src, batch.src_pad, task.vocab)
+    request = SearchRequest.from_batch(model, batch.src, batch.src_pad, task.vocab)
     found = search_all(search, request)
     if none := [line for line, hypotheses in zip(lines, found, strict=True) if not hypotheses]:
         raise DataError(

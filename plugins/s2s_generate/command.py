@@ -45,14 +45,16 @@ def generate(composed: ComposedConfig[GenerateConfig], plugins: Plugins, options
     generator, made_of, description = load(composed, plugins)
     read = input_format(config, plugins.registry)
     write = output_format(
-        config, generator, plugins.registry, output.counts_lines
+        config, generator, plugins.registry, output.line_counting_option
     )  # raises errors before anything is written
-    if output.continues and output.is_done(made_of):
+    if output.supports_resume and output.is_done(made_of):
         return say(f"{config.output} is finished; to make it anew, remove it or leave out resume=true")
     if options.dry_run:
         return say(f"all is in order; nothing was read or written; on {description}")
     with contextlib.closing(output):
-        n_written = output.resume(made_of, write.n_lines(config.nbest)) if output.continues else output.begin(made_of)
+        n_written = (
+            output.resume(made_of, write.n_lines(config.nbest)) if output.supports_resume else output.begin(made_of)
+        )
         if n_written:
             say(f"{n_written:,} outputs are there already")
         started = time.monotonic()

@@ -67,12 +67,12 @@ def _input(name: str, registry: Registry) -> InputFormat:
 
 
 def output_format(
-    config: GenerateConfig, generator: Generator, registry: Registry, counts_lines: str = ""
+    config: GenerateConfig, generator: Generator, registry: Registry, line_counting_option: str = ""
 ) -> OutputFormat:
     """The format that `format` names: a registered one, or a view of the task.
 
     ConfigError if there is none, if it writes only the best of several outputs, or if it writes any number of lines but
-    `counts_lines`, an option, needs the same number for each output.
+    `line_counting_option`, an option, needs the same number for each output.
     """
     name, task, registered = config.format, generator.task, registry.names("output_format")
     if name not in (*task.views, *registered):
@@ -84,6 +84,8 @@ def output_format(
         built = View(task.views[name])
     if config.nbest > 1 and not built.writes_nbest:
         raise ConfigError(f"nbest={config.nbest} needs format=tsv or jsonl: {name} has the best alone")
-    if counts_lines and not built.n_lines(config.nbest):
-        raise ConfigError(f"{counts_lines} counts lines, of which format={name} has any number; give format=text")
+    if line_counting_option and not built.n_lines(config.nbest):
+        raise ConfigError(
+            f"{line_counting_option} counts lines, of which format={name} has any number; give format=text"
+        )
     return built

@@ -8,7 +8,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from s2s.generation import UNANSWERED, Candidate, Generator, Output, OutputFormat, Record, one_line
+from s2s.generation import NO_OUTPUT, Candidate, Generator, Output, OutputFormat, Record, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ class TsvOutput(OutputFormat):
         pass
 
     def render(self, record: Record, output: Output, nbest: int) -> list[str]:
-        candidates = [*output.nbest, *[UNANSWERED] * nbest][:nbest]
+        candidates = [*output.nbest, *[NO_OUTPUT] * nbest][:nbest]
         texts = [one_line(c.hyp).replace("\t", " ") for c in candidates]
         return [f"{record.columns}\t{text}\t{c.score:.4f}" for text, c in zip(texts, candidates, strict=True)]
 

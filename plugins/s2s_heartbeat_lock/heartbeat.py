@@ -15,7 +15,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from s2s.io import in_use, lock_holder
+from s2s.io import in_use_error, lock_holder
 
 HEARTBEAT = 10.0
 """Seconds between two heartbeats"""
@@ -58,7 +58,7 @@ def take(path: Path) -> Heartbeat:
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
     except FileExistsError:
-        raise in_use(path) from None
+        raise in_use_error(path) from None
     return Heartbeat(path)
 
 

@@ -23,7 +23,7 @@ class MinimumBayesRisk(OutputStage):
     def __init__(self, metric: Metric, weights: Literal["uniform", "model"]) -> None:
         self.metric, self.weights = metric, weights
 
-    def ranked(self, texts: Sequence[str], found: Sequence[Hypothesis]) -> list[tuple[int, float]]:
+    def rerank(self, texts: Sequence[str], found: Sequence[Hypothesis]) -> list[tuple[int, float]]:
         """Ranks the distinct outputs."""
         return rank_by_utility(texts, [one.log_prob for one in found], self.metric, self.weights)
 

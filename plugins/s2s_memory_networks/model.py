@@ -42,8 +42,8 @@ class Memories(Memory):
 class Answering(State):
     """`hypothesis` is the sum of the embeddings of its tokens: [B, K, D]"""
 
-    joins: ClassVar[bool] = True
-    captures: ClassVar[bool] = True
+    supports_join: ClassVar[bool] = True
+    supports_capture: ClassVar[bool] = True
 
 
 class Units(NamedTuple):
@@ -131,7 +131,7 @@ class MemoryNetwork(Seq2Seq):
 
     def _units(self, src: Tensor, pad: Tensor) -> Units:
         """The units of a source: a unit is what `SourceWords` treats as a word."""
-        first = self.words.firsts(src, pad)
+        first = self.words.begins_word(src, pad)
         n_units = first.sum(1, keepdim=True)
         of_token = (first.cumsum(1) - 1).masked_fill(pad, -1)
         number = torch.arange(max(1, int(n_units.max())), device=src.device)

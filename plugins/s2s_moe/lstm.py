@@ -41,7 +41,7 @@ class Source(NamedTuple):
 class LSTMState(State):
     """`sentence` is a `Source`; `hypothesis` has the last context and each layer's output and cells, [B, K, ·]."""
 
-    joins: ClassVar[bool] = True
+    supports_join: ClassVar[bool] = True
 
 
 class MoELSTM(Seq2Seq):

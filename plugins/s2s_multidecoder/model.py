@@ -69,7 +69,7 @@ class TaggedState(State):
 class JoiningState(TaggedState):
     """The state of decoders whose states can be joined."""
 
-    joins: ClassVar[bool] = True
+    supports_join: ClassVar[bool] = True
 
 
 class MultiDecoder(Seq2Seq):
@@ -118,7 +118,7 @@ class MultiDecoder(Seq2Seq):
             parts = {present[0]: self._model(present[0]).start(memory.inner)}
         else:
             parts = {k: self._model(k).start(memory.inner.select(rows_of(memory.tag, k))) for k in present}
-        kind = JoiningState if all(part.joins for part in parts.values()) else TaggedState
+        kind = JoiningState if all(part.supports_join for part in parts.values()) else TaggedState
         return kind(sentence=memory.tag, hypothesis=None, parts=parts)
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:

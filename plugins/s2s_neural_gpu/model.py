@@ -37,7 +37,7 @@ class Image(Memory):
 class Painting(State):
     """`sentence` is `Image.real`; `hypothesis` is image, tape [B, K, m, L] and number of tokens [B, K]."""
 
-    joins: ClassVar[bool] = True
+    supports_join: ClassVar[bool] = True
 
 
 class NeuralGPU(Seq2Seq):

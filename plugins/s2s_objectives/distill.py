@@ -33,7 +33,7 @@ class Distill(Objective):
     def __init__(self, config: DistillConfig, context: Context) -> None:
         self.config = config
         self.teachers = [context.load_run(name, "objective.teachers") for name in config.teachers]
-        self.packs = all(teacher.packs for teacher in self.teachers)
+        self.supports_packing = all(teacher.supports_packing for teacher in self.teachers)
 
     def __call__(self, model: Seq2Seq, batch: Batch) -> Sums:
         """Extras: nll of the target; kl(teachers || student) at the temperature. Each per target token."""

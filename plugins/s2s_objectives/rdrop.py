@@ -23,7 +23,7 @@ class RDrop(Objective):
 
     extras = ("nll", "kl")
     valid_extras = ()  # without dropout both passes are the same
-    packs = True
+    supports_packing = True
 
     def __init__(self, config: RDropConfig, context: Context) -> None:
         half = config.alpha / 2

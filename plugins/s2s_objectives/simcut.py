@@ -27,7 +27,7 @@ class SimCut(Objective):
 
     extras = ("nll", "kl")
     valid_extras = ()  # nothing is cut in validation
-    packs = True
+    supports_packing = True
 
     def __init__(self, config: SimCutConfig, context: Context) -> None:
         self.cut = config.cut

@@ -45,5 +45,5 @@ def s2s_open_output(config: OutputFileOptions, is_file: bool) -> OutputStream | 
         return None
     file = ShardFile(shard, config) if shard else ResumableFile(Path(config.output))
     if config.resume:
-        file.continues, file.counts_lines = True, "resume=true"
+        file.supports_resume, file.line_counting_option = True, "resume=true"
     return file

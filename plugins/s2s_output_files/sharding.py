@@ -53,7 +53,7 @@ class ShardFile(ResumableFile):
     """The output of a shard; when all shards are finished, they become the whole output."""
 
     otherwise = "remove it"
-    continues = True
+    supports_resume = True
 
     def __init__(self, shard: Shard, config: OutputFileOptions) -> None:
         super().__init__(shard.path(config.output))

@@ -20,4 +20,4 @@ def s2s_observe(trainer: TrainerView) -> Tracing | None:
         return None
     from s2s_profiler.tracing import Tracing
 
-    return Tracing(trainer.directory / "profile.json", trainer.log.line)
+    return Tracing(trainer.directory / "profile.json", trainer.log.info)

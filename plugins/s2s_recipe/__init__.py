@@ -101,7 +101,7 @@ def s2s_facts(trainer: Trainer, seconds: float | None) -> list[tuple[str, str]]:
 @hookimpl
 def s2s_observe(trainer: TrainerView) -> Observer | None:
     """The observer that ends a run within train.budget, unless the user has set train.steps."""
-    seconds = trainer.config.train.seconds
+    seconds = trainer.config.train.budget_seconds
     if seconds is None:
         return None
     from s2s_recipe.run_length import RunLength

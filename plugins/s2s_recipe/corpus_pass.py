@@ -30,7 +30,7 @@ HELD_OUT = 100_000
 
 def take(task: Task) -> Fingerprint:
     """The fingerprint of a task's training corpora, with each pair counted once, whatever the weight of its corpus."""
-    from_files = bool(task.sources().files)
+    from_files = bool(task.dependencies().files)
     held_out = {split: _sources(task, split) for split in ("valid", "test")} if from_files else {}
     looked_for: set[int] = set().union(*held_out.values())
     seen: set[int] = set()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from s2s.config import duration_text
+from s2s.config import format_duration
 from s2s_recipe.pace import MOST_EPOCHS
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Forecast:
         for what, every in (("validation", config.valid.every), ("checkpoint", config.checkpoint.every)):
             first = seconds * min(every or steps, steps)
             minutes = config.checkpoint.minutes if what == "checkpoint" else 0
-            yield f"first {what} after {duration_text(min(first, 60 * minutes or first))}"
+            yield f"first {what} after {format_duration(min(first, 60 * minutes or first))}"
 
     def warnings(self, config: Config, seconds: float = 0.0, *, planned: bool = False) -> Iterator[str]:
         """Warnings about settings that the user may not have intended.

@@ -62,7 +62,7 @@ def _with_budget(composed: ComposedConfig[Config], plan: Plan | None, plugins: P
 
     If the recipe would choose another model at the measured speed, the plan is made again with that model.
     """
-    seconds, by = composed.config.train.seconds, f"train.budget={composed.config.train.budget}"
+    seconds, by = composed.config.train.budget_seconds, f"train.budget={composed.config.train.budget}"
     if seconds is None:
         return plan
     planned = _under(plan, composed, plugins).config
@@ -113,7 +113,7 @@ def _made(
     fingerprint = fingerprint or take(registry.get("task", config.task.name).build(config.task))
     values, keys = flatten(config), given_keys(composed)
     given = {key: value for key, value in values.items() if key in keys}
-    situation = Situation(fingerprint, hardware, config, given, config.train.seconds, reached)
+    situation = Situation(fingerprint, hardware, config, given, config.train.budget_seconds, reached)
     first = [] if asked else [Decision("recipe", name, "neither arch nor experiment is named")]
     return Plan(f"recipe={name}", (*first, *entry.build(options)(situation)), fingerprint, hardware)
 

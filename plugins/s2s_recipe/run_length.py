@@ -95,7 +95,7 @@ class RunLength(Observer):
     def _report(self, length: int) -> None:
         if abs(length - self.reported) > WORTH_A_LINE * self.reported:
             budget = self.trainer.config.train.budget
-            self.trainer.log.line(f"train.budget={budget}: {length:,} updates instead of {self.reported:,}")
+            self.trainer.log.info(f"train.budget={budget}: {length:,} updates instead of {self.reported:,}")
             self.reported = length
 
     def validated(self, record: Mapping[str, Any]) -> None:

@@ -46,8 +46,8 @@ class RecurrentMemory(Memory):
 class RecurrentState(State):
     """`sentence` holds the source with its keys, or None without attention."""
 
-    joins: ClassVar[bool] = True
-    captures: ClassVar[bool] = True
+    supports_join: ClassVar[bool] = True
+    supports_capture: ClassVar[bool] = True
 
 
 class RNN(Seq2Seq):
@@ -166,7 +166,7 @@ class RNN(Seq2Seq):
         state = self.decoder.begin(memory.start, memory.hidden)
         y, beside = self.tgt_word_dropout(self.tgt(tgt)), None
         if self.guidance and memory.guided:
-            at_input, beside = self.guidance.whole(tgt, memory.guided)
+            at_input, beside = self.guidance(tgt, memory.guided)
             y = y + at_input
         return self.decoder(y, state, self._source(memory)), beside
 

@@ -48,7 +48,7 @@ class Hypothesis(NamedTuple):
 class RNNGState(State):
     """`sentence` is the `WordMemory`."""
 
-    joins: ClassVar[bool] = True
+    supports_join: ClassVar[bool] = True
 
 
 class RNNG(Seq2Seq):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s import ConfigError, DataError, Example
-from s2s.data import DROP, first_misaligned_line, read_lines
+from s2s.data import DROP_HINT, first_misaligned_line, read_lines
 from s2s.generation import is_stream, standard_input
 
 if TYPE_CHECKING:
@@ -77,7 +77,9 @@ def _stream(path: Path | str, name: str = "") -> Iterator[str]:
     try:
         yield from read_lines(Path(path))
     except DataError as error:  # preparation may drop a line; here that would misalign the rest
-        raise DataError(str(error).replace(str(path), name or str(path)).replace(DROP, "repair the file")) from None
+        raise DataError(
+            str(error).replace(str(path), name or str(path)).replace(DROP_HINT, "repair the file")
+        ) from None
 
 
 def _empty(name: str) -> str:

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from s2s.generation import Scored
+from s2s.generation import ScoredTarget
 from s2s_score.total import Total, perplexity
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class ScoredOutput:
     """One target with its score, and its tokens as text."""
 
-    scored: Scored
+    scored: ScoredTarget
     pieces: list[str]
 
 

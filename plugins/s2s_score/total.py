@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from s2s.generation import Scored
+    from s2s.generation import ScoredTarget
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Total:
     """Target words, separated by spaces, plus one per sentence for its end"""
     log_prob: float = 0.0
 
-    def add(self, scored: Scored, text: str) -> None:
+    def add(self, scored: ScoredTarget, text: str) -> None:
         """Add a target, of which `text` is the original line."""
         self.sentences += 1
         self.n_tokens += len(scored.log_probs)

@@ -7,7 +7,7 @@ __all__ = ["JsonScreen"]
 import json
 from typing import TYPE_CHECKING, Any
 
-from s2s.log import Screen, finite
+from s2s.log import Screen, nonfinite_to_null
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,4 +26,4 @@ class JsonScreen(Screen):
 
     def record(self, record: Mapping[str, Any]) -> None:
         """Print one line of JSON."""
-        print(json.dumps(finite(record)), flush=True)
+        print(json.dumps(nonfinite_to_null(record)), flush=True)

@@ -8,7 +8,7 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from s2s.config import duration_text
+from s2s.config import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,7 +82,7 @@ class UpdateLine(NamedTuple):
             (8, f"pad {record['padding']:.0%}"),
             (6, f"wait {means.per_second('wait'):.0%}"),
             (5, f"{record['memory'] / 1e9:.1f} GB"),
-            (0, f"ETA {duration_text(means.remaining(n_steps - step))}"),
+            (0, f"ETA {format_duration(means.remaining(n_steps - step))}"),
         ]
         return UpdateLine(step, n_steps, tuple(field for field in fields if field[1]))
 

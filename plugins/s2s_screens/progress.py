@@ -8,7 +8,7 @@ import shlex
 import time
 from typing import TYPE_CHECKING, Any
 
-from s2s.config import duration_text
+from s2s.config import format_duration
 from s2s.log import Progress
 from s2s_screens.lines import GAP, MovingMeans, UpdateLine, scores, short, valid_line
 from s2s_screens.live import LiveScreen
@@ -54,13 +54,13 @@ class RunLines(Progress):
 
     def saved(self, path: Path, seconds: float) -> None:
         """Show the checkpoint, in the line of the validation of the same step if there was one."""
-        self._flush(f"saved {self.log.shown(path)} ({seconds:.1f} s, verified)")
+        self._flush(f"saved {self.log.relative_path(path)} ({seconds:.1f} s, verified)")
         self.mark = time.monotonic()
 
     def finished(self, summary: Mapping[str, Any]) -> None:
         """Show a summary, the best validation, that of the averaged weights, and the next command."""
         self._flush()
-        done = f"{summary['steps']:,} updates, {short(summary['tokens'])} tokens, {duration_text(summary['seconds'])}"
+        done = f"{summary['steps']:,} updates, {short(summary['tokens'])} tokens, {format_duration(summary['seconds'])}"
         self.log.show(f"done  {done}")
         best = [record for record in self.log.records("valid") if record.get("best")]
         if best:
@@ -68,7 +68,7 @@ class RunLines(Progress):
             for name, signature in best[-1].get("signatures", {}).items():
                 self.log.show(f"      {name}: {signature}")
         if average := summary.get("average"):
-            self.log.show(GAP.join(["mean", *scores(average), f"saved {self.log.shown(average['path'])}"]))
+            self.log.show(GAP.join(["mean", *scores(average), f"saved {self.log.relative_path(average['path'])}"]))
         self.log.show(f"next  s2s-generate run={shlex.quote(str(self.directory))} input=FILE")
 
     def close(self, error: BaseException | None) -> None:

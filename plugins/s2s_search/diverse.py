@@ -64,7 +64,7 @@ class DiverseBeamSearch(BeamSearch):
             own = group if tokens.size(1) > 1 else slice(0, 1)
             candidates = self.penalised(beams, log_probs, tokens, chosen, own)
             finished.append(self.finish_group(beams, candidates, group, length))
-            live = self.survivors(beams, candidates, width)
+            live = self.unfinished(beams, candidates, width)
             lives.append(_filled(live._replace(score=_model_score(beams, live)), width))
             dead = lives[-1].score == -torch.inf
             chosen = torch.cat([chosen, lives[-1].token.masked_fill(dead, self.request.vocab.pad)], 1)
@@ -98,7 +98,7 @@ class DiverseBeamSearch(BeamSearch):
         ended = []
         for own in self.groups():
             best = beams.score[:, own].amax(1, keepdim=True)  # live hypotheses are sorted by their lowered scores
-            ended.append(self.has_ended(beams, best, beams.finished.score[:, own]))
+            ended.append(self.cannot_improve(beams, best, beams.finished.score[:, own]))
         return torch.stack(ended, 1)
 
     def is_done(self, batch: Beams) -> Tensor:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import sentencepiece
 
 from s2s import ConfigError, DataError
-from s2s.data import BOS, EOS, MAX_LINE, PAD, UNK, Tokenizer, missing
+from s2s.data import BOS, EOS, MAX_LINE, PAD, UNK, Tokenizer, missing_file_error
 from s2s.io import read_bytes, write_file
 from s2s_sentencepiece.sampling import SubwordSampler
 
@@ -159,7 +159,7 @@ class Subwords(Tokenizer):
         try:
             model = read_bytes(path)
         except FileNotFoundError:
-            raise missing(path) from None
+            raise missing_file_error(path) from None
         except OSError as error:
             raise DataError(f"{path}: the subword model cannot be read: {error.strerror}") from None
         except ValueError as error:

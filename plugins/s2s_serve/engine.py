@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from s2s.decoding import Hypothesis, SourceSentence
-    from s2s.generation import Loaded, Segment
+    from s2s.generation import LoadedGenerator, Segment
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class MeteredQueue(RequestQueue):
 class Engine:
     """Searches and scores for any number of requests; all but `start` and `close` are called in the event loop."""
 
-    def __init__(self, name: str, loaded: Loaded, max_waiting: int) -> None:
+    def __init__(self, name: str, loaded: LoadedGenerator, max_waiting: int) -> None:
         """max_waiting: maximum number of source tokens, over all requests, not yet answered."""
         self.name, self.description, self.max_waiting = name, loaded.description, max_waiting
         self.generator = loaded.generator

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from s2s import DataError
-from s2s.generation import NOTHING, Input, Output, Segment
+from s2s.generation import EMPTY_CANDIDATE, Input, Output, Segment
 from s2s_serve.refusal import RefusedError, invalid, unavailable
 
 if TYPE_CHECKING:
@@ -111,10 +111,10 @@ async def _output(engine: Engine, sentence: Sentence, wanted: Wanted, window: as
 
     def written() -> Output:
         parts = [
-            write.output(segment, hypotheses) if segment.ids else Output(segment.src, [NOTHING])
+            write.output(segment, hypotheses) if segment.ids else Output(segment.src, [EMPTY_CANDIDATE])
             for segment, hypotheses in zip(sentence.segments, found, strict=True)
         ]
-        return write.whole(sentence.given, parts)
+        return write.join_segments(sentence.given, parts)
 
     return await engine.in_text_thread(written)
 

@@ -36,11 +36,11 @@ class Plots(Observer):
 
     def close(self, error: BaseException | None) -> None:
         """Write the rest."""
-        with self.log.surviving():
+        with self.log.tolerating_full_disk():
             self.writer.close()
 
     def _plot(self, group: str, record: Mapping[str, Any]) -> None:
-        with self.log.surviving():
+        with self.log.tolerating_full_disk():
             for name, value in record.items():
                 if isinstance(value, int | float) and not isinstance(value, bool) and name != "step":
                     self.writer.add_scalar(f"{group}/{name}", value, record["step"])

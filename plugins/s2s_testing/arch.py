@@ -115,7 +115,7 @@ def assert_state_reorders(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
 def assert_state_joins(model: Seq2Seq, vocab: Vocab = VOCAB) -> None:
     """If states can be joined, sentences that began at different times continue together as each would alone."""
     older, newer = IncrementalDecoding(model, vocab), IncrementalDecoding(model, vocab)
-    if not older.state.joins:
+    if not older.state.supports_join:
         return
     for decoding in (older, newer):
         decoding.reorder(torch.zeros(len(LENGTHS), 3, dtype=torch.long))

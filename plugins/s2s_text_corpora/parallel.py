@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from s2s import Corpus, DataError, Example, Rejected
 from s2s.data import (
-    DROP,
+    DROP_HINT,
     INVALID_UTF8,
     NUL,
     Invalid,
@@ -117,7 +117,7 @@ def _one_file(path: Path, parse: Callable[[str], Example | Rejected], invalid: I
             pair = EMPTY if not line or line.isspace() else parse(line)
         except _Unusable as error:
             if invalid == "error":
-                raise DataError(f"{path}:{number}: {error}; {DROP}") from None
+                raise DataError(f"{path}:{number}: {error}; {DROP_HINT}") from None
             pair = error.counts_as
         yield pair
 

@@ -10,7 +10,7 @@ __all__ = ["attention_maps", "cross_attention_weights"]
 from typing import TYPE_CHECKING
 
 from s2s import AttentionMap, ConfigError
-from s2s.nn import PaddedWithWeights, recording_weights
+from s2s.nn import PaddedLayoutWithWeights, recording_weights
 from s2s_transformer.layouts import target_layout
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def cross_attention_weights(
         return None
     memory = model.encode(src, pad)
     x, _ = model.target_input(tgt, memory)
-    memory_layout = PaddedWithWeights.masking(memory.pad, x.dtype, model.kernel)
+    memory_layout = PaddedLayoutWithWeights.from_padding(memory.pad, x.dtype, model.kernel)
     for decoder_layer in list(model.decoder)[:layer]:
         x = decoder_layer(x, target_layout(model.config, model.kernel, tgt), memory.hidden, memory_layout)
     assert memory_layout.weights is not None

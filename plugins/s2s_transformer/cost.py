@@ -28,7 +28,7 @@ def forward_operations(config: TransformerConfig, vocab: Vocab, src: Sequence[in
     source, target = np.asarray(src, dtype=float), np.asarray(tgt, dtype=float)
     n_src, n_tgt = source.sum(), target.sum()
     attended = h.n * (h.d_k + h.d_v)  # per query and key
-    to_queries_and_out, to_keys_values = attended * d, h.of_keys * (h.d_k + h.d_v) * d
+    to_queries_and_out, to_keys_values = attended * d, h.n_kv_heads * (h.d_k + h.d_v) * d
     at_distances = attended * (2 * config.relative_distance + 1) if config.positions == "relative" else 0
     feed_forward = (3 if config.gated else 2) * d * config.d_ff
     seen_src, seen_tgt = (source**2).sum(), (target**2).sum() / 2

@@ -72,7 +72,7 @@ class Decoding(KVCacheState):
         sources, seen, guided = self.sentence
         n = seen.size(1)
         longest = n and int((seen.any(0) * torch.arange(1, 1 + n, device=seen.device)).amax())
-        longest = min(n, bucket_size(longest, seen.device, least=32))
+        longest = min(n, bucket_size(longest, seen.device, minimum=32))
         if least * longest > n:
             return self
         sources = [KeysValues(*(x[:, :, :longest] for x in source)) for source in sources]

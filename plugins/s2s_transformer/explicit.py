@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from s2s.nn import CachedAttention, Heads, Padded, PaddedWithWeights, apply_dropout
+from s2s.nn import CachedAttention, Heads, PaddedLayout, PaddedLayoutWithWeights, apply_dropout
 
 BLOCKED = -3e4
 """Finite, so that a row without allowed keys is not NaN; its exp is 0, and fp16 can represent it"""
@@ -105,7 +105,7 @@ class Seen(NamedTuple):
 class Explicit:
     """A layout of padded sentences, or of a decoding step, with scores of its own."""
 
-    layout: Padded | CachedAttention
+    layout: PaddedLayout | CachedAttention
     score: DotProduct
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
@@ -115,12 +115,12 @@ class Explicit:
         k, v = (x.repeat_interleave(q.size(1) // x.size(1), dim=1) for x in (seen.k, seen.v))
         scores = self.score.scores(q, k, seen.distance)
         weights = (scores + seen.bias.to(scores.dtype)).softmax(-1)
-        if isinstance(layout, PaddedWithWeights):
+        if isinstance(layout, PaddedLayoutWithWeights):
             layout.weights = weights
         return self.score.read(apply_dropout(weights, dropout).to(v.dtype), v, seen.distance)
 
 
-def _padded(layout: Padded, q: Tensor, k: Tensor, v: Tensor) -> Seen:
+def _padded(layout: PaddedLayout, q: Tensor, k: Tensor, v: Tensor) -> Seen:
     query, key = torch.arange(q.size(-2), device=q.device)[:, None], torch.arange(k.size(-2), device=q.device)
     distance, bias = key - query, layout.bias
     if layout.causal:

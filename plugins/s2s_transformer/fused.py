@@ -17,7 +17,7 @@ from s2s.backend import (
     FusedState,
     TreeCache,
     linear_function,
-    with_room,
+    pad_to_beam,
 )
 from s2s_transformer.layers import DecoderLayer, EncoderLayer, FeedForward, ResidualConnection, departures, heads
 
@@ -73,7 +73,7 @@ def fused_state(
     """See `HasFusedState`, for a state that has room for a step; None if the softmax's matrix is not prepacked."""
     if embeddings.prepacked is None:
         return None
-    paths = with_room(state.hypothesis, beam)
+    paths = pad_to_beam(state.hypothesis, beam)
     state = replace(state, hypothesis=paths, length=state.length.clone(), n_nodes=state.n_nodes.clone())
     has_positions, n_steps = len(state.positions) > 0, state.n_free_steps
     if has_positions:

@@ -124,7 +124,7 @@ def cross_attention(config: TransformerConfig) -> CrossAttention:
 
 def is_adapted(config: TransformerConfig) -> bool:
     """Whether scores or heads differ from the paper's."""
-    return config.attention_score != "scaled_dot" or heads(config).of_keys != config.n_heads
+    return config.attention_score != "scaled_dot" or heads(config).n_kv_heads != config.n_heads
 
 
 def heads(config: TransformerConfig) -> Heads:
@@ -155,7 +155,7 @@ def departures(config: TransformerConfig) -> list[str]:
     given = {name: getattr(config, name) for name, paper in options.items() if getattr(config, name) != paper}
     if config.positions in ("rotary", "relative"):
         given["positions"] = config.positions
-    if heads(config).of_keys != config.n_heads:
+    if heads(config).n_kv_heads != config.n_heads:
         given["n_kv_heads"] = config.n_kv_heads
     return [f"arch.{name}={str(value).lower()}" for name, value in given.items()]
 

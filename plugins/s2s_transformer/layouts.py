@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from s2s.nn import CachedAttention, Padded
+from s2s.nn import CachedAttention, PaddedLayout
 from s2s_transformer.restricted import Restricted, recent
 
 if TYPE_CHECKING:
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from s2s_transformer.restricted import Kernel
 
 
-def source_layout(config: TransformerConfig, kernel: Kernel, pad: Tensor, dtype: torch.dtype) -> Padded:
+def source_layout(config: TransformerConfig, kernel: Kernel, pad: Tensor, dtype: torch.dtype) -> PaddedLayout:
     """The encoder's layout: pad [B, S]"""
     if config.self_attention == "restricted":
         return Restricted(kernel, config.neighbourhood // 2, pad, causal=False)
-    return Padded.masking(pad, dtype, kernel)
+    return PaddedLayout.from_padding(pad, dtype, kernel)
 
 
-def target_layout(config: TransformerConfig, kernel: Kernel, tgt: Tensor) -> Padded:
+def target_layout(config: TransformerConfig, kernel: Kernel, tgt: Tensor) -> PaddedLayout:
     """The decoder's layout: tgt [B, T], whose padding needs no masking."""
     if config.self_attention == "restricted":
         nothing = torch.zeros_like(tgt, dtype=torch.bool)
         return Restricted(kernel, config.neighbourhood // 2, nothing, causal=True)
-    return Padded(kernel, causal=True)
+    return PaddedLayout(kernel, causal=True)
 
 
 def step_layouts(config: TransformerConfig, kernel: Kernel, state: KVCacheState) -> list[CachedAttention]:
     """The layout of each decoder layer in a decoding step."""
     if config.self_attention == "restricted":
         return recent(state, kernel, config.neighbourhood // 2)
-    return CachedAttention.of_layers(state, kernel)
+    return CachedAttention.for_layers(state, kernel)

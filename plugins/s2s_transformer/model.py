@@ -23,7 +23,7 @@ from s2s.nn import (
     Guided,
     GuidedSource,
     KeysValues,
-    Padded,
+    PaddedLayout,
     SourceWords,
     VarlenLayout,
     WordDropout,
@@ -64,7 +64,7 @@ class Transformer(Seq2Seq):
         self.config, self.vocab = config, vocab
         flash = heads(config).d_k == heads(config).d_v and config.attention_dropout == 0  # its requirements
         products = config.attention_score != "additive" and config.positions != "relative"
-        self.packs = flash and products and config.self_attention == "full"
+        self.supports_packing = flash and products and config.self_attention == "full"
         self.embeddings = Embeddings(vocab, config.d_model, config.share_embeddings)
         self.src_positions, self.tgt_positions = positions(config), positions(config)
         self.dropout = Dropout(config.dropout)
@@ -84,7 +84,10 @@ class Transformer(Seq2Seq):
         if config.guide != "none":
             d, p = config.d_model, config.dropout
             self.guidance = Guidance(vocab, config.guide, d, (d, d), pooled=self.pooled, dropout=p)
-        self.packs, self.ignores_labels = self.packs and not (self.guidance or self.pooled), self.pooled
+        self.supports_packing, self.ignores_labels = (
+            self.supports_packing and not (self.guidance or self.pooled),
+            self.pooled,
+        )
         self.labels: WordLabels | None = None
         if config.label_loss:
             self.labels = WordLabels(vocab, config.d_model, config.label_loss)
@@ -104,14 +107,14 @@ class Transformer(Seq2Seq):
         """tgt [B, T] -> [B, T, D]. Padding needs no masking: it ends a target, and no position attends ahead."""
         x, guide = self.target_input(tgt, memory)
         layout = target_layout(self.config, self.kernel, tgt)
-        hidden = self._decode(x, layout, memory.hidden, Padded.masking(memory.pad, x.dtype, self.kernel))
+        hidden = self._decode(x, layout, memory.hidden, PaddedLayout.from_padding(memory.pad, x.dtype, self.kernel))
         return self._guided(hidden, guide)
 
     def target_input(self, tgt: Tensor, memory: Memory) -> tuple[Tensor, Tensor | None]:
         """tgt [B, T] -> the first layer's input [B, T, D], and the guide's part of what the softmax reads"""
         x, guide = self.tgt_word_dropout(self.embeddings.target(tgt)), None
         if self.guidance and isinstance(memory, GuidedMemory):
-            at_input, guide = self.guidance.whole(tgt, memory.guided)
+            at_input, guide = self.guidance(tgt, memory.guided)
             x = x + at_input
         return self._add_positions(x, self.tgt_positions), guide
 
@@ -243,7 +246,7 @@ class Transformer(Seq2Seq):
         sources, seen, _ = state.sentence
         if self.fused_decoder is not None and not self.training:
             return self.fused_decoder(x, TreeCache(state.nodes, state.hypothesis, state.length, sources, seen))
-        memory_layout = Padded.masking(~seen, x.dtype, self.kernel)
+        memory_layout = PaddedLayout.from_padding(~seen, x.dtype, self.kernel)
         layouts = step_layouts(self.config, self.kernel, state)
         for layer, source, layout in zip(self.decoder, sources or [None] * len(self.decoder), layouts, strict=True):
             x = layer.attend(x, layout, source, memory_layout)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from s2s.nn import CachedAttention, Padded
+from s2s.nn import CachedAttention, PaddedLayout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +29,7 @@ BLOCK = 16
 """Minimum queries of a block: fewer are too little work for a product"""
 
 
-class Restricted(Padded):
+class Restricted(PaddedLayout):
     """A position attends to those at a distance of at most `reach`, except padding and, if causal, later positions.
 
     Queries are processed in blocks, each with the keys that any of them attends to.

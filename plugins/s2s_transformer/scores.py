@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from s2s.nn import CachedAttention, CrossAttention, Heads, Layout, Padded, SelfAttention, VarlenLayout
+from s2s.nn import CachedAttention, CrossAttention, Heads, Layout, PaddedLayout, SelfAttention, VarlenLayout
 from s2s_transformer.explicit import Additive, DotProduct, Explicit, Relative
 
 if TYPE_CHECKING:
@@ -61,9 +61,9 @@ def additive_score(config: TransformerConfig, heads: Heads) -> DotProduct | None
 def with_heads_and_score(layout: Layout, heads: Heads, score: DotProduct | None) -> Layout:
     """The layout with scores of its own, or for fewer heads of keys and values."""
     if score is not None:
-        assert isinstance(layout, Padded | CachedAttention), "such scores are computed of padded sentences alone"
+        assert isinstance(layout, PaddedLayout | CachedAttention), "such scores are computed of padded sentences alone"
         return Explicit(layout, score)
-    return layout if heads.of_keys == heads.n else Grouped(layout)
+    return layout if heads.n_kv_heads == heads.n else Grouped(layout)
 
 
 @dataclass
@@ -96,7 +96,7 @@ class Grouped:
         if isinstance(self.layout, CachedAttention):
             return Explicit(self.layout, DotProduct()).attend(q, k, v, dropout)
         n_shared = q.size(-3) // k.size(-3)
-        if type(self.layout) is Padded and not self.layout.causal:  # a group's queries are treated as one head
+        if type(self.layout) is PaddedLayout and not self.layout.causal:  # a group's queries are treated as one head
             folded = q.unflatten(-3, (-1, n_shared)).flatten(-3, -2)  # [..., g, n_shared * T, d]
             out = self.layout.attend(folded, k, v, dropout)
             return out.unflatten(-2, (n_shared, -1)).flatten(-4, -3)

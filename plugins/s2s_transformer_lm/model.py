@@ -25,7 +25,7 @@ from s2s.nn import (
     Heads,
     KVCacheState,
     Linear,
-    Padded,
+    PaddedLayout,
     Projections,
     SelfAttention,
     Sinusoids,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 class TransformerLM(Seq2Seq):
     """A decoder that ignores the source."""
 
-    packs = True
+    supports_packing = True
 
     def __init__(self, config: TransformerLMConfig, vocab: Vocab) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class TransformerLM(Seq2Seq):
         """tgt [B, T] -> [B, T, D]. Padding needs no mask: it comes at the end, and attention is causal."""
         x = self.embeddings.target(tgt)
         position = torch.arange(tgt.size(1), device=tgt.device)
-        return self._through(x + self.positions(position, x.dtype), self._each(Padded(self.kernel, causal=True)))
+        return self._through(x + self.positions(position, x.dtype), self._each(PaddedLayout(self.kernel, causal=True)))
 
     def forward(self, src: Tensor, pad: Tensor, tgt: Tensor, packing: Packing | None = None) -> Tensor:
         """src, pad [B, S], tgt [B, T] -> [B, T, D]; for packed sentences, tgt [N] -> [N, D]"""
@@ -109,7 +109,7 @@ class TransformerLM(Seq2Seq):
         assert isinstance(state, KVCacheState)
         x, state = self.embeddings.target(token), state.extend()
         x = x + self.positions(state.length - 1, x.dtype)[:, None]
-        return self.project(self._through(x, CachedAttention.of_layers(state, self.kernel))), state
+        return self.project(self._through(x, CachedAttention.for_layers(state, self.kernel))), state
 
     def _each(self, layout: Layout) -> list[Layout]:
         return [layout] * self.config.n_layers

@@ -50,6 +50,7 @@ __all__ = [
     "matmul_rate",
     "merge_candidates",
     "merge_finished",
+    "pad_to_beam",
     "padded_attention",
     "prepack",
     "proc_bytes",
@@ -62,7 +63,6 @@ __all__ = [
     "top_k_log_probs",
     "tree_attention",
     "unfinished_candidates",
-    "with_room",
 ]
 
 from typing import TYPE_CHECKING
@@ -83,7 +83,7 @@ if TYPE_CHECKING:
         TreeCache,
         fused_decoder,
         fused_encoder,
-        with_room,
+        pad_to_beam,
     )
     from s2s.backend.linear import (
         HasPrepacked,

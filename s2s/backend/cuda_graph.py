@@ -82,15 +82,15 @@ def graph_decoding(model: Seq2Seq) -> bool:
     return False
 
 
-def bucket_size(n: int, device: torch.device, least: int = 1) -> int:
+def bucket_size(n: int, device: torch.device, minimum: int = 1) -> int:
     """The size to allocate for a dimension of at least `n`: n, or, where graphs are captured, the next of a few sizes.
 
     Four sizes for every doubling: at most a quarter is unused.
     """
     if device.type not in GRAPH_DEVICES:
         return n
-    n = max(n, least)
-    step = max(least, 1 << max(0, (n - 1).bit_length() - 3))
+    n = max(n, minimum)
+    step = max(minimum, 1 << max(0, (n - 1).bit_length() - 3))
     return -(-n // step) * step
 
 

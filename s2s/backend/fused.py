@@ -21,7 +21,7 @@ __all__ = [
     "TreeCache",
     "fused_decoder",
     "fused_encoder",
-    "with_room",
+    "pad_to_beam",
 ]
 
 from collections.abc import Callable, Sequence
@@ -62,7 +62,7 @@ class TreeCache(NamedTuple):
     nodes: Sequence[Tensor]
     """For each layer, [B, N, h * (d_k + d_v)]"""
     path: Tensor
-    """[B, K, L], of which the first length [B] nodes count; in a `FusedState` `with_room` for `beam` hypotheses"""
+    """[B, K, L], of which the first length [B] nodes count; in a `FusedState` as `pad_to_beam` pads them"""
     length: Tensor
     sources: Sequence[tuple[Tensor, Tensor]]
     """Each layer's keys and values, [B, h, S, d]"""
@@ -119,7 +119,7 @@ class FusedState(NamedTuple):
     """Steps for which all buffers have room"""
 
 
-def with_room(x: Tensor, beam: int) -> Tensor:
+def pad_to_beam(x: Tensor, beam: int) -> Tensor:
     """A tensor [B, beam, ...] whose memory begins with x [B, K, ...], followed by zeros; x itself if K is beam."""
     if x.size(1) == beam:
         return x

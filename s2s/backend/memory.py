@@ -27,7 +27,7 @@ class AvailableMemory(NamedTuple):
     limit: str
 
 
-class Group(NamedTuple):
+class ControlGroup(NamedTuple):
     """The files of a control group that has a memory controller."""
 
     limit: Path
@@ -57,9 +57,9 @@ def _limits(proc: Path, cgroup: Path) -> Iterator[AvailableMemory]:
 
 
 @cache
-def _groups(proc: Path, cgroup: Path) -> tuple[Group, ...]:
+def _groups(proc: Path, cgroup: Path) -> tuple[ControlGroup, ...]:
     """The control groups of this process that are visible to it, from its own to the root."""
-    found: list[Group] = []
+    found: list[ControlGroup] = []
     for line in _text(proc / "self" / "cgroup").splitlines():
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         if controllers == "":
@@ -71,16 +71,16 @@ def _groups(proc: Path, cgroup: Path) -> tuple[Group, ...]:
     return tuple(found)
 
 
-def _chain(root: Path, path: str, names: tuple[str, str, str], reclaimable: str) -> Iterator[Group]:
+def _chain(root: Path, path: str, names: tuple[str, str, str], reclaimable: str) -> Iterator[ControlGroup]:
     """A container often sees its own group as the root, though /proc names its place outside."""
     own = root / path.strip("/")
     for folder in (own, *own.parents):
         limit, usage, stat = (folder / name for name in names)
         if limit.is_file():
-            yield Group(limit, usage, stat, reclaimable)
+            yield ControlGroup(limit, usage, stat, reclaimable)
 
 
-def _left(group: Group) -> int | None:
+def _left(group: ControlGroup) -> int | None:
     """Bytes up to a group's limit; None where it has none (cgroup v1: about 2^63, which is never the minimum)."""
     try:
         limit, usage = int(_text(group.limit)), int(_text(group.usage))

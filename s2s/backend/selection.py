@@ -118,7 +118,7 @@ def no_recompilation() -> Iterator[None]:
 
 
 def _packed(train: TrainConfig, model: Any, objective: Any, device: torch.device) -> Decision:
-    supported = getattr(model, "packs", False) and getattr(objective, "packs", False)
+    supported = getattr(model, "supports_packing", False) and getattr(objective, "supports_packing", False)
     if train.packed is not None:
         reason = "as configured" if supported else "this model or objective supports padded batches only"
         return Decision(train.packed and supported, reason)
@@ -136,7 +136,7 @@ def _cuda_graph(
 ) -> Decision:
     obstacles = {
         "as configured": train.graph is False,
-        "the objective cannot be captured": not getattr(objective, "cuda_graph", False),
+        "the objective cannot be captured": not getattr(objective, "supports_cuda_graph", False),
         "only CUDA has it": device.type != "cuda",
         "shapes are not static": not static,
         "several processes exchange gradients meanwhile": n_processes > 1,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from s2s.cli.failures import guard, version
 from s2s.compose import ComposedConfig, compose, local_plugins, to_yaml
 from s2s.compose.renamed import targets
-from s2s.compose.suggestions import command_of
+from s2s.compose.suggestions import command_name
 from s2s.compose.yaml12 import to_text
 from s2s.errors import ConfigError, did_you_mean
 from s2s.plugin import Plugins, load_plugins
@@ -73,7 +73,7 @@ def run_command(
             return 0
         return main(composed, plugins, Options("--dry-run" in flags, "--quiet" in flags)) or 0
 
-    return guard(command_of(schema), run)
+    return guard(command_name(schema), run)
 
 
 def refuse_blocked(main: Callable[..., Any], plugins: Plugins) -> None:

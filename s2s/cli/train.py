@@ -25,14 +25,14 @@ def train(composed: ComposedConfig[Config], plugins: Plugins, options: Options) 
     """Train or resume."""
     with StopSignal().handling() as stop:
         from s2s import distributed  # torch, which --help does without
-        from s2s.training.session import dry_run, train_in
+        from s2s.training.session import dry_run, run_training
 
         config = composed.config.train
         world = distributed.init(config.device, timedelta(seconds=config.timeout), plugins)
         try:
             if options.dry_run:
                 return dry_run(composed, plugins, world)
-            return train_in(composed, plugins, world, stop, quiet=options.quiet)
+            return run_training(composed, plugins, world, stop, quiet=options.quiet)
         finally:
             world.close()
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from s2s.compose.arguments import read_arguments
-from s2s.compose.merging import Merged, merge, put
+from s2s.compose.merging import MergedSettings, merge, set_nested
 from s2s.compose.references import resolve
 from s2s.compose.selection import experiment_settings
-from s2s.compose.settings import COMMAND_LINE, DEFAULT, Setting, blame, has_reference, settings_of
-from s2s.compose.suggestions import command_of
+from s2s.compose.settings import COMMAND_LINE, DEFAULT, Setting, has_reference, origin_prefix, settings_of
+from s2s.compose.suggestions import command_name
 from s2s.compose.yaml12 import plain, read_file
 from s2s.config import Config
 from s2s.errors import ConfigError, UserError
@@ -73,7 +73,7 @@ def recompose(config: T, given: Mapping[str, Any], plugins: Plugins) -> T:
     return build_config(merge(type(config), settings, plugins.registry)).config
 
 
-def merge_groups(groups: Sequence[str], arguments: Sequence[str], plugins: Plugins) -> Merged:
+def merge_groups(groups: Sequence[str], arguments: Sequence[str], plugins: Plugins) -> MergedSettings:
     """Some groups by themselves, to be described; with the sections of a run, which they may refer to."""
     schema = _schema_of(groups, plugins.registry)
     return merge(schema, _settings(schema, arguments, plugins), plugins.registry)
@@ -111,7 +111,7 @@ def _settings(
             experiment, by = str(wanted), origin
         of_files += settings_of(tree, origin)
     if experiment and "task" not in {item.name for item in fields(schema)}:
-        raise ConfigError(f"{blame(by)}experiment={experiment}: {command_of(schema)} does not use it")
+        raise ConfigError(f"{origin_prefix(by)}experiment={experiment}: {command_name(schema)} does not use it")
     return [*experiment_settings(experiment, plugins.registry, by), *recipe, *of_files, *asked.settings]
 
 
@@ -121,18 +121,18 @@ def _refuse_absent(names: Sequence[Any], origin: str, plugins: Plugins) -> None:
     for name in names:
         if Path(str(name)).absolute() not in loaded:
             what = f"'{name}' is not loaded; add plugins=[{name}] to the command line"
-            raise ConfigError(f"{blame(origin)}plugins: {what}")
+            raise ConfigError(f"{origin_prefix(origin)}plugins: {what}")
 
 
-def build_config(merged: Merged) -> ComposedConfig[Any]:
+def build_config(merged: MergedSettings) -> ComposedConfig[Any]:
     """Resolve, convert and build."""
     values = resolve(merged)
     origins = {key: merged.origin(key) for key in merged.options}
-    origins |= {f"{group}.name": DEFAULT for group in merged.open}
+    origins |= {f"{group}.name": DEFAULT for group in merged.open_settings}
     return ComposedConfig(_build(merged, merged.schema, "", values), origins, _given(merged, values), merged.chosen)
 
 
-def _build(merged: Merged, config: type, prefix: str, values: Mapping[str, Any]) -> Any:
+def _build(merged: MergedSettings, config: type, prefix: str, values: Mapping[str, Any]) -> Any:
     """An instance of the real dataclass, so that its own checks run."""
     arguments = {}
     for item in fields(config):
@@ -151,10 +151,10 @@ def _build(merged: Merged, config: type, prefix: str, values: Mapping[str, Any])
         raise ConfigError(reason if not section or f"{section}." in reason else f"{section}: {reason}") from error
 
 
-def _given(merged: Merged, values: Mapping[str, Any]) -> dict[str, Any]:
+def _given(merged: MergedSettings, values: Mapping[str, Any]) -> dict[str, Any]:
     """The settings as a tree; references stay references, so that they follow when the other option is changed."""
     tree: dict[str, Any] = {}
     for key, (value, origin) in merged.values.items():
         if origin != DEFAULT:
-            put(tree, key.split("."), value if has_reference(value) else values[key], key)
-    return tree | {group: below for group, below in merged.open.items() if below}
+            set_nested(tree, key.split("."), value if has_reference(value) else values[key], key)
+    return tree | {group: below for group, below in merged.open_settings.items() if below}

@@ -15,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from s2s.compose.options import Option, options_of, type_text, union_members
 from s2s.compose.renamed import targets
-from s2s.compose.settings import blame
+from s2s.compose.settings import origin_prefix
 from s2s.compose.yaml12 import Float, Int, plain, to_text
 from s2s.errors import ConfigError, PluginError, did_you_mean
 
@@ -45,7 +45,7 @@ def convert(option: Option, value: Any, origin: str) -> Any:
         hint = did_you_mean(value, map(str, words))
     default = "it has no default" if option.required else f"the default is {to_text(option.default)}"
     shown = getattr(value, "text", None) or to_text(value)[:200]
-    what = f"{blame(origin)}{option.key}={shown}: expected {type_text(option.hint)}; {default}."
+    what = f"{origin_prefix(origin)}{option.key}={shown}: expected {type_text(option.hint)}; {default}."
     raise ConfigError(f"{what} {hint.strip()}".rstrip())
 
 

@@ -5,7 +5,7 @@ Dataclass defaults are weakest, then the advice of chosen presets, presets (base
 
 from __future__ import annotations
 
-__all__ = ["Merged", "Value", "default_choice", "merge", "put"]
+__all__ = ["MergedSettings", "Value", "default_choice", "merge", "set_nested"]
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from s2s.compose.options import Option, hints_of, is_section, options_of, sections
 from s2s.compose.selection import Selection, select
-from s2s.compose.settings import COMMAND_LINE, DEFAULT, Setting, blame, has_reference
-from s2s.compose.suggestions import command_of, unknown_option, unknown_root
+from s2s.compose.settings import COMMAND_LINE, DEFAULT, Setting, has_reference, origin_prefix
+from s2s.compose.suggestions import command_name, unknown_option, unknown_root
 from s2s.config import Config
 from s2s.errors import ConfigError
 from s2s.registry import Choice, Entry, Registry
@@ -29,7 +29,7 @@ class Value(NamedTuple):
 
 
 @dataclass
-class Merged:
+class MergedSettings:
     """A configuration before its values are resolved and converted."""
 
     schema: type
@@ -45,7 +45,7 @@ class Merged:
     """Every mapping of options, with its dataclass."""
     values: dict[str, Value] = field(default_factory=dict)
     """Options that are not left at their default."""
-    open: dict[str, dict[str, Any]] = field(default_factory=dict)
+    open_settings: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Settings of groups that are left open, to be merged into another configuration."""
 
     def value(self, key: str) -> Value:
@@ -64,9 +64,9 @@ class Merged:
             if option in self.options:
                 self.values[option] = Value(self._with_entry(option, path, value, origin), origin)
                 return
-        section, at = ".".join(key), f"{blame(origin)}{'.'.join(key)}"
+        section, at = ".".join(key), f"{origin_prefix(origin)}{'.'.join(key)}"
         if section not in self.sections:
-            known = [*self.options, *self.sections, *self.open]
+            known = [*self.options, *self.sections, *self.open_settings]
             raise ConfigError(f"{at}: {unknown_option(section, self.schema, self.sections, known, self.absent_hint)}")
         if value is not None and not isinstance(value, Mapping):
             first = next((k for k in self.options if k.startswith(f"{section}.")), section)
@@ -78,15 +78,15 @@ class Merged:
         """The option's value with the entry at `path` inside it set to `value`."""
         if not path:
             return value
-        current, at = self.value(option).value, f"{blame(origin)}{option}.{'.'.join(path)}"
+        current, at = self.value(option).value, f"{origin_prefix(origin)}{option}.{'.'.join(path)}"
         if not isinstance(current, Mapping | None) and current != "":
             raise ConfigError(f"{at}: {option} is one value, not a mapping")
         tree = copy.deepcopy(dict(current or {}))
-        put(tree, path, value, at)
+        set_nested(tree, path, value, at)
         return tree
 
 
-def put(tree: dict[str, Any], path: Sequence[str], value: Any, at: str) -> None:
+def set_nested(tree: dict[str, Any], path: Sequence[str], value: Any, at: str) -> None:
     """Set the entry at `path` in a tree of mappings, which are made where they are missing; `at` is for errors."""
     for name in path[:-1]:
         tree = tree.setdefault(name, {})
@@ -95,7 +95,7 @@ def put(tree: dict[str, Any], path: Sequence[str], value: Any, at: str) -> None:
     tree[path[-1]] = value
 
 
-def merge(schema: type, settings: Sequence[Setting], registry: Registry) -> Merged:
+def merge(schema: type, settings: Sequence[Setting], registry: Registry) -> MergedSettings:
     """Choose every group of the schema, then apply the settings to the defaults, the weakest first."""
     kept, advice = _relevant(settings, schema, registry), list[Setting]()
     selections: dict[str, Selection] = {}
@@ -139,7 +139,7 @@ def _relevant(settings: Sequence[Setting], schema: type, registry: Registry) -> 
     takes_others = [item.name for item in fields(schema) if item.metadata.get("takes_others")]
     kept = []
     for setting in settings:
-        root, at = setting.key[0], f"{blame(setting.origin)}{'.'.join(setting.key)}"
+        root, at = setting.key[0], f"{origin_prefix(setting.origin)}{'.'.join(setting.key)}"
         if root in own:
             kept.append(setting)
         elif root not in others and takes_others:
@@ -147,13 +147,13 @@ def _relevant(settings: Sequence[Setting], schema: type, registry: Registry) -> 
         elif root not in others:
             raise ConfigError(f"{at}: {unknown_root('.'.join(setting.key), schema, registry.absent_hint())}")
         elif setting.origin == COMMAND_LINE:
-            raise ConfigError(f"{at}: {command_of(schema)} does not use it.")
+            raise ConfigError(f"{at}: {command_name(schema)} does not use it.")
     return kept
 
 
-def _declared(schema: type, selections: Mapping[str, Selection], absent_hint: str) -> Merged:
+def _declared(schema: type, selections: Mapping[str, Selection], absent_hint: str) -> MergedSettings:
     """All options of the schema, with those of the chosen entries in place of their groups; no values."""
-    merged, hints = Merged(schema, absent_hint), hints_of(schema)
+    merged, hints = MergedSettings(schema, absent_hint), hints_of(schema)
     own = {option.key: option for option in options_of(schema)}
     for item in fields(schema):
         selection, hint = selections.get(item.name), hints[item.name]
@@ -170,11 +170,11 @@ def _declared(schema: type, selections: Mapping[str, Selection], absent_hint: st
     return merged
 
 
-def _set_group(merged: Merged, group: str, selection: Selection) -> None:
+def _set_group(merged: MergedSettings, group: str, selection: Selection) -> None:
     if selection.entry is None:
-        merged.open[group] = {}
+        merged.open_settings[group] = {}
         for setting in selection.settings:
-            put(merged.open[group], setting.key[1:], setting.value, ".".join(setting.key))
+            set_nested(merged.open_settings[group], setting.key[1:], setting.value, ".".join(setting.key))
         return
     merged.values[f"{group}.name"] = Value(selection.entry.name, selection.origin)
     merged.chosen[group] = selection.name

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from s2s.compose.conversion import convert
-from s2s.compose.merging import Merged
-from s2s.compose.settings import DEFAULT, blame, has_reference
+from s2s.compose.merging import MergedSettings
+from s2s.compose.settings import DEFAULT, has_reference, origin_prefix
 from s2s.errors import ConfigError, did_you_mean
 
 MUST_BE_GIVEN = "???"
@@ -29,7 +29,7 @@ class DanglingError(ConfigError):
     """A reference to an option that does not exist."""
 
 
-def resolve(merged: Merged, *, keep_dangling: bool = False) -> dict[str, Any]:
+def resolve(merged: MergedSettings, *, keep_dangling: bool = False) -> dict[str, Any]:
     """The value of every option, converted; a reference to an option that does not exist may be kept as it stands."""
     resolver = _Resolver(merged)
     for key in merged.options:
@@ -45,7 +45,7 @@ def resolve(merged: Merged, *, keep_dangling: bool = False) -> dict[str, Any]:
 
 @dataclass
 class _Resolver:
-    merged: Merged
+    merged: MergedSettings
     values: dict[str, Any] = field(default_factory=dict)
     pending: list[str] = field(default_factory=list)
     """Options whose references are being followed, the first one first"""
@@ -63,7 +63,7 @@ class _Resolver:
     def _converted(self, key: str) -> Any:
         option, (value, origin) = self.merged.options[key], self.merged.value(key)
         if value == MUST_BE_GIVEN or (option.required and origin == DEFAULT):
-            raise ConfigError(f"{blame(origin)}{key} must be given; add {key}=… to the command line")
+            raise ConfigError(f"{origin_prefix(origin)}{key} must be given; add {key}=… to the command line")
         if not has_reference(value):
             return convert(option, value, origin) if key in self.merged.values else value
         whole = _REFERENCE.fullmatch(value) if isinstance(value, str) else None

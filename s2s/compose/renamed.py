@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["names_elsewhere", "targets"]
+__all__ = ["renamed_options", "targets"]
 
 from functools import cache
 from pathlib import Path
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @cache
-def names_elsewhere() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+def renamed_options() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """What options of s2s were once called, and what other toolkits call them, each with its targets."""
     tables = read_file(Path(__file__).with_suffix(".yaml"))
     return tables["renamed"], tables["synonyms"]
@@ -25,7 +25,7 @@ def targets(key: str) -> Iterator[str]:
     """What an unknown option may be called here, the likeliest first."""
     head, _, rest = key.partition(".")
     name = key.rpartition(".")[2]
-    for table in names_elsewhere():
+    for table in renamed_options():
         yield from table.get(key, ())
         yield from table.get(name, ())
-    yield from (f"{section}.{rest}" for section in names_elsewhere()[0].get(head, ()) if rest)
+    yield from (f"{section}.{rest}" for section in renamed_options()[0].get(head, ()) if rest)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from s2s.compose.settings import COMMAND_LINE, DEFAULT, Setting, blame, settings_of
+from s2s.compose.settings import COMMAND_LINE, DEFAULT, Setting, origin_prefix, settings_of
 from s2s.compose.yaml12 import read_file
 from s2s.errors import ConfigError
 from s2s.registry import GROUPS, Entry, Preset, Registry
@@ -71,13 +71,13 @@ def _refuse_name(setting: Setting) -> None:
     group, *rest = setting.key
     if rest in (["name"], ["base"]):
         raise ConfigError(
-            f"{blame(setting.origin)}{group}.{rest[0]}={setting.value}: choose with {group}={setting.value}"
+            f"{origin_prefix(setting.origin)}{group}.{rest[0]}={setting.value}: choose with {group}={setting.value}"
         )
 
 
 def _split(group: str, setting: Setting) -> tuple[_Choice | None, Mapping[str, Any]]:
     """A choice, if the value is or holds one, and the options beside it."""
-    value, at = setting.value, f"{blame(setting.origin)}{group}"
+    value, at = setting.value, f"{origin_prefix(setting.origin)}{group}"
     if value is None:
         return None, {}
     if value == "":  # often a shell variable that is not set
@@ -106,7 +106,7 @@ def _look_up(group: str, choice: _Choice, registry: Registry) -> Selection:
         if "name" in tree:
             name = str(tree["name"])
             if (group, name) not in registry.entries:
-                raise ConfigError(blame(origin) + registry.unknown_message(group, name))
+                raise ConfigError(origin_prefix(origin) + registry.unknown_message(group, name))
             selection.entry = registry.entries[group, name]
             names.add(name)
     if len(names) > 1:
@@ -122,18 +122,20 @@ def _layers(group: str, choice: _Choice, registry: Registry) -> list[_Layer]:
     if choice.kind == "base" or (choice.kind == "either" and is_preset):
         return _bases_first(group, choice.name, choice.origin, registry)
     if is_preset and (group, choice.name) not in registry.entries:
-        what = f"{blame(choice.origin)}{group}.name={choice.name}"
+        what = f"{origin_prefix(choice.origin)}{group}.name={choice.name}"
         raise ConfigError(f"{what}: that is a preset; write base: {choice.name}")
     return [(choice.origin, {"name": choice.name})]
 
 
 def _advice(group: str, origin: str, tree: Any) -> list[Setting]:
     if not isinstance(tree, Mapping):
-        raise ConfigError(f"{blame(origin)}defaults: expected a mapping of options")
+        raise ConfigError(f"{origin_prefix(origin)}defaults: expected a mapping of options")
     order = list(GROUPS)
     early = [key for key in tree if key in order and order.index(key) <= order.index(group)]
     if early:
-        raise ConfigError(f"{blame(origin)}defaults: '{early[0]}' is chosen before '{group}', so it cannot stand here")
+        raise ConfigError(
+            f"{origin_prefix(origin)}defaults: '{early[0]}' is chosen before '{group}', so it cannot stand here"
+        )
     return settings_of(tree, f"{origin}, defaults", advice=True)
 
 
@@ -153,13 +155,15 @@ def _bases_first(group: str, name: str, by: str, registry: Registry) -> list[_La
             )
         if (group, name) not in registry.presets:
             hint = f" '{name}' is registered: write name: {name}" if (group, name) in registry.entries else ""
-            raise ConfigError(blame(by) + (f"base={name}:{hint}" if hint else registry.unknown_message(group, name)))
+            raise ConfigError(
+                origin_prefix(by) + (f"base={name}:{hint}" if hint else registry.unknown_message(group, name))
+            )
         preset = registry.presets[group, name]
         by, tree = _origin_of(preset), read_file(preset.source) if isinstance(preset.source, Path) else preset.source
         layers[name] = by, dict(tree)
         name = tree.get("base") or ""
         if not isinstance(name, str):
-            raise ConfigError(f"{blame(by)}base: expected the name of a preset")
+            raise ConfigError(f"{origin_prefix(by)}base: expected the name of a preset")
     return list(layers.values())[::-1]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["COMMAND_LINE", "DEFAULT", "Setting", "blame", "has_reference", "settings_of"]
+__all__ = ["COMMAND_LINE", "DEFAULT", "Setting", "has_reference", "origin_prefix", "settings_of"]
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,7 +29,7 @@ def settings_of(tree: Mapping[str, Any], origin: str, *above: str, advice: bool 
     return [Setting((*above, str(name)), value, origin, advice) for name, value in tree.items()]
 
 
-def blame(origin: str) -> str:
+def origin_prefix(origin: str) -> str:
     """The source as a prefix of an error message; empty for the command line, which the user sees."""
     return "" if origin in (COMMAND_LINE, DEFAULT) else f"{origin}: "
 

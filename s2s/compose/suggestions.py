@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["command_of", "unknown_option", "unknown_root"]
+__all__ = ["command_name", "unknown_option", "unknown_root"]
 
 import difflib
 from dataclasses import fields
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 
-def command_of(schema: type) -> str:
+def command_name(schema: type) -> str:
     """The command whose configuration this is: the first word of its docstring."""
     return (schema.__doc__ or schema.__name__).partition(":")[0]
 
@@ -35,7 +35,7 @@ def unknown_option(
     section = key.rpartition(".")[0]
     while section and section not in sections:
         section = section.rpartition(".")[0]
-    of = f" of {section} ({sections[section].__name__})" if section else f" of {command_of(schema)}"
+    of = f" of {section} ({sections[section].__name__})" if section else f" of {command_name(schema)}"
     return f"no such option{of}.{left_out}{did_you_mean(key, {k for k in known if k.rpartition('.')[0] == section})}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["duration_text", "seconds_of"]
+__all__ = ["format_duration", "parse_duration"]
 
 import re
 
@@ -12,7 +12,7 @@ SECONDS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 _PARTS = re.compile(r"(?:(\d+(?:\.\d+)?)([dhms]))", re.ASCII)
 
 
-def seconds_of(text: str, key: str) -> float:
+def parse_duration(text: str, key: str) -> float:
     """Seconds in `text`, which the option `key` gave."""
     parts = _PARTS.findall(text.strip())
     if not parts or "".join(map("".join, parts)) != text.strip():
@@ -23,7 +23,7 @@ def seconds_of(text: str, key: str) -> float:
     return seconds
 
 
-def duration_text(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Days, hours, minutes and seconds: 05:41:10, 1d 05:41:10."""
     minutes, s = divmod(round(seconds), 60)
     hours, m = divmod(minutes, 60)

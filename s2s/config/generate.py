@@ -129,7 +129,7 @@ class GenerateConfig:
         return max(self.nbest, self.candidates) if self.reranked_by else self.nbest
 
     @property
-    def aligns(self) -> bool:
+    def writes_alignment(self) -> bool:
         """Whether alignments are written."""
         return "align" in self.fields
 

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from s2s.config.duration import seconds_of
+from s2s.config.duration import parse_duration
 from s2s.config.ranges import SHARE, THREADS, above, at_least, refuse_outside
 from s2s.errors import ConfigError
 
@@ -112,7 +112,7 @@ class TrainConfig:
     def _refuse_wrong_numbers(self) -> None:
         """Check the options that take a word besides numbers."""
         if self.budget:
-            seconds_of(self.budget, "train.budget")
+            parse_duration(self.budget, "train.budget")
         if self.micro_tokens is not None and not _is_count_or_auto(self.micro_tokens):
             raise ConfigError(f"train.micro_tokens={self.micro_tokens} must be at least 1, or auto, or null")
         if not _is_count_or_auto(self.tokens):
@@ -121,9 +121,9 @@ class TrainConfig:
             raise ConfigError(f"train.devices={self.devices}: expected a number of processes, or auto")
 
     @property
-    def seconds(self) -> float | None:
+    def budget_seconds(self) -> float | None:
         """budget in seconds; None where none is given."""
-        return seconds_of(self.budget, "train.budget") if self.budget else None
+        return parse_duration(self.budget, "train.budget") if self.budget else None
 
     @property
     def n_micro_tokens(self) -> int | None:

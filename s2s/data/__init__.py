@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "BOS",
-    "DROP",
+    "DROP_HINT",
     "EOS",
     "INVALID_UTF8",
     "MAX_LINE",
@@ -23,7 +23,7 @@ __all__ = [
     "TokenizerKind",
     "blocks",
     "first_misaligned_line",
-    "missing",
+    "missing_file_error",
     "n_workers",
     "numbered_lines",
     "open_bytes",
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from s2s.data.preparation import prepare
     from s2s.data.preparation_spec import PreparationSpec
     from s2s.data.text import (
-        DROP,
+        DROP_HINT,
         INVALID_UTF8,
         MAX_LINE,
         NUL,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         Invalid,
         Line,
         blocks,
-        missing,
+        missing_file_error,
         numbered_lines,
         open_bytes,
         pair_format,

@@ -9,7 +9,7 @@ A row is the index of a pair in the concatenation of all corpora.
 
 from __future__ import annotations
 
-__all__ = ["POOL", "Batches", "Pair", "Permutation", "in_order"]
+__all__ = ["POOL", "Batches", "Pair", "Permutation", "validation_batches"]
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
@@ -135,7 +135,7 @@ class Batches:
                 yield batches[index], pool
             start = max(start - len(batches), 0)
 
-    def onwards(self, epoch: int, start: int) -> Iterator[tuple[int, int, LazyBatch]]:
+    def iterate_from(self, epoch: int, start: int) -> Iterator[tuple[int, int, LazyBatch]]:
         """All batches from batch `start` of an epoch on, endlessly: epoch, number in the epoch, pairs."""
         while True:
             for number, (rows, pool) in enumerate(self._epoch(epoch, start), start):
@@ -232,7 +232,7 @@ def _cut_packed(src: Rows, tgt: Rows, tokens: int, max_pairs: int) -> list[int]:
     return bounds[:-1]
 
 
-def in_order(corpus: EncodedCorpus, tokens: int) -> Iterator[list[Pair]]:
+def validation_batches(corpus: EncodedCorpus, tokens: int) -> Iterator[list[Pair]]:
     """One pass over a corpus for validation, the shortest pairs first, in batches as in training."""
     src, tgt = (lengths + 1 for lengths in corpus.lengths(np.arange(len(corpus))))
     by_length = _by_length(src, tgt)

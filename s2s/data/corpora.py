@@ -12,7 +12,7 @@ from s2s.compose import entry_config
 from s2s.data.corpus_options import CorpusOptions, FileForm, parse_corpora
 from s2s.errors import ConfigError, UserError, did_you_mean
 from s2s.plugin import load_plugins
-from s2s.task import Sources
+from s2s.task import Dependencies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -54,34 +54,34 @@ class Corpora:
         self.named, self.shared = named, shared
         self.built: dict[str, dict[str, NamedCorpus]] = {}
 
-    def of(self, split: str) -> Mapping[str, NamedCorpus]:
+    def in_split(self, split: str) -> Mapping[str, NamedCorpus]:
         """The corpora of a split by name."""
         if split not in self.built:
             self.built[split] = {given.name: self._build(given) for given in self.named(split)}
         return self.built[split]
 
-    def names(self, split: str) -> list[tuple[str, float]]:
+    def names_and_weights(self, split: str) -> list[tuple[str, float]]:
         """Name and weight of every corpus of a split, as `Task.corpora` gives them."""
-        return [(name, corpus.weight) for name, corpus in self.of(split).items()]
+        return [(name, corpus.weight) for name, corpus in self.in_split(split).items()]
 
     def examples(self, split: str, name: str) -> Iterator[Example | Rejected]:
         """The raw examples of one corpus."""
-        return self.of(split)[name].corpus.examples(split)
+        return self.in_split(split)[name].corpus.examples(split)
 
-    def sources(self, settings: Mapping[str, Any]) -> Sources:
+    def dependencies(self, settings: Mapping[str, Any]) -> Dependencies:
         """The training and development files, with the task's `settings` and those of every corpus."""
-        corpora = [(split, *item) for split in PREPARED for item in self.of(split).items()]
+        corpora = [(split, *item) for split in PREPARED for item in self.in_split(split).items()]
         files = [list(named.corpus.files(split)) for split, _, named in corpora]
         of_corpora = [
             [split, name, named.entry, named.corpus.settings(), list(map(str, own))]
             for (split, name, named), own in zip(corpora, files, strict=True)
         ]
-        return Sources(list(chain.from_iterable(files)), {**settings, "corpora": of_corpora})
+        return Dependencies(list(chain.from_iterable(files)), {**settings, "corpora": of_corpora})
 
     def describe(self) -> Iterable[str]:
         """What the training and development corpora report."""
         for split in PREPARED:
-            for name, named in self.of(split).items():
+            for name, named in self.in_split(split).items():
                 yield from (f"{split} {name}: {line}" for line in named.corpus.describe())
 
     def _build(self, given: CorpusOptions) -> NamedCorpus:

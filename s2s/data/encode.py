@@ -76,16 +76,16 @@ class CorpusReport:
     n_unk: int = 0
     """Unknown tokens of both sides"""
 
-    def line(self, weight: float = 1.0) -> str:
+    def summary(self, weight: float = 1.0) -> str:
         """The counts on one line, with the weight where it is not 1."""
         name = f"{self.split} {self.name}" + (f" (weight {weight:g})" if weight != 1 else "")
         share = self.n_unk / max(self.n_src + self.n_tgt, 1)
         return (
-            f"{name}: {self.n_read:,} pairs read, {self.n_kept:,} kept{self.why()}; "
+            f"{name}: {self.n_read:,} pairs read, {self.n_kept:,} kept{self.drop_summary()}; "
             f"{self.n_src:,} source and {self.n_tgt:,} target tokens, {share:.2%} unknown"
         )
 
-    def why(self) -> str:
+    def drop_summary(self) -> str:
         """How many pairs were dropped by reason, the most common first; empty if none were."""
         if not self.dropped:
             return ""
@@ -117,10 +117,10 @@ def encode_corpus(
         yield report
 
 
-def n_workers(asked: int) -> int:
+def n_workers(requested: int) -> int:
     """Number of encoding threads; 0 takes one per core that this process may use."""
-    if asked > 0:
-        return asked
+    if requested > 0:
+        return requested
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -136,15 +136,15 @@ def _encode(task: Task, chunk: Sequence[Example | Rejected], limits: LengthLimit
     encoded = task.encode(examples)
     if len(encoded) != len(examples):
         raise DataError(f"{type(task).__name__}.encode gave {len(encoded)} pairs for {len(examples)} examples")
-    src = RaggedIds.of([pair.src for pair in encoded])
-    tgt = RaggedIds.of([pair.tgt for pair in encoded])
+    src = RaggedIds.from_lists([pair.src for pair in encoded])
+    tgt = RaggedIds.from_lists([pair.tgt for pair in encoded])
     kept = np.ones(len(examples), np.bool_)
     for reason, gone in limits.reasons(src.lengths, tgt.lengths).items():
         if gone.any():
             dropped[reason] += int(gone.sum())
             kept &= ~gone
     if not kept.all():
-        src, tgt = src.keep(kept), tgt.keep(kept)
+        src, tgt = src.filter(kept), tgt.filter(kept)
     return _Encoded(src, tgt, len(chunk), dropped)
 
 

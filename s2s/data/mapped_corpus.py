@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 MANIFEST = "corpus.json"
 SIDES = ("src", "tgt")
-AGAIN = "delete the folder and prepare again"
+REBUILD_HINT = "delete the folder and prepare again"
 OFFSET = np.dtype("<i8")
 Ids = NDArray[Any]
 """Ids of a sentence [length], in the smallest type that holds the vocabulary"""
@@ -47,12 +47,12 @@ class RaggedIds:
     """[n]"""
 
     @classmethod
-    def of(cls, sentences: Sequence[Sequence[int]]) -> Self:
+    def from_lists(cls, sentences: Sequence[Sequence[int]]) -> Self:
         """From a list of lists."""
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
         return cls(np.fromiter(chain.from_iterable(sentences), np.int64, int(lengths.sum())), lengths)
 
-    def keep(self, kept: NDArray[np.bool_]) -> RaggedIds:
+    def filter(self, kept: NDArray[np.bool_]) -> RaggedIds:
         """The sequences where kept [n] is True."""
         return RaggedIds(self.ids[np.repeat(kept, self.lengths)], self.lengths[kept])
 
@@ -110,12 +110,12 @@ class MappedCorpus:
         if self.manifest["files"][name]["bytes"] != count * dtype.itemsize:
             raise self._damaged(f"{MANIFEST} contradicts itself about {name}")
         try:
-            return CheckedMap(self.directory / name, dtype, count, AGAIN)
+            return CheckedMap(self.directory / name, dtype, count, REBUILD_HINT)
         except OSError as error:
             raise self._damaged(f"{error.strerror}: {error.filename}") from None
 
     def _damaged(self, what: str) -> DataError:
-        return DataError(f"{self.directory}: the corpus is damaged: {what}; {AGAIN}")
+        return DataError(f"{self.directory}: the corpus is damaged: {what}; {REBUILD_HINT}")
 
 
 def _read_manifest(directory: Path) -> dict[str, Any]:
@@ -123,11 +123,11 @@ def _read_manifest(directory: Path) -> dict[str, Any]:
     try:
         content = read_record(path)
     except FileNotFoundError:
-        raise DataError(f"{directory}: no prepared corpus here ({MANIFEST} is missing); {AGAIN}") from None
+        raise DataError(f"{directory}: no prepared corpus here ({MANIFEST} is missing); {REBUILD_HINT}") from None
     except (OSError, ValueError) as error:
-        raise DataError(f"{path}: damaged ({error}); {AGAIN}") from None
+        raise DataError(f"{path}: damaged ({error}); {REBUILD_HINT}") from None
     if content["format"] != FORMAT:
-        raise DataError(f"{path}: format {content['format']}, expected {FORMAT}; {AGAIN}")
+        raise DataError(f"{path}: format {content['format']}, expected {FORMAT}; {REBUILD_HINT}")
     return content
 
 

@@ -72,7 +72,9 @@ def pack(pairs: Sequence[Pair], vocab: Vocab, capacity: Capacity | None = None) 
     tgt_in = np.roll(tgt, 1)
     tgt_in[tgt_offsets.cu_seqlens[:-1].numpy()[tgt_lengths > 0]] = vocab.bos
     own = slice(len(pairs))
-    return Batch.of(src, tgt_in, tgt, vocab.pad, src_lengths[own], tgt_lengths[own], Packing(src_offsets, tgt_offsets))
+    return Batch.from_arrays(
+        src, tgt_in, tgt, vocab.pad, src_lengths[own], tgt_lengths[own], Packing(src_offsets, tgt_offsets)
+    )
 
 
 def _join(sentences: Sequence[Any], vocab: Vocab, capacity: Capacity | None) -> tuple[NDArray[Any], NDArray[np.int64]]:

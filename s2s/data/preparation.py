@@ -7,7 +7,7 @@ complete, so that a crash leaves a complete folder or none.
 
 from __future__ import annotations
 
-__all__ = ["Prepared", "prepare"]
+__all__ = ["PreparedData", "prepare"]
 
 import fcntl
 import hashlib
@@ -41,7 +41,7 @@ TOKENIZER = "tokenizer"
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedData:
     """A complete prepared folder with its corpora mapped."""
 
     directory: Path
@@ -87,7 +87,7 @@ def prepare(
     every: float = 10.0,
     *,
     verify: bool = True,
-) -> Prepared:
+) -> PreparedData:
     """The prepared corpora of a task, built if missing or stale; loads the task's tokenisers.
 
     `report` gets a line for each stage, and for the current one every `every` seconds. verify: read existing files
@@ -228,11 +228,11 @@ def _check_splits(reports: list[CorpusReport]) -> None:
     for split in dict.fromkeys(report.split for report in reports):
         of_split = [report for report in reports if report.split == split]
         if not any(report.n_kept for report in of_split):
-            counts = "; ".join(f"{r.name}: {r.n_read:,} read{r.why()}" for r in of_split)
+            counts = "; ".join(f"{r.name}: {r.n_read:,} read{r.drop_summary()}" for r in of_split)
             raise DataError(f"no {split} pair is left ({counts}); check the files, data.max_len and data.max_ratio")
 
 
-def _open(spec: PreparationSpec, manifest: Manifest, origin: str) -> Prepared:
+def _open(spec: PreparationSpec, manifest: Manifest, origin: str) -> PreparedData:
     train, valid = [], []
     digest = hashlib.sha256()
     for number, (split, _, weight) in enumerate(spec.corpora):
@@ -243,5 +243,5 @@ def _open(spec: PreparationSpec, manifest: Manifest, origin: str) -> Prepared:
         else:
             valid.append(corpus)
     weights = [weight for _, _, weight in spec.corpora]
-    lines = [report.line(weight) for report, weight in zip(manifest.reports, weights, strict=True)]
-    return Prepared(spec.directory, train, valid, digest.hexdigest(), [f"{origin} in {spec.directory}", *lines])
+    lines = [report.summary(weight) for report, weight in zip(manifest.reports, weights, strict=True)]
+    return PreparedData(spec.directory, train, valid, digest.hexdigest(), [f"{origin} in {spec.directory}", *lines])

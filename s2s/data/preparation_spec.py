@@ -31,7 +31,7 @@ class PreparationSpec:
     @cached_property
     def files(self) -> list[Path]:
         """The input files, sorted."""
-        return sorted({Path(file) for file in self.task.sources().files})
+        return sorted({Path(file) for file in self.task.dependencies().files})
 
     @cached_property
     def corpora(self) -> list[tuple[str, str, float]]:
@@ -44,8 +44,8 @@ class PreparationSpec:
         return {
             "format": FORMAT,
             "task": self.task.config.name,
-            "options": self.task.sources().settings,
-            "files": [str(file) for file in self.task.sources().files],  # in order: [en, de] is not [de, en]
+            "options": self.task.dependencies().settings,
+            "files": [str(file) for file in self.task.dependencies().files],  # in order: [en, de] is not [de, en]
             "corpora": [[split, name] for split, name, _ in self.corpora],
             "max_len": self.config.max_len,
             "max_ratio": self.config.max_ratio,

@@ -7,7 +7,7 @@ misalign parallel files.
 from __future__ import annotations
 
 __all__ = [
-    "DROP",
+    "DROP_HINT",
     "INVALID_UTF8",
     "MAX_LINE",
     "NUL",
@@ -15,7 +15,7 @@ __all__ = [
     "Invalid",
     "Line",
     "blocks",
-    "missing",
+    "missing_file_error",
     "numbered_lines",
     "open_bytes",
     "pair_format",
@@ -47,7 +47,7 @@ MAX_LINE = 1 << 20
 small gzip file may unpack to a line that fills memory"""
 TOO_LONG = Rejected(f"a line of more than {MAX_LINE:,} bytes")
 PAIR_FORMATS = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-DROP = "repair the file, or drop such lines with task.invalid=drop"
+DROP_HINT = "repair the file, or drop such lines with task.invalid=drop"
 
 
 def read_lines(path: Path, invalid: Invalid = "error") -> Iterator[str]:
@@ -116,7 +116,7 @@ def _without_returns(lines: list[str]) -> list[str]:
 
 
 def _too_long(path: Path, number: int) -> DataError:
-    return DataError(f"{path}:{number}: {TOO_LONG.reason}; is this file text? If so, {DROP}")
+    return DataError(f"{path}:{number}: {TOO_LONG.reason}; is this file text? If so, {DROP_HINT}")
 
 
 def _line(raw: bytes, path: Path, number: int, invalid: Invalid) -> Line:
@@ -131,12 +131,12 @@ def _line(raw: bytes, path: Path, number: int, invalid: Invalid) -> Line:
             return INVALID_UTF8
         column = len(raw[: error.start].decode()) + 1
         byte = raw[error.start]
-        raise DataError(f"{path}:{number}: invalid UTF-8 byte 0x{byte:02x} at column {column}; {DROP}") from None
+        raise DataError(f"{path}:{number}: invalid UTF-8 byte 0x{byte:02x} at column {column}; {DROP_HINT}") from None
     if "\0" not in line:
         return line
     if invalid == "drop":
         return NUL
-    raise DataError(f"{path}:{number}: NUL character at column {line.index(chr(0)) + 1}; {DROP}")
+    raise DataError(f"{path}:{number}: NUL character at column {line.index(chr(0)) + 1}; {DROP_HINT}")
 
 
 @contextmanager
@@ -149,7 +149,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
             zipped = _is_gzip(path, raw)
             yield cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if zipped else raw
     except FileNotFoundError:
-        raise missing(path) from None
+        raise missing_file_error(path) from None
     except IsADirectoryError:
         raise DataError(f"{path}: is a folder, expected a file; name the file in it") from None
     except PermissionError:
@@ -179,7 +179,7 @@ def pair_format(path: Path) -> str | None:
     return PAIR_FORMATS.get(name.suffix)
 
 
-def missing(path: Path) -> DataError:
+def missing_file_error(path: Path) -> DataError:
     """The error for a file that does not exist, with a similarly named one in its folder, if any."""
     folder = path.parent
     if not folder.is_dir():

@@ -1,7 +1,7 @@
 """Searches that a configuration can select, and the contract between a search and its callers.
 
-A search uses only `encode`, `start` and `step` of a `Seq2Seq`, and only `reorder`, `select` and `join` of its `State`, so
-every search works with every architecture.
+A search uses only `encode`, `start` and `step` of a `Seq2Seq`, and only `reorder`, `select` and `join` of its `State`,
+so every search works with every architecture.
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ def greedy(config: GreedyConfig) -> BeamSearch:
 
 
 @Operator
-def fused_steps(search: BeamSearch, batch: Beams, most: int) -> Beams | None:
-    """The batch after up to `most` steps, stopping as soon as a sentence is done and others may take its place
+def fused_steps(search: BeamSearch, batch: Beams, max_steps: int) -> Beams | None:
+    """The batch after up to `max_steps` steps, stopping as soon as a sentence is done and others may take its place
     (`SentenceQueue.refill_threshold`); None: the step must be taken by `BeamSearch.step`.
 
     The search's state is modified in place. Sentences that are done come last, with what `BeamSearch.result` reads, but
@@ -78,7 +78,9 @@ class BeamSearch(StreamingSearch[Beams]):
 
     def constraint_changed(self) -> None:
         """Allocate the beam as the new constraint requires."""
-        self.allocation = self.grown.allocation(normalize=self.normalize) if self.grown else None
+        self.allocation = (
+            self.growing_constraint.allocation(normalize=self.normalize) if self.growing_constraint else None
+        )
 
     def start(self, sentences: list[SourceSentence]) -> Beams:
         """One live hypothesis for each sentence, since several would be identical in the first step."""
@@ -97,7 +99,7 @@ class BeamSearch(StreamingSearch[Beams]):
             token=zeros + vocab.bos,
             node=zeros + ROOT,
             score=zeros.float(),
-            finished=FinishedHypotheses.none(len(sentences), self.config.beam, device),
+            finished=FinishedHypotheses.empty(len(sentences), self.config.beam, device),
             state=model.start(model.encode(src, pad)),
             constraint_state=self.constrain(sentences, src, pad, limit),
         )
@@ -121,9 +123,9 @@ class BeamSearch(StreamingSearch[Beams]):
             constraint_state=self.advance(batch.constraint_state, live.parents, live.token),
         )
 
-    def steps(self, batch: Beams, most: int) -> Beams:
+    def steps(self, batch: Beams, max_steps: int) -> Beams:
         """The batch after one step, or after several run as one call."""
-        return (fused_steps(self, batch, most) if type(self) is BeamSearch else None) or self.step(batch)
+        return (fused_steps(self, batch, max_steps) if type(self) is BeamSearch else None) or self.step(batch)
 
     def allowed(self, beams: Beams, slack: int, n_tokens: int) -> Tensor | None:
         """The tokens that may come next, [B, K, V]; None if all may. At its limit a hypothesis can only end."""
@@ -141,7 +143,7 @@ class BeamSearch(StreamingSearch[Beams]):
     ) -> tuple[FinishedHypotheses, Candidates]:
         """The finished hypotheses, new ones of length [B], and the `beam` live ones: logits, allowed [B, K, V]."""
         candidates = self.expand(beams, logits, allowed)
-        return self.finish(beams, candidates, length), self.survivors(beams, candidates, self.config.beam)
+        return self.finish(beams, candidates, length), self.unfinished(beams, candidates, self.config.beam)
 
     def expand(self, beams: Beams, logits: Tensor, allowed: Tensor | None) -> Candidates:
         """The best 2 * beam continuations, of which at most `beam` end, so `beam` others remain: logits [B, K, V]."""
@@ -166,7 +168,7 @@ class BeamSearch(StreamingSearch[Beams]):
         finished = merge_finished(candidates, beams.finished, eos, n_counted, self.penalties, length)
         return FinishedHypotheses(*finished)
 
-    def survivors(self, beams: Beams, candidates: Candidates, n: int) -> Candidates:
+    def unfinished(self, beams: Beams, candidates: Candidates, n: int) -> Candidates:
         """The n candidates that stay live."""
         if not self.allocation or beams.constraint_state is None:
             return Candidates(*unfinished_candidates(candidates, self.request.vocab.eos, n))
@@ -185,9 +187,9 @@ class BeamSearch(StreamingSearch[Beams]):
 
     def is_done(self, batch: Beams) -> Tensor:
         """Which sentences are finished: [B]"""
-        return self.has_ended(batch, batch.score, batch.finished.score)
+        return self.cannot_improve(batch, batch.score, batch.finished.score)
 
-    def has_ended(self, beams: Beams, live: Tensor, finished: Tensor) -> Tensor:
+    def cannot_improve(self, beams: Beams, live: Tensor, finished: Tensor) -> Tensor:
         """Whether no live hypothesis can change the results: live scores [B, K], best first, finished [B, E] -> [B]
 
         A hypothesis loses log-probability with every token. So the best score that it can reach is its current

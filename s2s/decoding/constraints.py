@@ -14,7 +14,7 @@ __all__ = [
     "SentenceConstraint",
     "StackAutomaton",
     "build_constraint",
-    "grow",
+    "grow_constraint",
 ]
 
 from itertools import accumulate, pairwise
@@ -68,7 +68,7 @@ class StackAutomaton(NamedTuple):
 class SentenceConstraint(Protocol):
     """A constraint on the output of one sentence; all those of one search are of the same class."""
 
-    def beside(self, constraint: Constraint | None, vocab: Vocab) -> GrowingConstraint:
+    def make_growing(self, constraint: Constraint | None, vocab: Vocab) -> GrowingConstraint:
         """The growing constraint of a batch, initially empty, besides `constraint`, which holds for every output."""
 
 
@@ -77,17 +77,15 @@ class GrowingConstraint(Protocol):
 
     @property
     def constraint(self) -> Constraint | None:
-        """The automaton; it can only be started for given sentences, by `bound_to`."""
+        """The automaton; it can only be started for given sentences, by `bind`."""
 
-    def including(self, wanted: Sequence[SentenceConstraint | None]) -> Self:
+    def extended_for(self, wanted: Sequence[SentenceConstraint | None]) -> Self:
         """This constraint, also wide enough for these sentences; the same object if it already is."""
 
-    def bound_to(self, wanted: Sequence[SentenceConstraint | None]) -> Constraint | None:
+    def bind(self, wanted: Sequence[SentenceConstraint | None]) -> Constraint | None:
         """The automaton that starts with these sentences, in this order."""
 
-    def widened(
-        self, state: Tensor | None, before: Self | None, shape: tuple[int, int], device: torch.device
-    ) -> Tensor:
+    def widen(self, state: Tensor | None, before: Self | None, shape: tuple[int, int], device: torch.device) -> Tensor:
         """States [B, K, ·] of `before`, or of the constraint on every output, as states of this one; shape is [B, K]"""
 
     def allocation(self, *, normalize: bool) -> BeamAllocation | None:
@@ -117,7 +115,7 @@ def build_constraint(config: GenerateConfig, task: Task, plugins: Plugins | None
     return ConstraintSet(own, others) if others else own
 
 
-def grow(
+def grow_constraint(
     before: GrowingConstraint | None,
     wanted: Sequence[SentenceConstraint | None],
     constraint: Constraint | None,
@@ -126,8 +124,8 @@ def grow(
     """The constraint of a batch that sentences join; None as long as no sentence has a constraint of its own."""
     first = next((one for one in wanted if one is not None), None)
     if before is None and first is not None:
-        before = first.beside(constraint, vocab)
-    return before and before.including(wanted)
+        before = first.make_growing(constraint, vocab)
+    return before and before.extended_for(wanted)
 
 
 class ConstraintSet:

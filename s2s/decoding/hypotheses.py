@@ -35,7 +35,7 @@ class FinishedHypotheses(NamedTuple):
     """[B, E], of eos"""
 
     @classmethod
-    def none(cls, n_sentences: int, n: int, device: torch.device) -> Self:
+    def empty(cls, n_sentences: int, n: int, device: torch.device) -> Self:
         """The state before any hypothesis has ended."""
         score = torch.full((n_sentences, n), -torch.inf, device=device)
         return cls(score, torch.zeros_like(score, dtype=torch.long), score)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import torch
 
 from s2s.batch import make_batch
-from s2s.decoding.constraints import SentenceConstraint, grow
+from s2s.decoding.constraints import SentenceConstraint, grow_constraint
 from s2s.model import Seq2Seq
 from s2s.task import Constraint, Vocab
 
@@ -154,7 +154,7 @@ class SearchRequest:
     """Hypotheses per sentence"""
 
     @classmethod
-    def of_batch(
+    def from_batch(
         cls,
         model: Seq2Seq,
         src: Tensor,
@@ -175,8 +175,8 @@ class SearchRequest:
         while sentences := self.queue.admit(0):
             rows = make_batch([(sentence.ids[:-1], []) for sentence in sentences], self.vocab).to(self.device)
             wanted = [sentence.constraint for sentence in sentences]
-            grown = grow(None, wanted, self.constraint, self.vocab)
-            constraint = grown.bound_to(wanted) if grown else self.constraint
+            grown = grow_constraint(None, wanted, self.constraint, self.vocab)
+            constraint = grown.bind(wanted) if grown else self.constraint
             yield SourceBatch(sentences, rows.src, rows.src_pad, constraint)
 
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from s2s.backend.cuda_graph import bucket_size
-from s2s.decoding.constraints import GrowingConstraint, grow
+from s2s.decoding.constraints import GrowingConstraint, grow_constraint
 from s2s.model import State
 from s2s.tensors import join_tensors, map_tensors
 
@@ -70,8 +70,8 @@ class ActiveBatch(ABC, Generic[S]):
     def can_join(self, other: Self) -> bool:
         """Whether the states of the model and of the constraint can be concatenated."""
         if self.constraint_state is not None and other.constraint_state is not None:
-            return self.state.joins and self.constraint_state.shape[2:] == other.constraint_state.shape[2:]
-        return self.state.joins
+            return self.state.supports_join and self.constraint_state.shape[2:] == other.constraint_state.shape[2:]
+        return self.state.supports_join
 
     def join(self, other: Self) -> Self:
         """The sentences of both, these first."""
@@ -95,7 +95,7 @@ class StreamingSearch(ABC, Generic[B]):
     request: SearchRequest
     constraint: Constraint | None
     """On the outputs of the current batch"""
-    grown: GrowingConstraint | None
+    growing_constraint: GrowingConstraint | None
     """Where `constraint` comes from if sentences have constraints of their own"""
     waiting: B | None
     """Sentences that are started but cannot join the batch; they form the next one"""
@@ -127,7 +127,7 @@ class StreamingSearch(ABC, Generic[B]):
     def begin(self, request: SearchRequest) -> None:
         """Set the attributes that all steps of one request share."""
         self.request, self.waiting = request, None
-        self.constraint, self.grown = request.constraint, None
+        self.constraint, self.growing_constraint = request.constraint, None
 
     @abstractmethod
     def start(self, sentences: list[SourceSentence]) -> B:
@@ -137,8 +137,8 @@ class StreamingSearch(ABC, Generic[B]):
     def step(self, batch: B) -> B:
         """The batch with one more token for each hypothesis."""
 
-    def steps(self, batch: B, most: int) -> B:
-        """The batch after one step, or up to `most` steps; fewer as `SentenceQueue.refill_threshold` says."""
+    def steps(self, batch: B, max_steps: int) -> B:
+        """The batch after one step, or up to `max_steps` steps; fewer as `SentenceQueue.refill_threshold` says."""
         return self.step(batch)
 
     @abstractmethod
@@ -170,12 +170,12 @@ class StreamingSearch(ABC, Generic[B]):
         """The batch with those queued sentences that fit and whose states can join; None if all are finished."""
         if batch is None and self.waiting is not None:
             batch, self.waiting = self.waiting, None
-        if self.waiting is not None or (batch is not None and not batch.state.joins):
+        if self.waiting is not None or (batch is not None and not batch.state.supports_join):
             return batch
         sentences = self.request.queue.admit(0 if batch is None else batch.n_source)
         if not sentences:
             return batch
-        batch = self._widened(batch, sentences)
+        batch = self._widen(batch, sentences)
         newcomers = self.steps(self.start(sentences), self.request.queue.steps_at_once if batch is None else 1)
         if batch is None:
             return newcomers
@@ -187,23 +187,25 @@ class StreamingSearch(ABC, Generic[B]):
     def constrain(self, sentences: Sequence[SourceSentence], src: Tensor, pad: Tensor, limit: Tensor) -> Tensor | None:
         """The constraint's states [B, 1, ·] before the first token: src, pad [B, S], limit [B]."""
         wanted = [sentence.constraint for sentence in sentences]
-        constraint = self.grown.bound_to(wanted) if self.grown else self.constraint
+        constraint = self.growing_constraint.bind(wanted) if self.growing_constraint else self.constraint
         return constraint.start(src, pad, limit) if constraint else None
 
     def constraint_changed(self) -> None:
         """Called when `constraint` has been replaced."""
 
-    def _widened(self, batch: B | None, sentences: Sequence[SourceSentence]) -> B | None:
+    def _widen(self, batch: B | None, sentences: Sequence[SourceSentence]) -> B | None:
         """The batch with constraint states wide enough for the constraints of new sentences."""
-        before, request = self.grown if batch is not None else None, self.request
-        grown = grow(before, [sentence.constraint for sentence in sentences], request.constraint, request.vocab)
-        if grown is not self.grown:
-            self.grown, self.constraint = grown, grown.constraint if grown else request.constraint
+        before, request = self.growing_constraint if batch is not None else None, self.request
+        grown = grow_constraint(
+            before, [sentence.constraint for sentence in sentences], request.constraint, request.vocab
+        )
+        if grown is not self.growing_constraint:
+            self.growing_constraint, self.constraint = grown, grown.constraint if grown else request.constraint
             self.constraint_changed()
         if batch is None or grown is None or grown is before or grown.constraint is request.constraint:
             return batch
         shape = (len(batch.sentences), batch.n_hypotheses)
-        return replace(batch, constraint_state=grown.widened(batch.constraint_state, before, shape, request.device))
+        return replace(batch, constraint_state=grown.widen(batch.constraint_state, before, shape, request.device))
 
 
 def remaining_rows(done: Tensor) -> Tensor:
@@ -217,7 +219,7 @@ def remaining_rows(done: Tensor) -> Tensor:
 def pad_sources(sentences: Sequence[SourceSentence], vocab: Vocab, device: torch.device) -> tuple[Tensor, Tensor]:
     """Token ids, and True at padding: [B, S]; where steps are captured, S is rounded up to one of few sizes."""
     n_tokens = [len(sentence.ids) for sentence in sentences]
-    width = bucket_size(max(n_tokens), device, least=32)
+    width = bucket_size(max(n_tokens), device, minimum=32)
     src = torch.tensor([[*one.ids, *[vocab.pad] * (width - len(one.ids))] for one in sentences])
     pad = torch.arange(width) >= torch.tensor(n_tokens)[:, None]
     return src.to(device), pad.to(device)

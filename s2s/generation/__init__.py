@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 __all__ = [
-    "NOTHING",
-    "UNANSWERED",
+    "EMPTY_CANDIDATE",
+    "NO_OUTPUT",
     "Candidate",
     "Counts",
     "EngineInput",
     "Generator",
     "Input",
     "InputFormat",
-    "Loaded",
+    "LoadedGenerator",
     "LoadedModels",
     "Models",
     "Output",
@@ -22,11 +22,11 @@ __all__ = [
     "OutputStage",
     "OutputStream",
     "Record",
-    "Scored",
+    "ScoredTarget",
     "Segment",
     "is_stream",
     "load",
-    "load_ready",
+    "load_for_decoding",
     "one_line",
     "score",
     "standard_input",
@@ -34,18 +34,18 @@ __all__ = [
 
 from typing import TYPE_CHECKING
 
-from s2s.generation.candidates import NOTHING, UNANSWERED, Candidate, Counts, Input, Output
+from s2s.generation.candidates import EMPTY_CANDIDATE, NO_OUTPUT, Candidate, Counts, Input, Output
 from s2s.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from s2s.generation.build import EngineInput, Loaded, LoadedModels, load, load_ready
+    from s2s.generation.build import EngineInput, LoadedGenerator, LoadedModels, load, load_for_decoding
     from s2s.generation.formats import InputFormat, OutputFormat, Record, one_line
     from s2s.generation.generator import Generator
     from s2s.generation.models import Models
     from s2s.generation.output_stages import OutputStage
     from s2s.generation.output_stream import OutputStream
     from s2s.generation.reading import Segment
-    from s2s.generation.scoring import Scored, score
+    from s2s.generation.scoring import ScoredTarget, score
     from s2s.generation.streams import is_stream, standard_input
 
 __getattr__ = lazy_names(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["EngineInput", "Loaded", "LoadedModels", "load", "load_ready", "made_of"]
+__all__ = ["EngineInput", "LoadedGenerator", "LoadedModels", "load", "load_for_decoding", "made_of"]
 
 import os
 from dataclasses import asdict, dataclass, replace
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from s2s.task import Constraint
 
 
-class Loaded(NamedTuple):
+class LoadedGenerator(NamedTuple):
     """A generator, and what its outputs depend on."""
 
     generator: Generator
@@ -66,7 +66,7 @@ class LoadedModels:
     description: str
     """What runs the computation, in words"""
 
-    def generator(self, composed: ComposedConfig[GenerateConfig]) -> Loaded:
+    def generator(self, composed: ComposedConfig[GenerateConfig]) -> LoadedGenerator:
         """A generator with other search and output options; search options that are not given are those of the run."""
         task = self.models.first.task
         settled = {name: getattr(self.config, name) for name in options_marked(type(self.config), OF_MODELS)}
@@ -76,7 +76,9 @@ class LoadedModels:
         config = resolve_candidates(replace(composed.config, **settled), chosen)
         search, description = self._search(chosen, config)
         generator = Generator(self.models.model, task, search, self.device, config, self.plugins)
-        return Loaded(generator, made_of(generator.config, self.models.made_of, chosen, self.device.type), description)
+        return LoadedGenerator(
+            generator, made_of(generator.config, self.models.made_of, chosen, self.device.type), description
+        )
 
     def _search(self, chosen: Choice, config: GenerateConfig) -> tuple[Search, str]:
         """The search, and what runs the computation, in words."""
@@ -88,12 +90,12 @@ class LoadedModels:
         return search, search.describe()
 
 
-def load(composed: ComposedConfig[GenerateConfig], plugins: Plugins) -> Loaded:
+def load(composed: ComposedConfig[GenerateConfig], plugins: Plugins) -> LoadedGenerator:
     """Load the checkpoint; search options that are not given are those of the run."""
-    return load_ready(composed.config, plugins).generator(composed)
+    return load_for_decoding(composed.config, plugins).generator(composed)
 
 
-def load_ready(config: GenerateConfig, plugins: Plugins) -> LoadedModels:
+def load_for_decoding(config: GenerateConfig, plugins: Plugins) -> LoadedModels:
     """Load the models that the options name, and make them decode as fast as they can on this machine."""
     if not config.run:
         raise ConfigError("run: which model? Give run=NAME, a run directory, or run=last")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["NOTHING", "UNANSWERED", "Candidate", "Counts", "Input", "Output"]
+__all__ = ["EMPTY_CANDIDATE", "NO_OUTPUT", "Candidate", "Counts", "Input", "Output"]
 
 import math
 from dataclasses import dataclass, field
@@ -45,9 +45,9 @@ class Candidate:
         return [f"{source}-{target}" for source, target in self.align]
 
 
-NOTHING = Candidate(hyp="", score=0.0, tokens=[], log_probs=[])
+EMPTY_CANDIDATE = Candidate(hyp="", score=0.0, tokens=[], log_probs=[])
 """The candidate of an empty input, which is not searched"""
-UNANSWERED = Candidate(hyp="", score=-math.inf, tokens=[], log_probs=[])
+NO_OUTPUT = Candidate(hyp="", score=-math.inf, tokens=[], log_probs=[])
 """The candidate of an input for which the search found none, completed by the task's fallback text"""
 
 

@@ -15,7 +15,7 @@ import torch
 
 from s2s.config import GenerateConfig
 from s2s.decoding.constraints import build_constraint
-from s2s.generation.candidates import NOTHING, Counts, Input, Output
+from s2s.generation.candidates import EMPTY_CANDIDATE, Counts, Input, Output
 from s2s.generation.output_stages import build_stages
 from s2s.generation.reading import Reader
 from s2s.generation.searching import Searcher
@@ -78,14 +78,14 @@ class Generator:
             given = [replace(one, src=self.task.read_raw(one.src)) for one in given]
         segments, error = self.read(given)
         for one, outputs in zip(given[: len(segments)], self._outputs(segments), strict=True):
-            yield self.write.whole(one, outputs)
+            yield self.write.join_segments(one, outputs)
         if error:
             raise error
 
     def _outputs(self, segments: Sequence[Sequence[Segment]]) -> Iterator[list[Output]]:
         """The outputs of each input's segments, in order, as soon as they and those before them are known."""
         flat = list(itertools.chain.from_iterable(segments))
-        outputs = [None if segment.ids else Output(segment.src, [NOTHING]) for segment in flat]
+        outputs = [None if segment.ids else Output(segment.src, [EMPTY_CANDIDATE]) for segment in flat]
         ends = list(itertools.accumulate(map(len, segments)))
         begin = n_given = 0
         for results in itertools.chain(self.search(flat), [[]]):

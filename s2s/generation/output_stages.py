@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class OutputStage:
     """One stage of processing outputs; subclasses override what they change."""
 
-    aligns = False
+    computes_alignment = False
     """Whether it computes word alignments"""
 
     def results(
@@ -36,7 +36,7 @@ class OutputStage:
         """The text of an output."""
         return text
 
-    def ranked(self, texts: Sequence[str], found: Sequence[Hypothesis]) -> list[tuple[int, float]] | None:
+    def rerank(self, texts: Sequence[str], found: Sequence[Hypothesis]) -> list[tuple[int, float]] | None:
         """Indices of the outputs of a sentence, and the scores to write, best first; None: unchanged."""
         return None
 
@@ -52,7 +52,7 @@ def build_stages(
     stages: list[OutputStage] = []
     if plugins:
         stages = plugins.hook.s2s_finish_outputs(config=config, task=task, model=model, device=device, plugins=plugins)
-    if config.aligns and not any(stage.aligns for stage in stages):
+    if config.writes_alignment and not any(stage.computes_alignment for stage in stages):
         absent_hint = plugins.registry.absent_hint() if plugins else ""
         raise ConfigError(f"fields={config.fields}: no loaded plugin aligns words.{absent_hint}")
     return stages[::-1]  # in the order in which the plugins were loaded

@@ -21,9 +21,9 @@ class OutputStream:
     This is also the contract of an output: those of plugins derive from it.
     """
 
-    continues = False
+    supports_resume = False
     """Whether it continues what an earlier command wrote"""
-    counts_lines = ""
+    line_counting_option = ""
     """The option that requires the same number of lines for every output, such as "resume=true"; empty: none"""
 
     def __init__(self, path: str) -> None:

@@ -5,7 +5,7 @@ Shapes: B pairs, T target length, N = B * T positions, V target tokens.
 
 from __future__ import annotations
 
-__all__ = ["Scored", "score", "score_ids"]
+__all__ = ["ScoredTarget", "score", "score_ids"]
 
 import math
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ WINDOW = 2000
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredTarget:
     """Log-probabilities of one target."""
 
     tokens: list[int]
@@ -46,7 +46,7 @@ class Scored:
 
 def score(
     model: Seq2Seq, task: Task, examples: Iterable[Example], device: torch.device, tokens: int = 4000
-) -> Iterator[Scored]:
+) -> Iterator[ScoredTarget]:
     """Log-probabilities of the target of each pair of texts, in order; holds at most a window of pairs in memory.
 
     tokens: tokens of both sides in a batch, padding counted. A DataError names a pair by its number, from 1.
@@ -56,7 +56,7 @@ def score(
 
 def score_ids(
     model: Seq2Seq, vocab: Vocab, pairs: Iterable[Encoded], device: torch.device, tokens: int = 4000
-) -> Iterator[Scored]:
+) -> Iterator[ScoredTarget]:
     """The same for pairs of ids, without bos and eos, such as those that a search found."""
     pairs, n_before = iter(pairs), 0
     while window := list(islice(pairs, WINDOW)):
@@ -66,8 +66,10 @@ def score_ids(
         n_before += len(window)
 
 
-def _window(model: Seq2Seq, vocab: Vocab, pairs: Sequence[Encoded], device: torch.device, tokens: int) -> list[Scored]:
-    found: dict[int, Scored] = {}
+def _window(
+    model: Seq2Seq, vocab: Vocab, pairs: Sequence[Encoded], device: torch.device, tokens: int
+) -> list[ScoredTarget]:
+    found: dict[int, ScoredTarget] = {}
     for indices in batch_by_length(pairs, tokens):
         batch = make_batch([pairs[i] for i in indices], vocab).to(device)
         with evaluating(model), torch.no_grad():
@@ -75,7 +77,7 @@ def _window(model: Seq2Seq, vocab: Vocab, pairs: Sequence[Encoded], device: torc
             rows = target_log_probs(model, batch, counts=everywhere).tolist()
         for i, row in zip(indices, rows, strict=True):
             n = len(pairs[i].tgt)
-            found[i] = Scored(list(pairs[i].tgt), row[: n + 1])
+            found[i] = ScoredTarget(list(pairs[i].tgt), row[: n + 1])
     return [found[i] for i in range(len(pairs))]
 
 

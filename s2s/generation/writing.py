@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from s2s.generation.candidates import NOTHING, UNANSWERED, Candidate, Counts, Input, Output
+from s2s.generation.candidates import EMPTY_CANDIDATE, NO_OUTPUT, Candidate, Counts, Input, Output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ class Writer:
             )
         if not hypotheses:
             self.counts.unanswered += 1
-            return Output(segment.src, [replace(UNANSWERED, hyp=self.task.fallback(segment.src))])
+            return Output(segment.src, [replace(NO_OUTPUT, hyp=self.task.fallback(segment.src))])
         texts = [self._text(segment, hypothesis) for hypothesis in hypotheses]
         ranked = self._ranked(texts, hypotheses)[: self.config.nbest]
         return Output(segment.src, [self._candidate(segment, texts[i], hypotheses[i], score) for i, score in ranked])
@@ -53,21 +53,25 @@ class Writer:
 
     def _ranked(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[tuple[int, float]]:
         """Indices of hypotheses and their ranking scores, best first."""
-        rankings = (stage.ranked(texts, hypotheses) for stage in self.stages)
+        rankings = (stage.rerank(texts, hypotheses) for stage in self.stages)
         own = [(i, hypothesis.score) for i, hypothesis in enumerate(hypotheses)]
         return next((ranking for ranking in rankings if ranking is not None), own)
 
     def _candidate(self, segment: Segment, text: str, found: Hypothesis, score: float) -> Candidate:
         pieces = self.task.pieces(found.tokens, segment.src) if "pieces" in self.config.fields else []
-        aligned = (stage.align(segment.src, found) for stage in self.stages if self.config.aligns and stage.aligns)
+        aligned = (
+            stage.align(segment.src, found)
+            for stage in self.stages
+            if self.config.writes_alignment and stage.computes_alignment
+        )
         align = next(filter(None, aligned), [])
         return Candidate(text, score, found.tokens, found.token_log_probs, pieces, align)
 
-    def whole(self, given: Input, outputs: Sequence[Output]) -> Output:
+    def join_segments(self, given: Input, outputs: Sequence[Output]) -> Output:
         """The output of an input, joined from those of its segments: the k-th best of each with those of the others."""
         output = replace(outputs[0], src=given.src) if len(outputs) == 1 else self._joined(given, outputs)
         self.counts.inputs += 1
-        self.counts.empty += output.best is NOTHING
+        self.counts.empty += output.best is EMPTY_CANDIDATE
         self.counts.tokens += 0 if output.score == -math.inf else len(output.best.log_probs)
         return output
 

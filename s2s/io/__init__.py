@@ -11,7 +11,7 @@ __all__ = [
     "expand_user",
     "flock",
     "fsync",
-    "in_use",
+    "in_use_error",
     "lock_holder",
     "parse_json",
     "read_bytes",
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from s2s.io.json_files import dump_record, parse_json, read_bytes, read_json, read_record
     from s2s.io.kernel_lock import flock
     from s2s.io.line_file import write_lines
-    from s2s.io.lock import in_use, lock_holder
+    from s2s.io.lock import in_use_error, lock_holder
     from s2s.io.paths import expand_user
 
 __getattr__ = lazy_names(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FileLock", "in_use", "lock_holder"]
+__all__ = ["FileLock", "in_use_error", "lock_holder"]
 
 import json
 import os
@@ -40,7 +40,7 @@ class FileLock:
                 self.substitute = without_flock(self.path)
         except BlockingIOError:
             self._close()
-            raise in_use(self.path) from None
+            raise in_use_error(self.path) from None
         except BaseException:
             self._close()
             raise
@@ -59,7 +59,7 @@ class FileLock:
             os.close(descriptor)
 
 
-def in_use(path: Path) -> CheckpointError:
+def in_use_error(path: Path) -> CheckpointError:
     """The error for a lock that another process holds, by what `lock_holder` wrote into it."""
     try:
         holder = json.loads(path.read_text())

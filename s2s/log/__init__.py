@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-__all__ = ["Log", "Progress", "Screen", "choose_screen", "finite", "scalars"]
+__all__ = ["Log", "Progress", "Screen", "choose_screen", "nonfinite_to_null", "scalars"]
 
-from s2s.log.files import finite, scalars
+from s2s.log.files import nonfinite_to_null, scalars
 from s2s.log.log import Log
 from s2s.log.screen import Progress, Screen, choose_screen

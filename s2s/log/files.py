@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["JsonLines", "finite", "scalars"]
+__all__ = ["JsonLines", "nonfinite_to_null", "scalars"]
 
 import json
 import math
@@ -29,7 +29,7 @@ class JsonLines:
     def write(self, record: Mapping[str, Any]) -> None:
         """Append a record; OSError if the disk is full, after which the file can still be written."""
         before, self.incomplete = b"\n" * self.incomplete, True
-        self.file.write(before + json.dumps(finite(record)).encode() + b"\n")
+        self.file.write(before + json.dumps(nonfinite_to_null(record)).encode() + b"\n")
         self.file.flush()
         self.incomplete = False
 
@@ -53,14 +53,14 @@ def _lines(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
             yield line, record
 
 
-def finite(value: Any) -> Any:
+def nonfinite_to_null(value: Any) -> Any:
     """The same value as strict JSON can hold it: a number that is not finite becomes null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {str(key): finite(below) for key, below in value.items()}
+        return {str(key): nonfinite_to_null(below) for key, below in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(below) for below in value]
+        return [nonfinite_to_null(below) for below in value]
     return value if isinstance(value, str | int | None) else str(value)
 
 

@@ -38,7 +38,7 @@ class Log(Observer):
         self.text: IO[str] | None = None
         self.step = 0
         self.warned: set[str] = set()
-        self.early: list[str | Mapping[str, Any]] = []
+        self.buffered: list[str | Mapping[str, Any]] = []
         """Lines and records before `start`"""
 
     def start(self, step: int) -> None:
@@ -48,7 +48,7 @@ class Log(Observer):
         self.step = step
         self.jsonl = JsonLines(self.directory / "log.jsonl", step)
         self.text = (self.directory / "train.log").open("a", encoding="utf-8")
-        early, self.early = self.early, []
+        early, self.buffered = self.buffered, []
         for item in early:
             self.write(item)
 
@@ -56,17 +56,17 @@ class Log(Observer):
         """Whether an update is shown: every log.every-th, and the last."""
         return step == self.n_steps or (self.every > 0 and step % self.every == 0)
 
-    def facts(self, facts: Sequence[tuple[str, str]]) -> None:
+    def show_facts(self, facts: Sequence[tuple[str, str]]) -> None:
         """Show each topic and fact on a line, the topic only where it changes; then the warnings among them."""
         shown = [fact for fact in facts if fact[0] != WARNING]
         width = max((len(topic) for topic, _ in shown), default=0)
         for (before, _), (topic, text) in zip([("", ""), *shown], shown, strict=False):
-            self.line(f"{'' if topic == before else topic:{width}}  {text}", indent=width + 2)
+            self.info(f"{'' if topic == before else topic:{width}}  {text}", indent=width + 2)
         for topic, text in facts:
             if topic == WARNING:
                 self.warn(text)
 
-    def line(self, text: str, indent: int = 0) -> None:
+    def info(self, text: str, indent: int = 0) -> None:
         """A line that is not about a record; indent: of its continuation lines, if it is wider than the terminal."""
         self.show(text, indent)
         self.screen.record({"kind": "line", "text": text})
@@ -93,7 +93,7 @@ class Log(Observer):
 
     def saved(self, path: Path, seconds: float) -> None:
         """The newest step, the path, and how long it took."""
-        self._record({"kind": "saved", "step": self.step, "path": self.shown(path), "seconds": seconds})
+        self._record({"kind": "saved", "step": self.step, "path": self.relative_path(path), "seconds": seconds})
 
     def finished(self, summary: Mapping[str, Any]) -> None:
         """The summary."""
@@ -104,9 +104,9 @@ class Log(Observer):
         if not self.active:
             return
         if self.jsonl is None or self.text is None:
-            self.early.append(item)
+            self.buffered.append(item)
             return
-        with self.surviving():
+        with self.tolerating_full_disk():
             if isinstance(item, str):
                 self.text.write(f"{item}\n")
                 self.text.flush()
@@ -117,7 +117,7 @@ class Log(Observer):
         """All records of one kind, oldest first, those before a resume included."""
         return self.jsonl.records(kind) if self.jsonl else iter(())
 
-    def shown(self, path: Path | str) -> str:
+    def relative_path(self, path: Path | str) -> str:
         """A path as lines and records have it: relative to the run's directory, where it is in there."""
         path = Path(path)
         return str(path.relative_to(self.directory) if path.is_relative_to(self.directory) else path)
@@ -137,7 +137,7 @@ class Log(Observer):
         self.write(record)
 
     @contextmanager
-    def surviving(self) -> Iterator[None]:
+    def tolerating_full_disk(self) -> Iterator[None]:
         """A full disk does not end training; the warning goes only to standard error, as the files cannot take it."""
         try:
             yield

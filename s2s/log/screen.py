@@ -60,7 +60,7 @@ class Progress(Observer):
 
     def saved(self, path: Path, seconds: float) -> None:
         """The checkpoint's path."""
-        self.log.show(f"saved {self.log.shown(path)} ({seconds:.1f} s, verified)")
+        self.log.show(f"saved {self.log.relative_path(path)} ({seconds:.1f} s, verified)")
 
     def finished(self, summary: Mapping[str, Any]) -> None:
         """What was done."""

@@ -12,8 +12,8 @@ __all__ = [
     "Heads",
     "KeysValues",
     "Layout",
-    "Padded",
-    "PaddedWithWeights",
+    "PaddedLayout",
+    "PaddedLayoutWithWeights",
     "SelfAttention",
     "recording_weights",
 ]
@@ -71,7 +71,7 @@ class Layout(Protocol):
 
 
 @dataclass
-class Padded:
+class PaddedLayout:
     """A sentence per row of a rectangle: [B, h, T, d]."""
 
     kernel: Kernel
@@ -81,7 +81,7 @@ class Padded:
     """A query sees its own position and those before it."""
 
     @classmethod
-    def masking(cls, pad: Tensor, dtype: torch.dtype, kernel: Kernel) -> Self:
+    def from_padding(cls, pad: Tensor, dtype: torch.dtype, kernel: Kernel) -> Self:
         """The layout in which padding cannot be attended to: pad [B, S]."""
         return cls(kernel, (pad * BLOCKED).to(dtype)[:, None, None, :])
 
@@ -90,7 +90,7 @@ class Padded:
 
 
 @dataclass
-class PaddedWithWeights(Padded):
+class PaddedLayoutWithWeights(PaddedLayout):
     """The same, and keeps the attention weights."""
 
     weights: Tensor | None = None
@@ -112,7 +112,7 @@ class Heads:
     """Heads of keys and values, each shared by n / n_kv heads of queries; None: n"""
 
     @property
-    def of_keys(self) -> int:
+    def n_kv_heads(self) -> int:
         """Heads of keys and values."""
         return self.n if self.n_kv is None else self.n_kv
 
@@ -132,14 +132,14 @@ class SelfAttention(nn.Module):
     def __init__(self, d_model: int, heads: Heads, dropout: float) -> None:
         super().__init__()
         self.heads, self.dropout = heads, dropout
-        n, n_kv = heads.n, heads.of_keys
+        n, n_kv = heads.n, heads.n_kv_heads
         self.qkv = Projections(d_model, (n * heads.d_k, n_kv * heads.d_k, n_kv * heads.d_v))
         self.out = Linear(heads.n * heads.d_v, d_model)
 
     def forward(self, x: Tensor, layout: Layout) -> Tensor:
         """[..., T, D] -> [..., T, D]"""
         q, k, v = self.qkv(x)
-        q, k, v = split_heads(q, self.heads.n), *(split_heads(part, self.heads.of_keys) for part in (k, v))
+        q, k, v = split_heads(q, self.heads.n), *(split_heads(part, self.heads.n_kv_heads) for part in (k, v))
         return self.out(merge_heads(layout.attend(q, k, v, self.dropout if self.training else 0.0)))
 
 
@@ -150,13 +150,13 @@ class CrossAttention(nn.Module):
         super().__init__()
         self.heads, self.dropout = heads, dropout
         self.q = Linear(d_model, heads.n * heads.d_k)
-        self.kv = Projections(d_model, (heads.of_keys * heads.d_k, heads.of_keys * heads.d_v))
+        self.kv = Projections(d_model, (heads.n_kv_heads * heads.d_k, heads.n_kv_heads * heads.d_v))
         self.out = Linear(heads.n * heads.d_v, d_model)
 
     def keys_values(self, memory: Tensor) -> KeysValues:
         """[..., S, D] -> keys and values [..., h, S, d]"""
         k, v = self.kv(memory)
-        return KeysValues(split_heads(k, self.heads.of_keys), split_heads(v, self.heads.of_keys))
+        return KeysValues(split_heads(k, self.heads.n_kv_heads), split_heads(v, self.heads.n_kv_heads))
 
     def forward(self, x: Tensor, memory: KeysValues, layout: Layout) -> Tensor:
         """[..., T, D] -> [..., T, D]"""
@@ -172,8 +172,8 @@ def recording_weights(model: nn.Module) -> Iterator[Mapping[nn.Module, Tensor]]:
 
     def give_weights(_: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]:
         *inputs, layout = given
-        assert isinstance(layout, Padded), "weights are recorded of padded sentences alone"
-        return *inputs, PaddedWithWeights(layout.kernel, layout.bias, layout.causal)
+        assert isinstance(layout, PaddedLayout), "weights are recorded of padded sentences alone"
+        return *inputs, PaddedLayoutWithWeights(layout.kernel, layout.bias, layout.causal)
 
     def take_weights(module: nn.Module, given: tuple[Any, ...], _: Tensor) -> None:
         found[module] = given[-1].weights.float()

@@ -81,10 +81,10 @@ class Guidance(nn.Module):
         memory = memory if self.pooled else self.words.states(memory, src, pad)
         words = self.maps(memory).unflatten(-1, self.nothing.shape)  # [B, W, P, E]
         nothing = self.nothing.to(words.dtype).expand(len(words), 1, -1, -1)
-        n_words = self.words.firsts(src, pad).sum(1)
+        n_words = self.words.begins_word(src, pad).sum(1)
         return Guided(GuidedSource(torch.cat([nothing, words], dim=1), n_words), self.guide.start(src, pad))
 
-    def whole(self, tgt: Tensor, guided: Guided) -> tuple[Tensor, Tensor]:
+    def forward(self, tgt: Tensor, guided: Guided) -> tuple[Tensor, Tensor]:
         """tgt [B, T], each beginning with bos -> [B, T, D], [B, T, R], those of position t from the tokens up to t"""
         state, states = guided.start, []
         for token in tgt.split(1, dim=1):

@@ -36,12 +36,12 @@ class KVCacheState(State):
     """A state whose `hypothesis` is the paths [B, K, L], and whose `sentence` is the architecture's own.
 
     Like every state it is consumed by the step that receives it, which writes into its buffers or replaces them.
-    `select` and `join` do the same with the sentence's tensors, which must be the state's own. Copying all of it whenever
-    a sentence leaves took half of the time of decoding Multi30k; copying it whenever others join took a tenth.
+    `select` and `join` do the same with the sentence's tensors, which must be the state's own. Copying all of it
+    whenever a sentence leaves took half of the time of decoding Multi30k; copying it whenever others join took a tenth.
     """
 
-    joins: ClassVar[bool] = True
-    captures: ClassVar[bool] = True
+    supports_join: ClassVar[bool] = True
+    supports_capture: ClassVar[bool] = True
     nodes: list[Tensor]
     """[B, N, h * (d_k + d_v)] for each layer"""
     length: Tensor
@@ -75,7 +75,7 @@ class KVCacheState(State):
         n_spare, most, state = self.n_spare - len(other.length), other.max_nodes, self
         if n_spare < 0 or most > self.nodes[0].size(1):
             n_spare = (len(self.length) + len(other.length)) // 4
-            state = self._compacted(n_spare + len(other.length), least=max(most, self.nodes[0].size(1)))
+            state = self._compacted(n_spare + len(other.length), minimum=max(most, self.nodes[0].size(1)))
         for i, (x, y) in enumerate(zip(state.nodes, other.nodes, strict=True)):
             state.nodes[i] = with_spare_rows(x, len(y))
             clear(state.nodes[i][len(x) :])[:, :most] = y[:, :most]
@@ -113,7 +113,7 @@ class KVCacheState(State):
         length; full buffers lose dead nodes, and grow by 32 tokens of each hypothesis or half their nodes."""
         state, beam = self, beam or self.hypothesis.size(1)
         if state.max_length == state.hypothesis.size(2):
-            room = bucket_size(state.max_length + 32 + state.max_length // 2, state.length.device, least=32)
+            room = bucket_size(state.max_length + 32 + state.max_length // 2, state.length.device, minimum=32)
             state = replace(state, hypothesis=F.pad(state.hypothesis, (0, room - state.max_length)))
         has_room = state.max_nodes + beam <= state.nodes[0].size(1)
         return state if has_room else state._compacted(state.n_spare, beam)
@@ -157,16 +157,16 @@ class KVCacheState(State):
         """The hypotheses' paths in their trees."""
         return TreePaths(self.hypothesis, self.length, self.n_nodes, self.max_length, self.max_nodes)
 
-    def _compacted(self, n_spare: int, beam: int = 0, least: int = 0) -> Self:
-        """With new buffers for at least `least` nodes, without nodes on no path; the others keep their order."""
+    def _compacted(self, n_spare: int, beam: int = 0, minimum: int = 0) -> Self:
+        """With new buffers for at least `minimum` nodes, without nodes on no path; the others keep their order."""
         if not self.max_nodes:
-            room = max(least, bucket_size(32 * beam, self.length.device, least=32))
+            room = max(minimum, bucket_size(32 * beam, self.length.device, minimum=32))
             nodes = [zeros_with_spare(x, n_spare, room, x.size(2)) for x in self.nodes]
             return replace(self, nodes=nodes, n_spare=n_spare)
         live = self.paths.visible.any(1)  # [B, max_nodes]
         n_nodes, index = live.sum(1), F.pad(live.cumsum(1) - 1, (0, 1)).clamp(min=0)
         most = int(n_nodes.max())
-        room = max(least, bucket_size(most + max(32 * beam, most // 2), live.device, least=32))
+        room = max(minimum, bucket_size(most + max(32 * beam, most // 2), live.device, minimum=32))
         row, node = live.nonzero(as_tuple=True)
         for i, x in enumerate(self.nodes):  # the old ones are freed one by one
             found = x.flatten(0, 1).index_select(0, row * x.size(1) + node)
@@ -179,7 +179,7 @@ class KVCacheState(State):
 
 def empty_kv_cache(sentence: Tree, n_sentences: int, layers: Sequence[Heads], like: Tensor) -> KVCacheState:
     """The state before the first token: one empty path per sentence, for layers with these heads; dtype of `like`."""
-    widths = [heads.of_keys * (heads.d_k + heads.d_v) for heads in layers]
+    widths = [heads.n_kv_heads * (heads.d_k + heads.d_v) for heads in layers]
     zeros = torch.zeros(n_sentences, dtype=torch.long, device=like.device)
     return KVCacheState(
         sentence=sentence,
@@ -204,7 +204,7 @@ class CachedAttention:
     """Shared by all layers"""
 
     @classmethod
-    def of_layers(cls, state: KVCacheState, kernel: Kernel) -> list[Self]:
+    def for_layers(cls, state: KVCacheState, kernel: Kernel) -> list[Self]:
         """The layout for each layer, of an `extend`ed state."""
         paths = state.paths
         return [cls(kernel, nodes, paths) for nodes in state.nodes]

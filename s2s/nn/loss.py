@@ -34,7 +34,7 @@ class TokenSums(NamedTuple):
     """Negative log-likelihood, without smoothing and without a gradient"""
 
 
-class Weights(NamedTuple):
+class SmoothingWeights(NamedTuple):
     """A definition of smoothing: -on_target * log p[y] - on_each * sum(log p) - constant."""
 
     on_target: float
@@ -46,8 +46,8 @@ class LabelSmoothed(Objective):
     """Cross-entropy against the right token with probability eps moved to the others, per target token."""
 
     extras = ("nll",)
-    packs = True
-    cuda_graph = True
+    supports_packing = True
+    supports_cuda_graph = True
 
     def __init__(self, config: LabelSmoothedConfig) -> None:
         self.config = config
@@ -80,16 +80,16 @@ class LabelSmoothed(Objective):
         loss, nll, gradient = label_smoothing_(logits, at.target, at.counts, weights.on_target, weights.on_each)
         return TokenSums(loss.sum() - weights.constant * at.counts.sum(), nll.sum()), gradient
 
-    def weights(self, vocab_size: int) -> Weights:
+    def weights(self, vocab_size: int) -> SmoothingWeights:
         """The definition of smoothing, for V = `vocab_size`."""
         eps = self.config.eps
         if self.config.definition == "uniform":
-            return Weights(1 - eps, eps / vocab_size, 0.0)
+            return SmoothingWeights(1 - eps, eps / vocab_size, 0.0)
         wrong = eps / (vocab_size - 1)
         if self.config.definition == "others":
-            return Weights(1 - eps - wrong, wrong, 0.0)
+            return SmoothingWeights(1 - eps - wrong, wrong, 0.0)
         entropy = -(1 - eps) * math.log(1 - eps) - (eps * math.log(wrong) if eps else 0.0)
-        return Weights(1 - eps - wrong, wrong, entropy)
+        return SmoothingWeights(1 - eps - wrong, wrong, entropy)
 
 
 def label_smoothed(config: LabelSmoothedConfig, context: Context) -> LabelSmoothed:  # noqa: ARG001  the contract

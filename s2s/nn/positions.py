@@ -27,7 +27,7 @@ class Sinusoids(nn.Module):
     def __init__(self, d_model: int, layout: Literal["paper", "t2t"]) -> None:
         super().__init__()
         self.d_model, self.layout = d_model, layout
-        self.kept: Tensor | None = None
+        self.cache: Tensor | None = None
 
     def forward(self, position: Tensor, dtype: torch.dtype) -> Tensor:
         """[...] -> [..., D], computed in float64: in float32 the sine of a large position loses digits."""
@@ -44,9 +44,9 @@ class Sinusoids(nn.Module):
         """[n, D], of positions 0 to n - 1"""
         if device.type != "cpu" or torch.compiler.is_compiling():
             return self(torch.arange(n, device=device), dtype)
-        kept = self.kept  # another thread may put a shorter one there
+        kept = self.cache  # another thread may put a shorter one there
         if kept is None or kept.dtype is not dtype or len(kept) < n:
-            self.kept = kept = self(torch.arange(max(64, 2 * n)), dtype)
+            self.cache = kept = self(torch.arange(max(64, 2 * n)), dtype)
         return kept[:n]
 
     def check(self, length: int) -> None:

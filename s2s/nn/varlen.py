@@ -16,7 +16,7 @@ from torch import Tensor
 from s2s.backend.device import has_varlen_attention
 from s2s.backend.operators import Kernel
 from s2s.batch import SequenceOffsets
-from s2s.nn.attention import Padded
+from s2s.nn.attention import PaddedLayout
 
 if TYPE_CHECKING:
     from s2s.nn.attention import Layout
@@ -28,18 +28,18 @@ class PaddedVarlen:
 
     queries: SequenceOffsets
     keys: SequenceOffsets
-    padded: Padded
+    padded: PaddedLayout
 
     @classmethod
-    def among(
+    def within_sentences(
         cls, queries: SequenceOffsets, keys: SequenceOffsets, dtype: torch.dtype, kernel: Kernel, *, causal: bool
     ) -> PaddedVarlen:
         """The layout in which a query attends to its own sentence: all of it, or, if causal, no later position."""
         if causal:  # padding ends a row, so no query attends to it
-            return cls(queries, keys, Padded(kernel, causal=True))
+            return cls(queries, keys, PaddedLayout(kernel, causal=True))
         lengths = keys.cu_seqlens.diff()
         pad = torch.arange(keys.max_seqlen, device=lengths.device) >= lengths[:, None]  # [M, K]
-        return cls(queries, keys, Padded.masking(pad, dtype, kernel))
+        return cls(queries, keys, PaddedLayout.from_padding(pad, dtype, kernel))
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
         """q [h, N, d_k], k [h, S, d_k], v [h, S, d_v] -> [h, N, d_v]"""
@@ -93,4 +93,4 @@ class VarlenLayout:
     def _layout(self, q: Tensor, v: Tensor, dropout: float) -> Layout:
         if has_varlen_attention(q.device, q.dtype) and dropout == 0 and q.size(-1) == v.size(-1):
             return FlashVarlen(self.queries, self.keys, self.causal)
-        return PaddedVarlen.among(self.queries, self.keys, q.dtype, self.kernel, causal=self.causal)
+        return PaddedVarlen.within_sentences(self.queries, self.keys, q.dtype, self.kernel, causal=self.causal)

@@ -32,7 +32,7 @@ class SourceWords(nn.Module):
         training, tokens become unknown with the probabilities in `Vocab.unknown`.
         """
         pad = pad | self._labels(src)
-        first = self.firsts(src, pad)
+        first = self.begins_word(src, pad)
         unknown = self._on(src.device)[1]
         if self.training and self.vocab.unknown:
             src = src.masked_fill(torch.rand(src.shape, device=src.device) < unknown[src], self.vocab.unk)
@@ -40,24 +40,24 @@ class SourceWords(nn.Module):
 
     def states(self, hidden: Tensor, src: Tensor, pad: Tensor) -> Tensor:
         """The encoder's states [B, S, D] of all tokens -> those of the tokens that begin words, [B, W, D]"""
-        first = self.firsts(src, pad)
+        first = self.begins_word(src, pad)
         return self._padded(hidden[first], first)[0]
 
     def spread(self, weights: Tensor, src: Tensor, pad: Tensor) -> Tensor:
         """Weights of words [B, T, W] -> of tokens [B, T, S]: a word's first token gets all of its weight."""
-        first = self.firsts(src, pad)
+        first = self.begins_word(src, pad)
         of_words = weights.mT[self._at(first)]  # [N, T]
         return weights.new_zeros(*src.shape, weights.size(1)).masked_scatter(first[..., None], of_words).mT
 
     def labels(self, src: Tensor, pad: Tensor) -> Tensor:
         """[B, S] -> [B, W], the label of each word, counted from the first of `Vocab.labels`; -1: it has none"""
-        first, is_label = self.firsts(src, pad), self._labels(src)
+        first, is_label = self.begins_word(src, pad), self._labels(src)
         labels = torch.full(self._at(first).shape, -1, device=src.device)
         rows, positions = is_label.nonzero(as_tuple=True)
         words = first.cumsum(1)[rows, positions] - 1
         return labels.index_put((rows, words), src[rows, positions] - self.vocab.labels.start)
 
-    def firsts(self, src: Tensor, pad: Tensor) -> Tensor:
+    def begins_word(self, src: Tensor, pad: Tensor) -> Tensor:
         """[B, S], True at the first token of a word; no sentence continues the word of another."""
         first = self._on(src.device)[0][src]
         first[:, :1] = True

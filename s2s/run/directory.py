@@ -21,7 +21,7 @@ from s2s.io.atomic import write_file
 from s2s.io.json_files import dump_checked, read_checked
 from s2s.io.lock import FileLock
 from s2s.run import tokenizer
-from s2s.run.paths import RESOLVED, point_last
+from s2s.run.paths import RESOLVED, set_last_run
 from s2s.run.record import with_checksum
 
 if TYPE_CHECKING:
@@ -85,10 +85,10 @@ class RunDirectory:
             ) from error
         return warnings
 
-    def announce(self) -> None:
+    def set_as_last(self) -> None:
         """Make run=last refer to this run, once it has been built without an error."""
         if self.is_main:
-            point_last(self.path)
+            set_last_run(self.path)
 
     def discard(self) -> None:
         """Remove the directory of a new run that failed before its first update."""
@@ -105,7 +105,7 @@ class RunDirectory:
         """Update after which the newest checkpoint was saved; 0 if there is none."""
         return max((int(path.name.partition("-")[2]) for path in checkpoint.steps(self.checkpoints)), default=0)
 
-    def keep_files(self, files: Mapping[str, bytes | None]) -> None:
+    def write_files(self, files: Mapping[str, bytes | None]) -> None:
         """Write these files into the directory; what is None is removed."""
         for name, content in files.items() if self.is_main else ():
             if content is None:
@@ -113,12 +113,12 @@ class RunDirectory:
             else:
                 write_file(self.path / name, content)
 
-    def keep_tokenizer(self, source: Path) -> None:
+    def copy_tokenizer(self, source: Path) -> None:
         """Copy the tokeniser of the prepared data; raises CheckpointError if a resumed run has another one."""
         if not self.is_main:
             return
         new = tokenizer.identity(source)
-        written = tokenizer.recorded(self.tokenizer)
+        written = tokenizer.recorded_identity(self.tokenizer)
         old = written or self._read_env().get("tokenizer")
         if self.is_resumed and old is not None and old != new:
             raise CheckpointError(
@@ -132,7 +132,7 @@ class RunDirectory:
         except OSError as error:
             raise CheckpointError(f"{self.tokenizer} cannot be written: {error}") from error
 
-    def keep_data(self, identity: str, source: Path) -> None:
+    def record_data(self, identity: str, source: Path) -> None:
         """Record the training corpora in `source` by their identity; CheckpointError if a resumed run had others."""
         if not self.is_main:
             return

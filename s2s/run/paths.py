@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["RUNS", "candidates", "find_run", "point_last", "run_path"]
+__all__ = ["RUNS", "candidates", "find_run", "run_path", "set_last_run"]
 
 import os
 from contextlib import suppress
@@ -43,7 +43,7 @@ def _is_run(path: Path) -> bool:
     return os.path.isfile(path / RESOLVED)  # noqa: PTH113
 
 
-def point_last(path: Path) -> None:
+def set_last_run(path: Path) -> None:
     """Make run=last refer to `path` from now on, if there is a writable runs/."""
     if RUNS.is_dir():
         with suppress(OSError):

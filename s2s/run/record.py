@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["is_as_written", "read_run_record", "with_checksum"]
+__all__ = ["matches_checksum", "read_run_record", "with_checksum"]
 
 import hashlib
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ def with_checksum(yaml: str) -> str:
     return f"{yaml}{CHECKSUM}{hashlib.sha256(yaml.encode()).hexdigest()}\n"
 
 
-def is_as_written(path: Path) -> bool:
+def matches_checksum(path: Path) -> bool:
     """Whether a YAML file is as `with_checksum` made it, or has no checksum."""
     lines, comment, checksum = read_bytes(path).rpartition(CHECKSUM.encode())
     return not comment or hashlib.sha256(lines).hexdigest().encode() == checksum.strip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["copy_tokenizer", "identity", "recorded"]
+__all__ = ["copy_tokenizer", "identity", "recorded_identity"]
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ def identity(folder: Path) -> str:
         raise CheckpointError(f"{folder}: the tokeniser cannot be read: {error}") from error
 
 
-def recorded(folder: Path) -> str | None:
+def recorded_identity(folder: Path) -> str | None:
     """The identity that was recorded when the tokeniser was copied here; None if there is none."""
     try:
         return _combined(dict(read_json(folder / MANIFEST)))

@@ -18,7 +18,7 @@ from s2s.io.json_files import read_checked, read_json
 from s2s.model import Seq2Seq
 from s2s.run import tokenizer
 from s2s.run.paths import RESOLVED, candidates
-from s2s.run.record import is_as_written
+from s2s.run.record import matches_checksum
 from s2s.task import Task
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _config(directory: Path, plugins: Plugins) -> Config:
     """The run's configuration; the plugins that it names must be installed, since a run never contains code."""
     try:
         config = compose(Config, [str(directory.absolute() / RESOLVED)], plugins).config
-        if not is_as_written(directory / RESOLVED):
+        if not matches_checksum(directory / RESOLVED):
             logger.warning("%s is not as the run wrote it: edited, or damaged by a disk", directory / RESOLVED)
         return config
     except (ConfigError, PluginError) as error:
@@ -123,7 +123,7 @@ def _config(directory: Path, plugins: Plugins) -> Config:
 def _refuse_other_tokenizer(directory: Path) -> None:
     """Refuse a tokeniser other than the one of training: its ids would mean other tokens."""
     folder = directory / "tokenizer"
-    written = tokenizer.recorded(folder)
+    written = tokenizer.recorded_identity(folder)
     if written is None:
         raise CheckpointError(f"run {directory} cannot be loaded: it has no tokeniser in {folder}")
     found, trained = tokenizer.identity(folder), _env(directory).get("tokenizer", written)

@@ -13,7 +13,7 @@ from s2s.backend.device import keep_freed_memory, matmul_rate
 from s2s.backend.selection import DTYPES, BackendSelection
 from s2s.config import Config, GenerateConfig, Precision, TrainConfig
 from s2s.data.batching import Batches
-from s2s.data.preparation import Prepared, prepare
+from s2s.data.preparation import PreparedData, prepare
 from s2s.distributed import OneProcess, World
 from s2s.errors import ConfigError, DataError, PluginError
 from s2s.generation.generator import Generator
@@ -107,14 +107,14 @@ class _Builder:
         choice = getattr(self.config, group)
         return self.plugins.registry.get(group, choice.name).build(choice, *args)
 
-    def prepared(self, task: Task) -> Prepared:
+    def prepared(self, task: Task) -> PreparedData:
         """Prepare missing corpora, rank 0 first; raises if a resumed run began with different data."""
         with self.world.main_process_first("prepare"):
-            prepared = prepare(task, self.config.data, self.log.line, verify=self.world.local_rank == 0)
+            prepared = prepare(task, self.config.data, self.log.info, verify=self.world.local_rank == 0)
         if not any(len(corpus) and weight > 0 for corpus, weight in prepared.train):
             raise DataError(f"task={self.config.task.name} has no training data; give task.train=…")
-        self.run.keep_tokenizer(prepared.tokenizer)
-        self.run.keep_data(prepared.identity, prepared.directory)
+        self.run.copy_tokenizer(prepared.tokenizer)
+        self.run.record_data(prepared.identity, prepared.directory)
         return prepared
 
     def train_step(self, model: Seq2Seq, task: Task, metrics: Sequence[Metric], strategy: Strategy) -> TrainStep:
@@ -144,7 +144,7 @@ class _Builder:
             backend=backend,
         )
 
-    def choose_precision(self, train_step: TrainStep, prepared: Prepared) -> list[str]:
+    def choose_precision(self, train_step: TrainStep, prepared: PreparedData) -> list[str]:
         """Set the precision that a plugin chooses for train.precision=auto; returns its line for the first screen."""
         if self.config.train.precision != "auto":
             return []
@@ -163,7 +163,7 @@ class _Builder:
         train_step.config = replace(train_step.config, precision=precision)
         return [line]
 
-    def batch_plan(self, train_step: TrainStep, prepared: Prepared) -> BatchPlan:
+    def batch_plan(self, train_step: TrainStep, prepared: PreparedData) -> BatchPlan:
         """A plugin's values for train.tokens=auto and train.micro_tokens=auto, or else the configured ones."""
         corpora, config = [corpus for corpus, _ in prepared.train], replace(self.config, train=train_step.config)
         found: BatchPlan | None = self.plugins.hook.s2s_fit_batch(
@@ -188,7 +188,7 @@ class _Builder:
         return built
 
     def validation(
-        self, train_step: TrainStep, task: Task, prepared: Prepared, metrics: Sequence[Metric], search: Search
+        self, train_step: TrainStep, task: Task, prepared: PreparedData, metrics: Sequence[Metric], search: Search
     ) -> Validation:
         """Validation of the model being trained, with the configured search."""
         model, longest = train_step.model, max(self.config.data.max_len, GenerateConfig.max_source)
@@ -205,7 +205,7 @@ class _Builder:
             world=self.world,
         )
 
-    def data_loader(self, task: Task, prepared: Prepared, train_step: TrainStep) -> DataLoader:
+    def data_loader(self, task: Task, prepared: PreparedData, train_step: TrainStep) -> DataLoader:
         """Batches with no more pairs than a static shape can hold."""
         capacity = train_step.capacity(self.config.train.n_tokens)
         max_pairs = capacity.n_pairs if capacity else None

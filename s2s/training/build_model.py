@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from s2s.config import Config
-    from s2s.data.preparation import Prepared
+    from s2s.data.preparation import PreparedData
     from s2s.distributed import World
     from s2s.plugin import Plugins
     from s2s.run import RunDirectory
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def build_model(
-    config: Config, plugins: Plugins, world: World, task: Task, prepared: Prepared, run: RunDirectory
+    config: Config, plugins: Plugins, world: World, task: Task, prepared: PreparedData, run: RunDirectory
 ) -> tuple[Seq2Seq, list[tuple[str, str]]]:
     """The whole model on its device, and facts for the first screen: what plugins did with its weights."""
     model = _new_model(config, plugins, task).to(world.device)
@@ -65,7 +65,7 @@ def _new_model(config: Config, plugins: Plugins, task: Task) -> Seq2Seq:
     return model
 
 
-def _refuse_long_sentences(model: Seq2Seq, config: Config, prepared: Prepared) -> None:
+def _refuse_long_sentences(model: Seq2Seq, config: Config, prepared: PreparedData) -> None:
     """Raise an error before the first update, rather than hours later, if sentences are too long for the model."""
     limit = model.max_len
     if limit is None:

@@ -100,7 +100,7 @@ class CheckpointManager:
             self._start(state, content, interim=False, may_fail=may_fail)
             return
         self.interim = ""
-        self.retention.keep(name, state, "")  # the process may have been killed between saving and this
+        self.retention.apply(name, state, "")  # the process may have been killed between saving and this
 
     def save_interim(self, state: TrainerState, content: CheckpointContent) -> None:
         """`save` because of a signal, at an update where no checkpoint is due."""
@@ -137,7 +137,7 @@ class CheckpointManager:
     def _failed(self, error: CheckpointError) -> None:
         """Free space for the next save; raises after MAX_FAILED_SAVES consecutive failures."""
         self.n_failed += 1
-        self.retention.make_room()
+        self.retention.free_space()
         self.log.warn(f"not saved ({self.n_failed} of at most {MAX_FAILED_SAVES} in a row): {error}")
         if self.n_failed >= MAX_FAILED_SAVES:
             raise error
@@ -212,7 +212,7 @@ class CheckpointManager:
 
     def average(self, state: TrainerState) -> Path | None:
         """Write the mean of the last or best train.average checkpoints as AVERAGE (section 6.1)."""
-        members = self.retention.members(state)
+        members = self.retention.checkpoints_to_average(state)
         if not members:
             return None
         saved = {"members": [m.name for m in members], "trainer": asdict(state)}
@@ -242,7 +242,7 @@ class CheckpointManager:
         def write() -> Path:
             refuse_not_finite(tensors, parameters, state.step, self.folder)
             path = checkpoint.save(self.folder, name, tensors, saved)
-            self.retention.keep(name, state, previous_interim)
+            self.retention.apply(name, state, previous_interim)
             return path
 
         self.pending = PendingSave(Job(write), state, interim, began, may_fail)

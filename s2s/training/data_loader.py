@@ -44,7 +44,7 @@ class DataLoader:
         if is_over():
             return
         began = time.monotonic()
-        batches = self._read(self.batches.onwards(state.epoch, state.batch))
+        batches = self._read(self.batches.iterate_from(state.epoch, state.batch))
         with closing(prefetch(batches, N_PREFETCHED, self.config.timeout, lambda: self._timeout(state))) as prefetched:
             for epoch, number, batch in prefetched:
                 state.step += 1

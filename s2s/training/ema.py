@@ -24,14 +24,14 @@ class EMA:
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
-        self.live = dict(model.named_parameters())
-        self.mean = {name: p.detach().clone() for name, p in self.live.items()}
+        self.parameters = dict(model.named_parameters())
+        self.mean = {name: p.detach().clone() for name, p in self.parameters.items()}
 
     @torch.no_grad()
     def update(self, step: int) -> None:
         """Move towards the model's weights after update `step`, counted from 1."""
         weight = 1 - min(self.decay, (1 + step) / (10 + step))
-        torch._foreach_lerp_(list(self.mean.values()), list(self.live.values()), weight)
+        torch._foreach_lerp_(list(self.mean.values()), list(self.parameters.values()), weight)
 
     @torch.no_grad()
     def load(self, tensors: Mapping[str, Tensor]) -> None:
@@ -50,7 +50,7 @@ class EMA:
 
     @torch.no_grad()
     def _swap(self) -> None:
-        for name, p in self.live.items():
+        for name, p in self.parameters.items():
             kept = p.detach().clone()
             p.copy_(self.mean[name])
             self.mean[name].copy_(kept)

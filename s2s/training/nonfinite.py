@@ -38,7 +38,7 @@ class NonFiniteGuard:
     log: Log
 
     @classmethod
-    def of(cls, config: TrainConfig, directory: Path, log: Log) -> NonFiniteGuard:
+    def from_config(cls, config: TrainConfig, directory: Path, log: Log) -> NonFiniteGuard:
         """The guard of the run in `directory`."""
         return cls(directory / "bad_batches.jsonl", min(config.max_bad, -(-config.steps // 2)), log)
 

@@ -96,7 +96,7 @@ class RunDecode:
             config = replace(config, seed=int(torch.randint(2**62, ())))  # type: ignore[call-arg]
         search, constraint = self.entry.build(config), self.task.constraint()
         unsharded = self.strategy.unsharded(model) if model.training else nullcontext()  # validation has done it
-        request = SearchRequest.of_batch(model, batch.src, batch.src_pad, self.task.vocab, constraint, nbest=nbest)
+        request = SearchRequest.from_batch(model, batch.src, batch.src_pad, self.task.vocab, constraint, nbest=nbest)
         with torch.no_grad(), unsharded, evaluating(model):
             found = search_all(search, request)
         return [[hypothesis.tokens for hypothesis in hypotheses] for hypotheses in found]

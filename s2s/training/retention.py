@@ -37,7 +37,7 @@ class Retention:
         train, keep = self.config.train, self.config.checkpoint
         return max(keep.keep_best, train.average if train.average_of == "best" else 0)
 
-    def keep(self, name: str, state: TrainerState, interim: str) -> None:
+    def apply(self, name: str, state: TrainerState, interim: str) -> None:
         """Link `last` to `name` and `best` to the best one; remove `interim` and all that are neither recent nor best.
 
         Checkpoints of later steps than `name` are removed, too: they were skipped as damaged when the run resumed.
@@ -50,7 +50,7 @@ class Retention:
             checkpoint.write_link(self.folder.parent / "best", self.folder / best[0])
         checkpoint.prune(self.folder, {*names[-self.n_last() :], *best})
 
-    def members(self, state: TrainerState) -> list[Path]:
+    def checkpoints_to_average(self, state: TrainerState) -> list[Path]:
         """The last or best train.average checkpoints that pass verification."""
         if self.config.train.average_of == "best":
             ranked = [self.folder / checkpoint.step_name(step) for _, step in state.best]
@@ -67,7 +67,7 @@ class Retention:
             return False
         return True
 
-    def make_room(self) -> None:
+    def free_space(self) -> None:
         """Remove all but the newest checkpoint and the one that `best` links to."""
         best = checkpoint.read_link(self.folder.parent / "best")
         with suppress(CheckpointError):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["dry_run", "train_in"]
+__all__ = ["dry_run", "run_training"]
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from s2s.backend.device import peak_memory
 from s2s.compose.yaml12 import to_text
-from s2s.config.duration import duration_text
+from s2s.config.duration import format_duration
 from s2s.errors import ConfigError, Preempted, UserError
 from s2s.io.json_files import read_checked
 from s2s.log import Log, choose_screen
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from s2s.training.trainer import Trainer
 
 
-def train_in(composed: ComposedConfig[Config], plugins: Plugins, world: World, stop: StopSignal, *, quiet: bool) -> int:
+def run_training(
+    composed: ComposedConfig[Config], plugins: Plugins, world: World, stop: StopSignal, *, quiet: bool
+) -> int:
     """Train in the run's directory, resuming it if it has begun; returns the exit code."""
     path = run_path(composed.config.run or plugins.hook.s2s_run_name(composed=composed))
     composed = _configured(composed, plugins, world)
@@ -45,14 +47,14 @@ def train_in(composed: ComposedConfig[Config], plugins: Plugins, world: World, s
                 if world.is_main:
                     run.status(**before)
                 option = "valid.patience" if before.get("stopped_early") else "train.steps"
-                log.line(f"{path} is finished after {before.get('steps', 0):,} updates; raise {option} to go on")
+                log.info(f"{path} is finished after {before.get('steps', 0):,} updates; raise {option} to go on")
                 return 0
-            run.keep_files(composed.files)
+            run.write_files(composed.files)
             for warning in warnings:
                 log.warn(warning)
             with _recording_status(run), stop.as_stopped():
                 trainer = _built(config, plugins, world, run, log)
-                log.facts([*facts(composed, trainer, plugins), *_of_plugins(trainer, plugins)])
+                log.show_facts([*startup_facts(composed, trainer, plugins), *_plugin_facts(trainer, plugins)])
                 summary = trainer.train(stop)
             run.status("done", **summary)
     return 0
@@ -65,7 +67,7 @@ def _built(config: Config, plugins: Plugins, world: World, run: RunDirectory, lo
     except UserError:
         run.discard()
         raise
-    run.announce()
+    run.set_as_last()
     return trainer
 
 
@@ -101,7 +103,7 @@ def _configured(composed: ComposedConfig[Config], plugins: Plugins, world: World
     return found or composed
 
 
-def facts(composed: ComposedConfig[Config], trainer: Trainer, plugins: Plugins) -> Iterator[tuple[str, str]]:
+def startup_facts(composed: ComposedConfig[Config], trainer: Trainer, plugins: Plugins) -> Iterator[tuple[str, str]]:
     """What is shown before the first update: configuration, data, model, device, directory."""
     config, model, world = trainer.config, trainer.train_step.model, trainer.world
     chosen = [f"{group}={name}" for group, name in composed.chosen.items()]
@@ -136,16 +138,16 @@ def dry_run(composed: ComposedConfig[Config], plugins: Plugins, world: World) ->
     composed = _configured(composed, plugins, world)
     config = composed.config
     with trial_run(config, plugins, world) as trainer:
-        trainer.log.facts([fact for fact in facts(composed, trainer, plugins) if fact[0] != "run"])
+        trainer.log.show_facts([fact for fact in startup_facts(composed, trainer, plugins) if fact[0] != "run"])
         seconds, steps = time_updates(trainer).seconds, config.train.steps
         memory = peak_memory(world.device) / 2**30
-        time = f"{seconds:.3g} s an update, {duration_text(seconds * steps)} for {steps:,}, {memory:.1f} GiB so far"
+        time = f"{seconds:.3g} s an update, {format_duration(seconds * steps)} for {steps:,}, {memory:.1f} GiB so far"
         kept = f"nothing is kept but the prepared data in {config.data.prepared}"
-        trainer.log.facts([("dry run", time), *_of_plugins(trainer, plugins, seconds), ("dry run", kept)])
+        trainer.log.show_facts([("dry run", time), *_plugin_facts(trainer, plugins, seconds), ("dry run", kept)])
     return 0
 
 
-def _of_plugins(trainer: Trainer, plugins: Plugins, seconds: float | None = None) -> list[tuple[str, str]]:
+def _plugin_facts(trainer: Trainer, plugins: Plugins, seconds: float | None = None) -> list[tuple[str, str]]:
     """Facts from plugins, in the order in which they were loaded."""
     found = plugins.hook.s2s_facts(trainer=trainer, seconds=seconds)
     return [fact for of_plugin in reversed(found) for fact in of_plugin]

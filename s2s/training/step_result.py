@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["RESERVED", "StepResult", "pairs_of", "ratio"]
+__all__ = ["RESERVED", "StepResult", "ratio", "totals_and_counts"]
 
 import math
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class StepResult:
     """Floating-point operations of the model, forward and backward; None: it does not count them"""
 
     @property
-    def finite(self) -> bool:
+    def is_finite(self) -> bool:
         """Whether the optimizer stepped; otherwise weights and optimizer are unchanged."""
         return math.isfinite(self.loss) and math.isfinite(self.gnorm)
 
@@ -62,6 +62,6 @@ def ratio(total: float, count: float) -> float:
     return total / count if count else math.nan
 
 
-def pairs_of(values: Sequence[float]) -> Iterator[tuple[float, float]]:
+def totals_and_counts(values: Sequence[float]) -> Iterator[tuple[float, float]]:
     """Total and count of each value of `Sums.stack`."""
     return zip(values[::2], values[1::2], strict=True)

@@ -26,7 +26,7 @@ from s2s.objective import Objective
 from s2s.optim import Schedule
 from s2s.optim.optimizer_step import CUDAGraphOptimizerStep, OptimizerStep
 from s2s.task import Vocab
-from s2s.training.step_result import StepResult, pairs_of, ratio
+from s2s.training.step_result import StepResult, ratio, totals_and_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -80,7 +80,7 @@ class TrainStep:
         *values, n_positions, gnorm = torch.cat([sums, norm.double()[None]]).tolist()  # waits for the device
         if step % RELEASE_EVERY == 0:
             release_freed_memory()
-        loss, *extras = (ratio(*pair) for pair in pairs_of(values))
+        loss, *extras = (ratio(*pair) for pair in totals_and_counts(values))
         return StepResult(
             loss=loss,
             extras=dict(zip(self.objective.extras, extras, strict=True)),
@@ -164,7 +164,9 @@ class TrainStep:
             with self._autocast():
                 sums = self.objective(self.model, part)
             if self.graphs and not isinstance(sums.normaliser, Tensor):
-                raise PluginError("an objective with cuda_graph = True must return a normaliser that is a tensor")
+                raise PluginError(
+                    "an objective with supports_cuda_graph = True must return a normaliser that is a tensor"
+                )
             self.scaler.scale(sums.loss * factor).backward()
         return sums.stack(self.objective.extras)
 

@@ -57,7 +57,7 @@ class Trainer:
         self.world = self.train_step.world
         self.ema = self.checkpoints.ema
         self.state = TrainerState()
-        self.nonfinite = NonFiniteGuard.of(self.config.train, self.directory, self.log)
+        self.nonfinite = NonFiniteGuard.from_config(self.config.train, self.directory, self.log)
         self.stop = StopSignal()
         self.saved_at = time.monotonic()
         self.observers: Sequence[Observer] = ()
@@ -80,7 +80,7 @@ class Trainer:
         """Continue from the newest valid checkpoint, or from the beginning."""
         self.state = self.checkpoints.restore() or self.state
         if self.state.step:
-            self.log.line(f"continuing after update {self.state.step:,}")
+            self.log.info(f"continuing after update {self.state.step:,}")
         self.log.start(self.state.step)
         metric = self.config.valid.best
         if was := self.state.monitor(metric):
@@ -99,7 +99,7 @@ class Trainer:
         """Train on one global batch."""
         state, began = self.state, time.monotonic()
         result = self.train_step(batch, state.step)
-        if result.finite:
+        if result.is_finite:
             state.n_tokens += result.n_tokens
             state.n_bad = 0
             if self.ema:
@@ -134,14 +134,14 @@ class Trainer:
     def validate_and_save(self) -> None:
         """After an update: stop on a signal, validate if due, save if due or if this is among the best."""
         if self.world.any_true(self.stop.received is not None):
-            raise self.stopped()
+            raise self.preempt()
         if self.checkpoints.save_is_done:
             self.finish_save()
         among_best = self.validation_is_due() and self.validate()
         if among_best or self.save_is_due():
             self.save(self.checkpoints.try_save)
 
-    def stopped(self) -> Preempted:
+    def preempt(self) -> Preempted:
         """Save the run so that the same command continues it; returns the error to raise."""
         self.save(self.checkpoints.save_interim)
         self.wait_for_save()
@@ -153,7 +153,7 @@ class Trainer:
         with self.ema.applied() if self.ema else nullcontext():
             result = self.run_validation()
         if result is None:
-            raise self.stopped()
+            raise self.preempt()
         better = state.record_validation(result.criterion, self.checkpoints.retention.n_best())
         record = {"step": state.step, "best": better, **result.record()}
         for observer in self.observers:
@@ -227,7 +227,7 @@ class Trainer:
         result = self.run_validation() if self.validation else None
         self.checkpoints.load_weights(own, path)
         if result is None and self.validation:
-            raise self.stopped()
+            raise self.preempt()
         return {"path": str(path), **(result.record() if result else {})}
 
     def validation_is_due(self) -> bool:

@@ -58,10 +58,10 @@ def trial_run(config: Config, plugins: Plugins, world: World) -> Iterator[Traine
         yield build_trainer(config, plugins, world, RunDirectory(Path(folder)), log)
 
 
-def time_updates(trainer: Trainer, enough: float = 3.0) -> Timing:
+def time_updates(trainer: Trainer, min_seconds: float = 3.0) -> Timing:
     """Make updates with the trainer, which must not be used afterwards; every process must call it.
 
-    enough: total seconds to measure; batches differ in their padding, and other processes come and go.
+    min_seconds: total seconds to measure; batches differ in their padding, and other processes come and go.
     """
     batches = iter(trainer.batches())
     batch = next(batches, None)
@@ -71,10 +71,10 @@ def time_updates(trainer: Trainer, enough: float = 3.0) -> Timing:
     before = _run(trainer, _part(batch, PARTS[0]))
     for n in PARTS[1:]:
         run = _run(trainer, _part(batch, n))
-        if trainer.world.any_true(run.seconds >= enough):
+        if trainer.world.any_true(run.seconds >= min_seconds):
             return _extrapolated(before, run, sum(n_tokens_of(batch)))
         before = run
-    return _mean(trainer, chain([batch], batches), enough)
+    return _mean(trainer, chain([batch], batches), min_seconds)
 
 
 def _part(batch: Sequence[Pair], n: int) -> Sequence[Pair]:
@@ -96,11 +96,11 @@ def _extrapolated(small: _Run, large: _Run, n_tokens: int) -> Timing:
     return Timing(large.seconds + per_token * (n_tokens - large.n_tokens), large.operations / large.seconds)
 
 
-def _mean(trainer: Trainer, batches: Iterable[Sequence[Pair]], enough: float) -> Timing:
-    """Mean over whole updates, until they have taken `enough` seconds."""
+def _mean(trainer: Trainer, batches: Iterable[Sequence[Pair]], min_seconds: float) -> Timing:
+    """Mean over whole updates, until they have taken `min_seconds` seconds."""
     runs: list[_Run] = []
     for batch in batches:
-        if runs and trainer.world.any_true(sum(run.seconds for run in runs) > enough):
+        if runs and trainer.world.any_true(sum(run.seconds for run in runs) > min_seconds):
             break
         runs.append(_run(trainer, batch))
     seconds = sum(run.seconds for run in runs)

@@ -14,7 +14,7 @@ import torch
 
 from s2s.batch import make_batch
 from s2s.config import Config
-from s2s.data.batching import in_order
+from s2s.data.batching import validation_batches
 from s2s.data.mapped_corpus import MappedCorpus
 from s2s.distributed import World
 from s2s.errors import ConfigError, did_you_mean
@@ -25,7 +25,7 @@ from s2s.nn import LabelSmoothedConfig
 from s2s.nn.loss import LabelSmoothed
 from s2s.objective import Objective
 from s2s.task import Example, Task
-from s2s.training.step_result import pairs_of, ratio
+from s2s.training.step_result import ratio, totals_and_counts
 
 if TYPE_CHECKING:
     from s2s.batch import Batch
@@ -101,7 +101,7 @@ class Validation:
             return None
         totals = [math.fsum(column) for column in zip(*sums, strict=True)]
         names = ["nll", *self._extras()]
-        return {name: ratio(*pair) for name, pair in zip(names, pairs_of(totals), strict=True)}
+        return {name: ratio(*pair) for name, pair in zip(names, totals_and_counts(totals), strict=True)}
 
     def scores(self, stop: StopSignal) -> list[Score] | None:
         """Every metric on the first valid.sentences sentences, decoded as s2s-generate would."""
@@ -136,7 +136,7 @@ class Validation:
     def _local_sums(self) -> list[float]:
         """This rank's sums of nll, target tokens, and total and count of each extra."""
         tokens = self.config.train.n_micro_tokens or self.config.train.n_tokens
-        batches = chain.from_iterable(in_order(corpus, tokens) for corpus in self.corpora)
+        batches = chain.from_iterable(validation_batches(corpus, tokens) for corpus in self.corpora)
         sums = [0.0] * (2 + 2 * len(self._extras()))
         # A compiled model may be specialised to the single shape of training batches.
         with evaluating(self.model), torch.compiler.set_stance("force_eager"):
@@ -153,7 +153,7 @@ class Validation:
             return [nll, batch.n_tokens]
         torch.manual_seed(self.config.seed + number)  # an objective that samples draws the same in every validation
         values = self.objective(self.model, batch).stack(self.objective.extras).tolist()[2:]
-        extras = dict(zip(self.objective.extras, pairs_of(values), strict=True))
+        extras = dict(zip(self.objective.extras, totals_and_counts(values), strict=True))
         return [nll, batch.n_tokens, *(x for name in self._extras() for x in extras[name])]
 
     def _local_hyps(self) -> list[str]:

@@ -7,7 +7,7 @@ __all__ = ["LanguageModel"]
 import shutil
 from typing import TYPE_CHECKING
 
-from s2s import ConfigError, DataError, Encoded, Example, Rejected, Sources, Task, Vocab
+from s2s import ConfigError, DataError, Dependencies, Encoded, Example, Rejected, Task, Vocab
 from s2s.data import Corpora, CorpusOptions, FileForm, parse_corpora, tokenizer_kind
 from s2s.io import expand_user, read_json
 from s2s.run import find_run, tokenizer
@@ -45,13 +45,13 @@ class LanguageModel(Task):
         self._corpora = Corpora(registry, self._named, {"invalid": config.invalid})
         self._kind = tokenizer_kind(config.subword, self._corpora.registry)
 
-    def sources(self) -> Sources:
+    def dependencies(self) -> Dependencies:
         """The text, and the tokeniser."""
-        return self._corpora.sources({"tokenizer": tokenizer.identity(self._tokenizer())})
+        return self._corpora.dependencies({"tokenizer": tokenizer.identity(self._tokenizer())})
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         """Names and weights, as the configuration gives them."""
-        return self._corpora.names(split)
+        return self._corpora.names_and_weights(split)
 
     def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
         """The lines of one corpus."""

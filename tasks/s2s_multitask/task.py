@@ -8,7 +8,7 @@ from dataclasses import fields
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
-from s2s import ConfigError, Encoded, Example, Rejected, Sources, Task, UserError, Vocab, load_plugins
+from s2s import ConfigError, Dependencies, Encoded, Example, Rejected, Task, UserError, Vocab, load_plugins
 from s2s.compose import entry_config
 from s2s_multitask.constraint import MultitaskConstraint, TaskConstraint
 from s2s_multitask.task_prefix import add_prefix, split_prefix
@@ -43,11 +43,11 @@ class Multitask(Task):
         metrics = (_metrics(name, task, registry) for name, task in self.tasks.items())
         self.metrics = list(chain.from_iterable(metrics))
 
-    def sources(self) -> Sources:
+    def dependencies(self) -> Dependencies:
         """The sources of all tasks; the ratio does not change prepared files."""
-        of = {name: task.sources() for name, task in self.tasks.items()}
+        of = {name: task.dependencies() for name, task in self.tasks.items()}
         settings = {name: [self.tasks[name].config.name, one.settings] for name, one in of.items()}
-        return Sources(list(chain.from_iterable(one.files for one in of.values())), settings)
+        return Dependencies(list(chain.from_iterable(one.files for one in of.values())), settings)
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         """Training corpora are separate, such as parse/gold, with their weights multiplied by the ratio."""

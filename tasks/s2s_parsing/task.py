@@ -10,8 +10,8 @@ from itertools import accumulate
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from s2s import DataError, Encoded, Example, Rejected, Sources, Task, Vocab
-from s2s.data import missing, tokenizer_kind
+from s2s import DataError, Dependencies, Encoded, Example, Rejected, Task, Vocab
+from s2s.data import missing_file_error, tokenizer_kind
 from s2s.io import read_json, write_file
 from s2s_parsing.constraint.fallback import fallback
 from s2s_parsing.corpora import TreeCleaning, corpora_of
@@ -61,15 +61,15 @@ class Parsing(Task):
         self._kind = tokenizer_kind(config.subword, self._corpora.registry)
         self._cleaning = TreeCleaning(config)
 
-    def sources(self) -> Sources:
+    def dependencies(self) -> Dependencies:
         """The corpora of training and development, and every option that determines trees or ids."""
         config = self.config
         settings = {**self._shape(), "subword": config.subword, "size": config.size}
-        return self._corpora.sources(settings)
+        return self._corpora.dependencies(settings)
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         """Names and weights, as the configuration gives them."""
-        return self._corpora.names(split)
+        return self._corpora.names_and_weights(split)
 
     def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
         """Words separated by blanks, and the cleaned tree on one line."""
@@ -248,7 +248,7 @@ def _read_settings(path: Path) -> dict[str, Any]:
     try:
         written = read_json(path)
     except FileNotFoundError:
-        raise missing(path) from None
+        raise missing_file_error(path) from None
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: cannot be read ({error}); prepare again") from None
     if not isinstance(written, dict) or not isinstance(written.get("cleaned"), dict):

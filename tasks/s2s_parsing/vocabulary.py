@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from s2s import DataError
-from s2s.data import UNK, missing
+from s2s.data import UNK, missing_file_error
 from s2s.io import read_json, write_file
 from s2s_parsing.constraint.bounds import Bounds
 from s2s_parsing.linear import UNKNOWN_TAG, Kind, Malformed, build, repair
@@ -119,6 +119,6 @@ def load_vocabulary(form: Linear, path: Path) -> TreeVocabulary:
         bounds = Bounds(**written["bounds"])
         return TreeVocabulary(form, written["tokens"], Punctuation(written["punctuation"]), bounds)
     except FileNotFoundError:
-        raise missing(path) from None
+        raise missing_file_error(path) from None
     except (OSError, ValueError, KeyError, TypeError, Malformed) as error:
         raise DataError(f"{path}: not the target vocabulary of this form ({error}); prepare again") from None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from s2s import DataError
-from s2s.data import UNK, missing
+from s2s.data import UNK, missing_file_error
 from s2s.io import write_file
 from s2s_parsing.source_encoder import words_of
 
@@ -130,6 +130,6 @@ def load_words(path: Path) -> WordParts:
         counts, labels = {str(word): int(n) for word, n in written["words"]}, written.get("labels", ())
         return WordParts(counts, int(written["n_buckets"]), [str(label) for label in labels])
     except FileNotFoundError:
-        raise missing(path) from None
+        raise missing_file_error(path) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{path}: not the words of this task ({error}); prepare again") from None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2s import Corpus, DataError, Example, Rejected
-from s2s.data import DROP, numbered_lines
+from s2s.data import DROP_HINT, numbered_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ class Babi(Corpus):
                 number, _, text = line.partition(" ")
                 if not number.isdecimal():
                     if self.config.invalid == "error":
-                        raise DataError(f"{path}, line {n}: expected a number and a sentence; {DROP}")
+                        raise DataError(f"{path}, line {n}: expected a number and a sentence; {DROP_HINT}")
                     yield NOT_NUMBERED
                     continue
                 sentences = [] if int(number) == 1 else sentences

@@ -13,8 +13,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s2s import DataError, Encoded, Example, Rejected, Sources, Task, Vocab
-from s2s.data import Corpora, CorpusOptions, FileForm, missing, parse_corpora
+from s2s import DataError, Dependencies, Encoded, Example, Rejected, Task, Vocab
+from s2s.data import Corpora, CorpusOptions, FileForm, missing_file_error, parse_corpora
 from s2s.io import read_json, write_file
 
 if TYPE_CHECKING:
@@ -53,13 +53,13 @@ class Stories(Task):
         self.metrics = config.metrics
         self._corpora = Corpora(registry, self._named, {"invalid": config.invalid})
 
-    def sources(self) -> Sources:
+    def dependencies(self) -> Dependencies:
         """The corpora."""
-        return self._corpora.sources({})
+        return self._corpora.dependencies({})
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         """Names and weights, as the configuration gives them."""
-        return self._corpora.names(split)
+        return self._corpora.names_and_weights(split)
 
     def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
         """Texts and answers of one corpus."""
@@ -82,7 +82,7 @@ class Stories(Task):
         try:
             words = [str(word) for word in read_json(directory / WORDS)]
         except FileNotFoundError:
-            raise missing(directory / WORDS) from None
+            raise missing_file_error(directory / WORDS) from None
         except (OSError, ValueError, TypeError) as error:
             raise DataError(f"{directory / WORDS}: cannot be read ({error}); prepare again") from None
         self.names = [*SPECIAL, *words]

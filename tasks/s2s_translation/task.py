@@ -7,7 +7,7 @@ __all__ = ["Translation"]
 import json
 from typing import TYPE_CHECKING, Any
 
-from s2s import DataError, Encoded, Example, Rejected, Sources, Task, Vocab
+from s2s import DataError, Dependencies, Encoded, Example, Rejected, Task, Vocab
 from s2s.data import tokenizer_kind
 from s2s.io import read_json
 from s2s_translation.corpora import corpora_of, synthetic_direction
@@ -42,7 +42,7 @@ class Translation(Task):
         self._corpora = corpora_of(config, registry)
         self._kind = tokenizer_kind(config.subword, self._corpora.registry)
 
-    def sources(self) -> Sources:
+    def dependencies(self) -> Dependencies:
         """The corpora of training and development, and every option that determines ids."""
         config = self.config
         settings = {
@@ -51,11 +51,11 @@ class Translation(Task):
             "character_coverage": config.character_coverage,
             "lowercase": config.lowercase,
         }
-        return self._corpora.sources(settings)
+        return self._corpora.dependencies(settings)
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         """Names and weights, as the configuration gives them."""
-        return self._corpora.names(split)
+        return self._corpora.names_and_weights(split)
 
     def examples(self, split: str, corpus: str) -> Iterator[Example | Rejected]:
         """The pairs of one corpus, lower-cased if task.lowercase is set."""

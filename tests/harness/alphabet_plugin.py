@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from s2s.plugin import hookimpl
 from s2s.registry import Choice, Registry
-from s2s.task import Encoded, Example, Sources, Task, Vocab
+from s2s.task import Dependencies, Encoded, Example, Task, Vocab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,8 +36,8 @@ class Alphabet(Task):
 
     config: AlphabetConfig
 
-    def sources(self) -> Sources:
-        return Sources(settings={"src": self.config.src, "tgt": self.config.tgt})
+    def dependencies(self) -> Dependencies:
+        return Dependencies(settings={"src": self.config.src, "tgt": self.config.tgt})
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         return [("words", 1.0)] if split in ("train", "valid") else []

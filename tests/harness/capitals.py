@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from s2s.registry import Choice
-from s2s.task import Encoded, Example, Sources, Task, Vocab
+from s2s.task import Dependencies, Encoded, Example, Task, Vocab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class WithoutFiles(Task):
     """What such a task says of corpora and tokenisers: there are none."""
 
-    def sources(self) -> Sources:
-        return Sources()
+    def dependencies(self) -> Dependencies:
+        return Dependencies()
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         return []

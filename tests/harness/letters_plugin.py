@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from s2s.model import Memory, Seq2Seq
 from s2s.plugin import hookimpl
 from s2s.registry import Choice, Registry
-from s2s.task import Encoded, Example, Sources, Task, Vocab
+from s2s.task import Dependencies, Encoded, Example, Task, Vocab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,8 +23,8 @@ FIRST = 4
 class Letters(Task):
     """Text of lower-case letters, to itself; its tokeniser is a file that lists them."""
 
-    def sources(self) -> Sources:
-        return Sources()
+    def dependencies(self) -> Dependencies:
+        return Dependencies()
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         return [("letters", 1.0)] if split == "train" else []

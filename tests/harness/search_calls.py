@@ -21,8 +21,8 @@ class StepByStep(BeamSearch):
 
 
 def find(search: Search, *batch: Any, nbest: int = 1) -> list[list[Hypothesis]]:
-    """The hypotheses of each row; see `SearchRequest.of_batch`."""
-    return search_all(search, SearchRequest.of_batch(*batch, nbest=nbest))
+    """The hypotheses of each row; see `SearchRequest.from_batch`."""
+    return search_all(search, SearchRequest.from_batch(*batch, nbest=nbest))
 
 
 def find_queued(

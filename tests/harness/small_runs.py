@@ -44,7 +44,7 @@ def begin(path: Path, plugins: Plugins, *arguments: str) -> list[str]:
     """Start or continue a run; its warnings."""
     with RunDirectory(path) as run:
         warnings = run.begin(letters_config(plugins, *arguments), plugins, World())
-        run.announce()
+        run.set_as_last()
         return warnings
 
 
@@ -61,7 +61,7 @@ def make_run(path: Path, plugins: Plugins, steps: list[int], **state: Any) -> di
         run.begin(composed, plugins, World())
         prepared = path.parent / "prepared-tokenizer"
         model = build(composed, plugins, prepared)
-        run.keep_tokenizer(prepared)
+        run.copy_tokenizer(prepared)
         for step in steps:
             torch.manual_seed(step)
             torch.nn.init.normal_(model.embed.weight)

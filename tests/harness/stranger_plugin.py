@@ -13,7 +13,7 @@ from s2s.metrics import Metric, Score
 from s2s.objective import Context, Objective, Sums
 from s2s.plugin import hookimpl
 from s2s.registry import Choice, Registry
-from s2s.task import Encoded, Example, Sources, Task, Vocab
+from s2s.task import Dependencies, Encoded, Example, Task, Vocab
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -45,8 +45,8 @@ class Reversing(Task):
     config: ReversingConfig
     metrics = ("exact",)
 
-    def sources(self) -> Sources:
-        return Sources(files=[Path(self.config.file)])
+    def dependencies(self) -> Dependencies:
+        return Dependencies(files=[Path(self.config.file)])
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         wanted = split == "train" or (split == "valid" and self.config.judged)

@@ -37,7 +37,7 @@ class Table(Seq2Seq):
 class JoiningState(State):
     """Rows of the table [B, K]; no dimension grows, so that sentences may join a running batch."""
 
-    joins: ClassVar[bool] = True
+    supports_join: ClassVar[bool] = True
 
 
 class JoiningTable(Table):

@@ -16,7 +16,7 @@ from table_model import JoiningTable, Table
 
 from s2s.decoding import BeamConfig, beam_search
 from s2s.decoding.beam_search import BeamSearch
-from s2s.decoding.constraints import ConstraintSet, grow
+from s2s.decoding.constraints import ConstraintSet, grow_constraint
 from s2s.decoding.request import FixedQueue, SourceSentence
 from s2s.task import Vocab
 from s2s_constraints.lexical import GrowingLexical, LexicalConstraint, LexicalSizes, widen_state
@@ -167,10 +167,10 @@ def test_samples_hold_lexical_constraints_too() -> None:
 
 @pytest.mark.parametrize("others", [None, ConstraintSet(None, [NoRepeatNgram(1, 7)])], ids=["alone", "beside another"])
 def test_where_nothing_is_asked_the_constraint_stays_as_it_is(others: Constraint | None) -> None:
-    assert grow(None, [None] * 3, others, VOCAB) is None
-    grown = grow(None, [NO_CONSTRAINT] * 3, others, VOCAB)
+    assert grow_constraint(None, [None] * 3, others, VOCAB) is None
+    grown = grow_constraint(None, [NO_CONSTRAINT] * 3, others, VOCAB)
     assert grown
-    assert grown.constraint is grown.bound_to([NO_CONSTRAINT] * 3) is others
+    assert grown.constraint is grown.bind([NO_CONSTRAINT] * 3) is others
 
 
 def test_lexical_constraints_go_with_other_constraints() -> None:
@@ -196,7 +196,7 @@ def test_a_widened_state_allows_what_a_state_of_that_width_does(
     fits = [one for one in WISHES if LexicalSizes.of([one]).union(old) == old]
     lexical = [draw.choice(fits) for _ in range(12)]
     src, limit = torch.full((12, 1), EOS), torch.full((12,), 20)
-    narrow, wide = (GrowingLexical(others, VOCAB, sizes).bound_to(lexical) for sizes in (old, new))
+    narrow, wide = (GrowingLexical(others, VOCAB, sizes).bind(lexical) for sizes in (old, new))
     assert wide
     states = narrow.start(src, src == 0, limit) if narrow else None
     expected = wide.start(src, src == 0, limit)

@@ -148,8 +148,8 @@ def test_an_ensemble_keeps_the_contract_of_an_architecture() -> None:
         assert_state_reorders(model, vocab)
         assert_state_joins(model, vocab)
     batch = batch_of([[5, 6]])
-    assert joining.start(joining.encode(*batch)).joins
-    assert not mixed.start(mixed.encode(*batch)).joins
+    assert joining.start(joining.encode(*batch)).supports_join
+    assert not mixed.start(mixed.encode(*batch)).supports_join
 
 
 def two(kind: str) -> Seq2Seq:

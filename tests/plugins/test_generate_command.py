@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from s2s.data.text import MAX_LINE
 from s2s.decoding import BeamConfig
 from s2s.decoding.beam_search import BeamSearch
-from s2s.generation.build import Loaded, made_of
+from s2s.generation.build import LoadedGenerator, made_of
 from s2s.generation.generator import Generator
 from s2s.io.atomic import sha256
 from s2s.model import Memory, Seq2Seq
@@ -77,12 +77,12 @@ def _run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "MANIFEST.json").write_text("{}")
     monkeypatch.chdir(tmp_path)
 
-    def load(composed: ComposedConfig[GenerateConfig], plugins: Any) -> Loaded:
+    def load(composed: ComposedConfig[GenerateConfig], plugins: Any) -> LoadedGenerator:
         config = composed.config
         chosen = BeamConfig(name="beam", **composed.given.get("search", {}))
         generator = Generator(Copy(), TornCapitals(), BeamSearch(chosen), "cpu", config, plugins)
         weights = {"checkpoint": sha256(tmp_path / "MANIFEST.json")}
-        return Loaded(generator, made_of(config, weights, chosen, "cpu"), "a CPU")
+        return LoadedGenerator(generator, made_of(config, weights, chosen, "cpu"), "a CPU")
 
     monkeypatch.setattr("s2s.generation.build.load", load)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from s2s.task import Example, Rejected, Sources
+from s2s.task import Dependencies, Example, Rejected
 from s2s_recipe import corpus_pass
 from s2s_recipe.counting import DistinctCounter, hashed
 from s2s_recipe.fingerprint import Fingerprint
@@ -25,8 +25,8 @@ class Lines:
     def __init__(self, **splits: list[Any]) -> None:
         self.splits = splits
 
-    def sources(self) -> Sources:
-        return Sources(files=[Path("pairs.tsv")])
+    def dependencies(self) -> Dependencies:
+        return Dependencies(files=[Path("pairs.tsv")])
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         return [(split, 1.0)] if split in self.splits else []

@@ -11,7 +11,7 @@ import pytest
 
 from s2s.compose import compose
 from s2s.config import Config
-from s2s.config.duration import seconds_of
+from s2s.config.duration import parse_duration
 from s2s.data.mapped_corpus import MappedCorpus, MappedCorpusWriter, RaggedIds
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
@@ -89,8 +89,8 @@ def test_rare_tokens_are_those_that_counting_finds(tmp_path: Path, joint: bool) 
     ("text", "seconds"), [("90s", 90), ("30m", 1800), ("1h30m", 5400), ("2d", 172_800), ("1.5h", 5400)]
 )
 def test_times_are_read(text: str, seconds: float) -> None:
-    assert seconds_of(text, "train.budget") == seconds
-    assert config(f"train.budget={text}").train.seconds == seconds
+    assert parse_duration(text, "train.budget") == seconds
+    assert config(f"train.budget={text}").train.budget_seconds == seconds
 
 
 @pytest.mark.parametrize("text", ["half an hour", "30", "0s", "30 m", "m", "500d"])

@@ -45,7 +45,7 @@ class Machine:
             schedule=CosineConfig(name="cosine", steps=planned),
         )
         self.lines: list[str] = []
-        log = SimpleNamespace(n_steps=planned, line=self.lines.append)
+        log = SimpleNamespace(n_steps=planned, info=self.lines.append)
         state = SimpleNamespace(step=0, seconds=0.0)
         self.trainer: Any = SimpleNamespace(
             config=config, directory=directory, log=log, state=state, world=World(), validation=every > 0

@@ -121,7 +121,7 @@ def test_samples_are_the_same_when_sentences_are_let_in_as_others_leave(n_tokens
 
 def test_a_sentence_that_is_done_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where states join, a queue that holds two at once takes fewer steps than pairs one after the other."""
-    monkeypatch.setattr(State, "joins", True)
+    monkeypatch.setattr(State, "supports_join", True)
     sources = [[4 + i % 5] * 2 for i in range(16)]
     config, n_steps = SampleConfig(max_len_a=0.0, max_len_b=40), []
     model = Recurrent(9)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import s2s_testing as testing
 from s2s.model import AttentionMap, Memory, Seq2Seq, State
 from s2s.registry import Choice, Entry
-from s2s.task import Constraint, Encoded, Example, Rejected, Sources, Task, Vocab
+from s2s.task import Constraint, Dependencies, Encoded, Example, Rejected, Task, Vocab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -278,8 +278,8 @@ def test_a_broken_architecture_is_told_what_is_broken(kind: type[Averager], mess
 class Letters(Task):
     """Words as letters, target reversed; "x" is not allowed."""
 
-    def sources(self) -> Sources:
-        return Sources()
+    def dependencies(self) -> Dependencies:
+        return Dependencies()
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         return [("words", 1.0)] if split == "train" else []

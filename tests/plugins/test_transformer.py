@@ -13,7 +13,7 @@ from s2s.batch import make_batch
 from s2s.errors import ConfigError, DataError
 from s2s.model import Seq2Seq
 from s2s.nn import LabelSmoothedConfig
-from s2s.nn.attention import KERNELS, CrossAttention, Padded, SelfAttention
+from s2s.nn.attention import KERNELS, CrossAttention, PaddedLayout, SelfAttention
 from s2s.nn.dropout import Dropout
 from s2s.nn.loss import LabelSmoothed
 from s2s.plugin import load_plugins
@@ -146,7 +146,7 @@ def test_residual_dropout_is_on_a_sublayers_output_before_the_sum_and_on_the_emb
     model = Transformer(tiny(dropout=1 - 1e-12), VOCAB).train()
     layer, x = model.encoder[0], torch.randn(2, 3, 8)
     expected = layer.feed_forward_residual.norm(layer.attention_residual.norm(x))
-    assert torch.equal(layer(x, Padded(KERNELS["math"])), expected)
+    assert torch.equal(layer(x, PaddedLayout(KERNELS["math"])), expected)
     given: list[torch.Tensor] = []
     layer.register_forward_pre_hook(lambda _, arguments: given.append(arguments[0]))
     src = torch.tensor([[4, 5, 3]])

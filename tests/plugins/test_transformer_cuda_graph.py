@@ -84,7 +84,7 @@ def test_recorded_steps_find_the_same(beam: int, tokens: int) -> None:
 class CapturedState(State):
     """That of a recurrent model keeps its shapes, and so needs to say no more than this."""
 
-    captures = True
+    supports_capture = True
 
 
 class CapturedRecurrent(Recurrent):
@@ -147,7 +147,7 @@ def test_sizes_that_recur_are_few_and_waste_little(monkeypatch: pytest.MonkeyPat
     assert all(n <= size <= max(n + 1, n * 1.25) for n, size in sizes.items())
     assert len(set(sizes.values())) < 45
     assert all(bucket_size(size, device) == size for size in sizes.values())
-    assert {bucket_size(n, device, least=32) % 32 for n in range(300)} == {0}
+    assert {bucket_size(n, device, minimum=32) % 32 for n in range(300)} == {0}
 
 
 @pytest.mark.gpu

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 from s2s.backend.linear import prepack
 from s2s.data.packing import pack
 from s2s.errors import ConfigError
-from s2s.nn.attention import KERNELS, Heads, Padded, SelfAttention
+from s2s.nn.attention import KERNELS, Heads, PaddedLayout, SelfAttention
 from s2s.nn.linear import Linear
 from s2s_testing import VOCAB, check_arch
 from s2s_testing.incremental import LENGTHS, batch_of, pairs
@@ -100,8 +100,8 @@ def test_16_and_8_bits_give_nearly_the_same(name: str) -> None:
 @torch.no_grad()
 def test_packed_batches_give_the_same_or_are_refused(name: str) -> None:
     model = build(name)
-    assert model.packs == (name not in PADDED)
-    if not model.packs:
+    assert model.supports_packing == (name not in PADDED)
+    if not model.supports_packing:
         return
     batch, packed = batch_of(VOCAB), pack(pairs(VOCAB), VOCAB)
     expected = model(batch.src, batch.src_pad, batch.tgt_in)[~batch.tgt_pad]
@@ -155,7 +155,7 @@ def test_restricted_is_full_attention_with_a_mask(causal: bool, length: int, rea
     bias = ~allowed[:, None] * -3e4
     layout = Restricted(KERNELS["math"], reach, pad, causal=causal)
     found = layout.attend(q, k, v, 0.0).transpose(1, 2)[~pad]
-    full = Padded(KERNELS["math"], bias.double()).attend(q, k, v, 0.0).transpose(1, 2)[~pad]
+    full = PaddedLayout(KERNELS["math"], bias.double()).attend(q, k, v, 0.0).transpose(1, 2)[~pad]
     torch.testing.assert_close(found, full)
     assert torch.equal((layout.bias == 0)[:, 0][~pad], allowed[~pad])
 
@@ -217,7 +217,7 @@ def test_an_additive_score_is_its_equation() -> None:
     for h, t in itertools.product(range(2), range(4)):
         weights = torch.stack([score.u[h] @ (q[0, h, t] + k[0, h, s]).tanh() for s in range(5)]).softmax(0)
         expected[0, h, t] = weights @ v[0, h]
-    found = Explicit(Padded(KERNELS["math"]), score).attend(q, k, v, 0.0)
+    found = Explicit(PaddedLayout(KERNELS["math"]), score).attend(q, k, v, 0.0)
     torch.testing.assert_close(found, expected)
 
 
@@ -233,7 +233,7 @@ def test_relative_positions_are_their_equations() -> None:
         e = torch.stack([q[0, h, t] @ (k[0, h, s] + score.keys[row]) / 3**0.5 for s, row in enumerate(rows)])
         read = torch.stack([v[0, h, s] + score.values[row] for s, row in enumerate(rows)])
         expected[0, h, t] = e.softmax(0) @ read
-    found = Explicit(Padded(KERNELS["math"], causal=True), score).attend(q, k, v, 0.0)
+    found = Explicit(PaddedLayout(KERNELS["math"], causal=True), score).attend(q, k, v, 0.0)
     torch.testing.assert_close(found, expected)
 
 
@@ -298,7 +298,7 @@ def test_maps_of_attention_are_those_of_the_option(name: str) -> None:
         hook = attention.out.register_forward_pre_hook(lambda _, given: seen.update(heads=given[0]))
         model.encode(batch.src, batch.src_pad)
         hook.remove()
-    values = seen["qkv"][2].unflatten(-1, (attention.heads.of_keys, -1)).transpose(1, 2)
+    values = seen["qkv"][2].unflatten(-1, (attention.heads.n_kv_heads, -1)).transpose(1, 2)
     values = values.repeat_interleave(weights.size(1) // values.size(1), dim=1)
     distance = torch.arange(weights.size(-1)) - torch.arange(weights.size(-1))[:, None]
     score = getattr(attention, "score", None)

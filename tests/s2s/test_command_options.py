@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from s2s.command_options import AddedOptions, command_of, refuse_misfit, with_added
+from s2s.command_options import AddedOptions, command_config, refuse_misfit, with_added
 from s2s.config.ranges import at_least, refuse_outside
 from s2s.errors import ConfigError, PluginError
 from s2s.registry import Registry
@@ -114,7 +114,7 @@ def test_what_was_added_is_not_added_again() -> None:
     whole = with_added(Command, [Second, Deeper])
     assert with_added(whole, [Second, Deeper]) is whole
     assert with_added(Command, [Second, Deeper]) is whole
-    assert command_of(whole) is Command
+    assert command_config(whole) is Command
 
 
 @dataclass(kw_only=True)

@@ -70,8 +70,13 @@ class Sum(Seq2Seq):
 
 def test_a_model_and_its_state_promise_nothing_that_they_do_not_declare() -> None:
     model = Sum()
-    assert (model.packs, model.returns_log_probs, model.ignores_labels, model.max_len) == (False, False, False, None)
-    assert (State.joins, State.captures) == (False, False)
+    assert (model.supports_packing, model.returns_log_probs, model.ignores_labels, model.max_len) == (
+        False,
+        False,
+        False,
+        None,
+    )
+    assert (State.supports_join, State.supports_capture) == (False, False)
     assert model.forward_operations([1], [1]) is None
     assert model.vocab_rows() is None
     assert model.attention_maps(torch.ones(1, 2), torch.zeros(1, 2).bool(), torch.ones(1, 1)) == []

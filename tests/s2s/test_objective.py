@@ -58,7 +58,7 @@ def test_the_sum_is_divided_by_the_objectives_own_normaliser(micro_tokens: int |
 def test_an_update_whose_normaliser_is_zero_is_skipped() -> None:
     step = train_step(Lengths(lambda _: 0))
     result = step(PAIRS, 1)
-    assert not result.finite
+    assert not result.is_finite
     assert step.model.w.item() == 0
 
 
@@ -81,7 +81,12 @@ def test_rows_come_without_eos_and_padding() -> None:
 
 
 def test_an_objective_promises_nothing_that_it_does_not_declare() -> None:
-    assert (Objective.packs, Objective.cuda_graph, Objective.extras, Objective.valid_extras) == (False, False, (), None)
+    assert (Objective.supports_packing, Objective.supports_cuda_graph, Objective.extras, Objective.valid_extras) == (
+        False,
+        False,
+        (),
+        None,
+    )
 
 
 def test_sums_are_stacked_in_the_order_of_their_names_with_the_normaliser_where_there_is_no_count() -> None:
@@ -112,10 +117,10 @@ def test_a_models_own_loss_is_added_to_the_objective_and_left_out_of_validation(
     declared: tuple[str, ...] | None, expected: tuple[str, ...]
 ) -> None:
     own, model = Lengths(), Recording()
-    own.valid_extras, own.packs = declared, True
+    own.valid_extras, own.supports_packing = declared, True
     both = WithAuxiliary(own, model)
     assert (both.extras, both.valid_extras) == (("src", "tokens_a_sentence", "balance"), expected)
-    assert both.packs
+    assert both.supports_packing
     batch = make_batch(PAIRS, VOCAB)
     alone, sums = own(model, batch), both(model, batch)
     assert sums.loss.item() == alone.loss.item() + 0.5

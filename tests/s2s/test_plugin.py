@@ -281,9 +281,9 @@ def test_a_plugin_named_twice_is_loaded_once(local: Callable[[str], str]) -> Non
 @pytest.mark.parametrize(
     ("kind", "names"),
     [
-        (Objective, ("packs", "cuda_graph")),
-        (Seq2Seq, ("packs", "returns_log_probs", "ignores_labels")),
-        (State, ("joins", "captures")),
+        (Objective, ("supports_packing", "supports_cuda_graph")),
+        (Seq2Seq, ("supports_packing", "returns_log_probs", "ignores_labels")),
+        (State, ("supports_join", "supports_capture")),
     ],
 )
 def test_a_plugin_that_says_nothing_promises_nothing(kind: type, names: tuple[str, ...]) -> None:

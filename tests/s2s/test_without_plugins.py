@@ -67,7 +67,7 @@ def test_what_an_output_must_contain_is_not_left_out(bare: Plugins) -> None:
 
 def test_files_are_written_but_not_continued(bare: Plugins) -> None:
     output = open_output(GenerateConfig(input="in", output="out"), bare)
-    assert (output.name, output.continues) == ("out", False)
+    assert (output.name, output.supports_resume) == ("out", False)
 
 
 def test_one_process_decodes(bare: Plugins) -> None:

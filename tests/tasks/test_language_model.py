@@ -112,7 +112,7 @@ def test_what_is_missing_is_said(options: dict[str, Any], complaint: str) -> Non
     with pytest.raises(UserError, match=complaint):
         LanguageModel(
             LanguageModelConfig(**{"name": "language_model", "train": "mono.de", "tokenizer": "x", **options})
-        ).sources()
+        ).dependencies()
 
 
 def test_a_run_that_writes_no_subwords_is_refused(tmp_path: Path) -> None:

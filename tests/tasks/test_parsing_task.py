@@ -349,7 +349,7 @@ def test_treebanks_are_named_in_many_forms(
         (tmp_path / name).touch()
     task = Parsing(config(train=train))
     assert dict(task.corpora("train")) == {name: weight for name, (_, weight) in expected.items()}
-    assert list(map(str, task.sources().files)) == [file for files, _ in expected.values() for file in files]
+    assert list(map(str, task.dependencies().files)) == [file for files, _ in expected.values() for file in files]
 
 
 @pytest.mark.parametrize(
@@ -379,7 +379,7 @@ def test_the_wall_street_journal_has_its_splits_and_other_trees_may_join_it(tmp_
         f"s{section}" for section in range(2, 22)
     ]
     assert [example.src for example in examples(task, "test")] == ["s23"]
-    assert len(task.sources().files) == 20 + 1 + 1
+    assert len(task.dependencies().files) == 20 + 1 + 1
     with pytest.raises(ConfigError, match="of wsj, wsj, two have one name"):
         Parsing(config(treebank=str(tmp_path / "wsj"), train={"wsj": str(gold)})).corpora("train")
 

@@ -120,16 +120,16 @@ def test_what_is_prepared_depends_on_all_that_shapes_it(files: list[str]) -> Non
         {"lowercase": True},
         {"invalid": "drop"},
     ]
-    settings = [json.dumps(translation(files, **o).sources().settings, sort_keys=True) for o in options]
+    settings = [json.dumps(translation(files, **o).dependencies().settings, sort_keys=True) for o in options]
     assert len(set(settings)) == len(options)
     same = translation(files, metrics=["ter"], src_lang="en", test=files)
-    assert json.dumps(same.sources().settings, sort_keys=True) == settings[0]
+    assert json.dumps(same.dependencies().settings, sort_keys=True) == settings[0]
 
 
 def test_files_of_training_and_development_are_watched(files: list[str]) -> None:
     other = [f"{file}.other" for file in files]
     task = translation({"a": files}, valid=other, test=["t.en", "t.de"])
-    assert [str(file) for file in task.sources().files] == [*files, *other]
+    assert [str(file) for file in task.dependencies().files] == [*files, *other]
 
 
 def test_a_vocabulary_too_large_names_its_option(files: list[str], tmp_path: Path) -> None:
@@ -253,15 +253,15 @@ def test_the_synthetic_corpus_has_two_directions() -> None:
     assert "English to German" in " ".join(synthetic().describe())
     assert "German to English" in " ".join(synthetic(src_lang="de").describe())
     with pytest.raises(ConfigError, match="the synthetic corpus has en and de"):
-        synthetic(tgt_lang="fr").sources()
+        synthetic(tgt_lang="fr").dependencies()
 
 
 def test_the_synthetic_corpus_is_made_anew_when_it_would_differ() -> None:
     options: list[dict[str, Any]] = [{}, {"synthetic_seed": 2}, {"src_lang": "de"}, {"vocab_size": 299}]
-    settings = [json.dumps(synthetic(**o).sources().settings, sort_keys=True) for o in options]
+    settings = [json.dumps(synthetic(**o).dependencies().settings, sort_keys=True) for o in options]
     assert len(set(settings)) == len(options)
-    assert settings[0] == json.dumps(synthetic(tgt_lang="de").sources().settings, sort_keys=True)
-    assert not synthetic().sources().files
+    assert settings[0] == json.dumps(synthetic(tgt_lang="de").dependencies().settings, sort_keys=True)
+    assert not synthetic().dependencies().files
 
 
 def test_the_synthetic_vocabulary_is_small() -> None:

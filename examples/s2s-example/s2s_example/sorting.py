@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from s2s import Encoded, Example, Sources, Task, Vocab
+from s2s import Dependencies, Encoded, Example, Task, Vocab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,8 +23,10 @@ class Sorting(Task):
     config: SortingConfig
     metrics = ("bleu",)
 
-    def sources(self) -> Sources:
-        return Sources(settings={"pairs": self.config.pairs, "longest": self.config.longest, "seed": self.config.seed})
+    def dependencies(self) -> Dependencies:
+        return Dependencies(
+            settings={"pairs": self.config.pairs, "longest": self.config.longest, "seed": self.config.seed}
+        )
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         return [("digits", 1.0)]

@@ -17,11 +17,11 @@ LEVELS = 1 << 16
 
 
 class DropoutMask(NamedTuple):
-    """Which values are kept: those whose word is at least `least`; they are multiplied by `factor`."""
+    """Which values are kept: those whose word is at least `threshold`; they are multiplied by `factor`."""
 
     words: Tensor
     """16-bit integers"""
-    least: int
+    threshold: int
     factor: float
 
 
@@ -43,8 +43,8 @@ def apply_dropout(x: Tensor, p: float) -> Tensor:
         return x
     if x.device.type != "cpu" or torch.compiler.is_compiling():
         return F.dropout(x, p)
-    words, least, factor = draw_mask(x.shape, p)
-    return x * words.ge(least).float().mul_(factor)  # in 16 bits the factor would be off by 0.2 %
+    words, threshold, factor = draw_mask(x.shape, p)
+    return x * words.ge(threshold).float().mul_(factor)  # in 16 bits the factor would be off by 0.2 %
 
 
 @Operator
@@ -62,10 +62,10 @@ def add_dropout_norm(x: Tensor, y: Tensor, p: float, norm: nn.LayerNorm) -> Tens
 def draw_mask(shape: torch.Size, p: float) -> DropoutMask:
     """The mask that all implementations use."""
     threshold = min(round(p * LEVELS), LEVELS - 1)
-    return DropoutMask(draws(shape), threshold - LEVELS // 2, LEVELS / (LEVELS - threshold))
+    return DropoutMask(random_int16(shape), threshold - LEVELS // 2, LEVELS / (LEVELS - threshold))
 
 
-def draws(shape: torch.Size) -> Tensor:
+def random_int16(shape: torch.Size) -> Tensor:
     """Independent signed 16-bit integers, uniformly distributed."""
     n = shape.numel()
     words = torch.empty((n + 3) // 4, dtype=torch.int64).random_(-(2**63), None)

@@ -21,7 +21,7 @@ __all__ = [
 from typing import TYPE_CHECKING
 
 from s2s import DataError, Rejected
-from s2s.data import DROP, numbered_lines
+from s2s.data import DROP_HINT, numbered_lines
 from s2s_parsing.treebank.brackets import Builder, Malformed, read_brackets
 from s2s_parsing.treebank.cleaning import Cleaner, Unary, join_chains, split_joined
 from s2s_parsing.treebank.files import SECTIONS, Split, treebank_files
@@ -48,7 +48,7 @@ def read_treebank(
         for tree in read_brackets(_lines(file, invalid), builder):
             if isinstance(tree, Malformed):
                 if invalid == "error":
-                    raise DataError(f"{file}:{tree.line}: {tree.what}; {DROP}")
+                    raise DataError(f"{file}:{tree.line}: {tree.what}; {DROP_HINT}")
                 yield MALFORMED
             else:
                 yield NOTHING_LEFT if tree is None else tree

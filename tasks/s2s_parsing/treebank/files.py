@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Literal
 
 from s2s import DataError
-from s2s.data import missing
+from s2s.data import missing_file_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +30,9 @@ def treebank_files(path: Path, split: Split | None = None) -> list[Path]:
             raise DataError(f"{path}: is a file, expected a folder with the sections of the Wall Street Journal")
         return [path]
     if not path.is_dir():
-        raise DataError(f"{path}: is no file; write a pipe's trees to one") if path.exists() else missing(path)
+        raise (
+            DataError(f"{path}: is no file; write a pipe's trees to one") if path.exists() else missing_file_error(path)
+        )
     files = sorted(file for file in path.rglob("*") if SUFFIX.search(file.name) and file.is_file())
     if not files:
         raise DataError(f"{path}: no file in this folder is named .mrg or .mrg.gz; name the treebank's files instead")

@@ -56,7 +56,7 @@ def test_on_a_terminal_one_line_moves_at_most_once_a_second(
             for step in range(1, 101):
                 clock.now += 0.04
                 run.update(update(step))
-            run.log.line("a line that stays")
+            run.log.info("a line that stays")
 
     monkeypatch.delenv("NO_COLOR", raising=False)
     text = on_terminal(action, monkeypatch, 200)
@@ -74,7 +74,7 @@ def test_a_fact_that_is_wider_than_the_terminal_goes_on_below_itself(
 
     def action() -> None:
         with make(tmp_path) as run:
-            run.log.facts([("config", "  ".join(words)), ("run", "runs/a")])
+            run.log.show_facts([("config", "  ".join(words)), ("run", "runs/a")])
             run.start(0)
 
     lines = on_terminal(action, monkeypatch, 80).splitlines()

@@ -108,7 +108,7 @@ def test_a_validation_without_a_checkpoint_is_shown_at_the_end(
 
 def test_train_log_keeps_what_was_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with make(tmp_path) as run:
-        run.log.facts([("run", "runs/x"), ("data", "12 pairs"), ("data", "none dropped")])
+        run.log.show_facts([("run", "runs/x"), ("data", "12 pairs"), ("data", "none dropped")])
         run.start(0)
         run.update(update(1))
         run.update(update(2))
@@ -121,7 +121,7 @@ def test_train_log_keeps_what_was_shown(tmp_path: Path, capsys: pytest.CaptureFi
 def test_quiet_leaves_warnings_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with make(tmp_path, quiet=True) as run:
         run.start(0)
-        run.log.line("hello")
+        run.log.info("hello")
         run.update(update(2))
         run.log.warn("careful")
         run.finished({"steps": 2, "tokens": 10, "seconds": 1.0})
@@ -132,7 +132,7 @@ def test_quiet_leaves_warnings_and_files(tmp_path: Path, capsys: pytest.CaptureF
 def test_other_ranks_print_and_write_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with make(tmp_path, rank=1) as run:
         run.start(0)
-        run.log.line("hello")
+        run.log.info("hello")
         run.log.warn("careful")
         run.update(update(2))
         run.validated({"step": 2, "nll": 1.0})
@@ -144,7 +144,7 @@ def test_other_ranks_print_and_write_nothing(tmp_path: Path, capsys: pytest.Capt
 
 def test_for_programs_every_line_is_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with make(tmp_path, form="json") as run:
-        run.log.line("hello")
+        run.log.info("hello")
         run.start(0)
         for step in (1, 2):
             run.update(update(step))

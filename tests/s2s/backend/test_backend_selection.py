@@ -25,7 +25,7 @@ from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
-ABLE, UNABLE = SimpleNamespace(packs=True, cuda_graph=True), SimpleNamespace(packs=False)
+ABLE, UNABLE = SimpleNamespace(supports_packing=True, supports_cuda_graph=True), SimpleNamespace(supports_packing=False)
 VOCAB = Vocab(src=20, tgt=20, joint=True)
 
 
@@ -100,7 +100,7 @@ def test_without_flash_attention_shapes_are_as_batches_need_them() -> None:
 @pytest.mark.parametrize(("own", "packs"), [({}, True), ({"attention_dropout": 0.1}, False), ({"d_v": 8}, False)])
 def test_the_transformer_packs_what_flash_attention_takes(own: dict[str, float], packs: bool) -> None:
     config = TransformerConfig(n_encoder_layers=1, n_decoder_layers=1, d_model=16, d_ff=8, n_heads=4, **own)  # type: ignore[arg-type]
-    assert Transformer(config, VOCAB).packs == packs
+    assert Transformer(config, VOCAB).supports_packing == packs
 
 
 def net(dropout: float = 0.1) -> Transformer:
@@ -153,7 +153,7 @@ LONGER = [([5] * 20, [6] * 20)]
 def test_a_run_fails_where_a_batch_is_compiled_anew() -> None:
     update = compiled_train_step(recompile="fail")
     for step, pairs in enumerate(BATCHES, 1):
-        assert update(pairs, step).finite
+        assert update(pairs, step).is_finite
     with pytest.raises(ConfigError, match="recompile=fail"):
         update(LONGER, 4)
     torch._dynamo.reset()
@@ -162,7 +162,7 @@ def test_a_run_fails_where_a_batch_is_compiled_anew() -> None:
 def test_a_run_may_go_on_and_compile() -> None:
     update = compiled_train_step()
     for step, pairs in enumerate([*BATCHES, LONGER], 1):
-        assert update(pairs, step).finite
+        assert update(pairs, step).is_finite
     torch._dynamo.reset()
 
 
@@ -216,7 +216,7 @@ def test_what_does_not_say_that_it_packs_or_can_be_captured_does_not() -> None:
     for model, objective in ((plain, ABLE), (ABLE, plain)):
         backend = BackendSelection.select(config, model, objective, CUDA, n_processes=1, longest=256)
         assert backend.packed == Decision(False, "this model or objective supports padded batches only")
-    uncaptured = SimpleNamespace(packs=True)
+    uncaptured = SimpleNamespace(supports_packing=True)
     backend = BackendSelection.select(config, ABLE, uncaptured, CUDA, n_processes=1, longest=256)
     assert backend.cuda_graph == Decision(False, "the objective cannot be captured")
 

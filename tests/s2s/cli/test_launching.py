@@ -80,12 +80,12 @@ def test_training_joins_the_others_and_leaves_them_also_after_an_error(
     monkeypatch.setattr("s2s.distributed.init", init)
     monkeypatch.setattr("s2s.cli.train.StopSignal.handling", handling)
     monkeypatch.setattr("s2s.training.session.dry_run", lambda composed, plugins, world: 3)
-    monkeypatch.setattr("s2s.training.session.train_in", lambda composed, plugins, world, stop, *, quiet: 3 + quiet)
+    monkeypatch.setattr("s2s.training.session.run_training", lambda composed, plugins, world, stop, *, quiet: 3 + quiet)
     composed: Any = SimpleNamespace(config=Config(train=TrainConfig(device="cpu", timeout=5.0)))
     plugins: Any = None
     assert command.train(composed, plugins, Options(dry_run=dry_run, quiet=True)) == code
     assert (joined, closed) == ([("cpu", 5.0)], [True])
-    monkeypatch.setattr("s2s.training.session.train_in", lambda *_, quiet: 1 / 0)
+    monkeypatch.setattr("s2s.training.session.run_training", lambda *_, quiet: 1 / 0)
     monkeypatch.setattr("s2s.training.session.dry_run", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         command.train(composed, plugins, Options(dry_run=dry_run))

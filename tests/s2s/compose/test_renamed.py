@@ -7,7 +7,7 @@ import pytest
 import s2s.config
 from s2s.compose import compose
 from s2s.compose.options import options_of
-from s2s.compose.renamed import names_elsewhere, targets
+from s2s.compose.renamed import renamed_options, targets
 from s2s.config import Config, GenerateConfig
 from s2s.errors import ConfigError
 from s2s.plugin import load_plugins
@@ -30,7 +30,7 @@ def shipped() -> set[str]:
 
 def test_what_is_suggested_exists_and_what_is_answered_does_not() -> None:
     existing = shipped()
-    renamed, synonyms = names_elsewhere()
+    renamed, synonyms = renamed_options()
     for old, new in (renamed | synonyms).items():
         assert any(target in existing for target in new) or set(new) <= PLANNED, old
         assert "." not in old or old not in existing, old
@@ -68,7 +68,7 @@ def test_of_several_targets_the_one_that_exists_here_is_suggested() -> None:
 
 
 def test_an_old_name_is_answered_in_its_section_and_for_a_whole_section(monkeypatch: pytest.MonkeyPatch) -> None:
-    renamed, _ = names_elsewhere()
+    renamed, _ = renamed_options()
     monkeypatch.setitem(renamed, "search.width", ["search.beam"])
     monkeypatch.setitem(renamed, "learn", ["train"])
     for argument, suggested in {"search.width=5": "search.beam", "learn.steps=5": "train.steps"}.items():
@@ -77,7 +77,7 @@ def test_an_old_name_is_answered_in_its_section_and_for_a_whole_section(monkeypa
 
 
 def test_only_what_was_renamed_here_answers_for_a_whole_section(monkeypatch: pytest.MonkeyPatch) -> None:
-    renamed, synonyms = names_elsewhere()
+    renamed, synonyms = renamed_options()
     monkeypatch.setitem(renamed, "learn", ["train", "schedule"])
     monkeypatch.setitem(synonyms, "trainer", ["train"])
     assert list(targets("learn.zzz")) == ["train.zzz", "schedule.zzz"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from s2s.config.duration import duration_text, seconds_of
+from s2s.config.duration import format_duration, parse_duration
 from s2s.errors import ConfigError
 
 
@@ -13,19 +13,19 @@ from s2s.errors import ConfigError
     [("1s", 1), ("1m", 60), ("1h", 3600), ("1d", 86_400), (" 1d2h3m4s ", 93_784), ("0.5s", 0.5), ("365d", 31_536_000)],
 )
 def test_a_time_is_the_sum_of_its_parts(text: str, seconds: float) -> None:
-    assert seconds_of(text, "x") == seconds
+    assert parse_duration(text, "x") == seconds
 
 
 @pytest.mark.parametrize("text", ["0s", "0h0m", "365d1s", "366d"])
 def test_nothing_and_more_than_a_year_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=rf"^x={text}: give more than nothing, and at most a year$"):
-        seconds_of(text, "x")
+        parse_duration(text, "x")
 
 
 @pytest.mark.parametrize("text", ["", "5", "s", "5 s", "5s and more", "1h,30m"])
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=rf"^x={text}: expected a time such as 90s, 30m, 2h or 1h30m$"):
-        seconds_of(text, "x")
+        parse_duration(text, "x")
 
 
 @pytest.mark.parametrize(
@@ -33,4 +33,4 @@ def test_what_is_no_time_is_refused(text: str) -> None:
     [(0, "00:00:00"), (59.6, "00:01:00"), (3599, "00:59:59"), (86_399, "23:59:59"), (193_784, "2d 05:49:44")],
 )
 def test_a_time_is_shown_in_days_hours_minutes_and_seconds(seconds: float, text: str) -> None:
-    assert duration_text(seconds) == text
+    assert format_duration(seconds) == text

@@ -178,6 +178,6 @@ def test_candidates_are_requested_of_the_search_where_something_chooses_among_th
 
 def test_what_of_an_output_is_written() -> None:
     config = GenerateConfig(fields=["tokens", "pieces", "log_probs"], format="jsonl")
-    assert not config.aligns
-    assert GenerateConfig(fields=["tokens", "align"], format="jsonl").aligns
+    assert not config.writes_alignment
+    assert GenerateConfig(fields=["tokens", "align"], format="jsonl").writes_alignment
     assert config.n_processes == 1

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s2s.data.batching import POOL, Batches, Permutation, _by_length, _cut, _cut_packed, in_order
+from s2s.data.batching import POOL, Batches, Permutation, _by_length, _cut, _cut_packed, validation_batches
 
 
 class Lists:
@@ -135,7 +135,7 @@ def test_pairs_come_from_the_corpus_that_owns_the_row() -> None:
 def test_batches_onwards_are_those_of_the_epochs() -> None:
     batches = Batches([(Lists(90), 1.0)], tokens=100, seed=3)
     rows = [(epoch, number, found) for epoch in (0, 1) for number, found in enumerate(batches.epoch(epoch))]
-    for (epoch, number, batch), expected in zip(batches.onwards(0, 0), rows, strict=False):
+    for (epoch, number, batch), expected in zip(batches.iterate_from(0, 0), rows, strict=False):
         assert (epoch, number) == expected[:2]
         assert list(batch) == batches.pairs(expected[2])
         assert [(len(src) + 1, len(tgt) + 1) for src, tgt in batch] == [*zip(*batch.lengths, strict=True)]
@@ -145,7 +145,7 @@ def test_batches_onwards_are_those_of_the_epochs() -> None:
 def test_the_end_of_a_sentence_counts_in_batches_of_validation(tokens: int, sizes: list[int]) -> None:
     corpus = Lists(4)
     corpus.sizes[:] = 4
-    assert [len(batch) for batch in in_order(corpus, tokens)] == sizes
+    assert [len(batch) for batch in validation_batches(corpus, tokens)] == sizes
 
 
 def test_pairs_that_are_encoded_anew_are_sorted_in_smaller_pools() -> None:
@@ -159,7 +159,7 @@ def test_pairs_that_are_encoded_anew_are_sorted_in_smaller_pools() -> None:
 
 def test_validation_takes_every_pair_once_shortest_first() -> None:
     corpus = Lists(100)
-    batches = list(in_order(corpus, tokens=90))
+    batches = list(validation_batches(corpus, tokens=90))
     assert sorted(pair[0][0] for batch in batches for pair in batch) == list(range(100))
     widths = [max(len(t) for _, t in batch) for batch in batches]
     assert widths == sorted(widths)
@@ -252,7 +252,7 @@ def test_pairs_that_are_encoded_anew_keep_the_budget_and_come_once(max_pairs: in
     corpus = Lists(300)
     batches = Batches([(corpus, 1.0)], 150, seed=3, pool=70, max_pairs=max_pairs, vary=lengthened)
     n_batches = len(list(batches.epoch(0)))
-    for epoch, number, batch in islice(batches.onwards(0, 0), 3 * n_batches):
+    for epoch, number, batch in islice(batches.iterate_from(0, 0), 3 * n_batches):
         batch.load()
         src, tgt = (np.array([len(pair[side]) + 1 for pair in batch]) for side in (0, 1))
         assert np.array_equal(batch.lengths[0], src)
@@ -271,7 +271,7 @@ def test_a_pair_is_encoded_by_seed_epoch_and_row_alone() -> None:
         given = {"weight": 1.0, "tokens": 150, "seed": 3, "pool": 70, **options}
         batches = Batches([(Lists(200), given.pop("weight"))], vary=lengthened, **given)
         found: dict[int, tuple[list[int], list[int]]] = {}
-        for at, _, batch in batches.onwards(epoch, start):
+        for at, _, batch in batches.iterate_from(epoch, start):
             if at > epoch:
                 return found
             found |= {int(row): pair for row, pair in zip(batch.rows, list(batch), strict=True)}

@@ -46,7 +46,7 @@ def test_a_task_reads_a_stranger_s_corpus_beside_files(tmp_path: Path) -> None:
     assert list(task.examples("train", "own")) == [Rejected("no rhyme"), *expected(9)]
     assert list(task.examples("valid", "rhyming"))[1:] == expected(40, "valid")
     assert list(task.examples("train", "a")) == [Example("one", "eins")]
-    assert task.sources().files == [tmp_path / "a.tsv"]
+    assert task.dependencies().files == [tmp_path / "a.tsv"]
     assert list(task.describe()) == ["train own: 9 rhymes", "valid rhyming: 40 rhymes"]
 
 
@@ -66,9 +66,9 @@ def test_what_is_prepared_depends_on_the_corpus_and_its_settings() -> None:
         {"corpus": "synthetic", "pairs": 9},
         {"corpus": "synthetic", "seed": 9},
     ]
-    settings = [json.dumps(task_of("translation", train=train).sources().settings) for train in trains]
+    settings = [json.dumps(task_of("translation", train=train).dependencies().settings) for train in trains]
     assert len(set(settings)) == len(trains)
-    heavier = task_of("translation", train={"corpus": "rhyming", "weight": 2}).sources().settings
+    heavier = task_of("translation", train={"corpus": "rhyming", "weight": 2}).dependencies().settings
     assert json.dumps(heavier) == settings[0], "a weight changes no prepared file"
 
 

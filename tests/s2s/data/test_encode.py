@@ -42,13 +42,13 @@ def test_a_pair_is_dropped_for_the_first_reason(limits: LengthLimits) -> None:
 
 def test_the_report_says_how_many_of_what() -> None:
     report = CorpusReport("train", "a", 12_000, 11_990, {"b": 3, "c": 6, "a": 3}, n_src=900, n_tgt=1_100, n_unk=25)
-    assert report.why() == ", 12 dropped (6 c, 3 a, 3 b)"
-    assert report.line() == (
+    assert report.drop_summary() == ", 12 dropped (6 c, 3 a, 3 b)"
+    assert report.summary() == (
         "train a: 12,000 pairs read, 11,990 kept, 12 dropped (6 c, 3 a, 3 b); "
         "900 source and 1,100 target tokens, 1.25% unknown"
     )
     nothing = CorpusReport("valid", "b")
-    assert nothing.line(0.5) == (
+    assert nothing.summary(0.5) == (
         "valid b (weight 0.5): 0 pairs read, 0 kept; 0 source and 0 target tokens, 0.00% unknown"
     )
 

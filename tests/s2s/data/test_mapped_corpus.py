@@ -28,7 +28,9 @@ chunk = st.lists(st.tuples(ids, ids), max_size=5)
 def write(directory: Path, chunks: list[list[tuple[list[int], list[int]]]], size: int = 100) -> MappedCorpus:
     with MappedCorpusWriter(directory, size, size) as writer:
         for pairs in chunks:
-            writer.append(RaggedIds.of([src for src, _ in pairs]), RaggedIds.of([tgt for _, tgt in pairs]))
+            writer.append(
+                RaggedIds.from_lists([src for src, _ in pairs]), RaggedIds.from_lists([tgt for _, tgt in pairs])
+            )
     return MappedCorpus(directory)
 
 
@@ -156,7 +158,7 @@ def test_blocks_are_checked_as_they_are_read(tmp_path: Path) -> None:
 def test_a_writer_that_fails_leaves_no_corpus(tmp_path: Path) -> None:
     def fail() -> None:
         with MappedCorpusWriter(tmp_path / "c", 9, 9) as writer:
-            writer.append(RaggedIds.of([[1]]), RaggedIds.of([[2]]))
+            writer.append(RaggedIds.from_lists([[1]]), RaggedIds.from_lists([[2]]))
             raise KeyError
 
     with pytest.raises(KeyError):

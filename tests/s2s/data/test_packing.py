@@ -160,7 +160,7 @@ def test_flash_attention_is_asked_for_what_rectangles_compute(
         torch.randn(2, len(side.positions), 5, generator=draw, dtype=torch.double) for side in (queries, keys, keys)
     )
     found = FlashVarlen(queries, keys, causal).attend(q, k, v, 0.0)
-    expected = PaddedVarlen.among(queries, keys, q.dtype, sdpa, causal=causal).attend(q, k, v, 0.0)
+    expected = PaddedVarlen.within_sentences(queries, keys, q.dtype, sdpa, causal=causal).attend(q, k, v, 0.0)
     torch.testing.assert_close(found, expected)
 
 

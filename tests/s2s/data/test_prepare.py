@@ -24,13 +24,13 @@ from s2s.data.preparation_spec import PreparationSpec
 from s2s.errors import DataError
 from s2s.io.json_files import read_record
 from s2s.registry import Choice
-from s2s.task import Encoded, Example, Rejected, Sources, Task, Vocab
+from s2s.task import Dependencies, Encoded, Example, Rejected, Task, Vocab
 from s2s_text_corpora.parallel import read_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from s2s.data.preparation import Prepared
+    from s2s.data.preparation import PreparedData
 
 
 class Words(Task):
@@ -43,8 +43,10 @@ class Words(Task):
         self.files = files
         self.settings = settings
 
-    def sources(self) -> Sources:
-        return Sources([file for corpora in self.files.values() for pair in corpora for file in pair], self.settings)
+    def dependencies(self) -> Dependencies:
+        return Dependencies(
+            [file for corpora in self.files.values() for pair in corpora for file in pair], self.settings
+        )
 
     def corpora(self, split: str) -> Sequence[tuple[str, float]]:
         return [(f"{split}{i}", 1.0 + i) for i in range(len(self.files.get(split, ())))]
@@ -100,7 +102,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encode, "CHUNK", 16)
 
 
-def contents(prepared: Prepared) -> dict[str, bytes]:
+def contents(prepared: PreparedData) -> dict[str, bytes]:
     """Every file of a prepared folder but the manifest, which holds times."""
     folder = prepared.directory
     return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file() and f.parent != folder}
@@ -400,7 +402,7 @@ def test_progress_is_told(files: dict[str, Any], config: DataConfig) -> None:
 
 def test_of_many_at_once_one_prepares_and_the_others_find_it(files: dict[str, Any], config: DataConfig) -> None:
     tasks = [Words(files) for _ in range(5)]
-    found: list[Prepared] = []
+    found: list[PreparedData] = []
     threads = [threading.Thread(target=lambda t=t: found.append(prepare(t, config))) for t in tasks]
     for thread in threads:
         thread.start()

@@ -15,7 +15,7 @@ from s2s.data.text import (
     NUL,
     TOO_LONG,
     blocks,
-    missing,
+    missing_file_error,
     numbered_lines,
     open_bytes,
     pair_format,
@@ -165,12 +165,14 @@ def test_a_file_that_cannot_be_read_is_an_error_with_the_reason(
 def test_of_a_missing_file_one_with_a_like_name_is_offered(tmp_path: Path) -> None:
     write(tmp_path, b"", "train.en")
     write(tmp_path, b"", "other")
-    assert str(missing(tmp_path / "trian.en")) == (
+    assert str(missing_file_error(tmp_path / "trian.en")) == (
         f"{tmp_path}/trian.en: no such file. Did you mean {tmp_path}/train.en?"
     )
-    assert str(missing(tmp_path / "xyz")) == f"{tmp_path}/xyz: no such file. Check the path"
+    assert str(missing_file_error(tmp_path / "xyz")) == f"{tmp_path}/xyz: no such file. Check the path"
     nowhere = tmp_path / "no" / "x"
-    assert str(missing(nowhere)) == f"{nowhere}: no such file; there is no folder {tmp_path}/no. Check the path"
+    assert (
+        str(missing_file_error(nowhere)) == f"{nowhere}: no such file; there is no folder {tmp_path}/no. Check the path"
+    )
     with pytest.raises(DataError, match="no such file"):
         list(read_lines(nowhere))
 

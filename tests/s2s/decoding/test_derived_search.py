@@ -55,10 +55,10 @@ class Finish(BeamSearch):
         return beams.finished if int(length[0]) == 1 else super().finish(beams, candidates, length)
 
 
-class Survivors(BeamSearch):
-    def survivors(self, beams: Beams, candidates: Candidates, n: int) -> Candidates:
+class Unfinished(BeamSearch):
+    def unfinished(self, beams: Beams, candidates: Candidates, n: int) -> Candidates:
         """Not the best candidate, but the next n."""
-        return type(candidates)(*(values[:, 1:] for values in super().survivors(beams, candidates, n + 1)))
+        return type(candidates)(*(values[:, 1:] for values in super().unfinished(beams, candidates, n + 1)))
 
 
 class Penalty(BeamSearch):
@@ -66,8 +66,8 @@ class Penalty(BeamSearch):
         return length**2
 
 
-class HasEnded(BeamSearch):
-    def has_ended(self, beams: Beams, live: Tensor, finished: Tensor) -> Tensor:
+class CannotImprove(BeamSearch):
+    def cannot_improve(self, beams: Beams, live: Tensor, finished: Tensor) -> Tensor:
         """After two tokens, whatever was found."""
         return beams.length >= 2
 
@@ -102,9 +102,9 @@ class Step(BeamSearch):
 
 
 class Steps(BeamSearch):
-    def steps(self, batch: Beams, most: int) -> Beams:
+    def steps(self, batch: Beams, max_steps: int) -> Beams:
         """Only the best hypothesis lives on."""
-        beams = super().steps(batch, most)
+        beams = super().steps(batch, max_steps)
         return replace(beams, score=beams.score.masked_fill(torch.arange(beams.n_hypotheses) > 0, -torch.inf))
 
 
@@ -119,7 +119,7 @@ DERIVED: dict[str, type[BeamSearch]] = {
     "begin": Begin,
     "expand": Expand,
     "finish": Finish,
-    "has_ended": HasEnded,
+    "cannot_improve": CannotImprove,
     "is_done": IsDone,
     "outputs": Outputs,
     "penalty": Penalty,
@@ -128,7 +128,7 @@ DERIVED: dict[str, type[BeamSearch]] = {
     "start": Start,
     "step": Step,
     "steps": Steps,
-    "survivors": Survivors,
+    "unfinished": Unfinished,
 }
 NO_EFFECT_ON_VALUES = {"advance", "constraint_changed", "drop"}
 """Called with a constraint, or where nothing is decided"""
@@ -159,7 +159,7 @@ def test_every_public_method_is_in_the_table() -> None:
 def test_groups_are_searched_by_the_same_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a search in groups inherits is replaced there, too."""
 
-    class Derived(Finish, Survivors, Penalty, DiverseBeamSearch):
+    class Derived(Finish, Unfinished, Penalty, DiverseBeamSearch):
         pass
 
     config = DiverseBeamConfig(beam=4, num_beam_groups=2, max_len_a=0.0, max_len_b=5)

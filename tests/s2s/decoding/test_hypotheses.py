@@ -68,14 +68,14 @@ def test_a_sentence_before_its_first_step_has_dead_hypotheses_beside_others(firs
 class Wish:
     """A sentence's constraint, and the growing one of its batch, which notes what it is bound to."""
 
-    def beside(self, constraint: Any, vocab: Vocab) -> Any:
+    def make_growing(self, constraint: Any, vocab: Vocab) -> Any:
         self.own = constraint
         return self
 
-    def including(self, wanted: Sequence[Any]) -> Any:
+    def extended_for(self, wanted: Sequence[Any]) -> Any:
         return self
 
-    def bound_to(self, wanted: Sequence[Any]) -> Any:
+    def bind(self, wanted: Sequence[Any]) -> Any:
         return self.own, list(wanted)
 
 
@@ -92,7 +92,7 @@ def test_sentences_come_in_batches_with_the_constraint_on_exactly_these() -> Non
     assert first.constraint is constraint
     assert second.src.tolist() == [ids[2]]
     assert second.constraint == (constraint, [wish])
-    assert SearchRequest.of_batch(request.model, second.src, second.pad, VOCAB).nbest == request.nbest == 1
+    assert SearchRequest.from_batch(request.model, second.src, second.pad, VOCAB).nbest == request.nbest == 1
 
 
 @pytest.mark.parametrize("returns_log_probs", [False, True])

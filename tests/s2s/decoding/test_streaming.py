@@ -37,9 +37,9 @@ class Recording(BeamSearch):
         super().__init__(config)
         self.calls: list[tuple[list[int], bool, int]] = []
 
-    def steps(self, batch: Beams, most: int) -> Beams:
-        self.calls.append(([one.index for one in batch.sentences], not batch.length.any(), most))
-        return super().steps(batch, most)
+    def steps(self, batch: Beams, max_steps: int) -> Beams:
+        self.calls.append(([one.index for one in batch.sentences], not batch.length.any(), max_steps))
+        return super().steps(batch, max_steps)
 
 
 def test_newcomers_take_one_step_and_a_batch_as_many_as_the_queue_allows() -> None:
@@ -47,9 +47,9 @@ def test_newcomers_take_one_step_and_a_batch_as_many_as_the_queue_allows() -> No
     search = Recording(CONFIG)
     found = find_queued(search, JoiningTable(9), FixedQueue(SENTENCES, 6), VOCAB)
     assert [len(hypotheses) for hypotheses in found] == [1] * 4
-    started = [(sentences, most) for sentences, is_new, most in search.calls if is_new]
+    started = [(sentences, max_steps) for sentences, is_new, max_steps in search.calls if is_new]
     assert started == [([0, 1], sys.maxsize), ([2], 1), ([3], 1)]
-    assert {most for _, is_new, most in search.calls if not is_new} == {sys.maxsize}
+    assert {max_steps for _, is_new, max_steps in search.calls if not is_new} == {sys.maxsize}
     assert any(2 in sentences and len(sentences) == 2 for sentences, _, _ in search.calls), "then they join"
 
 
@@ -106,7 +106,7 @@ def test_a_cancelled_sentence_has_no_result_and_the_others_have_theirs(after: in
     found = find_queued(search, JoiningTable(9), Cancelling(n_tokens, after, index=0), VOCAB)
     whole = find_queued(BeamSearch(CONFIG), JoiningTable(9), FixedQueue(SENTENCES, 100), VOCAB)
     assert found == whole[1:]
-    assert {most for _, _, most in search.calls} == {1}, "any step may be the last of one of them"
+    assert {max_steps for _, _, max_steps in search.calls} == {1}, "any step may be the last of one of them"
     assert sum(0 in sentences for sentences, _, _ in search.calls) == after
 
 
@@ -191,7 +191,7 @@ class Without:
     def __init__(self, token: int, width: int) -> None:
         self.token, self.width = token, width
 
-    def beside(self, constraint: Any, vocab: Vocab) -> Growing:
+    def make_growing(self, constraint: Any, vocab: Vocab) -> Growing:
         assert constraint is None
         return Growing(self.width)
 
@@ -206,16 +206,16 @@ class Growing:
     def constraint(self) -> Any:
         return self
 
-    def including(self, wanted: Sequence[Any]) -> Growing:
+    def extended_for(self, wanted: Sequence[Any]) -> Growing:
         width = max(self.width, *(one.width for one in wanted if one), 0)
         return self if width == self.width else Growing(width)
 
-    def bound_to(self, wanted: Sequence[Any]) -> Any:
+    def bind(self, wanted: Sequence[Any]) -> Any:
         bound = Growing(self.width)
         bound.tokens = torch.tensor([one.token if one else -1 for one in wanted])
         return bound
 
-    def widened(self, state: Tensor | None, before: Growing | None, shape: tuple[int, int], device: Any) -> Tensor:
+    def widen(self, state: Tensor | None, before: Growing | None, shape: tuple[int, int], device: Any) -> Tensor:
         if state is None:
             assert before is None
             return torch.full((*shape, self.width), -1)
@@ -280,7 +280,7 @@ def test_a_constraint_that_shares_the_beam_is_asked_for_candidates_and_for_survi
     sharing = Sharing(1)
     wish: Any = Without(5, 1)
     plain = find_queued(BeamSearch(CONFIG), JoiningTable(9), FixedQueue([SourceSentence(0, [4, 3], wish)], 9), VOCAB)
-    wish.beside = lambda constraint, vocab: sharing
+    wish.make_growing = lambda constraint, vocab: sharing
     shared = find_queued(BeamSearch(CONFIG), JoiningTable(9), FixedQueue([SourceSentence(0, [4, 3], wish)], 9), VOCAB)
     assert shared == plain
     assert len(sharing.asked) >= 6
@@ -289,7 +289,7 @@ def test_a_constraint_that_shares_the_beam_is_asked_for_candidates_and_for_survi
 
 def test_only_beam_search_itself_takes_several_steps_as_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(beam_search, "fused_steps", lambda search, batch, most: asked.append(most))
+    monkeypatch.setattr(beam_search, "fused_steps", lambda search, batch, max_steps: asked.append(max_steps))
     found = [
         find_queued(kind(CONFIG), JoiningTable(9), FixedQueue(SENTENCES, 6), VOCAB) for kind in (Recording, BeamSearch)
     ]

@@ -16,7 +16,7 @@ from s2s.decoding import GreedyConfig
 from s2s.decoding.beam_search import BeamSearch
 from s2s.errors import ConfigError
 from s2s.generation import build as loading
-from s2s.generation.build import load, load_ready, made_of, resolve_candidates
+from s2s.generation.build import load, load_for_decoding, made_of, resolve_candidates
 from s2s.generation.models import Models
 from s2s.registry import Choice
 
@@ -90,7 +90,7 @@ def test_what_the_run_was_trained_on_is_not_too_long(
 
 def test_options_of_models_are_those_of_loading_and_others_those_of_the_call(models: Models, plugins: Plugins) -> None:
     schema = plugins.registry.with_options(GenerateConfig)
-    ready = load_ready(compose(schema, ["run=x", *CPU, "nbest=3"], plugins).config, plugins)
+    ready = load_for_decoding(compose(schema, ["run=x", *CPU, "nbest=3"], plugins).config, plugins)
     later = compose(schema, ["run=y", "matmul=auto", "nbest=2", "search.beam=5"], plugins)
     config = ready.generator(later).generator.config
     assert (config.run, config.matmul, config.nbest) == ("x", "torch", 2)
@@ -133,7 +133,7 @@ def test_an_engine_is_one_that_is_registered_and_serves_one_model(
 
 def test_a_run_must_be_given(plugins: Plugins) -> None:
     with pytest.raises(ConfigError, match=r"^run: which model\? Give run=NAME, a run directory, or run=last$"):
-        load_ready(GenerateConfig(), plugins)
+        load_for_decoding(GenerateConfig(), plugins)
 
 
 @pytest.mark.parametrize(("options", "inside", "after"), [([], 1, 5), (["threads=3"], 3, 3), (["threads=1"], 1, 1)])
@@ -184,7 +184,7 @@ def test_a_plugin_may_complete_the_options(models: Models, plugins: Plugins) -> 
         return GenerateConfig(run=config.run, matmul="torch", device="cpu", nbest=int(device.type == "cpu") + 4)
 
     own: Any = SimpleNamespace(hook=SimpleNamespace(s2s_configure_generation=completed), registry=plugins.registry)
-    assert load_ready(GenerateConfig(run="x", device="cpu", matmul="torch"), own).config.nbest == 5
+    assert load_for_decoding(GenerateConfig(run="x", device="cpu", matmul="torch"), own).config.nbest == 5
 
 
 class Reranked(GenerateConfig):

@@ -19,7 +19,7 @@ ALIGNED = GenerateConfig(format="jsonl", fields=["align"])
 
 
 class Aligning(OutputStage):
-    aligns = True
+    computes_alignment = True
 
 
 def built(config: GenerateConfig, *stages: OutputStage, loaded: bool = True) -> list[OutputStage]:
@@ -33,9 +33,9 @@ def test_a_stage_leaves_everything_as_it_is() -> None:
     stage = OutputStage()
     assert list(stage.results([[FOUND], []], {})) == [[FOUND], []]
     assert stage.text("source", FOUND, "text") == "text"
-    assert stage.ranked(["a"], [FOUND]) is None
+    assert stage.rerank(["a"], [FOUND]) is None
     assert stage.align("source", FOUND) == []
-    assert stage.aligns is False
+    assert stage.computes_alignment is False
 
 
 def test_stages_come_in_the_order_in_which_their_plugins_were_loaded() -> None:

@@ -21,7 +21,7 @@ def test_a_file_is_written_anew_line_by_line(tmp_path: Path) -> None:
         assert output.files() == [path]
         assert output.inputs() is None
         assert output.is_done({}) is False
-        assert (output.continues, output.counts_lines, output.unfinished()) == (False, "", "")
+        assert (output.supports_resume, output.line_counting_option, output.unfinished()) == (False, "", "")
         assert output.resume({}, 1) == 0
         output.write(["ä", "b"])
         assert path.read_bytes() == "ä\nb\n".encode(), "flushed"

@@ -11,7 +11,7 @@ from capitals import Capitals
 
 from s2s.config import GenerateConfig
 from s2s.decoding import Hypothesis
-from s2s.generation.candidates import NOTHING, Candidate, Counts, Input, Output
+from s2s.generation.candidates import EMPTY_CANDIDATE, Candidate, Counts, Input, Output
 from s2s.generation.output_stages import OutputStage
 from s2s.generation.reading import Segment
 from s2s.generation.writing import Writer
@@ -33,13 +33,13 @@ class Stage(OutputStage):
         align: list[tuple[int, int]] | None = None,
     ) -> None:
         self.sign, self.ranking, self.alignment = sign, ranking, align or []
-        self.aligns = align is not None
+        self.computes_alignment = align is not None
         self.asked = 0
 
     def text(self, src: str, found: Hypothesis, text: str) -> str:
         return f"{text}{self.sign}"
 
-    def ranked(self, texts: Sequence[str], found: Sequence[Hypothesis]) -> list[tuple[int, float]] | None:
+    def rerank(self, texts: Sequence[str], found: Sequence[Hypothesis]) -> list[tuple[int, float]] | None:
         return self.ranking
 
     def align(self, src: str, found: Hypothesis) -> list[tuple[int, int]]:
@@ -92,15 +92,15 @@ def test_what_has_no_output_is_told_of_once_and_counted(caplog: pytest.LogCaptur
     assert write.counts.unanswered == 2
     (record,) = caplog.records
     assert f"for {'x' * 60!r}: the task's" in record.getMessage()
-    write.whole(Input("y"), [outputs[1]])
+    write.join_segments(Input("y"), [outputs[1]])
     assert (write.counts.inputs, write.counts.empty, write.counts.tokens) == (1, 0, 0)
 
 
 def test_outputs_are_counted_with_their_ends_and_empty_inputs_apart() -> None:
     write = writer()
-    assert write.whole(Input("whole"), [write.output(SEGMENT, FOUND)]).src == "whole"
+    assert write.join_segments(Input("whole"), [write.output(SEGMENT, FOUND)]).src == "whole"
     assert (write.counts.inputs, write.counts.empty, write.counts.tokens) == (1, 0, 2)
-    write.whole(Input(""), [Output("", [NOTHING])])
+    write.join_segments(Input(""), [Output("", [EMPTY_CANDIDATE])])
     assert (write.counts.inputs, write.counts.empty, write.counts.tokens) == (2, 1, 2)
 
 
@@ -113,7 +113,7 @@ def part(src: str, *hyps: str, align: Sequence[tuple[int, int]] = ()) -> Output:
 
 def test_parts_are_joined_rank_by_rank_the_last_for_all_further_ones() -> None:
     write = writer()
-    output = write.whole(Input("a. b."), [part("a.", "A", "a", "α"), part("b.", "B")])
+    output = write.join_segments(Input("a. b."), [part("a.", "A", "a", "α"), part("b.", "B")])
     assert output.src == "a. b."
     assert [one.hyp for one in output.nbest] == ["A B", "a B", "α B"]
     assert [one.score for one in output.nbest] == [-2.0, -3.0, -4.0]
@@ -136,4 +136,4 @@ def test_parts_are_joined_rank_by_rank_the_last_for_all_further_ones() -> None:
 def test_aligned_words_are_numbered_as_in_the_whole(src: str, parts: list[str], align: list[tuple[int, int]]) -> None:
     """The first words of both parts are aligned; the first output has two words."""
     first, second = (part(text, hyp, align=[(0, 0)]) for text, hyp in zip(parts, ("x y", "z"), strict=True))
-    assert writer().whole(Input(src), [first, second]).best.align == align
+    assert writer().join_segments(Input(src), [first, second]).best.align == align

@@ -12,7 +12,7 @@ import pytest
 
 from s2s.errors import CheckpointError
 from s2s.io import lock
-from s2s.io.lock import FileLock, in_use, lock_holder
+from s2s.io.lock import FileLock, in_use_error, lock_holder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +49,7 @@ def test_of_a_lock_that_names_nobody_another_process_is_the_holder(text: str | N
     if text is not None:
         (tmp_path / "lock").write_text(text)
     expected = f"{tmp_path} is in use by another process; wait for it, stop it, or choose another run=…"
-    assert str(in_use(tmp_path / "lock")) == expected
+    assert str(in_use_error(tmp_path / "lock")) == expected
 
 
 def test_without_locks_a_substitute_is_taken_and_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from s2s.config import Config, LogConfig, TrainConfig
-from s2s.config.duration import duration_text
+from s2s.config.duration import format_duration
 from s2s.log import Log, Progress, Screen
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def test_facts_are_aligned_and_the_warnings_among_them_come_last(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with make(tmp_path) as log:
-        log.facts([("run", "runs/x"), ("warning", "careful"), ("data", "12 pairs"), ("data", "none dropped")])
+        log.show_facts([("run", "runs/x"), ("warning", "careful"), ("data", "12 pairs"), ("data", "none dropped")])
         log.start(0)
     shown = "run   runs/x\ndata  12 pairs\n      none dropped\n"
     assert capsys.readouterr() == (shown, "warning: careful\n")
@@ -121,7 +121,7 @@ def test_without_a_plugin_each_record_is_a_plain_line(tmp_path: Path, capsys: py
     ("value", "text"), [(0, "00:00:00"), (59.6, "00:01:00"), (20_470, "05:41:10"), (106_870, "1d 05:41:10")]
 )
 def test_durations_are_clear(value: float, text: str) -> None:
-    assert duration_text(value) == text
+    assert format_duration(value) == text
 
 
 @pytest.mark.parametrize("line", ['{"step": "x"}', '{"kind": "valid", "best": true}', "[" * 100_000, "\0" * 99, "5"])

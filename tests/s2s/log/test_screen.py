@@ -10,7 +10,7 @@ import pytest
 from s2s.config import LogConfig
 from s2s.errors import ConfigError
 from s2s.log import Log, Screen
-from s2s.log.files import finite, scalars
+from s2s.log.files import nonfinite_to_null, scalars
 from s2s.log.screen import choose_screen
 
 if TYPE_CHECKING:
@@ -75,10 +75,10 @@ def test_all_but_updates_are_always_shown_with_their_kind_and_step(tmp_path: Pat
 def test_lines_that_are_broken_go_on_below_the_fact(tmp_path: Path) -> None:
     screen = Recording()
     with Log(tmp_path, LogConfig(), 5, screen) as log:
-        log.facts([("run", "x"), ("data", "y")])
-        log.line("plain")
+        log.show_facts([("run", "x"), ("data", "y")])
+        log.info("plain")
         log.show("about a record")
-        log.facts([("warning", "alone")])
+        log.show_facts([("warning", "alone")])
     assert screen.lines == [("run   x", 6), ("data  y", 6), ("plain", 0), ("about a record", 0)]
     lines = [{"kind": "line", "text": text} for text in ("run   x", "data  y", "plain")]
     assert screen.records == [*lines, {"kind": "warning", "step": 0, "text": "alone"}]
@@ -132,7 +132,12 @@ def test_a_quiet_screen_shows_nothing(names: tuple[str, ...], capsys: pytest.Cap
 
 def test_a_record_holds_what_strict_json_can() -> None:
     given = {"a": float("inf"), "b": [1, float("nan"), (2.5, None)], 3: {"c": True}, "d": tuple}
-    assert finite(given) == {"a": None, "b": [1, None, [2.5, None]], "3": {"c": True}, "d": "<class 'tuple'>"}
+    assert nonfinite_to_null(given) == {
+        "a": None,
+        "b": [1, None, [2.5, None]],
+        "3": {"c": True},
+        "d": "<class 'tuple'>",
+    }
 
 
 def test_the_numbers_of_a_record_have_its_names_but_for_the_step() -> None:

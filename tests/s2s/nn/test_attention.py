@@ -10,7 +10,7 @@ import torch
 
 from s2s.backend.operators import attention as operators
 from s2s.nn import attention
-from s2s.nn.attention import SHORT, Padded, PaddedWithWeights, auto, math_attention
+from s2s.nn.attention import SHORT, PaddedLayout, PaddedLayoutWithWeights, auto, math_attention
 
 SETTINGS = list(
     product(
@@ -57,13 +57,13 @@ def test_plain_products_are_taken_for_16_bits_on_a_cpu(
 def test_weights_that_are_kept_are_those_of_the_output(causal: bool) -> None:
     torch.manual_seed(0)
     q, k, v = (torch.randn(2, 2, 3, 4) for _ in range(3))
-    layout = PaddedWithWeights(math_attention, causal=causal)
+    layout = PaddedLayoutWithWeights(math_attention, causal=causal)
     out = layout.attend(q, k, v, 0.0)
     assert layout.weights is not None
     torch.testing.assert_close(layout.weights.sum(-1), torch.ones(2, 2, 3))
     assert bool((layout.weights.triu(1) == 0).all()) == causal
     torch.testing.assert_close(out, layout.weights @ v)
-    torch.testing.assert_close(out, Padded(math_attention, causal=causal).attend(q, k, v, 0.0))
+    torch.testing.assert_close(out, PaddedLayout(math_attention, causal=causal).attend(q, k, v, 0.0))
 
 
 def test_dropout_is_of_the_weights() -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from s2s.backend.operators import rows
-from s2s.backend.operators.rows import draws
+from s2s.backend.operators.rows import random_int16
 from s2s.nn.dropout import Dropout, WordDropout, apply_dropout
 
 LEVELS = 65_536
@@ -20,7 +20,7 @@ def every_level(_: torch.Size) -> torch.Tensor:
 
 @pytest.mark.parametrize("p", [1 / LEVELS, 0.1, 0.5, 0.9, 1 - 1 / LEVELS, 1 - 1e-9])
 def test_the_nearest_share_is_dropped_and_the_mean_is_kept(p: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "draws", every_level)
+    monkeypatch.setattr(rows, "random_int16", every_level)
     x = apply_dropout(torch.ones(LEVELS), p)
     share = min(Fraction(round(p * LEVELS), LEVELS), 1 - Fraction(1, LEVELS))
     assert int((x == 0).sum()) == share * LEVELS
@@ -29,7 +29,7 @@ def test_the_nearest_share_is_dropped_and_the_mean_is_kept(p: float, monkeypatch
 
 
 def test_nothing_is_drawn_where_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "draws", None)
+    monkeypatch.setattr(rows, "random_int16", None)
     x = torch.randn(5)
     assert apply_dropout(x, 0) is x
     words = WordDropout(0.0)
@@ -40,7 +40,7 @@ def test_nothing_is_drawn_where_nothing_is_dropped(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("shape", [(0,), (1,), (3,), (4,), (5,), (2, 3)])
 def test_draws_have_any_shape(shape: tuple[int, ...]) -> None:
-    drawn = draws(torch.Size(shape))
+    drawn = random_int16(torch.Size(shape))
     assert drawn.shape == shape
     assert drawn.dtype == torch.int16
     assert drawn.untyped_storage().nbytes() < 2 * drawn.numel() + 8, "64 bits are drawn at a time, and no more"
@@ -48,7 +48,7 @@ def test_draws_have_any_shape(shape: tuple[int, ...]) -> None:
 
 def test_draws_are_uniform_over_16_bits() -> None:
     torch.manual_seed(0)
-    drawn = draws(torch.Size([400_000])).long() + 32_768
+    drawn = random_int16(torch.Size([400_000])).long() + 32_768
     counts = torch.bincount(drawn // 4096, minlength=16).double()
     assert float(((counts - 25_000).square() / 25_000).sum()) < 37.7  # chi square, 15 degrees of freedom, 0.1%
     assert float((drawn % 2).double().mean()) == pytest.approx(0.5, abs=0.004)
@@ -64,7 +64,7 @@ def test_words_are_dropped_whole() -> None:
 
 
 def test_a_gpu_draws_its_own_masks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "draws", None)
+    monkeypatch.setattr(rows, "random_int16", None)
     x = apply_dropout(torch.ones(3, device="meta"), 0.5)
     assert x.device.type == "meta"
 

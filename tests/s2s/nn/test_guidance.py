@@ -60,7 +60,7 @@ def test_vectors_are_those_of_the_words_at_the_places_and_of_no_word_elsewhere(p
     memory = torch.randn(2, 3 if pooled else 4, D_MEMORY)
     words = [row[: len(at)] if pooled else row[at] for row, at in zip(memory, FIRSTS, strict=True)]
     tgt = torch.tensor([[2, 7, 8, 4, 5], [2, 8, 8, 4, 4]])
-    whole = torch.cat(guidance.whole(tgt, guidance.begin(memory, SRC, SRC == 0)), dim=-1)
+    whole = torch.cat(guidance(tgt, guidance.begin(memory, SRC, SRC == 0)), dim=-1)
     expected = torch.stack([torch.stack([vector(guidance, of_row, n) for n in range(5)]) for of_row in words])
     torch.testing.assert_close(whole, expected)
 
@@ -68,7 +68,7 @@ def test_vectors_are_those_of_the_words_at_the_places_and_of_no_word_elsewhere(p
 def test_steps_of_a_search_give_what_a_whole_output_gives() -> None:
     guidance, tgt = build(), torch.tensor([[2, 7, 8], [2, 8, 8]])
     guided_source = guidance.begin(torch.randn(2, 4, D_MEMORY), SRC, SRC == 0)
-    whole, state = guidance.whole(tgt, guided_source), guided_source.start
+    whole, state = guidance(tgt, guided_source), guided_source.start
     for t, token in enumerate(tgt.split(1, dim=1)):
         vectors, state = guidance.step(token, guided_source.source, state)
         for of_step, of_whole in zip(vectors, whole, strict=True):

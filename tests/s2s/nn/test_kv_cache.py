@@ -58,7 +58,7 @@ class Both:
         n_sentences, beam = self.state.hypothesis.shape[:2]
         q, k, v = (torch.randn(n_sentences, HEADS.n, beam, d, generator=self.draw) for d in (3, 3, 5))
         self.state = self.state.extend()
-        (layout,) = CachedAttention.of_layers(self.state, math_attention)
+        (layout,) = CachedAttention.for_layers(self.state, math_attention)
         torch.testing.assert_close(layout.attend(q, k, v, 0.0), self.slow.attend(q, k, v))
 
     def reorder(self, beam: int, most: int | None = None) -> None:
@@ -110,8 +110,8 @@ def test_it_begins_with_an_empty_path_in_an_empty_tree() -> None:
     assert state.hypothesis.shape == (3, 1, 0)
     assert state.length.tolist() == state.n_nodes.tolist() == [0, 0, 0]
     assert [(x.shape, x.dtype) for x in state.nodes] == [((3, 0, n), torch.bfloat16) for n in (32, 16)]
-    assert state.joins
-    assert state.captures
+    assert state.supports_join
+    assert state.supports_capture
 
 
 @pytest.mark.parametrize(

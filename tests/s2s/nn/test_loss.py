@@ -252,7 +252,7 @@ def test_it_is_registered() -> None:
     entry = load_plugins().registry.get("objective", "label_smoothed")
     objective = entry.build(entry.config(), None)
     assert isinstance(objective, LabelSmoothed)
-    assert (objective.packs, objective.cuda_graph) == (True, True)
+    assert (objective.supports_packing, objective.supports_cuda_graph) == (True, True)
 
 
 @pytest.mark.parametrize("chunk", [1, 5, 1024])

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from s2s.nn.attention import KERNELS, CrossAttention, Heads, Padded, SelfAttention
+from s2s.nn.attention import KERNELS, CrossAttention, Heads, PaddedLayout, SelfAttention
 from s2s.nn.dropout import Dropout, apply_dropout
 
 
@@ -31,9 +31,9 @@ def test_every_kernel_is_equation_1(kernel: str, hides: str) -> None:
     q, k, v = torch.randn(3, 2, 4, 6), torch.randn(3, 2, 4, 6), torch.randn(3, 2, 4, 3)
     pad = torch.arange(4) >= torch.tensor([[4], [2], [1]])
     layouts = {
-        "nothing": (Padded(KERNELS[kernel]), torch.ones(3, 4, 4)),
-        "padding": (Padded.masking(pad, torch.float32, KERNELS[kernel]), (~pad)[:, None].expand(3, 4, 4)),
-        "what follows": (Padded(KERNELS[kernel], causal=True), torch.ones(3, 4, 4).tril()),
+        "nothing": (PaddedLayout(KERNELS[kernel]), torch.ones(3, 4, 4)),
+        "padding": (PaddedLayout.from_padding(pad, torch.float32, KERNELS[kernel]), (~pad)[:, None].expand(3, 4, 4)),
+        "what follows": (PaddedLayout(KERNELS[kernel], causal=True), torch.ones(3, 4, 4).tril()),
     }
     layout, seen = layouts[hides]
     expected = attention_by_loops(q, k, v, seen)
@@ -45,7 +45,7 @@ def test_every_kernel_is_equation_1(kernel: str, hides: str) -> None:
 def test_a_row_with_nothing_to_see_gives_numbers_and_gradients(kernel: str, dtype: torch.dtype) -> None:
     q, k, v = (torch.randn(2, 2, 3, 4, dtype=dtype, requires_grad=True) for _ in range(3))
     pad = torch.tensor([[True, True, True], [False, True, True]])
-    out = Padded.masking(pad, dtype, KERNELS[kernel]).attend(q, k, v, 0.0)
+    out = PaddedLayout.from_padding(pad, dtype, KERNELS[kernel]).attend(q, k, v, 0.0)
     out.sum().backward()
     assert out.isfinite().all()
     assert all(x.grad is not None and x.grad.isfinite().all() for x in (q, k, v))
@@ -55,7 +55,7 @@ def test_a_row_with_nothing_to_see_gives_numbers_and_gradients(kernel: str, dtyp
 def test_what_is_hidden_changes_no_bit(kernel: str) -> None:
     q, k, v = (torch.randn(1, 2, 5, 4) for _ in range(3))
     pad = torch.tensor([[False, False, False, True, True]])
-    layout = Padded.masking(pad, torch.float32, KERNELS[kernel])
+    layout = PaddedLayout.from_padding(pad, torch.float32, KERNELS[kernel])
     before = layout.attend(q, k, v, 0.0)
     k[:, :, 3:], v[:, :, 3:] = 50.0, -7.0
     assert torch.equal(layout.attend(q, k, v, 0.0), before)
@@ -65,7 +65,7 @@ def test_attention_takes_packed_shapes_as_well_as_padded_ones() -> None:
     """Only the layout looks at what stands before [T, D]."""
     attention = SelfAttention(8, Heads(2, 3, 5), dropout=0.0)
     x = torch.randn(4, 6, 8)
-    layout = Padded(KERNELS["sdpa"])
+    layout = PaddedLayout(KERNELS["sdpa"])
     together = attention(x, layout)
     assert together.shape == x.shape
     for row, expected in zip(x, together, strict=True):
@@ -75,7 +75,7 @@ def test_attention_takes_packed_shapes_as_well_as_padded_ones() -> None:
 def test_queries_may_be_hypotheses() -> None:
     """Cross-attention does not care what its queries are: one at a time gives the same."""
     cross, memory = CrossAttention(8, Heads(2, 4, 4), dropout=0.0), torch.randn(2, 5, 8)
-    keys_values, layout = cross.keys_values(memory), Padded(KERNELS["sdpa"])
+    keys_values, layout = cross.keys_values(memory), PaddedLayout(KERNELS["sdpa"])
     beams = torch.randn(2, 3, 8)
     together = cross(beams, keys_values, layout)
     for i in range(3):

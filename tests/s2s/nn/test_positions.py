@@ -69,4 +69,4 @@ def test_nothing_is_kept_beside_a_cpu_or_in_a_compiled_graph(monkeypatch: pytest
     assert (there.shape, there.dtype, there.device.type) == ((3,), torch.bfloat16, "meta")
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     assert positions.first(3, torch.float32, CPU).tolist() == [0, 1, 2]
-    assert positions.kept is None
+    assert positions.cache is None

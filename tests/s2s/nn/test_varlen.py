@@ -61,7 +61,7 @@ def test_the_kernel_for_packed_sentences_is_asked_for_what_padding_computes(
         k, v = k[:, : q.size(1)], v[:, : q.size(1)]
     monkeypatch.setattr("torch.nn.attention.varlen.varlen_attn", slow_varlen)
     packed = FlashVarlen(queries, keys, causal).attend(q, k, v, 0.0)
-    padded = PaddedVarlen.among(queries, keys, q.dtype, math_attention, causal=causal).attend(q, k, v, 0.0)
+    padded = PaddedVarlen.within_sentences(queries, keys, q.dtype, math_attention, causal=causal).attend(q, k, v, 0.0)
     torch.testing.assert_close(packed, padded)
 
 

@@ -76,7 +76,7 @@ def test_states_and_weights_are_those_of_first_tokens(batch: tuple[torch.Tensor,
     for row in range(len(src)):
         n = int((~pad[row]).sum())
         firsts = [i for i in range(n) if i == 0 or plain[row, i] == EOS or BEGINS[int(plain[row, i])]]
-        assert words.firsts(plain, pad)[row].nonzero().flatten().tolist() == firsts
+        assert words.begins_word(plain, pad)[row].nonzero().flatten().tolist() == firsts
         for i, place in enumerate(firsts):
             assert torch.equal(states[row, i], hidden[row, place])
             assert torch.equal(spread[row, :, place], weights[row, :, i])

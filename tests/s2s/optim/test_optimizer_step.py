@@ -115,7 +115,7 @@ def test_what_is_not_finite_changes_nothing_and_the_next_update_goes_on() -> Non
                 weight = update.model.get_parameter("encoder.0.feed_forward.inner.weight")
                 handles.append(weight.register_hook(lambda g: g * math.nan))
             before = copy.deepcopy(update.optimizer.state_dict()["state"]) if step == 3 else None
-            assert update(batch, step).finite == (step != 3)
+            assert update(batch, step).is_finite == (step != 3)
             if before is not None:
                 torch.testing.assert_close(update.optimizer.state_dict()["state"], before, rtol=0, atol=0)
                 handles.pop().remove()

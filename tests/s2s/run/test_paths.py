@@ -8,7 +8,7 @@ import pytest
 
 from s2s import checkpoint
 from s2s.errors import CheckpointError
-from s2s.run.paths import candidates, find_run, point_last, run_path
+from s2s.run.paths import candidates, find_run, run_path, set_last_run
 
 
 def make(path: Path) -> Path:
@@ -38,10 +38,10 @@ def test_last_follows_its_pointer_and_is_no_folder_of_that_name() -> None:
     with pytest.raises(CheckpointError, match=r"^run=last: no run was started here yet \(runs/last points nowhere\)$"):
         find_run("last")
     make(Path("runs/x"))
-    point_last(Path("runs/x"))
+    set_last_run(Path("runs/x"))
     assert find_run("last") == Path("runs/x")
     elsewhere = make(Path("../elsewhere").resolve())
-    point_last(Path("../elsewhere"))
+    set_last_run(Path("../elsewhere"))
     assert find_run("last") == elsewhere
     elsewhere.rename("moved")
     with pytest.raises(CheckpointError, match="points nowhere"):
@@ -49,7 +49,7 @@ def test_last_follows_its_pointer_and_is_no_folder_of_that_name() -> None:
 
 
 def test_without_runs_there_is_no_last() -> None:
-    point_last(make(Path("x")))
+    set_last_run(make(Path("x")))
     assert not Path("runs").exists()
 
 

@@ -134,7 +134,7 @@ def test_the_lock_is_free_after_the_run(plugins: Plugins) -> None:
 def test_other_ranks_write_nothing(plugins: Plugins) -> None:
     with RunDirectory(run_path("x"), is_main=False) as run:
         assert run.begin(letters_config(plugins), plugins, World(rank=1, size=2)) == []
-        run.keep_tokenizer(Path("nowhere"))
+        run.copy_tokenizer(Path("nowhere"))
         run.status("done")
     assert not Path("runs").exists()
 
@@ -247,9 +247,9 @@ def test_files_of_plugins_are_written_and_removed_by_the_first_rank() -> None:
     path = Path("x")
     path.mkdir()
     (path / "old").write_text("")
-    RunDirectory(path).keep_files({"new": b"1", "old": None, "never there": None})
+    RunDirectory(path).write_files({"new": b"1", "old": None, "never there": None})
     assert {file.name: file.read_bytes() for file in path.iterdir()} == {"new": b"1"}
-    RunDirectory(path, is_main=False).keep_files({"new": None, "other": b"2"})
+    RunDirectory(path, is_main=False).write_files({"new": None, "other": b"2"})
     assert [file.name for file in path.iterdir()] == ["new"]
 
 
@@ -271,10 +271,10 @@ def test_a_folder_that_is_not_locked_is_not_removed() -> None:
 def test_other_ranks_keep_nothing(tmp_path: Path) -> None:
     other = RunDirectory(tmp_path / "x", is_main=False)
     assert other.__enter__() is other
-    other.keep_data("a", tmp_path)
+    other.record_data("a", tmp_path)
     other.status("done")
-    other.announce()
-    other.keep_tokenizer(tmp_path / "nowhere")
+    other.set_as_last()
+    other.copy_tokenizer(tmp_path / "nowhere")
     assert not (tmp_path / "x").exists()
 
 

@@ -87,22 +87,22 @@ def test_another_tokenizer_under_the_same_checkpoints_is_refused(plugins: Plugin
     other.mkdir()
     (other / "letters.txt").write_text("cba")
     with pytest.raises(CheckpointError, match=r"was trained with the tokeniser [0-9a-f]{12}, .* is [0-9a-f]{12}"):
-        RunDirectory(run_path("x")).keep_tokenizer(other)
+        RunDirectory(run_path("x")).copy_tokenizer(other)
 
 
 def test_other_training_data_under_the_same_checkpoints_are_refused(plugins: Plugins) -> None:
     make_run(run_path("x"), plugins, [1])
     run = RunDirectory(run_path("x"))
-    run.keep_data("a" * 64, Path("prepared"))  # a run of before there was such a check takes what it finds
+    run.record_data("a" * 64, Path("prepared"))  # a run of before there was such a check takes what it finds
     begin(run_path("x"), plugins)
-    run.keep_data("a" * 64, Path("elsewhere"))
+    run.record_data("a" * 64, Path("elsewhere"))
     with pytest.raises(CheckpointError, match=r"was trained on the data aaaaaaaaaaaa, .* now give bbbbbbbbbbbb"):
-        run.keep_data("b" * 64, Path("prepared"))
+        run.record_data("b" * 64, Path("prepared"))
 
 
 def test_a_run_that_goes_on_records_the_machine_anew_and_keeps_what_it_was_trained_on(plugins: Plugins) -> None:
     make_run(run_path("x"), plugins, [1])
-    RunDirectory(run_path("x")).keep_data("a" * 64, Path("prepared"))
+    RunDirectory(run_path("x")).record_data("a" * 64, Path("prepared"))
     file = run_path("x") / "env.json"
     env = {key: value for key, value in read(file).items() if key != "sha256"}
     file.write_text(json.dumps(env | {"threads": 77, "of_a_plugin_that_is_gone": 1}))
@@ -117,7 +117,7 @@ def test_a_run_that_goes_on_records_the_machine_anew_and_keeps_what_it_was_train
 def test_the_same_tokenizer_mends_a_damaged_copy(plugins: Plugins) -> None:
     make_run(run_path("x"), plugins, [1])
     (run_path("x") / "tokenizer/letters.txt").write_text("?")
-    RunDirectory(run_path("x")).keep_tokenizer(Path("runs/prepared-tokenizer"))
+    RunDirectory(run_path("x")).copy_tokenizer(Path("runs/prepared-tokenizer"))
     load_run(run_path("x"), "auto", plugins, CPU)
 
 
@@ -128,14 +128,14 @@ def test_a_tokenizer_is_copied_where_it_is_another_one_or_damaged(
     copied, copy = list[str](), tokenizer.copy_tokenizer
     monkeypatch.setattr(tokenizer, "copy_tokenizer", lambda *of: copied.append(of[0].name) or copy(*of))
     run, source = RunDirectory(run_path("x")), Path("runs/prepared-tokenizer")
-    run.keep_tokenizer(source)
+    run.copy_tokenizer(source)
     assert copied == []
     (run.tokenizer / "letters.txt").write_text("?")
-    run.keep_tokenizer(source)
+    run.copy_tokenizer(source)
     assert copied == ["prepared-tokenizer"]
     Path("other").mkdir()
     Path("other/letters.txt").write_text("cba")
-    run.keep_tokenizer(Path("other"))  # there is no checkpoint yet
+    run.copy_tokenizer(Path("other"))  # there is no checkpoint yet
     assert copied == ["prepared-tokenizer", "other"]
     assert read(run_path("x") / "env.json")["tokenizer"] == tokenizer.identity(Path("other"))
 
@@ -147,6 +147,6 @@ def test_a_tokenizer_whose_copy_is_lost_is_known_from_the_environment(plugins: P
     Path("other").mkdir()
     Path("other/letters.txt").write_text("cba")
     with pytest.raises(CheckpointError, match="was trained with the tokeniser"):
-        run.keep_tokenizer(Path("other"))
-    run.keep_tokenizer(Path("runs/prepared-tokenizer"))
-    assert tokenizer.recorded(run.tokenizer) == tokenizer.identity(Path("runs/prepared-tokenizer"))
+        run.copy_tokenizer(Path("other"))
+    run.copy_tokenizer(Path("runs/prepared-tokenizer"))
+    assert tokenizer.recorded_identity(run.tokenizer) == tokenizer.identity(Path("runs/prepared-tokenizer"))

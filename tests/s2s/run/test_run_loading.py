@@ -129,7 +129,7 @@ def test_a_swapped_tokenizer_folder_is_explained_with_both_hashes(plugins: Plugi
     other.mkdir()
     (other / "letters.txt").write_text("cba")
     shutil.rmtree(run_path("y") / "checkpoints")
-    RunDirectory(run_path("y")).keep_tokenizer(other)
+    RunDirectory(run_path("y")).copy_tokenizer(other)
     shutil.rmtree(run_path("x") / "tokenizer")
     shutil.copytree(run_path("y") / "tokenizer", run_path("x") / "tokenizer")
     with pytest.raises(CheckpointError, match=r"identity [0-9a-f]{12}, and the run's was [0-9a-f]{12}"):

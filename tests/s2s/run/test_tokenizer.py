@@ -11,7 +11,7 @@ import pytest
 from s2s.errors import CheckpointError
 from s2s.io.json_files import dump_record
 from s2s.run import tokenizer
-from s2s.run.record import is_as_written, read_run_record, with_checksum
+from s2s.run.record import matches_checksum, read_run_record, with_checksum
 
 
 @pytest.fixture
@@ -27,10 +27,10 @@ def source() -> Path:
 def test_the_identity_is_the_hash_of_the_names_and_hashes_of_all_files(source: Path) -> None:
     hashes = {name: hashlib.sha256(name.encode()).hexdigest() for name in ("b.model", "part/a.txt")}
     assert tokenizer.identity(source) == hashlib.sha256(json.dumps(hashes).encode()).hexdigest()
-    assert tokenizer.recorded(source) is None
+    assert tokenizer.recorded_identity(source) is None
     tokenizer.copy_tokenizer(source, Path("copy"))
     assert json.loads(Path("copy/MANIFEST.json").read_text()) == hashes
-    assert tokenizer.identity(Path("copy")) == tokenizer.recorded(Path("copy")) == tokenizer.identity(source)
+    assert tokenizer.identity(Path("copy")) == tokenizer.recorded_identity(Path("copy")) == tokenizer.identity(source)
 
 
 def test_the_identity_does_not_depend_on_the_order_of_a_manifest(source: Path) -> None:
@@ -38,7 +38,7 @@ def test_the_identity_does_not_depend_on_the_order_of_a_manifest(source: Path) -
     manifest = Path("copy/MANIFEST.json")
     files = json.loads(manifest.read_text())
     manifest.write_text(json.dumps(dict(reversed(files.items()))))
-    assert tokenizer.recorded(Path("copy")) == tokenizer.identity(source)
+    assert tokenizer.recorded_identity(Path("copy")) == tokenizer.identity(source)
 
 
 def test_a_copy_takes_the_place_of_an_older_one_and_of_half_of_one(source: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_manifest_that_is_none_is_damaged(source: Path) -> None:
     for content in ("[1]", "{", "5"):
         (source / "MANIFEST.json").write_text(content)
         with pytest.raises(CheckpointError, match=r"^source/MANIFEST\.json is damaged: "):
-            tokenizer.recorded(source)
+            tokenizer.recorded_identity(source)
 
 
 def test_a_file_that_cannot_be_read_is_an_error_of_the_user(source: Path) -> None:
@@ -75,12 +75,12 @@ def test_a_file_that_cannot_be_read_is_an_error_of_the_user(source: Path) -> Non
 def test_a_configuration_knows_whether_it_is_as_it_was_written() -> None:
     path, yaml = Path("resolved.yaml"), "a: 1\nb: ä\n"
     path.write_text(yaml)
-    assert is_as_written(path), "one without a checksum is believed"
+    assert matches_checksum(path), "one without a checksum is believed"
     written = with_checksum(yaml)
     assert written == f"{yaml}# sha256 of the lines above: {hashlib.sha256(yaml.encode()).hexdigest()}\n"
     for text, expected in [(written, True), (written.rstrip(), True), (written.replace("1", "2", 1), False)]:
         path.write_text(text)
-        assert is_as_written(path) is expected
+        assert matches_checksum(path) is expected
 
 
 def test_of_a_record_what_is_needed_is_read() -> None:

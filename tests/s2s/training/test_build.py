@@ -182,7 +182,7 @@ def test_of_several_processes_the_first_one_shows_a_trial(
 ) -> None:
     with built(tmp_path, world=World(rank=rank, size=2)) as trainer:
         capsys.readouterr()
-        trainer.log.line("a line")
+        trainer.log.info("a line")
     assert capsys.readouterr().out == shown
 
 

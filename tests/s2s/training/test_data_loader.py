@@ -25,7 +25,7 @@ class Numbered:
     def __init__(self) -> None:
         self.read: list[tuple[int, int]] = []
 
-    def onwards(self, epoch: int, start: int) -> Iterator[tuple[int, int, LazyBatch]]:
+    def iterate_from(self, epoch: int, start: int) -> Iterator[tuple[int, int, LazyBatch]]:
         for number in range(3 * epoch + start, 9):
             at = divmod(number, 3)
             yield (

@@ -205,7 +205,7 @@ def test_what_is_due_is_done_and_the_best_are_saved(
 
 
 def test_a_signal_on_any_rank_stops_the_run_before_anything_else() -> None:
-    one = trainer(stop=SimpleNamespace(received=None), stopped=lambda: Preempted("saved", 75))
+    one = trainer(stop=SimpleNamespace(received=None), preempt=lambda: Preempted("saved", 75))
     one.world.any_true = lambda flag: True
     with pytest.raises(Preempted, match="saved"):
         one.validate_and_save()
@@ -216,7 +216,7 @@ def test_a_stopped_run_is_saved_and_waited_for(monkeypatch: pytest.MonkeyPatch) 
     stop = SimpleNamespace(error=lambda step: Preempted(f"after {step}", 75))
     one = trainer(state=TrainerState(step=5), stop=stop, checkpoints=SimpleNamespace(save_interim="interim"))
     one.save, one.wait_for_save = lambda write: notes.called.append(write), notes.wait_for_save
-    assert str(one.stopped()) == "after 5"
+    assert str(one.preempt()) == "after 5"
     assert notes.called == ["interim", "wait_for_save"]
 
 
@@ -287,7 +287,7 @@ def test_what_is_validated_is_the_average_of_the_weights_if_there_is_one(
 
 
 def test_a_validation_that_a_signal_ends_stops_the_run() -> None:
-    one = trainer(run_validation=lambda: None, stopped=lambda: Preempted("saved", 75))
+    one = trainer(run_validation=lambda: None, preempt=lambda: Preempted("saved", 75))
     with pytest.raises(Preempted):
         one.validate()
 
@@ -332,7 +332,7 @@ def test_a_signal_during_the_last_validation_stops_the_run(tmp_path: Path, monke
     checkpoints = SimpleNamespace(folder=tmp_path, load_weights=lambda tensors, path: None)
     parts = SimpleNamespace(model=torch.nn.Linear(1, 1))
     one = trainer(checkpoints=checkpoints, train_step=parts, validation=True, run_validation=lambda: None)
-    one.stopped = lambda: Preempted("saved", 75)
+    one.preempt = lambda: Preempted("saved", 75)
     with pytest.raises(Preempted, match="saved"):
         one.validate_average()
 
@@ -340,7 +340,7 @@ def test_a_signal_during_the_last_validation_stops_the_run(tmp_path: Path, monke
 @pytest.mark.parametrize("restored", [None, TrainerState(step=1200, best_metric="bleu", best=[(1.0, 4)])])
 def test_a_run_goes_on_from_its_newest_checkpoint_or_begins(restored: TrainerState | None) -> None:
     said, warned, started = list[str](), list[str](), list[int]()
-    log = SimpleNamespace(line=said.append, warn=warned.append, start=started.append)
+    log = SimpleNamespace(info=said.append, warn=warned.append, start=started.append)
     one = trainer(log=log, checkpoints=SimpleNamespace(restore=lambda: restored))
     fresh = one.state
     one.resume()

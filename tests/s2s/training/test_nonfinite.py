@@ -14,7 +14,7 @@ import torch
 from s2s.config import TrainConfig
 from s2s.errors import S2SError
 from s2s.training.nonfinite import NonFiniteGuard, refuse_not_finite
-from s2s.training.step_result import StepResult, pairs_of, ratio
+from s2s.training.step_result import StepResult, ratio, totals_and_counts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,7 @@ class Warnings:
 
 def guard(folder: Path, **train: Any) -> tuple[NonFiniteGuard, Warnings]:
     log: Any = Warnings()
-    return NonFiniteGuard.of(TrainConfig(**train), folder, log), log
+    return NonFiniteGuard.from_config(TrainConfig(**train), folder, log), log
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_skipped_update_is_counted_said_and_its_batch_kept_once(tmp_path: Path
 )
 def test_an_update_is_finite_if_loss_and_gradient_are(loss: float, gnorm: float, finite: bool) -> None:
     result = StepResult(loss, {"nll": 3.0}, gnorm, 0.1, 20, 30, 0.25, 4, 5.0)
-    assert result.finite is finite
+    assert result.is_finite is finite
     assert result.record() == {
         "loss": pytest.approx(loss, nan_ok=True),
         "nll": 3.0,
@@ -83,11 +83,11 @@ def test_an_update_is_finite_if_loss_and_gradient_are(loss: float, gnorm: float,
 
 
 def test_sums_come_in_pairs_and_nothing_counted_is_no_number() -> None:
-    assert list(pairs_of([1.0, 2.0, 3.0, 4.0])) == [(1.0, 2.0), (3.0, 4.0)]
+    assert list(totals_and_counts([1.0, 2.0, 3.0, 4.0])) == [(1.0, 2.0), (3.0, 4.0)]
     assert ratio(1.0, 4.0) == 0.25
     assert math.isnan(ratio(1.0, 0.0))
     with pytest.raises(ValueError, match="argument"):
-        list(pairs_of([1.0, 2.0, 3.0]))
+        list(totals_and_counts([1.0, 2.0, 3.0]))
 
 
 @pytest.mark.parametrize(

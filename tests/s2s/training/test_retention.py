@@ -68,7 +68,7 @@ def test_as_many_are_kept_as_were_asked_for_and_will_be_averaged(
 @pytest.mark.parametrize(("n_last", "n_best", "left"), [(1, 1, [2, 5]), (2, 2, [1, 2, 4, 5]), (3, 1, [2, 3, 4, 5])])
 def test_the_newest_and_the_best_are_left_and_linked(n_last: int, n_best: int, left: list[int], tmp_path: Path) -> None:
     given = retention(tmp_path, f"checkpoint.keep_last={n_last}", f"checkpoint.keep_best={n_best}")
-    given.keep("step-000005", state(step=5, best=BEST), interim="")
+    given.apply("step-000005", state(step=5, best=BEST), interim="")
     assert steps(tmp_path) == left
     assert checkpoint.read_link(tmp_path / "last") == tmp_path / "checkpoints/step-000005"
     assert checkpoint.read_link(tmp_path / "best") == tmp_path / "checkpoints/step-000002"
@@ -76,10 +76,10 @@ def test_the_newest_and_the_best_are_left_and_linked(n_last: int, n_best: int, l
 
 def test_interim_and_later_ones_are_removed(tmp_path: Path) -> None:
     given = retention(tmp_path, "checkpoint.keep_last=5", "checkpoint.keep_best=1")
-    given.keep("step-000004", state(step=4, best=[(1.0, 9)]), interim="step-000003")
+    given.apply("step-000004", state(step=4, best=[(1.0, 9)]), interim="step-000003")
     assert steps(tmp_path) == [1, 2, 4]
     assert checkpoint.read_link(tmp_path / "best") is None, "the best is not there any more"
-    given.keep("step-000004", state(step=4), interim="step-000004")
+    given.apply("step-000004", state(step=4), interim="step-000004")
     assert steps(tmp_path) == [1, 2, 4], "the one just saved stays"
 
 
@@ -87,7 +87,7 @@ def test_interim_and_later_ones_are_removed(tmp_path: Path) -> None:
 def test_the_best_or_the_newest_that_are_whole_are_averaged(of: str, members: list[int], tmp_path: Path) -> None:
     given = retention(tmp_path, "train.average=3", f"train.average_of={of}")
     (tmp_path / "checkpoints/step-000004/model.safetensors").write_bytes(b"?")
-    chosen = given.members(state(step=5, best=BEST))
+    chosen = given.checkpoints_to_average(state(step=5, best=BEST))
     assert [int(path.name[5:]) for path in chosen] == members
     (warning,) = given.log.texts  # type: ignore[attr-defined]
     assert warning.startswith("not averaged: ")
@@ -96,8 +96,8 @@ def test_the_best_or_the_newest_that_are_whole_are_averaged(of: str, members: li
 def test_room_is_made_by_all_but_the_newest_and_the_best(tmp_path: Path) -> None:
     given = retention(tmp_path)
     checkpoint.write_link(tmp_path / "best", tmp_path / "checkpoints/step-000003")
-    given.make_room()
+    given.free_space()
     assert steps(tmp_path) == [3, 5]
     (tmp_path / "best").unlink()
-    given.make_room()
+    given.free_space()
     assert steps(tmp_path) == [5]

@@ -12,7 +12,7 @@ from torch import nn
 from s2s.compose import compose
 from s2s.config import Config, TrainConfig, ValidConfig
 from s2s.plugin import load_plugins
-from s2s.training.session import facts, is_finished
+from s2s.training.session import is_finished, startup_facts
 
 
 def config(*arguments: str) -> Any:
@@ -66,7 +66,7 @@ def trainer(own: Any, **changes: Any) -> Any:
 def test_the_first_screen_has_options_model_device_update_and_directory() -> None:
     composed = config("train.tokens=3000", "train.micro_tokens=1500", "train.steps=12_000", "run=x")
     plugins: Any = SimpleNamespace(loaded={"core": "s2s-toolkit 0.1"})
-    shown = list(facts(composed, trainer(composed.config), plugins))
+    shown = list(startup_facts(composed, trainer(composed.config), plugins))
     assert shown == [
         *shown[:1],
         *composed.notes,
@@ -87,7 +87,9 @@ def test_what_is_special_has_a_line_of_its_own() -> None:
     composed = config("train.micro_tokens=null")
     plugins: Any = SimpleNamespace(loaded={"core": "s2s-toolkit 0.1", "own": "/tmp/own.py"})
     world = SimpleNamespace(device=torch.device("cpu"), size=2)
-    shown = list(facts(composed, trainer(composed.config, world=world, peak_flops=2.5e12, validation=False), plugins))
+    shown = list(
+        startup_facts(composed, trainer(composed.config, world=world, peak_flops=2.5e12, validation=False), plugins)
+    )
     assert ("device", "cpu, fp32, 2 processes") in shown
     assert ("backend", "mfu 100%: 2,500 GFLOP/s, as measured for large matrix products") in shown
     assert ("plugins", "own (/tmp/own.py)") in shown

@@ -14,7 +14,7 @@ from s2s.errors import CheckpointError, ConfigError, Preempted
 from s2s.io.json_files import dump_checked, read_checked
 from s2s.run import find_run
 from s2s.training import session
-from s2s.training.session import dry_run, train_in
+from s2s.training.session import dry_run, run_training
 from s2s.training.signals import StopSignal
 from s2s.training.trial import Timing
 
@@ -44,14 +44,14 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     trainer = SimpleNamespace(train=train, facts=[], directory="x")
     monkeypatch.setattr(session, "build_trainer", lambda *_: trainer)
-    monkeypatch.setattr(session, "facts", lambda *_: [])
-    monkeypatch.setattr(session, "_of_plugins", lambda *_: [])
+    monkeypatch.setattr(session, "startup_facts", lambda *_: [])
+    monkeypatch.setattr(session, "_plugin_facts", lambda *_: [])
     return calls
 
 
 def run(plugins: Plugins, *arguments: str, world: World | None = None, quiet: bool = True) -> int:
     composed = letters_config(plugins, "train.steps=4", "log.tensorboard=false", *arguments)
-    return train_in(composed, plugins, world or World(), StopSignal(), quiet=quiet)
+    return run_training(composed, plugins, world or World(), StopSignal(), quiet=quiet)
 
 
 def status(name: str) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def test_without_a_budget_and_a_recipe_the_configuration_stays(plugins: Plugins,
 def test_a_dry_run_says_what_a_run_would_take(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
     """Facts of plugins in the order in which these were loaded; hooks answer with the last first."""
     shown = list[tuple[str, str]]()
-    trainer = SimpleNamespace(log=SimpleNamespace(facts=shown.extend))
+    trainer = SimpleNamespace(log=SimpleNamespace(show_facts=shown.extend))
 
     class Trial:
         def __enter__(self) -> Any:
@@ -198,7 +198,7 @@ def test_a_dry_run_says_what_a_run_would_take(plugins: Plugins, monkeypatch: pyt
     monkeypatch.setattr(session, "trial_run", lambda *_: Trial())
     monkeypatch.setattr(session, "time_updates", lambda trainer: Timing(0.5, 0.0))
     monkeypatch.setattr(session, "peak_memory", lambda device: 3 * 2**30)
-    monkeypatch.setattr(session, "facts", lambda *_: [("config", "c"), ("run", "r"), ("model", "m")])
+    monkeypatch.setattr(session, "startup_facts", lambda *_: [("config", "c"), ("run", "r"), ("model", "m")])
     composed = letters_config(plugins, "train.steps=7_300", "data.prepared=here")
     assert dry_run(composed, own, World(device=torch.device("cpu"))) == 0
     assert shown == [

@@ -131,7 +131,7 @@ def test_micro_batches_of_like_lengths_hold_what_one_device_may_take(model: Bag)
 def test_any_seed_will_do(model: Bag) -> None:
     update = train_step(model)
     update.seed = 2**63 - 1
-    assert update(pairs(4), step=300_000).finite
+    assert update(pairs(4), step=300_000).is_finite
 
 
 def test_clipping_scales_the_whole_gradient(model: Bag) -> None:
@@ -148,7 +148,7 @@ def test_a_gradient_that_is_not_finite_changes_nothing(model: Bag, poison: float
     before = copy.deepcopy(model.state_dict())
     model.out.bias.register_hook(lambda g: g * poison)
     result = train_step(model)(pairs(4), step=1)
-    assert not result.finite
+    assert not result.is_finite
     assert all(torch.equal(before[name], t) for name, t in model.state_dict().items())
 
 
@@ -156,11 +156,11 @@ def test_overflow_in_fp16_lowers_the_scale_and_changes_nothing(model: Bag) -> No
     update = train_step(model, precision="fp16")
     before, scale = copy.deepcopy(model.state_dict()), update.scaler.get_scale()
     handle = model.out.bias.register_hook(lambda g: g * math.inf)
-    assert not update(pairs(4), step=1).finite
+    assert not update(pairs(4), step=1).is_finite
     assert update.scaler.get_scale() == scale / 2
     assert all(torch.equal(before[name], t) for name, t in model.state_dict().items())
     handle.remove()
-    assert update(pairs(4), step=2).finite
+    assert update(pairs(4), step=2).is_finite
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])

@@ -116,7 +116,7 @@ def test_a_loss_that_is_no_number_changes_nothing_though_its_gradient_is_one() -
 
     step = update(Spoilt())
     result = step(PAIRS, 1)
-    assert not result.finite
+    assert not result.is_finite
     assert result.gnorm == pytest.approx(1.0)
     assert step.model.w.item() == 1.0
 
@@ -273,7 +273,7 @@ def test_after_too_little_memory_steps_are_captured_anew(captured: BackendSelect
 def test_a_captured_step_needs_a_normaliser_that_is_a_tensor(captured: BackendSelection) -> None:
     with pytest.raises(PluginError, match=r"must return a normaliser that is a tensor"):
         update(Total(normaliser=float), backend=captured)(PAIRS, 1)
-    assert update(Total(normaliser=float))(PAIRS, 1).finite
+    assert update(Total(normaliser=float))(PAIRS, 1).is_finite
 
 
 @pytest.mark.parametrize(

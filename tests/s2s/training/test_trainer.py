@@ -85,16 +85,16 @@ def test_killed_again_and_again_it_ends_with_the_same_bytes(undisturbed: Path, t
 def test_killed_between_a_save_and_its_pointers_it_ends_with_the_same_pointers(
     undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
-    keep = Retention.keep
+    apply = Retention.apply
 
     def dying(self: Retention, name: str, state: TrainerState, interim: str) -> None:
         if state.step == step:
             os._exit(9)
-        keep(self, name, state, interim)
+        apply(self, name, state, interim)
 
     with monkeypatch.context() as patch:
         patch.setattr(
-            Retention, "keep", lambda self, n, p, old: os._exit(9) if p.step == step else keep(self, n, p, old)
+            Retention, "apply", lambda self, n, p, old: os._exit(9) if p.step == step else apply(self, n, p, old)
         )
         pid = fork_training(tmp_path / "killed", *THIRTY)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9

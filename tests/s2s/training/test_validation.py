@@ -63,7 +63,7 @@ def validation(tmp_path: Path) -> Validation:
     torch.manual_seed(3)
     model = plugins.hook.s2s_build_model(config=config, vocab=task.vocab, registry=plugins.registry)
     with MappedCorpusWriter(tmp_path / "valid", task.vocab.src, task.vocab.tgt) as writer:
-        ids = RaggedIds.of([task.ids(word) for word in WORDS])
+        ids = RaggedIds.from_lists([task.ids(word) for word in WORDS])
         writer.append(ids, ids)
     return Validation(
         config=config,
@@ -269,8 +269,10 @@ def test_outputs_are_decoded_where_something_scores_them(
 def test_batches_are_as_large_as_those_that_one_device_takes_in_training(
     validation: Validation, micro_tokens: str, tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, in_order = list[int](), validating.in_order
-    monkeypatch.setattr(validating, "in_order", lambda corpus, n: asked.append(n) or in_order(corpus, n))
+    asked, validation_batches = list[int](), validating.validation_batches
+    monkeypatch.setattr(
+        validating, "validation_batches", lambda corpus, n: asked.append(n) or validation_batches(corpus, n)
+    )
     given = ["search=greedy", "train.tokens=9", f"train.micro_tokens={micro_tokens}"]
     config = letters_config(letters_plugins(), *given).config
     replace(validation, config=config).losses(StopSignal())
