@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SECURITY = {
+SECURITY_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
     "img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
-NAMES = {400: "bad_request", 404: "not_found", 405: "not_allowed"}
+ERROR_CODES = {400: "bad_request", 404: "not_found", 405: "not_allowed"}
 
 
 def create_app(server: Server) -> FastAPI:
@@ -43,41 +43,41 @@ def create_app(server: Server) -> FastAPI:
     about = "Outputs of trained sequence-to-sequence models."
     app = FastAPI(title="s2s-serve", version=s2s.__version__, description=about, docs_url=None, redoc_url=None)
     app.router.lifespan_context = server.lifespan
-    guarded = [Depends(_key_check(server))]
-    app.include_router(own_api(server), dependencies=guarded)
-    app.include_router(job_api(server), dependencies=guarded)
+    dependencies = [Depends(_require_key(server))]
+    app.include_router(own_api(server), dependencies=dependencies)
+    app.include_router(job_api(server), dependencies=dependencies)
     app.include_router(libretranslate(server))
-    _add_state(app, server, guarded)
+    _add_state(app, server, dependencies)
     app.add_exception_handler(RefusedError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(Exception, _bug)
     if server.config.cors:
         app.add_middleware(CORSMiddleware, allow_origins=server.config.cors, allow_methods=["*"], allow_headers=["*"])
-    app.add_middleware(BodyLimit, most=server.config.max_chars * 8 + 65_536)
+    app.add_middleware(BodyLimit, max_bytes=server.config.max_chars * 8 + 65_536)
     app.add_middleware(Timing, server=server)
     return app
 
 
-def _add_state(app: FastAPI, server: Server, guarded: list[Any]) -> None:
+def _add_state(app: FastAPI, server: Server, dependencies: list[Any]) -> None:
     page = files("s2s_serve").joinpath("page.html").read_text(encoding="utf-8")
 
     @app.get("/", summary="The page", response_class=HTMLResponse)
     async def index() -> HTMLResponse:
-        return HTMLResponse(page, headers=SECURITY)
+        return HTMLResponse(page, headers=SECURITY_HEADERS)
 
     @app.get("/healthz", summary="Whether every run has answered a sentence")
     async def healthz() -> JSONResponse:
         status, body = server.state()
         return JSONResponse(body, status)
 
-    @app.get("/metrics", summary="Counts for Prometheus", dependencies=guarded, response_class=PlainTextResponse)
+    @app.get("/metrics", summary="Counts for Prometheus", dependencies=dependencies, response_class=PlainTextResponse)
     async def metrics() -> PlainTextResponse:
         text = server.metrics.render(server.engines.values())
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
 
-def _key_check(server: Server) -> Callable[[Request], Awaitable[None]]:
+def _require_key(server: Server) -> Callable[[Request], Awaitable[None]]:
     async def check(request: Request) -> None:
         """Raise RefusedError unless the request carries a valid key or none is needed."""
         if not server.keys:
@@ -101,14 +101,14 @@ class Timing:
             return await self.app(scope, receive, send)
         begun, status = time.monotonic(), "500"
 
-        async def noting(message: Any) -> None:
+        async def record_status(message: Any) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = str(message["status"])
             await send(message)
 
         try:
-            await self.app(scope, receive, noting)
+            await self.app(scope, receive, record_status)
         finally:
             route = getattr(scope.get("route"), "path", "other")
             self.metrics.requests.add(1, route, status)
@@ -144,7 +144,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    code = NAMES.get(error.status_code, "error")
+    code = ERROR_CODES.get(error.status_code, "error")
     return _error(request, error.status_code, code, str(error.detail))
 
 

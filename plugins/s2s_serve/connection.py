@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["unless_gone"]
+__all__ = ["cancel_on_disconnect"]
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
     from s2s_serve.server import Server
 
-GONE = 499
+CLIENT_CLOSED_REQUEST = 499
 """nginx's status for a client that closed the connection; used only by the metrics"""
 
 
-async def unless_gone(server: Server, request: Request, work: Coroutine[Any, Any, Response]) -> Response:
+async def cancel_on_disconnect(server: Server, request: Request, work: Coroutine[Any, Any, Response]) -> Response:
     """The response of `work`, which is cancelled when the client disconnects."""
-    task, gone = asyncio.create_task(work), asyncio.create_task(_gone(request))
+    task, disconnected = asyncio.create_task(work), asyncio.create_task(_wait_for_disconnect(request))
     try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({task, disconnected}, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return task.result()
         server.metrics.cancelled.add(1, request.url.path)
-        return Response(status_code=GONE)
+        return Response(status_code=CLIENT_CLOSED_REQUEST)
     finally:
-        gone.cancel()
+        disconnected.cancel()
         task.cancel()
-        await asyncio.gather(task, gone, return_exceptions=True)
+        await asyncio.gather(task, disconnected, return_exceptions=True)
 
 
-async def _gone(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass

@@ -54,7 +54,7 @@ class Engine:
         """max_waiting: maximum number of source tokens, over all requests, not yet answered."""
         self.name, self.description, self.max_waiting = name, loaded.description, max_waiting
         self.generator = loaded.generator
-        self.aligned = _with_alignment(loaded.generator)
+        self.aligning_generator = _with_alignment(loaded.generator)
         """The generator that aligns words; None if the architecture gives no attention"""
         self.task, self.model = self.generator.task, self.generator.search.model
         self.n_waiting = self.n_failures = 0
@@ -111,7 +111,7 @@ class Engine:
         found = await asyncio.wrap_future(self._put(ids, segment))
         if queue is self.queue:  # else the search has failed since
             self.answered = queue
-        generator = self.aligned if align and self.aligned else self.generator
+        generator = self.aligning_generator if align and self.aligning_generator else self.generator
         if not generator.search.stages:
             return found
 
@@ -123,7 +123,7 @@ class Engine:
 
     async def call(self, function: Callable[[], T]) -> T:
         """Run a function that uses the model in the search thread, between two steps."""
-        return await asyncio.wrap_future(self._given(lambda queue: queue.call(function)))
+        return await asyncio.wrap_future(self._enqueue(lambda queue: queue.call(function)))
 
     async def in_text_thread(self, function: Callable[[], T]) -> T:
         """Run a function that reads or writes text, such as the tokeniser, outside the event loop."""
@@ -131,14 +131,14 @@ class Engine:
 
     def _put(self, ids: list[int], segment: Segment | None = None) -> Future[list[Hypothesis]]:
         constraint = segment.constraint if segment else None
-        return self._given(lambda queue: queue.put(ids, constraint, timeout=0))
+        return self._enqueue(lambda queue: queue.put(ids, constraint, timeout=0))
 
-    def _given(self, give: Callable[[MeteredQueue], Future[T]]) -> Future[T]:
+    def _enqueue(self, add: Callable[[MeteredQueue], Future[T]]) -> Future[T]:
         """The queue's future; if its search fails at this moment, that of the next search's queue."""
         while True:
             queue = self.queue
             try:
-                return give(queue)
+                return add(queue)
             except QueueClosedError as error:
                 if queue is self.queue:
                     raise unavailable("the server is ending") from error
@@ -150,16 +150,16 @@ class Engine:
             try:
                 searcher = self.generator.search
                 with searcher.precision():
-                    return serve(searcher.search, searcher.request(queue), self._begin_anew)
+                    return serve(searcher.search, searcher.request(queue), self._restart_search)
             except Exception as error:
                 logger.exception("the search of %s has failed; it begins anew", self.name)
                 if queue is self.queue:  # it failed before the search began
-                    self._begin_anew()
+                    self._restart_search()
                     queue.fail(error)
             if self.closing:
                 return self.queue.fail(QueueClosedError("the server is ending"))
 
-    def _begin_anew(self) -> None:
+    def _restart_search(self) -> None:
         self.n_failures, self.queue = self.n_failures + 1, self._new_queue()
 
     def _new_queue(self) -> MeteredQueue:

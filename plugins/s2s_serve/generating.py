@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Sentence", "TextCandidate", "Wanted", "join_lines", "outputs", "read_text"]
+__all__ = ["Sentence", "TextCandidate", "TextOptions", "join_lines", "outputs", "read_text"]
 
 import asyncio
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ WINDOW = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class TextOptions:
     """The options of a request for a text."""
 
     prefix: str = ""
@@ -62,20 +62,20 @@ class TextCandidate(NamedTuple):
     """Pairs of source and output word numbers"""
 
 
-async def read_text(engine: Engine, text: str, wanted: Wanted) -> list[Sentence]:
+async def read_text(engine: Engine, text: str, options: TextOptions) -> list[Sentence]:
     """The sentences of a text; raises RefusedError if one is invalid."""
-    return await engine.in_text_thread(lambda: _read(engine.generator, text, wanted))
+    return await engine.in_text_thread(lambda: _read(engine.generator, text, options))
 
 
-def _read(generator: Generator, text: str, wanted: Wanted) -> list[Sentence]:
-    task, constrained = generator.task, bool(wanted.prefix or wanted.phrases)
+def _read(generator: Generator, text: str, options: TextOptions) -> list[Sentence]:
+    task, constrained = generator.task, bool(options.prefix or options.phrases)
     lines = text.splitlines() or [""]
     if constrained and len(lines) > 1:
         raise invalid("prefix and phrases are for a text of one line")
     sentences = []
     for number, line in enumerate(lines):
-        parts = task.split(line) if wanted.split and not constrained and line.strip() else [line]
-        given = [Input(task.read_raw(p) if wanted.raw else p, wanted.prefix, wanted.phrases) for p in parts]
+        parts = task.split(line) if options.split and not constrained and line.strip() else [line]
+        given = [Input(task.read_raw(p) if options.raw else p, options.prefix, options.phrases) for p in parts]
         try:
             segments, error = generator.read(given)
         except DataError as bad:
@@ -86,10 +86,10 @@ def _read(generator: Generator, text: str, wanted: Wanted) -> list[Sentence]:
     return sentences
 
 
-async def outputs(engine: Engine, sentences: Sequence[Sentence], wanted: Wanted) -> AsyncGenerator[Output]:
+async def outputs(engine: Engine, sentences: Sequence[Sentence], options: TextOptions) -> AsyncGenerator[Output]:
     """The output of each sentence, in order; closing the generator removes the others from the batch."""
     window = asyncio.Semaphore(WINDOW)
-    tasks = [asyncio.create_task(_output(engine, sentence, wanted, window)) for sentence in sentences]
+    tasks = [asyncio.create_task(_output(engine, sentence, options, window)) for sentence in sentences]
     try:
         for task in tasks:
             yield await task
@@ -99,15 +99,15 @@ async def outputs(engine: Engine, sentences: Sequence[Sentence], wanted: Wanted)
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _output(engine: Engine, sentence: Sentence, wanted: Wanted, window: asyncio.Semaphore) -> Output:
+async def _output(engine: Engine, sentence: Sentence, options: TextOptions, window: asyncio.Semaphore) -> Output:
     try:
         async with window:
-            found = [await _search(engine, segment, wanted) for segment in sentence.segments]
+            found = [await _search(engine, segment, options) for segment in sentence.segments]
     except (RefusedError, asyncio.CancelledError):
         raise
     except Exception as error:  # of the search; the engine has logged it
         raise unavailable("the search has failed on this batch; try again") from error
-    write = (engine.aligned if wanted.align and engine.aligned else engine.generator).write
+    write = (engine.aligning_generator if options.align and engine.aligning_generator else engine.generator).write
 
     def written() -> Output:
         parts = [
@@ -119,8 +119,8 @@ async def _output(engine: Engine, sentence: Sentence, wanted: Wanted, window: as
     return await engine.in_text_thread(written)
 
 
-async def _search(engine: Engine, segment: Segment, wanted: Wanted) -> list[Hypothesis]:
-    return await engine.search(segment, align=wanted.align) if segment.ids else []
+async def _search(engine: Engine, segment: Segment, options: TextOptions) -> list[Hypothesis]:
+    return await engine.search(segment, align=options.align) if segment.ids else []
 
 
 def join_lines(engine: Engine, sentences: Sequence[Sentence], found: Sequence[Output], n: int) -> list[TextCandidate]:

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-CODE = ("script", "style", "code", "pre")
+UNTRANSLATED_TAGS = ("script", "style", "code", "pre")
 
 
 async def translate_html(source: str, translate: Callable[[str], Awaitable[list[str]]]) -> list[str]:
     """The outputs of the whole: the k-th consists of the k-th best of each piece of text between two tags."""
-    parts = _Parts()
-    parts.feed(source)
-    parts.close()
-    outputs = {i: await translate(text) for i, (is_text, text) in enumerate(parts.found) if is_text and text.strip()}
+    parser = _Parts()
+    parser.feed(source)
+    parser.close()
+    outputs = {i: await translate(text) for i, (is_text, text) in enumerate(parser.parts) if is_text and text.strip()}
     n = max(map(len, outputs.values()), default=1)
-    return ["".join(_written(i, *part, outputs, k) for i, part in enumerate(parts.found)) for k in range(n)]
+    return ["".join(_render(i, *part, outputs, k) for i, part in enumerate(parser.parts)) for k in range(n)]
 
 
-def _written(i: int, is_text: bool, text: str, outputs: dict[int, list[str]], k: int) -> str:
+def _render(i: int, is_text: bool, text: str, outputs: dict[int, list[str]], k: int) -> str:
     if i not in outputs:
         return escape(text, quote=False) if is_text else text
     begin, end = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
@@ -36,26 +36,26 @@ class _Parts(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.found: list[tuple[bool, str]] = []
-        self.inside: list[str] = []
+        self.parts: list[tuple[bool, str]] = []
+        self.open_untranslated: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((False, self.get_starttag_text() or ""))
-        self.inside += [tag] if tag in CODE else []
+        self.parts.append((False, self.get_starttag_text() or ""))
+        self.open_untranslated += [tag] if tag in UNTRANSLATED_TAGS else []
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((False, self.get_starttag_text() or ""))
+        self.parts.append((False, self.get_starttag_text() or ""))
 
     def handle_endtag(self, tag: str) -> None:
-        self.found.append((False, f"</{tag}>"))
-        if tag in self.inside:
-            self.inside.remove(tag)
+        self.parts.append((False, f"</{tag}>"))
+        if tag in self.open_untranslated:
+            self.open_untranslated.remove(tag)
 
     def handle_data(self, data: str) -> None:
-        self.found.append((not self.inside, data))
+        self.parts.append((not self.open_untranslated, data))
 
     def handle_comment(self, data: str) -> None:
-        self.found.append((False, f"<!--{data}-->"))
+        self.parts.append((False, f"<!--{data}-->"))
 
     def handle_decl(self, decl: str) -> None:
-        self.found.append((False, f"<!{decl}>"))
+        self.parts.append((False, f"<!{decl}>"))

@@ -21,7 +21,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from s2s.io import write_file
-from s2s_serve.generating import Wanted, join_lines, outputs, read_text
+from s2s_serve.generating import TextOptions, join_lines, outputs, read_text
 from s2s_serve.refusal import RefusedError, invalid, too_large
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Jobs:
         folder.mkdir(parents=True, exist_ok=True)
         for path in sorted(folder.glob("*/job.json"), key=lambda path: path.stat().st_mtime):
             job = Job(**json.loads(path.read_bytes()))
-            job.n_done = self._whole_lines(job)
+            job.n_done = self._count_written(job)
             self.jobs[job.id] = job
             if job.n_done < job.n_lines and job.run in server.engines:
                 self.waiting.put_nowait(job)
@@ -107,17 +107,17 @@ class Jobs:
         """A file of a job."""
         return self.folder / job.id / name
 
-    async def work(self) -> None:
+    async def process_all(self) -> None:
         """Process the jobs until cancelled."""
         while True:
             job = await self.waiting.get()
             try:
-                await self._do(job)
+                await self._process(job)
             except FileNotFoundError:
                 if not job.deleted:
                     raise
 
-    async def _do(self, job: Job) -> None:
+    async def _process(self, job: Job) -> None:
         engine = self.server.engine(job.run)
         with self.path(job, "input.txt").open(encoding="utf-8", newline="\n") as lines:
             next(islice(lines, job.n_done, job.n_done), None)
@@ -130,11 +130,11 @@ class Jobs:
         write_file(self.path(job, "job.json"), json.dumps(asdict(job)))
 
     async def _line(self, engine: Engine, job: Job, line: str) -> str:
-        wanted = Wanted(split=job.split, raw=job.raw)
+        options = TextOptions(split=job.split, raw=job.raw)
         for _ in range(RETRIES):
             try:
-                sentences = await read_text(engine, line, wanted)
-                found = [output async for output in outputs(engine, sentences, wanted)]
+                sentences = await read_text(engine, line, options)
+                found = [output async for output in outputs(engine, sentences, options)]
                 return " ".join(join_lines(engine, sentences, found, 1)[0].hyp.split("\n"))
             except RefusedError as refused:
                 if refused.status == invalid("").status:
@@ -163,7 +163,7 @@ class Jobs:
             raise invalid("the file is empty; send its text as the body")
         return n_lines + (last != b"\n")
 
-    def _whole_lines(self, job: Job) -> int:
+    def _count_written(self, job: Job) -> int:
         """The number of lines written; an incomplete last line, left by a crash, is removed."""
         path = self.path(job, "output.txt")
         if not path.exists():
@@ -176,9 +176,9 @@ class Jobs:
         return n_lines
 
     @contextlib.asynccontextmanager
-    async def working(self) -> AsyncIterator[None]:
+    async def processing(self) -> AsyncIterator[None]:
         """Process jobs while requests are answered."""
-        task = asyncio.create_task(self.work())
+        task = asyncio.create_task(self.process_all())
         try:
             yield
         finally:

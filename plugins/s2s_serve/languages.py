@@ -6,7 +6,7 @@ multinomial naive Bayes classifier (Cavnar and Trenkle, 1994, count the same n-g
 
 from __future__ import annotations
 
-__all__ = ["NAMES", "Detected", "Detector", "directions"]
+__all__ = ["LANGUAGE_NAMES", "Detected", "Detector", "directions"]
 
 import math
 import re
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from s2s import Task
     from s2s_serve.engine import Engine
 
-NAMES = {
+LANGUAGE_NAMES = {
     "ar": "Arabic",
     "bg": "Bulgarian",
     "bn": "Bengali",
@@ -64,9 +64,9 @@ NAMES = {
 }
 """English names of languages by their codes (ISO 639-1)"""
 
-SAMPLE = 3000
+N_SAMPLED_PAIRS = 3000
 """Training pairs of a corpus from which the n-grams of its two languages are counted"""
-ORDERS = (1, 2, 3)
+NGRAM_ORDERS = (1, 2, 3)
 
 
 class Detected(NamedTuple):
@@ -126,7 +126,7 @@ class Detector:
             for language, counter in self.counts.items()
         }
         most = max(logs.values())
-        weights = {language: math.exp((log - most) / len(ORDERS)) for language, log in logs.items()}
+        weights = {language: math.exp((log - most) / len(NGRAM_ORDERS)) for language, log in logs.items()}
         total = sum(weights.values())
         found = [Detected(language, round(100 * weight / total, 1)) for language, weight in weights.items()]
         return sorted(found, key=lambda each: (-each.confidence, each.language))
@@ -134,7 +134,7 @@ class Detector:
 
 def _grams(text: str) -> Iterator[str]:
     padded = f" {' '.join(text.lower().split())} "
-    for order in ORDERS:
+    for order in NGRAM_ORDERS:
         yield from (padded[i : i + order] for i in range(len(padded) - order + 1))
 
 
@@ -142,6 +142,6 @@ def _examples(task: Task) -> Iterator[Example]:
     try:
         for corpus, _ in task.corpora("train"):
             examples = (example for example in task.examples("train", corpus) if isinstance(example, Example))
-            yield from islice(examples, SAMPLE)
+            yield from islice(examples, N_SAMPLED_PAIRS)
     except (OSError, ValueError, UserError):  # the files are gone or have changed
         return

@@ -15,10 +15,10 @@ from urllib.parse import parse_qs
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from s2s_serve.connection import unless_gone
-from s2s_serve.generating import Wanted, join_lines, outputs, read_text
+from s2s_serve.connection import cancel_on_disconnect
+from s2s_serve.generating import TextOptions, join_lines, outputs, read_text
 from s2s_serve.html_text import translate_html
-from s2s_serve.languages import NAMES, Detector, directions
+from s2s_serve.languages import LANGUAGE_NAMES, Detector, directions
 from s2s_serve.refusal import RefusedError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def libretranslate(server: Server) -> APIRouter:
     async def translate(request: Request) -> Response:
         fields = await _fields(request)
         service.check_key(request, fields)
-        return await unless_gone(server, request, service.translate(fields))
+        return await cancel_on_disconnect(server, request, service.translate(fields))
 
     return api
 
@@ -69,7 +69,11 @@ class Service:
         """Source languages with their targets, in LibreTranslate's format."""
         sources = list(dict.fromkeys(src for src, _ in self.directions))
         return [
-            {"code": src, "name": NAMES.get(src, src), "targets": [tgt for of, tgt in self.directions if of == src]}
+            {
+                "code": src,
+                "name": LANGUAGE_NAMES.get(src, src),
+                "targets": [tgt for of, tgt in self.directions if of == src],
+            }
             for src in sources
         ]
 
@@ -121,10 +125,10 @@ class Service:
             return [text]
 
         async def plain(part: str) -> list[str]:
-            wanted = Wanted()
-            sentences = await read_text(engine, part, wanted)
+            options = TextOptions()
+            sentences = await read_text(engine, part, options)
             with engine.admitted(sum(sentence.n_tokens for sentence in sentences)):
-                found = [output async for output in outputs(engine, sentences, wanted)]
+                found = [output async for output in outputs(engine, sentences, options)]
             return [candidate.hyp for candidate in join_lines(engine, sentences, found, n + 1)]
 
         return await (translate_html(text, plain) if form == "html" else plain(text))
@@ -139,7 +143,9 @@ class Service:
         if not any(src == source for src, _ in self.directions):
             raise _bad(f"{source} is not supported")
         if (source, target) not in self.directions:
-            raise _bad(f"{target} ({NAMES.get(target, target)}) is not available as a target language from {source}")
+            raise _bad(
+                f"{target} ({LANGUAGE_NAMES.get(target, target)}) is not available as a target language from {source}"
+            )
         return self.directions[source, target]
 
 

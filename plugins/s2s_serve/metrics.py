@@ -75,12 +75,21 @@ class Metrics:
         self.source_tokens = Counter("prompt_tokens_total", "Source tokens of answered sentences.", "run")
         self.target_tokens = Counter("generation_tokens_total", "Tokens of the best outputs.", "run")
         self.latency = Histogram("e2e_request_latency_seconds", "From the whole request to the whole answer.", "route")
-        self.first = Histogram("time_to_first_sentence_seconds", "Until the first sentence of an answer.", "run")
+        self.time_to_first_sentence = Histogram(
+            "time_to_first_sentence_seconds", "Until the first sentence of an answer.", "run"
+        )
         self.n_running = 0
 
     def render(self, engines: Iterable[Engine]) -> str:
         """All metrics in the exposition format, text version 0.0.4."""
-        kept = (self.requests, self.cancelled, self.source_tokens, self.target_tokens, self.latency, self.first)
+        kept = (
+            self.requests,
+            self.cancelled,
+            self.source_tokens,
+            self.target_tokens,
+            self.latency,
+            self.time_to_first_sentence,
+        )
         blocks = [_block(each.name, each.kind, each.text, each.samples()) for each in kept]
         gauges: Mapping[str, tuple[str, list[tuple[str, float]]]] = _gauges(list(engines))
         blocks += [

@@ -16,9 +16,9 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from s2s import DataError, Example
 from s2s.generation import score
 from s2s_serve.answers import sentence_fields, text_fields
-from s2s_serve.connection import unless_gone
+from s2s_serve.connection import cancel_on_disconnect
 from s2s_serve.engine import Engine
-from s2s_serve.generating import Sentence, Wanted, outputs, read_text
+from s2s_serve.generating import Sentence, TextOptions, outputs, read_text
 from s2s_serve.refusal import RefusedError, invalid
 from s2s_serve.schemas import GenerateBody, ParseBody, ScoreBody
 
@@ -33,14 +33,14 @@ PAIRS = 8
 
 
 @dataclass(frozen=True)
-class Asked:
+class ValidatedRequest:
     """A checked request for outputs, and its sentences."""
 
     engine: Engine
     texts: list[str]
     sentences: list[list[Sentence]]
     """Of each text"""
-    wanted: Wanted
+    options: TextOptions
     body: GenerateBody
 
 
@@ -50,21 +50,21 @@ def own_api(server: Server) -> APIRouter:
 
     @api.get("/runs", summary="What is served")
     async def runs() -> dict[str, Any]:
-        return {"runs": [_described(server, engine) for engine in server.engines.values()]}
+        return {"runs": [_describe_run(server, engine) for engine in server.engines.values()]}
 
     @api.post("/generate", summary="Outputs for texts", response_model=None)
     async def generate(request: Request, body: GenerateBody) -> Response:
-        asked = await _read(server, body)
+        validated = await _validate(server, body)
         if body.stream:
-            return StreamingResponse(_events(server, asked), media_type="text/event-stream")
-        return await unless_gone(server, request, _whole(server, asked))
+            return StreamingResponse(_events(server, validated), media_type="text/event-stream")
+        return await cancel_on_disconnect(server, request, _complete_response(server, validated))
 
     @api.post("/parse", summary="Trees of sentences", response_model=None)
     async def parse(request: Request, body: ParseBody) -> Response:
         engine = server.engine(body.run)
         if not engine.task.views:
             raise invalid(f"run: {engine.name} does not draw its outputs, as a parser does; see GET /v1/runs")
-        asked = await _read(
+        validated = await _validate(
             server,
             GenerateBody(
                 run=body.run,
@@ -75,28 +75,28 @@ def own_api(server: Server) -> APIRouter:
                 split=False,
             ),
         )
-        return await unless_gone(server, request, _whole(server, asked))
+        return await cancel_on_disconnect(server, request, _complete_response(server, validated))
 
     @api.post("/score", summary="How probable given outputs are", response_model=None)
     async def score_pairs(request: Request, body: ScoreBody) -> Response:
         server.check_texts([text for pair in body.pairs for text in (pair.src, pair.tgt)])
-        return await unless_gone(server, request, _scores(server, body))
+        return await cancel_on_disconnect(server, request, _scores(server, body))
 
     return api
 
 
-def _described(server: Server, engine: Engine) -> dict[str, Any]:
+def _describe_run(server: Server, engine: Engine) -> dict[str, Any]:
     return {
         "name": engine.name,
         "task": engine.task.config.name,
         "views": sorted(engine.task.views),
-        "align": engine.aligned is not None,
+        "align": engine.aligning_generator is not None,
         "nbest": server.config.nbest,
         "ready": engine.ready,
     }
 
 
-async def _read(server: Server, body: GenerateBody) -> Asked:
+async def _validate(server: Server, body: GenerateBody) -> ValidatedRequest:
     """Check what the schema cannot check, and tokenise."""
     engine = server.engine(body.run)
     texts = [body.text] if isinstance(body.text, str) else body.text
@@ -107,65 +107,72 @@ async def _read(server: Server, body: GenerateBody) -> Asked:
         raise invalid(f"nbest: {body.nbest} are more than the {server.config.nbest} that this server gives")
     if unknown := [view for view in body.views if view not in engine.task.views]:
         raise invalid(f"views: {engine.name} has no {unknown[0]!r}; there are {sorted(engine.task.views)}")
-    if engine.aligned is None and {"align", "attention"} & set(body.fields):
+    if engine.aligning_generator is None and {"align", "attention"} & set(body.fields):
         raise invalid(f"fields: the architecture of {engine.name} gives no attention; leave out align and attention")
     align = "align" in body.fields
-    wanted = Wanted(
+    options = TextOptions(
         prefix=body.prefix, phrases=tuple(filter(None, body.phrases)), split=body.split, raw=body.raw, align=align
     )
-    return Asked(engine, texts, [await read_text(engine, text, wanted) for text in texts], wanted, body)
+    return ValidatedRequest(engine, texts, [await read_text(engine, text, options) for text in texts], options, body)
 
 
-async def _sentences(server: Server, asked: Asked) -> AsyncGenerator[tuple[int, Sentence, Output, dict[str, Any]]]:
+async def _sentences(
+    server: Server, validated: ValidatedRequest
+) -> AsyncGenerator[tuple[int, Sentence, Output, dict[str, Any]]]:
     """The number of its text, the sentence, its output and its fields; in order, each as soon as it is finished."""
-    engine, body, begun, first = asked.engine, asked.body, time.monotonic(), True
-    flat = [(number, sentence) for number, sentences in enumerate(asked.sentences) for sentence in sentences]
+    engine, body, begun, first = validated.engine, validated.body, time.monotonic(), True
+    flat = [(number, sentence) for number, sentences in enumerate(validated.sentences) for sentence in sentences]
     n_tokens = sum(sentence.n_tokens for _, sentence in flat)
     with server.running(), engine.admitted(n_tokens):
-        async with server.within(body.deadline), aclosing(outputs(engine, [s for _, s in flat], asked.wanted)) as found:
+        async with (
+            server.within(body.deadline),
+            aclosing(outputs(engine, [s for _, s in flat], validated.options)) as found,
+        ):
             numbers = iter(flat)
             async for output in found:
                 number, sentence = next(numbers)
                 fields = await sentence_fields(engine, sentence, output, body.nbest, body.fields, body.views)
                 if first:
-                    server.metrics.first.observe(time.monotonic() - begun, engine.name)
+                    server.metrics.time_to_first_sentence.observe(time.monotonic() - begun, engine.name)
                     first = False
                 server.metrics.source_tokens.add(sentence.n_tokens, engine.name)
                 server.metrics.target_tokens.add(len(output.best.log_probs), engine.name)
                 yield number, sentence, output, fields
 
 
-async def _whole(server: Server, asked: Asked) -> Response:
-    found: list[list[Output]] = [[] for _ in asked.texts]
-    parts: list[list[dict[str, Any]]] = [[] for _ in asked.texts]
-    async with aclosing(_sentences(server, asked)) as sentences:
+async def _complete_response(server: Server, validated: ValidatedRequest) -> Response:
+    found: list[list[Output]] = [[] for _ in validated.texts]
+    parts: list[list[dict[str, Any]]] = [[] for _ in validated.texts]
+    async with aclosing(_sentences(server, validated)) as sentences:
         async for number, _, output, fields in sentences:
             found[number].append(output)
             parts[number].append(fields)
-    return JSONResponse(_answer(asked, found, parts))
+    return JSONResponse(_response_body(validated, found, parts))
 
 
-def _answer(asked: Asked, found: list[list[Output]], parts: list[list[dict[str, Any]]]) -> dict[str, Any]:
-    each = zip(asked.texts, asked.sentences, found, parts, strict=True)
-    results = [text_fields(asked.engine, *of, asked.body.nbest) for of in each]
-    return {"run": asked.engine.name, "results": results}
+def _response_body(
+    validated: ValidatedRequest, found: list[list[Output]], parts: list[list[dict[str, Any]]]
+) -> dict[str, Any]:
+    each = zip(validated.texts, validated.sentences, found, parts, strict=True)
+    results = [text_fields(validated.engine, *of, validated.body.nbest) for of in each]
+    return {"run": validated.engine.name, "results": results}
 
 
-async def _events(server: Server, asked: Asked) -> AsyncIterator[str]:
+async def _events(server: Server, validated: ValidatedRequest) -> AsyncIterator[str]:
     """Events: `sentence` for each sentence, then `done` with the whole answer, or `error` on failure."""
-    found: list[list[Output]] = [[] for _ in asked.texts]
-    parts: list[list[dict[str, Any]]] = [[] for _ in asked.texts]
+    found: list[list[Output]] = [[] for _ in validated.texts]
+    parts: list[list[dict[str, Any]]] = [[] for _ in validated.texts]
     try:
-        async with aclosing(_sentences(server, asked)) as sentences:
+        async with aclosing(_sentences(server, validated)) as sentences:
             async for number, _, output, fields in sentences:
                 found[number].append(output)
                 parts[number].append(fields)
-                n_of = len(asked.sentences[number])
+                n_of = len(validated.sentences[number])
                 yield _event("sentence", {"text": number, "sentence": len(parts[number]) - 1, "of": n_of, **fields})
     except RefusedError as refusal:
         yield _event("error", {"code": refusal.code, "message": str(refusal)})
         return
-    yield _event("done", _answer(asked, found, parts))
+    yield _event("done", _response_body(validated, found, parts))
 
 
 def _event(name: str, data: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["RefusedError", "busy", "invalid", "late", "too_large", "unavailable"]
+__all__ = ["RefusedError", "busy", "deadline_exceeded", "invalid", "too_large", "unavailable"]
 
 
 class RefusedError(Exception):
@@ -34,6 +34,6 @@ def unavailable(message: str) -> RefusedError:
     return RefusedError(503, "unavailable", message, 1)
 
 
-def late(seconds: float) -> RefusedError:
+def deadline_exceeded(seconds: float) -> RefusedError:
     """The deadline has passed; the request's sentences have left the batch."""
     return RefusedError(503, "deadline", f"not finished within {seconds:g} seconds; send less, or allow more", 1)

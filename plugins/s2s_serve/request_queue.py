@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-TURN = 0.02
+ADMISSION_INTERVAL = 0.02
 """Interval in seconds at which sentences may join or leave the batch"""
-MOST_STEPS = 32
+MAX_STEPS = 32
 
 
 class QueueClosedError(RuntimeError):
@@ -39,7 +39,7 @@ class QueueClosedError(RuntimeError):
 
 
 class StepPacer:
-    """Adapts the number of steps a search takes at once, so that they take about `TURN` seconds."""
+    """Adapts the number of steps a search takes at once, so that they take about `ADMISSION_INTERVAL` seconds."""
 
     def __init__(self) -> None:
         self.n_steps = 1
@@ -54,10 +54,10 @@ class StepPacer:
         begun, self._begun = self._begun, None
         if begun is None:
             return
-        if now - begun > TURN:
+        if now - begun > ADMISSION_INTERVAL:
             self.n_steps = max(1, self.n_steps // 2)
-        elif now - begun < TURN / 2:
-            self.n_steps = min(2 * self.n_steps, MOST_STEPS)
+        elif now - begun < ADMISSION_INTERVAL / 2:
+            self.n_steps = min(2 * self.n_steps, MAX_STEPS)
 
 
 class RequestQueue(SentenceQueue):
@@ -158,7 +158,7 @@ class RequestQueue(SentenceQueue):
 
     @property
     def steps_at_once(self) -> int:
-        """Steps between two admissions, such that no sentence waits much longer than `TURN` seconds."""
+        """Steps between two admissions, such that no sentence waits much longer than `ADMISSION_INTERVAL` seconds."""
         return self.pacer.n_steps
 
     def admit(self, n_in_use: int) -> list[SourceSentence]:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 
-def _whole(text: str) -> str:
+def _encodable(text: str) -> str:
     """Text that UTF-8 can encode: JSON may contain half of a surrogate pair."""
     try:
         text.encode()
@@ -18,7 +18,7 @@ def _whole(text: str) -> str:
     return text
 
 
-Text = Annotated[str, AfterValidator(_whole)]
+Text = Annotated[str, AfterValidator(_encodable)]
 
 
 class Body(BaseModel):

@@ -21,7 +21,7 @@ from s2s_serve import ServeConfig
 from s2s_serve.engine import Engine
 from s2s_serve.jobs import Jobs
 from s2s_serve.metrics import Metrics
-from s2s_serve.refusal import busy, invalid, late, too_large
+from s2s_serve.refusal import busy, deadline_exceeded, invalid, too_large
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -74,14 +74,14 @@ class Server:
             self.metrics.n_running -= 1
 
     @contextlib.asynccontextmanager
-    async def within(self, asked: float) -> AsyncIterator[None]:
-        """Raise RefusedError when the deadline has passed; `asked` is the request's own, or 0."""
-        seconds = min(asked, self.config.deadline) if asked else self.config.deadline
+    async def within(self, requested: float) -> AsyncIterator[None]:
+        """Raise RefusedError when the deadline has passed; `requested` is the request's own, or 0."""
+        seconds = min(requested, self.config.deadline) if requested else self.config.deadline
         try:
             async with asyncio.timeout(seconds):
                 yield
         except TimeoutError:
-            raise late(seconds) from None
+            raise deadline_exceeded(seconds) from None
 
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Any) -> AsyncIterator[None]:
@@ -89,7 +89,7 @@ class Server:
         await asyncio.gather(*(asyncio.to_thread(engine.start) for engine in self.engines.values()))
         if self.config.jobs:
             self.jobs = Jobs(self, Path(self.config.jobs))
-            async with self.jobs.working():
+            async with self.jobs.processing():
                 yield
         else:
             yield
@@ -98,8 +98,8 @@ class Server:
     def state(self) -> tuple[int, dict[str, Any]]:
         """Status and body of /healthz: ok if every engine has answered a sentence since its last failure."""
         runs = {name: "ok" if engine.ready else "not ready" for name, engine in self.engines.items()}
-        well = all(engine.ready for engine in self.engines.values())
-        return (200 if well else 503), {"status": "ok" if well else "not ready", "runs": runs}
+        ready = all(engine.ready for engine in self.engines.values())
+        return (200 if ready else 503), {"status": "ok" if ready else "not ready", "runs": runs}
 
 
 def load_server(config: ServeConfig, plugins: Plugins) -> Server:

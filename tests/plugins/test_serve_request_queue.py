@@ -24,7 +24,7 @@ from s2s_constraints.lexical import LexicalConstraint
 from s2s_search import DiverseBeamConfig, SampleConfig
 from s2s_search.diverse import build_beam_search
 from s2s_search.sampling import Sampling
-from s2s_serve.request_queue import MOST_STEPS, QueueClosedError, RequestQueue, StepPacer, serve
+from s2s_serve.request_queue import MAX_STEPS, QueueClosedError, RequestQueue, StepPacer, serve
 from s2s_transformer import TransformerConfig
 from s2s_transformer.model import Transformer
 
@@ -217,7 +217,7 @@ def test_as_many_steps_are_taken_at_once_as_fit_into_a_turn() -> None:
     for _ in range(9):
         pacer.begin(0.0)
         pacer.end(0.0)
-    assert pacer.n_steps == MOST_STEPS
+    assert pacer.n_steps == MAX_STEPS
 
 
 def test_an_idle_search_uses_no_processor_time() -> None:
