@@ -109,7 +109,7 @@ def _about_group(schema: type, name: str, choices: Sequence[str], plugins: Plugi
 def choice_text(group: str, choices: Sequence[str], plugins: Plugins) -> str:
     """Every option of a choice, as in `arch=transformer_big arch.d_model=512`."""
     merged = merge_groups([group], choices, plugins)
-    entry, values = merged.entries[group], resolve(merged, keep_dangling=True)
+    entry, values = merged.entries[group], resolve(merged, keep_unresolved=True)
     found = [option for key, option in merged.options.items() if key.startswith(f"{group}.") and key != f"{group}.name"]
     shown = {option.key: (values[option.key], merged.origin(option.key)) for option in found}
     doc = (entry.config.__doc__ or "").partition("\n")[0]

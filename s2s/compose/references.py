@@ -29,14 +29,22 @@ class DanglingError(ConfigError):
     """A reference to an option that does not exist."""
 
 
-def resolve(merged: MergedSettings, *, keep_dangling: bool = False) -> dict[str, Any]:
-    """The value of every option, converted; a reference to an option that does not exist may be kept as it stands."""
+class NotGivenError(ConfigError):
+    """A required option without a value."""
+
+
+def resolve(merged: MergedSettings, *, keep_unresolved: bool = False) -> dict[str, Any]:
+    """The value of every option, converted.
+
+    keep_unresolved: a value that cannot be known stays as it is written: a reference to an option that does not exist,
+    or a required option without a value, instead of a ConfigError.
+    """
     resolver = _Resolver(merged)
     for key in merged.options:
         try:
             resolver.value(key)
-        except DanglingError:
-            if not keep_dangling:
+        except (DanglingError, NotGivenError):
+            if not keep_unresolved:
                 raise
             resolver.pending.clear()
             resolver.values[key] = merged.value(key).value
@@ -63,7 +71,7 @@ class _Resolver:
     def _converted(self, key: str) -> Any:
         option, (value, origin) = self.merged.options[key], self.merged.value(key)
         if value == MUST_BE_GIVEN or (option.required and origin == DEFAULT):
-            raise ConfigError(f"{origin_prefix(origin)}{key} must be given; add {key}=… to the command line")
+            raise NotGivenError(f"{origin_prefix(origin)}{key} must be given; add {key}=… to the command line")
         if not has_reference(value):
             return convert(option, value, origin) if key in self.merged.values else value
         whole = _REFERENCE.fullmatch(value) if isinstance(value, str) else None

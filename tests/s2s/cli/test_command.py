@@ -262,6 +262,16 @@ def test_plugins_shows_every_option_of_a_choice(capsys: pytest.CaptureFixture[st
     assert "preset experiment=first" in plugins(capsys, "show", "experiment=second")[1]
 
 
+def test_plugins_shows_a_choice_with_a_required_option_that_is_not_given(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    code, out, err = plugins(capsys, "show", "objective=distill")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[1] == "  objective.teachers = (required)  [list[str]]"
+    assert "  objective.weight = 0.5  [float]" in out
+
+
 def test_plugins_counts_the_parameters_of_an_architecture(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
