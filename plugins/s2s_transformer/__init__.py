@@ -60,7 +60,8 @@ class TransformerConfig(Choice):
     cross_attention: Literal["soft", "none"] = "soft"
     """none: the decoder sees nothing of the source but what the guide provides."""
     words: Literal["tokens", "pooled"] = "tokens"
-    """tokens: one encoder position per source token. pooled: one per word, whose tokens' embeddings are summed."""
+    """tokens: one encoder position per source token. pooled: one per word, whose vector is the embedding of its first
+    token plus those of the others, divided by the square root of their number."""
     label_loss: float = 0.0
     """Weight of the cross-entropy of source words' labels, such as parts of speech, predicted from the encoder's
     output, relative to that of target tokens; for a task that labels words. Not in the paper."""
