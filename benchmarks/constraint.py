@@ -48,7 +48,7 @@ BOUNDS = Bounds(45, 11)  # what the larger treebanks give, with the reserve
 
 
 class StepByStep(BeamSearch):
-    """The same search, but no step is one call; it counts them."""
+    """Beam search with one call per step; counts its steps."""
 
     n_steps = 0
 
@@ -58,7 +58,7 @@ class StepByStep(BeamSearch):
 
 
 def actions(form: Linear, n_symbols: int) -> list[Action | None]:
-    """What the symbols of a form do: brackets of 28 labels, 45 parts of speech if it has them, and nothing."""
+    """The action of each token of a form: brackets of 28 labels, 45 parts of speech if the form has them, or none."""
     labels = [f"{letter}P" for letter in string.ascii_uppercase] + ["S", "SBAR"]
     tree = read_one("(TOP " + " ".join(f"({label} (NN a))" for label in labels) + ")")
     tokens = form.tokens(tree) + ([f"T{i}" for i in range(45)] if form.tags else [])
@@ -67,14 +67,14 @@ def actions(form: Linear, n_symbols: int) -> list[Action | None]:
 
 
 def read_one(line: str) -> Tree:
-    """The tree of a line."""
+    """The tree that a line encodes."""
     (tree,) = read_brackets([(1, line)])
     assert isinstance(tree, Tree)
     return tree
 
 
 def build_model(vocab: Vocab, device: str) -> Transformer:
-    """3 + 3 layers of width 256, untrained."""
+    """An untrained model with 3 + 3 layers of width 256."""
     load_plugins()  # with them come the functions in C
     torch.manual_seed(1)
     config = TransformerConfig(
@@ -87,7 +87,7 @@ def build_model(vocab: Vocab, device: str) -> Transformer:
 
 
 class Times(NamedTuple):
-    """Seconds of the same search."""
+    """Seconds of one search without a constraint, with it, and with it called at each step."""
 
     without: float
     constrained: float
@@ -95,7 +95,7 @@ class Times(NamedTuple):
 
 
 def measure(form: Linear, beam: int, options: dict[str, str]) -> tuple[int, list[Times]]:
-    """The number of steps of decoding one batch, and how long each turn took."""
+    """The number of steps that decode one batch, and the duration of each repetition."""
     vocab = Vocab(src=N_WORDS, tgt=int(options["symbols"]))
     constraint = TreeConstraint(actions(form, vocab.tgt), word_marks(vocab), BOUNDS, eos=vocab.eos)
     model = build_model(vocab, options["device"])
@@ -117,12 +117,12 @@ def measure(form: Linear, beam: int, options: dict[str, str]) -> tuple[int, list
 
 
 def word_marks(vocab: Vocab) -> list[bool]:
-    """Half of the source tokens begin a word."""
+    """Word boundaries such that half of the source tokens begin a word."""
     return [vocab.eos < token < vocab.src // 2 for token in range(vocab.src)]
 
 
 def sentences(vocab: Vocab, n: int, n_words: int) -> Tensor:
-    """src [n, 2 * n_words + 1], of words of two tokens"""
+    """Source ids [n, 2 * n_words + 1], two tokens per word"""
     word = torch.tensor([vocab.eos + 1, vocab.src - 1])
     src = word.repeat(n, n_words)
     return torch.cat([src, torch.full_like(src[:, :1], vocab.eos)], dim=1)
@@ -134,7 +134,7 @@ def _waited(device: str) -> float:
 
 
 def main() -> None:
-    """Measure every form at every beam."""
+    """Measure every form with every beam size."""
     torch.set_num_threads(1)
     options = {"beam": "4,21", "sentences": "32", "words": "25", "symbols": "128", "repeats": "5", "device": "cpu"}
     options["forms"] = ",".join(FORMS)

@@ -17,18 +17,18 @@ SMOOTH = 50
 
 
 def records(run: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Updates and validations, in order."""
+    """Records of updates and of validations, in order."""
     lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     return [r for r in lines if r["kind"] == "update"], [r for r in lines if r["kind"] == "valid"]
 
 
 def smoothed(values: list[float]) -> list[float]:
-    """Mean of each value and the SMOOTH - 1 before it."""
+    """Moving average over each value and the SMOOTH - 1 values before it."""
     return [sum(values[max(0, i - SMOOTH + 1) : i + 1]) / min(i + 1, SMOOTH) for i in range(len(values))]
 
 
 def draw(run: Path, target: Path) -> None:
-    """Negative log-likelihood of training and development set, and the first score, against updates."""
+    """Plot negative log-likelihood on the training and development sets, and the first score, against updates."""
     updates, valid = records(run)
     figure, left = plt.subplots(figsize=(7, 4))
     left.plot([r["step"] for r in updates], smoothed([r["nll"] for r in updates]), label="training nll", color="C0")

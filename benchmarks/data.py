@@ -41,20 +41,20 @@ REPEATS = 5
 
 @dataclass
 class Options:
-    """What to measure with."""
+    """Options of the benchmark."""
 
     kind: str = "bpe"
     """bpe or unigram"""
     size: int = 8_000
-    """Symbols"""
+    """Vocabulary size"""
     pairs: int = 20_000
-    """Pairs of the synthetic corpus, when no files are given"""
+    """Number of pairs of the synthetic corpus, if no files are given"""
     large: int = 4_000_000
-    """Pairs of drawn lengths for the batches of a large corpus"""
+    """Number of pairs, of random lengths, in the large corpus whose batches are planned"""
 
 
 class Pairs(Task):
-    """Two files and one vocabulary."""
+    """A task that reads two files with one shared vocabulary."""
 
     def __init__(self, files: list[Path], subwords: Subwords) -> None:
         super().__init__(Choice(name="pairs"))
@@ -88,7 +88,7 @@ class Pairs(Task):
 
 @dataclass(frozen=True)
 class Measured:
-    """Medians of one thing, done REPEATS times."""
+    """Median rates of one operation over REPEATS runs."""
 
     what: str
     per_second: float
@@ -97,7 +97,7 @@ class Measured:
 
 
 def measure(unit: str, count: int, **actions: Callable[[], object]) -> list[Measured]:
-    """Do all of them in turn, again and again, so that a busy machine hits all alike."""
+    """Run all operations alternately, REPEATS times, so that other load affects them equally."""
     wall: dict[str, list[float]] = {name: [] for name in actions}
     cpu: dict[str, list[float]] = {name: [] for name in actions}
     for _ in range(REPEATS):
@@ -115,7 +115,7 @@ def measure(unit: str, count: int, **actions: Callable[[], object]) -> list[Meas
 
 
 def measure_text(files: list[Path], options: Options, folder: Path) -> tuple[list[Measured], MappedCorpus]:
-    """Reading and encoding; the corpus that came of it."""
+    """Measure reading and encoding; returns the encoded corpus."""
     pairs = [pair for pair in read_pairs(files) if isinstance(pair, Example)]
     lines = [line for pair in pairs for line in pair]
     train_subwords(lines, folder / "model", options.kind, options.size)  # type: ignore[arg-type]
@@ -150,7 +150,7 @@ def measure_text(files: list[Path], options: Options, folder: Path) -> tuple[lis
 
 
 def measure_batches(corpus: MappedCorpus, tokens: int) -> tuple[list[Measured], dict[str, float]]:
-    """Planning an epoch and fetching its pairs; how full the batches are, and were they sorted all at once."""
+    """Measure planning an epoch and fetching its pairs; report padding, also with all pairs sorted by length."""
     batches = Batches([(corpus, 1.0)], tokens, seed=1)
     plan = list(islice(batches.epoch(0), 500))
     n_pairs = sum(map(len, plan))
@@ -168,20 +168,20 @@ def measure_batches(corpus: MappedCorpus, tokens: int) -> tuple[list[Measured], 
 
 
 def measure_variation(corpus: MappedCorpus, subwords: Subwords) -> list[Measured]:
-    """Encoding pairs in other subwords, as an epoch of task.subword_sampling=0.1 does."""
+    """Measure resampling subword segmentations, as in an epoch with task.subword_sampling=0.1."""
     pairs = [[side.tolist() for side in corpus[row]] for row in range(min(len(corpus), 5000))]
 
     sample = subwords.sampler(0.1)
 
-    def anew() -> list[list[list[int]]]:
+    def resample() -> list[list[list[int]]]:
         return [[sample(ids, seed) for ids in pair] for seed, pair in enumerate(pairs)]
 
-    before, after = (sum(len(side) for pair in of for side in pair) for of in (pairs, anew()))
-    return measure("pairs/s", len(pairs), **{f"other subwords, {after / before:.2f} times as long": anew})
+    before, after = (sum(len(side) for pair in of for side in pair) for of in (pairs, resample()))
+    return measure("pairs/s", len(pairs), **{f"other subwords, {after / before:.2f} times as long": resample})
 
 
 class LazyBatch:
-    """Lengths of a large corpus without its ids: log-normal, about 25 symbols, sides that differ by a fifth."""
+    """Lengths of a large corpus without ids: log-normal, mean about 25 tokens; the two sides differ by a fifth."""
 
     def __init__(self, n: int) -> None:
         draw = np.random.default_rng(1)
@@ -200,7 +200,7 @@ class LazyBatch:
 
 
 def measure_large(n: int, tokens: int) -> tuple[list[Measured], dict[str, float]]:
-    """What it costs to resume at the end of an epoch of n pairs, and how full batches are."""
+    """Measure the cost of resuming at the end of an epoch of n pairs, and the share of padding."""
     corpus = LazyBatch(n)
     batches = Batches([(corpus, 1.0)], tokens, seed=1)
     skip = {f"skip all batches of {tokens:,}, {n:,} pairs": lambda: list(batches.epoch(0, start=n))}
@@ -210,7 +210,7 @@ def measure_large(n: int, tokens: int) -> tuple[list[Measured], dict[str, float]
 
 
 def fill(batches: Batches) -> float:
-    """Share of an epoch's padded symbols that are not padding."""
+    """Share of tokens that are not padding, in the padded batches of an epoch."""
     real = padded = 0
     for rows in batches.epoch(0):
         sides = np.stack(batches.lengths(rows))  # [2, B]
@@ -220,7 +220,7 @@ def fill(batches: Batches) -> float:
 
 
 def synthetic_files(n: int, folder: Path) -> list[Path]:
-    """The synthetic corpus, written out."""
+    """Write the synthetic corpus to files."""
     files = [folder / "synthetic.en", folder / "synthetic.de"]
     pairs = list(synthetic_pairs(1, n))
     files[0].write_text("".join(f"{pair.en}\n" for pair in pairs))
@@ -229,7 +229,7 @@ def synthetic_files(n: int, folder: Path) -> list[Path]:
 
 
 def main() -> None:
-    """Measure, and print a table and a line of JSON."""
+    """Run all measurements; print a table and a line of JSON."""
     options = Options()
     for argument in (a for a in sys.argv[1:] if "=" in a):
         key, _, value = argument.partition("=")

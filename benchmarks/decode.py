@@ -38,7 +38,7 @@ DEFAULTS = {
 
 
 def main(arguments: list[str]) -> None:
-    """Measure, print and write what `arguments` ask for."""
+    """Run the measurements that `arguments` select; print and write them."""
     given = dict(argument.split("=", 1) for argument in arguments)
     if unknown := given.keys() - DEFAULTS.keys():
         raise SystemExit(f"unknown options: {', '.join(sorted(unknown))}; there are {', '.join(DEFAULTS)}")
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> None:
     if options["memory"]:
         return print(json.dumps(memory(options)))
     rows: list[dict[str, Any]] = []
-    keep(rows, {"roofline": roofline(), "options": given, "torch": torch.__version__, **machine()}, options)
+    append_row(rows, {"roofline": roofline(), "options": given, "torch": torch.__version__, **machine()}, options)
     if options["run"]:
         real(rows, options)
     else:
@@ -57,16 +57,16 @@ def main(arguments: list[str]) -> None:
     return show(rows)
 
 
-def keep(rows: list[dict[str, Any]], row: dict[str, Any], options: dict[str, str]) -> None:
-    """Say it, and write it at once: a later case may take long."""
+def append_row(rows: list[dict[str, Any]], row: dict[str, Any], options: dict[str, str]) -> None:
+    """Print a row and write it immediately, since later measurements may take long."""
     rows.append(row)
     print(json.dumps(row), file=sys.stderr, flush=True)
     if options["out"]:
         Path(options["out"]).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def works(size: str, options: dict[str, str]) -> list[tuple[str, Work]]:
-    """The cases asked for: random symbols, whole batches, about as much work in each."""
+def workloads(size: str, options: dict[str, str]) -> list[tuple[str, Work]]:
+    """The selected workloads: random tokens in full batches, about the same amount of work in each."""
     draw = torch.Generator().manual_seed(1)
     chosen, found = options["cases"].split(","), []
     shapes = [
@@ -81,7 +81,7 @@ def works(size: str, options: dict[str, str]) -> list[tuple[str, Work]]:
 
 
 def engines(model: Any, vocab: Any, options: dict[str, str]) -> dict[str, Decode]:
-    """This one, it with levers off, and the peers; each with a copy of the weights of its own."""
+    """s2s, s2s with single optimisations disabled, and the peers; each engine has its own copy of the weights."""
     quantization = options["quantization"]
     found = {"s2s": ours(copy.deepcopy(model), vocab, quantization)}
     for lever in LEVERS if options["levers"] == "true" else ():
@@ -93,17 +93,17 @@ def engines(model: Any, vocab: Any, options: dict[str, str]) -> dict[str, Decode
 
 
 def measured(rows: list[dict[str, Any]], size: str, options: dict[str, str]) -> None:
-    """Rates of every engine in every case of one size."""
+    """Rates of every engine on every workload of one model size."""
     compared = engines(*build(size), options)
-    for name, work in works(size, options):
+    for name, work in workloads(size, options):
         row = compare(name, work, compared, int(options["repeats"]))
         if options["latency"] == "true" and work.batch == 1:
             row["latency"] = latencies(work, compared)
-        keep(rows, row, options)
+        append_row(rows, row, options)
 
 
 def compare(name: str, work: Work, compared: dict[str, Decode], repeats: int) -> dict[str, Any]:
-    """Symbols per CPU second, and how many outputs are those of the first engine."""
+    """Tokens per CPU second of each engine, and how many of its outputs equal those of the first engine."""
     outputs = {engine: decode(work) for engine, decode in compared.items()}  # warms up, too
     rates: dict[str, list[float]] = {engine: [] for engine in compared}
     for _ in range(repeats):
@@ -125,7 +125,7 @@ def compare(name: str, work: Work, compared: dict[str, Decode], repeats: int) ->
 
 
 def latencies(work: Work, compared: dict[str, Decode]) -> dict[str, list[float]]:
-    """CPU milliseconds of a sentence alone, median and 95th percentile."""
+    """CPU milliseconds per sentence at batch size 1: median and 95th percentile."""
     found: dict[str, list[float]] = {engine: [] for engine in compared}
     for ids in list(work.sources) * 6:
         for engine, decode in compared.items():
@@ -136,7 +136,7 @@ def latencies(work: Work, compared: dict[str, Decode]) -> dict[str, list[float]]
 
 
 def real(rows: list[dict[str, Any]], options: dict[str, str]) -> None:
-    """A trained run on real sentences, in the batches asked for."""
+    """Rates of a trained run on real sentences, in the selected batch sizes."""
     from s2s.plugin import load_plugins
     from s2s.run import load_run
 
@@ -147,13 +147,13 @@ def real(rows: list[dict[str, Any]], options: dict[str, str]) -> None:
         for batch in map(int, options["batches"].split(",")):
             work = Work(run.task.encode_source(lines), None, beam, batch)
             name = f"{Path(options['source']).name} beam {beam} batch {batch}"
-            keep(rows, compare(name, work, compared, int(options["repeats"])), options)
+            append_row(rows, compare(name, work, compared, int(options["repeats"])), options)
 
 
 def memory(options: dict[str, str]) -> dict[str, Any]:
-    """The peak of a process that decodes with one engine alone, in MiB, and before the engine was there."""
+    """Peak memory of a process that decodes with one engine, and memory before the engine is loaded, in MiB."""
     size = options["sizes"].split(",")[0]
-    (name, work), *_ = works(size, options)
+    (name, work), *_ = workloads(size, options)
     model, vocab = build(size)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     make = ours if options["memory"] == "s2s" else PEERS[options["memory"]]
@@ -163,7 +163,7 @@ def memory(options: dict[str, str]) -> dict[str, Any]:
 
 
 def machine() -> dict[str, str]:
-    """The processor, its widest vectors, and the commit that is measured."""
+    """The processor, its widest vector instructions, and the commit."""
     lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     vectors = next((name for name in ("avx512f", "avx2") if name in fields.get("flags", "").split()), "")
@@ -172,7 +172,7 @@ def machine() -> dict[str, str]:
 
 
 def roofline() -> dict[str, float]:
-    """What one thread of this machine can do: GFLOP/s of products with 128 rows and one row, and GB/s read."""
+    """Limits of one thread of this machine: GFLOP/s of products with 128 rows and with one row, and read GB/s."""
     weight, rates = torch.randn(2048, 2048), {}
     packed = torch.ops.mkldnn._reorder_linear_weight(weight)
     for name, n_rows in (("gemm", 128), ("gemv", 1)):
@@ -188,7 +188,7 @@ def roofline() -> dict[str, float]:
 
 
 def _seconds(function: Any) -> float:
-    """The best of ten, in CPU time."""
+    """The shortest of ten runs, in CPU seconds."""
     times = []
     for _ in range(10):
         begun = time.process_time()
@@ -198,7 +198,7 @@ def _seconds(function: Any) -> float:
 
 
 def show(rows: list[dict[str, Any]]) -> None:
-    """As a table: rates, and how many times the other engine's the first is."""
+    """Print a table of rates, and the speed-up of the first engine over each other one."""
     names = list(rows[-1].get("rate", {}))
     table = Table("case", *names, title=str(rows[0]["roofline"]))
     for row in rows[1:]:

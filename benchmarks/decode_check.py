@@ -2,7 +2,7 @@
 
     python benchmarks/decode_check.py run=RUN checkpoint=last5 source=test.en reference=test.de out=check.json
 
-The slow search takes one sentence at a time, runs every prefix anew through the whole decoder, sorts all
+The slow search takes one sentence at a time, runs every prefix through the whole decoder again, sorts all
 log-probabilities and keeps lists. Each fast way to decode is compared with it: how many of the best outputs differ, by
 how much their scores differ, and BLEU (sacrebleu's 13a, lower-cased).
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from s2s.model import Seq2Seq
     from s2s.task import Vocab
 
-WAYS: dict[str, dict[str, Any]] = {
+CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "native": {"matmul": "native"},
     "oneDNN": {"matmul": "onednn"},
     "torch, S2S_KERNELS=torch": {"matmul": "torch", "in_c": False},
@@ -46,7 +46,7 @@ DEFAULTS = {"run": "", "checkpoint": "best", "source": "", "reference": "", "lin
 
 
 def main(arguments: list[str]) -> None:
-    """Search slowly once, then in every fast way, and tell the differences."""
+    """Run the slow search once and every fast configuration, and print the differences."""
     options = DEFAULTS | dict(argument.split("=", 1) for argument in arguments)
     torch.set_num_threads(1)
     lines, references = (
@@ -56,8 +56,8 @@ def main(arguments: list[str]) -> None:
     config = BeamConfig(beam=int(options["beam"]), length_penalty="power", alpha=1.0)
     expected: list[Scored] = []
     found: dict[str, Any] = {"options": options}
-    ways: dict[str, dict[str, Any]] = {"slow": {}} | WAYS
-    for way, how in ways.items():
+    configurations: dict[str, dict[str, Any]] = {"slow": {}} | CONFIGURATIONS
+    for way, how in configurations.items():
         run = load_run(Path(options["run"]), options["checkpoint"], load_plugins(), torch.device("cpu"))
         sources = [[*ids, run.task.vocab.eos] for ids in run.task.encode_source(lines)]
         if not how:
@@ -74,7 +74,7 @@ def main(arguments: list[str]) -> None:
 
 @torch.no_grad()
 def slow_search(model: Seq2Seq, source: Sequence[int], vocab: Vocab, config: BeamConfig) -> Scored:
-    """The best output of one sentence, as the definition of beam search has it."""
+    """The best output of one sentence, by the definition of beam search."""
     src = torch.tensor([source])
     memory, limit = model.encode(src, src == vocab.pad), int(config.max_len_a * (len(source) - 1)) + config.max_len_b
     live: list[tuple[float, list[int]]] = [(0.0, [])]
@@ -110,7 +110,7 @@ def fast_search(
     *,
     in_c: bool = True,
 ) -> list[Scored]:
-    """The best output of each sentence, in a stream as s2s-generate has it."""
+    """The best output of each sentence, decoded as a stream like in s2s-generate."""
     prepack(model, matmul, quantization)
     order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))
     queue = FixedQueue((SourceSentence(i, sources[i]) for i in order), 1000)
@@ -123,7 +123,7 @@ def fast_search(
 
 
 def compared(outputs: list[Scored], expected: list[Scored]) -> dict[str, Any]:
-    """How many differ, and how far scores are apart."""
+    """The number of outputs that differ, and the largest difference of scores."""
     pairs = list(zip(outputs, expected, strict=True))
     different = [(i, a[0] - b[0]) for i, (a, b) in enumerate(pairs) if a[1] != b[1]]
     error = max(abs(a[0] - b[0]) for a, b in pairs if a[1] == b[1])

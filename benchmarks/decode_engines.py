@@ -46,15 +46,15 @@ SIZES = {
 
 @dataclass(frozen=True)
 class Work:
-    """What is to be decoded."""
+    """A decoding workload."""
 
     sources: Sequence[Sequence[int]]
-    """Ids, without eos"""
+    """Source ids, without eos"""
     n_out: int | None
-    """Symbols of each output, without eos; None: until the model ends, at most as many as the source and 50"""
+    """Tokens of each output, without eos; None: until eos, at most the source length plus 50"""
     beam: int
     batch: int
-    """Sentences at once"""
+    """Sentences per batch"""
 
 
 Decode = Callable[[Work], list[list[int]]]
@@ -62,7 +62,7 @@ Decode = Callable[[Work], list[list[int]]]
 
 
 def build(size: str, seed: int = 0) -> tuple[Transformer, Vocab]:
-    """A random model that never ends by itself, so that all engines write outputs of one length.
+    """A random model that never predicts eos, so that the outputs of all engines have the same length.
 
     The last norm lifts the first number of every hidden state, and eos alone answers to it.
     """
@@ -82,7 +82,7 @@ def build(size: str, seed: int = 0) -> tuple[Transformer, Vocab]:
 
 
 def ours(model: Transformer, vocab: Vocab, quantization: Any = "none", off: str = "") -> Decode:
-    """This engine; `off` names a lever: matmul, native, kernels, queue."""
+    """s2s; `off` names an optimisation to disable: matmul, native, kernels or queue."""
     matmul: dict[str, LinearBackend] = {"matmul": "torch", "native": "onednn"}
     prepack(model, matmul.get(off, "native"), quantization)
 
@@ -110,7 +110,7 @@ def ours(model: Transformer, vocab: Vocab, quantization: Any = "none", off: str 
 
 
 def ctranslate2(model: Transformer, vocab: Vocab, quantization: str = "none") -> Decode:
-    """CTranslate2 with one thread, which per CPU second is its best on one core or more."""
+    """CTranslate2 with one thread, which gives its highest rate per CPU second on any number of cores."""
     if "avx512f" in Path("/proc/cpuinfo").read_text(encoding="utf-8"):  # which it uses of itself on Intel's alone
         os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")
     import ctranslate2 as ct2
@@ -135,7 +135,7 @@ def ctranslate2(model: Transformer, vocab: Vocab, quantization: str = "none") ->
 
 
 def hf(model: Transformer, vocab: Vocab, quantization: str = "none") -> Decode:
-    """Hugging Face's generate, in batches of like length; fp32 alone."""
+    """Hugging Face's `generate` in batches of similar length; fp32 only."""
     if quantization != "none":
         raise SystemExit("peer=hf has no 8-bit integers on a CPU")
     with tempfile.TemporaryDirectory() as folder:
@@ -165,7 +165,7 @@ def hf(model: Transformer, vocab: Vocab, quantization: str = "none") -> Decode:
 
 
 def _export(exporter: Exporter, model: Transformer, vocab: Vocab, folder: Path) -> None:
-    """The same weights, as yet unpacked, as s2s-export writes them."""
+    """The same weights before prepacking, exported as by s2s-export."""
     exporter.write(ExportInput(intermediate(model.config, model), vocab, None), folder)
 
 

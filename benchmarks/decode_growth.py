@@ -28,7 +28,7 @@ GROWTH = {
 
 
 def main(out: str, size: str, *peers: str) -> None:
-    """Measure, and write OUT.json and OUT.png."""
+    """Run the measurements; write OUT.json and OUT.png."""
     torch.set_num_threads(1)
     keep_freed_memory()
     model, vocab = build(size)
@@ -43,7 +43,7 @@ def main(out: str, size: str, *peers: str) -> None:
 
 
 def milliseconds(decode: Decode, work: Work) -> float:
-    """CPU time of an output symbol, the best of three runs."""
+    """CPU milliseconds per output token, the best of three runs."""
     draw = torch.Generator().manual_seed(work.batch)
     sources = torch.randint(4, 3000, (work.batch, 28), generator=draw).tolist()
     times = []
@@ -55,7 +55,7 @@ def milliseconds(decode: Decode, work: Work) -> float:
 
 
 def plot(found: dict[str, dict[str, list[tuple[int, float]]]], path: str, size: str) -> None:
-    """One panel for each axis."""
+    """Plot one panel per axis."""
     figure, panels = plt.subplots(1, len(found), figsize=(13, 4))
     for panel, (axis, lines) in zip(panels, found.items(), strict=True):
         for name, points in lines.items():

@@ -34,7 +34,7 @@ DEFAULTS = {"sizes": "small,base", "tokens": "500,1000,2000,4000", "symbols": "8
 
 
 def main(arguments: list[str]) -> None:
-    """Measure, print and write what `arguments` ask for."""
+    """Run the measurements that `arguments` select; print and write them."""
     given = dict(argument.split("=", 1) for argument in arguments)
     if unknown := given.keys() - DEFAULTS.keys():
         raise SystemExit(f"unknown options: {', '.join(sorted(unknown))}; there are {', '.join(DEFAULTS)}")
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> None:
 
 
 def sources(n_symbols: int, vocab: Vocab) -> list[SourceSentence]:
-    """Random sentences of so many symbols in all, the longest first; half are longer than 24."""
+    """Random sentences with `n_symbols` tokens in total, the longest first; half are longer than 24 tokens."""
     draw, found, n = random.Random(1), list[SourceSentence](), 0
     while n < n_symbols:
         length = min(150, max(1, round(draw.lognormvariate(3.2, 0.6))))
@@ -68,7 +68,7 @@ def sources(n_symbols: int, vocab: Vocab) -> list[SourceSentence]:
 
 
 def rate(model: Seq2Seq, vocab: Vocab, work: list[SourceSentence], tokens: int) -> float:
-    """Output symbols per CPU second, eos counted."""
+    """Output tokens per CPU second, including eos."""
     search = BeamSearch(BeamConfig(beam=4, alpha=0.0, max_len_a=1.0, max_len_b=0))
     begun, n_symbols = time.process_time(), 0
     queue = FixedQueue(work, tokens)

@@ -20,7 +20,7 @@ DEFAULTS = {"type": "int8", "rows": "1,4,8,16,128", "shapes": "256x256,512x512,5
 
 
 def rate(linear: PrepackedLinear, n_rows: int) -> float:
-    """10⁹ operations a second."""
+    """10⁹ operations per second."""
     x, n_operations = torch.randn(n_rows, linear.n_inputs), 2 * n_rows * linear.n_inputs * linear.n_outputs
     repeats, seconds = max(3, int(2e9 / (n_operations + 1e6))), []
     for _ in range(3):
@@ -32,7 +32,7 @@ def rate(linear: PrepackedLinear, n_rows: int) -> float:
 
 
 def main(arguments: list[str]) -> None:
-    """Measure and print."""
+    """Run the measurements and print them."""
     options = DEFAULTS | dict(argument.split("=", 1) for argument in arguments)
     torch.set_num_threads(1)
     arena = HugePageArena(2**26)

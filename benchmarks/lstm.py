@@ -33,7 +33,7 @@ OPTIONS = {"widths": "128,256,512", "steps": "30", "sentences": "32", "rounds": 
 
 
 def main() -> None:
-    """Measure, and print a table."""
+    """Run the measurements and print a table."""
     options = OPTIONS | dict(argument.split("=") for argument in sys.argv[1:])
     steps, sentences, rounds = (int(options[name]) for name in ("steps", "sentences", "rounds"))
     torch.set_num_threads(1)
@@ -52,7 +52,7 @@ def main() -> None:
 def measured(
     layers: Sequence[Layer], steps: int, sentences: int, width: int, dtype: torch.dtype, rounds: int
 ) -> list[float]:
-    """Seconds of each layer, in turns; the first two rounds do not count."""
+    """Seconds of each implementation, run alternately; the first two rounds are a warm-up."""
     torch.manual_seed(0)
     x, *weights = (torch.randn(n, width) / width**0.5 for n in (steps * sentences, 4 * width, 4 * width))
     leaves = [t.requires_grad_() for t in (x.view(steps, sentences, width), *weights, torch.zeros(4 * width))]
@@ -69,23 +69,23 @@ def measured(
 
 
 def by_operator(x: Tensor, w: Tensor, u: Tensor, bias: Tensor) -> Tensor:
-    """As the recurrent family calls it."""
+    """The operator, as the recurrent architecture calls it."""
     return lstm(apply_linear(x, w, bias), u, *first(x))[0]
 
 
 def by_loop(x: Tensor, w: Tensor, u: Tensor, bias: Tensor) -> Tensor:
-    """The operator's reference."""
+    """The operator's reference implementation."""
     return lstm.reference(F.linear(x, w, bias), u, *first(x))[0]
 
 
 def by_torch(x: Tensor, w: Tensor, u: Tensor, bias: Tensor) -> Tensor:
-    """torch's own layer."""
+    """torch.nn.LSTM."""
     state = tuple(t[None] for t in first(x))
     return torch.lstm(x, state, [w, u, bias, torch.zeros_like(bias)], True, 1, 0.0, True, False, False)[0]
 
 
 def first(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Output and memory before the first step, [B, H]"""
+    """Zero output and memory before the first step, [B, H]"""
     return torch.zeros(x.shape[1:]), torch.zeros(x.shape[1:])
 
 

@@ -40,11 +40,11 @@ SETTINGS = {  # supar's config for the Penn Treebank (con.crf.char), but for its
 
 
 class TimeOverError(Exception):
-    """Ends supar's loop over epochs."""
+    """Raised to end supar's training when its time is used up."""
 
 
 class Timed:
-    """supar's loop over an epoch's batches, which begins none after `limit` CPU seconds of training."""
+    """supar's training epoch, with no new batch after `limit` CPU seconds of training."""
 
     def __init__(self, train: Callable[[object], None], limit: float) -> None:
         self.train, self.limit, self.seconds, self.epochs = train, limit, 0.0, 0
@@ -60,7 +60,7 @@ class Timed:
 
 
 def main(train: str, dev: str, test: str, output: str, minutes: str, *options: str) -> None:
-    """Train, parse, and print what it took as a line of JSON."""
+    """Train, parse, and print the cost as a line of JSON."""
     given = {key: json.loads(value) for key, value in (option.split("=", 1) for option in options)}
     settings = {**SETTINGS, **given, "feat": ["char"], "encoder": "lstm", "embed": None, "unk": "unk", "verbose": False}
     model = f"{output}.supar"

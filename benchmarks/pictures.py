@@ -33,11 +33,11 @@ SENTENCE = "The boys eat the bread and the women buy a small house."
 DESK, PHONE = (1200, 700), (390, 800)
 COLOURS = 128
 FEW = ("sentences=60", "samples=100", "pairs=2000")
-"""Of what a report reads, so that it takes a minute"""
+"""Number of sentences that a report reads, few enough for a minute"""
 
 
 def main() -> None:
-    """All pictures."""
+    """Take all pictures."""
     IMAGES.mkdir(exist_ok=True)
     with sync_playwright() as driver, tempfile.TemporaryDirectory() as folder:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
@@ -51,7 +51,7 @@ def main() -> None:
 
 @contextmanager
 def serving(*options: str) -> Iterator[str]:
-    """s2s-serve; its address."""
+    """Run s2s-serve; yields its address."""
     command = [sys.executable, "-m", "s2s_serve.command", *options, "port=0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
@@ -60,7 +60,7 @@ def serving(*options: str) -> Iterator[str]:
 
 
 def pictures_of_the_page(browser: Browser, address: str) -> None:
-    """A translation with attention on a desk, one that still streams on a phone in the dark, and trees."""
+    """A translation with attention on a desktop, a streaming translation on a phone in dark mode, and parse trees."""
     page = opened(browser, address, DESK, "light")
     page.get_by_label("Alternatives").fill("2")
     generate(page, TEXT)
@@ -87,7 +87,7 @@ def pictures_of_the_page(browser: Browser, address: str) -> None:
 
 
 def pictures_of_reports(browser: Browser, folder: Path) -> None:
-    """The report of a run, what differs in that of three, and a parser's worst sentence."""
+    """The report of one run, the comparison of three runs, and a parser's worst sentence."""
     for name, runs in (("one", "demo"), ("three", "[small,rnn,demo]"), ("parser", "parse")):
         options = [f"run={runs}", *FEW, f"output={folder}/{name}", "--quiet"]
         subprocess.run([sys.executable, "-m", "s2s_report.command", *options], check=True)
@@ -108,7 +108,7 @@ def pictures_of_reports(browser: Browser, folder: Path) -> None:
 
 
 def picture_of_attention(browser: Browser, path: Path, form: str, height: int) -> None:
-    """A format of s2s-generate as a page."""
+    """A page that s2s-generate writes in an output format with attention."""
     command = [sys.executable, "-m", "s2s", "generate", "run=demo", "threads=1", f"format={form}", "--quiet"]
     done = subprocess.run(command, input=SENTENCE, check=True, capture_output=True, text=True)
     path.write_text(done.stdout, encoding="utf-8")
@@ -126,21 +126,21 @@ def section(page: Any, title: str) -> Any:
 
 
 def opened(browser: Browser, address: str, size: tuple[int, int], scheme: Any) -> Any:
-    """The page, of this width and height."""
+    """Open the page in a window of this width and height."""
     page = browser.new_page(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
     page.goto(address)
     return page
 
 
 def generate(page: Any, text: str) -> None:
-    """Send a text, and wait for the last sentence."""
+    """Submit a text and wait for the last sentence."""
     page.get_by_label("Input").fill(text)
     page.get_by_label("Input").press("Control+Enter")
     page.locator("#status", has_text=re.compile(r"sentences? in \d")).wait_for()
 
 
 def save(name: str, take: Callable[[], bytes]) -> None:
-    """A screenshot in few colours, which makes the file a third as large."""
+    """Save a screenshot with a reduced palette, which makes the file a third as large."""
     picture = Image.open(io.BytesIO(take())).convert("RGB").quantize(COLOURS)
     picture.save(IMAGES / f"{name}.png", optimize=True)
 

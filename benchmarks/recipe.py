@@ -25,14 +25,14 @@ SIDES = ("en", "de")
 
 
 def lines(path: Path) -> list[str]:
-    """Of a text, packed or not."""
+    """The lines of a text file, gzipped or not."""
     packed = path.with_name(path.name + ".gz")
     content = gzip.decompress(packed.read_bytes()) if packed.exists() else path.read_bytes()
     return content.decode().splitlines()
 
 
 def outcome(run: Path, data: Path, tests: int | None) -> dict[str, Any]:
-    """The scores of the test set, and what the run's plan and log say."""
+    """Scores on the test set, with figures from the run's plan and log."""
     import s2s
     from s2s.io import read_record
 
@@ -57,7 +57,7 @@ def outcome(run: Path, data: Path, tests: int | None) -> dict[str, Any]:
 
 
 def main(folder: str, name: str, budget: str, *arguments: str) -> None:
-    """Train, translate, score, and print."""
+    """Train, translate, score, and print the results."""
     from s2s.cli.train import main as train
 
     data, run = Path(folder), Path("runs") / name

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 HOURS = 8
 RATES = 2e13, 2e14
-"""fp32 and bf16 operations a second of the machine, one GPU with 40 GiB"""
+"""Assumed fp32 and bf16 operations per second of the machine, one GPU with 40 GiB"""
 
 
 class Corpus(NamedTuple):
-    """Training text of a table."""
+    """The training corpus of a table of runs."""
 
     n_pairs: int
     """Zhang and Duh (2020), at second hand but for so-en, where the README of the runs has it"""
@@ -62,7 +62,7 @@ BASE = Size(32_000, 6, 512, 2048, 8)
 
 
 def fingerprint(corpus: Corpus) -> Fingerprint:
-    """As the rule needs it; the types after Heaps' law, which do not bind here."""
+    """The fingerprint that the rule reads; vocabulary types by Heaps' law, which do not affect the result here."""
     from s2s_recipe import Fingerprint, Side
 
     length, words = round(corpus.words), round(corpus.n_pairs * corpus.words)
@@ -71,7 +71,7 @@ def fingerprint(corpus: Corpus) -> Fingerprint:
 
 
 def planned(corpora: Mapping[str, Corpus]) -> dict[str, tuple[Size, float]]:
-    """Sizes, with the vocabulary of both sides together, and rates that recipe=auto plans for a GPU and eight hours."""
+    """Sizes, with a joint vocabulary, and learning rates that recipe=auto plans for one GPU and eight hours."""
     from s2s import load_plugins
     from s2s.compose import compose
     from s2s.config import Config
@@ -90,20 +90,20 @@ def planned(corpora: Mapping[str, Corpus]) -> dict[str, tuple[Size, float]]:
 
 
 def scaled(plans: Mapping[str, Size], corpus: str, **factors: float) -> Size:
-    """The plan with some options multiplied."""
+    """A plan with some options scaled."""
     plan = plans[corpus]
     return plan._replace(**{option: factor * getattr(plan, option) for option, factor in factors.items()})
 
 
 def araabi_monz(corpus: str) -> Size | None:
-    """Their row with the nearest number of pairs; none for corpora more than twice as large as theirs."""
+    """The size in Araabi and Monz's row nearest in pairs; None if the corpus is more than twice as large as theirs."""
     pairs = CORPORA[corpus].n_pairs
     row = min(ARAABI_MONZ, key=lambda n: abs(log2(n / pairs)))
     return ARAABI_MONZ[row] if pairs <= 2 * row else None
 
 
 def winner_elsewhere(tables: Mapping[str, Table], corpus: str) -> Size:
-    """The best recorded size of the other corpus that is nearest in pairs (the first of equals)."""
+    """The best recorded size on the other corpus nearest in pairs (the first on a tie)."""
     pairs = CORPORA[corpus].n_pairs
     other = min((c for c in tables if c != corpus), key=lambda c: abs(log2(CORPORA[c].n_pairs / pairs)))
     return max(tables[other].sizes, key=lambda size: tables[other].sizes[size])
@@ -121,7 +121,7 @@ def policies(plans: Mapping[str, Size], tables: Mapping[str, Table]) -> dict[str
 
 
 def variants(plans: Mapping[str, Size]) -> dict[str, Callable[[str], Size]]:
-    """The rule, and what it would be with a constant changed."""
+    """The rule, and the rule with one constant changed."""
     return {
         "as it is": partial(scaled, plans, vocab=0.5),
         "two layers at width 256": lambda corpus: _two_layers(scaled(plans, corpus, vocab=0.5)),
@@ -158,12 +158,12 @@ def describe(size: Size) -> str:
 
 
 def row(*cells: object) -> str:
-    """Of a Markdown table."""
+    """A row of a Markdown table."""
     return f"| {' | '.join(map(str, cells))} |"
 
 
 def print_policies(tables: Mapping[str, Table], plans: Mapping[str, Size], rates: Mapping[str, float]) -> None:
-    """A row for each corpus and policy."""
+    """Print a row for each corpus and policy."""
     print(row("corpus", "policy", "size", "nearest recorded", "BLEU", "regret", "beaten", "at its rate"))
     print(row(*8 * ["---"]))
     for corpus, table in tables.items():
@@ -183,7 +183,7 @@ def print_policies(tables: Mapping[str, Table], plans: Mapping[str, Size], rates
 
 
 def print_variants(tables: Mapping[str, Table], plans: Mapping[str, Size]) -> None:
-    """A row of regrets for each change of a constant, and one for the change that the other corpora advise."""
+    """Print a row of regrets for each changed constant, and one for the change selected on the other corpora."""
     regrets = {
         name: {corpus: table.best - table.of(change(corpus)) for corpus, table in tables.items()}
         for name, change in variants(plans).items()

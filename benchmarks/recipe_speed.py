@@ -24,7 +24,7 @@ N_WARM, N_TIMED, SIZE = 3, 8, 1024
 
 
 def product_rate() -> float:
-    """Operations a second of the fastest of six products."""
+    """Operations per second of the fastest of six products."""
     a = torch.randn(SIZE, SIZE)
     seconds = []
     for _ in range(6):
@@ -35,7 +35,7 @@ def product_rate() -> float:
 
 
 def main(src: str, tgt: str, tokens: str = "tokens=1024") -> None:
-    """Print a line for each of the sizes up to width 384."""
+    """Print a line for each size up to width 384."""
     torch.set_num_threads(1)
     plugins, world = load_plugins(), World(device=torch.device("cpu"))
     common = [

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class Size(NamedTuple):
-    """What a recorded run and a plan have in common."""
+    """The options that a recorded run and a plan have in common."""
 
     vocab: float
-    """Subwords of each side"""
+    """Vocabulary size of each side"""
     n_layers: float
     d_model: float
     d_ff: float
@@ -30,7 +30,7 @@ class Size(NamedTuple):
 
 
 class Table:
-    """The runs of a corpus."""
+    """The recorded runs on one corpus."""
 
     def __init__(self, runs: Iterable[tuple[Size, float, float]]) -> None:
         """runs: size, learning rate, BLEU"""
@@ -42,7 +42,7 @@ class Table:
         self.best = max(self.bleu)
 
     def of(self, size: Size, rate: float = 0.0) -> float:
-        """BLEU of the recorded sizes nearest to this one, their mean; with the learning rate nearest to this one."""
+        """Mean BLEU of the recorded sizes nearest to this one, at the learning rate nearest to this one."""
         return fmean(self._with(self.runs[close], rate) for close in nearest(self.sizes, size))
 
     @staticmethod
@@ -52,12 +52,12 @@ class Table:
         return by_rate[min(by_rate, key=lambda r: abs(log2(r / rate)))]
 
     def beaten(self, bleu: float) -> float:
-        """Share of all runs that are worse."""
+        """Share of all runs with a lower BLEU."""
         return fmean(other < bleu for other in self.bleu)
 
 
 def read_table(folder: Path, corpus: str) -> Table:
-    """Raises ValueError where the two files do not belong together."""
+    """Read the runs on a corpus. Raises ValueError if its two files do not match."""
     hyps, evals = ((folder / f"{corpus}.{kind}").read_text().splitlines() for kind in ("hyps", "evals"))
     if len(hyps) != len(evals):
         raise ValueError(f"{corpus}.hyps has {len(hyps)} lines, {corpus}.evals {len(evals)}: they must be of one table")
@@ -67,12 +67,12 @@ def read_table(folder: Path, corpus: str) -> Table:
 
 
 def distance(a: Size, b: Size) -> float:
-    """Doublings between two sizes, added over their options."""
+    """Sum over options of the absolute base-2 logarithm of their ratio."""
     return sum(abs(log2(x / y)) for x, y in zip(a, b, strict=True))
 
 
 def nearest(sizes: Iterable[Size], size: Size) -> list[Size]:
-    """The recorded sizes at the smallest distance, several where they are equally far."""
+    """The recorded sizes at the smallest distance; several on a tie."""
     distances = {other: round(distance(size, other), 9) for other in sizes}
     least = min(distances.values())
     return [other for other, far in distances.items() if far == least]

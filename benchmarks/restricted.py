@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> None:
 
 
 def measure(n: int) -> dict[str, float]:
-    """Of one forward pass of attention, the shortest of several CPU times."""
+    """CPU seconds of one forward pass of attention, the shortest of several."""
     q, k, v = (torch.randn(1, HEADS, n, WIDTH) for _ in range(3))
     pad = torch.zeros(1, n, dtype=torch.bool)
     layouts = {f"r={r}": Restricted(KERNELS["math"], r // 2, pad, causal=False) for r in NEIGHBOURHOODS}
@@ -55,7 +55,7 @@ def seconds(layout: PaddedLayout, q: torch.Tensor, k: torch.Tensor, v: torch.Ten
 
 
 def exponent(sizes: list[float] | tuple[int, ...], times: list[float]) -> float:
-    """Slope of log time over log size, by least squares."""
+    """The slope of log time over log size, by least squares."""
     x, y = [math.log(size) for size in sizes], [math.log(t) for t in times]
     x_mean, y_mean = sum(x) / len(x), sum(y) / len(y)
     return sum((a - x_mean) * (b - y_mean) for a, b in zip(x, y, strict=True)) / sum((a - x_mean) ** 2 for a in x)

@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def command(folder: Path, name: str, *arguments: str) -> str:
-    """What a command of this environment prints."""
+    """The standard output of a command of this environment."""
     program = Path(sys.executable).parent / name
     done = subprocess.run([program, *arguments], cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -74,7 +74,7 @@ def command(folder: Path, name: str, *arguments: str) -> str:
 
 
 def figures(run: Path) -> list[str]:
-    """The loss of every update, a digest of all that was logged, and one of the last weights."""
+    """The loss of every update, a digest of the log, and a digest of the final weights."""
     records = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     timeless = [record for record in records if record["kind"] != "saved"]  # a checkpoint is done when the disk is
     logged = [{key: record[key] for key in LOGGED if key in record} for record in timeless]

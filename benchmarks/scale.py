@@ -35,7 +35,7 @@ TOKENS = 25_000
 
 
 def main(arguments: list[str]) -> None:
-    """Measure, print, and write scale.json."""
+    """Run all measurements; print them and write scale.json."""
     given = dict(argument.split("=", 1) for argument in arguments)
     n_pairs, n_parameters = int(given.get("pairs", "10_000_000")), int(given.get("parameters", "20_000_000"))
     n_text = int(given.get("text", "1_000_000"))
@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> None:
 
 
 def measure_corpus(folder: Path, n_pairs: int) -> dict[str, Any]:
-    """Write a corpus, open it elsewhere, draw an epoch, remove it."""
+    """Write a corpus, open it in a new process, draw an epoch, and delete it."""
     place = folder / "corpus"
     began = time.process_time()
     write_corpus(place, n_pairs)
@@ -65,7 +65,7 @@ def measure_corpus(folder: Path, n_pairs: int) -> dict[str, Any]:
 
 
 def write_corpus(place: Path, n_pairs: int, mean: float = 12.0) -> None:
-    """Pairs of random ids whose lengths are drawn as sentences' are, log-normal."""
+    """Write pairs of random ids with log-normal lengths, like those of sentences."""
     draw = np.random.default_rng(SEED)
     with MappedCorpusWriter(place, VOCAB, VOCAB) as writer:
         for begin in range(0, n_pairs, CHUNK):
@@ -75,7 +75,7 @@ def write_corpus(place: Path, n_pairs: int, mean: float = 12.0) -> None:
 
 
 def open_and_draw(place: Path) -> dict[str, Any]:
-    """What it takes to open a corpus, to have its first batch, and to draw the order of an epoch."""
+    """The cost of opening a corpus, reading its first batch, and drawing the order of an epoch."""
     before, began = memory(), time.monotonic()
     corpus = MappedCorpus(place)
     opened, after_open = time.monotonic() - began, memory()
@@ -99,7 +99,7 @@ def open_and_draw(place: Path) -> dict[str, Any]:
 
 
 def measure_preparation(folder: Path, n_pairs: int) -> dict[str, Any]:
-    """From two files of text to ids, subwords learnt, by the command's own function; then found again, and opened."""
+    """Prepare two text files, including subword training, by the command's own function; then reopen the corpus."""
     files = [folder / f"text.{side}" for side in ("en", "de")]
     in_process(write_text, files, n_pairs)
     facts = in_process(prepare_text, files, folder / "prepared")
@@ -109,7 +109,7 @@ def measure_preparation(folder: Path, n_pairs: int) -> dict[str, Any]:
 
 
 def write_text(files: list[Path], n_pairs: int) -> None:
-    """Pairs of the synthetic corpus."""
+    """Write pairs of the synthetic corpus."""
     from s2s_synthetic_corpus.generate import pairs
 
     with files[0].open("w") as en, files[1].open("w") as de:
@@ -119,7 +119,7 @@ def write_text(files: list[Path], n_pairs: int) -> None:
 
 
 def prepare_text(files: list[Path], place: Path) -> dict[str, Any]:
-    """By one thread, with the peak of the process's memory."""
+    """Prepare in one thread; also reports the process's peak memory."""
     import torch
 
     from s2s.compose import compose
@@ -143,7 +143,7 @@ def prepare_text(files: list[Path], place: Path) -> dict[str, Any]:
 
 
 def measure_checkpoint(folder: Path, n_parameters: int) -> dict[str, Any]:
-    """Save and load weights with two moments each."""
+    """Save and load weights with two optimiser moments each."""
     import torch
 
     from s2s import checkpoint
@@ -160,7 +160,7 @@ def measure_checkpoint(folder: Path, n_parameters: int) -> dict[str, Any]:
 
 
 def measure_global_batch(folder: Path, n_devices: int) -> dict[str, Any]:
-    """What every process spends on its share of a global batch for so many devices of TOKENS symbols each."""
+    """The cost per process of its share of a global batch, for `n_devices` devices with TOKENS tokens each."""
     from s2s.batch import make_batch
     from s2s.data.lazy_batch import LazyBatch, split
     from s2s.task import Vocab
@@ -180,7 +180,7 @@ def measure_global_batch(folder: Path, n_devices: int) -> dict[str, Any]:
 
 
 def measure_all_reduce(n_parameters: int, n_ranks: int = 2, repeats: int = 3) -> dict[str, Any]:
-    """Sum fp32 gradients over gloo processes of this machine."""
+    """Sum fp32 gradients over gloo processes on this machine."""
     with multiprocessing.get_context("spawn").Manager() as manager:
         seconds = manager.list()
         port = 29_000 + os.getpid() % 1000
@@ -196,7 +196,7 @@ def measure_all_reduce(n_parameters: int, n_ranks: int = 2, repeats: int = 3) ->
 
 
 def reduce_rank(rank: int, size: int, port: int, n_parameters: int, repeats: int, seconds: Any) -> None:
-    """One of the processes."""
+    """The body of one process."""
     import torch
     from torch import nn
 
@@ -221,20 +221,20 @@ def reduce_rank(rank: int, size: int, port: int, n_parameters: int, repeats: int
 
 
 def memory() -> tuple[float, float]:
-    """Resident memory of this process in MiB: its own, and that of mapped files, which the system may drop."""
+    """Resident memory of this process in MiB: anonymous, and file-backed, which the system can reclaim."""
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     kib = [int(status[name].split()[0]) for name in ("RssAnon", "RssFile")]
     return kib[0] / 1024, kib[1] / 1024
 
 
 def in_process(work: Callable[..., Any], *arguments: Any) -> Any:
-    """What `work` gives in a fresh process, so that nothing that came before is measured."""
+    """The result of `work` in a new process, so that it is measured independently of earlier work."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(work, arguments)
 
 
 def run_all(work: list[tuple[Callable[..., None], tuple[Any, ...]]]) -> None:
-    """Processes side by side, until all are done."""
+    """Run processes in parallel until all have finished."""
     processes = [multiprocessing.get_context("spawn").Process(target=f, args=a) for f, a in work]
     for process in processes:
         process.start()

@@ -28,14 +28,14 @@ PATHS = ("/v1/generate", "/v1/score", "/v1/parse", "/translate", "/detect")
 
 @dataclass
 class Load:
-    """What all rounds of one server under one number of clients have found."""
+    """The measurements of all rounds for one server and one number of clients."""
 
     answers: Answers = field(default_factory=Answers)
     wall: float = 0.0
     cpu: float = 0.0
 
     def row(self, n_clients: int, backend: str, server: Server) -> str:
-        """A line of the table."""
+        """A row of the table."""
         n, answers = len(self.answers.seconds), self.answers
         return (
             f"| {n_clients} | {backend} | {n / self.wall:.1f} | {answers.quantile(0.5):,.0f} ms | "
@@ -45,7 +45,7 @@ class Load:
 
 
 def main(run: str, seconds: float, rounds: int, n_malformed: int) -> None:
-    """Print all figures."""
+    """Run all measurements and print them."""
     texts = sentences(400)
     with ExitStack() as stack:
         servers = {name: stack.enter_context(serving(run, f"generate.backend={name}")) for name in BACKENDS}
@@ -64,7 +64,7 @@ def main(run: str, seconds: float, rounds: int, n_malformed: int) -> None:
 
 
 def measure(found: Load, server: Server, texts: list[str], n_clients: int, seconds: float) -> None:
-    """One round, added to what was found before."""
+    """Run one round and add it to the measurements."""
     begun, cpu = time.monotonic(), server.cpu_seconds
     found.answers.extend(load(server, texts, n_clients, seconds))
     found.wall += time.monotonic() - begun
@@ -72,7 +72,7 @@ def measure(found: Load, server: Server, texts: list[str], n_clients: int, secon
 
 
 def load(server: Server, texts: list[str], n_clients: int, seconds: float) -> Answers:
-    """Every client sends a request as soon as the one before is answered."""
+    """Run clients that send each request as soon as the previous one is answered."""
     found, over = Answers(), threading.Event()
     threads = [threading.Thread(target=client, args=(server, texts, over, found, i)) for i in range(n_clients)]
     for thread in threads:
@@ -85,7 +85,7 @@ def load(server: Server, texts: list[str], n_clients: int, seconds: float) -> An
 
 
 def client(server: Server, texts: list[str], over: threading.Event, found: Answers, first: int = 0) -> None:
-    """One connection."""
+    """Send requests over one connection."""
     connection = server.connection()
     for number in count(first * 37):
         if over.is_set():
@@ -94,23 +94,23 @@ def client(server: Server, texts: list[str], over: threading.Event, found: Answe
 
 
 def malformed(server: Server, texts: list[str], n: int) -> None:
-    """Broken bodies from 8 clients, and good requests beside them."""
+    """Send malformed bodies from 8 clients, together with valid requests."""
     bad, good, over, begun, before = Answers(), Answers(), threading.Event(), time.monotonic(), server.memory
     numbers, lock = iter(range(n)), threading.Lock()
 
-    def break_things(seed: int) -> None:
+    def send_malformed(seed: int) -> None:
         draw, connection = random.Random(seed), server.connection()
         while True:
             with lock:
                 if next(numbers, None) is None:
                     return
             try:
-                post(connection, draw.choice(PATHS), broken(draw), bad)
+                post(connection, draw.choice(PATHS), malformed_body(draw), bad)
             except (http.client.HTTPException, OSError):  # a connection that was closed with 413
                 connection = server.connection()
                 bad.statuses[0] += 1
 
-    threads = [threading.Thread(target=break_things, args=(seed,)) for seed in range(8)]
+    threads = [threading.Thread(target=send_malformed, args=(seed,)) for seed in range(8)]
     probe = threading.Thread(target=client, args=(server, texts, over, good))
     for thread in [*threads, probe]:
         thread.start()
@@ -126,8 +126,8 @@ def malformed(server: Server, texts: list[str], n: int) -> None:
     )
 
 
-def broken(draw: random.Random) -> bytes:
-    """JSON cut short, bytes that are no UTF-8, wrong types and sizes, deep nesting, unknown fields, far too much."""
+def malformed_body(draw: random.Random) -> bytes:
+    """A malformed body: truncated JSON, invalid UTF-8, wrong types or sizes, deep nesting, unknown fields, too long."""
     kind = draw.randrange(8)
     if kind == 0:
         whole = json.dumps({"text": "the old cat", "nbest": 2, "q": "a", "pairs": []}).encode()

@@ -26,34 +26,34 @@ HEADERS = {"content-type": "application/json"}
 
 @dataclass(frozen=True)
 class Server:
-    """A running s2s-serve, seen from outside: all figures are the kernel's, from /proc."""
+    """A running s2s-serve; all figures are read from the kernel, in /proc."""
 
     port: int
     pid: int
 
     def connection(self, timeout: float = 120) -> http.client.HTTPConnection:
-        """A new connection over the loopback."""
+        """Open a connection over the loopback."""
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
 
     @property
     def cpu_seconds(self) -> float:
-        """Of all its threads since it began, in user and system mode."""
+        """User and system CPU seconds of all threads since the process started."""
         after_name = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(after_name[11]) + int(after_name[12])) / TICKS
 
     @property
     def memory(self) -> float:
-        """Resident megabytes."""
+        """Resident memory in megabytes."""
         return self._status("VmRSS") / 1024
 
     @property
     def n_threads(self) -> int:
-        """Threads that exist now."""
+        """Current number of threads."""
         return self._status("Threads")
 
     @property
     def n_files(self) -> int:
-        """Open files and sockets."""
+        """Number of open files and sockets."""
         return sum(1 for _ in Path(f"/proc/{self.pid}/fd").iterdir())
 
     def _status(self, name: str) -> int:
@@ -63,24 +63,24 @@ class Server:
 
 @dataclass
 class Answers:
-    """Latencies of answered requests, and how they were answered; what has no whole answer counts as 0."""
+    """Latencies of answered requests, and counts of status codes; an incomplete response counts as status 0."""
 
     seconds: list[float] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
 
     def quantile(self, share: float) -> float:
-        """In milliseconds."""
+        """A quantile of the latencies, in milliseconds."""
         ordered = sorted(self.seconds)
         return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
     def extend(self, other: Answers) -> None:
-        """Add those of another round."""
+        """Add the results of another round."""
         self.seconds += other.seconds
         self.statuses += other.statuses
 
 
 def post(connection: http.client.HTTPConnection, path: str, body: bytes, found: Answers) -> bytes:
-    """One request, measured until the last byte of its answer."""
+    """Send one request; its latency is measured until the last byte of the response."""
     begun = time.monotonic()
     connection.request("POST", path, body, HEADERS)
     answer = connection.getresponse()
@@ -91,13 +91,13 @@ def post(connection: http.client.HTTPConnection, path: str, body: bytes, found: 
 
 
 def generate_body(text: str) -> bytes:
-    """A request for one sentence's best output."""
+    """The body of a request for one sentence's best output."""
     return json.dumps({"text": text, "split": False}).encode()
 
 
 @contextmanager
 def serving(run: str, *options: str) -> Iterator[Server]:
-    """The command on any free port, ready; it must end well."""
+    """Start the server on a free port; yields it when it is ready, and checks that it exits without an error."""
     command = [sys.executable, "-m", "s2s_serve.command", f"run={{en-de: {run}}}", "port=0", *options]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
@@ -115,6 +115,6 @@ def serving(run: str, *options: str) -> Iterator[Server]:
 
 
 def sentences(n: int) -> list[str]:
-    """English sentences of the built-in grammar that no run has seen."""
+    """English sentences of the built-in grammar that are in no run's training data."""
     command = [sys.executable, "-m", "s2s_synthetic_corpus", str(n), "--split", "test", "--side", "en"]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()

@@ -20,13 +20,13 @@ from typing import Any
 from serve_process import Answers, Server, post, sentences, serving
 
 N_CLIENTS = 8
-GONE = 20
-"""Every so many requests, a client closes its connection before the answer"""
+ABORT_INTERVAL = 20
+"""Once in this many requests, a client closes its connection before the response"""
 
 
 @dataclass
 class Progress:
-    """Requests of all clients together."""
+    """Counts over all clients."""
 
     n: int
     numbers: Any = field(default_factory=count)
@@ -42,7 +42,7 @@ class Progress:
 
 
 def main(run: str, n: int) -> None:
-    """Print a row for each tenth part."""
+    """Print a row after each tenth of the requests."""
     texts, progress = sentences(400), Progress(n)
     with serving(run) as server:
         print("| requests | seconds | memory | files | threads | CPU a request |\n|---:|---:|---:|---:|---:|---:|")
@@ -65,7 +65,7 @@ def main(run: str, n: int) -> None:
 
 
 def row(server: Server, at: int, begun: float) -> None:
-    """What the kernel says now."""
+    """A row of the server's current resources."""
     cpu = f"{1000 * server.cpu_seconds / at:.1f} ms" if at else ""
     print(
         f"| {at:,} | {time.monotonic() - begun:.0f} | {server.memory:.1f} MB | {server.n_files} | {server.n_threads} | "
@@ -75,12 +75,12 @@ def row(server: Server, at: int, begun: float) -> None:
 
 
 def client(server: Server, texts: list[str], progress: Progress, seed: int) -> None:
-    """One connection, and a new one after each that was closed."""
+    """Send requests over one connection, and over a new one after each that was closed."""
     draw, connection = random.Random(seed), server.connection()
     while (number := progress.next()) is not None:
         path, body = request(draw, texts)
-        if number % GONE == GONE - 1:
-            leave(server, path, body)
+        if number % ABORT_INTERVAL == ABORT_INTERVAL - 1:
+            abort(server, path, body)
             progress.n_gone += 1
             continue
         try:
@@ -92,7 +92,7 @@ def client(server: Server, texts: list[str], progress: Progress, seed: int) -> N
 
 
 def request(draw: random.Random, texts: list[str]) -> tuple[str, bytes]:
-    """A path and a body, of any of the kinds."""
+    """The path and body of a random request."""
     text = draw.choice(texts)
     kinds: list[tuple[str, dict[str, Any]]] = [
         ("/v1/generate", {"text": text, "split": False}),
@@ -107,8 +107,8 @@ def request(draw: random.Random, texts: list[str]) -> tuple[str, bytes]:
     return path, json.dumps(body).encode()
 
 
-def leave(server: Server, path: str, body: bytes) -> None:
-    """Send a request, and close the connection at once."""
+def abort(server: Server, path: str, body: bytes) -> None:
+    """Send a request and close the connection immediately."""
     connection = server.connection()
     connection.request("POST", path, body, {"content-type": "application/json"})
     connection.close()

@@ -29,7 +29,7 @@ TRAINING = ("tiny", "width128", "small", "base", "big")
 
 
 def main(folder: Path) -> None:
-    """Write the page and print it."""
+    """Write and print the page."""
     slower: list[str] = []
     sections = [*decoding(folder, slower), *training(folder, slower), *processes(folder, slower)]
     page = "\n\n".join([*head(folder), *slower_than_peers(slower), *sections, *pictures(folder)]) + "\n"
@@ -38,7 +38,7 @@ def main(folder: Path) -> None:
 
 
 def head(folder: Path) -> Iterator[str]:
-    """The machine, from the circumstances above each table."""
+    """The machine, from the circumstances recorded above each table."""
     tables = [path.read_text(encoding="utf-8").splitlines() for path in sorted(folder.glob("*.txt"))]
     known = sorted(
         {" · ".join(line[2:] for line in lines[1:3]) for lines in tables if lines[:1] and lines[0][:2] == "# "}
@@ -54,13 +54,13 @@ def head(folder: Path) -> Iterator[str]:
 
 
 def slower_than_peers(found: list[str]) -> Iterator[str]:
-    """Where a peer is faster."""
+    """The measurements in which a peer is faster."""
     yield "## Where another is faster"
     yield "\n".join(f"- {case}" for case in found) or "Nowhere among what is below."
 
 
 def decoding(folder: Path, slower: list[str]) -> Iterator[str]:
-    """A table for each file of `decode.py`: a row for a size, a column for beam and batch."""
+    """A table for each file of `decode.py`: a row per model size, a column per beam and batch size."""
     for name, title in DECODING.items():
         first, *rows = lines_of(folder, name) or [{}]
         if not rows:
@@ -77,19 +77,19 @@ def decoding(folder: Path, slower: list[str]) -> Iterator[str]:
 
 
 def rates(first: Row) -> str:
-    """What a core could do in that run."""
+    """The limits of a core, measured in the same run."""
     gemm, read = first["roofline"]["gemm onednn GFLOP/s"], first["roofline"]["read GB/s"]
     return f"Commit {first['commit']}; products had {gemm:,.0f} GFLOP/s in fp32, memory was read at {read:.0f} GB/s."
 
 
 def cells(row: Row) -> Iterator[str]:
-    """A rate for each engine; of the others, how many times theirs the first is."""
+    """The rate of each engine, and the first engine's speed-up over each other one."""
     for i, (engine, rate) in enumerate(row["rate"].items()):
         yield f"{rate:,.0f}" if i == 0 else f"{rate:,.0f} ({row['ratio'][engine]:.2f})"
 
 
 def training(folder: Path, slower: list[str]) -> Iterator[str]:
-    """A table over all sizes, and one for each comparison of levers."""
+    """A table over all sizes, and one for each comparison of optimisations."""
     reports = {path.stem.partition("-")[0]: json.loads(path.read_text()) for path in (folder / "train").glob("*.json")}
     sizes = [size for size in TRAINING if size in reports and (folder / f"train_{size}.txt").is_file()]
     engines: dict[str, dict[str, str]] = defaultdict(dict)
@@ -116,7 +116,7 @@ def training(folder: Path, slower: list[str]) -> Iterator[str]:
 
 
 def processes(folder: Path, slower: list[str]) -> Iterator[str]:
-    """Whole commands, from the start of the process to its end."""
+    """Tables of whole commands, from the start of the process to its end."""
     if rows := lines_of(folder, "whole_process"):
         for n, of in by_lines(rows).items():
             ours, theirs = (
@@ -131,7 +131,7 @@ def processes(folder: Path, slower: list[str]) -> Iterator[str]:
 
 
 def by_lines(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Programs that handle as many lines; those that handle none are left out."""
+    """Rows grouped by number of lines; programs that process none are left out."""
     found: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         _, colon, n = row["program"].rpartition(": ")
@@ -141,14 +141,14 @@ def by_lines(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def pictures(folder: Path) -> Iterator[str]:
-    """Growth along one axis at a time."""
+    """Plots of growth along one axis at a time."""
     for path in (folder / "decode_growth.png", *sorted((folder / "train_growth").glob("growth-*.svg"))):
         if path.is_file():
             yield f"![{path.stem.replace('_', ' ').replace('-', ' ')}]({path.relative_to(folder)})"
 
 
 def lines_of(folder: Path, name: str) -> list[Row]:
-    """What a table's command wrote, if it came to its end."""
+    """The output of a table's command, if it completed."""
     path = folder / f"{name}.jsonl"
     if not path.with_suffix(".txt").is_file() or not path.is_file():
         return []
@@ -156,12 +156,12 @@ def lines_of(folder: Path, name: str) -> list[Row]:
 
 
 def command(folder: Path, name: str) -> str:
-    """Of a table."""
+    """The command that made a table."""
     return (folder / f"{name}.txt").read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
 
 
 def table(names: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """In Markdown."""
+    """A table in Markdown."""
     names = list(names)
     lines = [names, ["---"] * len(names), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

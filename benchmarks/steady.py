@@ -36,8 +36,8 @@ RUN = [
 ]
 
 
-class Held(NamedTuple):
-    """What a process holds at a moment."""
+class Resources(NamedTuple):
+    """The resources of a process at one time."""
 
     units: int
     megabytes: float
@@ -46,8 +46,8 @@ class Held(NamedTuple):
     threads: int
 
 
-def held(pid: int, units: int) -> Held:
-    """From /proc, without the process knowing."""
+def read_resources(pid: int, units: int) -> Resources:
+    """Read the resources of a process from /proc, without affecting it."""
     process = Path(f"/proc/{pid}")
     links = []
     for link in (process / "fd").iterdir():
@@ -56,38 +56,38 @@ def held(pid: int, units: int) -> Held:
         except FileNotFoundError:  # closed in between
             continue
     n_sockets = sum(link.startswith("socket:") for link in links)
-    return Held(units, resident(pid), len(links), n_sockets, len(list((process / "task").iterdir())))
+    return Resources(units, resident(pid), len(links), n_sockets, len(list((process / "task").iterdir())))
 
 
 def resident(pid: int) -> float:
-    """Megabytes in memory; 0 of a process that has just ended."""
+    """Resident memory in megabytes; 0 for a process that has just ended."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
 
 
-def shown(row: Held) -> Held:
-    """The same row, printed at once: a long run may be ended."""
+def print_row(row: Resources) -> Resources:
+    """Print a row immediately, since a long run may be interrupted, and return it."""
     print(f"{row.units:>9,}  {row.megabytes:>7.1f}  {row.files:>5}  {row.sockets:>7}  {row.threads:>7}", flush=True)
     return row
 
 
-def train(folder: Path, n_updates: int, model: list[str]) -> list[Held]:
-    """Rows after each tenth of the updates."""
+def train(folder: Path, n_updates: int, model: list[str]) -> list[Resources]:
+    """Rows after each tenth of the updates of a training run."""
     command = ["s2s-train", *model, *RUN, "log.every=1", f"train.steps={n_updates}"]
-    process, rows = subprocess.Popen(command, cwd=folder), list[Held]()
+    process, rows = subprocess.Popen(command, cwd=folder), list[Resources]()
     log, most = folder / "runs" / "steady" / "log.jsonl", 0.0
     while process.poll() is None:
         done = log.read_bytes().count(b'"kind": "update"') if log.exists() else 0
         most = max(most, resident(process.pid))
         if done >= (len(rows) + 1) * n_updates // ROWS and len(rows) < ROWS - 1:
-            rows.append(shown(held(process.pid, done)._replace(megabytes=most)))
+            rows.append(print_row(read_resources(process.pid, done)._replace(megabytes=most)))
             most = 0.0
         time.sleep(0.05)
     assert process.returncode == 0
     return rows
 
 
-def generate(folder: Path, n_lines: int, model: list[str]) -> list[Held]:
-    """Rows after each tenth of the lines, which are written as fast as they are read."""
+def generate(folder: Path, n_lines: int, model: list[str]) -> list[Resources]:
+    """Rows after each tenth of the lines of s2s-generate, which are supplied as fast as it reads them."""
     subprocess.run(["s2s-train", *model, *RUN, "train.steps=2"], cwd=folder, check=True)
     short = ["search=greedy", "search.max_len_a=0", "search.max_len_b=9"]  # an untrained model never ends by itself
     command = ["s2s-generate", "run=steady", "threads=1", "buffer_size=200", *short, "--quiet"]
@@ -95,32 +95,32 @@ def generate(folder: Path, n_lines: int, model: list[str]) -> list[Held]:
     assert process.stdin is not None
     assert process.stdout is not None
     threading.Thread(target=feed, args=(process.stdin, n_lines), daemon=True).start()
-    rows: list[Held] = []
+    rows: list[Resources] = []
     for done, _ in enumerate(process.stdout, 1):
         if done >= (len(rows) + 1) * n_lines // ROWS and len(rows) < ROWS - 1:
-            rows.append(shown(held(process.pid, done)))
+            rows.append(print_row(read_resources(process.pid, done)))
     assert process.wait() == 0
     assert done == n_lines
     return rows
 
 
 def feed(file: IO[bytes], n_lines: int) -> None:
-    """So many sentences of the synthetic corpus, again and again."""
+    """Write `n_lines` sentences of the synthetic corpus, repeating it."""
     lines = [f"{pair.en}\n".encode() for pair in pairs(1, 1000)]
     with file:
         for i in range(n_lines):
             file.write(lines[i % len(lines)])
 
 
-def is_steady(rows: list[Held]) -> bool:
-    """Whether nothing has grown since the first row."""
+def is_steady(rows: list[Resources]) -> bool:
+    """Whether no resource has grown since the first row."""
     first, last = rows[0], rows[-1]
     more = last.megabytes - first.megabytes
     return more < max(8, first.megabytes / 10) and last.files - first.files <= 1 and last.threads - first.threads <= 1
 
 
 def main() -> int:
-    """Print the rows; 1 if something grows."""
+    """Print the rows; exit code 1 if a resource grows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("train", "generate"))
     parser.add_argument("--units", type=int, default=20_000, help="updates or lines")

@@ -23,28 +23,28 @@ ROOT = Path(__file__).resolve().parent.parent
 UNSEEN = ["--split", "test", "--side", "en"]
 DEMO = ["-m", "s2s", "train", "experiment=demo"]
 CORPUS = "multi30k" if (ROOT.parent / "shared/data/multi30k").is_dir() else "synthetic"
-"""Whose lengths the batches of training have"""
+"""Corpus whose sentence lengths the training benchmarks use"""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A command of the interpreter; {out}: the folder of results; {name}: the table; {corpus}: whose lengths
-    training has."""
+    """Arguments of python; {out}: folder of results; {name}: name of the table; {corpus}: corpus whose sentence lengths
+    are used."""
 
     command: list[str]
     small: list[str] | None
-    """Further arguments for a quick pass; None: it has no such table"""
+    """Further arguments for a quick pass; None: the quick pass leaves this table out"""
     full: list[str]
-    """Those of benchmarks/results"""
+    """Further arguments for the tables in benchmarks/results"""
 
 
 def script(name: str, *arguments: str, small: str | None = "", full: str = "") -> Table:
-    """A script of this folder; small and full are split at blanks."""
+    """A script of this folder; small and full are split at spaces."""
     return Table([f"benchmarks/{name}.py", *arguments], None if small is None else small.split(), full.split())
 
 
 def decoding(*arguments: str, small: str, full: str) -> Table:
-    """A table of decode.py, whose rows go to a file of the table's name."""
+    """A table of decode.py, whose rows are written to a file with the table's name."""
     return script("decode", *arguments, "out={out}/{name}.jsonl", small=small, full=full)
 
 
@@ -134,7 +134,7 @@ TABLES = {
     ),
     "table1": Table(["-m", "s2s_study.table1", "{out}/table1"], [], []),
 }
-"""In the order in which they are made: some read what others leave in the folder"""
+"""In the order in which they are made: some read files that earlier ones write"""
 BY_HAND = {
     "attention_score": "s2s-study attention_score_cpu",
     "choosing": "s2s-study, on corpora of one's own",
@@ -150,11 +150,11 @@ BY_HAND = {
     "table3": "s2s-study table3_cpu",
     "table4": "s2s-study table4_treebank",
 }
-"""Folders of benchmarks/results that need a corpus, hours, or ports"""
+"""Folders of benchmarks/results whose figures need a corpus, hours, or network ports"""
 
 
 def main(arguments: list[str]) -> int:
-    """Make what is missing; 1 if a table could not be made."""
+    """Make the missing tables; exit code 1 if one fails."""
     options = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
     if unknown := options.keys() - {"out"}:
         raise SystemExit(f"unknown options: {', '.join(sorted(unknown))}; there is out")
@@ -174,7 +174,7 @@ def main(arguments: list[str]) -> int:
 
 
 def made(name: str, out: Path, *, is_full: bool) -> bool:
-    """Whether the table is there; it is made if it was not. What its command says of errors goes to standard error."""
+    """Make a table unless it exists; returns whether it exists now. Errors of its command go to standard error."""
     target, table = out / f"{name}.txt", TABLES[name]
     if target.is_file():
         print(f"there already: {target}")
@@ -197,7 +197,7 @@ def made(name: str, out: Path, *, is_full: bool) -> bool:
 
 
 def circumstances(command: list[str]) -> list[str]:
-    """Without which the figures of a command mean nothing."""
+    """The conditions of a measurement: machine, versions, commit and command."""
     versions = [f"{package} {importlib.metadata.version(package)}" for package in ("s2s-toolkit", "torch")]
     return [
         f"python {' '.join(command)}".replace(f"{ROOT}/", ""),
@@ -207,7 +207,7 @@ def circumstances(command: list[str]) -> list[str]:
 
 
 def processor() -> str:
-    """Its name and how many of its cores there are."""
+    """The processor's name and number of cores."""
     path = Path("/proc/cpuinfo")
     lines = path.read_text().splitlines() if path.is_file() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

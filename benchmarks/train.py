@@ -37,7 +37,7 @@ from s2s.task import Vocab
 from s2s.training.train_step import n_positions_of, n_tokens_of
 from s2s_transformer.cost import forward_operations
 from train_data import CORPORA, batches, encoded
-from train_engines import BASE, Remote, arch_of
+from train_engines import BASE, EngineProcess, arch_of
 from train_growth import grow
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 SYMBOLS = {"tiny": 8_000, "width128": 10_000, "small": 8_000, "base": 37_000, "big": 37_000}
 PACKAGES = {"MarianMTModel": "transformers", "fairseq": "fairseq"}
-"""What the peers that are not torch's need"""
+"""Packages that peers other than torch need"""
 LEVERS: dict[str, dict[str, Any]] = {
     "oneDNN": {"matmul": "torch"},
     "plain attention": {"attention": "sdpa"},
@@ -66,45 +66,45 @@ LEVERS: dict[str, dict[str, Any]] = {
 
 @dataclass
 class Options:
-    """What to measure."""
+    """Options of the benchmark."""
 
     arch: str = "base"
     """tiny, width128, small, base or big"""
     corpus: str = CORPORA[-1]
-    """Of which real lengths: synthetic, multi30k or newstest"""
+    """Corpus whose sentence lengths are used: synthetic, multi30k or newstest"""
     tokens: int = 1024
-    """Symbols a side of a batch"""
+    """Tokens per side of a batch"""
     rounds: int = 5
-    """Batches that count, after one to warm up"""
+    """Measured batches, after one warm-up batch"""
     precision: str = "fp32,bf16"
     """Of ours; peers run in all of them, too"""
     device: str = "cpu"
     """cpu or cuda"""
     out: str = ""
-    """Folder for results.json and plots; empty: none"""
+    """Folder for results.json and plots; empty: no files"""
     levers: str = ""
-    """Of --levers these alone, separated by commas; empty: all"""
+    """Comparisons of --levers to run, separated by commas; empty: all"""
     flags: list[str] = field(default_factory=list)
     """--peer, --levers, --growth"""
 
 
 @dataclass
 class Measured:
-    """One engine."""
+    """The measurements of one engine."""
 
     name: str
     tokens_per_second: float
-    """Target symbols, padding not counted: the median of the batches"""
+    """Target tokens per second without padding: the median over batches"""
     ratio: float
-    """To the first engine of the run, batch by batch: the median"""
+    """Speed relative to the first engine of the run: the median over batches"""
     used: float
-    """Of the measured rate of matrix products in the same precision"""
+    """Share of the measured rate of matrix products in the same precision"""
     peak: int
-    """Bytes that its process held at most"""
+    """Peak memory of its process, in bytes"""
 
 
 def main() -> None:
-    """Measure, and print tables and a line of JSON."""
+    """Run the measurements; print tables and a line of JSON."""
     options = parse(sys.argv[1:])
     torch.set_num_threads(1)
     vocab = Vocab(src=SYMBOLS[options.arch], tgt=SYMBOLS[options.arch], joint=True)
@@ -138,7 +138,7 @@ def main() -> None:
 
 
 def parse(arguments: Sequence[str]) -> Options:
-    """key=value and flags."""
+    """Parse key=value arguments and flags."""
     options = Options(flags=[a for a in arguments if a.startswith("--")])
     for argument in (a for a in arguments if "=" in a):
         key, _, value = argument.partition("=")
@@ -147,7 +147,7 @@ def parse(arguments: Sequence[str]) -> Options:
 
 
 def comparisons(options: Options) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
-    """What runs in turns with what: a title, and how each engine is built."""
+    """The comparisons to run: a title, and how to build each engine."""
     precisions = options.precision.split(",")
     ours: dict[str, dict[str, Any]] = {f"s2s {p}": {"precision": p} for p in precisions}
     kinds = ["nn.Transformer", *(peer for peer, package in PACKAGES.items() if importlib.util.find_spec(package))]
@@ -176,11 +176,11 @@ def compare(
     vocab: Vocab,
     device: str,
 ) -> list[Measured]:
-    """Each engine in turns with the first, batch by batch; the first batch warms up."""
+    """Measure each engine alternately with the first, batch by batch; the first batch is a warm-up."""
     names = list(engines)
     rows: list[Measured] = []
     for name in names[1:] or names:
-        pair = {n: Remote(engines[n], config, vocab, device, todo) for n in dict.fromkeys((names[0], name))}
+        pair = {n: EngineProcess(engines[n], config, vocab, device, todo) for n in dict.fromkeys((names[0], name))}
         seconds = [{n: engine.update(step) for n, engine in pair.items()} for step in range(len(todo))][1:]
         peaks = {n: engine.close() for n, engine in pair.items()}
         for n in pair if not rows else (name,):
@@ -209,18 +209,18 @@ def measured(
 
 
 def measured_rate(precision: str, device: torch.device) -> float:
-    """Operations a second of products, by whoever multiplies for us in that precision."""
+    """Operations per second of matrix products, by the backend that s2s uses in that precision."""
     with select_matmul("auto", device).active() if precision == "fp32" else nullcontext():
         return matmul_rate(device, DTYPES[precision], 2048 if device.type == "cpu" else None)
 
 
 def padding(todo: Sequence[Sequence[Pair]]) -> float:
-    """Share of the places of all batches, on both sides, that hold no symbol."""
+    """Share of padding in all batches, on both sides."""
     return 1 - sum(sum(n_tokens_of(batch)) for batch in todo) / sum(sum(n_positions_of(batch)) for batch in todo)
 
 
 def show(title: str, rows: Sequence[Measured]) -> None:
-    """A table."""
+    """Print a table."""
     table = Table("engine", "target symbols/s", "ratio", "of the products' rate", "peak", title=title)
     for row in rows:
         table.add_row(

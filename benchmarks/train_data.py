@@ -28,13 +28,13 @@ FILES = {
     "newstest": [DATA / "wmt_newstest" / "en-de" / f"newstest2014.{side}" for side in ("en", "de")],
 }
 CORPORA = ("synthetic", *(name for name, files in FILES.items() if all(file.is_file() for file in files)))
-"""What can be measured with here"""
+"""Corpora that can be used"""
 N_SYMBOLS = 8_000
 LONGEST = 128
 
 
 class InMemory:
-    """Encoded pairs, as batching wants them."""
+    """Encoded pairs, with the interface that batching needs."""
 
     def __init__(self, pairs: Sequence[Pair]) -> None:
         self.pairs = pairs
@@ -52,7 +52,7 @@ class InMemory:
 
 
 def encoded(corpus: str, limit: int = 20_000) -> list[Pair]:
-    """The first pairs of a corpus, as ids of 8,000 subwords that were learnt from them."""
+    """The first pairs of a corpus, as ids of 8,000 subwords trained on them."""
     found = islice((pair for pair in _examples(corpus, limit) if isinstance(pair, Example)), limit)
     src, tgt = zip(*found, strict=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -64,7 +64,7 @@ def encoded(corpus: str, limit: int = 20_000) -> list[Pair]:
 
 
 def batches(pairs: Sequence[Pair], tokens: int, n: int) -> list[list[Pair]]:
-    """The first `n` batches of at most `tokens` symbols a side, as s2s-train would take them."""
+    """The first `n` batches of at most `tokens` tokens per side, in the order of s2s-train."""
     order = Batches([(InMemory(pairs), 1.0)], tokens, seed=1)
     return [order.pairs(rows) for rows in islice(order.epoch(0), n)]
 

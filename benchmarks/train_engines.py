@@ -5,7 +5,7 @@ Each engine has a process of its own, so that none profits from another's memory
 
 from __future__ import annotations
 
-__all__ = ["BASE", "Engine", "Remote", "arch_of", "build"]
+__all__ = ["BASE", "Engine", "EngineProcess", "arch_of", "build"]
 
 import multiprocessing
 import time
@@ -58,54 +58,56 @@ BASE: dict[str, Any] = {
     "native": True,
     "world": None,
 }
-"""All levers on"""
+"""All optimisations enabled"""
 RATE = 1e-4
 
 
 @dataclass
 class Engine:
-    """Something that learns from batches."""
+    """An implementation of training updates."""
 
     call: Callable[[Sequence[Pair], int], object]
     device: torch.device
     around: Callable[[], AbstractContextManager[object]] = nullcontext
 
     def update(self, batch: Sequence[Pair], step: int) -> None:
-        """One update, from ids to new weights."""
+        """Run one update, from ids to new weights."""
         with self.around():
             self.call(batch, step)
 
 
-def build(config: TransformerConfig, vocab: Vocab, device: torch.device, **how: Any) -> Engine:
-    """The engine that `how`, in the keys of BASE, describes."""
-    if how["kept"] and device.type == "cpu":  # as s2s.training.build does
+def build(config: TransformerConfig, vocab: Vocab, device: torch.device, **settings: Any) -> Engine:
+    """The engine that `settings` describes, with the keys of BASE."""
+    if settings["kept"] and device.type == "cpu":  # as s2s.training.build does
         keep_freed_memory()
-    if how["peer"]:
-        return Engine(Peer(how["peer"], config, vocab, device, DTYPES[how["precision"]]), device)
+    if settings["peer"]:
+        return Engine(Peer(settings["peer"], config, vocab, device, DTYPES[settings["precision"]]), device)
     load_plugins()  # with them come the functions in C
     torch.manual_seed(1)
-    model = Transformer(replace(config, attention=how["attention"]), vocab).to(device).train()
-    world = how["world"] or World(device=device)
+    model = Transformer(replace(config, attention=settings["attention"]), vocab).to(device).train()
+    world = settings["world"] or World(device=device)
     strategy = OneProcess() if world.size == 1 else DDP(world)
     strategy.wrap(model)
     learnt = list(model.parameters())
-    optimizer = adam(AdamConfig(), learnt) if how["fused"] else torch.optim.Adam(learnt, betas=(0.9, 0.98), eps=1e-9)
-    train = TrainConfig(precision=how["precision"], matmul=how["matmul"], packed=how["packed"])
-    loss = LabelSmoothed(LabelSmoothedConfig(chunk=how["chunk"]))
+    optimizer = (
+        adam(AdamConfig(), learnt) if settings["fused"] else torch.optim.Adam(learnt, betas=(0.9, 0.98), eps=1e-9)
+    )
+    train = TrainConfig(precision=settings["precision"], matmul=settings["matmul"], packed=settings["packed"])
+    loss = LabelSmoothed(LabelSmoothedConfig(chunk=settings["chunk"]))
     backend = BackendSelection.select(train, model, loss, device, n_processes=1, longest=256)
     train_step = TrainStep(train, 1, vocab, model, loss, optimizer, lambda _: RATE, world, strategy, backend)
-    if how["shapes"] == "all":
+    if settings["shapes"] == "all":
         return Engine(train_step, device, lambda: as_references(apply_linear))
-    if how["dropout"] != "ours":
-        return Engine(train_step, device, lambda: dropout_of(how["dropout"]))
-    if not how["native"]:
+    if settings["dropout"] != "ours":
+        return Engine(train_step, device, lambda: dropout_of(settings["dropout"]))
+    if not settings["native"]:
         return Engine(train_step, device, lambda: patch.object(Operator, "use_implementations", False))
     return Engine(train_step, device)
 
 
 @contextmanager
 def as_references(*operators: Operator[Any, Any]) -> Iterator[None]:
-    """These operators as torch computes them."""
+    """Replace these operators by their reference implementations in torch."""
     load_implementations()
     with ExitStack() as stack:
         for operator in operators:
@@ -115,31 +117,36 @@ def as_references(*operators: Operator[Any, Any]) -> Iterator[None]:
 
 @contextmanager
 def dropout_of(kind: str) -> Iterator[None]:
-    """reference: as plain operations of torch, with the same masks; torch: with torch's own masks."""
+    """reference: as plain torch operations, with the same masks; torch: with torch's own masks."""
     masks = patch.object(apply_dropout, "reference", F.dropout) if kind == "torch" else nullcontext()
     with as_references(apply_dropout, add_dropout, add_dropout_norm), masks:
         yield
 
 
-class Remote:
-    """An engine in a process of its own, which works when it is told to."""
+class EngineProcess:
+    """An engine in a separate process, which runs updates on request."""
 
     def __init__(
-        self, how: dict[str, Any], config: TransformerConfig, vocab: Vocab, device: str, todo: Sequence[Sequence[Pair]]
+        self,
+        settings: dict[str, Any],
+        config: TransformerConfig,
+        vocab: Vocab,
+        device: str,
+        todo: Sequence[Sequence[Pair]],
     ) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, other = context.Pipe()
-        self.process = context.Process(target=serve, args=(other, how, config, vocab, device, todo), daemon=True)
+        self.process = context.Process(target=serve, args=(other, settings, config, vocab, device, todo), daemon=True)
         self.process.start()
 
     def update(self, step: int) -> float:
-        """Seconds that the update with batch `step` took."""
+        """Seconds of the update with batch `step`."""
         self.connection.send(step)
         seconds: float = self.connection.recv()
         return seconds
 
     def close(self) -> int:
-        """End it; the most bytes that it held."""
+        """End the process; returns its peak memory in bytes."""
         self.connection.send(None)
         peak: int = self.connection.recv()
         self.process.join()
@@ -148,31 +155,31 @@ class Remote:
 
 def serve(
     connection: Connection,
-    how: dict[str, Any],
+    settings: dict[str, Any],
     config: TransformerConfig,
     vocab: Vocab,
     device: str,
     todo: Sequence[Sequence[Pair]],
 ) -> None:
-    """Build the engine, then work for whoever is at the other end."""
+    """Build the engine, then serve requests from the connection."""
     torch.set_num_threads(1)
     with PeakMemory(torch.device(device)) as peak:
-        engine = build(config, vocab, torch.device(device), **how)
+        engine = build(config, vocab, torch.device(device), **settings)
         while (step := connection.recv()) is not None:
             connection.send(timed(engine, todo[step], step + 1))
     connection.send(peak.bytes)
 
 
 def timed(engine: Engine, batch: Sequence[Pair], step: int) -> float:
-    """Seconds of an update: the process's own on a CPU, else the clock's."""
+    """Seconds of an update: CPU time on a CPU, wall time on other devices."""
     on_cpu = engine.device.type == "cpu"
-    now = time.process_time if on_cpu else time.perf_counter
+    clock = time.process_time if on_cpu else time.perf_counter
     wait = (lambda: None) if on_cpu else torch.cuda.synchronize
     wait()
-    began = now()
+    began = clock()
     engine.update(batch, step)
     wait()
-    return now() - began
+    return clock() - began
 
 
 def arch_of(name: str) -> TransformerConfig:

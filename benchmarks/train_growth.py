@@ -44,7 +44,7 @@ REPEATS = 3
 
 
 def grow(precision: str, device: torch.device, folder: Path) -> dict[str, dict[int, float]]:
-    """Seconds a target symbol, along each axis from the small model with 1,024 symbols in sentences of 32."""
+    """Seconds per target token along each axis, from the small model with 1,024 tokens in sentences of 32."""
     found = {axis: {x: cost(axis, x, precision, device) for x in points} for axis, points in AXES.items()}
     folder.mkdir(parents=True, exist_ok=True)
     draw(found, precision, folder / f"growth-{precision}.svg")
@@ -52,7 +52,7 @@ def grow(precision: str, device: torch.device, folder: Path) -> dict[str, dict[i
 
 
 def cost(axis: str, x: int, precision: str, device: torch.device) -> float:
-    """Seconds of the process (on a GPU, of the clock) a target symbol."""
+    """Seconds per target token: CPU time on a CPU, wall time on a GPU."""
     tokens, length, n_symbols, config = 1024, 32, 8_000, SMALL
     if axis == "symbols of a batch":
         tokens = x
@@ -75,22 +75,22 @@ def vocab_of(n_symbols: int) -> Vocab:
 
 
 def seconds_of(engine: Engine, device: torch.device, tokens: int, length: int) -> float:
-    """Of an update: the median of some, the first of which is left out."""
+    """Seconds of an update: the median of several, after one warm-up."""
     batch: Sequence[Pair] = [([5] * (length - 1), [5] * (length - 1))] * (tokens // length)
     seconds = []
     for step in range(1 + REPEATS):
-        began = now(device)
+        began = clock(device)
         engine.update(batch, step + 1)
-        seconds.append(now(device) - began)
+        seconds.append(clock(device) - began)
     return statistics.median(seconds[1:])
 
 
 def cost_of_processes(n: int, tokens: int, length: int, precision: str) -> float:
-    """Seconds of all of n processes on CPUs, for a symbol of a batch that they share."""
+    """CPU seconds of all n processes together, per token of a batch that they run_share."""
     context = multiprocessing.get_context("spawn")
     queue, port = context.Queue(), 29_000 + os.getpid() % 1000
     arguments = [(rank, n, port, tokens, length, precision, queue) for rank in range(n)]
-    processes = [context.Process(target=share, args=those, daemon=True) for those in arguments]
+    processes = [context.Process(target=run_share, args=those, daemon=True) for those in arguments]
     for process in processes:
         process.start()
     total = sum(queue.get(timeout=600) for _ in processes)
@@ -99,8 +99,8 @@ def cost_of_processes(n: int, tokens: int, length: int, precision: str) -> float
     return total / tokens
 
 
-def share(rank: int, n: int, port: int, tokens: int, length: int, precision: str, queue: Any) -> None:
-    """One of the processes."""
+def run_share(rank: int, n: int, port: int, tokens: int, length: int, precision: str, queue: Any) -> None:
+    """The body of one process."""
     torch.set_num_threads(1)
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(n)}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
@@ -112,8 +112,8 @@ def share(rank: int, n: int, port: int, tokens: int, length: int, precision: str
     world.close()
 
 
-def now(device: torch.device) -> float:
-    """The process's time; with a GPU the clock's, when the GPU is done."""
+def clock(device: torch.device) -> float:
+    """CPU time of the process; on a GPU, wall time after synchronisation."""
     if device.type == "cpu":
         return time.process_time()
     torch.cuda.synchronize()
@@ -121,7 +121,7 @@ def now(device: torch.device) -> float:
 
 
 def draw(found: dict[str, dict[int, float]], precision: str, target: Path) -> None:
-    """One picture with a curve for each axis."""
+    """Plot one figure with a curve for each axis."""
     figure, axes = plt.subplots(1, len(found), figsize=(3.2 * len(found), 3.2), sharey=True)
     for ax, (axis, points) in zip(axes, found.items(), strict=True):
         ax.loglog(list(points), [1e6 * y for y in points.values()], "o-")

@@ -29,19 +29,19 @@ ADAM: dict[str, Any] = {"lr": 1e-4, "betas": (0.9, 0.98), "eps": 1e-9}
 
 
 class PeerModel(nn.Module):
-    """A model, with the loss function and the Adam that it is trained with: torch's, unless it comes with its own."""
+    """A model with its loss function and its Adam: torch's, unless a subclass overrides them."""
 
     def loss(self, logits: Tensor, tgt: Tensor, pad: int) -> Tensor:
-        """[B, T, V], ids [B, T] -> [], label-smoothed cross-entropy per target symbol"""
+        """logits [B, T, V], tgt and pad [B, T] -> [], label-smoothed cross-entropy per target token"""
         return F.cross_entropy(logits.flatten(0, 1), tgt.flatten(), ignore_index=pad, label_smoothing=SMOOTHING)
 
     def adam(self) -> torch.optim.Optimizer:
-        """As it comes."""
+        """torch.optim.Adam."""
         return torch.optim.Adam(self.parameters(), **ADAM)
 
 
 class PlainTransformer(PeerModel):
-    """nn.Transformer as its documentation uses it, with one matrix for embeddings and softmax."""
+    """nn.Transformer used as in its documentation, with embeddings and softmax sharing one matrix."""
 
     def __init__(self, config: TransformerConfig, vocab: Vocab) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class Marian(PeerModel):
 
 
 class Fairseq(PeerModel):
-    """fairseq's TransformerModel as its transformer_wmt_en_de, with the sizes of ours, and its own loss and Adam."""
+    """fairseq's TransformerModel, configured as transformer_wmt_en_de with our sizes, and its own loss and Adam."""
 
     def __init__(self, config: TransformerConfig, vocab: Vocab) -> None:
         super().__init__()
@@ -141,7 +141,7 @@ class Fairseq(PeerModel):
         return logits
 
     def loss(self, logits: Tensor, tgt: Tensor, pad: int) -> Tensor:
-        """[B, T, V], ids [B, T] -> [], smoothed over the V - 1 wrong symbols; torch's smooths over all V"""
+        """[B, T, V], ids [B, T] -> [], smoothed over the V - 1 wrong tokens; torch's smooths over all V"""
         from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
 
         log_probs = self.model.get_normalized_probs((logits, None), log_probs=True)
@@ -149,14 +149,14 @@ class Fairseq(PeerModel):
         return total / (tgt != pad).sum()
 
     def adam(self) -> torch.optim.Optimizer:
-        """fairseq's, which its trainer uses on a CPU."""
+        """fairseq's Adam, which its trainer uses on a CPU."""
         from fairseq.optim.adam import Adam
 
         return Adam(self.parameters(), **ADAM)
 
 
 class FairseqDictionary:
-    """All that fairseq's Transformer asks of a dictionary."""
+    """The part of a dictionary's interface that fairseq's Transformer uses."""
 
     def __init__(self, vocab: Vocab) -> None:
         self.vocab = vocab
@@ -179,7 +179,7 @@ class Peer:
         self.vocab, self.device, self.dtype = vocab, device, dtype
 
     def __call__(self, pairs: Sequence[Pair], step: int) -> float:
-        """One update; the loss per target symbol."""
+        """Run one update; returns the loss per target token."""
         batch = make_batch(pairs, self.vocab).to(self.device)
         self.optimizer.zero_grad()
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):

@@ -55,14 +55,14 @@ with open(source) as lines, open(output, "w") as out:
 
 
 class Cost(NamedTuple):
-    """Of one process."""
+    """The cost of one process."""
 
     cpu: float
-    """Seconds of all its threads"""
+    """CPU seconds of all threads"""
     wall: float
-    """Seconds"""
+    """Wall seconds"""
     megabytes: float
-    """The most memory that it held"""
+    """Peak memory"""
 
 
 def main(arguments: list[str]) -> None:
