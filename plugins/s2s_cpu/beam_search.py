@@ -33,13 +33,13 @@ def merge_candidates(log_probs: Tensor, tokens: Tensor, score: Tensor, node: Ten
 
 
 def merge_finished(
-    candidates: Candidates, finished: Finished, eos: int, counted: int, penalties: Tensor, length: Tensor
+    candidates: Candidates, finished: Finished, eos: int, n_finishable: int, penalties: Tensor, length: Tensor
 ) -> Finished:
     """candidates [B, n], finished [B, E], length [B] -> [B, E]"""
     (n_sentences, n), shape = candidates[0].shape, finished[0].shape
     result = torch.empty(shape), torch.empty(shape, dtype=torch.long), torch.empty(shape)
     given, before = [x.contiguous() for x in candidates], [x.contiguous() for x in finished]
-    sizes = (n_sentences, n, shape[1], eos, counted)
+    sizes = (n_sentences, n, shape[1], eos, n_finishable)
     call("s2s_merge_finished", _pointers(given), _pointers(before), *sizes, penalties, length, _pointers(result))
     return result
 

@@ -41,7 +41,7 @@ class SearchArrays(NamedTuple):
     n_source: Tensor
     """[B], tokens of its source"""
     limit: Tensor
-    """[B], most tokens of its output"""
+    """[B], maximum number of tokens in its output"""
     token: Tensor
     """The newest tokens"""
     node: Tensor
@@ -66,9 +66,9 @@ class SearchSettings(NamedTuple):
     eos: int
     n: int
     """Candidates of a sentence"""
-    counted: int
+    n_finishable: int
     """How many of the first candidates may finish"""
-    wanted: int
+    stop_rank: int
     """A sentence is done when no live hypothesis can still exceed its finished one of this rank"""
     first_k: bool
     """Whether a sentence is done as soon as it has E finished hypotheses instead"""
@@ -78,7 +78,7 @@ class SearchSettings(NamedTuple):
     """Tokens that no output may contain"""
     penalties: Tensor
     """Length penalties of outputs of 0, 1, 2, … tokens"""
-    enough: int
+    admission_threshold: int
     """Steps end once a sentence is done and the unfinished ones have no more source tokens than this"""
     constraint: SearchConstraint
     """The constraint on the next steps"""
@@ -150,13 +150,13 @@ def _settings(search: BeamSearch, batch: Beams) -> SearchSettings:
     return SearchSettings(
         eos=vocab.eos,
         n=2 * beam,
-        counted=beam if stop == "first_k" else 2 * beam,
-        wanted=min(search.request.nbest, beam) if stop == "best" else beam,
+        n_finishable=beam if stop == "first_k" else 2 * beam,
+        stop_rank=min(search.request.nbest, beam) if stop == "best" else beam,
         first_k=stop == "first_k",
         normalize=search.normalize,
         banned=search.banned,
         penalties=search.penalties,
-        enough=search.request.queue.refill_threshold,
+        admission_threshold=search.request.queue.refill_threshold,
         constraint=search_constraint(search, batch),
     )
 
@@ -187,8 +187,9 @@ def run_steps(
     given = ModelStruct(first, len(layers), output.struct, table, model.scale, positions)
     written = (*arrays, cache.path, cache.length, state.n_nodes, *new)
     assert all(x.is_contiguous() for x in (*written, cache.seen, *itertools.chain(*cache.sources)))
-    numbers = (settings.eos, settings.n, settings.counted, settings.wanted, settings.first_k, settings.normalize)
-    sizes = (*numbers, len(settings.banned), first_node, settings.enough)
+    ranks = (settings.n, settings.n_finishable, settings.stop_rank)
+    rules = (settings.first_k, settings.normalize, len(settings.banned))
+    sizes = (settings.eos, *ranks, *rules, first_node, settings.admission_threshold)
     allowed, automaton, _structure = settings.constraint.pointers()
     pointers = [x.data_ptr() for x in (settings.banned, settings.penalties, *written)]
     beam, n_finished = arrays.token.size(1), arrays.finished_score.size(1)

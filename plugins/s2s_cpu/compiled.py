@@ -73,14 +73,14 @@ class UntrustedError(OSError):
 
 
 @contextmanager
-def compiled_library(*, anew: bool, shipped: bool = True) -> Iterator[tuple[Path, str]]:
+def compiled_library(*, recompile: bool, shipped: bool = True) -> Iterator[tuple[Path, str]]:
     """The library's path, to be loaded inside the block, and a warning or "".
 
-    It comes from the wheel, unless `anew` or not `shipped`; otherwise from the user's cache, where it is compiled first
-    if it is missing or damaged, or if `anew`. Where another user could write to the cache, it is compiled into a
-    private folder that is deleted after the block.
+    It comes from the wheel, unless `recompile` or not `shipped`; otherwise from the user's cache, where it is compiled
+    first if it is missing or damaged, or if `recompile`. Where another user could write to the cache, it is compiled
+    into a private folder that is deleted after the block.
     """
-    if shipped and not anew and (found := shipped_library(SHIPPED, instructions())):
+    if shipped and not recompile and (found := shipped_library(SHIPPED, instructions())):
         yield found, ""
         return
     try:
@@ -91,7 +91,7 @@ def compiled_library(*, anew: bool, shipped: bool = True) -> Iterator[tuple[Path
         return
     path = folder / _name()
     try:
-        usable = find_library(path) and not anew
+        usable = find_library(path) and not recompile
     except UntrustedError as error:
         usable, warning = False, f"{error}; compiled again"
     yield (path if usable else compile_library(path)), warning

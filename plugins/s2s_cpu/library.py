@@ -18,15 +18,15 @@ from s2s import ConfigError
 from s2s_cpu.compiled import compiled_library
 from s2s_cpu.structs import STRUCTS
 
-OF_SENTENCE = [c_void_p, *[c_int64] * 2]
+SENTENCE_TYPES = [c_void_p, *[c_int64] * 2]
 """Rows as hypotheses of sentences: their scores, how many a sentence has, how many of its best totals are wanted"""
 NO_TILES = 2
 """An error code, as in decoder.h"""
-DRAW = [c_void_p, c_int64, c_float]
+DROPOUT_TYPES = [c_void_p, c_int64, c_float]
 """Which values dropout keeps: random numbers, the smallest that keeps a value, the factor of kept values"""
 SIGNATURES = {
-    "s2s_top_k": [c_void_p, *[c_int64] * 3, *[c_void_p] * 2, c_int64, *OF_SENTENCE, *[c_void_p] * 3],
-    "s2s_top_k_of_lists": [c_void_p, *[c_int64] * 3, *[c_void_p] * 3, c_int64, *OF_SENTENCE, *[c_void_p] * 3],
+    "s2s_top_k": [c_void_p, *[c_int64] * 3, *[c_void_p] * 2, c_int64, *SENTENCE_TYPES, *[c_void_p] * 3],
+    "s2s_top_k_of_lists": [c_void_p, *[c_int64] * 3, *[c_void_p] * 3, c_int64, *SENTENCE_TYPES, *[c_void_p] * 3],
     "s2s_tree_attention": [*[c_void_p] * 3, *[c_int64] * 3, *[c_void_p] * 3, *[c_int64] * 7, c_float, c_void_p],
     "s2s_source_attention": [*[c_void_p] * 4, *[c_int64] * 6, c_float, c_void_p],
     "s2s_padded_attention": [*[c_void_p] * 7, *[c_int64] * 6, c_float, c_void_p],
@@ -47,9 +47,9 @@ SIGNATURES = {
     "s2s_consistency": [c_void_p, *[c_int64] * 3, *[c_void_p] * 2, *[c_float] * 2, *[c_void_p] * 5],
     "s2s_short_attention": [c_void_p, *[c_int64] * 2],
     "s2s_short_attention_backward": [c_void_p, *[c_int64] * 2],
-    "s2s_dropout": [*[c_void_p] * 2, *[c_int64] * 2, *DRAW, c_void_p, c_int64],
-    "s2s_dropout_norm": [*[c_void_p] * 2, *[c_int64] * 3, *DRAW, *[c_void_p] * 2, c_float, *[c_void_p] * 3],
-    "s2s_dropout_norm_backward": [c_void_p, *[c_int64] * 3, *DRAW, *[c_void_p] * 7],
+    "s2s_dropout": [*[c_void_p] * 2, *[c_int64] * 2, *DROPOUT_TYPES, c_void_p, c_int64],
+    "s2s_dropout_norm": [*[c_void_p] * 2, *[c_int64] * 3, *DROPOUT_TYPES, *[c_void_p] * 2, c_float, *[c_void_p] * 3],
+    "s2s_dropout_norm_backward": [c_void_p, *[c_int64] * 3, *DROPOUT_TYPES, *[c_void_p] * 7],
     "s2s_lstm_step": [*[c_void_p] * 2, *[c_int64] * 3, *[c_void_p] * 5],
     "s2s_lstm_step_backward": [*[c_void_p] * 3, *[c_int64] * 3, *[c_void_p] * 5],
     "s2s_bf16_linear": [c_void_p, *[c_int64] * 3, c_void_p, c_int64, *[c_void_p] * 2],
@@ -106,18 +106,18 @@ def native_library() -> NativeLibrary:
 def _load(*, shipped: bool = True) -> ctypes.CDLL:
     """Load the functions; a library that does not match this module is compiled again, once."""
     try:
-        return _open(anew=False, shipped=shipped)
+        return _open(recompile=False, shipped=shipped)
     except AttributeError:
         pass
     try:
-        return _open(anew=True, shipped=False)
+        return _open(recompile=True, shipped=False)
     except AttributeError as error:
         raise OSError(f"the compiled library does not fit: {error}") from error
 
 
-def _open(*, anew: bool, shipped: bool) -> ctypes.CDLL:
+def _open(*, recompile: bool, shipped: bool) -> ctypes.CDLL:
     """Raises AttributeError if a function is missing or a structure's size differs from that in `STRUCTS`."""
-    with compiled_library(anew=anew, shipped=shipped) as (path, warning):
+    with compiled_library(recompile=recompile, shipped=shipped) as (path, warning):
         functions = ctypes.CDLL(str(path))
     if warning:
         print(f"warning: {warning}", file=sys.stderr, flush=True)

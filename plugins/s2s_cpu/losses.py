@@ -13,7 +13,7 @@ from torch import Tensor
 
 from s2s.backend import ConsistencyAndGradient, ConsistencyWeights, LossAndGradient
 from s2s_cpu.library import call
-from s2s_cpu.threads import divide, n_shares
+from s2s_cpu.threads import compute_in_threads, n_shares
 
 
 def label_smoothing_(
@@ -28,7 +28,7 @@ def label_smoothing_(
         is_bf16 = int(x.dtype == torch.bfloat16)
         call("s2s_label_smoothing", x, is_bf16, *x.shape, y, counted, on_target, on_each, scratch, *sums)
 
-    divide(compute, rows, n_shares(*logits.shape))
+    compute_in_threads(compute, rows, n_shares(*logits.shape))
     return LossAndGradient(loss, nll, logits)
 
 
@@ -46,7 +46,7 @@ def consistency_(
         is_bf16 = int(x.dtype == torch.bfloat16)
         call("s2s_consistency", x, is_bf16, len(x), n_symbols, y, counted, on_target, on_each, four, scratch, *sums)
 
-    divide(compute, rows, n_shares(n, 2 * n_symbols))
+    compute_in_threads(compute, rows, n_shares(n, 2 * n_symbols))
     return ConsistencyAndGradient(loss, nll, kl, logits)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from s2s.backend import LinearMap
 
-LARGE_TABLE = 2**25
+LARGE_TABLE_BYTES = 2**25
 """Bytes from which a table is freed and rows are looked up in the prepacked weight, where their values lie far apart"""
 
 
@@ -34,7 +34,7 @@ def replace_linear_maps(model: nn.Module, prepack: Callable[[Tensor, Tensor | No
                 setattr(module, "weight", None)  # noqa: B010  mypy refuses an assignment
             elif isinstance(module, HasTable) and isinstance(module.prepacked, HasWeightRows):
                 weight, _ = module.weight_and_bias()
-                if weight.numel() * weight.element_size() >= LARGE_TABLE:
+                if weight.numel() * weight.element_size() >= LARGE_TABLE_BYTES:
                     module.free_table()
         else:
             assert isinstance(module, nn.Linear)

@@ -24,8 +24,8 @@ from torch.autograd.function import once_differentiable
 
 from s2s.backend import draw_mask
 from s2s_cpu.library import call
-from s2s_cpu.rules import MULTIPLE, TYPES, in_torch_func
-from s2s_cpu.threads import divide, n_shares
+from s2s_cpu.rules import DTYPE_BITS, WIDTH_MULTIPLE, in_torch_func
+from s2s_cpu.threads import compute_in_threads, n_shares
 
 
 def apply_dropout(x: Tensor, p: float) -> Tensor:
@@ -45,7 +45,7 @@ def add_dropout_norm(x: Tensor, y: Tensor, p: float, norm: nn.LayerNorm) -> Tens
 
 def accepts_dropout(x: Tensor, p: float) -> bool:
     """A positive p, and fp32 or bf16 on a CPU; not in torch.func."""
-    return p > 0 and x.is_cpu and x.dtype in TYPES and not in_torch_func()
+    return p > 0 and x.is_cpu and x.dtype in DTYPE_BITS and not in_torch_func()
 
 
 def accepts_sum(x: Tensor, y: Tensor, p: float) -> bool:
@@ -59,8 +59,8 @@ def accepts_sum_and_norm(x: Tensor, y: Tensor, p: float, norm: nn.LayerNorm) -> 
         return False
     if any(t.dtype != torch.float32 or not t.is_cpu for t in (x, norm.weight, norm.bias)):
         return False
-    rows = norm.normalized_shape == x.shape[-1:] and x.size(-1) % MULTIPLE == 0
-    return rows and y.dtype in TYPES and y.is_cpu and x.shape == y.shape
+    rows = norm.normalized_shape == x.shape[-1:] and x.size(-1) % WIDTH_MULTIPLE == 0
+    return rows and y.dtype in DTYPE_BITS and y.is_cpu and x.shape == y.shape
 
 
 class _AddDropout(torch.autograd.Function):
@@ -85,10 +85,10 @@ def _dropped(x: Tensor | None, y: Tensor, numbers: Tensor, rest: list[Any], dtyp
     flat = [t if t is None else t.contiguous().view(-1) for t in (x, y, numbers, out)]
 
     def compute(x: Tensor | None, y: Tensor, numbers: Tensor, out: Tensor) -> None:
-        bits = TYPES[y.dtype], TYPES[dtype]
+        bits = DTYPE_BITS[y.dtype], DTYPE_BITS[dtype]
         call("s2s_dropout", x, y, bits[0], len(y), numbers, *rest, out, bits[1])
 
-    divide(compute, flat, n_shares(y.numel()))
+    compute_in_threads(compute, flat, n_shares(y.numel()))
     return out
 
 
@@ -100,11 +100,11 @@ class _AddDropoutNorm(torch.autograd.Function):
         statistics = torch.empty(x.numel() // x.size(-1), 2)  # [R, 2]
 
         def compute(x: Tensor, y: Tensor, numbers: Tensor | None, *results: Tensor) -> None:
-            rows = TYPES[y.dtype], *x.shape
+            rows = DTYPE_BITS[y.dtype], *x.shape
             call("s2s_dropout_norm", x, y, *rows, numbers, *rest, weight, bias, eps, *results)
 
         tensors = [_rows(t) for t in (x, y, numbers, total, statistics, out)]
-        divide(compute, tensors, n_shares(len(statistics), x.size(-1)))
+        compute_in_threads(compute, tensors, n_shares(len(statistics), x.size(-1)))
         ctx.save_for_backward(total, statistics, numbers, weight)
         ctx.rest, ctx.dtype = rest, y.dtype
         return out
@@ -118,10 +118,10 @@ class _AddDropoutNorm(torch.autograd.Function):
         d_weight, d_bias = parameters = torch.empty(2, n, len(weight))
 
         def compute(d_out: Tensor, total: Tensor, statistics: Tensor, numbers: Tensor | None, *results: Tensor) -> None:
-            rows = TYPES[ctx.dtype], *d_out.shape
+            rows = DTYPE_BITS[ctx.dtype], *d_out.shape
             call("s2s_dropout_norm_backward", d_out, *rows, numbers, *ctx.rest, weight, total, statistics, *results)
 
-        divide(compute, [*map(_rows, (d_out, total, statistics, numbers, dx, dy)), d_weight, d_bias], n)
+        compute_in_threads(compute, [*map(_rows, (d_out, total, statistics, numbers, dx, dy)), d_weight, d_bias], n)
         return dx, dy, None, *parameters.sum(1), None
 
 

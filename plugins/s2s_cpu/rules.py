@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["MULTIPLE", "TYPES", "in_torch_func", "is_ordinary"]
+__all__ = ["DTYPE_BITS", "WIDTH_MULTIPLE", "in_torch_func", "is_ordinary"]
 
 import torch
 from torch import Tensor, nn
 
-TYPES = {torch.float32: 32, torch.bfloat16: 16}
+DTYPE_BITS = {torch.float32: 32, torch.bfloat16: 16}
 """The types that functions for training take, and their bits"""
-MULTIPLE = 16
-"""The width of a row must be a multiple of this: no vector has more floats"""
+WIDTH_MULTIPLE = 16
+"""The width of a row must be a multiple of this, which is the largest number of floats in a vector register"""
 
 
 def in_torch_func() -> bool:

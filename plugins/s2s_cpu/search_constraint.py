@@ -71,7 +71,7 @@ def _check(automaton: StackAutomaton, states: Tensor, n_tokens: int) -> None:
     _check_tables(automaton, n_tokens)
     n_counters, height = automaton.keep.size(1), int(automaton.bounds[1, -1])
     if states.dtype != torch.long or not states.is_contiguous() or states.size(2) < n_counters:
-        raise ValueError(f"states of an automaton must be int64 of {n_counters} counters, got {_described(states)}")
+        raise ValueError(f"states of an automaton must be int64 of {n_counters} counters, got {_signature(states)}")
     n_slots = states.size(2) - n_counters
     if n_slots and n_slots <= height:
         raise ValueError(f"an automaton's stack of up to {height} labels needs room for {height + 1}, got {n_slots}")
@@ -87,7 +87,7 @@ def _check_tables(automaton: StackAutomaton, n_tokens: int) -> None:
     for name, table in automaton._asdict().items():
         if table.shape != shapes.get(name, table.shape) or table.dtype != torch.long or not table.is_contiguous():
             expected = f"contiguous int64 {shapes.get(name, '')}"
-            raise ValueError(f"{name} of an automaton must be {expected}, got {_described(table)}")
+            raise ValueError(f"{name} of an automaton must be {expected}, got {_signature(table)}")
     below = {"label": n_labels, "allowed": n_lists, "tokens": n_tokens, "begin": n_listed + 1}
     for name, limit in below.items():
         table = getattr(automaton, name)
@@ -97,5 +97,5 @@ def _check_tables(automaton: StackAutomaton, n_tokens: int) -> None:
         raise ValueError("an automaton's lists must begin one after the other, and its stack have no height below 0")
 
 
-def _described(x: Tensor) -> str:
+def _signature(x: Tensor) -> str:
     return f"{x.dtype} {tuple(x.shape)}"

@@ -18,11 +18,11 @@ from torch import Tensor
 
 from s2s.backend import attention_weights, draw_mask
 from s2s_cpu.library import call
-from s2s_cpu.rules import TYPES, in_torch_func
+from s2s_cpu.rules import DTYPE_BITS, in_torch_func
 from s2s_cpu.structs import HeadRowsStruct, ShortAttentionStruct
 from s2s_cpu.threads import n_shares
 
-STEP = 16
+ROW_MULTIPLE = 16
 """A row of weights is padded to a multiple of this many floats, as in short_attention.c"""
 
 
@@ -35,7 +35,7 @@ def short_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal
 def accepts_short_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, dropout: float) -> bool:
     """fp32 or bf16 on a CPU, [B, h, T, d] with contiguous rows, at most a padding bias [B, 1, 1, S]; no torch.func."""
     del dropout
-    if not q.is_cpu or q.dtype not in TYPES or not q.dtype == k.dtype == v.dtype:
+    if not q.is_cpu or q.dtype not in DTYPE_BITS or not q.dtype == k.dtype == v.dtype:
         return False
     if q.dim() != 4 or k.shape[:2] != q.shape[:2] or k.shape[:3] != v.shape[:3] or k.size(3) != q.size(3):
         return False
@@ -58,15 +58,15 @@ class ShortAttention(torch.autograd.Function):
         bias = None if bias is None else bias[:, 0, 0].float().contiguous()  # [B, S]
         weights = None
         if any(ctx.needs_input_grad):
-            weights = q.new_empty(*shape[:3], -(-shape[3] // STEP) * STEP, dtype=torch.float32)
+            weights = q.new_empty(*shape[:3], -(-shape[3] // ROW_MULTIPLE) * ROW_MULTIPLE, dtype=torch.float32)
         out = q.new_empty(n_sentences, n_queries, n_heads, v.size(3))
         ctx.causal, ctx.factor = causal, mask.factor if mask else 1.0
         ctx.save_for_backward(q, k, v, bias, weights)
-        struct = described(ctx, q, k, v, out.transpose(1, 2))
+        struct = build_struct(ctx, q, k, v, out.transpose(1, 2))
         struct.bias, struct.weights = address(bias), address(weights)
         if mask:
-            struct.words, struct.least = address(mask.words), mask.threshold
-        call_divided("s2s_short_attention", struct)
+            struct.random, struct.threshold = address(mask.words), mask.threshold
+        call_in_threads("s2s_short_attention", struct)
         return out
 
     @staticmethod
@@ -75,9 +75,9 @@ class ShortAttention(torch.autograd.Function):
         q, k, v, bias, weights = ctx.saved_tensors
         wanted = ctx.needs_input_grad[:3]
         if torch.is_grad_enabled():
-            return *gradients_in_torch(ctx, d_out, wanted), None, None, None
+            return *reference_gradients(ctx, d_out, wanted), None, None, None
         d_out = d_out if d_out.stride(3) == 1 else d_out.contiguous()
-        struct = described(ctx, q, k, v, d_out.transpose(1, 2))
+        struct = build_struct(ctx, q, k, v, d_out.transpose(1, 2))
         struct.bias, struct.weights = address(bias), address(weights)
         grads = [torch.empty_like(x.transpose(1, 2), memory_format=torch.contiguous_format) for x in (q, k, v)]
         of_q, of_k, of_v = grads = [x.transpose(1, 2) for x in grads]
@@ -85,11 +85,11 @@ class ShortAttention(torch.autograd.Function):
             struct.grad_q = rows(of_q)
         if wanted[1] or wanted[2]:
             struct.grad_k, struct.grad_v = rows(of_k), rows(of_v)
-        call_divided("s2s_short_attention_backward", struct)
+        call_in_threads("s2s_short_attention_backward", struct)
         return *(x if needed else None for x, needed in zip(grads, wanted, strict=True)), None, None, None
 
 
-def gradients_in_torch(ctx: Any, d_out: Tensor, wanted: tuple[bool, ...]) -> tuple[Tensor | None, ...]:
+def reference_gradients(ctx: Any, d_out: Tensor, wanted: tuple[bool, ...]) -> tuple[Tensor | None, ...]:
     """The gradients of q, k and v as torch computes them, with a graph."""
     q, k, v, bias, kept = ctx.saved_tensors
     with torch.enable_grad():
@@ -101,11 +101,11 @@ def gradients_in_torch(ctx: Any, d_out: Tensor, wanted: tuple[bool, ...]) -> tup
     return tuple(next(found) if needed else None for needed in wanted)
 
 
-def described(ctx: Any, q: Tensor, k: Tensor, v: Tensor, out: Tensor) -> ShortAttentionStruct:
+def build_struct(ctx: Any, q: Tensor, k: Tensor, v: Tensor, out: Tensor) -> ShortAttentionStruct:
     """The arguments of both passes; the tensors must outlive it. out [B, h, T, d_v]: the result or its gradient."""
     sizes = dict(zip(("B", "h", "T", "d_k"), q.shape, strict=True)) | {"S": k.size(2), "d_v": v.size(3)}
     struct = ShortAttentionStruct(q=rows(q), k=rows(k), v=rows(v), out=rows(out), causal=ctx.causal, **sizes)
-    struct.is_bf16, struct.scale, struct.kept = q.dtype == torch.bfloat16, q.size(3) ** -0.5, ctx.factor
+    struct.is_bf16, struct.scale, struct.kept_factor = q.dtype == torch.bfloat16, q.size(3) ** -0.5, ctx.factor
     return struct
 
 
@@ -119,7 +119,7 @@ def address(x: Tensor | None) -> int | None:
     return None if x is None else x.data_ptr()
 
 
-def call_divided(name: str, struct: ShortAttentionStruct) -> None:
+def call_in_threads(name: str, struct: ShortAttentionStruct) -> None:
     """Call a function for all sentences, divided among threads."""
     n = n_shares(struct.B, struct.h * struct.T * (struct.S + struct.d_k + struct.d_v))
     pieces = list(pairwise(struct.B * i // n for i in range(n + 1)))

@@ -27,8 +27,8 @@ from ctypes import c_double, c_int64, c_void_p
 LINEARS = ("qkv", "out", "query", "source_out", "inner", "outer")
 NORMS = ("self_attention_norm", "cross_attention_norm", "feed_forward_norm")
 SEARCH_SIZES = (
-    *("beam", "E", "eos", "n", "counted", "wanted", "first_k", "normalize"),
-    *("n_banned", "first_node", "enough"),
+    *("beam", "E", "eos", "n", "n_finishable", "stop_rank", "first_k", "normalize"),
+    *("n_banned", "first_node", "admission_threshold"),
 )
 SEARCH_ARRAYS = (
     *("banned", "penalty", "sentence", "n_source", "limit", "token", "node", "score", "length"),
@@ -149,9 +149,9 @@ class ShortAttentionStruct(ctypes.Structure):
 
     _fields_ = (
         *((name, HeadRowsStruct) for name in ("q", "k", "v", "out", "grad_q", "grad_k", "grad_v")),
-        *((name, c_void_p) for name in ("bias", "words", "weights")),
-        *((name, c_int64) for name in ("B", "h", "T", "S", "d_k", "d_v", "is_bf16", "causal", "least")),
-        *((name, c_double) for name in ("scale", "kept")),
+        *((name, c_void_p) for name in ("bias", "random", "weights")),
+        *((name, c_int64) for name in ("B", "h", "T", "S", "d_k", "d_v", "is_bf16", "causal", "threshold")),
+        *((name, c_double) for name in ("scale", "kept_factor")),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["divide", "n_shares"]
+__all__ = ["compute_in_threads", "n_shares"]
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -13,16 +13,16 @@ from torch import Tensor
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-LEAST = 1 << 18
+MIN_SHARE_VALUES = 1 << 18
 """Fewest values for which starting a thread, about 50 µs, pays off"""
 
 
 def n_shares(n_rows: int, width: int = 1) -> int:
-    """The number of shares: as many as torch has threads, but each of at least LEAST values."""
-    return max(1, min(torch.get_num_threads(), n_rows, n_rows * width // LEAST))
+    """The number of shares: as many as torch has threads, but each of at least MIN_SHARE_VALUES values."""
+    return max(1, min(torch.get_num_threads(), n_rows, n_rows * width // MIN_SHARE_VALUES))
 
 
-def divide(compute: Callable[..., Any], tensors: Sequence[Tensor | None], n: int) -> None:
+def compute_in_threads(compute: Callable[..., Any], tensors: Sequence[Tensor | None], n: int) -> None:
     """Split the tensors' first dimensions, which are equal, into n shares; call `compute` on each in its own thread."""
     if n == 1:
         compute(*tensors)

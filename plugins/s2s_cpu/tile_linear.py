@@ -9,7 +9,7 @@ Shapes: R rows, I inputs, O outputs.
 
 from __future__ import annotations
 
-__all__ = ["apply_weight", "d_rows", "d_weight", "has_tiles", "takes_tiles"]
+__all__ = ["apply_weight", "has_tiles", "input_gradient", "uses_tiles", "weight_gradient"]
 
 import functools
 
@@ -17,14 +17,14 @@ import torch
 from torch import Tensor
 
 from s2s_cpu.library import call, constant, native_library
-from s2s_cpu.rules import TYPES
-from s2s_cpu.threads import divide, n_shares
+from s2s_cpu.rules import DTYPE_BITS
+from s2s_cpu.threads import compute_in_threads, n_shares
 
 DEPTH = 32
 """Values in a row of a tile; the number of inputs must be a multiple of it"""
-MOST_THREADS = 8
+MAX_THREADS = 8
 """Each thread lays out all weights for itself; with more threads that takes longer than the products"""
-PRODUCTS_OF_A_VALUE = 512
+PRODUCTS_PER_VALUE = 512
 """Multiplications that tiles do in the time that other functions take for one of the values that `n_shares` counts"""
 
 
@@ -34,9 +34,9 @@ def has_tiles() -> bool:
     return native_library().functions is not None and constant("s2s_has_bf16_tiles") == 1
 
 
-def takes_tiles(n_inputs: int) -> bool:
+def uses_tiles(n_inputs: int) -> bool:
     """Whether these functions are used here for rows of `n_inputs` values."""
-    return has_tiles() and n_inputs % DEPTH == 0 and torch.get_num_threads() <= MOST_THREADS
+    return has_tiles() and n_inputs % DEPTH == 0 and torch.get_num_threads() <= MAX_THREADS
 
 
 def apply_weight(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -44,33 +44,33 @@ def apply_weight(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     n_outputs, n_inputs = weight.shape
 
     def compute(x: Tensor, out: Tensor) -> None:
-        call("s2s_bf16_linear", x, TYPES[x.dtype], len(x), n_inputs, weight, n_outputs, bias, out)
+        call("s2s_bf16_linear", x, DTYPE_BITS[x.dtype], len(x), n_inputs, weight, n_outputs, bias, out)
 
     out = x.new_empty(len(x), n_outputs, dtype=torch.bfloat16)
-    divide(compute, (x, out), n_shares(len(x), weight.numel() // PRODUCTS_OF_A_VALUE))
+    compute_in_threads(compute, (x, out), n_shares(len(x), weight.numel() // PRODUCTS_PER_VALUE))
     return out
 
 
-def d_rows(d_out: Tensor, weight: Tensor, dtype: torch.dtype) -> Tensor:
+def input_gradient(d_out: Tensor, weight: Tensor, dtype: torch.dtype) -> Tensor:
     """d_out [R, O] in bf16, weight [O, I] in fp32 -> d_out weight [R, I], in fp32 or bf16"""
     n_outputs, n_inputs = weight.shape
 
     def compute(d_out: Tensor, dx: Tensor) -> None:
-        call("s2s_bf16_linear_dx", d_out, len(d_out), n_outputs, weight, n_inputs, dx, TYPES[dtype])
+        call("s2s_bf16_linear_dx", d_out, len(d_out), n_outputs, weight, n_inputs, dx, DTYPE_BITS[dtype])
 
     dx = d_out.new_empty(len(d_out), n_inputs, dtype=dtype)
-    divide(compute, (d_out, dx), n_shares(len(dx), weight.numel() // PRODUCTS_OF_A_VALUE))
+    compute_in_threads(compute, (d_out, dx), n_shares(len(dx), weight.numel() // PRODUCTS_PER_VALUE))
     return dx
 
 
-def d_weight(d_out: Tensor, x: Tensor, d_bias: Tensor | None) -> Tensor:
+def weight_gradient(d_out: Tensor, x: Tensor, d_bias: Tensor | None) -> Tensor:
     """d_out [R, O] in bf16, x [R, I] in fp32 or bf16 -> d_out^T x [O, I] in fp32, and d_out's sum in d_bias [O]"""
     n_rows, n_outputs = d_out.shape
 
     def compute(d_out: Tensor, dw: Tensor, db: Tensor | None) -> None:
         """d_out [O, R]: a share of the columns, transposed"""
-        call("s2s_bf16_linear_dw", d_out, n_outputs, n_rows, len(dw), x, TYPES[x.dtype], x.size(1), dw, db)
+        call("s2s_bf16_linear_dw", d_out, n_outputs, n_rows, len(dw), x, DTYPE_BITS[x.dtype], x.size(1), dw, db)
 
     dw = x.new_empty(n_outputs, x.size(1), dtype=torch.float32)
-    divide(compute, (d_out.t(), dw, d_bias), n_shares(n_outputs, n_rows * x.size(1) // PRODUCTS_OF_A_VALUE))
+    compute_in_threads(compute, (d_out.t(), dw, d_bias), n_shares(n_outputs, n_rows * x.size(1) // PRODUCTS_PER_VALUE))
     return dw

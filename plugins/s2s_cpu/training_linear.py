@@ -11,7 +11,7 @@ Shapes: R rows, I inputs, O outputs.
 
 from __future__ import annotations
 
-__all__ = ["accepts_linear", "linear", "summed_outer_products"]
+__all__ = ["accepts_linear", "linear", "outer_product_sum"]
 
 from typing import Any
 
@@ -20,18 +20,18 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from s2s_cpu.rules import TYPES, in_torch_func, is_ordinary
-from s2s_cpu.tile_linear import apply_weight, d_rows, d_weight, takes_tiles
+from s2s_cpu.rules import DTYPE_BITS, in_torch_func, is_ordinary
+from s2s_cpu.tile_linear import apply_weight, input_gradient, uses_tiles, weight_gradient
 
-LEAST = 16
+MIN_BLOCK_ROWS = 16
 """Rows of the smallest block"""
-MANY = 256
+MIN_BATCH_ROWS = 256
 """A matrix of this many rows or more is taken for a whole batch, not for a step of a loop, whose shape soon recurs"""
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x [..., I] in fp32 or bf16, weight [O, I] and bias [O] in fp32 -> [..., O] in bf16"""
-    function = _TileLinear if takes_tiles(weight.size(1)) else _Linear
+    function = _TileLinear if uses_tiles(weight.size(1)) else _Linear
     rows: Tensor = function.apply(x.flatten(0, -2), weight, bias)
     return rows.unflatten(0, x.shape[:-1])
 
@@ -41,29 +41,29 @@ def accepts_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     blocks; not in a loop over steps, in which autocast casts the weight once."""
     if not (x.is_cpu and torch.is_autocast_enabled("cpu") and torch.is_grad_enabled()) or x.dim() < 2:
         return False
-    if torch.get_autocast_dtype("cpu") != torch.bfloat16 or x.dtype not in TYPES or in_torch_func():
+    if torch.get_autocast_dtype("cpu") != torch.bfloat16 or x.dtype not in DTYPE_BITS or in_torch_func():
         return False
     plain = all(is_ordinary(t) and t.dtype == torch.float32 for t in (weight, bias) if t is not None)
     n = x.numel() // max(1, x.size(-1))
     plain = plain and weight.numel() > 0
-    is_whole = n >= MANY or (x.dim() > 2 and min(x.shape[:-1]) > 1)
-    return plain and is_whole and n > LEAST and (n % block(n) > 0 or takes_tiles(weight.size(1)))
+    is_whole = n >= MIN_BATCH_ROWS or (x.dim() > 2 and min(x.shape[:-1]) > 1)
+    return plain and is_whole and n > MIN_BLOCK_ROWS and (n % block_size(n) > 0 or uses_tiles(weight.size(1)))
 
 
-def block(n: int) -> int:
-    """Rows of a block for n rows: a sixteenth of the largest power of two up to n, but at least LEAST."""
-    return max(LEAST, 1 << max(0, n.bit_length() - 5))
+def block_size(n: int) -> int:
+    """Rows of a block for n rows: a sixteenth of the largest power of two up to n, but at least MIN_BLOCK_ROWS."""
+    return max(MIN_BLOCK_ROWS, 1 << max(0, n.bit_length() - 5))
 
 
-def divided(x: Tensor) -> tuple[Tensor, Tensor | None]:
+def split_blocks(x: Tensor) -> tuple[Tensor, Tensor | None]:
     """[R, ·] -> the whole blocks, and the remaining rows padded with zeros to one block; None if none remain."""
-    n = len(x) - len(x) % block(len(x))
-    return x[:n], F.pad(x[n:], (0, 0, 0, block(len(x)) - len(x) + n)) if n < len(x) else None
+    n = len(x) - len(x) % block_size(len(x))
+    return x[:n], F.pad(x[n:], (0, 0, 0, block_size(len(x)) - len(x) + n)) if n < len(x) else None
 
 
-def times(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def blockwise_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x [R, I], weight [I, O], bias [O] -> x weight + bias, [R, O]"""
-    whole, rest = divided(x)
+    whole, rest = split_blocks(x)
     out = x.new_empty(len(x), weight.size(1))
     product(whole, weight, bias, out[: len(whole)])
     if rest is not None:
@@ -72,15 +72,15 @@ def times(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor | None = None) -> Tensor:
-    """The same in one call, for one of the few numbers of rows that `divided` gives."""
+    """The same in one call, for one of the few numbers of rows that `split_blocks` gives."""
     return torch.mm(x, weight, out=out) if bias is None else torch.addmm(bias, x, weight, out=out)
 
 
-def summed_outer_products(x: Tensor, y: Tensor) -> Tensor:
+def outer_product_sum(x: Tensor, y: Tensor) -> Tensor:
     """x [R, O], y [R, I], in bf16 -> the sum over rows [O, I], in fp32"""
-    if takes_tiles(y.size(1)):
-        return d_weight(x, y, None)
-    (x, rest_of_x), (y, rest_of_y) = divided(x), divided(y)
+    if uses_tiles(y.size(1)):
+        return weight_gradient(x, y, None)
+    (x, rest_of_x), (y, rest_of_y) = split_blocks(x), split_blocks(y)
     total = (x.t() @ y).float()
     if rest_of_x is not None and rest_of_y is not None:
         total += rest_of_x.t() @ rest_of_y
@@ -103,11 +103,11 @@ class _TileLinear(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
         (weight, x), d_out, wanted = ctx.saved_tensors, d_out.contiguous(), ctx.needs_input_grad
-        dx = d_rows(d_out, weight, ctx.dtype) if wanted[0] else None
+        dx = input_gradient(d_out, weight, ctx.dtype) if wanted[0] else None
         if not wanted[1]:
             return dx, None, d_out.sum(0, dtype=torch.float32) if wanted[2] else None
         d_bias = d_out.new_empty(d_out.size(1), dtype=torch.float32) if wanted[2] else None
-        return dx, d_weight(d_out, x, d_bias), d_bias
+        return dx, weight_gradient(d_out, x, d_bias), d_bias
 
 
 class _Linear(torch.autograd.Function):
@@ -118,12 +118,12 @@ class _Linear(torch.autograd.Function):
         x, weight = x.to(torch.bfloat16).contiguous(), weight.to(torch.bfloat16)
         for_x, for_weight, _ = ctx.needs_input_grad
         ctx.save_for_backward(weight if for_x else None, x if for_weight else None)
-        return times(x, weight.t(), bias if bias is None else bias.to(torch.bfloat16))
+        return blockwise_product(x, weight.t(), bias if bias is None else bias.to(torch.bfloat16))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
         (weight, x), d_out, wanted = ctx.saved_tensors, d_out.contiguous(), ctx.needs_input_grad
-        dx = times(d_out, weight) if wanted[0] else None
-        d_weight = summed_outer_products(d_out, x) if wanted[1] else None
+        dx = blockwise_product(d_out, weight) if wanted[0] else None
+        d_weight = outer_product_sum(d_out, x) if wanted[1] else None
         return dx, d_weight, d_out.sum(0, dtype=torch.float32) if wanted[2] else None

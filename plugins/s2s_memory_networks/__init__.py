@@ -29,7 +29,7 @@ class MemoryNetworkConfig(Choice):
     capacity: int = 50
     """Maximum number of units remembered: the last ones before the question."""
     noise: float = 0.1
-    """Probability, in training, of an empty memory after each one, so that distances vary (random noise, section 4.1)."""
+    """Probability, in training, of an empty memory after each one, so that distances vary (section 4.1)."""
     match: Literal["softmax", "linear"] = "softmax"
     """How memories are weighted. linear: without the softmax, for a first stage (linear start), whose run is then the
     train.init_from of a second stage with softmax."""

@@ -93,7 +93,7 @@ int64_t s2s_source_attention(const float *q, const float *keys, const float *val
 
 /* Rows [n, d], `stride` floats apart, as the weights of a linear map with an output for each row (see linear.c); null
 if memory runs out. */
-static float *as_outputs(const float *x, int64_t n, int64_t stride, int64_t d) {
+static float *pack_outputs(const float *x, int64_t n, int64_t stride, int64_t d) {
     int64_t C = s2s_panel_width();
     float *weight = calloc((n + C - 1) / C * C * d + 1, sizeof(float));
     if (!weight) return 0;
@@ -105,7 +105,7 @@ static float *as_outputs(const float *x, int64_t n, int64_t stride, int64_t d) {
 }
 
 /* The same with an input for each row. */
-static float *as_inputs(const float *x, int64_t n, int64_t stride, int64_t d) {
+static float *pack_inputs(const float *x, int64_t n, int64_t stride, int64_t d) {
     int64_t C = s2s_panel_width();
     float *weight = calloc((d + C - 1) / C * C * n + 1, sizeof(float));
     if (!weight) return 0;
@@ -115,7 +115,7 @@ static float *as_inputs(const float *x, int64_t n, int64_t stride, int64_t d) {
     return weight;
 }
 
-enum { SOME = 120 };
+enum { CHUNK = 120 }; /* queries whose weights are held at once */
 
 typedef struct { /* memory for the attention of one head */
     float *query, *weights, *found, *row, *first, *zeros;
@@ -124,18 +124,22 @@ typedef struct { /* memory for the attention of one head */
 static Scratch scratch_for(int64_t S, int64_t d_k, int64_t d_v) {
     int64_t wide = (S > d_v ? S : d_v) + s2s_panel_width();
     return (Scratch){
-        allocate(SOME * d_k * sizeof(float)), allocate(SOME * S * sizeof(float)), allocate(SOME * d_v * sizeof(float)),
-        allocate((S + W) * sizeof(float)),    calloc(wide, sizeof(float)),        calloc(wide, sizeof(float)),
+        allocate(CHUNK * d_k * sizeof(float)),
+        allocate(CHUNK * S * sizeof(float)),
+        allocate(CHUNK * d_v * sizeof(float)),
+        allocate((S + W) * sizeof(float)),
+        calloc(wide, sizeof(float)),
+        calloc(wide, sizeof(float)),
     };
 }
 
 /* One head of one sentence: x [T, d_k] of queries, `stride` floats apart, -> out [T, d_v], `out_stride` apart. */
-static int64_t head(const float *x, int64_t stride, const float *keys, const float *values, const Scratch *s,
-                    int64_t T, int64_t S, int64_t d_k, int64_t d_v, float scale, float *out, int64_t out_stride) {
+static int64_t attend(const float *x, int64_t stride, const float *keys, const float *values, const Scratch *s,
+                      int64_t T, int64_t S, int64_t d_k, int64_t d_v, float scale, float *out, int64_t out_stride) {
     Linear scores = {.weight = keys, .bias = s->first, .I = d_k, .O = S};
     Linear sums = {.weight = values, .bias = s->zeros, .I = S, .O = d_v};
-    for (int64_t start = 0; start < T; start += SOME) {
-        int64_t n = T - start < SOME ? T - start : SOME;
+    for (int64_t start = 0; start < T; start += CHUNK) {
+        int64_t n = T - start < CHUNK ? T - start : CHUNK;
         for (int64_t t = 0; t < n; t++)
             for (int64_t j = 0; j < d_k; j++) s->query[t * d_k + j] = x[(start + t) * stride + j] * scale;
         if (s2s_linear(&scores, s->query, n, s->weights)) return NO_MEMORY;
@@ -152,7 +156,7 @@ static int64_t head(const float *x, int64_t stride, const float *keys, const flo
 }
 
 /* Attention of whole sentences: q [B, h, T, d_k], k [B, h, S, d_k], v [B, h, S, d_v], each with three strides, and
-bias [B, S], which is added to the scores, -> out [B, T, h, d_v]. Weights are held for SOME queries at a time. */
+bias [B, S], which is added to the scores, -> out [B, T, h, d_v]. Weights are held for CHUNK queries at a time. */
 int64_t s2s_padded_attention(const float *q, const float *k, const float *v, const int64_t *q_strides,
                              const int64_t *k_strides, const int64_t *v_strides, const float *bias, int64_t B,
                              int64_t h, int64_t T, int64_t S, int64_t d_k, int64_t d_v, float scale, float *out) {
@@ -161,11 +165,11 @@ int64_t s2s_padded_attention(const float *q, const float *k, const float *v, con
     for (int64_t b = 0; b < B && !failed; b++)
         for (int64_t a = 0; a < h && !failed; a++) {
             memcpy(s.first, bias + b * S, S * sizeof(float));
-            float *keys = as_outputs(k + b * k_strides[0] + a * k_strides[1], S, k_strides[2], d_k);
-            float *values = as_inputs(v + b * v_strides[0] + a * v_strides[1], S, v_strides[2], d_v);
+            float *keys = pack_outputs(k + b * k_strides[0] + a * k_strides[1], S, k_strides[2], d_k);
+            float *values = pack_inputs(v + b * v_strides[0] + a * v_strides[1], S, v_strides[2], d_v);
             failed = !keys || !values ||
-                     head(q + b * q_strides[0] + a * q_strides[1], q_strides[2], keys, values, &s, T, S, d_k, d_v,
-                          scale, out + (b * T * h + a) * d_v, h * d_v);
+                     attend(q + b * q_strides[0] + a * q_strides[1], q_strides[2], keys, values, &s, T, S, d_k, d_v,
+                            scale, out + (b * T * h + a) * d_v, h * d_v);
             free(keys), free(values);
         }
     free(s.query), free(s.weights), free(s.found), free(s.row), free(s.first), free(s.zeros);

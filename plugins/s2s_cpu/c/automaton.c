@@ -26,8 +26,8 @@ void s2s_advance_states(Automaton *a, int64_t B, int64_t K, int64_t beam, const 
         memcpy(after, before, a->width * sizeof(int64_t));
         if (a->width > G) after[G + before[G - 1]] = a->label[token[r]];
         for (int64_t g = 0; g < G; g++) {
-            int64_t x = before[g] * keep[g] + add[g], least = a->bounds[g], most = a->bounds[G + g];
-            after[g] = x < least ? least : x > most ? most : x;
+            int64_t x = before[g] * keep[g] + add[g], min = a->bounds[g], max = a->bounds[G + g];
+            after[g] = x < min ? min : x > max ? max : x;
         }
     }
     after = *spare, *spare = a->state, a->state = after;

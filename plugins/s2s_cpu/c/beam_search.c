@@ -27,10 +27,10 @@ int64_t s2s_merge_candidates(const float *log_probs, const int64_t *tokens, cons
     return OK;
 }
 
-/* Adds those of the first `counted` candidates [B, n] that end to the finished hypotheses [B, E]. In sentence b their
-scores are divided by penalty[length[b]]. */
+/* Adds those of the first `n_finishable` candidates [B, n] that end to the finished hypotheses [B, E]. In sentence b
+their scores are divided by penalty[length[b]]. */
 int64_t s2s_merge_finished(const Candidates *from, const Finished *before, int64_t B, int64_t n, int64_t E, int64_t eos,
-                           int64_t counted, const float *penalty, const int64_t *length, Finished *after) {
+                           int64_t n_finishable, const float *penalty, const int64_t *length, Finished *after) {
     int64_t *index = allocate(E * sizeof(int64_t));
     if (!index) return NO_MEMORY;
     for (int64_t b = 0; b < B; b++) {
@@ -40,10 +40,10 @@ int64_t s2s_merge_finished(const Candidates *from, const Finished *before, int64
         int count = 0;
         for (int64_t e = 0; e < E && before->score[b * E + e] > -INFINITY; e++)
             count = insert(value, index, count, E, before->score[b * E + e], e);
-        for (int64_t i = 0; i < counted && i < n && score[i] > -INFINITY; i++) {
-            float worth = score[i] / penalty[length[b]];
-            if (token[i] == eos && (count < E || worth > value[E - 1]))
-                count = insert(value, index, count, E, worth, E + i);
+        for (int64_t i = 0; i < n_finishable && i < n && score[i] > -INFINITY; i++) {
+            float penalised = score[i] / penalty[length[b]];
+            if (token[i] == eos && (count < E || penalised > value[E - 1]))
+                count = insert(value, index, count, E, penalised, E + i);
         }
         for (int64_t e = 0; e < E; e++) {
             int64_t at = e < count ? index[e] : 0, to = b * E + e;

@@ -38,7 +38,7 @@ typedef struct { /* a StackAutomaton of G counters, with the states of hypothese
 } Automaton;
 
 typedef struct { /* steps change the arrays that are not const */
-    int64_t beam, E, eos, n, counted, wanted, first_k, normalize, n_banned, first_node, enough;
+    int64_t beam, E, eos, n, n_finishable, stop_rank, first_k, normalize, n_banned, first_node, admission_threshold;
     const int64_t *banned; /* [n_banned] */
     const float *penalty;
     int64_t *sentence, *n_source, *limit; /* [B]: its index before the steps, source tokens, most output tokens */
@@ -68,7 +68,7 @@ int64_t s2s_merge_candidates(const float *log_probs, const int64_t *tokens, cons
                              int64_t B, int64_t K, int64_t m, int64_t n, float *best, int64_t *parent, int64_t *token,
                              float *log_prob, int64_t *before);
 int64_t s2s_merge_finished(const Candidates *from, const Finished *before, int64_t B, int64_t n, int64_t E, int64_t eos,
-                           int64_t counted, const float *penalty, const int64_t *length, Finished *after);
+                           int64_t n_finishable, const float *penalty, const int64_t *length, Finished *after);
 int64_t s2s_unfinished_candidates(const Candidates *from, int64_t B, int64_t n, int64_t K, int64_t eos,
                                   Candidates *live);
 int64_t s2s_search_finished(const float *live, const float *finished, const int64_t *length, const int64_t *limit,

@@ -68,7 +68,7 @@ static int may_end(const Search *s, const Scratch *w, int64_t r, int64_t V) {
 }
 
 /* At its limit a hypothesis can only end: eos is its only continuation. */
-static void only_eos(const Model *m, const Search *s, const Step *step, Scratch *w) {
+static void force_eos(const Model *m, const Search *s, const Step *step, Scratch *w) {
     for (int64_t r = 0; r < step->B * step->K; r++) {
         if (s->length[r / step->K] < s->limit[r / step->K]) continue;
         float sum = s->normalize ? w->sums[r] : 0, log_prob = w->logits[r * m->output.O + s->eos] - sum;
@@ -102,7 +102,7 @@ static int64_t expand(const Model *m, Search *s, Step *step, Scratch *w) {
     if (s2s_decoder_step(m->layers, m->n_layers, step, w->x)) return NO_MEMORY;
     if (s2s_linear(&m->output, w->x, R, w->logits)) return NO_MEMORY;
     if (best_tokens(m, s, R, K, w)) return NO_MEMORY;
-    only_eos(m, s, step, w);
+    force_eos(m, s, step, w);
     return s2s_merge_candidates(w->log_probs, w->tokens, s->score, s->node, B, K, w->m, w->n, w->all.score,
                                 w->all.parent, w->all.token, w->all.log_prob, w->all.node);
 }
@@ -111,7 +111,7 @@ static int64_t expand(const Model *m, Search *s, Step *step, Scratch *w) {
 static int64_t advance(Search *s, Step *step, Scratch *w) {
     int64_t B = step->B, R = B * s->beam, n_finished = B * s->E;
     for (int64_t b = 0; b < B; b++) s->length[b]++;
-    if (s2s_merge_finished(&w->all, &s->finished, B, w->n, s->E, s->eos, s->counted, s->penalty, s->length,
+    if (s2s_merge_finished(&w->all, &s->finished, B, w->n, s->E, s->eos, s->n_finishable, s->penalty, s->length,
                            &w->finished))
         return NO_MEMORY;
     memcpy(s->finished.score, w->finished.score, n_finished * sizeof(float));
@@ -136,7 +136,8 @@ static int64_t advance(Search *s, Step *step, Scratch *w) {
 static void mark_done(const Search *s, const Step *step, uint8_t *done) {
     int64_t B = step->B, K = step->K;
     if (!s->first_k)
-        s2s_search_finished(s->score, s->finished.score, s->length, s->limit, s->penalty, B, K, s->E, s->wanted, done);
+        s2s_search_finished(s->score, s->finished.score, s->length, s->limit, s->penalty, B, K, s->E, s->stop_rank,
+                            done);
     else
         for (int64_t b = 0; b < B; b++)
             done[b] = s->finished.score[(b + 1) * s->E - 1] > -INFINITY || s->score[b * K] == -INFINITY;
@@ -156,7 +157,7 @@ static void copy_row(void *rows, int64_t n_bytes, int64_t from, int64_t to, int6
 }
 
 /* Removes sentence b, which is done: the last sentence moves to its row, and what holds its results to the last row. */
-static void leave(const Model *m, Search *s, Step *step, int64_t b) {
+static void remove_sentence(const Model *m, Search *s, Step *step, int64_t b) {
     int64_t last = --step->B, K = step->K, n_values = step->h * step->d_v, n_keys = step->h * step->d_k;
     int64_t *numbers[] = {s->sentence, s->n_source, s->limit, s->length, s->n_cached};
     for (int i = 0; i < 5; i++) swap_rows(numbers[i], sizeof(int64_t), b, last);
@@ -180,28 +181,29 @@ static void leave(const Model *m, Search *s, Step *step, int64_t b) {
     swap_rows(s->n_nodes, sizeof(int64_t), b, last);
 }
 
-/* Removes the sentences that are done. Returns whether there were any and at most `enough` source tokens remain. */
-static int leave_all_done(const Model *m, Search *s, Step *step, uint8_t *done) {
+/* Removes the sentences that are done. Returns whether there were any and at most `admission_threshold` source tokens
+remain. */
+static int remove_done(const Model *m, Search *s, Step *step, uint8_t *done) {
     int64_t before = step->B, n_source = 0;
     mark_done(s, step, done);
     for (int64_t b = before; b-- > 0;)
-        if (done[b]) leave(m, s, step, b);
+        if (done[b]) remove_sentence(m, s, step, b);
     for (int64_t b = 0; b < step->B; b++) n_source += s->n_source[b];
-    return step->B < before && n_source <= s->enough;
+    return step->B < before && n_source <= s->admission_threshold;
 }
 
-/* Runs up to `most` steps, and ends after the first step in which a sentence is done and the others have no more than
-`enough` source tokens. Then the B sentences of `step` are those that are not done, and the others follow them; with
-`allowed` all stay where they are, since the caller computes the next states. */
-int64_t s2s_beam_search_steps(const Model *m, Step *step, Search *s, int64_t most) {
+/* Runs up to `max_steps` steps, and ends after the first step in which a sentence is done and the others have no more
+than `admission_threshold` source tokens. Then the B sentences of `step` are those that are not done, and the others
+follow them; with `allowed` all stay where they are, since the caller computes the next states. */
+int64_t s2s_beam_search_steps(const Model *m, Step *step, Search *s, int64_t max_steps) {
     Scratch w;
     Automaton *automaton = s->automaton;
     int64_t *own = s->path, *own_states = automaton ? automaton->state : 0, failed = 0;
     void *memory = scratch_for(m, s, step, &w);
     if (!memory) return NO_MEMORY;
-    for (int done = 0; s->n_steps < most && !done && !failed; s->n_steps++) {
+    for (int done = 0; s->n_steps < max_steps && !done && !failed; s->n_steps++) {
         failed = expand(m, s, step, &w) || advance(s, step, &w);
-        done = !failed && !s->allowed && leave_all_done(m, s, step, w.done);
+        done = !failed && !s->allowed && remove_done(m, s, step, w.done);
     }
     if (s->path != own) memcpy(own, s->path, step->B * step->K * step->L * sizeof(int64_t));
     if (automaton && automaton->state != own_states)

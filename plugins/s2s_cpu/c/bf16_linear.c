@@ -13,8 +13,8 @@ enum {
     DEPTH = 32,              /* values of K in a tile */
     SIDE = 2 * TILE_ROWS,    /* rows and columns of a block of sums */
     BLOCK = SIDE * DEPTH,    /* values of an operand's block */
-    MOST_ROWS = 512,         /* laid out at once, with MOST_DEEP values each: half a megabyte */
-    MOST_DEEP = 512,
+    MAX_ROWS = 512,         /* laid out at once, with MAX_DEPTH values each: half a megabyte */
+    MAX_DEPTH = 512,
     AHEAD_ALONG = 8 * DEPTH, /* how far to prefetch: values along a row, rows down a column */
     AHEAD_DOWN = 2 * DEPTH,
     FAR_STRIDE = 4096,       /* values from row to row, as in logits, from which each row of a block has its own page */
@@ -27,7 +27,7 @@ typedef struct { /* [rows, columns], in 16 bits or 32 */
     int64_t rows, columns, stride, bits;
 } Matrix;
 
-static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 /* How many blocks n rows, columns or values of K take. */
 static inline int64_t blocks(int64_t n) { return (n + SIDE - 1) / SIDE; }
 _Static_assert(SIDE == DEPTH, "blocks are square");
@@ -69,7 +69,7 @@ static inline void transpose(Row x[TILE_ROWS]) {
     memcpy(x, y, sizeof y);
 }
 
-static inline void put(const Row *x, uint16_t *tile) { memcpy(tile, x, TILE_ROWS * TILE_BYTES); }
+static inline void store_tile(const Row *x, uint16_t *tile) { memcpy(tile, x, TILE_ROWS * TILE_BYTES); }
 
 /* Prefetches 32 values of row r from column c on, perhaps beyond the matrix. */
 static inline void prefetch_row(const Matrix *m, int64_t r, int64_t c) {
@@ -95,12 +95,12 @@ static void rows_to_right(const Matrix *m, int64_t c, int64_t r, uint16_t *out) 
             x[i] = row_of(m, r + half * TILE_ROWS + i, c);
         }
         transpose(x);
-        put(x, out + half * BLOCK / 2);
+        store_tile(x, out + half * BLOCK / 2);
     }
 }
 
 /* Interleaves pairs of the matrix's rows from r on, in columns from c on, as the two tiles of a right operand. */
-static inline void in_pairs(const Matrix *m, int64_t r, int64_t c, Row low[TILE_ROWS], Row high[TILE_ROWS]) {
+static inline void interleave_pairs(const Matrix *m, int64_t r, int64_t c, Row low[TILE_ROWS], Row high[TILE_ROWS]) {
     static const uint16_t first[32] = {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
                                        8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
     const Row to_low = _mm512_loadu_si512(first), to_high = _mm512_add_epi16(to_low, _mm512_set1_epi16(16));
@@ -116,16 +116,16 @@ static inline void in_pairs(const Matrix *m, int64_t r, int64_t c, Row low[TILE_
 /* The block of a right operand whose columns are the matrix's. */
 static void columns_to_right(const Matrix *m, int64_t r, int64_t c, uint16_t *out) {
     Row low[TILE_ROWS], high[TILE_ROWS];
-    in_pairs(m, r, c, low, high);
-    put(low, out), put(high, out + BLOCK / 2);
+    interleave_pairs(m, r, c, low, high);
+    store_tile(low, out), store_tile(high, out + BLOCK / 2);
 }
 
 /* The block of a left operand whose rows are the matrix's columns. */
 static void columns_to_left(const Matrix *m, int64_t c, int64_t r, uint16_t *out) {
     Row low[TILE_ROWS], high[TILE_ROWS];
-    in_pairs(m, r, c, low, high);
+    interleave_pairs(m, r, c, low, high);
     transpose(low), transpose(high);
-    put(low, out), put(high, out + BLOCK / 2);
+    store_tile(low, out), store_tile(high, out + BLOCK / 2);
 }
 
 typedef struct { /* n blocks of a left operand along K: their start, and how far apart rows and blocks are */
@@ -169,8 +169,8 @@ static void add_products(const Left *left, const uint16_t *right, int first, flo
 
 /* Writes n rows of a block of sums, plus biases if there are any, to `out`, a row of the matrix m, from column c on. It
 writes whole cache lines: to write half of one, the processor would read it first. */
-static void put_sums(const float *sums, int64_t stride, const float *bias, int64_t n, int64_t c, const Matrix *m,
-                     void *out) {
+static void store_sums(const float *sums, int64_t stride, const float *bias, int64_t n, int64_t c, const Matrix *m,
+                       void *out) {
     const int64_t columns = m->columns - c;
     const __mmask32 there = columns < SIDE ? (1u << columns) - 1 : ~0u;
     const __m512 low = bias ? _mm512_maskz_loadu_ps(there, bias + c) : _mm512_setzero_ps();
@@ -193,34 +193,34 @@ static void put_sums(const float *sums, int64_t stride, const float *bias, int64
 
 static inline void *row_at(const Matrix *m, int64_t r) { return (char *)m->values + r * m->stride * (m->bits / 8); }
 
-typedef struct { /* a right operand [K, N]: a matrix, how to lay out a block of it, and perhaps all blocks */
+typedef struct { /* a right operand [K, N]: a matrix, how to pack a block of it, and perhaps all packed blocks */
     const Matrix *m;
-    void (*lay)(const Matrix *, int64_t k, int64_t n, uint16_t *);
+    void (*pack_block)(const Matrix *, int64_t k, int64_t n, uint16_t *);
     int64_t K, N;
-    uint16_t *all;
+    uint16_t *packed;
 } Right;
 
 /* n blocks of a right operand along K, from value k and column c on. */
 static const uint16_t *panel(const Right *right, int64_t k, int64_t n, int64_t c, uint16_t *own) {
-    if (right->all) return right->all + (c / SIDE * blocks(right->K) + k / DEPTH) * BLOCK;
-    for (int64_t i = 0; i < n; i++) right->lay(right->m, k + i * DEPTH, c, own + i * BLOCK);
+    if (right->packed) return right->packed + (c / SIDE * blocks(right->K) + k / DEPTH) * BLOCK;
+    for (int64_t i = 0; i < n; i++) right->pack_block(right->m, k + i * DEPTH, c, own + i * BLOCK);
     return own;
 }
 
-/* Lays out all of a right operand if there are enough rows for that to pay off; 0 if memory runs out. */
-static int lay_out(Right *right, int64_t R) {
-    if (R <= MOST_ROWS) return 1;
-    uint16_t *at = right->all = allocate(blocks(right->K) * blocks(right->N) * BLOCK * sizeof(uint16_t));
+/* Packs all of a right operand if there are enough rows for that to pay off; 0 if memory runs out. */
+static int pack_right(Right *right, int64_t R) {
+    if (R <= MAX_ROWS) return 1;
+    uint16_t *at = right->packed = allocate(blocks(right->K) * blocks(right->N) * BLOCK * sizeof(uint16_t));
     for (int64_t c = 0; at && c < right->N; c += SIDE)
-        for (int64_t k = 0; k < right->K; k += DEPTH, at += BLOCK) right->lay(right->m, k, c, at);
-    return right->all != 0;
+        for (int64_t k = 0; k < right->K; k += DEPTH, at += BLOCK) right->pack_block(right->m, k, c, at);
+    return right->packed != 0;
 }
 
 /* How many of n blocks of a left operand can be read in place from the matrix: whole ones, in bf16, whose rows neither
 map to the same place in the cache nor are so far apart that each would cost a TLB miss. */
 static inline int64_t n_in_place(const Matrix *x, int64_t r, int64_t k, int64_t n) {
     const int may_be = x->bits == 16 && x->stride % 512 && x->stride < FAR_STRIDE && r + SIDE <= x->rows;
-    return may_be ? least(n, (x->columns - k) / DEPTH) : 0;
+    return may_be ? smaller(n, (x->columns - k) / DEPTH) : 0;
 }
 
 /* Adds the products of n blocks of the rows from r on: first those read in place, then those laid out. */
@@ -239,22 +239,22 @@ static void add_block(const Matrix *x, int64_t r, int64_t k, int64_t n, const ui
 
 /* x [R, K] times a right operand [K, N], plus biases [N] or null -> out [R, N] */
 static int64_t multiply(const Matrix *x, Right *right, const float *bias, const Matrix *out) {
-    const int64_t K = right->K, deep = least(blocks(K), MOST_DEEP / DEPTH), wide = blocks(right->N) * SIDE;
-    const int64_t rows = least(blocks(x->rows) * SIDE, MOST_ROWS), in_parts = blocks(K) > deep;
+    const int64_t K = right->K, deep = smaller(blocks(K), MAX_DEPTH / DEPTH), wide = blocks(right->N) * SIDE;
+    const int64_t rows = smaller(blocks(x->rows) * SIDE, MAX_ROWS), in_parts = blocks(K) > deep;
     const int64_t stride = in_parts ? wide : SIDE;
     float own[SIDE * SIDE], *sums = in_parts ? allocate(rows * wide * sizeof(float)) : own;
     uint16_t *left = allocate((rows + STRIP * SIDE) * deep * DEPTH * sizeof(uint16_t));
     uint16_t *scratch = left + rows * deep * DEPTH; /* for panels of a strip */
-    const int there = sums && left && lay_out(right, x->rows);
+    const int there = sums && left && pack_right(right, x->rows);
     if (there) configure_tiles(TILE_ROWS);
     for (int64_t first = 0; there && first < x->rows; first += rows)
         for (int64_t k = 0; k < K; k += deep * DEPTH) {
-            const int64_t n_rows = least(rows, x->rows - first), n = least(deep, blocks(K - k));
+            const int64_t n_rows = smaller(rows, x->rows - first), n = smaller(deep, blocks(K - k));
             for (int64_t r = 0; r < n_rows; r += SIDE)
                 for (int64_t d = n_in_place(x, first + r, k, n); d < n; d++)
                     rows_to_left(x, first + r, k + d * DEPTH, left + (r / SIDE * n + d) * BLOCK);
             for (int64_t strip = 0; strip < right->N; strip += STRIP * SIDE) {
-                const int64_t end = least(right->N, strip + STRIP * SIDE);
+                const int64_t end = smaller(right->N, strip + STRIP * SIDE);
                 const uint16_t *weights[STRIP];
                 for (int64_t c = strip, s = 0; c < end; c += SIDE, s++)
                     weights[s] = panel(right, k, n, c, scratch + s * deep * BLOCK);
@@ -263,13 +263,13 @@ static int64_t multiply(const Matrix *x, Right *right, const float *bias, const 
                         float *block = in_parts ? sums + r * stride + c : own;
                         add_block(x, first + r, k, n, left + r / SIDE * n * BLOCK, weights[s], block, stride);
                         if (k + n * DEPTH >= K)
-                            put_sums(block, stride, bias, least(SIDE, n_rows - r), c, out, row_at(out, first + r));
+                            store_sums(block, stride, bias, smaller(SIDE, n_rows - r), c, out, row_at(out, first + r));
                     }
             }
         }
     if (there) _tile_release();
     if (in_parts) free(sums);
-    free(left), free(right->all);
+    free(left), free(right->packed);
     return there ? OK : NO_MEMORY;
 }
 
@@ -289,7 +289,7 @@ static void add_rows(const Matrix *m, int64_t r, int64_t end, int64_t c, float *
 /* Adds rows r to end - 1 to db [columns]. */
 static void add_all_rows(const Matrix *m, int64_t r, int64_t end, float *db) {
     for (int64_t c = 0; c < m->columns; c += SIDE) {
-        const int64_t bytes = least(SIDE, m->columns - c) * sizeof(float);
+        const int64_t bytes = smaller(SIDE, m->columns - c) * sizeof(float);
         float own[SIDE] = {0};
         memcpy(own, db + c, bytes);
         add_rows(m, r, end, c, own);
@@ -300,18 +300,18 @@ static void add_all_rows(const Matrix *m, int64_t r, int64_t end, float *db) {
 /* g [R, O], x [R, I] -> dw [O, I], the sum of outer products of their rows, and db [O], the sum of g's rows, unless
 null; I is a multiple of SIDE. */
 static int64_t sum_outer_products(const Matrix *g, const Matrix *x, float *dw, float *db) {
-    const int64_t R = g->rows, O = g->columns, I = x->columns, most = least(blocks(R), MOST_ROWS / DEPTH);
+    const int64_t R = g->rows, O = g->columns, I = x->columns, most = smaller(blocks(R), MAX_ROWS / DEPTH);
     uint16_t *left = allocate(STRIP * most * BLOCK * sizeof(uint16_t)), *right = allocate(most * I * DEPTH * 2);
     float *last = allocate(SIDE * I * sizeof(float)); /* for the columns of g after the last whole block */
     const int there = left && right && last;
     if (there) configure_tiles(TILE_ROWS);
     if (db) memset(db, 0, O * sizeof(float));
     for (int64_t r = 0; there && r < R; r += most * DEPTH) {
-        const int64_t n = least(most, blocks(R - r));
+        const int64_t n = smaller(most, blocks(R - r));
         for (int64_t i = 0; i < I; i += SIDE)
             for (int64_t k = 0; k < n; k++) columns_to_right(x, r + k * DEPTH, i, right + (i / SIDE * n + k) * BLOCK);
         for (int64_t o = 0; o < O; o += STRIP * SIDE) {
-            const int64_t in_strip = least(STRIP, blocks(O - o));
+            const int64_t in_strip = smaller(STRIP, blocks(O - o));
             for (int64_t k = 0; k < n; k++)
                 for (int64_t s = 0; s < in_strip; s++)
                     columns_to_left(g, o + s * SIDE, r + k * DEPTH, left + (s * n + k) * BLOCK);
@@ -323,7 +323,7 @@ static int64_t sum_outer_products(const Matrix *g, const Matrix *x, float *dw, f
                     add_products(&of_strip, right + i / SIDE * n * BLOCK, r == 0, sums + i, I);
                 }
         }
-        if (db) add_all_rows(g, r, least(R, r + n * DEPTH), db);
+        if (db) add_all_rows(g, r, smaller(R, r + n * DEPTH), db);
     }
     if (there) _tile_release();
     const int64_t whole = O / SIDE * SIDE;

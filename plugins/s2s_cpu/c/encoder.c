@@ -5,7 +5,7 @@ Shapes: B sentences of S tokens, padding included, R = B * S rows, h heads of d_
 
 #include "decoder.h"
 
-enum { SOME = 120 }; /* rows whose inner activations are held at once: they stay in the caches */
+enum { CHUNK = 120 }; /* rows whose inner activations are held at once: they stay in the caches */
 
 /* x [B, S, D] -> out, using `scratch` [R, 1 + qkv.O + h * d_v]. */
 static int64_t attention(const void *of, const void *given, const float *x, float *scratch, float *out) {
@@ -22,13 +22,13 @@ static int64_t attention(const void *of, const void *given, const float *x, floa
     return s2s_linear(&layer->out, found, R, out);
 }
 
-/* The same, using `scratch` [SOME, inner.O]. */
+/* The same, using `scratch` [CHUNK, inner.O]. */
 static int64_t feed_forward(const void *of, const void *given, const float *x, float *scratch, float *out) {
     const EncoderLayer *layer = of;
     const Encoding *e = given;
     int64_t R = e->B * e->S, failed = 0;
-    for (int64_t r = 0; r < R && !failed; r += SOME)
-        failed = s2s_feed_forward(&layer->inner, &layer->outer, x + r * e->D, R - r < SOME ? R - r : SOME, scratch,
+    for (int64_t r = 0; r < R && !failed; r += CHUNK)
+        failed = s2s_feed_forward(&layer->inner, &layer->outer, x + r * e->D, R - r < CHUNK ? R - r : CHUNK, scratch,
                                   out + r * e->D);
     return failed;
 }
@@ -41,13 +41,13 @@ static int64_t residual(Sublayer sublayer, const Norm *norm, const EncoderLayer 
 /* x [B, S, D] becomes the last layer's output, normalised if there is a norm. */
 int64_t s2s_encoder(const EncoderLayer *layers, int64_t n_layers, const Encoding *e, float *x) {
     const EncoderLayer *end = layers + n_layers;
-    int64_t R = e->B * e->S, most = 0, failed = 0;
+    int64_t R = e->B * e->S, scratch_size = 0, failed = 0;
     for (const EncoderLayer *layer = layers; layer < end; layer++) {
-        int64_t of_attention = R * (1 + layer->qkv.O + e->h * e->d_v), inner = SOME * layer->inner.O;
-        most = of_attention > most ? of_attention : most;
-        most = inner > most ? inner : most;
+        int64_t of_attention = R * (1 + layer->qkv.O + e->h * e->d_v), inner = CHUNK * layer->inner.O;
+        scratch_size = of_attention > scratch_size ? of_attention : scratch_size;
+        scratch_size = inner > scratch_size ? inner : scratch_size;
     }
-    float *scratch = allocate((2 * R * e->D + most) * sizeof(float));
+    float *scratch = allocate((2 * R * e->D + scratch_size) * sizeof(float));
     if (!scratch) return NO_MEMORY;
     for (const EncoderLayer *layer = layers; layer < end && !failed; layer++)
         failed = residual(attention, &layer->attention_norm, layer, e, x, scratch) ||

@@ -7,20 +7,20 @@ static float maximum(const float *x, int64_t V) {
     vf m = splat(-INFINITY);
     int64_t i = 0;
     for (; i + W <= V; i += W) m = choose(load(x + i) > m, load(x + i), m);
-    float most = largest(m);
-    for (; i < V; i++) most = x[i] > most ? x[i] : most;
-    return most;
+    float max = largest(m);
+    for (; i < V; i++) max = x[i] > max ? x[i] : max;
+    return max;
 }
 
-/* A row of logits x [V] and its softmax: the largest logit (most), exps [V] = exp(x - most), their sum and its log. */
+/* A row of logits x [V] and its softmax: the largest logit (max), exps [V] = exp(x - max), their sum and its log. */
 typedef struct {
-    float *x, *exps, most, total, lse;
+    float *x, *exps, max, total, lse;
 } Softmax;
 
-/* Computes all from x, which may be the same row as exps; returns the sum of x - most. */
+/* Computes all from x, which may be the same row as exps; returns the sum of x - max. */
 static float softmax(Softmax *s, int64_t V) {
-    float most = s->most = maximum(s->x, V);
-    vf exps = splat(0), all = splat(0), shift = splat(most);
+    float max = s->max = maximum(s->x, V);
+    vf exps = splat(0), all = splat(0), shift = splat(max);
     int64_t i = 0;
     for (; i + W <= V; i += W) {
         vf shifted = load(s->x + i) - shift, e = exponential(shifted);
@@ -30,8 +30,8 @@ static float softmax(Softmax *s, int64_t V) {
     }
     float total = sum(exps), shifted = sum(all);
     for (; i < V; i++) {
-        shifted += s->x[i] - most;
-        total += s->exps[i] = expf(s->x[i] - most);
+        shifted += s->x[i] - max;
+        total += s->exps[i] = expf(s->x[i] - max);
     }
     s->total = total;
     s->lse = logf(total);
@@ -39,11 +39,11 @@ static float softmax(Softmax *s, int64_t V) {
 }
 
 /* Replaces logits x by the gradient of the loss -on_target log p[y] - on_each sum(log p); stores it and -log p[y]. */
-static void smoothed(float *x, int64_t V, int64_t y, float on_target, float on_each, float *loss, float *nll) {
+static void label_smoothing(float *x, int64_t V, int64_t y, float on_target, float on_each, float *loss, float *nll) {
     float of_target = x[y];
     Softmax s = {.x = x, .exps = x};
     float shifted = softmax(&s, V);
-    *nll = s.lse - (of_target - s.most);
+    *nll = s.lse - (of_target - s.max);
     *loss = on_target * *nll - on_each * (shifted - V * s.lse);
     vf scale = splat(1 / s.total), each = splat(on_each);
     int64_t i = 0;
@@ -66,18 +66,18 @@ int64_t s2s_label_smoothing(void *x, int64_t is_bf16, int64_t R, int64_t V, cons
             continue;
         }
         if (is_bf16) widen(narrow_row, V, row);
-        smoothed(row, V, target[r], on_target, on_each, loss + r, nll + r);
+        label_smoothing(row, V, target[r], on_target, on_each, loss + r, nll + r);
         if (is_bf16) narrow(row, V, narrow_row);
     }
     return OK;
 }
 
 /* The difference of the logits minus log p / q. */
-static float apart(const Softmax *p, const Softmax *q) { return (p->most - q->most) + (p->lse - q->lse); }
+static float log_ratio_offset(const Softmax *p, const Softmax *q) { return (p->max - q->max) + (p->lse - q->lse); }
 
 /* KL(p || q) and KL(q || p); replaces exps by probabilities. */
 static void divergences(const Softmax *p, const Softmax *q, int64_t V, float *kl) {
-    float less = apart(p, q), kl_p = 0, kl_q = 0;
+    float less = log_ratio_offset(p, q), kl_p = 0, kl_q = 0;
     vf shift = splat(less), p_scale = splat(1 / p->total), q_scale = splat(1 / q->total);
     vf of_p = splat(0), of_q = splat(0);
     int64_t i = 0;
@@ -103,13 +103,13 @@ typedef struct {
 } Weights;
 
 /* The gradient for p's logits: ce (p - smoothed label) + to p (log p / q - KL(p || q)) + from (p - q). */
-static vf pulled(vf p, vf q, vf ratio, float ce, float on_each, float to, float kl, float from) {
+static vf consistency_gradient(vf p, vf q, vf ratio, float ce, float on_each, float to, float kl, float from) {
     return splat(ce) * (p - splat(on_each)) + splat(to) * p * (ratio - splat(kl)) + splat(from) * (p - q);
 }
 
-static void consistent(Softmax *p, Softmax *q, int64_t V, int64_t y, float on_each, float on_target, const Weights *w,
-                       const float *kl) {
-    vf less = splat(apart(p, q));
+static void consistency_gradients(Softmax *p, Softmax *q, int64_t V, int64_t y, float on_each, float on_target,
+                                  const Weights *w, const float *kl) {
+    vf less = splat(log_ratio_offset(p, q));
     for (int64_t i = 0; i < V; i += W) {
         float rest[4][W] = {0};
         int64_t n = V - i < W ? V - i : W;
@@ -117,8 +117,8 @@ static void consistent(Softmax *p, Softmax *q, int64_t V, int64_t y, float on_ea
         if (n < W)
             for (int k = 0; k < 4; k++) at[k] = memcpy(rest[k], at[k], n * sizeof(float));
         vf ratio = load(at[0]) - load(at[1]) - less, a = load(at[2]), b = load(at[3]);
-        *(vf *)at[0] = pulled(a, b, ratio, w->ce[0], on_each, w->kl[0], kl[0], w->kl[1]);
-        *(vf *)at[1] = pulled(b, a, -ratio, w->ce[1], on_each, w->kl[1], kl[1], w->kl[0]);
+        *(vf *)at[0] = consistency_gradient(a, b, ratio, w->ce[0], on_each, w->kl[0], kl[0], w->kl[1]);
+        *(vf *)at[1] = consistency_gradient(b, a, -ratio, w->ce[1], on_each, w->kl[1], kl[1], w->kl[0]);
         if (n < W) memcpy(p->x + i, at[0], n * sizeof(float)), memcpy(q->x + i, at[1], n * sizeof(float));
     }
     p->x[y] -= w->ce[0] * on_target;
@@ -143,13 +143,13 @@ int64_t s2s_consistency(void *x, int64_t is_bf16, int64_t R, int64_t V, const in
         if (is_bf16) widen(narrow_rows, 2 * V, rows);
         Softmax of[2] = {{.x = rows, .exps = scratch}, {.x = rows + V, .exps = scratch + V}};
         for (int k = 0; k < 2; k++) {
-            float shifted = softmax(of + k, V), own = of[k].lse - (of[k].x[target[r]] - of[k].most);
+            float shifted = softmax(of + k, V), own = of[k].lse - (of[k].x[target[r]] - of[k].max);
             nll[2 * r + k] = own;
             loss[r] += w->ce[k] * (on_target * own - on_each * (shifted - V * of[k].lse));
         }
         divergences(of, of + 1, V, kl + 2 * r);
         for (int k = 0; k < 2; k++) loss[r] += w->kl[k] * kl[2 * r + k];
-        consistent(of, of + 1, V, target[r], on_each, on_target, w, kl + 2 * r);
+        consistency_gradients(of, of + 1, V, target[r], on_each, on_target, w, kl + 2 * r);
         if (is_bf16) narrow(rows, 2 * V, narrow_rows);
     }
     return OK;

@@ -48,18 +48,19 @@ int64_t s2s_lstm_step(const void *part, const void *product, int64_t bits, int64
     return OK;
 }
 
-INLINE void step_backward(const float *dh, const float *dc, const void *later, const int64_t bits, int64_t B, int64_t H,
-                          const float *gates, const float *before, const float *c, float *carried, void *d_gates) {
+INLINE void step_backward(const float *dh, const float *dc, const void *dh_next, const int64_t bits, int64_t B,
+                          int64_t H, const float *gates, const float *before, const float *c, float *dc_next,
+                          void *d_gates) {
     for (int64_t b = 0; b < B; b++)
         for (int64_t j = 0; j < H; j += W) {
             int64_t at = b * H + j, gate = 4 * b * H + j;
             vf i = load(gates + gate), f = load(gates + gate + H), g = load(gates + gate + 2 * H);
             vf o = load(gates + gate + 3 * H), one = splat(1), t = hyperbolic_tangent(load(c + at));
-            vf of_h = load_from(later, at, bits), of_c = load(carried + at);
+            vf of_h = load_from(dh_next, at, bits), of_c = load(dc_next + at);
             if (dh) of_h += load(dh + at);
             if (dc) of_c += load(dc + at);
             of_c += of_h * o * (one - t * t);
-            *(vf *)(carried + at) = of_c * f;
+            *(vf *)(dc_next + at) = of_c * f;
             store_to(d_gates, gate, bits, of_c * g * i * (one - i));
             store_to(d_gates, gate + H, bits, of_c * load(before + at) * f * (one - f));
             store_to(d_gates, gate + 2 * H, bits, of_c * i * (one - g * g));
@@ -68,13 +69,14 @@ INLINE void step_backward(const float *dh, const float *dc, const void *later, c
 }
 
 /* The gradient d_gates [B, 4 H] of part and product. dh, dc [B, H] are the gradients of this step's output and memory
-(null: none), and `later` and `carried` those that come to them from the next step. `carried` is overwritten by the
+(null: none), and `dh_next` and `dc_next` those that come to them from the next step. `dc_next` is overwritten by the
 gradient of the memory before this step. */
-int64_t s2s_lstm_step_backward(const float *dh, const float *dc, const void *later, int64_t bits, int64_t B, int64_t H,
-                               const float *gates, const float *before, const float *c, float *carried, void *d_gates) {
+int64_t s2s_lstm_step_backward(const float *dh, const float *dc, const void *dh_next, int64_t bits, int64_t B,
+                               int64_t H, const float *gates, const float *before, const float *c, float *dc_next,
+                               void *d_gates) {
     if (bits == 16)
-        step_backward(dh, dc, later, 16, B, H, gates, before, c, carried, d_gates);
+        step_backward(dh, dc, dh_next, 16, B, H, gates, before, c, dc_next, d_gates);
     else
-        step_backward(dh, dc, later, 32, B, H, gates, before, c, carried, d_gates);
+        step_backward(dh, dc, dh_next, 32, B, H, gates, before, c, dc_next, d_gates);
     return OK;
 }

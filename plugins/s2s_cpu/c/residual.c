@@ -16,9 +16,9 @@ static inline vf factors(const int16_t *random, int64_t i, int64_t threshold, fl
     return (vf)((numbers >= (int32_t)threshold) & (vi)splat(scale));
 }
 
-static inline __attribute__((always_inline)) void dropped(const float *x, const void *y, int64_t y_bits, int64_t n,
-                                                          const int16_t *random, int64_t threshold, float scale,
-                                                          void *out, int64_t out_bits) {
+static inline __attribute__((always_inline)) void add_dropped(const float *x, const void *y, int64_t y_bits, int64_t n,
+                                                              const int16_t *random, int64_t threshold, float scale,
+                                                              void *out, int64_t out_bits) {
     for (int64_t i = 0; i + W <= n; i += W) {
         vf to = x ? load(x + i) : splat(-0.0f); /* the zero that changes no value; always a sum, rounded alike */
         store_to(out, i, out_bits, to + load_from(y, i, y_bits) * factors(random, i, threshold, scale));
@@ -29,13 +29,13 @@ static inline __attribute__((always_inline)) void dropped(const float *x, const 
 int64_t s2s_dropout(const float *x, const void *y, int64_t y_bits, int64_t n, const int16_t *random, int64_t threshold,
                     float scale, void *out, int64_t out_bits) {
     if (y_bits == 16 && out_bits == 16)
-        dropped(x, y, 16, n, random, threshold, scale, out, 16);
+        add_dropped(x, y, 16, n, random, threshold, scale, out, 16);
     else if (y_bits == 16)
-        dropped(x, y, 16, n, random, threshold, scale, out, 32);
+        add_dropped(x, y, 16, n, random, threshold, scale, out, 32);
     else if (out_bits == 16)
-        dropped(x, y, 32, n, random, threshold, scale, out, 16);
+        add_dropped(x, y, 32, n, random, threshold, scale, out, 16);
     else
-        dropped(x, y, 32, n, random, threshold, scale, out, 32);
+        add_dropped(x, y, 32, n, random, threshold, scale, out, 32);
     int64_t rest = n % W, done = n - rest, y_bytes = y_bits / 8, out_bytes = out_bits / 8;
     if (rest) { /* as a whole vector, since sums of single floats might round differently */
         float last_x[W] = {0}, last_y[W] = {0}, last_out[W];
@@ -49,10 +49,10 @@ int64_t s2s_dropout(const float *x, const void *y, int64_t y_bits, int64_t n, co
     return OK;
 }
 
-static inline __attribute__((always_inline)) void normed(const float *x, const void *y, int64_t bits, int64_t R,
-                                                         int64_t D, const int16_t *random, int64_t threshold,
-                                                         float scale, const float *weight, const float *bias, float eps,
-                                                         float *total, float *statistics, float *out) {
+static inline __attribute__((always_inline)) void normalize_rows(const float *x, const void *y, int64_t bits, int64_t R,
+                                                                 int64_t D, const int16_t *random, int64_t threshold,
+                                                                 float scale, const float *weight, const float *bias,
+                                                                 float eps, float *total, float *statistics, float *out) {
     for (int64_t r = 0; r < R; r++, x += D, total += D, out += D) {
         vf all = splat(0), squares = splat(0);
         for (int64_t i = 0; i < D; i += W) {
@@ -75,9 +75,9 @@ int64_t s2s_dropout_norm(const float *x, const void *y, int64_t bits, int64_t R,
                          int64_t threshold, float scale, const float *weight, const float *bias, float eps,
                          float *total, float *statistics, float *out) {
     if (bits == 16)
-        normed(x, y, 16, R, D, random, threshold, scale, weight, bias, eps, total, statistics, out);
+        normalize_rows(x, y, 16, R, D, random, threshold, scale, weight, bias, eps, total, statistics, out);
     else
-        normed(x, y, 32, R, D, random, threshold, scale, weight, bias, eps, total, statistics, out);
+        normalize_rows(x, y, 32, R, D, random, threshold, scale, weight, bias, eps, total, statistics, out);
     return OK;
 }
 

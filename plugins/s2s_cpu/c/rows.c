@@ -13,8 +13,8 @@ int64_t s2s_norm(const float *x, int64_t R, int64_t D, const float *weight, cons
         float mean = total / D;
         for (i = 0; i + W <= D; i += W) squares += (load(x + i) - splat(mean)) * (load(x + i) - splat(mean));
         for (square = sum(squares); i < D; i++) square += (x[i] - mean) * (x[i] - mean);
-        float by = 1 / sqrtf(square / D + eps);
-        for (i = 0; i < D; i++) out[i] = (x[i] - mean) * by * weight[i] + bias[i];
+        float factor = 1 / sqrtf(square / D + eps);
+        for (i = 0; i < D; i++) out[i] = (x[i] - mean) * factor * weight[i] + bias[i];
     }
     return OK;
 }
@@ -39,11 +39,11 @@ int64_t s2s_quantize_rows(const float *x, int64_t R, int64_t I, int64_t stride, 
             vf y = (vf)((vi)load(x + i) & 0x7fffffff); /* its absolute value */
             largest_each = choose(y > largest_each, y, largest_each);
         }
-        float most = largest(largest_each);
-        for (; i < I; i++) most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
-        float by = 127 / most;
-        scale[r] = most / 127;
-        for (i = 0; i < I; i++) out[i] = (uint8_t)(int32_t)(x[i] * by + ((float)zero + 0.5f));
+        float max = largest(largest_each);
+        for (; i < I; i++) max = fabsf(x[i]) > max ? fabsf(x[i]) : max;
+        float factor = 127 / max;
+        scale[r] = max / 127;
+        for (i = 0; i < I; i++) out[i] = (uint8_t)(int32_t)(x[i] * factor + ((float)zero + 0.5f));
         memset(out + I, 0, stride - I);
     }
     return OK;

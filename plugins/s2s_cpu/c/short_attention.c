@@ -9,7 +9,8 @@ a sentence are skipped. */
 #include "panels.h"
 #include "short_attention.h"
 
-enum { STEP = 16, TALL = W == 16 ? 8 : 6, WIDE = 2 }; /* rows are padded to STEP floats; rows, vectors of a tile */
+enum { ROW_MULTIPLE = 16 }; /* rows are padded to a multiple of this many floats */
+enum { TILE_HEIGHT = W == 16 ? 8 : 6, TILE_VECTORS = 2 }; /* rows and vectors of a tile */
 enum { ALL, BEFORE, AFTER }; /* what row i sums over: all, up to the i-th, from the i-th on */
 
 typedef struct { /* a matrix whose elements are read one by one: (i, j) is data[i * row + j * column] */
@@ -17,15 +18,15 @@ typedef struct { /* a matrix whose elements are read one by one: (i, j) is data[
     int64_t row, column;
 } Left;
 
-static inline int64_t filled(int64_t n) { return (n + STEP - 1) / STEP * STEP; }
+static inline int64_t padded(int64_t n) { return (n + ROW_MULTIPLE - 1) / ROW_MULTIPLE * ROW_MULTIPLE; }
 
 /* n rows and m vectors of a product, over the terms from `from` to `to`. */
 INLINE void tile(const int n, const int m, Left a, const float *b, int64_t stride, int64_t from, int64_t to, float *out,
                  int64_t out_stride) {
-    vf sums[TALL][WIDE];
+    vf sums[TILE_HEIGHT][TILE_VECTORS];
     UNROLLED for (int i = 0; i < n; i++) UNROLLED for (int c = 0; c < m; c++) sums[i][c] = splat(0);
     for (int64_t j = from; j < to; j++) {
-        vf right[WIDE];
+        vf right[TILE_VECTORS];
         UNROLLED for (int c = 0; c < m; c++) right[c] = load(b + j * stride + c * W);
         UNROLLED for (int i = 0; i < n; i++) {
             vf left = splat(a.data[i * a.row + j * a.column]);
@@ -36,7 +37,7 @@ INLINE void tile(const int n, const int m, Left a, const float *b, int64_t strid
         UNROLLED for (int c = 0; c < m; c++) *(vf *)(out + i * out_stride + c * W) = sums[i][c];
 }
 
-/* The same for any number of rows up to TALL. */
+/* The same for any number of rows up to TILE_HEIGHT. */
 INLINE void tile_of(const int m, int64_t n, Left a, const float *b, int64_t stride, int64_t from, int64_t to, float *out,
                     int64_t out_stride) {
     switch (n) {
@@ -46,8 +47,8 @@ INLINE void tile_of(const int m, int64_t n, Left a, const float *b, int64_t stri
     case 4: tile(4, m, a, b, stride, from, to, out, out_stride); break;
     case 5: tile(5, m, a, b, stride, from, to, out, out_stride); break;
     case 6: tile(6, m, a, b, stride, from, to, out, out_stride); break;
-    case 7: tile(TALL < 7 ? TALL : 7, m, a, b, stride, from, to, out, out_stride); break;
-    default: tile(TALL, m, a, b, stride, from, to, out, out_stride);
+    case 7: tile(TILE_HEIGHT < 7 ? TILE_HEIGHT : 7, m, a, b, stride, from, to, out, out_stride); break;
+    default: tile(TILE_HEIGHT, m, a, b, stride, from, to, out, out_stride);
     }
 }
 
@@ -55,24 +56,24 @@ INLINE void tile_of(const int m, int64_t n, Left a, const float *b, int64_t stri
 over what `terms` says; with `square`, the columns after a row's own need not be computed. */
 static void product(Left a, const float *b, int64_t stride, int64_t R, int64_t I, int64_t C_, int terms, int square,
                     float *out, int64_t out_stride) {
-    int64_t n_tiles = (R + TALL - 1) / TALL;
+    int64_t n_tiles = (R + TILE_HEIGHT - 1) / TILE_HEIGHT;
     for (int64_t t = 0, r = 0; t < n_tiles; t++) {
         int64_t n = (R - r + n_tiles - t - 1) / (n_tiles - t);
         int64_t from = terms == AFTER ? r : 0, to = terms == BEFORE && r + n < I ? r + n : I;
         int64_t columns = square && r + n < C_ ? r + n : C_, c = 0;
         Left rows = {a.data + r * a.row, a.row, a.column};
-        for (; c + W < columns; c += WIDE * W)
-            tile_of(WIDE, n, rows, b + c, stride, from, to, out + r * out_stride + c, out_stride);
+        for (; c + W < columns; c += TILE_VECTORS * W)
+            tile_of(TILE_VECTORS, n, rows, b + c, stride, from, to, out + r * out_stride + c, out_stride);
         if (c < columns) tile_of(1, n, rows, b + c, stride, from, to, out + r * out_stride + c, out_stride);
         r += n;
     }
 }
 
-/* The first n rows of a sentence's heads as floats [n, h * d], each head padded to STEP. */
+/* The first n rows of a sentence's heads as floats [n, h * d], each head padded to a multiple of ROW_MULTIPLE. */
 static void get_rows(const HeadRows *x, int64_t b, int64_t n, int64_t h, int64_t d, int64_t is_bf16, float *out) {
-    int64_t start = b * x->sentence, whole = x->head == d && d % STEP == 0, size = whole ? h * d : d;
+    int64_t start = b * x->sentence, whole = x->head == d && d % ROW_MULTIPLE == 0, size = whole ? h * d : d;
     for (int64_t i = 0; i < n; i++, start += x->row)
-        for (int64_t a = 0; a < (whole ? 1 : h); a++, out += filled(size))
+        for (int64_t a = 0; a < (whole ? 1 : h); a++, out += padded(size))
             if (is_bf16)
                 widen((const uint16_t *)x->data + start + a * x->head, size, out);
             else
@@ -81,16 +82,16 @@ static void get_rows(const HeadRows *x, int64_t b, int64_t n, int64_t h, int64_t
 
 /* The inverse of get_rows. */
 static void put_rows(const float *x, int64_t n, int64_t h, int64_t d, int64_t is_bf16, const HeadRows *to, int64_t b) {
-    int64_t start = b * to->sentence, whole = to->head == d && d % STEP == 0, size = whole ? h * d : d;
+    int64_t start = b * to->sentence, whole = to->head == d && d % ROW_MULTIPLE == 0, size = whole ? h * d : d;
     for (int64_t i = 0; i < n; i++, start += to->row)
-        for (int64_t a = 0; a < (whole ? 1 : h); a++, x += filled(size))
+        for (int64_t a = 0; a < (whole ? 1 : h); a++, x += padded(size))
             if (is_bf16)
                 narrow(x, size, (uint16_t *)to->data + start + a * to->head);
             else
                 memcpy((float *)to->data + start + a * to->head, x, size * sizeof(float));
 }
 
-static void scale_rows(float *x, int64_t n, float by) { /* n is a multiple of STEP */
+static void scale_rows(float *x, int64_t n, float by) { /* n is a multiple of ROW_MULTIPLE */
     for (int64_t i = 0; i < n; i += W) *(vf *)(x + i) *= splat(by);
 }
 
@@ -105,7 +106,8 @@ INLINE void exchange(const int h, vf *one, vf *other) {
 }
 #endif
 
-/* x [n, d], rows `stride` apart -> out [d, n], rows `out_stride` apart; both are padded to STEP. */
+/* x [n, d], rows `stride` apart -> out [d, n], rows `out_stride` apart; both sizes are multiples of
+ROW_MULTIPLE after padding. */
 static void transpose(const float *x, int64_t stride, int64_t n, int64_t d, float *out, int64_t out_stride) {
 #ifdef __AVX512F__
     for (int64_t i = 0; i < n; i += W)
@@ -123,15 +125,15 @@ static void transpose(const float *x, int64_t stride, int64_t n, int64_t d, floa
 #endif
 }
 
-/* Which of the W keys from the first of `words` on are kept; `end`: that of all words. */
-static inline vi kept_of(const int16_t *words, const int16_t *end, int64_t least) {
+/* Which of the W keys from the first of `random` on are kept; `end`: that of all random numbers. */
+static inline vi kept_lanes(const int16_t *random, const int16_t *end, int64_t threshold) {
     typedef int16_t vs __attribute__((vector_size(2 * W), aligned(2)));
     vs found = {0};
-    if (end - words >= W)
-        found = *(const vs *)words;
-    else if (end > words)
-        memcpy(&found, words, (end - words) * sizeof(int16_t));
-    return __builtin_convertvector(found, vi) >= (int32_t)least - (vi){0};
+    if (end - random >= W)
+        found = *(const vs *)random;
+    else if (end > random)
+        memcpy(&found, random, (end - random) * sizeof(int16_t));
+    return __builtin_convertvector(found, vi) >= (int32_t)threshold - (vi){0};
 }
 
 static inline float largest_of(vf x) {
@@ -148,17 +150,17 @@ static inline vi lanes(void) {
     return lane;
 }
 
-/* Turns a row's scores x into weights, of which only the first n are not 0: x gets them after dropout, and `kept`
-before it, negative if dropped. bias: that of each key, -INFINITY from the n-th on; words: null if none is dropped. */
-static void softmax(const ShortAttention *s, float *x, int64_t n, int64_t S, const float *bias, const int16_t *words,
-                    const int16_t *end, float *kept) {
-    vf most = splat(-INFINITY), exps = splat(0), by = splat((float)s->kept);
+/* Turns a row's scores x into weights, of which only the first n are not 0: x gets them after dropout, and `undropped`
+before it, negative if dropped. bias: that of each key, -INFINITY from the n-th on; random: null if none is dropped. */
+static void softmax(const ShortAttention *s, float *x, int64_t n, int64_t S, const float *bias, const int16_t *random,
+                    const int16_t *end, float *undropped) {
+    vf max = splat(-INFINITY), exps = splat(0), by = splat((float)s->kept_factor);
     for (int64_t i = 0; i < n; i += W) {
         vf b = load(bias + i), score = choose(b == splat(-INFINITY), b, load(x + i) + b); /* x may be NaN there */
         *(vf *)(x + i) = score;
-        most = larger(score, most);
+        max = larger(score, max);
     }
-    vf shift = splat(largest_of(most));
+    vf shift = splat(largest_of(max));
     for (int64_t i = 0; i < n; i += W) {
         vf e = exponential(load(x + i) - shift);
         *(vf *)(x + i) = e;
@@ -168,10 +170,10 @@ static void softmax(const ShortAttention *s, float *x, int64_t n, int64_t S, con
     for (int64_t i = 0; i < n; i += W) {
         vf weight = load(x + i) * over;
         vi dropped = {0};
-        if (words) dropped = ~kept_of(words + i, end, s->least);
+        if (random) dropped = ~kept_lanes(random + i, end, s->threshold);
         if (n - i < W) dropped |= lanes() >= (int32_t)(n - i) - (vi){0};
         *(vf *)(x + i) = choose(dropped, splat(0), weight * by);
-        if (kept) *(vf *)(kept + i) = (vf)((vi)weight | (dropped & INT32_MIN));
+        if (undropped) *(vf *)(undropped + i) = (vf)((vi)weight | (dropped & INT32_MIN));
     }
     for (int64_t i = (n + W - 1) / W * W; i < S; i += W) *(vf *)(x + i) = splat(0);
 }
@@ -184,17 +186,18 @@ static int64_t visible(const float *bias, int64_t S) {
 }
 
 typedef struct { /* scratch memory of a sentence: rows of all heads, and what only one head at a time needs */
-    float *q, *k, *v, *out, *grad_q, *grad_k, *grad_v, *turned, *weights, *more, *bias;
+    float *q, *k, *v, *out, *grad_q, *grad_k, *grad_v, *transposed, *weights, *grad_weights, *bias;
 } Buffers;
 
 /* All zeros, in one block that begins at q, which is null if memory runs out. */
 static Buffers buffers_for(const ShortAttention *s, int64_t backward) {
-    int64_t S = filled(s->S), T = filled(s->T), k = filled(s->d_k), v = filled(s->d_v), h = s->h, d = k > v ? k : v;
+    int64_t S = padded(s->S), T = padded(s->T), k = padded(s->d_k), v = padded(s->d_v), h = s->h, d = k > v ? k : v;
     int64_t also = backward ? h : 0;
     int64_t sizes[] = {T * h * k, S * h * k, S * h * v, T * h * v, T * also * k, S * also * k, S * also * v,
                        S * d, T * S, T * S, 2 * S};
     Buffers b;
-    float **parts[] = {&b.q, &b.k, &b.v, &b.out, &b.grad_q, &b.grad_k, &b.grad_v, &b.turned, &b.weights, &b.more, &b.bias};
+    float **parts[] = {&b.q,      &b.k,          &b.v,       &b.out,          &b.grad_q, &b.grad_k,
+                       &b.grad_v, &b.transposed, &b.weights, &b.grad_weights, &b.bias};
     int64_t total = 0;
     for (int i = 0; i < 11; i++) total += sizes[i];
     float *next = calloc(total, sizeof(float));
@@ -207,9 +210,9 @@ static Buffers buffers_for(const ShortAttention *s, int64_t backward) {
 int64_t s2s_short_attention(const ShortAttention *s, int64_t first, int64_t last) {
     Buffers m = buffers_for(s, 0);
     if (!m.q) return NO_MEMORY;
-    int64_t S = filled(s->S), d_k = filled(s->d_k), d_v = filled(s->d_v), k = s->h * d_k, v = s->h * d_v, T = s->T;
+    int64_t S = padded(s->S), d_k = padded(s->d_k), d_v = padded(s->d_v), k = s->h * d_k, v = s->h * d_v, T = s->T;
     for (int64_t i = 0; i < S; i++) m.bias[S + i] = -INFINITY;
-    const int16_t *end = s->words ? s->words + s->B * s->h * T * s->S : NULL;
+    const int16_t *end = s->random ? s->random + s->B * s->h * T * s->S : NULL;
     for (int64_t b = first; b < last; b++) {
         const float *bias = s->bias ? s->bias + b * s->S : NULL;
         int64_t n = visible(bias, s->S);
@@ -219,12 +222,12 @@ int64_t s2s_short_attention(const ShortAttention *s, int64_t first, int64_t last
         get_rows(&s->v, b, n, s->h, s->d_v, s->is_bf16, m.v);
         scale_rows(m.q, T * k, s->scale);
         for (int64_t a = 0; a < s->h; a++) {
-            transpose(m.k + a * d_k, k, n, s->d_k, m.turned, S);
-            product((Left){m.q + a * d_k, k, 1}, m.turned, S, T, s->d_k, n, ALL, s->causal, m.weights, S);
+            transpose(m.k + a * d_k, k, n, s->d_k, m.transposed, S);
+            product((Left){m.q + a * d_k, k, 1}, m.transposed, S, T, s->d_k, n, ALL, s->causal, m.weights, S);
             for (int64_t t = 0; t < T; t++) {
                 int64_t row = (b * s->h + a) * T + t, seen = s->causal && t + 1 < n ? t + 1 : n;
-                softmax(s, m.weights + t * S, seen, S, m.bias + S - seen, s->words ? s->words + row * s->S : NULL, end,
-                        s->weights ? s->weights + row * S : NULL);
+                softmax(s, m.weights + t * S, seen, S, m.bias + S - seen, s->random ? s->random + row * s->S : NULL,
+                        end, s->weights ? s->weights + row * S : NULL);
             }
             product((Left){m.weights, S, 1}, m.v + a * d_v, v, T, n, s->d_v, s->causal ? BEFORE : ALL, 0,
                     m.out + a * d_v, v);
@@ -237,10 +240,11 @@ int64_t s2s_short_attention(const ShortAttention *s, int64_t first, int64_t last
 
 /* A row's weights, negative if dropped, and the gradient x of the weights after dropout -> x, the gradient of the
 scaled scores, and the weights after dropout. */
-static void softmax_backward(const ShortAttention *s, const float *kept, int64_t n, int64_t S, float *x, float *weights) {
-    vf by = splat((float)s->kept), total = splat(0);
+static void softmax_backward(const ShortAttention *s, const float *undropped, int64_t n, int64_t S, float *x,
+                             float *weights) {
+    vf by = splat((float)s->kept_factor), total = splat(0);
     for (int64_t i = 0; i < n; i += W) {
-        vf weight = load(kept + i), absolute = (vf)((vi)weight & INT32_MAX);
+        vf weight = load(undropped + i), absolute = (vf)((vi)weight & INT32_MAX);
         vi dropped = (vi)weight >> 31;
         vf gradient = choose(dropped, splat(0), load(x + i) * by);
         *(vf *)(x + i) = gradient;
@@ -249,7 +253,7 @@ static void softmax_backward(const ShortAttention *s, const float *kept, int64_t
     }
     vf mean = splat(sum(total));
     for (int64_t i = 0; i < n; i += W)
-        *(vf *)(x + i) = (vf)((vi)load(kept + i) & INT32_MAX) * (load(x + i) - mean);
+        *(vf *)(x + i) = (vf)((vi)load(undropped + i) & INT32_MAX) * (load(x + i) - mean);
     for (int64_t i = (n + W - 1) / W * W; i < S; i += W) *(vf *)(x + i) = *(vf *)(weights + i) = splat(0);
 }
 
@@ -257,7 +261,7 @@ static void softmax_backward(const ShortAttention *s, const float *kept, int64_t
 int64_t s2s_short_attention_backward(const ShortAttention *s, int64_t first, int64_t last) {
     Buffers m = buffers_for(s, 1);
     if (!m.q) return NO_MEMORY;
-    int64_t S = filled(s->S), d_k = filled(s->d_k), d_v = filled(s->d_v), k = s->h * d_k, v = s->h * d_v, T = s->T;
+    int64_t S = padded(s->S), d_k = padded(s->d_k), d_v = padded(s->d_v), k = s->h * d_k, v = s->h * d_v, T = s->T;
     int before = s->causal ? BEFORE : ALL, after = s->causal ? AFTER : ALL;
     for (int64_t b = first; b < last; b++) {
         int64_t n = visible(s->bias ? s->bias + b * s->S : NULL, s->S);
@@ -272,16 +276,16 @@ int64_t s2s_short_attention_backward(const ShortAttention *s, int64_t first, int
             memset(m.grad_v + n * v, 0, (s->S - n) * v * sizeof(float));
         }
         for (int64_t a = 0; a < s->h; a++) {
-            transpose(m.v + a * d_v, v, n, s->d_v, m.turned, S);
-            product((Left){m.out + a * d_v, v, 1}, m.turned, S, T, s->d_v, n, ALL, s->causal, m.more, S);
+            transpose(m.v + a * d_v, v, n, s->d_v, m.transposed, S);
+            product((Left){m.out + a * d_v, v, 1}, m.transposed, S, T, s->d_v, n, ALL, s->causal, m.grad_weights, S);
             for (int64_t t = 0; t < T; t++) {
                 int64_t row = (b * s->h + a) * T + t, seen = s->causal && t + 1 < n ? t + 1 : n;
-                softmax_backward(s, s->weights + row * S, seen, S, m.more + t * S, m.weights + t * S);
+                softmax_backward(s, s->weights + row * S, seen, S, m.grad_weights + t * S, m.weights + t * S);
             }
             if (s->grad_q.data)
-                product((Left){m.more, S, 1}, m.k + a * d_k, k, T, n, s->d_k, before, 0, m.grad_q + a * d_k, k);
+                product((Left){m.grad_weights, S, 1}, m.k + a * d_k, k, T, n, s->d_k, before, 0, m.grad_q + a * d_k, k);
             if (!s->grad_k.data) continue;
-            product((Left){m.more, 1, S}, m.q + a * d_k, k, n, T, s->d_k, after, 0, m.grad_k + a * d_k, k);
+            product((Left){m.grad_weights, 1, S}, m.q + a * d_k, k, n, T, s->d_k, after, 0, m.grad_k + a * d_k, k);
             product((Left){m.weights, 1, S}, m.out + a * d_v, v, n, T, s->d_v, after, 0, m.grad_v + a * d_v, v);
         }
         if (s->grad_q.data) put_rows(m.grad_q, T, s->h, s->d_k, s->is_bf16, &s->grad_q, b);

@@ -14,10 +14,10 @@ typedef struct { /* B sentences, h heads, T queries, S keys */
     HeadRows q, k, v, out;   /* out: the result, or in the backward pass its gradient */
     HeadRows grad_q, grad_k, grad_v; /* grad_k and grad_v: both or neither */
     const float *bias;       /* [B, S], added to the scores; null: none */
-    const int16_t *words;    /* [B, h, T, S]: a weight whose word is below `least` is dropped; null: none is */
-    float *weights;          /* [B, h, T, S rounded up to STEP], negative if dropped; null: not kept */
-    int64_t B, h, T, S, d_k, d_v, is_bf16, causal, least;
-    double scale, kept;      /* factors of the scores and of the kept weights */
+    const int16_t *random;   /* [B, h, T, S]: a weight with a number below `threshold` is dropped; null: none is */
+    float *weights;          /* [B, h, T, S rounded up to ROW_MULTIPLE], negative if dropped; null: not kept */
+    int64_t B, h, T, S, d_k, d_v, is_bf16, causal, threshold;
+    double scale, kept_factor; /* factors of the scores, and of weights that dropout keeps */
 } ShortAttention;
 
 #endif

@@ -21,7 +21,7 @@ def loaded(plugin_operators: str) -> None:
 @pytest.fixture
 def three_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Each with as little as one row."""
-    monkeypatch.setattr(threads, "LEAST", 1)
+    monkeypatch.setattr(threads, "MIN_SHARE_VALUES", 1)
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     yield

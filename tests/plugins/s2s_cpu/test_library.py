@@ -37,7 +37,7 @@ def run(tmp_path: Path, code: str = REPORT, **env: str) -> str:
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache of this process, and libraries that cost no compiler's time: a copy of the one that there is."""
-    with compiled.compiled_library(anew=False) as (path, _):
+    with compiled.compiled_library(recompile=False) as (path, _):
         good = path.read_bytes()
 
     def copy(path: Path) -> Path:
@@ -55,7 +55,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def opened() -> tuple[Path, str]:
-    with compiled.compiled_library(anew=False) as (path, warning):
+    with compiled.compiled_library(recompile=False) as (path, warning):
         assert path.exists()
     return path, warning
 
@@ -86,7 +86,7 @@ def test_compiled_files_are_this_users_alone_whatever_the_umask(tmp_path: Path) 
 def test_a_cache_that_others_may_write_to_is_not_used(cache: Path, mode: int) -> None:
     planted, _ = opened()
     cache.chmod(mode)
-    with compiled.compiled_library(anew=False) as (path, warning):
+    with compiled.compiled_library(recompile=False) as (path, warning):
         assert path.parent != cache
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert "can be written to by others" in warning
@@ -99,7 +99,7 @@ def test_a_cache_that_others_may_write_to_is_not_used(cache: Path, mode: int) ->
 def test_a_link_for_a_cache_is_not_used(cache: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     cache.symlink_to(tmp_path / "elsewhere")
-    with compiled.compiled_library(anew=False) as (path, warning):
+    with compiled.compiled_library(recompile=False) as (path, warning):
         assert cache.resolve() not in path.parents
     assert "is a symbolic link" in warning
 
@@ -133,7 +133,7 @@ def test_what_belongs_to_another_user_is_not_loaded(cache: Path, what: str, monk
     compile_library = compiled.compile_library
     monkeypatch.setattr(compiled, "compile_library", lambda path: (rebuilt.append(1), compile_library(path))[1])
     monkeypatch.setattr(Path, "lstat", as_if)
-    with compiled.compiled_library(anew=False) as (found, warning):
+    with compiled.compiled_library(recompile=False) as (found, warning):
         assert (found == path) == (what == "file")
     assert rebuilt == [1]
     assert "belongs to another user" in warning

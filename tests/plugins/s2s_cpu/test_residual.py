@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(native_library().functions is None, reason=native_library().reason)
 
 OPERATORS = (apply_dropout, add_dropout, add_dropout_norm)
-TYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+DTYPE_BITS = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def assert_close(found: list[Tensor], expected: list[Tensor], dtype: torch.dtype
         torch.testing.assert_close(one.double(), other.double(), rtol=4e-3 if rounded else 2e-5, atol=2e-5)
 
 
-@TYPES
+@DTYPE_BITS
 @pytest.mark.parametrize("p", [0.0, 0.3, 0.999])
 @pytest.mark.parametrize("width", [16, 48, 128, 1040])
 def test_sum_and_norm_and_their_gradients_are_those_of_float64(p: float, width: int, dtype: torch.dtype) -> None:
@@ -82,7 +82,7 @@ def test_sum_and_norm_and_their_gradients_are_those_of_float64(p: float, width: 
     assert_close(found, gradients(out, d_out, x, y, norm.weight, norm.bias), dtype)
 
 
-@TYPES
+@DTYPE_BITS
 @pytest.mark.parametrize("shape", [(1,), (15,), (3, 17), (2, 3, 16), (0, 4)])
 def test_a_sum_with_dropout_and_its_gradients_are_those_of_the_reference(
     shape: tuple[int, ...], dtype: torch.dtype
@@ -110,7 +110,7 @@ def test_what_is_not_finite_shows_even_where_it_is_dropped(poison: float) -> Non
     assert not add_dropout_norm(x, y, 0.999, norm).isfinite().any()
 
 
-@TYPES
+@DTYPE_BITS
 @pytest.mark.usefixtures("three_threads")
 def test_a_row_has_the_same_bits_in_any_batch_and_with_any_number_of_threads(
     dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
@@ -158,7 +158,7 @@ def test_what_it_cannot_do_goes_to_the_reference() -> None:
     assert not residual.accepts_dropout(x, 0.0)
 
 
-@TYPES
+@DTYPE_BITS
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_a_model_has_the_loss_and_the_gradients_of_the_reference(norm: str, dtype: torch.dtype) -> None:
     vocab = Vocab(src=50, tgt=50, joint=True)

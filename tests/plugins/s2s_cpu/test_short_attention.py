@@ -157,7 +157,7 @@ def test_what_is_not_finite_shows_in_the_result(poison: float) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
 @pytest.mark.parametrize("causal", [False, True])
 def test_a_sentence_has_the_same_bits_alone_and_with_more_padding(causal: bool, dtype: torch.dtype) -> None:
-    """Threads divide the batch, too."""
+    """Threads compute_in_threads the batch, too."""
     given = drawn(5, 40, 32, 32, 32, dtype=dtype)
     bias = None if causal else (torch.arange(40) >= 23).mul(BLOCKED).to(dtype).expand(5, 1, 1, 40)
 

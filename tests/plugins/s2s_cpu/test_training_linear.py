@@ -12,8 +12,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from s2s.backend import apply_linear
 from s2s.plugin import load_plugins
 from s2s_cpu import training_linear
-from s2s_cpu.tile_linear import apply_weight, d_rows, d_weight, has_tiles
-from s2s_cpu.training_linear import MANY, accepts_linear, block, divided, summed_outer_products
+from s2s_cpu.tile_linear import apply_weight, has_tiles, input_gradient, weight_gradient
+from s2s_cpu.training_linear import MIN_BATCH_ROWS, accepts_linear, block_size, outer_product_sum, split_blocks
 
 tiles = pytest.mark.skipif(not has_tiles(), reason="this processor has no AMX, or there are no functions in C")
 
@@ -26,7 +26,7 @@ def plugins() -> None:
 @pytest.fixture
 def by_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on processors without tiles."""
-    monkeypatch.setattr(training_linear, "takes_tiles", lambda _: False)
+    monkeypatch.setattr(training_linear, "uses_tiles", lambda _: False)
 
 
 @pytest.fixture(params=["torch", pytest.param("tiles", marks=tiles)])
@@ -65,7 +65,7 @@ def outputs_and_gradients(function: Any, x: Tensor, weight: Tensor, bias: Tensor
 def test_outputs_and_gradients_are_near_those_of_float64(n: int, has_bias: bool, dtype: torch.dtype) -> None:
     torch.manual_seed(n)
     x, weight = torch.randn(n, 32, dtype=dtype), torch.randn(40, 32) / 5
-    if n < MANY:
+    if n < MIN_BATCH_ROWS:
         x = torch.stack([x, x])
     bias = torch.randn(40).bfloat16().float() if has_bias else None  # which torch rounds
     with torch.autocast("cpu", torch.bfloat16):
@@ -136,7 +136,7 @@ def test_steps_of_a_loop_are_torchs_which_casts_a_weight_once() -> None:
         assert not accepts_linear(torch.randn(37, 16), weight, None)
         assert not accepts_linear(torch.randn(37, 1, 16), weight, None)
         assert accepts_linear(torch.randn(37, 2, 16), weight, None)
-        assert accepts_linear(torch.randn(MANY + 1, 16), weight, None)
+        assert accepts_linear(torch.randn(MIN_BATCH_ROWS + 1, 16), weight, None)
 
 
 @pytest.mark.usefixtures("by_torch")
@@ -158,9 +158,9 @@ def test_few_shapes_are_multiplied_whatever_the_batch() -> None:
 @pytest.mark.parametrize("n", [1, 15, 16, 17, 31, 32, 33, 100, 4095, 4096])
 def test_blocks_hold_all_rows_in_order(n: int) -> None:
     x = torch.randn(n, 3)
-    whole, rest = divided(x)
-    assert len(whole) % block(n) == 0
-    assert rest is None or len(rest) == block(n)
+    whole, rest = split_blocks(x)
+    assert len(whole) % block_size(n) == 0
+    assert rest is None or len(rest) == block_size(n)
     together = whole if rest is None else torch.cat([whole, rest])
     assert torch.equal(together[:n], x)
     assert not together[n:].any()
@@ -199,12 +199,12 @@ def test_tiles_multiply_what_is_rounded_to_bf16_and_sum_in_fp32(
 
     close(apply_weight(x, weight, bias), rows @ exact.t() + bias.double(), n_inputs)
     close(apply_weight(x, weight, None), rows @ exact.t(), n_inputs)
-    dx = d_rows(d_out, weight, dtype)
+    dx = input_gradient(d_out, weight, dtype)
     assert dx.dtype == dtype
     close(dx, d_exact @ exact, n_outputs)
-    close(d_weight(d_out, x, d_bias), d_exact.t() @ rows, n_rows)
+    close(weight_gradient(d_out, x, d_bias), d_exact.t() @ rows, n_rows)
     close(d_bias, d_exact.sum(0), n_rows)
-    close(summed_outer_products(d_out, x.bfloat16()), d_exact.t() @ rows, n_rows)
+    close(outer_product_sum(d_out, x.bfloat16()), d_exact.t() @ rows, n_rows)
 
 
 @tiles
@@ -213,14 +213,15 @@ def test_threads_and_other_rows_change_no_bit_of_a_product_by_tiles() -> None:
     torch.manual_seed(0)
     x, weight, bias = torch.randn(3000, 256), torch.randn(300, 256), torch.randn(300)
     d_out, d_bias = torch.randn(3000, 300).bfloat16(), torch.empty(300)
-    found = apply_weight(x, weight, bias), d_rows(d_out, weight, x.dtype), d_weight(d_out, x, d_bias), d_bias
+    dx, dw = input_gradient(d_out, weight, x.dtype), weight_gradient(d_out, x, d_bias)
+    found = apply_weight(x, weight, bias), dx, dw, d_bias
     torch.set_num_threads(1)
     alone = torch.empty(300)
     assert torch.equal(found[0], apply_weight(x, weight, bias))
     assert torch.equal(found[0][1000:1001], apply_weight(x[1000:1001], weight, bias))
-    assert torch.equal(found[1], d_rows(d_out, weight, x.dtype))
-    assert torch.equal(found[1][999:1040], d_rows(d_out[999:1040], weight, x.dtype))
-    assert torch.equal(found[2], d_weight(d_out, x, alone))
+    assert torch.equal(found[1], input_gradient(d_out, weight, x.dtype))
+    assert torch.equal(found[1][999:1040], input_gradient(d_out[999:1040], weight, x.dtype))
+    assert torch.equal(found[2], weight_gradient(d_out, x, alone))
     assert torch.equal(found[3], alone)
 
 
